@@ -1,0 +1,188 @@
+//! Per-core counters from one table: each core writes its own block, readers add the blocks up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::limits::{self, Limit};
+
+/// How a counter moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Grows and shrinks.
+    Gauge,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// The counter.
+    pub counter: Counter,
+    /// Its name in `larder stat` and, after `larder_`, in `/metrics`.
+    pub name: &'static str,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// What it counts.
+    pub about: &'static str,
+}
+
+macro_rules! counters {
+    ($($variant:ident $name:ident $kind:ident $about:expr;)*) => {
+        /// Every counter by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Counter { $(#[doc = $about] $variant,)* }
+
+        /// The table itself.
+        pub const TABLE: &[Spec] = &[$(Spec {
+            counter: Counter::$variant,
+            name: stringify!($name),
+            kind: Kind::$kind,
+            about: $about,
+        },)*];
+    };
+}
+
+counters! {
+    Connections connections_total Counter "Client connections accepted.";
+    ConnectionsOpen connections_open Gauge "Client connections open now.";
+    ConnectionsRefused connections_refused_total Counter "Client connections closed at once because of a limit.";
+    Requests requests_total Counter "Requests whose head was read whole and well-formed.";
+    BadRequests bad_requests_total Counter "Requests refused for their form (4xx and close).";
+    Hits hits_total Counter "Answered from a fresh stored response.";
+    StaleHits stale_hits_total Counter "Answered from a stale stored response within its grace, a fetch running behind it.";
+    StaleOnError stale_on_error_total Counter "Answered from a stale stored response because the origin failed.";
+    Misses misses_total Counter "Not stored: fetched from the origin.";
+    Passes passes_total Counter "Sent to the origin by policy, without the cache.";
+    HitForMiss hit_for_miss_total Counter "Fetched without waiting for others, a former answer having been uncacheable.";
+    Collapsed collapsed_total Counter "Answered by another request's fetch.";
+    Revalidated revalidated_total Counter "Stored responses made fresh again by a 304.";
+    Synthetic synthetic_total Counter "Answered by policy or error page.";
+    Status2xx responses_2xx_total Counter "Responses sent with a 2xx status.";
+    Status3xx responses_3xx_total Counter "Responses sent with a 3xx status.";
+    Status4xx responses_4xx_total Counter "Responses sent with a 4xx status.";
+    Status5xx responses_5xx_total Counter "Responses sent with a 5xx status.";
+    BytesIn client_bytes_in_total Counter "Bytes read from clients.";
+    BytesOut client_bytes_out_total Counter "Bytes written to clients.";
+    Aborted responses_aborted_total Counter "Responses cut before their end.";
+    Panics panics_total Counter "Requests ended by a bug (the request only).";
+    Fetches origin_requests_total Counter "Requests sent to origins.";
+    FetchFailures origin_failures_total Counter "Origin requests without a usable response.";
+    OriginConnects origin_connects_total Counter "Connections opened to origins.";
+    OriginReuse origin_reuse_total Counter "Origin requests sent over a kept connection.";
+    OriginRetries origin_retries_total Counter "Origin requests tried again.";
+    OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
+    Stores stores_total Counter "Responses stored.";
+    StoreRefused store_refused_total Counter "Responses not stored for want of room.";
+    Evictions evictions_total Counter "Stored responses evicted to make room.";
+    Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
+    LogLost log_lost_total Counter "Access log lines dropped because the writer was behind.";
+}
+
+const COUNTERS: usize = TABLE.len();
+const CELLS: usize = COUNTERS + limits::TABLE.len();
+
+/// One core's counters. Written by that core alone, read by anyone.
+#[derive(Debug)]
+#[repr(align(128))] // two cache lines: neighbours prefetch in pairs
+pub struct Counters {
+    cells: [AtomicU64; CELLS],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { cells: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+}
+
+impl Counters {
+    /// Adds one.
+    pub fn inc(&self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
+    /// Adds `n`.
+    pub fn add(&self, counter: Counter, n: u64) {
+        bump(&self.cells[counter as usize], n);
+    }
+
+    /// Takes one off a gauge.
+    pub fn dec(&self, counter: Counter) {
+        bump(&self.cells[counter as usize], u64::MAX);
+    }
+
+    /// Notes that `limit` was reached.
+    pub fn limit(&self, limit: Limit) {
+        bump(&self.cells[COUNTERS + limit as usize], 1);
+    }
+
+    /// The value of `counter` on this core.
+    pub fn value(&self, counter: Counter) -> u64 {
+        self.cells[counter as usize].load(Ordering::Relaxed)
+    }
+}
+
+fn bump(cell: &AtomicU64, n: u64) {
+    // One writer per block: a plain add is enough, and a lock prefix would cost more than the request's
+    // parsing of a header.
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+/// All cores' counters.
+#[derive(Debug, Default)]
+pub struct Registry {
+    blocks: Mutex<Vec<Arc<Counters>>>,
+}
+
+impl Registry {
+    /// A new block for the calling core.
+    pub fn register(&self) -> Arc<Counters> {
+        let block = Arc::new(Counters::default());
+        self.blocks.lock().push(Arc::clone(&block));
+        block
+    }
+
+    /// The sum of `counter` over all cores.
+    pub fn sum(&self, counter: Counter) -> u64 {
+        self.sum_cell(counter as usize)
+    }
+
+    /// How often `limit` was reached.
+    pub fn limit_sum(&self, limit: Limit) -> u64 {
+        self.sum_cell(COUNTERS + limit as usize)
+    }
+
+    fn sum_cell(&self, cell: usize) -> u64 {
+        let blocks = self.blocks.lock();
+        blocks.iter().fold(0, |sum, b| sum.wrapping_add(b.cells[cell].load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_adds_its_blocks_up() {
+        let registry = Registry::default();
+        let (a, b) = (registry.register(), registry.register());
+        a.inc(Counter::Requests);
+        b.add(Counter::Requests, 2);
+        a.limit(Limit::HeaderBytes);
+        assert_eq!(registry.sum(Counter::Requests), 3);
+        assert_eq!(registry.limit_sum(Limit::HeaderBytes), 1);
+        assert_eq!(registry.limit_sum(Limit::HeaderCount), 0);
+    }
+
+    #[test]
+    fn a_gauge_shrinks_on_any_core() {
+        let registry = Registry::default();
+        let (a, b) = (registry.register(), registry.register());
+        a.inc(Counter::ConnectionsOpen);
+        b.dec(Counter::ConnectionsOpen);
+        assert_eq!(registry.sum(Counter::ConnectionsOpen), 0);
+    }
+}

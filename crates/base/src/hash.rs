@@ -1,0 +1,110 @@
+//! Keyed hashing and the cache key's bytes.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+
+/// The secret of this process's hash functions: nobody outside can aim for collisions.
+#[derive(Clone, Copy)]
+pub struct HashSeed(RapidSecrets);
+
+impl HashSeed {
+    /// A seed from the operating system's randomness.
+    pub fn random() -> Self {
+        Self::from_u64(RandomState::new().build_hasher().finish())
+    }
+
+    /// A fixed seed, for tests and benches that must repeat.
+    pub fn from_u64(seed: u64) -> Self {
+        Self(RapidSecrets::seed(seed))
+    }
+
+    /// Hashes `bytes`.
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
+        rapidhash_v3_seeded(bytes, &self.0)
+    }
+}
+
+impl std::fmt::Debug for HashSeed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HashSeed(..)")
+    }
+}
+
+/// The cache key under construction: fields with their lengths, so that no two lists of fields share bytes.
+///
+/// Reused from request to request; the index compares the whole of `bytes` on a match of `hash`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyBuf {
+    bytes: Vec<u8>,
+    hash: u64,
+}
+
+impl KeyBuf {
+    /// An empty key.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets all fields and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.hash = 0;
+    }
+
+    /// Appends one field: its length, then its bytes.
+    pub fn field(&mut self, field: &[u8]) {
+        // LEB128: one byte for every field below 128 bytes.
+        let mut len = field.len();
+        while len >= 0x80 {
+            self.bytes.push((len & 0x7f) as u8 | 0x80);
+            len >>= 7;
+        }
+        self.bytes.push(len as u8);
+        self.bytes.extend_from_slice(field);
+    }
+
+    /// Computes the hash; call after the last field.
+    pub fn finish(&mut self, seed: &HashSeed) {
+        self.hash = seed.hash(&self.bytes);
+    }
+
+    /// The hash computed by [`KeyBuf::finish`].
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The encoded fields.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(fields: &[&[u8]]) -> KeyBuf {
+        let mut key = KeyBuf::new();
+        for field in fields {
+            key.field(field);
+        }
+        key.finish(&HashSeed::from_u64(1));
+        key
+    }
+
+    #[test]
+    fn moving_a_boundary_changes_the_key() {
+        assert_ne!(key(&[b"ab", b"c"]).bytes(), key(&[b"a", b"bc"]).bytes());
+        assert_ne!(key(&[b"ab", b""]).bytes(), key(&[b"ab"]).bytes());
+        let long = [b'x'; 300];
+        assert_ne!(key(&[&long[..128], &long[..2]]).bytes(), key(&[&long[..130]]).bytes());
+        assert_eq!(key(&[b"a", b"b"]), key(&[b"a", b"b"]));
+    }
+
+    #[test]
+    fn the_seed_changes_the_hash() {
+        let (a, b) = (HashSeed::from_u64(1), HashSeed::from_u64(2));
+        assert_ne!(a.hash(b"/"), b.hash(b"/"));
+    }
+}

@@ -1,0 +1,15 @@
+//! What every layer stands on: clock readings, limits, units, keyed hashes and per-core counters.
+//!
+//! Nothing here knows HTTP. Only [`clock::System`] reads the operating system's clocks, and only the
+//! outer layers call it: everything else is handed a [`Now`].
+
+pub mod clock;
+pub mod counters;
+pub mod hash;
+pub mod limits;
+pub mod units;
+
+pub use clock::Now;
+pub use counters::{Counter, Counters};
+pub use hash::{HashSeed, KeyBuf};
+pub use limits::{Limit, Limits};

@@ -1,0 +1,162 @@
+//! The one table of limits: name, default, unit, meaning. Settings (`[limits]` in larder.toml), counters
+//! (`limit_hits{limit="..."}`) and the reference page are generated from it.
+
+use crate::units::{self, Bytes, DurationMs};
+
+/// In what a limit is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes; written `64KiB`.
+    Bytes,
+    /// Milliseconds; written `10s`.
+    Ms,
+    /// Bytes per second; written `1KiB`.
+    BytesPerSecond,
+    /// A plain number.
+    Count,
+    /// Percent of something the description names.
+    Percent,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// The limit.
+    pub limit: Limit,
+    /// Its name in settings, counters and messages.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Its default, in its unit.
+    pub default: u64,
+    /// What it bounds and what happens beyond it.
+    pub about: &'static str,
+}
+
+macro_rules! limits {
+    ($($variant:ident $name:ident $unit:ident $default:expr, $about:expr;)*) => {
+        /// Every limit by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Limit { $(#[doc = $about] $variant,)* }
+
+        /// The limits in force.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Limits { $(#[doc = $about] pub $name: u64,)* }
+
+        /// The table itself.
+        pub const TABLE: &[Spec] = &[$(Spec {
+            limit: Limit::$variant,
+            name: stringify!($name),
+            unit: Unit::$unit,
+            default: $default,
+            about: $about,
+        },)*];
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+
+        impl Limits {
+            /// The field of `limit`.
+            pub fn slot(&mut self, limit: Limit) -> &mut u64 {
+                match limit { $(Limit::$variant => &mut self.$name,)* }
+            }
+
+            /// The value of `limit`.
+            pub fn value(&self, limit: Limit) -> u64 {
+                match limit { $(Limit::$variant => self.$name,)* }
+            }
+        }
+    };
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+limits! {
+    HeaderBytes header_bytes Bytes 32 * KIB, "Request or response head in all; beyond it 431 (request) or 502 (response).";
+    HeaderFieldBytes header_field_bytes Bytes 8 * KIB, "One header field, name and value; beyond it 431 or 502.";
+    HeaderCount header_count Count 100, "Header fields of one head; beyond it 431 or 502.";
+    TargetBytes target_bytes Bytes 8 * KIB, "Request target; beyond it 414.";
+    TrailerBytes trailer_bytes Bytes 8 * KIB, "Trailer section of a chunked body in all; beyond it 400 or 502.";
+    HeaderTimeout header_timeout Ms 10_000, "From the first byte of a request head to its last; beyond it 408 and close.";
+    IdleTimeout idle_timeout Ms 30_000, "A kept-alive client connection without a request; then it is closed.";
+    BodyTimeout body_timeout Ms 30_000, "A request body without a new byte; beyond it 408 and close.";
+    BodyMinRate body_min_rate BytesPerSecond KIB, "Slowest request body after its first 10 s; below it 408 and close.";
+    SendTimeout send_timeout Ms 30_000, "A response of which the client takes no byte; then the connection is closed.";
+    SendMinRate send_min_rate BytesPerSecond KIB, "Slowest client after the first 60 s of a response; below it the connection is closed.";
+    LingerTimeout linger_timeout Ms 1_000, "Reading off what a client still sends after the last response of a connection.";
+    DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection is closed.";
+    KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.";
+    ConnectionLifetime connection_lifetime Ms 3_600_000, "Age of a client connection beyond which the next response closes it.";
+    Connections connections Count 0, "Client connections in all; beyond it new ones are closed at once. 0: four fifths of the process's file descriptors.";
+    ConnectionsPerIp connections_per_ip Count 256, "Client connections of one IPv4 address or IPv6 /64, loopback apart; beyond it new ones are closed at once. 0: no limit.";
+    RequestBodyBytes request_body_bytes Bytes GIB, "One request body; beyond it 413.";
+    ObjectBytes object_bytes Bytes 64 * MIB, "Largest body the memory cache stores; larger ones pass through a window.";
+    WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
+    Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";
+    Waiters waiters Count 100_000, "Requests waiting for one fetch; beyond it 503.";
+    WaitTimeout wait_timeout Ms 5_000, "Waiting for another request's fetch to answer; then the request fetches for itself.";
+    HitForMissTtl hit_for_miss_ttl Ms 120_000, "After an uncacheable answer, how long requests for that key do not wait for each other.";
+    OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";
+    OriginQueue origin_queue Count 1_000, "Requests waiting for an origin connection; beyond it 503.";
+    OriginQueueTimeout origin_queue_timeout Ms 5_000, "Waiting for an origin connection; beyond it 503.";
+    OriginIdle origin_idle Count 128, "Idle connections kept per origin server and core.";
+    OriginIdleTimeout origin_idle_timeout Ms 55_000, "An idle origin connection; then it is closed.";
+    ConnectTimeout connect_timeout Ms 2_000, "Connecting to an origin server; beyond it 504 or another server.";
+    FirstByteTimeout first_byte_timeout Ms 30_000, "From the request's last byte to the origin to the response's head; beyond it 504.";
+    BetweenBytesTimeout between_bytes_timeout Ms 15_000, "An origin response's body without a new byte; then the response is cut.";
+    TotalTimeout total_timeout Ms 3_600_000, "One exchange with an origin in all; then the response is cut.";
+    RetryBudget retry_budget Percent 20, "Retried requests to an origin, as a share of its requests; beyond it failures are final.";
+    Retries retries Count 2, "Further tries of one idempotent request after the first.";
+    InterimResponses interim_responses Count 10, "1xx responses before a final one; beyond it 502.";
+    Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
+    Restarts restarts Count 4, "Restarts of one request by policy; beyond it 503.";
+}
+
+impl Limits {
+    /// The limit called `name`, if there is one.
+    pub fn by_name(name: &str) -> Option<&'static Spec> {
+        TABLE.iter().find(|spec| spec.name == name)
+    }
+}
+
+impl Spec {
+    /// Reads a setting written in this limit's unit.
+    pub fn parse(&self, text: &str) -> Result<u64, units::Error> {
+        match self.unit {
+            Unit::Ms => units::parse_duration_ms(text),
+            Unit::Bytes | Unit::BytesPerSecond => units::parse_size(text),
+            Unit::Count | Unit::Percent => text.trim().parse().map_err(|_| units::Error::Number),
+        }
+    }
+
+    /// `value` as it would be written in a setting.
+    pub fn show(&self, value: u64) -> String {
+        match self.unit {
+            Unit::Ms => DurationMs(value).to_string(),
+            Unit::Bytes | Unit::BytesPerSecond => Bytes(value).to_string(),
+            Unit::Count | Unit::Percent => value.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_reads_what_it_shows() {
+        let mut limits = Limits::default();
+        for spec in TABLE {
+            assert_eq!(spec.parse(&spec.show(spec.default)), Ok(spec.default), "{}", spec.name);
+            assert_eq!(limits.value(spec.limit), spec.default);
+            *limits.slot(spec.limit) = 7;
+            assert_eq!(limits.value(spec.limit), 7);
+            assert!(spec.about.ends_with('.'), "{}", spec.name);
+        }
+    }
+}
