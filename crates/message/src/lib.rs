@@ -1,1 +1,12 @@
-//! stub
+//! The HTTP vocabulary: header block, method, status, target, and the values of RFC 9110 and RFC 9111.
+//!
+//! Pure: no sockets, no files, no clock. Parsing of a message's bytes is `h1`'s business; this crate holds
+//! what a parsed message is, in the one canonical form that key, route and forwarded request come from.
+
+pub mod header;
+pub mod request;
+pub mod response;
+
+pub use header::{HeaderBlock, HeaderId};
+pub use request::{Framing, Method, Request, Scheme, Version};
+pub use response::{Response, Status};

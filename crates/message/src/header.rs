@@ -1,0 +1,412 @@
+//! Header fields: interned names and a flat block of name/value bytes.
+
+use std::sync::LazyLock;
+
+macro_rules! known {
+    ($($variant:ident $name:literal;)*) => {
+        /// A field name this program has a use for; every other name is [`HeaderId::Other`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum HeaderId {
+            $(#[doc = $name] $variant,)*
+            /// A name that is not in the table.
+            Other,
+        }
+
+        const NAMES: &[&str] = &[$($name,)*];
+        const IDS: &[HeaderId] = &[$(HeaderId::$variant,)*];
+    };
+}
+
+known! {
+    Accept "Accept";
+    AcceptEncoding "Accept-Encoding";
+    AcceptLanguage "Accept-Language";
+    AcceptRanges "Accept-Ranges";
+    Age "Age";
+    Allow "Allow";
+    AltSvc "Alt-Svc";
+    AvailableDictionary "Available-Dictionary";
+    Authorization "Authorization";
+    CacheControl "Cache-Control";
+    CacheStatus "Cache-Status";
+    CdnCacheControl "CDN-Cache-Control";
+    CdnLoop "CDN-Loop";
+    Connection "Connection";
+    ContentDisposition "Content-Disposition";
+    ContentEncoding "Content-Encoding";
+    ContentLanguage "Content-Language";
+    ContentLength "Content-Length";
+    ContentLocation "Content-Location";
+    ContentRange "Content-Range";
+    ContentType "Content-Type";
+    Cookie "Cookie";
+    Date "Date";
+    Etag "ETag";
+    Expect "Expect";
+    Expires "Expires";
+    Forwarded "Forwarded";
+    Host "Host";
+    IfMatch "If-Match";
+    IfModifiedSince "If-Modified-Since";
+    IfNoneMatch "If-None-Match";
+    IfRange "If-Range";
+    IfUnmodifiedSince "If-Unmodified-Since";
+    KeepAlive "Keep-Alive";
+    LastModified "Last-Modified";
+    Link "Link";
+    Location "Location";
+    MaxForwards "Max-Forwards";
+    NoVarySearch "No-Vary-Search";
+    Origin "Origin";
+    Pragma "Pragma";
+    Priority "Priority";
+    ProxyAuthenticate "Proxy-Authenticate";
+    ProxyAuthenticationInfo "Proxy-Authentication-Info";
+    ProxyAuthorization "Proxy-Authorization";
+    ProxyConnection "Proxy-Connection";
+    Range "Range";
+    Referer "Referer";
+    RetryAfter "Retry-After";
+    Server "Server";
+    SetCookie "Set-Cookie";
+    StrictTransportSecurity "Strict-Transport-Security";
+    SurrogateCapability "Surrogate-Capability";
+    SurrogateControl "Surrogate-Control";
+    Te "TE";
+    Trailer "Trailer";
+    TransferEncoding "Transfer-Encoding";
+    Upgrade "Upgrade";
+    UserAgent "User-Agent";
+    Vary "Vary";
+    Via "Via";
+    Warning "Warning";
+    WwwAuthenticate "WWW-Authenticate";
+    XCache "X-Cache";
+    XForwardedFor "X-Forwarded-For";
+    XForwardedHost "X-Forwarded-Host";
+    XForwardedProto "X-Forwarded-Proto";
+    XRequestedWith "X-Requested-With";
+}
+
+const SLOTS: usize = 512;
+
+/// Slot of a name: length and three letters, case folded. `salt` is chosen so that no two known names meet.
+fn slot(name: &[u8], salt: u32) -> usize {
+    let fold = |at: usize| u32::from(name[at] | 0x20);
+    let len = name.len();
+    let mixed = (len as u32)
+        .wrapping_add(fold(0) << 5)
+        .wrapping_add(fold(len / 2) << 13)
+        .wrapping_add(fold(len - 1) << 21)
+        .wrapping_mul(salt | 1);
+    (mixed >> 23) as usize % SLOTS
+}
+
+struct Table {
+    salt: u32,
+    slots: [HeaderId; SLOTS],
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut salt = 0x9e37_79b9_u32;
+    loop {
+        let mut slots = [HeaderId::Other; SLOTS];
+        let placed = IDS.iter().all(|id| {
+            let place = &mut slots[slot(id.name().as_bytes(), salt)];
+            let free = *place == HeaderId::Other;
+            *place = *id;
+            free
+        });
+        if placed {
+            return Table { salt, slots };
+        }
+        salt = salt.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+    }
+});
+
+impl HeaderId {
+    /// The id of `name`, in any case; [`HeaderId::Other`] when it is not in the table.
+    pub fn of(name: &[u8]) -> Self {
+        if name.is_empty() {
+            return Self::Other;
+        }
+        let table = &*TABLE;
+        let id = table.slots[slot(name, table.salt)];
+        if id != Self::Other && id.name().as_bytes().eq_ignore_ascii_case(name) {
+            id
+        } else {
+            Self::Other
+        }
+    }
+
+    /// The name in its usual spelling; empty for [`HeaderId::Other`].
+    pub fn name(self) -> &'static str {
+        NAMES.get(self as usize).copied().unwrap_or("")
+    }
+
+    /// Whether the field speaks about one connection only and is never stored or forwarded
+    /// (RFC 9110 7.6.1).
+    pub fn is_hop_by_hop(self) -> bool {
+        matches!(
+            self,
+            Self::Connection
+                | Self::KeepAlive
+                | Self::ProxyConnection
+                | Self::Te
+                | Self::Trailer
+                | Self::TransferEncoding
+                | Self::Upgrade
+        )
+    }
+}
+
+/// Where one field lies in a block's bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Interned name.
+    pub id: HeaderId,
+    /// Offset of the name.
+    pub name_at: u32,
+    /// Length of the name.
+    pub name_len: u16,
+    /// Offset of the value, without surrounding white space.
+    pub value_at: u32,
+    /// Length of the value.
+    pub value_len: u32,
+}
+
+/// One field, borrowed from its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Interned name.
+    pub id: HeaderId,
+    /// The name as received.
+    pub name: &'a [u8],
+    /// The value without surrounding white space.
+    pub value: &'a [u8],
+}
+
+/// An ordered list of header fields in one buffer. Names keep their spelling; lookups ignore case.
+///
+/// Two ways to fill it: [`HeaderBlock::push`] copies one field; a parser records [`Span`]s with
+/// [`HeaderBlock::push_span`] and then hands the bytes they point into to [`HeaderBlock::adopt`].
+#[derive(Clone, Debug, Default)]
+pub struct HeaderBlock {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl HeaderBlock {
+    /// An empty block.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets all fields and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// Records a field whose bytes a later [`HeaderBlock::adopt`] brings.
+    pub fn push_span(&mut self, span: Span) {
+        self.spans.push(span);
+    }
+
+    /// Takes a copy of the bytes that the spans recorded since [`HeaderBlock::clear`] point into.
+    ///
+    /// # Panics
+    /// When a recorded span lies outside `bytes`.
+    pub fn adopt(&mut self, bytes: &[u8]) {
+        let end = self.spans.iter().map(|s| s.value_at + s.value_len).max().unwrap_or(0);
+        assert!(end as usize <= bytes.len(), "a header span lies outside its bytes");
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Appends a field with an interned name.
+    pub fn push(&mut self, id: HeaderId, value: &[u8]) {
+        self.append(id, id.name().as_bytes(), value);
+    }
+
+    /// Appends a field with any name.
+    pub fn push_named(&mut self, name: &[u8], value: &[u8]) {
+        self.append(HeaderId::of(name), name, value);
+    }
+
+    fn append(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
+        let name_at = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(name);
+        let value_at = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(value);
+        self.spans.push(Span {
+            id,
+            name_at,
+            name_len: name.len() as u16,
+            value_at,
+            value_len: value.len() as u32,
+        });
+    }
+
+    /// Replaces every field called `id` by one.
+    pub fn set(&mut self, id: HeaderId, value: &[u8]) {
+        self.remove(id);
+        self.push(id, value);
+    }
+
+    /// Replaces every field called `name` by one.
+    pub fn set_named(&mut self, name: &[u8], value: &[u8]) {
+        self.remove_named(name);
+        self.push_named(name, value);
+    }
+
+    /// Removes every field called `id`.
+    pub fn remove(&mut self, id: HeaderId) {
+        self.spans.retain(|s| s.id != id);
+    }
+
+    /// Removes every field called `name`, in any case.
+    pub fn remove_named(&mut self, name: &[u8]) {
+        self.retain(|f| !f.name.eq_ignore_ascii_case(name));
+    }
+
+    /// Keeps the fields for which `keep` says so.
+    pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
+        let bytes = &self.bytes;
+        self.spans.retain(|s| keep(field(bytes, s)));
+    }
+
+    /// The first value of `id`.
+    pub fn value(&self, id: HeaderId) -> Option<&[u8]> {
+        self.spans.iter().find(|s| s.id == id).map(|s| value(&self.bytes, s))
+    }
+
+    /// The first value of `name`, in any case.
+    pub fn value_named(&self, name: &[u8]) -> Option<&[u8]> {
+        let id = HeaderId::of(name);
+        let mut fields = self.iter();
+        fields.find(|f| f.id == id && f.name.eq_ignore_ascii_case(name)).map(|f| f.value)
+    }
+
+    /// All values of `id`, in order.
+    pub fn values(&self, id: HeaderId) -> impl Iterator<Item = &[u8]> + Clone {
+        self.spans.iter().filter(move |s| s.id == id).map(|s| value(&self.bytes, s))
+    }
+
+    /// All values of `name` (any case), in order.
+    pub fn values_named<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + Clone {
+        let id = HeaderId::of(name);
+        self.iter()
+            .filter(move |f| {
+                f.id == id && (id != HeaderId::Other || f.name.eq_ignore_ascii_case(name))
+            })
+            .map(|f| f.value)
+    }
+
+    /// Whether a field called `id` is there.
+    pub fn contains(&self, id: HeaderId) -> bool {
+        self.spans.iter().any(|s| s.id == id)
+    }
+
+    /// All fields, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> + Clone {
+        self.spans.iter().map(|s| field(&self.bytes, s))
+    }
+
+    /// How many fields there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+}
+
+fn value<'a>(bytes: &'a [u8], s: &Span) -> &'a [u8] {
+    &bytes[s.value_at as usize..(s.value_at + s.value_len) as usize]
+}
+
+fn field<'a>(bytes: &'a [u8], s: &Span) -> Field<'a> {
+    let name_at = s.name_at as usize;
+    Field {
+        id: s.id,
+        name: &bytes[name_at..name_at + usize::from(s.name_len)],
+        value: value(bytes, s),
+    }
+}
+
+/// Whether `name` is a token (RFC 9110 5.6.2), as every field name must be.
+pub fn is_token(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|b| is_token_byte(*b))
+}
+
+/// Whether `b` may stand in a token (RFC 9110 5.6.2).
+pub const fn is_token_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric()
+        || matches!(
+            b,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}
+
+/// Whether `value` may be sent as a field value: no control byte but HTAB (RFC 9110 5.5).
+pub fn is_value(value: &[u8]) -> bool {
+    value.iter().all(|b| *b == b'\t' || (*b >= 0x20 && *b != 0x7f))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_name_is_found_in_any_case() {
+        for id in IDS {
+            assert_eq!(HeaderId::of(id.name().as_bytes()), *id);
+            assert_eq!(HeaderId::of(id.name().to_lowercase().as_bytes()), *id);
+            assert_eq!(HeaderId::of(id.name().to_uppercase().as_bytes()), *id);
+        }
+        assert_eq!(HeaderId::of(b"X-Unheard-Of"), HeaderId::Other);
+        assert_eq!(HeaderId::of(b""), HeaderId::Other);
+    }
+
+    #[test]
+    fn a_block_keeps_order_and_spelling() {
+        let mut block = HeaderBlock::new();
+        block.push_named(b"aCCept", b"text/html");
+        block.push_named(b"X-One", b"1");
+        block.push(HeaderId::Accept, b"*/*");
+        assert_eq!(block.value(HeaderId::Accept), Some(&b"text/html"[..]));
+        assert_eq!(block.values(HeaderId::Accept).count(), 2);
+        assert_eq!(block.value_named(b"x-one"), Some(&b"1"[..]));
+        block.remove_named(b"X-ONE");
+        assert_eq!(block.value_named(b"x-one"), None);
+        let first = block.iter().next().expect("two fields");
+        assert_eq!(first.name, b"aCCept");
+        block.set(HeaderId::Accept, b"a/b");
+        assert_eq!(block.len(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside its bytes")]
+    fn spans_must_lie_in_the_adopted_bytes() {
+        let mut block = HeaderBlock::new();
+        block.push_span(Span { id: HeaderId::Age, name_at: 0, name_len: 3, value_at: 5, value_len: 9 });
+        block.adopt(b"Age: 1");
+    }
+}

@@ -1,0 +1,236 @@
+//! A request's head in canonical form.
+
+use std::fmt;
+
+use crate::header::HeaderBlock;
+
+/// The methods this program tells apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Method {
+    /// GET
+    #[default]
+    Get,
+    /// HEAD
+    Head,
+    /// POST
+    Post,
+    /// PUT
+    Put,
+    /// DELETE
+    Delete,
+    /// PATCH
+    Patch,
+    /// OPTIONS
+    Options,
+    /// TRACE
+    Trace,
+    /// CONNECT
+    Connect,
+    /// PURGE, as caches understand it
+    Purge,
+    /// BAN, as caches understand it
+    Ban,
+    /// Any other token.
+    Other(Box<[u8]>),
+}
+
+impl Method {
+    /// The method spelt `token`; methods are case-sensitive (RFC 9110 9.1).
+    pub fn from_token(token: &[u8]) -> Self {
+        match token {
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"PATCH" => Self::Patch,
+            b"OPTIONS" => Self::Options,
+            b"TRACE" => Self::Trace,
+            b"CONNECT" => Self::Connect,
+            b"PURGE" => Self::Purge,
+            b"BAN" => Self::Ban,
+            other => Self::Other(other.into()),
+        }
+    }
+
+    /// The method as sent.
+    pub fn token(&self) -> &[u8] {
+        match self {
+            Self::Get => b"GET",
+            Self::Head => b"HEAD",
+            Self::Post => b"POST",
+            Self::Put => b"PUT",
+            Self::Delete => b"DELETE",
+            Self::Patch => b"PATCH",
+            Self::Options => b"OPTIONS",
+            Self::Trace => b"TRACE",
+            Self::Connect => b"CONNECT",
+            Self::Purge => b"PURGE",
+            Self::Ban => b"BAN",
+            Self::Other(token) => token,
+        }
+    }
+
+    /// Safe (RFC 9110 9.2.1): asks for nothing to change.
+    pub fn is_safe(&self) -> bool {
+        matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
+    }
+
+    /// Idempotent (RFC 9110 9.2.2): may be sent again.
+    pub fn is_idempotent(&self) -> bool {
+        self.is_safe() || matches!(self, Self::Put | Self::Delete)
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.token()))
+    }
+}
+
+/// HTTP/1.x version of a message. Larger minor versions are read as 1.1 (RFC 9112 2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    #[default]
+    Http11,
+}
+
+/// How the request reached the listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Scheme {
+    /// Plain text.
+    #[default]
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Scheme {
+    /// `http` or `https`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// 80 or 443.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// How long a message's body is: decided once, by the engine that read the head, never by looking at
+/// fields again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// No body.
+    #[default]
+    None,
+    /// Exactly so many bytes.
+    Length(u64),
+    /// Chunked transfer coding.
+    Chunked,
+    /// Until the connection ends (responses only).
+    UntilClose,
+}
+
+/// A request in canonical form. Everything that decides about it (key, route, access, forwarded bytes) reads
+/// these fields, never the received bytes.
+///
+/// Reused from request to request: [`Request::clear`] keeps the memory.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Method.
+    pub method: Method,
+    /// Version the client spoke.
+    pub version: Version,
+    /// Scheme of the listener, or of the target when it was in absolute form and the peer is trusted.
+    pub scheme: Scheme,
+    /// Host in lower case, without port or trailing dot; an IPv6 literal keeps its brackets. Empty only for
+    /// HTTP/1.0 without Host.
+    pub host: Vec<u8>,
+    /// Port, unless it is the scheme's default.
+    pub port: Option<u16>,
+    /// Path and query, byte for byte as they will be keyed and forwarded; begins with `/`, or is `*` for
+    /// OPTIONS.
+    pub target: Vec<u8>,
+    /// Header fields as received, Host included.
+    pub headers: HeaderBlock,
+    /// How the body is framed.
+    pub framing: Framing,
+    /// Whether the connection may carry another request after this one.
+    pub keep_alive: bool,
+    /// Whether the client waits for a 100 before it sends the body.
+    pub expect_continue: bool,
+    /// Whether the client asks for another protocol (Connection: upgrade and Upgrade).
+    pub upgrade: bool,
+}
+
+impl Request {
+    /// An empty request.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.method = Method::Get;
+        self.version = Version::Http11;
+        self.scheme = Scheme::Http;
+        self.host.clear();
+        self.port = None;
+        self.target.clear();
+        self.headers.clear();
+        self.framing = Framing::None;
+        self.keep_alive = false;
+        self.expect_continue = false;
+        self.upgrade = false;
+    }
+
+    /// The target up to the first `?`.
+    pub fn path(&self) -> &[u8] {
+        self.split().0
+    }
+
+    /// The target after the first `?`, if there is one.
+    pub fn query(&self) -> Option<&[u8]> {
+        self.split().1
+    }
+
+    fn split(&self) -> (&[u8], Option<&[u8]>) {
+        match memchr::memchr(b'?', &self.target) {
+            Some(at) => (&self.target[..at], Some(&self.target[at + 1..])),
+            None => (&self.target, None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_splits_at_the_first_question_mark() {
+        let mut request = Request::new();
+        request.target.extend_from_slice(b"/a?b?c");
+        assert_eq!(request.path(), b"/a");
+        assert_eq!(request.query(), Some(&b"b?c"[..]));
+        request.clear();
+        request.target.extend_from_slice(b"/a");
+        assert_eq!((request.path(), request.query()), (&b"/a"[..], None));
+    }
+
+    #[test]
+    fn methods_are_case_sensitive() {
+        assert_eq!(Method::from_token(b"GET"), Method::Get);
+        assert_eq!(Method::from_token(b"get").token(), b"get");
+        assert!(!Method::from_token(b"get").is_safe());
+    }
+}

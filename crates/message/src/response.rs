@@ -1,0 +1,129 @@
+//! A response's head.
+
+use std::fmt;
+
+use crate::header::HeaderBlock;
+use crate::request::Version;
+
+/// A status code, 100 to 999.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Status(u16);
+
+impl Status {
+    /// 200 OK.
+    pub const OK: Self = Self(200);
+    /// 206 Partial Content.
+    pub const PARTIAL_CONTENT: Self = Self(206);
+    /// 304 Not Modified.
+    pub const NOT_MODIFIED: Self = Self(304);
+
+    /// The status `code`, unless it is not of three digits.
+    pub const fn new(code: u16) -> Option<Self> {
+        if code >= 100 && code <= 999 { Some(Self(code)) } else { None }
+    }
+
+    /// The number.
+    pub const fn code(self) -> u16 {
+        self.0
+    }
+
+    /// 1xx: another response follows.
+    pub const fn is_interim(self) -> bool {
+        self.0 < 200
+    }
+
+    /// 5xx.
+    pub const fn is_server_error(self) -> bool {
+        self.0 / 100 == 5
+    }
+
+    /// Whether a response of this status never has a body (RFC 9110 6.4.1).
+    pub const fn has_no_body(self) -> bool {
+        self.0 < 200 || self.0 == 204 || self.0 == 304
+    }
+
+    /// The usual reason phrase, empty when there is none.
+    pub const fn reason(self) -> &'static str {
+        match self.0 {
+            100 => "Continue",
+            101 => "Switching Protocols",
+            103 => "Early Hints",
+            200 => "OK",
+            201 => "Created",
+            202 => "Accepted",
+            203 => "Non-Authoritative Information",
+            204 => "No Content",
+            205 => "Reset Content",
+            206 => "Partial Content",
+            300 => "Multiple Choices",
+            301 => "Moved Permanently",
+            302 => "Found",
+            303 => "See Other",
+            304 => "Not Modified",
+            307 => "Temporary Redirect",
+            308 => "Permanent Redirect",
+            400 => "Bad Request",
+            401 => "Unauthorized",
+            403 => "Forbidden",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            406 => "Not Acceptable",
+            408 => "Request Timeout",
+            409 => "Conflict",
+            410 => "Gone",
+            411 => "Length Required",
+            412 => "Precondition Failed",
+            413 => "Content Too Large",
+            414 => "URI Too Long",
+            415 => "Unsupported Media Type",
+            416 => "Range Not Satisfiable",
+            417 => "Expectation Failed",
+            421 => "Misdirected Request",
+            422 => "Unprocessable Content",
+            425 => "Too Early",
+            426 => "Upgrade Required",
+            429 => "Too Many Requests",
+            431 => "Request Header Fields Too Large",
+            451 => "Unavailable For Legal Reasons",
+            500 => "Internal Server Error",
+            501 => "Not Implemented",
+            502 => "Bad Gateway",
+            503 => "Service Unavailable",
+            504 => "Gateway Timeout",
+            505 => "HTTP Version Not Supported",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A response's head; its body travels beside it.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// Version the sender spoke.
+    pub version: Version,
+    /// Status code.
+    pub status: Status,
+    /// Reason phrase as received; empty for the usual one.
+    pub reason: Vec<u8>,
+    /// All header fields as received (framing fields too; the serialiser alone writes those anew).
+    pub headers: HeaderBlock,
+}
+
+impl Response {
+    /// An empty response of `status`.
+    pub fn new(status: Status) -> Self {
+        Self { version: Version::Http11, status, reason: Vec::new(), headers: HeaderBlock::new() }
+    }
+}
