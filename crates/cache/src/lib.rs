@@ -1,1 +1,49 @@
-//! stub
+//! The memory tier: index, variants, busy objects and waiters, eviction, bodies.
+//!
+//! * [`Cache::lookup`] is the hit path: a shared lock of one shard, no allocation, nothing moved.
+//! * [`Cache::begin`] is the miss path: it makes the caller the one that fetches ([`Lead`]), or lets it wait
+//!   for the one that does ([`Ticket`]).
+//! * A [`Lead`] is a duty: it is concluded by [`Lead::store`], [`Lead::refuse`], [`Lead::freshen`] or
+//!   [`Lead::fail`]; dropping it is failing, so a cancelled request never leaves others waiting.
+//! * [`Filling`] pushes a body into an [`Object`], [`Reader`]s follow it; a body too large to be kept becomes a
+//!   window that the slowest reader moves. [`Body::window`] is such a window by itself.
+//!
+//! The tier knows bytes, keys and milliseconds. It never judges freshness, never parses a field, never reads a
+//! clock and never touches a socket: `flow` does, with the numbers an [`Object`] carries.
+
+mod busy;
+mod cache;
+mod chunks;
+mod fill;
+mod filling;
+mod ghost;
+mod lead;
+mod ledger;
+mod object;
+mod reader;
+mod shard;
+mod size;
+mod slot;
+mod slots;
+mod span;
+mod sync;
+mod window;
+
+pub use busy::{Ticket, Waited};
+pub use cache::{Begin, BeginOptions, Cache, Config, Found};
+pub use chunks::Whole;
+pub use fill::{Abandoned, Aborted, Push};
+pub use filling::Filling;
+pub use lead::Lead;
+pub use ledger::Stats;
+pub use object::{Flags, NewObject, Object, RefreshGuard};
+pub use reader::Reader;
+pub use slot::{Select, Variant, VarySpec};
+pub use window::{Body, BodyWriter};
+
+#[cfg(loom)]
+pub mod model;
+
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,1 +1,50 @@
-//! stub
+//! `larder.toml`: read with the place of every value, checked as a whole, every problem shown where it is.
+//!
+//! Nothing here acts on what it reads. Files are read by [`load_file`] and [`sizing::Machine::read`] only.
+
+mod cli;
+pub mod diagnostic;
+mod keys;
+mod listen;
+pub mod model;
+mod parse;
+mod reader;
+mod reference;
+pub mod sizing;
+mod suggest;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub use cli::{CliOptions, from_cli};
+pub use diagnostic::{Diagnostic, Severity, render};
+pub use model::{
+    AccessLog, AdminConfig, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig,
+    MemorySize, SiteConfig,
+};
+pub use parse::load_str;
+pub use reference::reference_markdown;
+
+/// Reads the configuration in the file at `path`, as [`load_str`] does.
+///
+/// # Errors
+/// As [`load_str`]; a file that cannot be read, or is not UTF-8, is one error.
+pub fn load_file(path: &Path) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let file = Arc::new(diagnostic::Source { name: name.clone(), text: String::new() });
+        let message = format!("cannot read the configuration: {error}");
+        vec![Diagnostic {
+            severity: Severity::Error,
+            message,
+            span: None,
+            related: None,
+            help: None,
+            file,
+        }]
+    })?;
+    load_str(&text, &name)
+}

@@ -1,1 +1,19 @@
-//! stub
+//! The request state machine: the only crate that joins policy, cache and origin.
+//!
+//! A connection hands a request to [`Core::start`]. What needs no waiting comes back as a [`Reply`] at once,
+//! without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited. Fetches are tasks of
+//! their own: they meet the delivery only in `cache`'s bodies.
+
+mod core;
+mod deliver;
+mod fetch;
+mod forward;
+pub mod live;
+pub mod pages;
+pub mod reply;
+mod slow;
+
+pub use crate::core::{Core, LiveRef, Start};
+pub use crate::live::{Announce, Live, Shared, Site};
+pub use crate::reply::{Piece, Reply, ReplyBody, Served};
+pub use crate::slow::Slow;

@@ -1,1 +1,63 @@
-//! stub
+//! HTTP/1.x engine (RFC 9112): bytes in, events and bytes out.
+//!
+//! All framing strictness lives here and nowhere else. What the readers accept is one canonical
+//! [`message::Request`] or [`message::Response`] whose body length is decided once, as a
+//! [`message::Framing`]; received bytes are never forwarded, and [`encode`] alone writes framing. A
+//! message that two implementations could read differently is refused, not repaired.
+//!
+//! Pure: no sockets, no clock, no globals. A reader keeps what it learned of a message between calls
+//! and looks at no byte twice; its result depends on the bytes alone, never on where they were split.
+//!
+//! Order of calls: [`RequestReader::read`] (or [`ResponseReader::read`]) with a growing buffer until
+//! [`Progress::Complete`], then a [`BodyReader`] made from the framing, until it is done.
+
+mod authority;
+mod body;
+mod class;
+pub mod encode;
+mod error;
+mod fields;
+mod framing;
+mod request;
+mod response;
+mod target;
+
+pub use authority::parse_authority;
+pub use body::{BodyReader, BodyStep};
+pub use error::{AuthorityError, BodyError, FieldError, FramingError, RequestError, ResponseError};
+pub use request::RequestReader;
+pub use response::{ResponseHead, ResponseReader, parse_stored_head};
+
+/// What a head may cost at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Bytes of the whole head, start line and final blank line included.
+    pub head_bytes: usize,
+    /// Bytes of one field line without its CRLF.
+    pub field_bytes: usize,
+    /// Fields of one head.
+    pub field_count: usize,
+    /// Bytes of a request target.
+    pub target_bytes: usize,
+}
+
+impl From<&base::Limits> for HeadLimits {
+    fn from(limits: &base::Limits) -> Self {
+        let bytes = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+        Self {
+            head_bytes: bytes(limits.header_bytes),
+            field_bytes: bytes(limits.header_field_bytes),
+            field_count: bytes(limits.header_count),
+            target_bytes: bytes(limits.target_bytes),
+        }
+    }
+}
+
+/// Whether a reader needs more bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress<T> {
+    /// Everything so far is well-formed; call again when there are more bytes.
+    Partial,
+    /// Done.
+    Complete(T),
+}

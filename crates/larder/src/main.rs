@@ -1,1 +1,179 @@
-fn main() {}
+//! The `larder` program: verbs over the libraries.
+
+mod admin;
+mod build;
+mod client;
+mod demo;
+mod serve;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use config::{CliOptions, Config, Diagnostic};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// HTTP accelerator: page cache, policy and origin client in one daemon.
+#[derive(Debug, Parser)]
+#[command(name = "larder", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the daemon, in the foreground.
+    Serve(ServeArgs),
+    /// Run it in front of a slow built-in origin, and show what happens.
+    Demo(DemoArgs),
+    /// Check a configuration file and say what is wrong, and where.
+    Check {
+        /// The file.
+        #[arg(default_value = "/etc/larder/larder.toml")]
+        config: PathBuf,
+    },
+    /// Have the running daemon read its configuration again; the cache and all connections stay.
+    Reload(AdminArgs),
+    /// Show the running daemon's counters.
+    Stat {
+        #[command(flatten)]
+        admin: AdminArgs,
+        /// As one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How `serve` is told what to do.
+#[derive(Clone, Debug, Args)]
+struct ServeArgs {
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", conflicts_with = "origin")]
+    config: Option<PathBuf>,
+    /// Without a file: the origin for all hosts, such as http://127.0.0.1:8080 or unix:/run/app.sock.
+    #[arg(long, value_name = "URL", required_unless_present = "config")]
+    origin: Option<String>,
+    /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    listen: Vec<String>,
+    /// Memory for the cache, such as 512MiB or 40%; by default half of what there is.
+    #[arg(long, value_name = "SIZE", conflicts_with = "config")]
+    memory: Option<String>,
+    /// Core threads; by default one per core this process may use.
+    #[arg(long, value_name = "N", conflicts_with = "config")]
+    workers: Option<usize>,
+    /// Defaults of the site.
+    #[arg(long, value_enum, default_value = "safe", conflicts_with = "config")]
+    profile: ProfileArg,
+    #[command(flatten)]
+    admin: AdminArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileArg {
+    /// Safe in front of any application.
+    Safe,
+    /// RFC 9111 to the letter.
+    Rfc,
+}
+
+/// Where the admin socket is.
+#[derive(Clone, Debug, Args)]
+struct AdminArgs {
+    /// The daemon's admin socket.
+    #[arg(long, value_name = "PATH", default_value_os_t = default_socket())]
+    admin_socket: PathBuf,
+}
+
+#[derive(Clone, Debug, Args)]
+struct DemoArgs {
+    /// Address of the site.
+    #[arg(long, default_value = "127.0.0.1:6081")]
+    listen: String,
+    /// End after this many seconds; by default it runs until interrupted.
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+}
+
+/// `/run/larder` for root, the session's runtime folder for others.
+fn default_socket() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return PathBuf::from("/run/larder/admin.sock");
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(dir) => PathBuf::from(dir).join("larder-admin.sock"),
+        None => std::env::temp_dir()
+            .join(format!("larder-{}", rustix::process::geteuid().as_raw()))
+            .join("admin.sock"),
+    }
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().verb {
+        Verb::Serve(args) => serve::run(serve::Source::from(args)),
+        Verb::Demo(args) => demo::run(&args),
+        Verb::Check { config } => check(&config),
+        Verb::Reload(args) => client::reload(&args.admin_socket),
+        Verb::Stat { admin, json } => client::stat(&admin.admin_socket, json),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(path: &std::path::Path) -> Result<(), String> {
+    let (config, warnings) = load(path)?;
+    eprint!("{warnings}");
+    println!(
+        "{}: good: {} site{}, {} origin{}",
+        path.display(),
+        config.sites.len(),
+        plural(config.sites.len()),
+        config.origins.len(),
+        plural(config.origins.len()),
+    );
+    Ok(())
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+/// Reads a file; the second value is its rendered warnings.
+fn load(path: &std::path::Path) -> Result<(Config, String), String> {
+    match config::load_file(path) {
+        Ok((config, warnings)) => Ok((config, render(&warnings))),
+        Err(problems) => Err(render(&problems)),
+    }
+}
+
+fn render(diagnostics: &[Diagnostic]) -> String {
+    config::render(diagnostics, std::io::IsTerminal::is_terminal(&std::io::stderr()))
+}
+
+impl From<ServeArgs> for serve::Source {
+    fn from(args: ServeArgs) -> Self {
+        let settings = match args.config {
+            Some(file) => serve::Settings::File(file),
+            None => serve::Settings::Flags(CliOptions {
+                // Required where there is no file.
+                origin: args.origin.unwrap_or_default(),
+                listen: args.listen,
+                memory: args.memory,
+                workers: args.workers,
+                profile: match args.profile {
+                    ProfileArg::Safe => policy::Profile::Safe,
+                    ProfileArg::Rfc => policy::Profile::Rfc,
+                },
+            }),
+        };
+        Self { settings, admin_socket: args.admin.admin_socket }
+    }
+}

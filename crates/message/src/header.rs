@@ -140,6 +140,10 @@ impl HeaderId {
         }
     }
 
+    const fn bit(self) -> u128 {
+        1 << self as u32
+    }
+
     /// The name in its usual spelling; empty for [`HeaderId::Other`].
     pub fn name(self) -> &'static str {
         NAMES.get(self as usize).copied().unwrap_or("")
@@ -195,7 +199,12 @@ pub struct Field<'a> {
 pub struct HeaderBlock {
     bytes: Vec<u8>,
     spans: Vec<Span>,
+    /// Bit `n`: a field whose id is number `n` is there.
+    present: u128,
 }
+
+// The presence bits have room for every id.
+const _: () = assert!((HeaderId::Other as u32) < u128::BITS);
 
 impl HeaderBlock {
     /// An empty block.
@@ -207,10 +216,12 @@ impl HeaderBlock {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();
+        self.present = 0;
     }
 
     /// Records a field whose bytes a later [`HeaderBlock::adopt`] brings.
     pub fn push_span(&mut self, span: Span) {
+        self.present |= span.id.bit();
         self.spans.push(span);
     }
 
@@ -240,7 +251,7 @@ impl HeaderBlock {
         self.bytes.extend_from_slice(name);
         let value_at = self.bytes.len() as u32;
         self.bytes.extend_from_slice(value);
-        self.spans.push(Span {
+        self.push_span(Span {
             id,
             name_at,
             name_len: name.len() as u16,
@@ -263,7 +274,9 @@ impl HeaderBlock {
 
     /// Removes every field called `id`.
     pub fn remove(&mut self, id: HeaderId) {
-        self.spans.retain(|s| s.id != id);
+        if self.contains(id) {
+            self.retain(|f| f.id != id);
+        }
     }
 
     /// Removes every field called `name`, in any case.
@@ -274,11 +287,22 @@ impl HeaderBlock {
     /// Keeps the fields for which `keep` says so.
     pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
         let bytes = &self.bytes;
-        self.spans.retain(|s| keep(field(bytes, s)));
+        let mut present = 0;
+        self.spans.retain(|s| {
+            let kept = keep(field(bytes, s));
+            if kept {
+                present |= s.id.bit();
+            }
+            kept
+        });
+        self.present = present;
     }
 
     /// The first value of `id`.
     pub fn value(&self, id: HeaderId) -> Option<&[u8]> {
+        if !self.contains(id) {
+            return None;
+        }
         self.spans.iter().find(|s| s.id == id).map(|s| value(&self.bytes, s))
     }
 
@@ -306,7 +330,12 @@ impl HeaderBlock {
 
     /// Whether a field called `id` is there.
     pub fn contains(&self, id: HeaderId) -> bool {
-        self.spans.iter().any(|s| s.id == id)
+        self.present & id.bit() != 0
+    }
+
+    /// Whether a field called by one of `ids` is there.
+    pub fn contains_any(&self, ids: &[HeaderId]) -> bool {
+        self.present & ids.iter().fold(0, |bits, id| bits | id.bit()) != 0
     }
 
     /// All fields, in order.
@@ -406,7 +435,13 @@ mod tests {
     #[should_panic(expected = "outside its bytes")]
     fn spans_must_lie_in_the_adopted_bytes() {
         let mut block = HeaderBlock::new();
-        block.push_span(Span { id: HeaderId::Age, name_at: 0, name_len: 3, value_at: 5, value_len: 9 });
+        block.push_span(Span {
+            id: HeaderId::Age,
+            name_at: 0,
+            name_len: 3,
+            value_at: 5,
+            value_len: 9,
+        });
         block.adopt(b"Age: 1");
     }
 }

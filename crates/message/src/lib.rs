@@ -1,11 +1,28 @@
-//! The HTTP vocabulary: header block, method, status, target, and the values of RFC 9110 and RFC 9111.
+//! The HTTP vocabulary: header block, method, status, target, and the values of RFC 9110 and RFC
+//! 9111.
 //!
-//! Pure: no sockets, no files, no clock. Parsing of a message's bytes is `h1`'s business; this crate holds
-//! what a parsed message is, in the one canonical form that key, route and forwarded request come from.
+//! Pure: no sockets, no files, no clock. Parsing of a message's bytes is `h1`'s business; this
+//! crate holds what a parsed message is, in the one canonical form that key, route and forwarded
+//! request come from.
 
+pub mod cache_control;
+pub mod cache_status;
+pub mod conditional;
+pub mod cookie;
+pub mod date;
+pub mod freshness;
+pub mod fuzz;
 pub mod header;
+pub mod list;
+pub mod path;
+pub mod query;
+pub mod range;
 pub mod request;
 pub mod response;
+pub mod sf;
+pub mod store;
+pub mod targeted;
+pub mod vary;
 
 pub use header::{HeaderBlock, HeaderId};
 pub use request::{Framing, Method, Request, Scheme, Version};

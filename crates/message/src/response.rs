@@ -17,6 +17,11 @@ impl Status {
     /// 304 Not Modified.
     pub const NOT_MODIFIED: Self = Self(304);
 
+    /// 416 Range Not Satisfiable.
+    pub const RANGE_NOT_SATISFIABLE: Self = Self(416);
+    /// 502 Bad Gateway.
+    pub const BAD_GATEWAY: Self = Self(502);
+
     /// The status `code`, unless it is not of three digits.
     pub const fn new(code: u16) -> Option<Self> {
         if code >= 100 && code <= 999 { Some(Self(code)) } else { None }

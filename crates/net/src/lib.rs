@@ -1,1 +1,17 @@
-//! stub
+//! Listeners and connection loops: what joins the HTTP/1 engine to `flow`.
+//!
+//! One pinned thread per core, each with its own runtime, its own listening sockets (`SO_REUSEPORT`) and its own
+//! connections, which never leave it. Nothing here decides about caching or policy.
+
+mod conn;
+mod core;
+mod guard;
+mod log;
+mod peers;
+mod segments;
+mod upload;
+mod wait;
+mod worker;
+
+pub use crate::log::{AccessLog, LogFormat, LogTarget};
+pub use crate::worker::{Server, Settings};

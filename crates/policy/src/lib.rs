@@ -1,1 +1,21 @@
-//! stub
+//! The questions a request asks, and the declared policy of a site.
+//!
+//! A policy is asked at fixed points of a request and answers with a verdict; it sees a narrow context and
+//! never touches a socket or the store. [`Declared`], built from a site's [`SiteRules`], is one
+//! implementation; compiled VCL will be the other.
+
+pub mod acl;
+pub mod answer;
+pub mod headers;
+pub mod hosts;
+pub mod pattern;
+mod peer;
+pub mod points;
+pub mod rules;
+
+pub use hosts::HostTable;
+pub use points::{
+    BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitVerdict, Notes, Policy, ReceiveCtx,
+    ReceiveVerdict, ResponseCtx, Synthetic,
+};
+pub use rules::{Profile, SiteRules};

@@ -1,1 +1,13 @@
-//! stub
+//! Origins that misbehave, raw clients and oracles: what tests hold against Larder.
+//!
+//! Only ever a dev-dependency. Nothing here may use the engine, the cache or the flow: a judge that
+//! shares code with the accused repeats its mistakes.
+
+pub mod client;
+pub mod faults;
+pub mod framing_cases;
+pub mod larder;
+pub mod origin;
+pub mod reply;
+pub mod strict;
+pub mod wire;

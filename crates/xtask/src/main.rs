@@ -1,1 +1,37 @@
-fn main() {}
+//! The project's chores: `tidy` holds the tree to its own rules, `docs` writes the reference pages.
+//!
+//! It must never change a source file, and never reach outside the workspace.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+mod docs;
+mod tidy;
+
+const USAGE: &str = "usage: cargo xtask tidy | docs [--check]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["tidy"] => tidy::run(&root()),
+        ["docs"] => docs::write(&root()),
+        ["docs", "--check"] => docs::check(&root()),
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(said) => {
+            println!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(said) => {
+            eprintln!("{said}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root: two folders above this crate.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new(".")).to_path_buf()
+}

@@ -1,0 +1,29 @@
+# What a contributor does every day; CONTRIBUTING.md explains.
+FUZZ_SECONDS ?= 300
+
+.PHONY: demo test lint fmt bench fuzz
+
+demo:
+	@scripts/setup.sh basic
+	cargo build --release --package larder
+	$${CARGO_TARGET_DIR:-target}/release/larder demo
+
+test:
+	@scripts/test.sh
+
+lint:
+	@scripts/test.sh lint
+
+fmt:
+	cargo fmt --all
+
+bench:
+	cargo bench --workspace
+
+# cargo-fuzz asks for a nightly compiler; RUSTC_BOOTSTRAP lets the pinned one do.
+fuzz:
+	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	@cd fuzz && for target in $$(RUSTC_BOOTSTRAP=1 cargo fuzz list); do \
+		echo "== $$target" && RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
+	done

@@ -1,0 +1,184 @@
+//! Busy objects: a fetch that others wait for.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use base::HashSeed;
+use smallvec::SmallVec;
+
+use crate::ledger::Charge;
+use crate::object::Object;
+use crate::size;
+use crate::slot::VarySpec;
+use crate::slots::Slots;
+use crate::sync::{AtomicI64, Mutex, Ordering};
+
+/// What became of the fetch a ticket waited for.
+#[derive(Clone, Debug)]
+pub enum Waited {
+    /// It gave this response, whose body may still be coming. Whether it answers this request too (Vary,
+    /// freshness, privacy) is for the caller to see; if not, begin again.
+    Ready(Arc<Object>),
+    /// It gave a response that is for the one who fetched it only: everybody fetches for himself now.
+    Refused,
+    /// It gave nothing.
+    Failed,
+}
+
+/// What was known of a request's variant when its fetch began: hashes of Vary names and of the signature for
+/// them.
+///
+/// Only a hint about whom to wait for: whoever was woken compares in full.
+#[derive(Debug, Default)]
+pub(crate) struct Shape(SmallVec<[(u64, u64); SPECS]>);
+
+/// Distinct lists of names noted; a key rarely has more than one.
+const SPECS: usize = 2;
+
+impl Shape {
+    pub(crate) fn note(&mut self, spec: &VarySpec, signature: &[u8]) {
+        // A fixed seed will do: a collision makes its own author wait once in vain.
+        let seed = HashSeed::from_u64(0);
+        if self.0.len() < SPECS {
+            self.0.push((seed.hash(spec), seed.hash(signature)));
+        }
+    }
+
+    /// Whether both may be one variant: no names known to both for which they differ.
+    fn may_equal(&self, other: &Self) -> bool {
+        self.0
+            .iter()
+            .all(|(spec, signature)| other.0.iter().all(|(s, g)| s != spec || g == signature))
+    }
+}
+
+/// A fetch in flight.
+#[derive(Debug)]
+pub(crate) struct Busy {
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) hash: u64,
+    shape: Shape,
+    /// Whether others may wait for it.
+    shared: bool,
+    /// A soft purge since it began: what it brings is stale from then on.
+    soft_until: AtomicI64,
+    state: Mutex<State>,
+    _charge: Option<Charge>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    outcome: Option<Waited>,
+    waiting: Slots<Option<Waker>>,
+}
+
+/// Bytes reserved for one waiter: its place in a list that doubles, and the list of free places.
+pub(crate) const TICKET_BYTES: u64 = 2 * (size_of::<Option<Option<Waker>>>() as u64 + 4) + 8;
+
+impl Busy {
+    /// Bytes to reserve for one.
+    pub(crate) const BYTES: u64 = size::arc::<Self>();
+
+    pub(crate) fn new(
+        key: Arc<[u8]>,
+        hash: u64,
+        shape: Shape,
+        shared: bool,
+        charge: Option<Charge>,
+    ) -> Self {
+        Self {
+            key,
+            hash,
+            shape,
+            shared,
+            soft_until: AtomicI64::new(i64::MAX),
+            state: Mutex::new(State::default()),
+            _charge: charge,
+        }
+    }
+
+    /// Whether a request of this shape should wait here.
+    pub(crate) fn is_for(&self, shape: &Shape) -> bool {
+        self.shared && self.shape.may_equal(shape)
+    }
+
+    /// A ticket, unless `waiters_max` have one.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        waiters_max: usize,
+        charge: Option<Charge>,
+    ) -> Option<Ticket> {
+        let place = {
+            let mut state = self.state.lock();
+            if state.waiting.len() >= waiters_max {
+                return None;
+            }
+            state.waiting.insert(None)
+        };
+        Some(Ticket { busy: Arc::clone(self), place, _charge: charge })
+    }
+
+    /// Whether somebody holds a ticket.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.state.lock().waiting.is_empty()
+    }
+
+    /// Tells everybody. Only the lead does, once.
+    pub(crate) fn conclude(&self, outcome: Waited) {
+        let mut waiting = {
+            let mut state = self.state.lock();
+            state.outcome = Some(outcome);
+            std::mem::take(&mut state.waiting)
+        };
+        waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
+    }
+
+    /// What is stored from this fetch is stale from `now_ms` on.
+    pub(crate) fn expire(&self, now_ms: i64) {
+        self.soft_until.fetch_min(now_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn soft_until(&self) -> i64 {
+        self.soft_until.load(Ordering::Relaxed)
+    }
+}
+
+/// A place among those who wait for one fetch; awaiting it gives the outcome. May be awaited on any thread;
+/// dropping it leaves no trace.
+#[derive(Debug)]
+#[must_use = "a ticket does nothing unless awaited"]
+pub struct Ticket {
+    busy: Arc<Busy>,
+    place: u32,
+    _charge: Option<Charge>,
+}
+
+impl Future for Ticket {
+    type Output = Waited;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Waited> {
+        let mut state = self.busy.state.lock();
+        if let Some(outcome) = &state.outcome {
+            return Poll::Ready(outcome.clone());
+        }
+        if let Some(place) = state.waiting.get_mut(self.place) {
+            match place {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => *place = Some(cx.waker().clone()),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let waker = {
+            let mut state = self.busy.state.lock();
+            // After the conclusion the list is a new, empty one.
+            state.waiting.remove(self.place)
+        };
+        drop(waker);
+    }
+}

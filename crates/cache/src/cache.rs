@@ -1,0 +1,355 @@
+//! The cache: shards, memory, lookups and who fetches.
+
+use std::sync::Arc;
+
+use base::KeyBuf;
+use parking_lot::{RwLock, RwLockWriteGuard};
+
+use crate::busy::{Busy, Shape, TICKET_BYTES, Ticket};
+use crate::ledger::{Charge, Ledger, Stats, count};
+use crate::lead::Lead;
+use crate::object::Object;
+use crate::shard::{Dead, Place, Shard, Visit};
+use crate::slot::{Marker, More, Select, Slot, choose};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// Shards of the index; a power of two. Many more than cores, so that two cores rarely meet.
+const SHARDS: usize = 64;
+/// Visits of shards for one reservation. Whoever needs more memory than this many can free goes without.
+const VISITS_MAX: usize = 1 << 16;
+/// Visits in a row that come to nothing before eviction gives up: two rounds.
+const IDLE_VISITS_MAX: usize = 2 * SHARDS;
+/// How often a full shard is grown before somebody else's growth is given up on.
+const GROWTHS_MAX: usize = 8;
+
+/// The cache's settings; all may change while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Bytes the cache may use in all.
+    pub budget_bytes: u64,
+    /// Variants of one key; beyond it the oldest is evicted.
+    pub max_variants: usize,
+    /// Largest body that is kept.
+    pub object_bytes_max: u64,
+    /// Requests waiting for one fetch.
+    pub waiters_max: usize,
+    /// Bytes held of a body that is not kept.
+    pub window_bytes: u64,
+    /// How long after a body turned out too large to be kept requests for its key do not wait for each other.
+    pub hit_for_miss_ms: u64,
+}
+
+/// What a lookup finds.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// The best match, fresh or not: the caller judges.
+    Object(Arc<Object>),
+    /// No match; the key's last answer could not be stored.
+    HitForMiss,
+    /// No match.
+    Nothing,
+}
+
+/// How to begin a fetch.
+#[derive(Clone, Copy, Debug)]
+pub struct BeginOptions<'a> {
+    /// Whether to wait for somebody else's fetch, and let others wait for this one.
+    pub coalesce: bool,
+    /// A stored response that the caller has seen and may not use: it is not offered again.
+    pub rejected: Option<&'a Arc<Object>>,
+}
+
+impl Default for BeginOptions<'_> {
+    fn default() -> Self {
+        Self { coalesce: true, rejected: None }
+    }
+}
+
+/// What a request without a usable stored response has to do.
+#[derive(Debug)]
+pub enum Begin {
+    /// Fetch: others may wait for it.
+    Lead(Lead),
+    /// Wait: somebody fetches.
+    Wait(Ticket),
+    /// Look at this one: it was stored meanwhile.
+    Object(Arc<Object>),
+    /// Fetch, nobody waits for it: a hit-for-miss marker is in force, coalescing is not wanted, or there is no
+    /// memory for more. What is fetched may still be stored.
+    Alone(Lead),
+    /// Give up: too many wait already.
+    Full,
+}
+
+/// The memory tier.
+#[derive(Debug)]
+pub struct Cache {
+    shards: Box<[Padded]>,
+    ledger: Arc<Ledger>,
+    /// The shard whose turn to evict is next.
+    cursor: AtomicUsize,
+    next_id: AtomicU32,
+    /// The latest time anybody brought.
+    seen_ms: AtomicU64,
+    max_variants: AtomicUsize,
+    object_bytes_max: AtomicU64,
+    waiters_max: AtomicUsize,
+    window_bytes: AtomicU64,
+    hit_for_miss_ms: AtomicU64,
+}
+
+/// A shard on cache lines of its own: two, as neighbours are fetched in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Padded(RwLock<Shard>);
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(config: Config) -> Arc<Self> {
+        let ledger = Arc::new(Ledger::new(config.budget_bytes));
+        let shards = (0..SHARDS).map(|_| Padded(RwLock::new(Shard::new(&ledger)))).collect();
+        Arc::new(Self {
+            shards,
+            ledger,
+            cursor: AtomicUsize::new(0),
+            next_id: AtomicU32::new(0),
+            seen_ms: AtomicU64::new(0),
+            max_variants: AtomicUsize::new(config.max_variants),
+            object_bytes_max: AtomicU64::new(config.object_bytes_max),
+            waiters_max: AtomicUsize::new(config.waiters_max),
+            window_bytes: AtomicU64::new(config.window_bytes),
+            hit_for_miss_ms: AtomicU64::new(config.hit_for_miss_ms),
+        })
+    }
+
+    /// Changes the settings. A smaller budget evicts at once what it can; the rest follows as readers leave.
+    pub fn set_config(&self, config: Config) {
+        self.max_variants.store(config.max_variants, Ordering::Relaxed);
+        self.object_bytes_max.store(config.object_bytes_max, Ordering::Relaxed);
+        self.waiters_max.store(config.waiters_max, Ordering::Relaxed);
+        self.window_bytes.store(config.window_bytes, Ordering::Relaxed);
+        self.hit_for_miss_ms.store(config.hit_for_miss_ms, Ordering::Relaxed);
+        self.ledger.set_budget(config.budget_bytes);
+        let mut visits = VISITS_MAX;
+        while self.ledger.is_over() && self.evict(&mut visits) {}
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> Config {
+        Config {
+            budget_bytes: self.ledger.budget(),
+            max_variants: self.max_variants.load(Ordering::Relaxed),
+            object_bytes_max: self.object_bytes_max.load(Ordering::Relaxed),
+            waiters_max: self.waiters_max.load(Ordering::Relaxed),
+            window_bytes: self.window_bytes.load(Ordering::Relaxed),
+            hit_for_miss_ms: self.hit_for_miss_ms.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The cache's numbers.
+    pub fn stats(&self) -> Stats {
+        self.ledger.stats()
+    }
+
+    /// The hit path: the stored response that answers the request best, fresh or not.
+    ///
+    /// `variant` is called only for keys whose responses carry Vary, once for each distinct list of names,
+    /// under the shard's shared lock.
+    pub fn lookup(&self, key: &KeyBuf, variant: &mut Select<'_>, now_ms: u64) -> Found {
+        let place = Place::of(key.hash(), SHARDS);
+        let object = {
+            let shard = self.shards[place.shard].0.read();
+            let Some(slot) = shard.find(place.h32, key.bytes()) else { return Found::Nothing };
+            match choose(slot.variants(), variant, |_, _| {}) {
+                Some(at) => Arc::clone(&slot.variants()[at]),
+                None if slot.is_hit_for_miss(now_ms) => return Found::HitForMiss,
+                None => return Found::Nothing,
+            }
+        };
+        object.touch();
+        Found::Object(object)
+    }
+
+    /// The miss path: decides who fetches. `variant` as for [`Cache::lookup`], under the shard's exclusive lock.
+    pub fn begin(
+        self: &Arc<Self>,
+        key: &KeyBuf,
+        variant: &mut Select<'_>,
+        options: BeginOptions<'_>,
+        now_ms: u64,
+    ) -> Begin {
+        self.seen_ms.fetch_max(now_ms, Ordering::Relaxed);
+        let place = Place::of(key.hash(), SHARDS);
+        let is_rejected =
+            |object: &Arc<Object>| options.rejected.is_some_and(|old| Arc::ptr_eq(old, object));
+        let charge = self.reserve(Busy::BYTES + More::cost(key.bytes().len()));
+        let room = charge.and_then(|charge| Some((charge, self.room(place.shard)?)));
+        let Some((mut charge, mut shard)) = room else {
+            return match self.lookup(key, variant, now_ms) {
+                Found::Object(object) if !is_rejected(&object) => Begin::Object(object),
+                _ => Begin::Alone(self.detached(key)),
+            };
+        };
+        let mut shape = Shape::default();
+        let mut shared = options.coalesce;
+        if let Some(slot) = shard.find(place.h32, key.bytes()) {
+            let best = choose(slot.variants(), variant, |spec, sig| shape.note(spec, sig));
+            if let Some(object) = best.map(|at| &slot.variants()[at]).filter(|o| !is_rejected(o)) {
+                return Begin::Object(Arc::clone(object));
+            }
+            shared &= !slot.is_hit_for_miss(now_ms);
+            if shared && let Some(busy) = fetch_for(slot, &shape) {
+                charge.shrink_to(TICKET_BYTES);
+                let waiters_max = self.waiters_max.load(Ordering::Relaxed);
+                return busy.join(waiters_max, Some(charge)).map_or(Begin::Full, Begin::Wait);
+            }
+        }
+        let place = (place.h32, key.hash());
+        match shard.enlist(place, key.bytes(), (shape, shared), charge, now_ms) {
+            Some(busy) if shared => Begin::Lead(Lead::new(Arc::clone(self), busy)),
+            Some(busy) => Begin::Alone(Lead::new(Arc::clone(self), busy)),
+            None => Begin::Alone(self.detached(key)),
+        }
+    }
+
+    /// Begins a fetch that will replace `old`, which lookups go on finding meanwhile. `None` when `old` has
+    /// left the index, when somebody fetches this variant already, or when there is no memory for more.
+    pub fn begin_refresh(self: &Arc<Self>, key: &KeyBuf, old: &Arc<Object>) -> Option<Lead> {
+        let place = Place::of(key.hash(), SHARDS);
+        let charge = self.reserve(Busy::BYTES + More::cost(key.bytes().len()))?;
+        let mut shard = self.room(place.shard)?;
+        let slot = shard.find(place.h32, key.bytes())?;
+        let mut shape = Shape::default();
+        if let Some(vary) = old.vary() {
+            shape.note(vary.spec, vary.signature);
+        }
+        let is_there = slot.variants().iter().any(|object| Arc::ptr_eq(object, old));
+        if !is_there || fetch_for(slot, &shape).is_some() {
+            return None;
+        }
+        let now_ms = self.seen_ms.load(Ordering::Relaxed);
+        let place = (place.h32, key.hash());
+        let busy = shard.enlist(place, key.bytes(), (shape, true), charge, now_ms)?;
+        drop(shard);
+        Some(Lead::new(Arc::clone(self), busy))
+    }
+
+    /// Removes all variants of a key (unsafe methods, purge); returns how many. What was being fetched for
+    /// it does not become visible.
+    pub fn invalidate(&self, key: &KeyBuf) -> usize {
+        let place = Place::of(key.hash(), SHARDS);
+        let slot = self.shards[place.shard].0.write().invalidate(place.h32, key.bytes());
+        let objects = slot.as_ref().map_or(0, |slot| slot.variants().len());
+        count(&self.ledger.invalidated, objects as u64);
+        objects
+    }
+
+    /// Makes all variants of a key stale at `now_ms`, and what is being fetched for it; returns how many are
+    /// stored. Their grace stays.
+    pub fn soft_invalidate(&self, key: &KeyBuf, now_ms: u64) -> usize {
+        let place = Place::of(key.hash(), SHARDS);
+        let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
+        // Exclusive: nothing is being put into the index while freshness ends.
+        let shard = self.shards[place.shard].0.write();
+        shard.expire(place.h32, key.bytes(), now_ms)
+    }
+
+    /// Removes everything; returns how many responses that were. What was being fetched does not become
+    /// visible.
+    pub fn clear(&self) -> usize {
+        let mut all = 0;
+        for shard in &self.shards {
+            let (objects, old) = shard.0.write().clear();
+            drop(old);
+            all += objects;
+        }
+        count(&self.ledger.invalidated, all as u64);
+        all
+    }
+
+    // Memory, for the rest of the crate.
+
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    /// Reserves `bytes`, evicting as long as that makes room.
+    pub(crate) fn reserve(&self, bytes: u64) -> Option<Charge> {
+        let mut visits = VISITS_MAX;
+        loop {
+            if let Some(charge) = Charge::try_new(&self.ledger, bytes) {
+                return Some(charge);
+            }
+            if bytes > self.ledger.budget() || !self.evict(&mut visits) {
+                return None;
+            }
+        }
+    }
+
+    /// Visits shards in turn until something leaves; false when nothing does.
+    fn evict(&self, visits: &mut usize) -> bool {
+        let mut idle = 0;
+        while idle < IDLE_VISITS_MAX && *visits > 0 {
+            *visits -= 1;
+            let at = self.cursor.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            let mut dead = Dead::new();
+            let visit = self.shards[at].0.write().evict(&mut dead);
+            drop(dead);
+            match visit {
+                Visit::Evicted => return true,
+                Visit::Progress => idle = 0,
+                Visit::Nothing => idle += 1,
+            }
+        }
+        false
+    }
+
+    /// The shard, locked, with room for one more key or object; `None` when there is no memory for that.
+    pub(crate) fn room(&self, at: usize) -> Option<RwLockWriteGuard<'_, Shard>> {
+        for _ in 0..GROWTHS_MAX {
+            let shard = self.shards[at].0.write();
+            let growth = shard.growth();
+            if growth == 0 {
+                return Some(shard);
+            }
+            // Evicting takes other shards' locks, and perhaps this one's.
+            drop(shard);
+            let charge = self.reserve(growth)?;
+            self.shards[at].0.write().grow(charge);
+        }
+        None
+    }
+
+    pub(crate) fn shard(&self, at: usize) -> RwLockWriteGuard<'_, Shard> {
+        self.shards[at].0.write()
+    }
+
+    pub(crate) fn place(&self, hash: u64) -> Place {
+        Place::of(hash, SHARDS)
+    }
+
+    pub(crate) fn next_id(&self) -> u32 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A hit-for-miss marker until `until_ms`, or for the configured time.
+    pub(crate) fn marker(&self, until_ms: Option<u64>) -> Marker {
+        let now_ms = self.seen_ms.load(Ordering::Relaxed);
+        let usual_ms = now_ms.saturating_add(self.hit_for_miss_ms.load(Ordering::Relaxed));
+        Marker { until_ms: until_ms.unwrap_or(usual_ms), id: self.next_id() }
+    }
+
+    /// A fetch the index does not know: nobody waits for it, and it stores nothing.
+    fn detached(self: &Arc<Self>, key: &KeyBuf) -> Lead {
+        let key_bytes = Arc::from(key.bytes());
+        let busy = Busy::new(key_bytes, key.hash(), Shape::default(), false, None);
+        Lead::new(Arc::clone(self), Arc::new(busy))
+    }
+}
+
+fn fetch_for<'a>(slot: &'a Slot, shape: &Shape) -> Option<&'a Arc<Busy>> {
+    match slot {
+        Slot::One(..) => None,
+        Slot::Many(_, more) => more.leads.iter().find(|busy| busy.is_for(shape)),
+    }
+}

@@ -1,0 +1,141 @@
+//! A complete body.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::ledger::Charge;
+use crate::object::Object;
+use crate::size;
+
+/// What a chunk of a long body costs beside its bytes: its place in the list, and `Bytes`' own record of
+/// its owner.
+pub(crate) const CHUNK_OVERHEAD: u64 = size::class(size_of::<Bytes>())
+    + size::class(size_of::<Owned>() + 4 * size_of::<usize>());
+
+/// The body of a complete object. Two words: a body of one chunk, as most are, costs its bytes and nothing
+/// else.
+#[derive(Debug)]
+pub(crate) enum Chunks {
+    /// The whole body in one exact allocation.
+    One(Box<[u8]>),
+    /// Anything else, behind one word so that the enum needs no tag.
+    Other(Box<Other>),
+}
+
+/// A body that is not one allocation of its object's own.
+#[derive(Debug)]
+pub(crate) enum Other {
+    /// Several chunks, none of them empty, each with its own charge.
+    Many {
+        chunks: Box<[Bytes]>,
+        /// What the chunks have reserved.
+        cost: u64,
+    },
+    /// Another object's body (after a 304). That one is never itself shared.
+    Shared(Arc<Object>),
+}
+
+impl Chunks {
+    /// Bytes to reserve for an [`Other`].
+    pub(crate) const OTHER_BYTES: u64 = size::class(size_of::<Other>());
+
+    pub(crate) fn shared(other: Arc<Object>) -> Self {
+        Self::Other(Box::new(Other::Shared(other)))
+    }
+
+    pub(crate) fn many(chunks: Box<[Bytes]>, cost: u64) -> Self {
+        Self::Other(Box::new(Other::Many { chunks, cost }))
+    }
+
+    pub(crate) fn whole(&self) -> Option<Whole<'_>> {
+        match self {
+            Self::One(bytes) => Some(Whole::One(bytes)),
+            Self::Other(other) => match &**other {
+                Other::Many { chunks, .. } => Some(Whole::Many(chunks)),
+                Other::Shared(object) => object.whole(),
+            },
+        }
+    }
+
+    /// The object whose body this is, if it is another's.
+    pub(crate) fn owner(&self) -> Option<&Arc<Object>> {
+        match self {
+            Self::Other(other) => match &**other {
+                Other::Shared(object) => Some(object),
+                Other::Many { .. } => None,
+            },
+            Self::One(_) => None,
+        }
+    }
+
+    /// Bytes that the object gives back itself when it is dropped.
+    pub(crate) fn own_memory(&self) -> u64 {
+        match self {
+            Self::One(bytes) => size::class(bytes.len()),
+            Self::Other(_) => Self::OTHER_BYTES,
+        }
+    }
+
+    /// Bytes beside those which this body keeps in use.
+    pub(crate) fn held_memory(&self) -> u64 {
+        match self {
+            Self::One(_) => 0,
+            Self::Other(other) => match &**other {
+                Other::Many { cost, .. } => *cost,
+                Other::Shared(object) => object.memory(),
+            },
+        }
+    }
+}
+
+/// Bytes that give their charge back when the last reader has dropped them.
+pub(crate) struct Owned {
+    data: Vec<u8>,
+    _charge: Charge,
+}
+
+impl Owned {
+    pub(crate) fn into_bytes(data: Vec<u8>, charge: Charge) -> Bytes {
+        Bytes::from_owner(Self { data, _charge: charge })
+    }
+}
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+/// A complete body, borrowed from its object: nothing is counted, locked or copied.
+#[derive(Clone, Copy, Debug)]
+pub enum Whole<'a> {
+    /// The body in one piece.
+    One(&'a [u8]),
+    /// The body in several pieces, none of them empty.
+    Many(&'a [Bytes]),
+}
+
+impl<'a> Whole<'a> {
+    /// The body's length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::One(bytes) => bytes.len() as u64,
+            Self::Many(chunks) => chunks.iter().map(|chunk| chunk.len() as u64).sum(),
+        }
+    }
+
+    /// Whether the body has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pieces in order.
+    pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (one, many) = match *self {
+            Self::One(bytes) => (Some(bytes), &[][..]),
+            Self::Many(chunks) => (None, chunks),
+        };
+        one.into_iter().chain(many.iter().map(|chunk| &chunk[..]))
+    }
+}

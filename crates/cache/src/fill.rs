@@ -1,0 +1,458 @@
+//! A body on its way from one writer to its readers: chunks, the unfinished tail, who waits for what.
+//!
+//! Two ways of going. A body that is kept grows without regard to its readers. A window holds only what the
+//! slowest reader has yet to take, and tells the writer to wait when that is too much.
+//!
+//! Nothing is allocated for a kept body here: the writer brings chunks it has reserved. No lock of the index
+//! is ever taken under this one's lock, and no task is woken under it.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use crate::chunks::Owned;
+use crate::ledger::Charge;
+use crate::slots::Slots;
+use crate::sync::Mutex;
+
+/// The most a reader is given of an unfinished chunk at once; it is a copy, made under the lock.
+const COPY_BYTES: usize = 64 * 1024;
+/// The smallest buffer of a window.
+const WINDOW_CHUNK_BYTES: usize = 4096;
+
+/// The body ended without being complete: the writer failed, or went away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aborted;
+
+impl std::fmt::Display for Aborted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the body was cut before its end")
+    }
+}
+
+impl std::error::Error for Aborted {}
+
+/// Nobody reads the body any more and nobody keeps it: fetching the rest is useless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abandoned;
+
+impl std::fmt::Display for Abandoned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nobody reads the body any more")
+    }
+}
+
+impl std::error::Error for Abandoned {}
+
+/// What became of pushed bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Push {
+    /// They were taken; go on.
+    Ok,
+    /// They were taken; ask for room before pushing more.
+    Wait,
+    /// Nobody reads the window: the body has ended, drop the fetch.
+    Abandoned,
+    /// More bytes than the declared length: the body has been aborted.
+    Overrun,
+}
+
+/// Where the writing stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Open,
+    /// The chunks are on their way into the object; readers wait a moment.
+    Sealing,
+    Finished,
+    Aborted,
+}
+
+/// A chunk being filled. A window's is not charged: it belongs to the exchange, whose bound it is.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    pub(crate) data: Vec<u8>,
+    pub(crate) charge: Option<Charge>,
+}
+
+impl Tail {
+    fn spare(&self) -> usize {
+        self.data.capacity() - self.data.len()
+    }
+
+    fn freeze(self) -> Bytes {
+        match self.charge {
+            Some(charge) => Owned::into_bytes(self.data, charge),
+            None => Bytes::from(self.data),
+        }
+    }
+}
+
+/// Where a reader stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    /// Number of the chunk, counted from the body's beginning.
+    pub(crate) chunk: u64,
+    /// Bytes of that chunk already taken.
+    pub(crate) at: usize,
+    /// Bytes still to be passed over.
+    pub(crate) skip: u64,
+}
+
+impl Cursor {
+    /// Takes what is left of `chunk` that is not to be skipped; `None` when that is nothing.
+    pub(crate) fn take(&mut self, chunk: &Bytes) -> Option<Bytes> {
+        self.pass(chunk.len());
+        let rest = (self.at < chunk.len()).then(|| chunk.slice(self.at..));
+        self.chunk += 1;
+        self.at = 0;
+        rest
+    }
+
+    /// Skips within a chunk that is `len` long so far.
+    fn pass(&mut self, len: usize) {
+        let left = (len - self.at) as u64;
+        let passed = self.skip.min(left);
+        self.skip -= passed;
+        self.at += passed as usize;
+    }
+}
+
+/// What a reader finds.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Data(Bytes),
+    End,
+    /// The body is complete and in its object.
+    Whole,
+}
+
+#[derive(Debug)]
+struct Follower {
+    chunk: u64,
+    waker: Option<Waker>,
+}
+
+type Wakers = SmallVec<[Waker; 4]>;
+
+fn wake(wakers: impl IntoIterator<Item = Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
+}
+
+/// The state shared by a body's writer and readers.
+#[derive(Debug)]
+pub(crate) struct Fill {
+    /// The length the origin declared.
+    pub(crate) declared: Option<u64>,
+    /// What this state itself takes; none for a window.
+    _charge: Option<Charge>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    chunks: VecDeque<Bytes>,
+    /// Number of `chunks[0]`, and the offset of its first byte.
+    first: u64,
+    base: u64,
+    tail: Tail,
+    len: u64,
+    phase: Phase,
+    /// Bytes the window may hold; `None` for a body that is kept.
+    window: Option<u64>,
+    followers: Slots<Follower>,
+    /// Whether there ever was a reader.
+    followed: bool,
+    writer: Option<Waker>,
+}
+
+impl Fill {
+    pub(crate) fn new(declared: Option<u64>, window: Option<u64>, charge: Option<Charge>) -> Self {
+        let state = State {
+            chunks: VecDeque::new(),
+            first: 0,
+            base: 0,
+            tail: Tail::default(),
+            len: 0,
+            phase: Phase::Open,
+            window,
+            followers: Slots::default(),
+            followed: false,
+            writer: None,
+        };
+        Self { declared, _charge: charge, state: Mutex::new(state) }
+    }
+
+    /// Bytes pushed so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.state.lock().len
+    }
+
+    // The writer of a kept body.
+
+    /// Copies what fits into the tail; returns how much that was, and wakes the readers if it was something.
+    pub(crate) fn append(&self, data: &[u8]) -> usize {
+        let (taken, wakers) = {
+            let mut state = self.state.lock();
+            let taken = data.len().min(state.tail.spare());
+            state.tail.data.extend_from_slice(&data[..taken]);
+            state.len += taken as u64;
+            (taken, if taken > 0 { state.parked() } else { Wakers::new() })
+        };
+        wake(wakers);
+        taken
+    }
+
+    /// Number of finished chunks, and how much the tail can hold in all.
+    pub(crate) fn shape(&self) -> (u64, usize) {
+        let state = self.state.lock();
+        (state.first + state.chunks.len() as u64, state.tail.data.capacity())
+    }
+
+    /// Ends the tail's chunk and begins another.
+    pub(crate) fn begin_chunk(&self, next: Tail) {
+        let mut state = self.state.lock();
+        state.freeze_tail();
+        state.tail = next;
+    }
+
+    /// Moves the tail into larger memory.
+    pub(crate) fn widen_tail(&self, mut wider: Tail) {
+        let narrow = {
+            let mut state = self.state.lock();
+            wider.data.extend_from_slice(&state.tail.data);
+            std::mem::replace(&mut state.tail, wider)
+        };
+        drop(narrow);
+    }
+
+    /// Takes everything out, for the object to keep. Readers wait until [`Fill::end`].
+    pub(crate) fn seal(&self) -> (VecDeque<Bytes>, Tail) {
+        let mut state = self.state.lock();
+        state.phase = Phase::Sealing;
+        (std::mem::take(&mut state.chunks), std::mem::take(&mut state.tail))
+    }
+
+    // The writer of a window.
+
+    /// From here on what every reader has taken is freed, and the writer waits for the slowest.
+    pub(crate) fn open_window(&self, bytes: u64) {
+        let gone = {
+            let mut state = self.state.lock();
+            state.window = Some(bytes);
+            state.advance()
+        };
+        drop(gone);
+    }
+
+    /// Takes all of `data` into the window.
+    pub(crate) fn push_window(&self, data: &[u8]) -> Push {
+        let (push, wakers) = {
+            let mut state = self.state.lock();
+            if state.is_abandoned() {
+                return Push::Abandoned;
+            }
+            let fits = data.len().min(state.tail.spare());
+            let (now, later) = data.split_at(fits);
+            state.tail.data.extend_from_slice(now);
+            if !later.is_empty() {
+                state.freeze_tail();
+                let mut chunk = Vec::with_capacity(later.len().max(WINDOW_CHUNK_BYTES));
+                chunk.extend_from_slice(later);
+                state.tail = Tail { data: chunk, charge: None };
+            }
+            state.len += data.len() as u64;
+            let push = match (state.is_abandoned(), state.is_full()) {
+                (true, _) => Push::Abandoned,
+                (false, true) => Push::Wait,
+                (false, false) => Push::Ok,
+            };
+            (push, state.parked())
+        };
+        wake(wakers);
+        push
+    }
+
+    /// Ready when the window has room, or nobody to make any.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), Abandoned>> {
+        let mut state = self.state.lock();
+        if state.is_abandoned() {
+            return Poll::Ready(Err(Abandoned));
+        }
+        if !state.is_full() {
+            return Poll::Ready(Ok(()));
+        }
+        set_waker(&mut state.writer, cx);
+        Poll::Pending
+    }
+
+    /// Whether a window has lost its readers.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.state.lock().is_abandoned()
+    }
+
+    /// Says that nothing more comes, and how it ended.
+    pub(crate) fn end(&self, phase: Phase) {
+        let wakers = {
+            let mut state = self.state.lock();
+            state.phase = phase;
+            state.writer = None;
+            state.parked()
+        };
+        wake(wakers);
+    }
+
+    // Readers.
+
+    /// A place for a reader at the beginning; `None` when the beginning is gone already.
+    pub(crate) fn attach(&self) -> Option<u32> {
+        let mut state = self.state.lock();
+        if state.first > 0 {
+            return None;
+        }
+        state.followed = true;
+        Some(state.followers.insert(Follower { chunk: 0, waker: None }))
+    }
+
+    /// A reader leaves.
+    pub(crate) fn detach(&self, place: u32) {
+        let (writer, gone) = {
+            let mut state = self.state.lock();
+            state.followers.remove(place);
+            let gone = state.advance();
+            (state.writer_if_free(), gone)
+        };
+        drop(gone);
+        wake(writer);
+    }
+
+    /// The next bytes for the reader at `place`.
+    pub(crate) fn poll_read(
+        &self,
+        place: u32,
+        cursor: &mut Cursor,
+        cx: &Context<'_>,
+    ) -> Poll<Result<Step, Aborted>> {
+        let (step, writer, gone) = {
+            let mut state = self.state.lock();
+            let step = state.read(place, cursor, cx);
+            let moved = state.followers.get_mut(place).is_some_and(|follower| {
+                std::mem::replace(&mut follower.chunk, cursor.chunk) != cursor.chunk
+            });
+            let gone = if moved { state.advance() } else { SmallVec::new() };
+            (step, if moved { state.writer_if_free() } else { None }, gone)
+        };
+        drop(gone);
+        wake(writer);
+        step
+    }
+}
+
+fn set_waker(place: &mut Option<Waker>, cx: &Context<'_>) {
+    match place {
+        Some(waker) => waker.clone_from(cx.waker()),
+        None => *place = Some(cx.waker().clone()),
+    }
+}
+
+impl State {
+    fn freeze_tail(&mut self) {
+        let tail = std::mem::take(&mut self.tail);
+        if !tail.data.is_empty() {
+            self.chunks.push_back(tail.freeze());
+        }
+    }
+
+    fn read(
+        &mut self,
+        place: u32,
+        cursor: &mut Cursor,
+        cx: &Context<'_>,
+    ) -> Poll<Result<Step, Aborted>> {
+        match self.phase {
+            Phase::Finished if self.window.is_none() => return Poll::Ready(Ok(Step::Whole)),
+            Phase::Sealing => return self.park(place, cx),
+            _ => {}
+        }
+        loop {
+            // `first` never passes a reader, see `advance`.
+            let index = (cursor.chunk - self.first) as usize;
+            if let Some(chunk) = self.chunks.get(index) {
+                if let Some(data) = cursor.take(chunk) {
+                    return Poll::Ready(Ok(Step::Data(data)));
+                }
+                continue;
+            }
+            let tail = self.tail.data.len();
+            cursor.pass(tail);
+            if cursor.at < tail {
+                if self.window.is_some() {
+                    // Handed over as it is: what passes through is copied once.
+                    self.freeze_tail();
+                    continue;
+                }
+                let end = tail.min(cursor.at + COPY_BYTES);
+                let data = Bytes::copy_from_slice(&self.tail.data[cursor.at..end]);
+                cursor.at = end;
+                return Poll::Ready(Ok(Step::Data(data)));
+            }
+            return match self.phase {
+                Phase::Finished => Poll::Ready(Ok(Step::End)),
+                Phase::Aborted => Poll::Ready(Err(Aborted)),
+                Phase::Open | Phase::Sealing => self.park(place, cx),
+            };
+        }
+    }
+
+    fn park(&mut self, place: u32, cx: &Context<'_>) -> Poll<Result<Step, Aborted>> {
+        if let Some(follower) = self.followers.get_mut(place) {
+            set_waker(&mut follower.waker, cx);
+        }
+        Poll::Pending
+    }
+
+    /// The wakers of all readers that wait.
+    fn parked(&mut self) -> Wakers {
+        self.followers.iter_mut().filter_map(|follower| follower.waker.take()).collect()
+    }
+
+    fn held(&self) -> u64 {
+        self.len - self.base
+    }
+
+    fn is_full(&self) -> bool {
+        self.window.is_some_and(|bytes| self.held() > bytes)
+    }
+
+    /// Before its first reader comes a window waits, but only until it is full: nothing else would ever
+    /// move it.
+    fn is_abandoned(&self) -> bool {
+        self.window.is_some() && self.followers.is_empty() && (self.followed || self.is_full())
+    }
+
+    /// In a window, takes out the chunks that every reader has passed; the caller drops them.
+    fn advance(&mut self) -> SmallVec<[Bytes; 2]> {
+        let mut gone = SmallVec::new();
+        if self.window.is_none() {
+            return gone;
+        }
+        let slowest = self.followers.iter().map(|follower| follower.chunk).min();
+        while slowest.is_some_and(|chunk| self.first < chunk)
+            && let Some(chunk) = self.chunks.pop_front()
+        {
+            self.first += 1;
+            self.base += chunk.len() as u64;
+            gone.push(chunk);
+        }
+        gone
+    }
+
+    /// The waiting writer, once the window is half empty or has lost its readers. Half, so that a writer and
+    /// a reader of equal speed do not wake each other for every chunk.
+    fn writer_if_free(&mut self) -> Option<Waker> {
+        let half_empty = self.window.is_some_and(|bytes| self.held() <= bytes / 2);
+        if half_empty || self.is_abandoned() { self.writer.take() } else { None }
+    }
+}

@@ -1,0 +1,243 @@
+//! The writing end of an object's body.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use crate::cache::Cache;
+use crate::chunks::{CHUNK_OVERHEAD, Chunks, Owned};
+use crate::fill::{Abandoned, Fill, Phase, Push, Tail};
+use crate::ledger::{Charge, count};
+use crate::object::Object;
+use crate::shard::Dead;
+use crate::size;
+
+/// The largest chunk: large enough for a writev of few pieces, small enough to be found in a fragmented heap.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// The first chunk of a body of unknown length, unless more comes at once.
+const FIRST_BYTES: usize = 4 * 1024;
+/// What the first chunk grows to before a second one begins.
+const SECOND_BYTES: usize = 64 * 1024;
+
+/// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the object leaves the
+/// index.
+#[derive(Debug)]
+pub struct Filling {
+    cache: Arc<Cache>,
+    object: Arc<Object>,
+    fill: Arc<Fill>,
+    hash: u64,
+    stored: bool,
+    window: bool,
+    open: bool,
+    /// For the list of chunks, should there be more than one.
+    spare: Option<Charge>,
+}
+
+impl Filling {
+    /// Bytes to reserve for the state of filling and for what a long body adds to its object.
+    pub(crate) const BYTES: u64 = Self::STATE_BYTES + Chunks::OTHER_BYTES;
+    pub(crate) const STATE_BYTES: u64 = size::arc::<Fill>();
+
+    /// A body to be kept; `spare` is the rest of [`Filling::BYTES`].
+    pub(crate) fn kept(
+        cache: Arc<Cache>,
+        object: Arc<Object>,
+        fill: Arc<Fill>,
+        hash: u64,
+        (stored, spare): (bool, Charge),
+    ) -> Self {
+        let spare = Some(spare);
+        Self { cache, object, fill, hash, stored, window: false, open: true, spare }
+    }
+
+    /// A body that passes through a window.
+    pub(crate) fn passing(
+        cache: Arc<Cache>,
+        object: Arc<Object>,
+        fill: Arc<Fill>,
+        hash: u64,
+    ) -> Self {
+        Self { cache, object, fill, hash, stored: false, window: true, open: true, spare: None }
+    }
+
+    /// The object being filled.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// Whether the object went into the index and its body is still meant to be kept.
+    pub fn stored(&self) -> bool {
+        self.stored
+    }
+
+    /// Whether the body passes through a window: nothing of it is kept, and the slowest reader decides the pace.
+    /// Attach the fetching request's own reader before pushing.
+    pub fn is_window(&self) -> bool {
+        self.window
+    }
+
+    /// Copies `data` into the body; all of it is taken, even when the answer is [`Push::Wait`].
+    pub fn push(&mut self, data: &[u8]) -> Push {
+        if !self.open {
+            return Push::Abandoned;
+        }
+        let len = self.fill.len() + data.len() as u64;
+        if self.fill.declared.is_some_and(|declared| len > declared) {
+            self.fail();
+            return Push::Overrun;
+        }
+        if !self.window && len > self.cache.config().object_bytes_max {
+            self.spill();
+        }
+        let mut rest = data;
+        while !self.window {
+            rest = &rest[self.fill.append(rest)..];
+            if rest.is_empty() {
+                return Push::Ok;
+            }
+            if !self.extend(rest.len()) {
+                self.spill();
+            }
+        }
+        match self.fill.push_window(rest) {
+            Push::Abandoned => {
+                self.fail();
+                Push::Abandoned
+            }
+            push => push,
+        }
+    }
+
+    /// Ready when more may be pushed; at once unless the body passes through a window.
+    ///
+    /// # Errors
+    /// [`Abandoned`] when the window has lost its readers.
+    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
+        self.fill.poll_room(cx)
+    }
+
+    /// [`Filling::poll_room`] as a future.
+    ///
+    /// # Errors
+    /// As [`Filling::poll_room`].
+    pub async fn room(&mut self) -> Result<(), Abandoned> {
+        poll_fn(|cx| self.poll_room(cx)).await
+    }
+
+    /// The body is complete. False when it is not, the declared length not being met: readers then see an
+    /// abort, and the object leaves the index.
+    pub fn finish(mut self) -> bool {
+        let len = self.fill.len();
+        if !self.open || self.fill.declared.is_some_and(|declared| declared != len) {
+            self.fail();
+            return false;
+        }
+        self.open = false;
+        if !self.window {
+            let chunks = self.seal();
+            let place = self.cache.place(self.hash);
+            self.cache.shard(place.shard).complete(place.h32, &self.object, chunks);
+            self.object.forget_fill();
+        }
+        self.fill.end(Phase::Finished);
+        true
+    }
+
+    /// The body ends here and is not complete: the object leaves the index.
+    pub fn abort(mut self) {
+        self.fail();
+    }
+
+    fn fail(&mut self) {
+        if std::mem::take(&mut self.open) {
+            self.withdraw(false);
+            self.fill.end(Phase::Aborted);
+        }
+    }
+
+    /// Takes the object, and what else delivers its body, out of the index.
+    fn withdraw(&mut self, marked: bool) {
+        self.stored = false;
+        if !self.window {
+            let place = self.cache.place(self.hash);
+            let marker = marked.then(|| self.cache.marker(None));
+            let mut dead = Dead::new();
+            self.cache.shard(place.shard).withdraw(place.h32, &self.object, marker, &mut dead);
+        }
+    }
+
+    /// Turns the body into a window: it is too large, or there is no memory for it.
+    fn spill(&mut self) {
+        count(&self.cache.ledger().refused, 1);
+        self.withdraw(true);
+        self.window = true;
+        self.fill.open_window(self.cache.config().window_bytes);
+    }
+
+    /// Brings memory for `more` bytes or some of them; false when there is none.
+    fn extend(&self, more: usize) -> bool {
+        let (chunks, tail) = self.fill.shape();
+        let widen = chunks == 0 && tail > 0 && tail < SECOND_BYTES && self.fill.declared.is_none();
+        let bytes = match self.fill.declared {
+            Some(declared) => {
+                let missing = declared - self.fill.len();
+                usize::try_from(missing).map_or(CHUNK_BYTES, |missing| missing.min(CHUNK_BYTES))
+            }
+            None if tail == 0 => more.clamp(FIRST_BYTES, SECOND_BYTES),
+            None if widen => SECOND_BYTES,
+            None => CHUNK_BYTES,
+        };
+        let Some(charge) = self.cache.reserve(size::class(bytes) + CHUNK_OVERHEAD) else {
+            return false;
+        };
+        let next = Tail { data: Vec::with_capacity(bytes), charge: Some(charge) };
+        if widen {
+            self.fill.widen_tail(next);
+        } else {
+            self.fill.begin_chunk(next);
+        }
+        true
+    }
+
+    /// Makes the complete body of what was pushed.
+    fn seal(&mut self) -> Chunks {
+        let (mut chunks, tail) = self.fill.seal();
+        let Tail { mut data, charge } = tail;
+        let Some(mut charge) = charge else { return Chunks::One(Box::default()) };
+        let exact = self.trim(&mut data, &mut charge);
+        if chunks.is_empty() && exact {
+            charge.shrink_to(size::class(data.len()));
+            charge.into_ledger();
+            return Chunks::One(data.into_boxed_slice());
+        }
+        let chunk_cost = |chunk: &Bytes| size::class(chunk.len()) + CHUNK_OVERHEAD;
+        let cost = chunks.iter().map(chunk_cost).sum::<u64>() + charge.bytes();
+        chunks.push_back(Owned::into_bytes(data, charge));
+        // The object gives these bytes back.
+        self.spare.take().map(Charge::into_ledger);
+        Chunks::many(Vec::from(chunks).into_boxed_slice(), cost)
+    }
+
+    /// Cuts the last chunk to its length; false when there is no memory to do that.
+    fn trim(&self, data: &mut Vec<u8>, charge: &mut Charge) -> bool {
+        if data.len() == data.capacity() {
+            return true;
+        }
+        let taken = size::class(data.len());
+        // Shrinking may copy: for that moment there are both.
+        let Some(copy) = Charge::try_new(self.cache.ledger(), taken) else { return false };
+        data.shrink_to_fit();
+        charge.shrink_to(taken + CHUNK_OVERHEAD);
+        drop(copy);
+        data.len() == data.capacity()
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        self.fail();
+    }
+}

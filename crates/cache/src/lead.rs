@@ -1,0 +1,189 @@
+//! The duty to fetch.
+
+use std::sync::Arc;
+
+use crate::busy::{Busy, Waited};
+use crate::cache::Cache;
+use crate::chunks::{Chunks, Whole};
+use crate::fill::Fill;
+use crate::filling::Filling;
+use crate::ledger::{Charge, count};
+use crate::object::{Making, NewObject, Object};
+use crate::shard::Dead;
+use crate::size;
+use crate::slot::Variant;
+
+/// Up to this size a body is copied when a 304 gives it a new head; a larger one is shared, which keeps the old
+/// head in memory.
+const COPY_BYTES_MAX: u64 = 16 * 1024;
+
+/// Whoever holds it fetches, and owes those who wait an answer. Dropping it is [`Lead::fail`].
+#[derive(Debug)]
+#[must_use = "dropping a lead fails everybody who waits for it"]
+pub struct Lead {
+    cache: Arc<Cache>,
+    busy: Arc<Busy>,
+    owing: bool,
+}
+
+impl Lead {
+    pub(crate) fn new(cache: Arc<Cache>, busy: Arc<Busy>) -> Self {
+        Self { cache, busy, owing: true }
+    }
+
+    /// Whether others wait for this fetch.
+    pub fn is_watched(&self) -> bool {
+        self.busy.is_watched()
+    }
+
+    /// Stores the response, whose body is now to be pushed, and gives it to those who wait.
+    ///
+    /// An invalidation since the fetch began keeps it out of the index, not from those who waited. A body that is
+    /// declared too large, or a head for which there is no memory, makes it a window from the start: not stored,
+    /// refused to those who wait, and the key is marked hit-for-miss.
+    pub fn store(mut self, new: NewObject, vary: Option<Variant<'_>>) -> Filling {
+        let config = self.cache.config();
+        let bytes_max = config.object_bytes_max.min(config.budget_bytes);
+        let fits = new.length.is_none_or(|length| length <= bytes_max);
+        let cost = Object::cost(&new, &self.busy.key, vary);
+        let charge = if fits { self.cache.reserve(cost + Filling::BYTES) } else { None };
+        let Some(mut charge) = charge else {
+            let fill = Arc::new(Fill::new(new.length, Some(config.window_bytes), None));
+            let object = self.make(&new, vary, None, Some(Arc::clone(&fill)));
+            object.set_broken();
+            count(&self.cache.ledger().refused, 1);
+            self.refuse_for(Some(None));
+            return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash);
+        };
+        let fill_charge = charge.split(Filling::STATE_BYTES);
+        let spare = charge.split(Chunks::OTHER_BYTES);
+        let fill = Arc::new(Fill::new(new.length, None, Some(fill_charge)));
+        let object = self.make(&new, vary, Some(charge), Some(Arc::clone(&fill)));
+        let stored = self.admit(&object, None);
+        self.conclude(Waited::Ready(Arc::clone(&object)));
+        let kept = (stored, spare);
+        Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, kept)
+    }
+
+    /// The response is for the one who asked only; those who wait fetch for themselves. With a time, others
+    /// do not wait for each other until then.
+    pub fn refuse(mut self, hit_for_miss_until_ms: Option<u64>) {
+        self.refuse_for(hit_for_miss_until_ms.map(Some));
+    }
+
+    /// The fetch failed; those who wait are told so.
+    pub fn fail(mut self) {
+        self.give_up();
+    }
+
+    /// The origin confirmed `old` (304): its body with a new head and new numbers takes its place in the
+    /// index, in one step, and is given to those who wait.
+    pub fn freshen(
+        mut self,
+        old: &Arc<Object>,
+        new: NewObject,
+        vary: Option<Variant<'_>>,
+    ) -> Arc<Object> {
+        let cost = Object::cost(&new, &self.busy.key, vary);
+        let copied = match old.whole() {
+            Some(Whole::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX => self
+                .cache
+                .reserve(cost + size::class(bytes.len()))
+                .map(|charge| (charge, Chunks::One(bytes.into()))),
+            _ => None,
+        };
+        let (charge, body) = match copied {
+            Some((charge, body)) => (Some(charge), body),
+            None => (
+                self.cache.reserve(cost + Chunks::OTHER_BYTES),
+                Chunks::shared(old.shared_root()),
+            ),
+        };
+        let reserved = charge.is_some();
+        let object = self.make(&new, vary, charge, None);
+        object.complete(body);
+        if reserved {
+            self.admit(&object, Some(old));
+        } else {
+            count(&self.cache.ledger().refused, 1);
+            self.leave();
+        }
+        self.conclude(Waited::Ready(Arc::clone(&object)));
+        object
+    }
+
+    /// The object; without a charge it gives nothing back, and must not come into the index.
+    fn make(
+        &self,
+        new: &NewObject,
+        vary: Option<Variant<'_>>,
+        charge: Option<Charge>,
+        fill: Option<Arc<Fill>>,
+    ) -> Arc<Object> {
+        Arc::new(Object::new(
+            new,
+            Making {
+                key: &self.busy.key,
+                vary,
+                id: self.cache.next_id(),
+                ledger: charge.map(Charge::into_ledger),
+                fill,
+            },
+        ))
+    }
+
+    /// Puts the object into the index; false when an invalidation or want of memory forbids it.
+    fn admit(&self, object: &Arc<Object>, replaced: Option<&Arc<Object>>) -> bool {
+        let place = self.cache.place(self.busy.hash);
+        let variants_max = self.cache.config().max_variants;
+        let mut dead = Dead::new();
+        let stored = match self.cache.room(place.shard) {
+            Some(mut shard) => {
+                shard.admit(place.h32, &self.busy, object, replaced, variants_max, &mut dead)
+            }
+            None => {
+                count(&self.cache.ledger().refused, 1);
+                self.leave();
+                false
+            }
+        };
+        count(&self.cache.ledger().stores, u64::from(stored));
+        stored
+    }
+
+    fn leave(&self) {
+        let place = self.cache.place(self.busy.hash);
+        self.cache.shard(place.shard).leave(place.h32, &self.busy);
+    }
+
+    /// Refuses, with a marker for the given or for the configured time if there is to be one.
+    fn refuse_for(&mut self, marked: Option<Option<u64>>) {
+        match marked {
+            Some(until_ms) => {
+                let marker = self.cache.marker(until_ms);
+                let place = self.cache.place(self.busy.hash);
+                self.cache.shard(place.shard).leave_marked(place.h32, &self.busy, marker);
+            }
+            None => self.leave(),
+        }
+        self.conclude(Waited::Refused);
+    }
+
+    fn give_up(&mut self) {
+        if self.owing {
+            self.leave();
+            self.conclude(Waited::Failed);
+        }
+    }
+
+    fn conclude(&mut self, outcome: Waited) {
+        self.owing = false;
+        self.busy.conclude(outcome);
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}

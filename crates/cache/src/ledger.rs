@@ -1,0 +1,206 @@
+//! The budget: every byte is reserved here before it is allocated and given back when it is really freed.
+//!
+//! Eviction is the cache's business ([`crate::Cache`]); the ledger only counts and says no.
+
+use std::sync::Arc;
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// The cache's numbers at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Stored responses, each variant counted.
+    pub objects: u64,
+    /// Bytes in use: heads, keys, index, bodies (of evicted objects too while somebody reads them), waiters.
+    pub bytes: u64,
+    /// Bytes that may be in use.
+    pub budget: u64,
+    /// Responses evicted to make room, or because their key had too many variants.
+    pub evictions: u64,
+    /// Responses stored, those made fresh again by a 304 included.
+    pub stores: u64,
+    /// Responses not stored, or not stored to their end, for want of room.
+    pub refused: u64,
+    /// Responses that entered the main queue at once because their key was evicted a short while ago.
+    pub ghosts: u64,
+    /// Responses removed by invalidation.
+    pub invalidated: u64,
+}
+
+/// Bytes in use against the budget, and the counters that go with them.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    used: AtomicU64,
+    budget: AtomicU64,
+    pub(crate) objects: AtomicU64,
+    pub(crate) evictions: AtomicU64,
+    pub(crate) stores: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) ghosts: AtomicU64,
+    pub(crate) invalidated: AtomicU64,
+}
+
+impl Ledger {
+    pub(crate) fn new(budget: u64) -> Self {
+        Self {
+            used: AtomicU64::new(0),
+            budget: AtomicU64::new(budget),
+            objects: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            stores: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            ghosts: AtomicU64::new(0),
+            invalidated: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn set_budget(&self, bytes: u64) {
+        self.budget.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.budget()
+    }
+
+    /// Counts `bytes` as used if the budget has them.
+    pub(crate) fn try_reserve(&self, bytes: u64) -> bool {
+        let mut used = self.used.load(Ordering::Relaxed);
+        loop {
+            match used.checked_add(bytes) {
+                Some(next) if next <= self.budget() => {
+                    match self.used.compare_exchange_weak(
+                        used,
+                        next,
+                        Ordering::Relaxed,
+                        Ordering::Relaxed,
+                    ) {
+                        Ok(_) => return true,
+                        Err(now) => used = now,
+                    }
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    pub(crate) fn release(&self, bytes: u64) {
+        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "more given back than was reserved");
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        Stats {
+            objects: read(&self.objects),
+            bytes: read(&self.used),
+            budget: self.budget(),
+            evictions: read(&self.evictions),
+            stores: read(&self.stores),
+            refused: read(&self.refused),
+            ghosts: read(&self.ghosts),
+            invalidated: read(&self.invalidated),
+        }
+    }
+}
+
+/// Adds to one of the ledger's counters.
+pub(crate) fn count(cell: &AtomicU64, n: u64) {
+    cell.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Reserved bytes, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    ledger: Arc<Ledger>,
+    bytes: u64,
+}
+
+impl Charge {
+    /// Reserves `bytes` without evicting anything.
+    pub(crate) fn try_new(ledger: &Arc<Ledger>, bytes: u64) -> Option<Self> {
+        ledger.try_reserve(bytes).then(|| Self { ledger: Arc::clone(ledger), bytes })
+    }
+
+    /// A charge of nothing, to grow.
+    pub(crate) fn empty(ledger: &Arc<Ledger>) -> Self {
+        Self { ledger: Arc::clone(ledger), bytes: 0 }
+    }
+
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Cuts `bytes` off into a charge of their own.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub(crate) fn split(&mut self, bytes: u64) -> Self {
+        self.bytes = self.bytes.checked_sub(bytes).expect("a part is not larger than the whole");
+        Self { ledger: Arc::clone(&self.ledger), bytes }
+    }
+
+    /// Adds another charge of the same ledger to this one.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Reserves `bytes` more, without evicting anything.
+    pub(crate) fn grow(&mut self, bytes: u64) -> bool {
+        let reserved = self.ledger.try_reserve(bytes);
+        if reserved {
+            self.bytes += bytes;
+        }
+        reserved
+    }
+
+    /// Gives back what exceeds `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        self.ledger.release(self.bytes.saturating_sub(bytes));
+        self.bytes = self.bytes.min(bytes);
+    }
+
+    /// Leaves the bytes reserved; whoever keeps the ledger gives them back.
+    pub(crate) fn into_ledger(mut self) -> Arc<Ledger> {
+        self.bytes = 0;
+        Arc::clone(&self.ledger)
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.ledger.release(self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_never_exceeds_the_budget_and_is_given_back() {
+        let ledger = Arc::new(Ledger::new(100));
+        let mut a = Charge::try_new(&ledger, 60).expect("there is room");
+        assert!(Charge::try_new(&ledger, 41).is_none());
+        let b = a.split(20);
+        assert_eq!((a.bytes(), b.bytes()), (40, 20));
+        drop(b);
+        a.shrink_to(10);
+        assert_eq!(ledger.stats().bytes, 10);
+        let c = Charge::try_new(&ledger, 90).expect("there is room");
+        a.join(c);
+        assert!(!ledger.try_reserve(1));
+        drop(a);
+        assert_eq!(ledger.stats().bytes, 0);
+        assert!(!ledger.try_reserve(u64::MAX));
+    }
+}

@@ -1,0 +1,467 @@
+//! A stored response: head, numbers, validators, body.
+
+use std::sync::{Arc, OnceLock};
+
+use message::Status;
+
+use crate::chunks::{Chunks, Whole};
+use crate::fill::Fill;
+use crate::ledger::Ledger;
+use crate::reader::Reader;
+use crate::size;
+use crate::slot::{Select, Variant};
+use crate::span::Span;
+use crate::sync::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Mutex, Ordering, Turn};
+
+/// What the caller knows about a response to be stored. Times are milliseconds of the monotonic clock.
+#[derive(Clone, Debug)]
+pub struct NewObject {
+    /// Status code.
+    pub status: Status,
+    /// The encoded HTTP/1 head block, as it will be sent.
+    pub head: Box<[u8]>,
+    /// Where the entity tag's value lies in `head`: offset and length. One longer than 64 KiB is not kept.
+    pub etag: Option<(u32, u32)>,
+    /// Last-Modified, seconds since 1970. One after 2105 is not kept (RFC 9110 8.8.2.1: it would be wrong).
+    pub last_modified: Option<u64>,
+    /// Date, or when the response came if it had none, seconds since 1970.
+    pub date: Option<u64>,
+    /// When the response's age was zero; before the clock's own zero for a response that came old.
+    pub born_ms: i64,
+    /// How long it is fresh, counted from `born_ms`.
+    pub lifetime_ms: u64,
+    /// How long after that it may answer while a fetch runs behind it.
+    pub grace_ms: u64,
+    /// How long it may answer when the origin answers with an error.
+    pub stale_if_error_ms: u64,
+    /// How long it may answer when the origin cannot be reached.
+    pub stale_if_unreachable_ms: u64,
+    /// Marks.
+    pub flags: Flags,
+    /// The length of the body that will be pushed, when it is known: zero for none. A body of any other
+    /// length is aborted.
+    pub length: Option<u64>,
+}
+
+/// Marks the caller keeps with an object; the cache itself does not look at them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// The origin said that it is for all: it may answer requests that carry something personal.
+    pub shared: bool,
+    /// Never to be used without validation (no-cache).
+    pub must_validate: bool,
+    /// Never to be used stale (must-revalidate, proxy-revalidate).
+    pub never_stale: bool,
+    /// Made from the answer to a HEAD request: the body is not there.
+    pub from_head: bool,
+}
+
+impl Flags {
+    fn bits(self) -> u8 {
+        u8::from(self.shared)
+            | u8::from(self.must_validate) << 1
+            | u8::from(self.never_stale) << 2
+            | u8::from(self.from_head) << 3
+    }
+
+    fn from_bits(bits: u8) -> Self {
+        Self {
+            shared: bits & 1 != 0,
+            must_validate: bits & 2 != 0,
+            never_stale: bits & 4 != 0,
+            from_head: bits & 8 != 0,
+        }
+    }
+}
+
+/// `Object::flags`: the object has a Vary.
+const VARIES: u8 = 1 << 7;
+
+/// `Object::place`: in the index.
+pub(crate) const LIVE: u8 = 1;
+/// `Object::place`: in the main queue, not the small one.
+pub(crate) const MAIN: u8 = 2;
+/// `Object::place`: the body will never be complete; nothing that delivers it may enter the index.
+pub(crate) const BROKEN: u8 = 4;
+
+/// The highest value of the two frequency bits.
+const FREQUENCY_MAX: u8 = 3;
+
+/// A date or its absence in four bytes: seconds since 1970.
+const NO_DATE: u32 = u32::MAX;
+
+/// A stored response. Immutable but for its freshness (a soft purge ends it) and its counters.
+///
+/// The fields are laid out by hand: behind the two counts of its `Arc`, what a hit reads fills the first cache
+/// line, and the whole with its counts is one 160-byte allocation.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Object {
+    // A hit has just counted a reference, so this core owns the line: a plain load and store costs nothing more
+    // here. Two cores hitting at the very same time may count one hit; a locked add on every hit would cost
+    // more than the number is worth.
+    hits: AtomicU32,
+    frequency: AtomicU8,
+    place: AtomicU8,
+    refreshing: Turn,
+    flags: u8,
+    fresh_until: AtomicI64,
+    body: OnceLock<Chunks>,
+    born: i64,
+    /// Key, Vary names, Vary signature, head: one allocation.
+    block: Box<[u8]>,
+    key_len: u32,
+    spec_len: u32,
+    signature_len: u32,
+    pub(crate) id: u32,
+    etag_at: u32,
+    etag_len: u16,
+    status: Status,
+    lifetime: Span,
+    grace: Span,
+    stale_if_error: Span,
+    stale_if_unreachable: Span,
+    last_modified: u32,
+    date: u32,
+    /// What eviction counts for this object; written under its shard's lock.
+    weight: AtomicU64,
+    fill: Mutex<Option<Arc<Fill>>>,
+    /// To whom the bytes are given back; none when there was no room to reserve any.
+    ledger: Option<Arc<Ledger>>,
+}
+
+/// What the cache adds to a [`NewObject`].
+pub(crate) struct Making<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) vary: Option<Variant<'a>>,
+    pub(crate) id: u32,
+    pub(crate) ledger: Option<Arc<Ledger>>,
+    pub(crate) fill: Option<Arc<Fill>>,
+}
+
+impl Object {
+    /// Bytes to reserve for an object without its body.
+    pub(crate) fn cost(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>) -> u64 {
+        let varying = vary.map_or(0, |vary| vary.spec.len() + vary.signature.len());
+        size::arc::<Self>() + size::class(key.len() + varying + new.head.len())
+    }
+
+    pub(crate) fn new(new: &NewObject, making: Making<'_>) -> Self {
+        let Making { key, vary, id, ledger, fill } = making;
+        let (spec, signature) = vary.map_or((&[][..], &[][..]), |vary| (vary.spec, vary.signature));
+        let (etag_at, etag_len) = match new.etag {
+            Some((at, len)) if u64::from(at) + u64::from(len) <= new.head.len() as u64 => {
+                (at, u16::try_from(len).unwrap_or(0))
+            }
+            _ => (0, 0),
+        };
+        let lifetime = i64::try_from(new.lifetime_ms).unwrap_or(i64::MAX);
+        Self {
+            hits: AtomicU32::new(0),
+            frequency: AtomicU8::new(0),
+            place: AtomicU8::new(0),
+            refreshing: Turn::new(),
+            flags: new.flags.bits() | if vary.is_some() { VARIES } else { 0 },
+            fresh_until: AtomicI64::new(new.born_ms.saturating_add(lifetime)),
+            body: OnceLock::new(),
+            born: new.born_ms,
+            block: [key, spec, signature, &new.head].concat().into_boxed_slice(),
+            key_len: key.len() as u32,
+            spec_len: spec.len() as u32,
+            signature_len: signature.len() as u32,
+            id,
+            etag_at,
+            etag_len,
+            status: new.status,
+            lifetime: Span::from_ms(new.lifetime_ms),
+            grace: Span::from_ms(new.grace_ms),
+            stale_if_error: Span::from_ms(new.stale_if_error_ms),
+            stale_if_unreachable: Span::from_ms(new.stale_if_unreachable_ms),
+            last_modified: pack_date(new.last_modified),
+            date: pack_date(new.date),
+            weight: AtomicU64::new(0),
+            fill: Mutex::new(fill),
+            ledger,
+        }
+    }
+
+    /// Status code.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The encoded HTTP/1 head block.
+    pub fn head(&self) -> &[u8] {
+        &self.block[self.head_at()..]
+    }
+
+    /// The key's bytes.
+    pub fn key(&self) -> &[u8] {
+        &self.block[..self.key_len as usize]
+    }
+
+    /// The names this response varies by and the signature it was fetched with; `None` without Vary.
+    pub fn vary(&self) -> Option<Variant<'_>> {
+        if self.flags & VARIES == 0 {
+            return None;
+        }
+        let spec_at = self.key_len as usize;
+        let signature_at = spec_at + self.spec_len as usize;
+        Some(Variant {
+            spec: &self.block[spec_at..signature_at],
+            signature: &self.block[signature_at..self.head_at()],
+        })
+    }
+
+    /// Whether the request whose signatures `variant` computes may be answered with this variant
+    /// (RFC 9111 4.1).
+    pub fn matches(&self, variant: &mut Select<'_>) -> bool {
+        self.vary().is_none_or(|vary| {
+            let mut signature = Vec::new();
+            variant(vary.spec, &mut signature);
+            signature == vary.signature
+        })
+    }
+
+    /// The entity tag as it stands in the head.
+    pub fn etag(&self) -> Option<&[u8]> {
+        let at = self.etag_at as usize;
+        (self.etag_len > 0).then(|| &self.head()[at..at + usize::from(self.etag_len)])
+    }
+
+    /// Last-Modified, seconds since 1970.
+    pub fn last_modified(&self) -> Option<u64> {
+        unpack_date(self.last_modified)
+    }
+
+    /// Date, seconds since 1970.
+    pub fn date(&self) -> Option<u64> {
+        unpack_date(self.date)
+    }
+
+    /// When its age was zero, monotonic milliseconds.
+    pub fn born_ms(&self) -> i64 {
+        self.born
+    }
+
+    /// Its age at `now_ms`.
+    pub fn age_ms(&self, now_ms: u64) -> u64 {
+        u64::try_from(i64::try_from(now_ms).unwrap_or(i64::MAX).saturating_sub(self.born))
+            .unwrap_or(0)
+    }
+
+    /// How long it was to be fresh when it was stored.
+    pub fn lifetime_ms(&self) -> u64 {
+        self.lifetime.as_ms()
+    }
+
+    /// Until when it is fresh, monotonic milliseconds: `born_ms` plus the lifetime, or the moment of a soft
+    /// purge.
+    pub fn fresh_until_ms(&self) -> i64 {
+        self.fresh_until.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is fresh at `now_ms`.
+    pub fn is_fresh(&self, now_ms: u64) -> bool {
+        i64::try_from(now_ms).is_ok_and(|now| now < self.fresh_until_ms())
+    }
+
+    /// How long it has been stale at `now_ms`; zero while it is fresh.
+    pub fn stale_ms(&self, now_ms: u64) -> u64 {
+        let now = i64::try_from(now_ms).unwrap_or(i64::MAX);
+        u64::try_from(now.saturating_sub(self.fresh_until_ms())).unwrap_or(0)
+    }
+
+    /// How long after its freshness it may answer while a fetch runs behind it.
+    pub fn grace_ms(&self) -> u64 {
+        self.grace.as_ms()
+    }
+
+    /// How long after its freshness it may answer when the origin answers with an error.
+    pub fn stale_if_error_ms(&self) -> u64 {
+        self.stale_if_error.as_ms()
+    }
+
+    /// How long after its freshness it may answer when the origin cannot be reached.
+    pub fn stale_if_unreachable_ms(&self) -> u64 {
+        self.stale_if_unreachable.as_ms()
+    }
+
+    /// Its marks.
+    pub fn flags(&self) -> Flags {
+        Flags::from_bits(self.flags)
+    }
+
+    /// How often a lookup found it (about: hits of several cores at the same time may count once).
+    pub fn hits(&self) -> u32 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is still in the index.
+    pub fn is_live(&self) -> bool {
+        self.place.load(Ordering::Relaxed) & LIVE != 0
+    }
+
+    /// The body's length: as declared while it comes, as counted when it is complete.
+    pub fn length(&self) -> Option<u64> {
+        let declared = || self.root().fill.lock().as_ref().map(|fill| fill.declared);
+        // A fill that is gone was completed between the two looks.
+        match self.whole() {
+            Some(whole) => Some(whole.len()),
+            None => declared().unwrap_or_else(|| self.whole().map(|whole| whole.len())),
+        }
+    }
+
+    /// The complete body; `None` while it is still coming. No lock, no count, no copy.
+    pub fn whole(&self) -> Option<Whole<'_>> {
+        self.body.get()?.whole()
+    }
+
+    /// A reader at the body's beginning, complete or not.
+    pub fn reader(self: &Arc<Self>) -> Reader {
+        let root = self.body.get().and_then(Chunks::owner).unwrap_or(self);
+        let fill = if root.body.get().is_some() { None } else { root.fill.lock().clone() };
+        Reader::of_object(Arc::clone(root), fill)
+    }
+
+    /// Takes the right to refresh this object in the background; `None` when somebody has it, or when the object
+    /// is no longer in the index. Dropping the guard gives it back.
+    pub fn refresh_begin(self: &Arc<Self>) -> Option<RefreshGuard> {
+        (self.is_live() && self.refreshing.take())
+            .then(|| RefreshGuard { object: Arc::clone(self) })
+    }
+
+    // For the cache.
+
+    fn head_at(&self) -> usize {
+        self.key_len as usize + self.spec_len as usize + self.signature_len as usize
+    }
+
+    /// The object whose body this one delivers.
+    pub(crate) fn root(&self) -> &Self {
+        self.body.get().and_then(Chunks::owner).map_or(self, |owner| owner)
+    }
+
+    /// [`Object::root`], to be kept.
+    pub(crate) fn shared_root(self: &Arc<Self>) -> Arc<Self> {
+        Arc::clone(self.body.get().and_then(Chunks::owner).unwrap_or(self))
+    }
+
+    /// Counts a hit: the frequency bits are written only while they change.
+    pub(crate) fn touch(&self) {
+        self.hits.store(self.hits().saturating_add(1), Ordering::Relaxed);
+        let frequency = self.frequency();
+        if frequency < FREQUENCY_MAX {
+            self.set_frequency(frequency + 1);
+        }
+    }
+
+    pub(crate) fn frequency(&self) -> u8 {
+        self.frequency.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_frequency(&self, frequency: u8) {
+        self.frequency.store(frequency, Ordering::Relaxed);
+    }
+
+    pub(crate) fn place(&self) -> u8 {
+        self.place.load(Ordering::Relaxed)
+    }
+
+    /// Only under the shard's lock.
+    pub(crate) fn set_place(&self, place: u8) {
+        self.place.store(place, Ordering::Relaxed);
+    }
+
+    /// The body will never be complete. Only under the shard's lock, or before anybody else has the object.
+    pub(crate) fn set_broken(&self) {
+        self.set_place(self.place() | BROKEN);
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.root().place() & BROKEN != 0
+    }
+
+    /// Whether somebody outside the index holds the object or its body.
+    pub(crate) fn is_held(self: &Arc<Self>) -> bool {
+        let body = self.body.get().and_then(Chunks::owner);
+        Arc::strong_count(self) > 1 || body.is_some_and(|owner| Arc::strong_count(owner) > 1)
+    }
+
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    /// Only under the shard's lock.
+    pub(crate) fn set_weight(&self, weight: u64) {
+        self.weight.store(weight, Ordering::Relaxed);
+    }
+
+    /// Bytes this object keeps in use, its body and the object it borrowed that from included.
+    pub(crate) fn memory(&self) -> u64 {
+        self.own_memory() + self.body.get().map_or(0, Chunks::held_memory)
+    }
+
+    /// The bytes this object gives back itself when it is dropped.
+    fn own_memory(&self) -> u64 {
+        size::arc::<Self>()
+            + size::class(self.block.len())
+            + self.body.get().map_or(0, Chunks::own_memory)
+    }
+
+    pub(crate) fn is_filling(&self) -> bool {
+        self.root().body.get().is_none()
+    }
+
+    /// Freshness ends at `now_ms` at the latest.
+    pub(crate) fn expire(&self, now_ms: i64) {
+        self.fresh_until.fetch_min(now_ms, Ordering::Relaxed);
+    }
+
+    /// Gives the object its complete body. The body's bytes have been reserved.
+    pub(crate) fn complete(&self, chunks: Chunks) {
+        // Only the one writer completes an object.
+        let _ = self.body.set(chunks);
+    }
+
+    /// Forgets the state of filling; the body is complete.
+    pub(crate) fn forget_fill(&self) {
+        let fill = self.fill.lock().take();
+        drop(fill);
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        if let Some(ledger) = &self.ledger {
+            ledger.release(self.own_memory());
+        }
+    }
+}
+
+fn pack_date(secs: Option<u64>) -> u32 {
+    secs.and_then(|secs| u32::try_from(secs).ok()).unwrap_or(NO_DATE)
+}
+
+fn unpack_date(secs: u32) -> Option<u64> {
+    (secs != NO_DATE).then(|| u64::from(secs))
+}
+
+/// The right to refresh an object, given back when dropped.
+#[derive(Debug)]
+pub struct RefreshGuard {
+    object: Arc<Object>,
+}
+
+impl RefreshGuard {
+    /// The object to refresh.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+}
+
+impl Drop for RefreshGuard {
+    fn drop(&mut self) {
+        self.object.refreshing.release();
+    }
+}

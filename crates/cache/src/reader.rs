@@ -1,0 +1,142 @@
+//! A body's reader: follows the writer, then goes on in the complete body.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+
+use crate::chunks::Whole;
+use crate::fill::{Aborted, Cursor, Fill, Step};
+use crate::object::Object;
+
+/// Reads a body from its beginning. Several readers of one object do not know of each other.
+#[derive(Debug)]
+pub struct Reader {
+    /// The object whose own body this is; `None` for a standalone window.
+    object: Option<Arc<Object>>,
+    fill: Option<(Arc<Fill>, u32)>,
+    cursor: Cursor,
+    behind: bool,
+}
+
+/// Keeps an object alive for bytes that point into it.
+struct Borrowed(Arc<Object>);
+
+impl AsRef<[u8]> for Borrowed {
+    fn as_ref(&self) -> &[u8] {
+        match self.0.whole() {
+            Some(Whole::One(bytes)) => bytes,
+            _ => &[],
+        }
+    }
+}
+
+impl Reader {
+    /// A reader of `object`'s body; `object` has a body of its own, not another's.
+    pub(crate) fn of_object(object: Arc<Object>, fill: Option<Arc<Fill>>) -> Self {
+        let attached = fill.map(|fill| (fill.attach(), fill));
+        let (fill, behind) = match attached {
+            Some((Some(place), fill)) => (Some((fill, place)), false),
+            Some((None, _)) => (None, true),
+            None => (None, false),
+        };
+        Self { object: Some(object), fill, cursor: Cursor::default(), behind }
+    }
+
+    /// The reader of a standalone window.
+    pub(crate) fn of_window(fill: Arc<Fill>) -> Self {
+        let place = fill.attach();
+        Self {
+            object: None,
+            behind: place.is_none(),
+            fill: place.map(|place| (fill, place)),
+            cursor: Cursor::default(),
+        }
+    }
+
+    /// Whether the body became a window whose beginning was gone before this reader came: it reads nothing but
+    /// [`Aborted`]; fetch anew.
+    pub fn is_behind(&self) -> bool {
+        self.behind
+    }
+
+    /// The next bytes, never empty; `None` at the end of a complete body. The chunks are shared, not copied,
+    /// except those still being filled.
+    ///
+    /// # Errors
+    /// [`Aborted`] after the last byte that came, when the writer did not finish.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Aborted>> {
+        loop {
+            if let Some(whole) = self.object.as_ref().and_then(|object| object.whole()) {
+                let next = next_of(&mut self.cursor, whole, self.object.as_ref());
+                self.leave();
+                return Poll::Ready(Ok(next));
+            }
+            let Some((fill, place)) = &self.fill else {
+                return Poll::Ready(Err(Aborted));
+            };
+            match ready!(fill.poll_read(*place, &mut self.cursor, cx))? {
+                Step::Data(data) => return Poll::Ready(Ok(Some(data))),
+                Step::End => return Poll::Ready(Ok(None)),
+                Step::Whole if self.object.is_none() => return Poll::Ready(Ok(None)),
+                Step::Whole => {}
+            }
+        }
+    }
+
+    /// [`Reader::poll_next`] as a future; dropping it loses nothing.
+    ///
+    /// # Errors
+    /// As [`Reader::poll_next`].
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Aborted> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Passes over the next `bytes` bytes, those that have not come yet included; fewer when the body ends
+    /// before.
+    pub fn skip(&mut self, bytes: u64) {
+        self.cursor.skip = self.cursor.skip.saturating_add(bytes);
+    }
+
+    /// The body's length: as declared while it comes, as counted when it is complete.
+    pub fn length(&self) -> Option<u64> {
+        match &self.object {
+            Some(object) => object.length(),
+            None => self.fill.as_ref().and_then(|(fill, _)| fill.declared),
+        }
+    }
+
+    /// The complete body as [`Object::whole`] gives it, if it is complete: from its beginning, whatever this
+    /// reader has taken.
+    pub fn try_whole(&self) -> Option<Whole<'_>> {
+        self.object.as_ref().and_then(|object| object.whole())
+    }
+
+    fn leave(&mut self) {
+        if let Some((fill, place)) = self.fill.take() {
+            fill.detach(place);
+        }
+    }
+}
+
+fn next_of(cursor: &mut Cursor, whole: Whole<'_>, object: Option<&Arc<Object>>) -> Option<Bytes> {
+    match whole {
+        Whole::One(bytes) => {
+            let object = object.filter(|_| cursor.chunk == 0 && cursor.at < bytes.len())?;
+            cursor.take(&Bytes::from_owner(Borrowed(Arc::clone(object))))
+        }
+        Whole::Many(chunks) => loop {
+            let chunk = chunks.get(usize::try_from(cursor.chunk).ok()?)?;
+            if let Some(data) = cursor.take(chunk) {
+                return Some(data);
+            }
+        },
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,658 @@
+//! A part of the index with its eviction queues: S3-FIFO weighted by bytes (Yang et al., SOSP 2023).
+//!
+//! New objects enter the small queue, a tenth of the bytes. At its end those that were hit since go on to the
+//! main queue; the others leave, and their hashes are remembered for a while: a key that comes back in that
+//! time enters the main queue at once. The main queue gives every hit object another round. A hit sets
+//! two bits in the object and moves nothing.
+//!
+//! Queues hold tokens, not objects. The token of an object that left the index otherwise is dead; it is
+//! dropped when its turn comes, or when the dead outnumber the living.
+//!
+//! Nothing here frees an object: those that leave are handed out, to be dropped when the lock is gone.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::{Entry, OccupiedEntry};
+
+use crate::busy::{Busy, Shape};
+use crate::chunks::Chunks;
+use crate::ledger::{Charge, Ledger, count};
+use crate::object::{BROKEN, LIVE, MAIN, Object};
+use crate::size;
+use crate::slot::{Marker, More, Slot, is_same_variant};
+use crate::sync::Ordering;
+
+/// Hits since it was stored that let an object pass from the small to the main queue.
+const PROMOTE_AT: u8 = 1;
+/// The small queue's share of the bytes is one in so many.
+const SMALL_SHARE: u64 = 10;
+/// Tokens looked at under one lock.
+const SCAN: usize = 64;
+const QUEUE_PLACES: usize = 16;
+/// Dead tokens suffered whatever the number of the living.
+const DEAD_SUFFERED: usize = 64;
+
+/// Objects that left the index.
+pub(crate) type Dead = Vec<Arc<Object>>;
+
+/// Where a key belongs: the shard, and the bits of its hash that tell keys of one shard apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) shard: usize,
+    pub(crate) h32: u32,
+}
+
+impl Place {
+    /// `shards` is a power of two.
+    pub(crate) fn of(hash: u64, shards: usize) -> Self {
+        Self { shard: hash as usize & (shards - 1), h32: (hash >> 32) as u32 }
+    }
+}
+
+/// The table takes its bucket from the low bits and a tag from the high ones.
+fn spread(h32: u32) -> u64 {
+    u64::from(h32) << 32 | u64::from(h32)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Token {
+    h32: u32,
+    id: u32,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    tokens: VecDeque<Token>,
+    /// Weight of the living.
+    bytes: u64,
+    live: usize,
+}
+
+impl Queue {
+    fn is_full(&self) -> bool {
+        self.tokens.len() == self.tokens.capacity()
+    }
+
+    fn memory(places: usize) -> u64 {
+        size::class(places * size_of::<Token>())
+    }
+
+    fn next_places(&self) -> usize {
+        (self.tokens.capacity() * 2).max(QUEUE_PLACES)
+    }
+
+    fn next_memory(&self) -> u64 {
+        if self.is_full() { Self::memory(self.next_places()) } else { 0 }
+    }
+
+    fn weigh_more(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.live += 1;
+    }
+
+    fn weigh_less(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.live -= 1;
+    }
+
+    fn grow(&mut self) {
+        let places = self.next_places();
+        self.tokens.reserve_exact(places - self.tokens.len());
+    }
+}
+
+/// What a visit of [`Shard::evict`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visit {
+    /// Something left the index.
+    Evicted,
+    /// Nothing left yet, but the next visit is nearer to it.
+    Progress,
+    /// Nothing can leave: empty, or all of it is being read or filled.
+    Nothing,
+}
+
+enum Verdict {
+    Keep,
+    Again,
+    Promote,
+    Evict,
+    Dead,
+}
+
+/// One shard of the index.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    table: HashTable<Slot>,
+    small: Queue,
+    main: Queue,
+    ghost: crate::ghost::Ghost,
+    dead: usize,
+    /// For the table and the queues.
+    charge: Charge,
+}
+
+impl Shard {
+    pub(crate) fn new(ledger: &Arc<Ledger>) -> Self {
+        Self {
+            table: HashTable::new(),
+            small: Queue::default(),
+            main: Queue::default(),
+            ghost: crate::ghost::Ghost::default(),
+            dead: 0,
+            charge: Charge::empty(ledger),
+        }
+    }
+
+    pub(crate) fn find(&self, h32: u32, key: &[u8]) -> Option<&Slot> {
+        self.table.find(spread(h32), |slot| slot.h32() == h32 && slot.key() == key)
+    }
+
+    fn find_mut(&mut self, h32: u32, key: &[u8]) -> Option<&mut Slot> {
+        self.table.find_mut(spread(h32), |slot| slot.h32() == h32 && slot.key() == key)
+    }
+
+    fn occupied(&mut self, h32: u32, key: &[u8]) -> Option<OccupiedEntry<'_, Slot>> {
+        self.table.find_entry(spread(h32), |slot| slot.h32() == h32 && slot.key() == key).ok()
+    }
+
+    // Memory.
+
+    /// Bytes to reserve before one more key or object fits; zero when it fits now.
+    pub(crate) fn growth(&self) -> u64 {
+        self.table_growth() + self.small.next_memory() + self.main.next_memory()
+    }
+
+    /// At most what the next larger table takes; growing may also just clear removed places out.
+    fn table_growth(&self) -> u64 {
+        if self.table.len() < self.table.capacity() {
+            return 0;
+        }
+        // A control byte for each bucket and a group's width of them at the end.
+        let buckets = (self.table.num_buckets() * 2).max(4);
+        size::class(buckets * (size_of::<Slot>() + 1) + 64)
+    }
+
+    fn memory(&self) -> u64 {
+        size::class(self.table.allocation_size())
+            + Queue::memory(self.small.tokens.capacity())
+            + Queue::memory(self.main.tokens.capacity())
+    }
+
+    /// Grows what is full as far as `charge` goes, and gives the rest of it back.
+    pub(crate) fn grow(&mut self, charge: Charge) {
+        let mut spare = charge.bytes();
+        self.charge.join(charge);
+        let mut afford = |bytes: u64| {
+            let affordable = bytes > 0 && bytes <= spare;
+            spare -= if affordable { bytes } else { 0 };
+            affordable
+        };
+        if afford(self.table_growth()) {
+            self.table.reserve(1, |slot| spread(slot.h32()));
+        }
+        for queue in [&mut self.small, &mut self.main] {
+            if afford(queue.next_memory()) {
+                queue.grow();
+            }
+        }
+        let memory = self.memory();
+        debug_assert!(memory <= self.charge.bytes(), "the index grew beyond its charge");
+        self.charge.shrink_to(memory);
+    }
+
+    /// Makes room for one more key or object without evicting anything; false when the budget has none.
+    fn try_room(&mut self) -> bool {
+        let growth = self.growth();
+        if growth > 0 {
+            match Charge::try_new(self.charge.ledger(), growth) {
+                Some(charge) => self.grow(charge),
+                None => return false,
+            }
+        }
+        self.growth() == 0
+    }
+
+    // Fetches.
+
+    /// Enters a fetch for `key`; the shard has room. `charge` covers the fetch and a [`More`]. `None` when
+    /// the key has so many that the budget is exhausted.
+    pub(crate) fn enlist(
+        &mut self,
+        place: (u32, u64),
+        key: &[u8],
+        fetch: (Shape, bool),
+        mut charge: Charge,
+        now_ms: u64,
+    ) -> Option<Arc<Busy>> {
+        let (h32, hash) = place;
+        let busy_charge = charge.split(Busy::BYTES);
+        let is_key = |slot: &Slot| slot.h32() == h32 && slot.key() == key;
+        let mut entry =
+            match self.table.entry(spread(h32), is_key, |slot| spread(slot.h32())) {
+                Entry::Occupied(entry) => entry,
+                Entry::Vacant(entry) => {
+                    let more = More::new(Arc::from(key), charge.split(More::cost(key.len())));
+                    entry.insert(Slot::Many(h32, Box::new(more)))
+                }
+            };
+        let more = widen(entry.get_mut(), charge)?;
+        if more.marker.is_some_and(|marker| marker.until_ms <= now_ms) {
+            more.marker = None;
+            self.small.weigh_less(More::cost(key.len()));
+            self.dead += 1;
+        }
+        if !more.lead_room() {
+            settle(entry);
+            return None;
+        }
+        let (shape, shared) = fetch;
+        let busy =
+            Arc::new(Busy::new(Arc::clone(&more.key), hash, shape, shared, Some(busy_charge)));
+        more.leads.push(Arc::clone(&busy));
+        Some(busy)
+    }
+
+    /// Strikes a fetch out; false when an invalidation has done that before.
+    pub(crate) fn leave(&mut self, h32: u32, busy: &Arc<Busy>) -> bool {
+        let Some(mut entry) = self.occupied(h32, &busy.key) else { return false };
+        let left = strike(entry.get_mut(), busy);
+        if left {
+            settle(entry);
+        }
+        left
+    }
+
+    /// Strikes a fetch out and leaves a hit-for-miss marker instead; nothing when it was invalidated.
+    pub(crate) fn leave_marked(&mut self, h32: u32, busy: &Arc<Busy>, marker: Marker) {
+        let Some(slot) = self.find_mut(h32, &busy.key) else { return };
+        if strike(slot, busy) {
+            self.mark(h32, &busy.key, marker);
+            if let Some(entry) = self.occupied(h32, &busy.key) {
+                settle(entry);
+            }
+        }
+    }
+
+    /// Marks a key that has a [`More`], if there is memory for the marker's token.
+    fn mark(&mut self, h32: u32, key: &[u8], marker: Marker) {
+        if !self.try_room() {
+            return;
+        }
+        let Some(Slot::Many(_, more)) = self.find_mut(h32, key) else { return };
+        if let Some(old) = &mut more.marker {
+            old.until_ms = old.until_ms.max(marker.until_ms);
+            return;
+        }
+        more.marker = Some(marker);
+        self.small.tokens.push_back(Token { h32, id: marker.id });
+        self.small.weigh_more(More::cost(key.len()));
+    }
+
+    // Objects.
+
+    /// Puts the answer of the fetch `busy` into the index, in place of `replaced` and of what answers the same
+    /// requests. False when the fetch was invalidated. The shard has room.
+    pub(crate) fn admit(
+        &mut self,
+        h32: u32,
+        busy: &Arc<Busy>,
+        object: &Arc<Object>,
+        replaced: Option<&Arc<Object>>,
+        variants_max: usize,
+        dead: &mut Dead,
+    ) -> bool {
+        let first = dead.len();
+        let Some(slot) = self.find_mut(h32, &busy.key) else { return false };
+        if !strike(slot, busy) {
+            return false;
+        }
+        if object.is_broken() {
+            // The body it shares was aborted while the origin confirmed it.
+            if let Some(entry) = self.occupied(h32, &busy.key) {
+                settle(entry);
+            }
+            return false;
+        }
+        // A fetch in flight has made it so.
+        let Slot::Many(_, more) = slot else { return false };
+        more.variants.retain(|old| {
+            let stays = !is_same_variant(old, object)
+                && !replaced.is_some_and(|replaced| Arc::ptr_eq(old, replaced));
+            if !stays {
+                dead.push(Arc::clone(old));
+            }
+            stays
+        });
+        let superseded = dead.len();
+        while more.variants.len() >= variants_max.max(1)
+            || !(more.variants.is_empty() || more.variant_room())
+        {
+            dead.push(more.variants.remove(0));
+        }
+        more.variants.push(Arc::clone(object));
+        let unmarked = more.marker.take().is_some();
+        object.expire(busy.soft_until());
+        count(&self.charge.ledger().evictions, (dead.len() - superseded) as u64);
+        if unmarked {
+            self.small.weigh_less(More::cost(busy.key.len()));
+            self.dead += 1;
+        }
+        self.strike_off(&dead[first..]);
+        self.queue(h32, object);
+        if let Some(entry) = self.occupied(h32, &busy.key) {
+            settle(entry);
+        }
+        self.compact();
+        true
+    }
+
+    /// Gives `object` its complete body, and says so to the queues.
+    pub(crate) fn complete(&mut self, h32: u32, object: &Object, chunks: Chunks) {
+        object.complete(chunks);
+        let Some(slot) = self.find(h32, object.key()) else { return };
+        let (mut small, mut main) = (0, 0);
+        for variant in slot.variants().iter().filter(|v| std::ptr::eq(v.root(), object)) {
+            let memory = variant.memory();
+            let more = memory.saturating_sub(variant.weight());
+            variant.set_weight(memory);
+            *if variant.place() & MAIN == 0 { &mut small } else { &mut main } += more;
+        }
+        self.small.bytes += small;
+        self.main.bytes += main;
+    }
+
+    /// `object`'s body will not be complete: takes out whatever delivers it. A marker may stay in its place.
+    pub(crate) fn withdraw(
+        &mut self,
+        h32: u32,
+        object: &Object,
+        marker: Option<Marker>,
+        dead: &mut Dead,
+    ) {
+        object.set_broken();
+        let first = dead.len();
+        let ledger = Arc::clone(self.charge.ledger());
+        let Some(mut entry) = self.occupied(h32, object.key()) else { return };
+        let is_its = |variant: &Arc<Object>| std::ptr::eq(variant.root(), object);
+        if !entry.get().variants().iter().any(is_its) {
+            return;
+        }
+        let cost = More::cost(object.key().len());
+        let more = match Charge::try_new(&ledger, cost) {
+            Some(charge) if marker.is_some() => widen(entry.get_mut(), charge),
+            _ => match entry.get_mut() {
+                Slot::Many(_, more) => Some(&mut **more),
+                Slot::One(..) => None,
+            },
+        };
+        match more {
+            Some(more) => {
+                more.variants.retain(|variant| {
+                    let leaves = is_its(variant);
+                    if leaves {
+                        dead.push(Arc::clone(variant));
+                    }
+                    !leaves
+                });
+                if let Some(marker) = marker {
+                    self.mark(h32, object.key(), marker);
+                }
+                if let Some(entry) = self.occupied(h32, object.key()) {
+                    settle(entry);
+                }
+            }
+            None => dead.extend(entry.remove().0.variants().iter().cloned()),
+        }
+        self.strike_off(&dead[first..]);
+        self.compact();
+    }
+
+    /// Takes everything of a key out; its fetches in flight will not become visible.
+    pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> Option<Slot> {
+        let (slot, _) = self.occupied(h32, key)?.remove();
+        if let Slot::Many(_, more) = &slot
+            && more.marker.is_some()
+        {
+            self.small.weigh_less(More::cost(key.len()));
+            self.dead += 1;
+        }
+        self.strike_off(slot.variants());
+        self.compact();
+        Some(slot)
+    }
+
+    /// Ends the freshness of everything of a key, and of what its fetches in flight will bring.
+    pub(crate) fn expire(&self, h32: u32, key: &[u8], now_ms: i64) -> usize {
+        let Some(slot) = self.find(h32, key) else { return 0 };
+        slot.variants().iter().for_each(|object| object.expire(now_ms));
+        if let Slot::Many(_, more) = slot {
+            more.leads.iter().for_each(|busy| busy.expire(now_ms));
+        }
+        slot.variants().len()
+    }
+
+    /// Takes everything out, as [`Shard::invalidate`] for every key; returns how many objects that were and
+    /// what is to be dropped.
+    pub(crate) fn clear(&mut self) -> (usize, Self) {
+        let ledger = Arc::clone(self.charge.ledger());
+        let old = std::mem::replace(self, Self::new(&ledger));
+        let mut objects = 0;
+        for object in old.table.iter().flat_map(|slot| slot.variants()) {
+            object.set_place(object.place() & BROKEN);
+            objects += 1;
+        }
+        ledger.objects.fetch_sub(objects as u64, Ordering::Relaxed);
+        (objects, old)
+    }
+
+    // Queues.
+
+    /// Enters an object that is in the table into its first queue. The queues have room.
+    fn queue(&mut self, h32: u32, object: &Object) {
+        let returned = self.ghost.take(h32, self.main.live);
+        count(&self.charge.ledger().ghosts, u64::from(returned));
+        count(&self.charge.ledger().objects, 1);
+        object.set_weight(object.memory());
+        self.push(h32, object, returned);
+    }
+
+    fn push(&mut self, h32: u32, object: &Object, main: bool) {
+        object.set_place(LIVE | if main { MAIN } else { 0 });
+        let queue = if main { &mut self.main } else { &mut self.small };
+        queue.tokens.push_back(Token { h32, id: object.id });
+        queue.weigh_more(object.weight());
+    }
+
+    /// Takes `object` out of its queue's sums; its token stays.
+    fn unpush(&mut self, object: &Object) {
+        let main = object.place() & MAIN != 0;
+        let queue = if main { &mut self.main } else { &mut self.small };
+        queue.weigh_less(object.weight());
+    }
+
+    /// Notes that these objects have left the table; their tokens are dead.
+    fn strike_off(&mut self, objects: &[Arc<Object>]) {
+        for object in objects {
+            self.unpush(object);
+            object.set_place(object.place() & BROKEN);
+        }
+        self.dead += objects.len();
+        self.charge.ledger().objects.fetch_sub(objects.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Drops dead tokens once they outnumber the living.
+    fn compact(&mut self) {
+        if self.dead <= self.small.live + self.main.live + DEAD_SUFFERED {
+            return;
+        }
+        let table = &self.table;
+        let lives = |token: &Token| {
+            let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+            table.find(spread(token.h32), is_it).is_some()
+        };
+        self.small.tokens.retain(lives);
+        self.main.tokens.retain(lives);
+        self.dead = 0;
+    }
+
+    /// Looks at a few tokens and lets at most one object or marker leave.
+    pub(crate) fn evict(&mut self, dead: &mut Dead) -> Visit {
+        let total = self.small.bytes + self.main.bytes;
+        let from_main = self.small.bytes * SMALL_SHARE < total;
+        match self.evict_from(from_main, dead) {
+            Visit::Nothing => self.evict_from(!from_main, dead),
+            visit => visit,
+        }
+    }
+
+    fn evict_from(&mut self, main: bool, dead: &mut Dead) -> Visit {
+        let mut visit = Visit::Nothing;
+        let length = if main { self.main.tokens.len() } else { self.small.tokens.len() };
+        for _ in 0..length.min(SCAN) {
+            let queue = if main { &mut self.main } else { &mut self.small };
+            let Some(token) = queue.tokens.pop_front() else { break };
+            match self.judge(token, main) {
+                Verdict::Keep => self.requeue(token, main),
+                Verdict::Again => {
+                    self.requeue(token, main);
+                    visit = Visit::Progress;
+                }
+                Verdict::Dead => {
+                    self.dead = self.dead.saturating_sub(1);
+                    visit = Visit::Progress;
+                }
+                Verdict::Promote => {
+                    self.promote(token);
+                    visit = Visit::Progress;
+                }
+                Verdict::Evict => {
+                    self.remove(token, main, dead);
+                    return Visit::Evicted;
+                }
+            }
+        }
+        visit
+    }
+
+    fn requeue(&mut self, token: Token, main: bool) {
+        let queue = if main { &mut self.main } else { &mut self.small };
+        queue.tokens.push_back(token);
+    }
+
+    fn of_token(&self, token: Token) -> Option<&Slot> {
+        let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+        self.table.find(spread(token.h32), is_it)
+    }
+
+    fn judge(&self, token: Token, main: bool) -> Verdict {
+        let Some(slot) = self.of_token(token) else { return Verdict::Dead };
+        let Some(object) = slot.variants().iter().find(|object| object.id == token.id) else {
+            return Verdict::Evict;
+        };
+        // Whoever reads it keeps its memory: letting it go would free nothing now. Under this lock nobody
+        // can come by a reference who has none.
+        if object.is_filling() || object.is_held() {
+            return Verdict::Keep;
+        }
+        let frequency = object.frequency();
+        match main {
+            true if frequency > 0 => {
+                object.set_frequency(frequency - 1);
+                Verdict::Again
+            }
+            // Without memory for a longer main queue the object stays where it is, and is judged again.
+            false if frequency >= PROMOTE_AT && self.main.is_full() => {
+                object.set_frequency(0);
+                Verdict::Again
+            }
+            false if frequency >= PROMOTE_AT => Verdict::Promote,
+            _ => Verdict::Evict,
+        }
+    }
+
+    fn promote(&mut self, token: Token) {
+        let object = self
+            .of_token(token)
+            .and_then(|slot| slot.variants().iter().find(|object| object.id == token.id))
+            .cloned();
+        if let Some(object) = object {
+            self.unpush(&object);
+            object.set_frequency(0);
+            self.push(token.h32, &object, true);
+        }
+    }
+
+    /// Lets what `token` stands for leave; the token has been taken from its queue.
+    fn remove(&mut self, token: Token, main: bool, dead: &mut Dead) {
+        let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+        let Ok(mut entry) = self.table.find_entry(spread(token.h32), is_it) else { return };
+        let slot = entry.get_mut();
+        if slot.has_marker(token.id)
+            && let Slot::Many(_, more) = slot
+        {
+            more.marker = None;
+            self.small.weigh_less(More::cost(more.key.len()));
+            settle(entry);
+            return;
+        }
+        let object = match slot {
+            Slot::One(..) => entry.remove().0.variants().first().cloned(),
+            Slot::Many(_, more) => {
+                let at = more.variants.iter().position(|object| object.id == token.id);
+                let object = at.map(|at| more.variants.remove(at));
+                settle(entry);
+                object
+            }
+        };
+        if let Some(object) = object {
+            self.strike_off(std::slice::from_ref(&object));
+            self.dead -= 1;
+            count(&self.charge.ledger().evictions, 1);
+            if !main {
+                let ledger = Arc::clone(self.charge.ledger());
+                self.ghost.insert(token.h32, self.main.live, &ledger);
+            }
+            dead.push(object);
+        }
+    }
+}
+
+/// Makes a [`More`] of a key with one response; `charge` covers it.
+fn widen(slot: &mut Slot, charge: Charge) -> Option<&mut More> {
+    if let Slot::One(h32, object) = slot {
+        let mut more = More::new(Arc::from(object.key()), charge);
+        more.variants.push(Arc::clone(object));
+        *slot = Slot::Many(*h32, Box::new(more));
+    }
+    match slot {
+        Slot::Many(_, more) => Some(more),
+        Slot::One(..) => None,
+    }
+}
+
+/// Takes a fetch off its key's list; false when it was not there.
+fn strike(slot: &mut Slot, busy: &Arc<Busy>) -> bool {
+    let Slot::Many(_, more) = slot else { return false };
+    let at = more.leads.iter().position(|lead| Arc::ptr_eq(lead, busy));
+    at.map(|at| more.leads.swap_remove(at)).is_some()
+}
+
+/// Removes a key that has nothing, and gives one that has just one response its short form.
+fn settle(mut entry: OccupiedEntry<'_, Slot>) {
+    let Slot::Many(h32, more) = entry.get_mut() else { return };
+    if !more.leads.is_empty() || more.marker.is_some() {
+        return;
+    }
+    match more.variants.len() {
+        0 => drop(entry.remove()),
+        1 => {
+            if let Some(object) = more.variants.pop() {
+                *entry.get_mut() = Slot::One(*h32, object);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,52 @@
+//! What an allocation really takes: the size classes of the allocator the binary uses (mimalloc).
+
+const PAGE_BYTES: usize = 4096;
+/// Above this mimalloc's blocks span operating-system pages of which only the touched ones are resident.
+const MEDIUM_BYTES: usize = 128 * 1024;
+/// Strong and weak count in front of what an `Arc` holds.
+pub(crate) const ARC_BYTES: usize = 16;
+
+/// Bytes taken by an allocation of `bytes`: multiples of 16 up to 64, then four classes to a doubling, then
+/// whole pages.
+pub(crate) const fn class(bytes: usize) -> u64 {
+    let rounded = if bytes <= 64 {
+        bytes.next_multiple_of(16)
+    } else if bytes <= MEDIUM_BYTES {
+        let top = usize::BITS - 1 - (bytes - 1).leading_zeros();
+        bytes.next_multiple_of(1 << (top - 2))
+    } else {
+        bytes.next_multiple_of(PAGE_BYTES)
+    };
+    rounded as u64
+}
+
+/// Bytes taken by an `Arc<T>`'s allocation.
+pub(crate) const fn arc<T>() -> u64 {
+    class(ARC_BYTES + size_of::<T>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_those_of_the_allocator() {
+        for (bytes, taken) in [
+            (0, 0),
+            (1, 16),
+            (64, 64),
+            (65, 80),
+            (128, 128),
+            (129, 160),
+            (160, 160),
+            (205, 224),
+            (1024, 1024),
+            (1025, 1280),
+            (65536, 65536),
+            (262_144, 262_144),
+            (262_145, 266_240),
+        ] {
+            assert_eq!(class(bytes), taken, "{bytes}");
+        }
+    }
+}

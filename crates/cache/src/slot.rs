@@ -1,0 +1,192 @@
+//! One key's place in the index: its variants, the fetches in flight, a hit-for-miss marker.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::busy::Busy;
+use crate::ledger::Charge;
+use crate::object::Object;
+use crate::size;
+
+/// The names of a Vary field in the caller's own encoding; compared byte for byte.
+pub type VarySpec = [u8];
+
+/// Computes a request's signature for the names given: it is appended to the buffer. It must not call the
+/// cache.
+pub type Select<'a> = dyn FnMut(&VarySpec, &mut Vec<u8>) + 'a;
+
+/// What a response varies by, and the signature of the request it answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant<'a> {
+    /// The names.
+    pub spec: &'a VarySpec,
+    /// The signature of a request for these names.
+    pub signature: &'a [u8],
+}
+
+/// Two words in the index: the hash's 32 bits that are not implied by the place, and who is there. Most keys
+/// have one response and nothing else.
+#[derive(Debug)]
+pub(crate) enum Slot {
+    One(u32, Arc<Object>),
+    Many(u32, Box<More>),
+}
+
+/// A key with anything but exactly one response.
+#[derive(Debug)]
+pub(crate) struct More {
+    pub(crate) key: Arc<[u8]>,
+    /// In the order in which they were stored.
+    pub(crate) variants: SmallVec<[Arc<Object>; 2]>,
+    /// Fetches whose answer is not known yet. An invalidation empties the list: what is not in it any more
+    /// when it has its answer does not become visible.
+    pub(crate) leads: SmallVec<[Arc<Busy>; 2]>,
+    pub(crate) marker: Option<Marker>,
+    /// For this struct, its key and its spilled lists.
+    charge: Charge,
+}
+
+/// Hit-for-miss: the key's last answer could not be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marker {
+    pub(crate) until_ms: u64,
+    /// Its token in the small queue.
+    pub(crate) id: u32,
+}
+
+impl More {
+    /// Bytes to reserve for a key of `key_len` bytes.
+    pub(crate) fn cost(key_len: usize) -> u64 {
+        size::class(size_of::<Self>()) + size::class(size::ARC_BYTES + key_len)
+    }
+
+    pub(crate) fn new(key: Arc<[u8]>, charge: Charge) -> Self {
+        Self {
+            key,
+            variants: SmallVec::new(),
+            leads: SmallVec::new(),
+            marker: None,
+            charge,
+        }
+    }
+
+    /// Makes room for one more variant; false when the budget has none.
+    pub(crate) fn variant_room(&mut self) -> bool {
+        room(&mut self.variants, &mut self.charge)
+    }
+
+    /// Makes room for one more fetch; false when the budget has none.
+    pub(crate) fn lead_room(&mut self) -> bool {
+        room(&mut self.leads, &mut self.charge)
+    }
+}
+
+fn room<T>(list: &mut SmallVec<[T; 2]>, charge: &mut Charge) -> bool
+where
+    [T; 2]: smallvec::Array<Item = T>,
+{
+    if list.len() < list.capacity() {
+        return true;
+    }
+    let bytes = |places: usize| size::class(places * size_of::<T>());
+    let before = if list.spilled() { bytes(list.capacity()) } else { 0 };
+    let places = list.capacity() * 2;
+    if !charge.grow(bytes(places)) {
+        return false;
+    }
+    list.grow(places);
+    charge.shrink_to(charge.bytes() - before);
+    true
+}
+
+impl Slot {
+    pub(crate) fn h32(&self) -> u32 {
+        match self {
+            Self::One(h32, _) | Self::Many(h32, _) => *h32,
+        }
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        match self {
+            Self::One(_, object) => object.key(),
+            Self::Many(_, more) => &more.key,
+        }
+    }
+
+    pub(crate) fn variants(&self) -> &[Arc<Object>] {
+        match self {
+            Self::One(_, object) => std::slice::from_ref(object),
+            Self::Many(_, more) => &more.variants,
+        }
+    }
+
+    /// Whether a hit-for-miss marker is in force at `now_ms`.
+    pub(crate) fn is_hit_for_miss(&self, now_ms: u64) -> bool {
+        match self {
+            Self::One(..) => false,
+            Self::Many(_, more) => more.marker.is_some_and(|marker| now_ms < marker.until_ms),
+        }
+    }
+
+    /// Whether the queue token `id` belongs to something here.
+    pub(crate) fn has_token(&self, id: u32) -> bool {
+        self.variants().iter().any(|object| object.id == id) || self.has_marker(id)
+    }
+
+    pub(crate) fn has_marker(&self, id: u32) -> bool {
+        match self {
+            Self::One(..) => false,
+            Self::Many(_, more) => more.marker.is_some_and(|marker| marker.id == id),
+        }
+    }
+}
+
+/// Whether both objects answer the same requests of their key.
+pub(crate) fn is_same_variant(a: &Object, b: &Object) -> bool {
+    a.vary() == b.vary()
+}
+
+thread_local! {
+    /// Where signatures are computed: a hit does not allocate.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The place in `variants` of the response that answers the request: of several the one with the latest
+/// Date, then the one stored last (RFC 9111 4.1). `note` is told every distinct list of names and the
+/// request's signature for it.
+pub(crate) fn choose(
+    variants: &[Arc<Object>],
+    select: &mut Select<'_>,
+    mut note: impl FnMut(&VarySpec, &[u8]),
+) -> Option<usize> {
+    if let [object] = variants
+        && object.vary().is_none()
+    {
+        return Some(0);
+    }
+    let mut scratch = SCRATCH.take();
+    let mut best: Option<(u64, usize)> = None;
+    for (first, object) in variants.iter().enumerate() {
+        let Some(vary) = object.vary() else {
+            best = best.max(Some((object.date().unwrap_or(0), first)));
+            continue;
+        };
+        let is_spec = |other: &Arc<Object>| other.vary().is_some_and(|v| v.spec == vary.spec);
+        if variants[..first].iter().any(is_spec) {
+            continue;
+        }
+        scratch.clear();
+        select(vary.spec, &mut scratch);
+        note(vary.spec, &scratch);
+        let wanted = Some(Variant { spec: vary.spec, signature: &scratch });
+        for (at, other) in variants.iter().enumerate().skip(first) {
+            if other.vary() == wanted {
+                best = best.max(Some((other.date().unwrap_or(0), at)));
+            }
+        }
+    }
+    SCRATCH.set(scratch);
+    best.map(|(_, at)| at)
+}

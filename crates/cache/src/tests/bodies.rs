@@ -1,0 +1,290 @@
+//! Bodies that fill, windows, readers.
+
+use super::*;
+
+#[test]
+fn a_reader_follows_and_ends_with_the_body() {
+    let cache = cache();
+    let mut filling = lead(begin(&cache, "/a")).store(head(Some(6)), None);
+    let object = Arc::clone(filling.object());
+    let mut reader = object.reader();
+    assert_eq!((reader.length(), object.length()), (Some(6), Some(6)));
+    assert_eq!(read_once(&mut reader), None);
+    assert_eq!(filling.push(b"abc"), Push::Ok);
+    assert_eq!(read_once(&mut reader), Some(Ok(Some(b"abc"[..].into()))));
+    assert_eq!(read_once(&mut reader), None);
+    assert!(object.whole().is_none() && reader.try_whole().is_none());
+    assert_eq!(filling.push(b"def"), Push::Ok);
+    assert!(filling.finish());
+    assert_eq!(reader.try_whole().map(|whole| whole.len()), Some(6));
+    assert_eq!(read_once(&mut reader), Some(Ok(Some(b"def"[..].into()))));
+    assert_eq!(read_once(&mut reader), Some(Ok(None)));
+    assert_eq!(read_all(object.reader()).expect("complete"), b"abcdef");
+}
+
+#[test]
+fn bodies_of_every_shape_come_out_as_they_went_in() {
+    let cache = cache();
+    let sizes = [0, 1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 262_144, 262_145, 800_000];
+    for size in sizes {
+        let body = pattern(size);
+        for (declared, step) in [(true, 1000), (true, 100_000), (false, 1000), (false, 70_000)] {
+            let length = declared.then_some(size as u64);
+            let mut filling = begin_anew(&cache, "/a").store(head(length), None);
+            let early = filling.object().reader();
+            let follower = std::thread::spawn(move || read_all(early));
+            for piece in body.chunks(step) {
+                assert_eq!(filling.push(piece), Push::Ok);
+            }
+            let object = Arc::clone(filling.object());
+            assert!(filling.finish());
+            assert!(follower.join().expect("no panic").expect("complete") == body);
+            assert!(bytes_of(&object).expect("complete") == body);
+            assert!(read_all(object.reader()).expect("complete") == body);
+            assert_eq!(object.length(), Some(size as u64));
+            let single = matches!(object.whole(), Some(Whole::One(_)));
+            assert_eq!(single, size <= if declared { 262_144 } else { 65_536 }, "{size}");
+        }
+    }
+    cache.clear();
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn a_reader_skips_within_and_beyond_what_has_come() {
+    let cache = cache();
+    let body = pattern(600_000);
+    let mut filling = lead(begin(&cache, "/a")).store(head(Some(600_000)), None);
+    let skips = [0, 1, 1000, 262_144, 262_145, 599_999, 600_000, 700_000];
+    let mut readers: Vec<_> = skips.iter().map(|_| filling.object().reader()).collect();
+    readers.iter_mut().zip(skips).for_each(|(reader, skip)| reader.skip(skip));
+    for piece in body.chunks(50_000) {
+        assert_eq!(filling.push(piece), Push::Ok);
+        assert_eq!(read_once(&mut readers[6]), None);
+    }
+    let object = Arc::clone(filling.object());
+    assert!(filling.finish());
+    let late = skips.iter().map(|skip| {
+        let mut reader = object.reader();
+        reader.skip(*skip);
+        reader
+    });
+    let late: Vec<_> = late.collect();
+    for (reader, skip) in readers.into_iter().chain(late).zip(skips.iter().cycle()) {
+        let from = (*skip as usize).min(body.len());
+        assert!(read_all(reader).expect("complete") == body[from..], "{skip}");
+    }
+}
+
+#[test]
+fn a_length_not_met_is_an_abort() {
+    let cache = cache();
+    let mut filling = lead(begin(&cache, "/a")).store(head(Some(6)), None);
+    let reader = filling.object().reader();
+    assert_eq!(filling.push(b"abc"), Push::Ok);
+    assert!(found(&cache, "/a").is_some());
+    assert!(!filling.finish());
+    assert_eq!(read_all(reader), Err(Aborted));
+    assert!(found(&cache, "/a").is_none());
+}
+
+#[test]
+fn a_length_exceeded_is_an_abort() {
+    let cache = cache();
+    let mut filling = lead(begin(&cache, "/a")).store(head(Some(2)), None);
+    let reader = filling.object().reader();
+    assert_eq!(filling.push(b"abc"), Push::Overrun);
+    assert_eq!(filling.push(b"d"), Push::Abandoned);
+    assert!(!filling.finish());
+    assert_eq!(read_all(reader), Err(Aborted));
+    assert!(found(&cache, "/a").is_none());
+}
+
+#[test]
+fn a_slow_reader_does_not_slow_the_writer_of_a_kept_body() {
+    let cache = cache();
+    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let slow = filling.object().reader();
+    for _ in 0..10 {
+        assert_eq!(filling.push(&[7; 100_000]), Push::Ok);
+        assert_eq!(block_on(filling.room()), Ok(()));
+    }
+    assert!(filling.finish());
+    assert_eq!(read_all(slow).map(|body| body.len()), Ok(1_000_000));
+}
+
+#[test]
+fn a_body_that_outgrows_the_limit_becomes_a_window() {
+    let cache = cache();
+    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let object = Arc::clone(filling.object());
+    let (mut fast, mut slow) = (object.reader(), object.reader());
+    let piece = pattern(100_000);
+    for _ in 0..10 {
+        assert_eq!(filling.push(&piece), Push::Ok);
+    }
+    assert!(filling.stored() && object.is_live());
+    assert_eq!(filling.push(&piece), Push::Wait, "the limit is a mebibyte");
+    assert!(!filling.stored() && filling.is_window() && !object.is_live());
+    assert!(matches!(cache.lookup(&key("/a"), &mut plain, 0), Found::HitForMiss));
+    let mut got = 0;
+    while let Some(Ok(Some(data))) = read_once(&mut fast) {
+        got += data.len();
+    }
+    assert_eq!(got, 1_100_000);
+    let room = |filling: &mut Filling| filling.poll_room(&mut Context::from_waker(Waker::noop()));
+    assert!(room(&mut filling).is_pending(), "the slowest counts");
+    let mut all = Vec::new();
+    while let Some(Ok(Some(data))) = read_once(&mut slow) {
+        all.extend_from_slice(&data);
+    }
+    assert_eq!(all.len(), 1_100_000);
+    assert!(all.chunks(100_000).all(|chunk| chunk == piece));
+    assert!(room(&mut filling).is_ready());
+    assert!(object.reader().is_behind(), "the beginning is gone");
+    assert_eq!(read_all(object.reader()), Err(Aborted));
+    assert_eq!(filling.push(b"end"), Push::Ok);
+    drop(fast);
+    assert!(filling.finish());
+    assert_eq!(read_all(slow).expect("complete"), b"end");
+    assert_eq!(cache.stats().refused, 1);
+}
+
+#[test]
+fn a_body_declared_too_large_is_a_window_from_the_start() {
+    let cache = cache();
+    let lead = lead(begin(&cache, "/a"));
+    let Begin::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
+    let mut filling = lead.store(head(Some(2 * MIB)), None);
+    assert!(matches!(block_on(waiting), Waited::Refused));
+    assert!(!filling.stored() && filling.is_window());
+    assert!(matches!(begin(&cache, "/a"), Begin::Alone(_)));
+    let reader = filling.object().reader();
+    let body = pattern(2 * MIB as usize);
+    let expected = body.clone();
+    let follower = std::thread::spawn(move || read_all(reader).expect("complete") == expected);
+    for piece in body.chunks(30_000) {
+        match filling.push(piece) {
+            Push::Ok => {}
+            Push::Wait => block_on(filling.room()).expect("the reader reads on"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(filling.finish());
+    assert!(follower.join().expect("no panic"));
+}
+
+#[test]
+fn a_window_without_readers_is_abandoned() {
+    let cache = cache();
+    // Its readers left.
+    let mut filling = lead(begin(&cache, "/a")).store(head(Some(2 * MIB)), None);
+    let reader = filling.object().reader();
+    assert_eq!(filling.push(&[1; 70_000]), Push::Wait);
+    assert!(filling.poll_room(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(reader);
+    assert_eq!(block_on(filling.room()), Err(Abandoned));
+    assert_eq!(filling.push(b"x"), Push::Abandoned);
+    assert!(!filling.finish());
+    // Nobody ever came: it waits for a reader until it is full.
+    let mut filling = lead(begin(&cache, "/b")).store(head(Some(2 * MIB)), None);
+    assert_eq!(filling.push(&[1; 60_000]), Push::Ok);
+    assert_eq!(filling.push(&[1; 60_000]), Push::Abandoned);
+    // A background fetch that outgrows the limit.
+    let mut filling = lead(begin(&cache, "/c")).store(head(None), None);
+    assert_eq!(filling.push(&[1; 1_000_000]), Push::Ok);
+    assert_eq!(filling.push(&[1; 100_000]), Push::Abandoned);
+    drop(filling);
+    cache.clear();
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn a_budget_without_room_makes_windows_too() {
+    let cache = Cache::new(config(100_000));
+    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let reader = filling.object().reader();
+    let follower = std::thread::spawn(move || read_all(reader));
+    let body = pattern(900_000);
+    for piece in body.chunks(10_000) {
+        match filling.push(piece) {
+            Push::Ok => {}
+            Push::Wait => block_on(filling.room()).expect("the reader reads on"),
+            other => panic!("{other:?}"),
+        }
+        assert!(cache.stats().bytes <= 100_000);
+    }
+    assert!(filling.is_window() && filling.finish());
+    assert!(follower.join().expect("no panic").expect("complete") == body);
+}
+
+#[test]
+fn chunks_in_a_readers_hand_stay_counted_after_their_object_is_gone() {
+    let cache = cache();
+    put(&cache, "/a", &pattern(600_000));
+    let mut reader = found(&cache, "/a").expect("stored").reader();
+    let data = block_on(reader.next()).expect("complete").expect("not empty");
+    cache.clear();
+    drop(reader);
+    assert!((262_144..300_000).contains(&cache.stats().bytes), "{:?}", cache.stats());
+    drop(data);
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn a_standalone_window_carries_a_body() {
+    let (mut writer, reader) = Body::window(10_000);
+    let body = pattern(500_000);
+    let expected = body.clone();
+    let follower = std::thread::spawn(move || read_all(reader).expect("complete") == expected);
+    for piece in body.chunks(3000) {
+        match writer.push(piece) {
+            Push::Ok => {}
+            Push::Wait => block_on(writer.room()).expect("the reader reads on"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(writer.finish());
+    assert!(follower.join().expect("no panic"));
+}
+
+#[test]
+fn what_passes_a_window_is_handed_over_without_another_copy() {
+    let (mut writer, mut reader) = Body::window(100_000);
+    assert_eq!(writer.push(&[1; 30_000]), Push::Ok);
+    let Some(Ok(Some(data))) = read_once(&mut reader) else { panic!("there is data") };
+    assert_eq!(data.len(), 30_000);
+    assert_eq!(read_once(&mut reader), None);
+}
+
+#[test]
+fn both_ends_of_a_window_see_the_other_go() {
+    let (mut writer, reader) = Body::window(10);
+    assert!(!writer.is_abandoned());
+    drop(reader);
+    assert!(writer.is_abandoned());
+    assert_eq!(writer.push(b"a"), Push::Abandoned);
+    assert_eq!(block_on(writer.room()), Err(Abandoned));
+
+    let (mut writer, mut reader) = Body::window(10);
+    assert_eq!(writer.push(b"a"), Push::Ok);
+    drop(writer);
+    assert_eq!(read_once(&mut reader), Some(Ok(Some(b"a"[..].into()))));
+    assert_eq!(read_once(&mut reader), Some(Err(Aborted)));
+
+    let (writer, mut reader) = Body::window(10);
+    writer.abort();
+    assert_eq!(read_once(&mut reader), Some(Err(Aborted)));
+}
+
+#[test]
+fn a_standalone_window_keeps_to_its_declared_length() {
+    let (mut writer, reader) = Body::window_of(10, Some(2));
+    assert_eq!(reader.length(), Some(2));
+    assert_eq!(writer.push(b"abc"), Push::Overrun);
+    assert_eq!(read_all(reader), Err(Aborted));
+    let (mut writer, reader) = Body::window_of(10, Some(2));
+    assert_eq!(writer.push(b"a"), Push::Ok);
+    assert!(!writer.finish());
+    assert_eq!(read_all(reader), Err(Aborted));
+}

@@ -1,0 +1,165 @@
+//! The tier as its callers see it.
+
+mod bodies;
+mod coalesce;
+mod evict;
+mod lookup;
+mod memory;
+mod stress;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use base::{HashSeed, KeyBuf};
+use message::Status;
+
+use crate::*;
+
+const MIB: u64 = 1 << 20;
+
+fn config(budget_bytes: u64) -> Config {
+    Config {
+        budget_bytes,
+        max_variants: 4,
+        object_bytes_max: MIB,
+        waiters_max: 100,
+        window_bytes: 64 * 1024,
+        hit_for_miss_ms: 1000,
+    }
+}
+
+fn cache() -> Arc<Cache> {
+    Cache::new(config(64 * MIB))
+}
+
+fn key(name: &str) -> KeyBuf {
+    let mut key = KeyBuf::new();
+    key.field(name.as_bytes());
+    key.finish(&HashSeed::from_u64(1));
+    key
+}
+
+fn head(length: Option<u64>) -> NewObject {
+    NewObject {
+        status: Status::OK,
+        head: (*b"HTTP/1.1 200 OK\r\nETag: \"x\"\r\n\r\n").into(),
+        etag: Some((23, 3)),
+        last_modified: Some(1_700_000_000),
+        date: Some(1_700_000_100),
+        born_ms: 0,
+        lifetime_ms: 10_000,
+        grace_ms: 5000,
+        stale_if_error_ms: 60_000,
+        stale_if_unreachable_ms: 86_400_000,
+        flags: Flags { shared: true, ..Flags::default() },
+        length,
+    }
+}
+
+/// For keys without Vary.
+fn plain(_: &VarySpec, _: &mut Vec<u8>) {
+    panic!("no response of this key varies");
+}
+
+/// A request whose signature is `value` whatever the names.
+fn of(value: &str) -> impl FnMut(&VarySpec, &mut Vec<u8>) {
+    move |_, out| out.extend_from_slice(value.as_bytes())
+}
+
+fn lead(begin: Begin) -> Lead {
+    match begin {
+        Begin::Lead(lead) | Begin::Alone(lead) => lead,
+        other => panic!("expected to fetch, not {other:?}"),
+    }
+}
+
+fn begin(cache: &Arc<Cache>, name: &str) -> Begin {
+    cache.begin(&key(name), &mut |_, _| (), BeginOptions::default(), 0)
+}
+
+/// Begins although something is stored.
+fn begin_anew(cache: &Arc<Cache>, name: &str) -> Lead {
+    let old = found(cache, name);
+    let options = BeginOptions { rejected: old.as_ref(), ..BeginOptions::default() };
+    lead(cache.begin(&key(name), &mut |_, _| (), options, 0))
+}
+
+fn put(cache: &Arc<Cache>, name: &str, body: &[u8]) -> Arc<Object> {
+    let mut filling = begin_anew(cache, name).store(head(Some(body.len() as u64)), None);
+    assert_eq!(filling.push(body), Push::Ok);
+    let object = Arc::clone(filling.object());
+    assert!(filling.finish());
+    object
+}
+
+fn put_variant(cache: &Arc<Cache>, name: &str, new: NewObject, spec: &str, sig: &str) -> Arc<Object> {
+    let lead = lead(cache.begin(
+        &key(name),
+        &mut of(sig),
+        BeginOptions { coalesce: false, rejected: None },
+        0,
+    ));
+    let vary = Variant { spec: spec.as_bytes(), signature: sig.as_bytes() };
+    let filling = lead.store(NewObject { length: Some(0), ..new }, Some(vary));
+    let object = Arc::clone(filling.object());
+    assert!(filling.finish());
+    object
+}
+
+fn found(cache: &Cache, name: &str) -> Option<Arc<Object>> {
+    match cache.lookup(&key(name), &mut plain, 0) {
+        Found::Object(object) => Some(object),
+        _ => None,
+    }
+}
+
+fn bytes_of(object: &Object) -> Option<Vec<u8>> {
+    Some(object.whole()?.pieces().collect::<Vec<_>>().concat())
+}
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// One poll with a waker that does nothing.
+fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// One poll of a reader: `None` when it would wait.
+fn read_once(reader: &mut Reader) -> Option<Result<Option<bytes::Bytes>, Aborted>> {
+    match reader.poll_next(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(read) => Some(read),
+        Poll::Pending => None,
+    }
+}
+
+fn read_all(mut reader: Reader) -> Result<Vec<u8>, Aborted> {
+    let mut all = Vec::new();
+    while let Some(data) = block_on(reader.next())? {
+        assert!(!data.is_empty());
+        all.extend_from_slice(&data);
+    }
+    Ok(all)
+}
+
+/// Bytes that differ from place to place.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + (at >> 8) * 7) as u8).collect()
+}

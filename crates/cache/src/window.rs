@@ -1,0 +1,94 @@
+//! A standalone bounded window: the body of a response that is not stored, or of a request.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::fill::{Abandoned, Fill, Phase, Push};
+use crate::reader::Reader;
+
+/// A body between one writer and one reader.
+#[derive(Debug)]
+pub struct Body;
+
+impl Body {
+    /// A window that holds about `capacity` bytes: the writer is told to wait once more are held.
+    pub fn window(capacity: u64) -> (BodyWriter, Reader) {
+        Self::window_of(capacity, None)
+    }
+
+    /// A window for a body of a known `length`, which the reader can ask for; a writer that pushes another
+    /// number of bytes fails.
+    pub fn window_of(capacity: u64, length: Option<u64>) -> (BodyWriter, Reader) {
+        let fill = Arc::new(Fill::new(length, Some(capacity), None));
+        let reader = Reader::of_window(Arc::clone(&fill));
+        (BodyWriter { fill, open: true }, reader)
+    }
+}
+
+/// The writing end of a window. Dropping it before [`BodyWriter::finish`] aborts the body.
+#[derive(Debug)]
+pub struct BodyWriter {
+    fill: Arc<Fill>,
+    open: bool,
+}
+
+impl BodyWriter {
+    /// Copies `data` into the window; all of it is taken, even when the answer is [`Push::Wait`].
+    pub fn push(&mut self, data: &[u8]) -> Push {
+        if !self.open {
+            return Push::Abandoned;
+        }
+        let len = self.fill.len() + data.len() as u64;
+        if self.fill.declared.is_some_and(|declared| len > declared) {
+            self.end(Phase::Aborted);
+            return Push::Overrun;
+        }
+        self.fill.push_window(data)
+    }
+
+    /// Ready when the window has room.
+    ///
+    /// # Errors
+    /// [`Abandoned`] when the reader is gone.
+    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
+        self.fill.poll_room(cx)
+    }
+
+    /// [`BodyWriter::poll_room`] as a future.
+    ///
+    /// # Errors
+    /// As [`BodyWriter::poll_room`].
+    pub async fn room(&mut self) -> Result<(), Abandoned> {
+        poll_fn(|cx| self.poll_room(cx)).await
+    }
+
+    /// Whether the reader is gone.
+    pub fn is_abandoned(&self) -> bool {
+        self.fill.is_abandoned()
+    }
+
+    /// The body is complete. False when a declared length was not met: the reader then sees an abort.
+    pub fn finish(mut self) -> bool {
+        let met = self.open && self.fill.declared.is_none_or(|declared| declared == self.fill.len());
+        self.end(if met { Phase::Finished } else { Phase::Aborted });
+        met
+    }
+
+    /// The body ends here and is not complete.
+    pub fn abort(mut self) {
+        self.end(Phase::Aborted);
+    }
+
+    fn end(&mut self, phase: Phase) {
+        if std::mem::take(&mut self.open) {
+            self.fill.end(phase);
+        }
+    }
+}
+
+impl Drop for BodyWriter {
+    fn drop(&mut self) {
+        self.end(Phase::Aborted);
+    }
+}

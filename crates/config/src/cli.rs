@@ -1,0 +1,119 @@
+//! A configuration without a file: `larder serve --origin URL`.
+
+use std::sync::Arc;
+
+use base::Limits;
+use origin::{OriginConfig, parse_server};
+use policy::{Profile, SiteRules};
+
+use crate::diagnostic::{Diagnostic, Source};
+use crate::listen::{self, parse_listen};
+use crate::model::{AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, SiteConfig};
+use crate::parse::{finish, parse_memory};
+use crate::reader::Reader;
+
+/// What the command line says.
+#[derive(Clone, Debug, Default)]
+pub struct CliOptions {
+    /// URL of the origin's server.
+    pub origin: String,
+    /// Addresses to listen on; none for `:80`.
+    pub listen: Vec<String>,
+    /// Size of the memory cache, as `[memory] size`.
+    pub memory: Option<String>,
+    /// Core threads.
+    pub workers: Option<usize>,
+    /// Defaults of the site.
+    pub profile: Profile,
+}
+
+/// Where clients connect when nothing says so.
+pub(crate) fn default_listen() -> Vec<ListenSpec> {
+    parse_listen(":80").into_iter().collect()
+}
+
+/// One site for every host in front of one origin.
+///
+/// # Errors
+/// Everything in `options` that cannot be used; the diagnostics name the flag and have no span.
+pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
+    let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
+    let limits = Limits::default();
+    let server = parse_server(&options.origin);
+    let server = flag(&mut r, "--origin", &options.origin, server);
+    let listen: Vec<ListenSpec> = options
+        .listen
+        .iter()
+        .filter_map(|text| {
+            let spec = parse_listen(text).map_err(|why| format!("{why}; {}", listen::EXPECTED));
+            flag(&mut r, "--listen", text, spec)
+        })
+        .collect();
+    let size = options.memory.as_deref().and_then(|text| {
+        let size = parse_memory(text);
+        flag(&mut r, "--memory", text, size)
+    });
+    let config = server.map(|server| Config {
+        listen: if options.listen.is_empty() { default_listen() } else { listen },
+        workers: options.workers.filter(|n| *n > 0),
+        profile: options.profile,
+        memory: MemoryConfig { size: size.unwrap_or_default() },
+        admin: AdminConfig::default(),
+        origins: vec![OriginConfig::with_limits(&options.origin, vec![server], &limits)],
+        limits,
+        access_log: None,
+        sites: vec![SiteConfig {
+            hosts: vec!["*".to_owned()],
+            origins: vec![0],
+            rules: SiteRules { profile: options.profile, ..SiteRules::default() },
+        }],
+        x_cache: false,
+        cache_status: CacheStatus::default(),
+        via: "larder".to_owned(),
+    });
+    finish(r, config).map(|(config, _)| config)
+}
+
+fn flag<T>(
+    r: &mut Reader,
+    name: &str,
+    text: &str,
+    value: Result<T, impl std::fmt::Display>,
+) -> Option<T> {
+    value.map_err(|why| r.error_nowhere(format!("{name} {text}: {why}"))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::MemorySize;
+
+    #[test]
+    fn an_origin_is_enough() {
+        let options =
+            CliOptions { origin: "http://127.0.0.1:8080".into(), ..CliOptions::default() };
+        let config = from_cli(&options).expect("a configuration");
+        assert_eq!(config.listen[0].text, ":80");
+        assert_eq!(config.origins[0].servers[0].address.to_string(), "127.0.0.1:8080");
+        assert_eq!(
+            (&config.sites[0].hosts[..], &config.sites[0].origins[..]),
+            (&["*".to_owned()][..], &[0][..])
+        );
+        assert_eq!(config.memory.size, MemorySize::Auto);
+    }
+
+    #[test]
+    fn every_flag_that_is_wrong_is_named() {
+        let options = CliOptions {
+            origin: "https://app".into(),
+            listen: vec!["80".into(), ":81".into()],
+            memory: Some("lots".into()),
+            ..CliOptions::default()
+        };
+        let errors = from_cli(&options).expect_err("three mistakes");
+        let messages: Vec<_> =
+            errors.iter().map(|e| e.message.split(':').next().unwrap_or_default()).collect();
+        assert_eq!(messages, ["--origin https", "--listen 80", "--memory lots"]);
+        assert!(errors[0].to_string().starts_with("error: --origin https://app: TLS to an origin"));
+    }
+}

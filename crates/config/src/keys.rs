@@ -1,0 +1,423 @@
+//! The one table of keys: what `larder.toml` may say, where, of which type and with which default. The
+//! parser looks unknown keys up in it, its messages quote it, and the reference page is made from it.
+
+use std::borrow::Cow;
+
+use base::limits;
+
+/// One key of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it takes, after "takes".
+    pub(crate) takes: &'static str,
+    /// Its default, as it would be written.
+    pub(crate) default: Cow<'static, str>,
+    /// What it does.
+    pub(crate) about: &'static str,
+}
+
+/// One kind of table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Section {
+    /// How it is written: `[memory]`, `[[site]]`; empty for the top of the file.
+    pub(crate) title: &'static str,
+    /// What it is for.
+    pub(crate) about: &'static str,
+    /// Its keys.
+    pub(crate) keys: fn() -> Vec<Key>,
+    /// Keys that a later version will have, each with what to do until then.
+    pub(crate) later: &'static [(&'static str, &'static str)],
+}
+
+impl Section {
+    /// The key called `name`.
+    pub(crate) fn key(&self, name: &str) -> Option<Key> {
+        (self.keys)().into_iter().find(|key| key.name == name)
+    }
+
+    /// "at the top of the file", "in [memory]".
+    pub(crate) fn place(&self) -> String {
+        if self.title.is_empty() {
+            "at the top of the file".to_owned()
+        } else {
+            format!("in {}", self.title)
+        }
+    }
+}
+
+macro_rules! keys {
+    ($($name:literal, $takes:expr, $default:expr, $about:expr;)*) => {
+        vec![$(Key { name: $name, takes: $takes, default: Cow::Borrowed($default), about: $about },)*]
+    };
+}
+
+const TEXTS: &str = "a string or a list of strings";
+const DURATION: &str = "a duration such as \"10s\"";
+const BOOLEAN: &str = "true or false";
+const COUNT: &str = "a whole number";
+const TABLE: &str = "a table";
+
+const TLS_LATER: &str = "let another server end TLS and name it in `trusted_proxies`";
+
+pub(crate) const TOP: Section = Section {
+    title: "",
+    about: "Keys that stand before the first `[table]`, and the tables themselves.",
+    keys: || {
+        keys! {
+            "listen", TEXTS, "\":80\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one.";
+            "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.";
+            "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.";
+            "trusted_proxies", TEXTS, "none", "Addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are believed.";
+            "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";
+            "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.";
+            "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";
+            "access_log", "\"off\", \"stdout\", a path, or a table", "\"off\"", "Where requests are logged.";
+            "memory", TABLE, "none", "See `[memory]`.";
+            "admin", TABLE, "none", "See `[admin]`.";
+            "limits", TABLE, "none", "See `[limits]`.";
+            "origin", "a list of tables", "none", "See `[[origin]]`.";
+            "site", "a list of tables", "none", "See `[[site]]`; at least one.";
+        }
+    },
+    later: &[
+        ("tls", TLS_LATER),
+        ("acme", TLS_LATER),
+        ("disk", "the cache lives in memory: see `[memory]`"),
+    ],
+};
+
+pub(crate) const MEMORY: Section = Section {
+    title: "[memory]",
+    about: "The memory cache.",
+    keys: || {
+        keys! {
+            "size", "a size such as \"1GiB\", a percentage such as \"50%\", or \"auto\"", "\"auto\"", "Ceiling of the cache with everything that belongs to it; percentages are of the machine's memory or of the control group's limit, `auto` is half of that.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const ADMIN: Section = Section {
+    title: "[admin]",
+    about: "The admin listener.",
+    keys: || {
+        keys! {
+            "listen", "a string", "none", "Where it listens, as in `listen`; without it there is none.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const ACCESS_LOG: Section = Section {
+    title: "[access_log]",
+    about: "The access log, when more than its path is to be said.",
+    keys: || {
+        keys! {
+            "path", "a path or \"stdout\"", "\"stdout\"", "Where it goes; files are appended to.";
+            "format", "\"combined\" or \"json\"", "\"combined\"", "NCSA combined lines, or one JSON object per line.";
+        }
+    },
+    later: &[],
+};
+
+/// Its keys are those of [`limits::TABLE`].
+pub(crate) const LIMITS: Section = Section {
+    title: "[limits]",
+    about: "Every bound that holds, and what happens beyond it. How often each was reached is counted \
+            in `limit_hits{limit=\"...\"}`.",
+    keys: || {
+        let key = |spec: &limits::Spec| Key {
+            name: spec.name,
+            takes: match spec.unit {
+                limits::Unit::Ms => DURATION,
+                limits::Unit::Bytes => "a size such as \"64KiB\"",
+                limits::Unit::BytesPerSecond => "a size per second such as \"1KiB\"",
+                limits::Unit::Count => COUNT,
+                limits::Unit::Percent => "a whole number of percent",
+            },
+            default: match spec.unit {
+                limits::Unit::Count | limits::Unit::Percent => spec.show(spec.default).into(),
+                _ => format!("\"{}\"", spec.show(spec.default)).into(),
+            },
+            about: spec.about,
+        };
+        limits::TABLE.iter().map(key).collect()
+    },
+    later: &[],
+};
+
+pub(crate) const ORIGIN: Section = Section {
+    title: "[[origin]]",
+    about: "A named origin: one or more servers with the same content. Bounds that are not set here are \
+            those of `[limits]`.",
+    keys: || {
+        keys! {
+            "name", "a string", "required", "What sites call it.";
+            "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port` or `unix:/path`; `weight` is a server's share relative to the others'.";
+            "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.";
+            "host", "a string", "the client's", "Host field sent to the servers.";
+            "probe", "a table or a path", "none", "See `[origin.probe]`.";
+            "eject", "a table", "none", "See `[origin.eject]`.";
+            "connect_timeout", DURATION, "as in [limits]", "Connecting to a server.";
+            "first_byte_timeout", DURATION, "as in [limits]", "From the request's last byte to the response's head.";
+            "between_bytes_timeout", DURATION, "as in [limits]", "A response's body without a new byte.";
+            "total_timeout", DURATION, "as in [limits]", "One exchange in all.";
+            "connections", COUNT, "as in [limits]", "Connections in use to one server; 0 for no bound.";
+            "queue", COUNT, "as in [limits]", "Requests waiting for a connection to one server.";
+            "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.";
+            "idle", COUNT, "as in [limits]", "Idle connections kept per server and core.";
+            "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.";
+            "retries", COUNT, "as in [limits]", "Further tries of one request.";
+            "retry_budget", "a whole number of percent", "as in [limits]", "Retried requests as a share of all.";
+        }
+    },
+    later: &[("root", "FastCGI comes later: put the application's HTTP server here")],
+};
+
+pub(crate) const SERVER: Section = Section {
+    title: "{ url, weight }",
+    about: "One server of an origin.",
+    keys: || {
+        keys! {
+            "url", "a string", "required", "`http://host:port` or `unix:/path`.";
+            "weight", COUNT, "1", "Its share of the requests relative to the other servers'.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const PROBE: Section = Section {
+    title: "[origin.probe]",
+    about: "Active probing of every server. A string alone is its `path`.",
+    keys: || {
+        keys! {
+            "path", "a path", "\"/\"", "What is asked for.";
+            "host", "a string", "as for requests", "Host field of the probe.";
+            "interval", DURATION, "\"5s\"", "From one probe to the next.";
+            "timeout", DURATION, "\"2s\"", "How long one probe may take.";
+            "window", COUNT, "8", "How many of the latest probes are looked at, 1 to 64.";
+            "threshold", COUNT, "3", "How many of them must be good.";
+            "status", COUNT, "200", "Status of a good answer.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const EJECT: Section = Section {
+    title: "[origin.eject]",
+    about: "When a server that fails requests is left alone.",
+    keys: || {
+        keys! {
+            "failures", COUNT, "3", "Consecutive failures that eject it; 0 switches ejection off.";
+            "time", DURATION, "\"10s\"", "How long it gets no requests; then one tries it.";
+        }
+    },
+    later: &[],
+};
+
+/// Keys that a site has and a route may change.
+fn settings() -> Vec<Key> {
+    keys! {
+        "origin", "the name of an [[origin]], or a URL", "required", "Where requests go. Not needed where `redirect` or `respond` answers.";
+        "cache", "a table or false", "none", "See `[site.cache]`; `false` sends every request to the origin.";
+        "cookies", TABLE, "none", "See `[site.cookies]`.";
+        "query", TABLE, "none", "See `[site.query]`.";
+        "bypass", TABLE, "none", "See `[site.bypass]`.";
+        "request_headers", TABLE, "none", "See `[site.request_headers]`.";
+        "response_headers", TABLE, "none", "See `[site.response_headers]`.";
+        "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.";
+        "respond", TABLE, "none", "Answers with a fixed response: see `[site.respond]`.";
+        "allow", TEXTS, "everyone", "Addresses or networks let in; others get 403.";
+        "deny", TEXTS, "no one", "Addresses or networks kept out with 403, even when `allow` lets them in.";
+    }
+}
+
+pub(crate) const SITE: Section = Section {
+    title: "[[site]]",
+    about: "A site: its hosts and what is done with requests for them.",
+    keys: || {
+        let mut keys = keys! {
+            "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.";
+            "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.";
+            "route", "a list of tables", "none", "See `[[site.route]]`.";
+        };
+        keys.append(&mut settings());
+        keys
+    },
+    later: &[
+        ("tls", TLS_LATER),
+        ("preset", "write the rules out: see `[site.bypass]` and `[site.cookies]`"),
+        ("vcl", "write the rules out: see `[[site.route]]` and `[site.bypass]`"),
+        ("files", "let an origin serve them"),
+        ("root", "let an origin serve files"),
+    ],
+};
+
+pub(crate) const ROUTE: Section = Section {
+    title: "[[site.route]]",
+    about: "Other settings for some requests of a site. The first route that matches counts, in the order \
+            of the file. A route has its site's settings and changes what it names: `allow`, `deny` and \
+            single values replace, `ttl` and header changes replace by status and name, other lists add.",
+    keys: || {
+        let mut keys = keys! {
+            "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.";
+            "method", TEXTS, "every method", "Methods, in capitals.";
+            "name", "a string", "its path", "What logs and `larder explain` call it.";
+        };
+        keys.append(&mut settings());
+        keys
+    },
+    later: &[
+        ("files", "let an origin serve them"),
+        ("preset", "write the rules out: see `[site.bypass]` and `[site.cookies]`"),
+        ("vcl", "write the rules out: see `[site.bypass]`"),
+    ],
+};
+
+pub(crate) const CACHE: Section = Section {
+    title: "[site.cache]",
+    about: "How long responses are good for, where they do not say so themselves; \
+            `[site.route.cache]` for one route.",
+    keys: || {
+        keys! {
+            "ttl", "a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime by status, from 100ms up, `2xx` for a class and `any` for all; `0s` for none.";
+            "heuristic", DURATION, "\"1d\"", "Longest lifetime guessed from Last-Modified; `0s` for no guess.";
+            "stale_while_revalidate", DURATION, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile.";
+            "stale_if_error", DURATION, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile.";
+            "stale_if_unreachable", DURATION, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach.";
+            "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control counts; `honour` in the rfc profile.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const COOKIES: Section = Section {
+    title: "[site.cookies]",
+    about: "Cookies of requests. What is left makes a request personal: it gets only what the origin \
+            marked as shared (`public`, `s-maxage`).",
+    keys: || {
+        keys! {
+            "strip", TEXTS, "none", "Cookies removed from cacheable requests: a name, or `prefix*`.";
+            "strip_tracking", BOOLEAN, "true", "Whether known tracking cookies (`_ga*`, `_fbp`, ...) are removed; false in the rfc profile.";
+            "key", TEXTS, "none", "Cookies whose values are part of the cache key; they do not make a request personal.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const QUERY: Section = Section {
+    title: "[site.query]",
+    about: "Query parameters of cacheable requests. What is removed from the key is removed from the \
+            forwarded request too.",
+    keys: || {
+        keys! {
+            "strip", TEXTS, "none", "Parameters removed: a name, or `prefix*`.";
+            "strip_tracking", BOOLEAN, "true", "Whether known tracking parameters (`utm_*`, `gclid`, ...) are removed; false in the rfc profile.";
+            "sort", BOOLEAN, "false", "Whether parameters are put in order of their names.";
+            "ignore", BOOLEAN, "false", "Whether the whole query is removed.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const BYPASS: Section = Section {
+    title: "[site.bypass]",
+    about: "Requests that go past the cache, as seen after cookies and parameters were removed.",
+    keys: || {
+        keys! {
+            "path", TEXTS, "none", "Paths, as in `[[site.route]]`.";
+            "cookie", TEXTS, "none", "Names of cookies, or `prefix*`.";
+            "query", "true, a string or a list of strings", "none", "Names of parameters, or `prefix*`; `true` for every request with a query.";
+            "header", "a string, a list of strings, or a table of values", "none", "Names of header fields; in a table, each with the value it must have, or `true` for any.";
+        }
+    },
+    later: &[],
+};
+
+const HEADER_KEYS: fn() -> Vec<Key> = || {
+    keys! {
+        "set", "a table of names and values", "none", "Fields set, replacing those of the same name.";
+        "unset", TEXTS, "none", "Fields removed.";
+    }
+};
+
+pub(crate) const REQUEST_HEADERS: Section = Section {
+    title: "[site.request_headers]",
+    about: "Changes to requests on their way to the origin.",
+    keys: HEADER_KEYS,
+    later: &[],
+};
+
+pub(crate) const RESPONSE_HEADERS: Section = Section {
+    title: "[site.response_headers]",
+    about: "Changes to responses on their way to the client.",
+    keys: HEADER_KEYS,
+    later: &[],
+};
+
+pub(crate) const REDIRECT: Section = Section {
+    title: "[site.redirect]",
+    about: "A redirect. A string alone is its `to`.",
+    keys: || {
+        keys! {
+            "to", "a URL", "required", "Where to, with `$host`, `$path`, `$query` (question mark included) and `$$` for a dollar sign.";
+            "status", COUNT, "302", "301, 302, 303, 307 or 308.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const RESPOND: Section = Section {
+    title: "[site.respond]",
+    about: "A fixed response.",
+    keys: || {
+        keys! {
+            "status", COUNT, "200", "Its status.";
+            "headers", "a table of names and values", "none", "Its fields; with a body and no Content-Type it is plain text.";
+            "body", "a string", "\"\"", "Its body.";
+        }
+    },
+    later: &[],
+};
+
+/// Every section, in the order of the reference page.
+pub(crate) const SECTIONS: &[&Section] = &[
+    &TOP,
+    &MEMORY,
+    &ADMIN,
+    &ACCESS_LOG,
+    &ORIGIN,
+    &SERVER,
+    &PROBE,
+    &EJECT,
+    &SITE,
+    &ROUTE,
+    &CACHE,
+    &COOKIES,
+    &QUERY,
+    &BYPASS,
+    &REQUEST_HEADERS,
+    &RESPONSE_HEADERS,
+    &REDIRECT,
+    &RESPOND,
+    &LIMITS,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_described() {
+        for section in SECTIONS {
+            let keys = (section.keys)();
+            for (at, key) in keys.iter().enumerate() {
+                assert!(keys[..at].iter().all(|k| k.name != key.name), "{}", key.name);
+                assert!(key.about.ends_with('.') && !key.takes.is_empty(), "{}", key.name);
+                assert!(section.later.iter().all(|(name, _)| *name != key.name), "{}", key.name);
+            }
+        }
+    }
+}

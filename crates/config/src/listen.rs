@@ -1,0 +1,119 @@
+//! Addresses to listen on, as people write them.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::model::ListenSpec;
+
+/// Why an address was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListenError {
+    /// Not `address:port`.
+    Syntax,
+    /// A port alone, or an address alone.
+    NoPort,
+    /// The host is a name.
+    Name,
+    /// A word after the address that a later version understands (`tls`, `quic`, `proxy`), or `unix:`.
+    Later(String),
+    /// A word after the address that means nothing.
+    Word(String),
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax => f.write_str("not an address to listen on"),
+            Self::NoPort => f.write_str("an address to listen on needs both colon and port"),
+            Self::Name => f.write_str("an address to listen on is an IP address, not a name"),
+            Self::Later(what) => write!(f, "this version does not have `{what}` listeners yet"),
+            Self::Word(word) => write!(f, "`{word}` after the address means nothing"),
+        }
+    }
+}
+
+/// What is expected, for help texts.
+pub(crate) const EXPECTED: &str =
+    "write \":80\" for all addresses, \"127.0.0.1:80\" or \"[::1]:80\" for one";
+
+const LATER: [&str; 4] = ["tls", "quic", "proxy", "http3"];
+
+/// Reads `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`.
+pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
+    let mut words = text.split_ascii_whitespace();
+    let address = words.next().ok_or(ListenError::Syntax)?;
+    if let Some(word) = words.next() {
+        let known = LATER.contains(&word);
+        return Err(if known {
+            ListenError::Later(word.into())
+        } else {
+            ListenError::Word(word.into())
+        });
+    }
+    if address.starts_with("unix:") || address.starts_with('/') {
+        return Err(ListenError::Later("unix".to_owned()));
+    }
+    let spec = |addresses| Ok(ListenSpec { text: text.trim().to_owned(), addresses });
+    if let Ok(one) = address.parse::<SocketAddr>() {
+        return spec(vec![one]);
+    }
+    if address.parse::<IpAddr>().is_ok() || address.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(ListenError::NoPort);
+    }
+    let (host, port) = address.rsplit_once(':').ok_or(ListenError::Syntax)?;
+    if port.is_empty() {
+        return Err(ListenError::NoPort);
+    }
+    if !port.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(ListenError::Syntax);
+    }
+    let port = port.parse().map_err(|_| ListenError::Syntax)?;
+    let both =
+        |v4, v6| vec![SocketAddr::new(IpAddr::V4(v4), port), SocketAddr::new(IpAddr::V6(v6), port)];
+    match host {
+        "" | "*" => spec(both(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED)),
+        "localhost" => spec(both(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST)),
+        name if policy::hosts::canonical(name).is_some() => Err(ListenError::Name),
+        _ => Err(ListenError::Syntax),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(text: &str) -> Vec<String> {
+        let spec = parse_listen(text).expect("an address");
+        spec.addresses.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn addresses_stand_for_sockets() {
+        assert_eq!(addresses(":80"), ["0.0.0.0:80", "[::]:80"]);
+        assert_eq!(addresses("*:80"), ["0.0.0.0:80", "[::]:80"]);
+        assert_eq!(addresses("localhost:0"), ["127.0.0.1:0", "[::1]:0"]);
+        assert_eq!(addresses("127.0.0.1:8080"), ["127.0.0.1:8080"]);
+        assert_eq!(addresses(" [2001:db8::1]:80 "), ["[2001:db8::1]:80"]);
+    }
+
+    #[test]
+    fn what_is_no_address_says_why() {
+        for (text, error) in [
+            ("", ListenError::Syntax),
+            ("80", ListenError::NoPort),
+            ("127.0.0.1", ListenError::NoPort),
+            ("::1", ListenError::NoPort),
+            (":", ListenError::NoPort),
+            (":http", ListenError::Syntax),
+            (":+80", ListenError::Syntax),
+            (":65536", ListenError::Syntax),
+            ("::1:80x", ListenError::Syntax),
+            ("example.com:80", ListenError::Name),
+            (":443 tls", ListenError::Later("tls".to_owned())),
+            ("unix:/run/larder.sock", ListenError::Later("unix".to_owned())),
+            (":443 ssl", ListenError::Word("ssl".to_owned())),
+        ] {
+            assert_eq!(parse_listen(text), Err(error), "{text}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The configuration as the rest of the program uses it: read, checked, every default filled in.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use base::Limits;
+use origin::OriginConfig;
+use policy::{Profile, SiteRules};
+
+/// A whole configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where clients connect; at least one.
+    pub listen: Vec<ListenSpec>,
+    /// Core threads; `None` for one per usable core ([`crate::sizing::default_workers`]).
+    pub workers: Option<usize>,
+    /// Defaults of sites that do not choose their own.
+    pub profile: Profile,
+    /// The memory cache.
+    pub memory: MemoryConfig,
+    /// The admin listener.
+    pub admin: AdminConfig,
+    /// Limits in force.
+    pub limits: Limits,
+    /// Where requests are logged; `None` for nowhere.
+    pub access_log: Option<AccessLog>,
+    /// Every origin that a site uses, and those that none does.
+    pub origins: Vec<OriginConfig>,
+    /// The sites, in the order of the file.
+    pub sites: Vec<SiteConfig>,
+    /// Whether responses say `X-Cache: HIT` or `MISS`.
+    pub x_cache: bool,
+    /// What responses say in Cache-Status.
+    pub cache_status: CacheStatus,
+    /// The pseudonym in Via and Cache-Status (RFC 9110 7.6.3), a token.
+    pub via: String,
+}
+
+/// One listening address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenSpec {
+    /// As written.
+    pub text: String,
+    /// What it stands for. `:80` is two sockets, `0.0.0.0` and `[::]`, the latter for IPv6 only.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// `[memory]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryConfig {
+    /// Ceiling of what the cache takes.
+    pub size: MemorySize,
+}
+
+/// A ceiling for the memory cache. [`crate::sizing::Machine::memory_bytes`] makes bytes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemorySize {
+    /// Half of what the machine or its control group has.
+    #[default]
+    Auto,
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths of what the machine or its control group has.
+    Percent(u8),
+}
+
+/// `[admin]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdminConfig {
+    /// Where it listens; `None` for nowhere.
+    pub listen: Option<ListenSpec>,
+}
+
+/// Where requests are logged, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLog {
+    /// Where to.
+    pub target: LogTarget,
+    /// In what form.
+    pub format: LogFormat,
+}
+
+/// Where an access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Standard output.
+    Stdout,
+    /// A file that is appended to.
+    File(PathBuf),
+}
+
+/// The form of an access log's lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// NCSA combined, as Apache's and nginx's.
+    #[default]
+    Combined,
+    /// One JSON object per line.
+    Json,
+}
+
+/// What responses say in Cache-Status (RFC 9211).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheStatus {
+    /// Nothing.
+    Off,
+    /// Hit or why forwarded, and the remaining lifetime.
+    #[default]
+    On,
+    /// Also the detail that names the rule which decided.
+    Detail,
+}
+
+/// One site.
+#[derive(Clone, Debug)]
+pub struct SiteConfig {
+    /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
+    pub hosts: Vec<String>,
+    /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into this.
+    pub origins: Vec<usize>,
+    /// What [`policy::Declared`] is built from.
+    pub rules: SiteRules,
+}

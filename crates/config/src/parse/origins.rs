@@ -1,0 +1,252 @@
+//! `[[origin]]`, and origins that sites name by URL.
+
+use base::Limits;
+use origin::{Balance, EjectConfig, OriginConfig, ProbeConfig, ServerConfig, parse_server};
+
+use crate::keys;
+use crate::reader::{Item, Reader, Span, Table};
+use crate::suggest;
+
+/// The origins known so far.
+#[derive(Debug)]
+pub(super) struct Origins<'l> {
+    limits: &'l Limits,
+    known: Vec<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    config: OriginConfig,
+    /// Where its name is written, if it has one.
+    name: Option<Span>,
+    used: bool,
+}
+
+/// Reads every `[[origin]]`.
+pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -> Origins<'l> {
+    let mut origins = Origins { limits, known: Vec::new() };
+    let tables = top.item("origin").map(|item| r.tables(&item, &keys::ORIGIN)).unwrap_or_default();
+    for table in tables {
+        if let Some((name, span)) = name(r, &table) {
+            let config = origin(r, &table, name, limits);
+            if let Some(earlier) = origins.known.iter().find(|known| known.config.name == name) {
+                let related = earlier.name.clone().map(|span| (span, "the first one".to_owned()));
+                r.error(span, format!("two origins are called `{name}`")).related = related;
+            } else {
+                origins.known.push(Known { config, name: Some(span), used: false });
+            }
+        }
+    }
+    origins
+}
+
+impl Origins<'_> {
+    /// The index of the origin that `item` names, or a new one when it is a URL.
+    pub(super) fn find(&mut self, r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+        let text = r.text(item)?;
+        if let Some(at) = self.known.iter().position(|known| known.config.name == text) {
+            self.known[at].used = true;
+            return Some(at);
+        }
+        // Names have no colon, so this is no name.
+        if text.contains(':') {
+            let config = OriginConfig::with_limits(text, vec![server_url(r, item)?], self.limits);
+            self.known.push(Known { config, name: None, used: true });
+            return Some(self.known.len() - 1);
+        }
+        let names = self.known.iter().filter(|known| known.name.is_some());
+        let close = suggest::closest(text, names.map(|known| known.config.name.as_str()));
+        let help = match close {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => "define it in an [[origin]], or write a URL such as \"http://127.0.0.1:8080\""
+                .into(),
+        };
+        r.error(item.span.clone(), format!("no origin is called `{text}`")).help = Some(help);
+        None
+    }
+
+    pub(super) fn warn_of_unused(&self, r: &mut Reader) {
+        for known in self.known.iter().filter(|known| !known.used) {
+            if let Some(span) = &known.name {
+                r.warning(span.clone(), format!("no site uses the origin `{}`", known.config.name));
+            }
+        }
+    }
+
+    pub(super) fn into_configs(self) -> Vec<OriginConfig> {
+        self.known.into_iter().map(|known| known.config).collect()
+    }
+}
+
+fn name<'a>(r: &mut Reader, table: &Table<'a>) -> Option<(&'a str, Span)> {
+    let Some(item) = table.item("name") else {
+        r.error(table.span.clone(), "an origin without a name").help =
+            Some("add `name = \"app\"`; a site's `origin` names it".to_owned());
+        return None;
+    };
+    let name = r.text(&item)?;
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if name.is_empty() || !name.bytes().all(allowed) {
+        r.error(item.span, "an origin's name has only letters, digits, `-`, `_` and `.`");
+        return None;
+    }
+    Some((name, item.span))
+}
+
+fn origin(r: &mut Reader, table: &Table<'_>, name: &str, limits: &Limits) -> OriginConfig {
+    let servers = servers(r, table);
+    let mut config = OriginConfig::with_limits(name, servers, limits);
+    if let Some(item) = table.item("balance") {
+        let words = [
+            ("round-robin", Balance::RoundRobin),
+            ("least-requests", Balance::LeastRequests),
+            ("hash", Balance::Hash),
+        ];
+        config.balance = r.word(&item, &words).unwrap_or_default();
+    }
+    config.host_header = table.item("host").and_then(|item| host(r, &item));
+    config.probe = table.item("probe").and_then(|item| probe(r, &item));
+    if let Some(item) = table.item("eject") {
+        config.eject = eject(r, &item);
+    }
+    bounds(r, table, &mut config);
+    config
+}
+
+fn bounds(r: &mut Reader, table: &Table<'_>, config: &mut OriginConfig) {
+    let mut time = |key, slot: &mut u64, least: u64| {
+        let Some(item) = table.item(key) else { return };
+        match r.duration(&item) {
+            Some(ms) if ms >= least => *slot = ms,
+            Some(_) => drop(r.error(item.span, format!("`{key}` must be longer than nothing"))),
+            None => {}
+        }
+    };
+    time("connect_timeout", &mut config.timeouts.connect_ms, 1);
+    time("first_byte_timeout", &mut config.timeouts.first_byte_ms, 1);
+    time("between_bytes_timeout", &mut config.timeouts.between_bytes_ms, 1);
+    time("total_timeout", &mut config.timeouts.total_ms, 1);
+    time("queue_timeout", &mut config.queue_timeout_ms, 0);
+    time("idle_timeout", &mut config.idle_timeout_ms, 1);
+    let mut count = |key, slot: &mut u32, most| {
+        if let Some(value) = table.item(key).and_then(|item| r.count32(&item, 0, most)) {
+            *slot = value;
+        }
+    };
+    count("connections", &mut config.max_connections, u32::MAX);
+    count("queue", &mut config.queue, u32::MAX);
+    count("idle", &mut config.idle_max, u32::MAX);
+    count("retries", &mut config.retries, 10);
+    count("retry_budget", &mut config.retry_budget_percent, 100);
+}
+
+fn servers(r: &mut Reader, table: &Table<'_>) -> Vec<ServerConfig> {
+    let Some(item) = table.item("servers") else {
+        r.error(table.span.clone(), "an origin without servers").help =
+            Some("add `servers = [\"http://127.0.0.1:8080\"]`".to_owned());
+        return Vec::new();
+    };
+    let each = item.each();
+    if each.is_empty() {
+        r.error(item.span, "`servers` names no server");
+    }
+    each.iter().filter_map(|item| server(r, item)).collect()
+}
+
+fn server(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
+    if item.value.is_str() {
+        return server_url(r, item);
+    }
+    if !item.value.is_table() {
+        r.wrong_type(item);
+        return None;
+    }
+    let table = r.table(item, &keys::SERVER)?;
+    let weight = table.item("weight").map_or(Some(1), |item| r.count32(&item, 1, 1000));
+    let Some(url) = table.item("url") else {
+        r.error(item.span.clone(), "a server without `url`");
+        return None;
+    };
+    Some(ServerConfig { weight: weight?, ..server_url(r, &url)? })
+}
+
+/// A server's URL.
+fn server_url(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
+    let url = r.text(item)?;
+    let begins = |scheme: &str| url.trim_start().to_ascii_lowercase().starts_with(scheme);
+    if begins("fastcgi") {
+        r.error(item.span.clone(), "this version does not have `fastcgi` servers yet").help =
+            Some("let an HTTP server speak to it, and put its URL here".to_owned());
+        return None;
+    }
+    let server = parse_server(url);
+    r.check(item, server)
+}
+
+fn host(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !text.ends_with(']') => (name, Some(port)),
+        _ => (text, None),
+    };
+    let port_ok = port.is_none_or(|p| p.parse::<u16>().is_ok_and(|p| p != 0));
+    let name_ok = !name.contains('*') && policy::hosts::canonical(name).is_some();
+    if !port_ok || !name_ok {
+        r.error(item.span.clone(), "`host` is a host name or an address, perhaps with a port");
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+fn probe(r: &mut Reader, item: &Item<'_>) -> Option<ProbeConfig> {
+    let mut probe = ProbeConfig::default();
+    if item.value.is_str() {
+        probe.path = probe_path(r, item)?;
+        return Some(probe);
+    }
+    let table = r.table(item, &keys::PROBE)?;
+    if let Some(item) = table.item("path") {
+        probe.path = probe_path(r, &item)?;
+    }
+    probe.host = table.item("host").and_then(|item| host(r, &item));
+    for (key, slot) in [("interval", &mut probe.interval_ms), ("timeout", &mut probe.timeout_ms)] {
+        let Some(item) = table.item(key) else { continue };
+        match r.duration(&item)? {
+            ms @ 100.. => *slot = ms,
+            _ => drop(r.error(item.span, format!("`{key}` must be at least 100ms"))),
+        }
+    }
+    if let Some(item) = table.item("window") {
+        probe.window = r.count32(&item, 1, 64)?;
+        probe.threshold = probe.threshold.min(probe.window);
+    }
+    if let Some(item) = table.item("threshold") {
+        probe.threshold = r.count32(&item, 1, probe.window)?;
+    }
+    if let Some(item) = table.item("status") {
+        probe.expected_status = r.count(&item, 200, 599)?.try_into().ok()?;
+    }
+    Some(probe)
+}
+
+fn probe_path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let path = r.text(item)?;
+    if path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
+        return Some(path.to_owned());
+    }
+    r.error(item.span.clone(), "a probe's path begins with `/` and has no spaces");
+    None
+}
+
+fn eject(r: &mut Reader, item: &Item<'_>) -> EjectConfig {
+    let mut eject = EjectConfig::default();
+    if let Some(table) = r.table(item, &keys::EJECT) {
+        if let Some(item) = table.item("failures") {
+            eject.failures = r.count32(&item, 0, u32::MAX).unwrap_or_default();
+        }
+        if let Some(item) = table.item("time") {
+            eject.for_ms = r.duration(&item).unwrap_or_default();
+        }
+    }
+    eject
+}

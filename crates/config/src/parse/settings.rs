@@ -1,0 +1,345 @@
+//! What a site and a route have in common.
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use message::Status;
+use message::header::{HeaderId, is_token};
+use message::store::StatusMatch;
+use policy::Synthetic;
+use policy::acl::parse_net;
+use policy::answer::{Answer, Redirect};
+use policy::headers::{FieldName, FieldValue, HeaderOps};
+use policy::pattern::{NamePattern, PatternError};
+use policy::rules::{Bypass, Settings};
+use toml::de::DeValue;
+
+use super::origins::Origins;
+use super::sites::patterns;
+use crate::keys::{self, Section};
+use crate::reader::{Item, Reader, Table};
+
+/// The shortest lifetime but none: below it a cache only costs.
+const TTL_MIN_MS: u64 = 100;
+
+/// The origins of one site, among all.
+#[derive(Debug)]
+pub(super) struct SiteOrigins<'o, 'l> {
+    all: &'o mut Origins<'l>,
+    indices: Vec<usize>,
+}
+
+impl<'o, 'l> SiteOrigins<'o, 'l> {
+    pub(super) fn new(all: &'o mut Origins<'l>) -> Self {
+        Self { all, indices: Vec::new() }
+    }
+
+    /// The index in the site's list of the origin that `item` names.
+    fn find(&mut self, r: &mut Reader, item: &Item<'_>) -> Option<u32> {
+        let index = self.all.find(r, item)?;
+        let at = self.indices.iter().position(|i| *i == index).unwrap_or_else(|| {
+            self.indices.push(index);
+            self.indices.len() - 1
+        });
+        u32::try_from(at).ok()
+    }
+
+    pub(super) fn into_indices(self) -> Vec<usize> {
+        self.indices
+    }
+}
+
+/// Changes `settings` as `table` says; whether it names an origin that exists.
+pub(super) fn read(
+    r: &mut Reader,
+    table: &Table<'_>,
+    settings: &mut Settings,
+    origins: &mut SiteOrigins<'_, '_>,
+) -> bool {
+    let origin = table.item("origin").and_then(|item| origins.find(r, &item));
+    if let Some(origin) = origin {
+        settings.origin = origin;
+    }
+    if let Some(item) = table.item("cache") {
+        cache(r, &item, settings);
+    }
+    if let Some(table) = table.item("cookies").and_then(|item| r.table(&item, &keys::COOKIES)) {
+        cookies(r, &table, settings);
+    }
+    if let Some(table) = table.item("query").and_then(|item| r.table(&item, &keys::QUERY)) {
+        query(r, &table, settings);
+    }
+    if let Some(table) = table.item("bypass").and_then(|item| r.table(&item, &keys::BYPASS)) {
+        bypass(r, &table, settings);
+    }
+    if let Some(item) = table.item("request_headers") {
+        header_ops(r, &item, &keys::REQUEST_HEADERS, &mut settings.request_headers);
+    }
+    if let Some(item) = table.item("response_headers") {
+        header_ops(r, &item, &keys::RESPONSE_HEADERS, &mut settings.response_headers);
+    }
+    answer(r, table, settings);
+    if let Some(item) = table.item("allow") {
+        settings.allow = nets(r, &item);
+        if item.each().is_empty() {
+            r.error(item.span, "`allow` lets no one in").help =
+                Some("write `deny = [\"0.0.0.0/0\", \"::/0\"]` if that is meant".to_owned());
+        }
+    }
+    if let Some(item) = table.item("deny") {
+        settings.deny = nets(r, &item);
+    }
+    origin.is_some()
+}
+
+/// Addresses and networks.
+pub(super) fn nets(r: &mut Reader, item: &Item<'_>) -> Vec<IpNet> {
+    let texts = r.texts(item);
+    texts.iter().filter_map(|(text, item)| r.check(item, parse_net(text))).collect()
+}
+
+fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+    if let DeValue::Boolean(on) = item.value {
+        settings.cache = *on;
+        return;
+    }
+    let Some(table) = r.table(item, &keys::CACHE) else { return };
+    settings.cache = true;
+    if let Some(item) = table.item("ttl") {
+        ttl(r, &item, settings);
+    }
+    for (key, slot) in [
+        ("heuristic", &mut settings.heuristic_ms),
+        ("stale_while_revalidate", &mut settings.grace_ms),
+        ("stale_if_error", &mut settings.stale_if_error_ms),
+        ("stale_if_unreachable", &mut settings.stale_if_unreachable_ms),
+    ] {
+        if let Some(item) = table.item(key) {
+            *slot = r.duration(&item);
+        }
+    }
+    if let Some(item) = table.item("request_directives") {
+        settings.honour_request_directives = r.word(&item, &[("ignore", false), ("honour", true)]);
+    }
+}
+
+fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+    let Some(pairs) = item.pairs() else {
+        r.wrong_type(item);
+        return;
+    };
+    for (status, span, item) in pairs {
+        let Some(status) = status_match(status) else {
+            r.error(span, format!("`{status}` is no status that has a lifetime")).help =
+                Some("write a status from 200 to 599, a class such as 2xx, or any".to_owned());
+            continue;
+        };
+        match r.duration(&item) {
+            Some(ms) if ms == 0 || ms >= TTL_MIN_MS => settings.set_ttl(status, ms),
+            Some(_) => {
+                r.error(item.span, "a lifetime is at least 100ms").help =
+                    Some("\"0s\" keeps such responses from being stored".to_owned());
+            }
+            None => {}
+        }
+    }
+    // The first match counts: what speaks of fewer statuses comes first.
+    settings.ttl.sort_by_key(|(status, _)| match status {
+        StatusMatch::Exact(_) => 0,
+        StatusMatch::Class(_) => 1,
+        StatusMatch::Any => 2,
+    });
+}
+
+fn status_match(text: &str) -> Option<StatusMatch> {
+    if text == "any" {
+        return Some(StatusMatch::Any);
+    }
+    if let Some(class) = text.strip_suffix("xx") {
+        return class.parse().ok().filter(|c| (2..=5).contains(c)).map(StatusMatch::Class);
+    }
+    // `parse` would take a sign too.
+    let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+    let code = text.parse().ok().filter(|code| digits && (200..=599).contains(code))?;
+    Status::new(code).map(StatusMatch::Exact)
+}
+
+fn cookies(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
+    if let Some(item) = table.item("strip") {
+        settings.cookies.strip.extend(names(r, &item, NamePattern::cookie));
+    }
+    if let Some(item) = table.item("strip_tracking") {
+        settings.cookies.strip_tracking = r.boolean(&item);
+    }
+    if let Some(item) = table.item("key") {
+        for (text, item) in r.texts(&item) {
+            if !is_token(text.as_bytes()) || text.contains('*') {
+                r.error(item.span, format!("`{text}` is not the name of a cookie")).help =
+                    Some("names in `key` are whole names".to_owned());
+            } else if !settings.cookies.key.iter().any(|known| known == text) {
+                settings.cookies.key.push(text.to_owned());
+            }
+        }
+    }
+}
+
+fn query(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
+    if let Some(item) = table.item("strip") {
+        settings.query.strip.extend(names(r, &item, NamePattern::query));
+    }
+    if let Some(item) = table.item("strip_tracking") {
+        settings.query.strip_tracking = r.boolean(&item);
+    }
+    for (key, slot) in [("sort", &mut settings.query.sort), ("ignore", &mut settings.query.ignore)]
+    {
+        if let Some(on) = table.item(key).and_then(|item| r.boolean(&item)) {
+            *slot = on;
+        }
+    }
+}
+
+fn names(
+    r: &mut Reader,
+    item: &Item<'_>,
+    parse: fn(&str) -> Result<NamePattern, PatternError>,
+) -> Vec<NamePattern> {
+    let texts = r.texts(item);
+    texts.iter().filter_map(|(text, item)| r.check(item, parse(text))).collect()
+}
+
+fn bypass(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
+    let mut found = Vec::new();
+    if let Some(item) = table.item("path") {
+        found.extend(patterns(r, &item).into_iter().map(Bypass::Path));
+    }
+    if let Some(item) = table.item("cookie") {
+        found.extend(names(r, &item, NamePattern::cookie).into_iter().map(Bypass::Cookie));
+    }
+    if let Some(item) = table.item("query") {
+        match item.value {
+            DeValue::Boolean(true) => found.push(Bypass::AnyQuery),
+            _ => found.extend(names(r, &item, NamePattern::query).into_iter().map(Bypass::Query)),
+        }
+    }
+    if let Some(item) = table.item("header") {
+        bypass_headers(r, &item, &mut found);
+    }
+    settings.bypass.append(&mut found);
+}
+
+fn bypass_headers(r: &mut Reader, item: &Item<'_>, found: &mut Vec<Bypass>) {
+    let Some(pairs) = item.pairs() else {
+        for (text, item) in r.texts(item) {
+            if let Some(name) = r.check(&item, FieldName::parse(text)) {
+                found.push(Bypass::Header(name, None));
+            }
+        }
+        return;
+    };
+    for (name, span, item) in pairs {
+        let Some(name) = field_name(r, name, span) else { continue };
+        match item.value {
+            DeValue::Boolean(true) => found.push(Bypass::Header(name, None)),
+            _ => {
+                let value = r.text(&item).and_then(|text| r.check(&item, FieldValue::parse(text)));
+                found.extend(value.map(|v| Bypass::Header(name, Some(v.as_bytes().to_vec()))));
+            }
+        }
+    }
+}
+
+fn field_name(r: &mut Reader, name: &str, span: std::ops::Range<usize>) -> Option<FieldName> {
+    FieldName::parse(name)
+        .map_err(|why| r.error(span, format!("`{}`: {why}", name.escape_debug())))
+        .ok()
+}
+
+/// Names and values of a table of fields.
+fn fields(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldValue)> {
+    let Some(pairs) = item.pairs() else {
+        r.wrong_type(item);
+        return Vec::new();
+    };
+    let read = |(name, span, item): (&str, _, Item<'_>)| {
+        let name = field_name(r, name, span);
+        let text = r.text(&item)?;
+        Some((name?, r.check(&item, FieldValue::parse(text))?))
+    };
+    pairs.into_iter().filter_map(read).collect()
+}
+
+fn header_ops(r: &mut Reader, item: &Item<'_>, section: &'static Section, ops: &mut HeaderOps) {
+    let Some(table) = r.table(item, section) else { return };
+    if let Some(item) = table.item("unset") {
+        for (text, item) in r.texts(&item) {
+            if let Some(name) = r.check(&item, FieldName::parse(text)) {
+                ops.unset(name);
+            }
+        }
+    }
+    if let Some(item) = table.item("set") {
+        for (name, value) in fields(r, &item) {
+            ops.set(name, value);
+        }
+    }
+}
+
+fn answer(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
+    let (redirect_item, respond_item) = (table.item("redirect"), table.item("respond"));
+    if let (Some(redirect), Some(respond)) = (&redirect_item, &respond_item) {
+        let related = Some((redirect.span.clone(), "the other answer".to_owned()));
+        r.error(respond.span.clone(), "`redirect` and `respond` cannot both answer").related =
+            related;
+    }
+    if let Some(item) = redirect_item {
+        settings.answer = redirect(r, &item).map(Answer::Redirect);
+    }
+    if let Some(item) = respond_item {
+        settings.answer = respond(r, &item).map(|s| Answer::Fixed(Arc::new(s)));
+    }
+}
+
+fn redirect(r: &mut Reader, item: &Item<'_>) -> Option<Redirect> {
+    let found = Status::new(302).expect("three digits");
+    if item.value.is_str() {
+        let target = r.text(item)?;
+        return r.check(item, Redirect::parse(found, target));
+    }
+    let table = r.table(item, &keys::REDIRECT)?;
+    let status = match table.item("status") {
+        Some(item) => status(r, &item, 301, 308)?,
+        None => found,
+    };
+    let Some(to) = table.item("to") else {
+        r.error(item.span.clone(), "a redirect without `to`");
+        return None;
+    };
+    let target = r.text(&to)?;
+    r.check(&to, Redirect::parse(status, target))
+}
+
+fn status(r: &mut Reader, item: &Item<'_>, least: u64, most: u64) -> Option<Status> {
+    r.count(item, least, most).and_then(|code| Status::new(code.try_into().ok()?))
+}
+
+fn respond(r: &mut Reader, item: &Item<'_>) -> Option<Synthetic> {
+    let table = r.table(item, &keys::RESPOND)?;
+    let status = match table.item("status") {
+        Some(item) => status(r, &item, 200, 599)?,
+        None => Status::OK,
+    };
+    let body = table.item("body").and_then(|item| r.text(&item)).unwrap_or_default();
+    if status.has_no_body() && !body.is_empty() {
+        r.error(item.span.clone(), format!("a response of status {status} has no body"));
+    }
+    let headers = table.item("headers").map(|item| fields(r, &item)).unwrap_or_default();
+    let mut fields: Vec<(Vec<u8>, Vec<u8>)> = headers
+        .iter()
+        .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
+        .collect();
+    let typed = fields.iter().any(|(name, _)| HeaderId::of(name) == HeaderId::ContentType);
+    if !typed && !body.is_empty() {
+        fields.push((b"Content-Type".to_vec(), b"text/plain; charset=utf-8".to_vec()));
+    }
+    Some(Synthetic { status, fields, body: body.as_bytes().to_vec(), close: false })
+}

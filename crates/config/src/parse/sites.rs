@@ -1,0 +1,187 @@
+//! `[[site]]` and `[[site.route]]`.
+
+use std::collections::HashMap;
+
+use ipnet::IpNet;
+use message::Method;
+use policy::pattern::PathPattern;
+use policy::rules::{Profile, RouteRules, Settings, SiteRules};
+
+use super::origins::Origins;
+use super::settings::{self, SiteOrigins};
+use crate::keys;
+use crate::model::SiteConfig;
+use crate::reader::{Item, Reader, Span, Table};
+
+/// Reads every `[[site]]`.
+pub(super) fn sites(
+    r: &mut Reader,
+    top: &Table<'_>,
+    profile: Profile,
+    trusted: &[IpNet],
+    origins: &mut Origins<'_>,
+) -> Vec<SiteConfig> {
+    let Some(item) = top.item("site") else {
+        r.error_nowhere("no [[site]]").help = Some(
+            "add one: [[site]], then `host = [\"*\"]` and `origin = \"http://127.0.0.1:8080\"`"
+                .into(),
+        );
+        return Vec::new();
+    };
+    let mut taken = HashMap::new();
+    let tables = r.tables(&item, &keys::SITE);
+    if item.each().is_empty() {
+        r.error(item.span, "`site` is an empty list");
+    }
+    tables
+        .iter()
+        .map(|table| {
+            let hosts = hosts(r, table, &mut taken);
+            let profile = table
+                .item("profile")
+                .and_then(|item| super::top::profile(r, &item))
+                .unwrap_or(profile);
+            let mut origins = SiteOrigins::new(origins);
+            let rules = SiteRules {
+                trusted_proxies: trusted.to_vec(),
+                ..rules(r, table, profile, &mut origins)
+            };
+            SiteConfig { hosts, origins: origins.into_indices(), rules }
+        })
+        .collect()
+}
+
+fn hosts(r: &mut Reader, table: &Table<'_>, taken: &mut HashMap<String, Span>) -> Vec<String> {
+    let Some(item) = table.item("host") else {
+        r.error(table.span.clone(), "a site without hosts").help =
+            Some("add `host = [\"example.com\"]`, or `host = \"*\"` for every host".to_owned());
+        return Vec::new();
+    };
+    if item.each().is_empty() {
+        r.error(item.span.clone(), "`host` names no host").help =
+            Some("write \"*\" for every host".to_owned());
+    }
+    let mut hosts = Vec::new();
+    for (text, item) in r.texts(&item) {
+        let Some(host) = policy::hosts::canonical(text) else {
+            let help = host_help(text);
+            r.error(item.span, format!("`{text}` is not a host name")).help = Some(help);
+            continue;
+        };
+        if let Some(first) = taken.get(&host) {
+            let related = Some((first.clone(), "here for the first time".to_owned()));
+            r.error(item.span, format!("`{host}` is a site's host already")).related = related;
+            continue;
+        }
+        taken.insert(host.clone(), item.span);
+        hosts.push(host);
+    }
+    hosts
+}
+
+fn host_help(text: &str) -> String {
+    let bare = text.trim_start_matches("http://").trim_start_matches("https://");
+    let bare = bare.split(['/', ':']).next().unwrap_or(bare);
+    if bare != text && policy::hosts::canonical(bare).is_some() {
+        format!("a host has no scheme, port or path: \"{bare}\"")
+    } else {
+        "write \"example.com\", \"*.example.com\" for all below it, or \"*\" for every host"
+            .to_owned()
+    }
+}
+
+fn rules(
+    r: &mut Reader,
+    table: &Table<'_>,
+    profile: Profile,
+    origins: &mut SiteOrigins<'_, '_>,
+) -> SiteRules {
+    let mut settings = Settings::default();
+    let has_origin = settings::read(r, table, &mut settings, origins);
+    let answers = table.item("redirect").is_some() || table.item("respond").is_some();
+    if !has_origin && !answers && table.item("origin").is_none() {
+        r.error(table.span.clone(), "a site without origin").help = Some(
+            "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned(),
+        );
+    }
+    let mut routes: Vec<(RouteRules, Span)> = Vec::new();
+    let tables = table.item("route").map(|item| r.tables(&item, &keys::ROUTE)).unwrap_or_default();
+    for table in &tables {
+        let Some((mut route, span)) = route(r, table, settings.inherit()) else { continue };
+        let own_origin = settings::read(r, table, &mut route.settings, origins);
+        if !own_origin && !has_origin && answers && route.settings.answer.is_none() {
+            r.error(table.span.clone(), "a route without origin, in a site that has none");
+        }
+        if let Some((earlier, first)) = routes.iter().find(|(earlier, _)| earlier.covers(&route)) {
+            let related = (first.clone(), format!("`{}` matches first", earlier.name));
+            let warning = r.warning(span.clone(), format!("`{}` is never reached", route.name));
+            warning.related = Some(related);
+            warning.help =
+                Some("the first route that matches counts: put it further up".to_owned());
+        }
+        routes.push((route, span));
+    }
+    SiteRules {
+        profile,
+        trusted_proxies: Vec::new(),
+        routes: routes.into_iter().map(|(route, _)| route).collect(),
+        settings,
+    }
+}
+
+/// What a route is for, and where that is written.
+fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> Option<(RouteRules, Span)> {
+    let (path, method) = (table.item("path"), table.item("method"));
+    let Some(span) = path.as_ref().or(method.as_ref()).map(|item| item.span.clone()) else {
+        r.error(table.span.clone(), "a route without `path` or `method`").help =
+            Some("what is for every request of the site stands in [[site]] itself".to_owned());
+        return None;
+    };
+    let paths = path.as_ref().map(|item| patterns(r, item)).unwrap_or_default();
+    let methods: Vec<Method> = method.as_ref().map(|item| methods(r, item)).unwrap_or_default();
+    for item in [&path, &method].into_iter().flatten().filter(|item| item.each().is_empty()) {
+        r.error(item.span.clone(), format!("`{}` is an empty list", item.name));
+    }
+    let name = match table.item("name") {
+        Some(item) => r.text(&item)?.to_owned(),
+        None => paths
+            .first()
+            .map(PathPattern::to_string)
+            .or_else(|| methods.first().map(Method::to_string))?,
+    };
+    Some((RouteRules { name, paths, methods, settings }, span))
+}
+
+/// Path patterns.
+pub(super) fn patterns(r: &mut Reader, item: &Item<'_>) -> Vec<PathPattern> {
+    let texts = r.texts(item);
+    texts.iter().filter_map(|(text, item)| r.check(item, PathPattern::parse(text))).collect()
+}
+
+fn methods(r: &mut Reader, item: &Item<'_>) -> Vec<Method> {
+    let texts = r.texts(item);
+    texts.iter().filter_map(|(text, item)| method(r, text, item)).collect()
+}
+
+fn method(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<Method> {
+    if !message::header::is_token(text.as_bytes()) {
+        r.error(item.span.clone(), format!("`{text}` is not a method"));
+        return None;
+    }
+    match Method::from_token(text.as_bytes()) {
+        Method::Purge | Method::Ban | Method::Connect | Method::Trace => {
+            r.error(
+                item.span.clone(),
+                format!("{text} requests are refused before routes are looked at"),
+            );
+            None
+        }
+        Method::Other(_) if text.bytes().any(|b| b.is_ascii_lowercase()) => {
+            let capitals = text.to_ascii_uppercase();
+            r.error(item.span.clone(), format!("methods are case-sensitive: `{text}`")).help =
+                Some(format!("did you mean `{capitals}`?"));
+            None
+        }
+        method => Some(method),
+    }
+}

@@ -1,0 +1,223 @@
+//! The top of the file.
+
+use std::path::PathBuf;
+
+use base::units;
+use policy::Profile;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{limits, origins, sites};
+use crate::keys;
+use crate::listen::{self, ListenError, parse_listen};
+use crate::model::{
+    AccessLog, AdminConfig, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig,
+    MemorySize,
+};
+use crate::reader::{Item, Reader, Table};
+use crate::suggest;
+
+/// Least memory that a cache is of use with.
+const MEMORY_MIN: u64 = 8 << 20;
+
+/// Threads beyond which a number is a mistake.
+const WORKERS_MAX: u64 = 1024;
+
+/// Reads the whole document; `None` when something in it cannot be used.
+pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<Config> {
+    let top = r.top(document);
+    let limits = limits::limits(r, &top);
+    let profile = top.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or_default();
+    let trusted = top.item("trusted_proxies").map(|item| super::settings::nets(r, &item));
+    let mut origins = origins::origins(r, &top, &limits);
+    let sites = sites::sites(r, &top, profile, &trusted.unwrap_or_default(), &mut origins);
+    origins.warn_of_unused(r);
+    let origins = origins.into_configs();
+    Some(Config {
+        listen: listen_list(r, &top),
+        workers: top.item("workers").and_then(|item| workers(r, &item)),
+        profile,
+        memory: memory(r, &top),
+        admin: admin(r, &top),
+        limits,
+        access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
+        origins,
+        sites,
+        x_cache: top.item("x_cache").and_then(|item| r.boolean(&item)).unwrap_or(false),
+        cache_status: top
+            .item("cache_status")
+            .and_then(|item| cache_status(r, &item))
+            .unwrap_or_default(),
+        via: top.item("via").and_then(|item| via(r, &item)).unwrap_or_else(|| "larder".to_owned()),
+    })
+}
+
+/// `"safe"` or `"rfc"`.
+pub(super) fn profile(r: &mut Reader, item: &Item<'_>) -> Option<Profile> {
+    r.word(item, &[("safe", Profile::Safe), ("rfc", Profile::Rfc)])
+}
+
+fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
+    let Some(item) = top.item("listen") else {
+        return crate::cli::default_listen();
+    };
+    let mut specs: Vec<ListenSpec> = Vec::new();
+    let texts = r.texts(&item);
+    if item.each().is_empty() {
+        r.error(item.span, "`listen` names no address").help = Some(listen::EXPECTED.to_owned());
+    }
+    for (text, item) in texts {
+        let Some(spec) = one_listen(r, text, &item) else { continue };
+        let taken = |s: &ListenSpec| {
+            s.addresses.iter().any(|a| a.port() != 0 && spec.addresses.contains(a))
+        };
+        if specs.iter().any(taken) {
+            r.error(item.span, format!("`{text}` is listened on already"));
+        } else {
+            specs.push(spec);
+        }
+    }
+    specs
+}
+
+fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec> {
+    let error = match parse_listen(text) {
+        Ok(spec) => return Some(spec),
+        Err(error) => error,
+    };
+    let help = match &error {
+        ListenError::Later(_) => "plain-text TCP only, for now behind a server that ends TLS",
+        _ => listen::EXPECTED,
+    };
+    r.error(item.span.clone(), format!("`{}`: {error}", item.name)).help = Some(help.to_owned());
+    None
+}
+
+fn workers(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+    match item.value {
+        DeValue::String(text) if text == "auto" => None,
+        _ => r.count(item, 1, WORKERS_MAX).and_then(|n| n.try_into().ok()),
+    }
+}
+
+fn memory(r: &mut Reader, top: &Table<'_>) -> MemoryConfig {
+    let size = top
+        .item("memory")
+        .and_then(|item| r.table(&item, &keys::MEMORY))
+        .and_then(|table| table.item("size"))
+        .and_then(|item| memory_size(r, &item));
+    MemoryConfig { size: size.unwrap_or_default() }
+}
+
+/// `auto`, a percentage or a size.
+fn memory_size(r: &mut Reader, item: &Item<'_>) -> Option<MemorySize> {
+    match item.value {
+        DeValue::String(text) => r.check(item, parse_memory(text)),
+        // A number of bytes, or of the wrong type altogether.
+        _ => {
+            let bytes = r.size(item)?;
+            r.check(item, enough(bytes))
+        }
+    }
+}
+
+/// Reads `auto`, a percentage or a size.
+pub(crate) fn parse_memory(text: &str) -> Result<MemorySize, String> {
+    let text = text.trim();
+    if text == "auto" {
+        return Ok(MemorySize::Auto);
+    }
+    if let Some(number) = text.strip_suffix('%') {
+        return match number.trim_end().parse::<u8>() {
+            Ok(percent @ 1..=90) => Ok(MemorySize::Percent(percent)),
+            _ => Err("a percentage is a whole number from 1% to 90%".to_owned()),
+        };
+    }
+    let bytes = units::parse_size(text).map_err(|why| {
+        format!("{why}; write a size such as \"1GiB\", a percentage such as \"50%\", or \"auto\"")
+    })?;
+    enough(bytes).map_err(str::to_owned)
+}
+
+fn enough(bytes: u64) -> Result<MemorySize, &'static str> {
+    if bytes < MEMORY_MIN {
+        Err("a cache needs at least 8MiB")
+    } else {
+        Ok(MemorySize::Bytes(bytes))
+    }
+}
+
+fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
+    let listen = top
+        .item("admin")
+        .and_then(|item| r.table(&item, &keys::ADMIN))
+        .and_then(|table| table.item("listen"))
+        .and_then(|item| {
+            let text = r.text(&item)?;
+            one_listen(r, text, &item)
+        });
+    AdminConfig { listen }
+}
+
+fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {
+    if item.value.is_table() {
+        let table = r.table(item, &keys::ACCESS_LOG)?;
+        let formats = [("combined", LogFormat::Combined), ("json", LogFormat::Json)];
+        let format = table.item("format").and_then(|item| r.word(&item, &formats));
+        let target = match table.item("path") {
+            Some(item) => log_target(r, &item)?,
+            None => LogTarget::Stdout,
+        };
+        return Some(AccessLog { target, format: format.unwrap_or_default() });
+    }
+    if item.value.as_str() == Some("off") {
+        return None;
+    }
+    Some(AccessLog { target: log_target(r, item)?, format: LogFormat::default() })
+}
+
+fn log_target(r: &mut Reader, item: &Item<'_>) -> Option<LogTarget> {
+    match r.text(item)? {
+        "stdout" => Some(LogTarget::Stdout),
+        // A relative path would depend on where the daemon was started from, and is mostly a slip.
+        path if path.starts_with('/') && !path.contains('\0') => {
+            Some(LogTarget::File(PathBuf::from(path)))
+        }
+        other => {
+            let close = suggest::closest(other, ["stdout", "off"]);
+            let message = format!("`{}` takes \"stdout\" or an absolute path", item.name);
+            r.error(item.span.clone(), message).help =
+                close.map(|word| format!("did you mean \"{word}\"?"));
+            None
+        }
+    }
+}
+
+fn cache_status(r: &mut Reader, item: &Item<'_>) -> Option<CacheStatus> {
+    match item.value {
+        DeValue::Boolean(true) => Some(CacheStatus::On),
+        DeValue::Boolean(false) => Some(CacheStatus::Off),
+        _ => {
+            let words = [
+                ("on", CacheStatus::On),
+                ("off", CacheStatus::Off),
+                ("detail", CacheStatus::Detail),
+            ];
+            r.word(item, &words)
+        }
+    }
+}
+
+fn via(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    // RFC 9211 2 wants a token or a string in Cache-Status: a structured token begins with a letter or `*`.
+    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !starts || !message::header::is_token(text.as_bytes()) {
+        r.error(
+            item.span.clone(),
+            "`via` is a word: a letter, then letters, digits, `-`, `_` or `.`",
+        );
+        return None;
+    }
+    Some(text.to_owned())
+}

@@ -1,0 +1,295 @@
+//! Typed reading of a TOML document that goes on after a problem, so that one run reports them all.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use base::units;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostic::{Diagnostic, Severity, Source};
+use crate::keys::{self, Section};
+use crate::suggest;
+
+/// A place in the file, in bytes.
+pub(crate) type Span = Range<usize>;
+
+/// Longest duration a setting may have: a hundred years. Sums of a few of them stay far from overflow.
+const DURATION_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
+
+/// Collects what is wrong with a file.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) source: Arc<Source>,
+    pub(crate) found: Vec<Diagnostic>,
+}
+
+/// A table of a known kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<'a> {
+    section: &'static Section,
+    map: &'a DeTable<'a>,
+    pub(crate) span: Span,
+}
+
+/// A value: of a key, or within a key's list.
+#[derive(Clone, Debug)]
+pub(crate) struct Item<'a> {
+    /// The key's name.
+    pub(crate) name: &'a str,
+    /// What the key takes, for messages.
+    takes: &'static str,
+    pub(crate) value: &'a DeValue<'a>,
+    pub(crate) span: Span,
+}
+
+impl<'a> Table<'a> {
+    /// The value of `name`, which must be in the section's table of keys.
+    pub(crate) fn item(&self, name: &'static str) -> Option<Item<'a>> {
+        let key = self.section.key(name).expect("every key that is read is in the table of keys");
+        let value = self.map.get(name)?;
+        Some(Item { name, takes: key.takes, value: value.get_ref(), span: value.span() })
+    }
+}
+
+impl<'a> Item<'a> {
+    /// The value as a list: itself, when it is none.
+    pub(crate) fn each(&self) -> Vec<Self> {
+        match self.value {
+            DeValue::Array(array) => array.iter().map(|v| self.with(v)).collect(),
+            _ => vec![self.clone()],
+        }
+    }
+
+    /// Names and values of a table with free names, in the order of the file; `None` for other values.
+    pub(crate) fn pairs(&self) -> Option<Vec<(&'a str, Span, Self)>> {
+        let mut pairs: Vec<_> = self
+            .value
+            .as_table()?
+            .iter()
+            .map(|(name, value)| (name.get_ref().as_ref(), name.span(), self.with(value)))
+            .collect();
+        pairs.sort_by_key(|(_, span, _)| span.start);
+        Some(pairs)
+    }
+
+    fn with(&self, value: &'a Spanned<DeValue<'a>>) -> Self {
+        Self { value: value.get_ref(), span: value.span(), ..self.clone() }
+    }
+}
+
+impl Reader {
+    pub(crate) fn new(source: Arc<Source>) -> Self {
+        Self { source, found: Vec::new() }
+    }
+
+    fn report(
+        &mut self,
+        severity: Severity,
+        span: Option<Span>,
+        message: String,
+    ) -> &mut Diagnostic {
+        let file = Arc::clone(&self.source);
+        self.found.push(Diagnostic { severity, message, span, related: None, help: None, file });
+        self.found.last_mut().expect("just pushed")
+    }
+
+    /// Notes an error at `span`.
+    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.report(Severity::Error, Some(span), message.into())
+    }
+
+    /// Notes a warning at `span`.
+    pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.report(Severity::Warning, Some(span), message.into())
+    }
+
+    /// Notes an error that has no place in the file.
+    pub(crate) fn error_nowhere(&mut self, message: impl Into<String>) -> &mut Diagnostic {
+        self.report(Severity::Error, None, message.into())
+    }
+
+    /// `result`'s value, or an error at `item` that says which key is wrong and how.
+    pub(crate) fn check<T>(
+        &mut self,
+        item: &Item<'_>,
+        result: Result<T, impl fmt::Display>,
+    ) -> Option<T> {
+        result.map_err(|why| self.error(item.span.clone(), format!("`{}`: {why}", item.name))).ok()
+    }
+
+    /// The whole document, its keys checked.
+    pub(crate) fn top<'a>(&mut self, document: &'a Spanned<DeTable<'a>>) -> Table<'a> {
+        let table = Table { section: &keys::TOP, map: document.get_ref(), span: document.span() };
+        self.check_keys(&table);
+        table
+    }
+
+    /// `item` as a table of kind `section`, its keys checked.
+    pub(crate) fn table<'a>(
+        &mut self,
+        item: &Item<'a>,
+        section: &'static Section,
+    ) -> Option<Table<'a>> {
+        let DeValue::Table(map) = item.value else {
+            self.wrong_type(item);
+            return None;
+        };
+        let table = Table { section, map, span: item.span.clone() };
+        self.check_keys(&table);
+        Some(table)
+    }
+
+    /// The tables of a `[[list]]`, each of kind `section`.
+    pub(crate) fn tables<'a>(
+        &mut self,
+        item: &Item<'a>,
+        section: &'static Section,
+    ) -> Vec<Table<'a>> {
+        if !item.value.is_array() {
+            self.wrong_type(item).help = Some(format!("write it as {}", section.title));
+            return Vec::new();
+        }
+        item.each().iter().filter_map(|each| self.table(each, section)).collect()
+    }
+
+    fn check_keys(&mut self, table: &Table<'_>) {
+        let section = table.section;
+        let keys = (section.keys)();
+        for name in table.map.keys() {
+            let (span, name) = (name.span(), name.get_ref().as_ref());
+            if keys.iter().any(|key| key.name == name) {
+                continue;
+            }
+            if let Some((_, instead)) = section.later.iter().find(|(later, _)| *later == name) {
+                self.error(span, format!("this version does not have `{name}` yet")).help =
+                    Some((*instead).to_owned());
+                continue;
+            }
+            let help = match suggest::closest(name, keys.iter().map(|key| key.name)) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None => elsewhere(name).unwrap_or_else(|| {
+                    let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+                    format!("keys {} are {}", section.place(), names.join(", "))
+                }),
+            };
+            self.error(span, format!("unknown key `{name}` {}", section.place())).help = Some(help);
+        }
+    }
+
+    /// Says that `item` is of the wrong type.
+    pub(crate) fn wrong_type(&mut self, item: &Item<'_>) -> &mut Diagnostic {
+        let found = match item.value {
+            DeValue::Integer(_) => "an integer",
+            DeValue::Array(_) => "a list",
+            DeValue::String(_) => "this string",
+            DeValue::Float(_) => "a float",
+            DeValue::Boolean(_) => "a boolean",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Table(_) => "a table",
+        };
+        let message = format!("`{}` takes {}, not {found}", item.name, item.takes);
+        self.error(item.span.clone(), message)
+    }
+
+    /// A string.
+    pub(crate) fn text<'a>(&mut self, item: &Item<'a>) -> Option<&'a str> {
+        let text = item.value.as_str();
+        if text.is_none() {
+            self.wrong_type(item);
+        }
+        text
+    }
+
+    /// The strings of a list, or the one string that stands alone.
+    pub(crate) fn texts<'a>(&mut self, item: &Item<'a>) -> Vec<(&'a str, Item<'a>)> {
+        item.each().into_iter().filter_map(|each| Some((self.text(&each)?, each))).collect()
+    }
+
+    /// A boolean.
+    pub(crate) fn boolean(&mut self, item: &Item<'_>) -> Option<bool> {
+        let value = item.value.as_bool();
+        if value.is_none() {
+            self.wrong_type(item);
+        }
+        value
+    }
+
+    /// A whole number of at least `least` and at most `most`.
+    pub(crate) fn count(&mut self, item: &Item<'_>, least: u64, most: u64) -> Option<u64> {
+        let DeValue::Integer(integer) = item.value else {
+            self.wrong_type(item);
+            return None;
+        };
+        let value = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        let value = value.filter(|v| (least..=most).contains(v));
+        if value.is_none() {
+            let range = match most {
+                u64::MAX => format!("at least {least}"),
+                _ => format!("from {least} to {most}"),
+            };
+            self.error(item.span.clone(), format!("`{}` must be {range}", item.name));
+        }
+        value
+    }
+
+    /// As [`Reader::count`], for what is held in 32 bits.
+    pub(crate) fn count32(&mut self, item: &Item<'_>, least: u32, most: u32) -> Option<u32> {
+        self.count(item, u64::from(least), u64::from(most)).and_then(|v| v.try_into().ok())
+    }
+
+    /// A duration in milliseconds.
+    pub(crate) fn duration(&mut self, item: &Item<'_>) -> Option<u64> {
+        let units = "durations need a unit: ms, s, m, h, d, w or y";
+        let text = match item.value {
+            DeValue::Integer(number) if number.as_str() == "0" => "0",
+            DeValue::Integer(number) => {
+                self.wrong_type(item).help = Some(format!("{units}; perhaps \"{number}s\""));
+                return None;
+            }
+            _ => self.text(item)?,
+        };
+        let duration = units::parse_duration_ms(text).and_then(|ms| {
+            if ms <= DURATION_MAX_MS { Ok(ms) } else { Err(units::Error::TooLarge) }
+        });
+        let problem = duration.err();
+        let duration = self.check(item, duration);
+        if let (Some(units::Error::Unit), Some(last)) = (problem, self.found.last_mut()) {
+            last.help = Some(units.to_owned());
+        }
+        duration
+    }
+
+    /// A size in bytes.
+    pub(crate) fn size(&mut self, item: &Item<'_>) -> Option<u64> {
+        let size = match item.value {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix())
+                .map_err(|_| units::Error::Number),
+            _ => units::parse_size(self.text(item)?),
+        };
+        let problem = size.err();
+        let size = self.check(item, size);
+        if let (Some(units::Error::Unit), Some(last)) = (problem, self.found.last_mut()) {
+            last.help = Some("units of size are KiB, MiB, GiB, TiB, and KB, MB, GB, TB".to_owned());
+        }
+        size
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(&mut self, item: &Item<'_>, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(item)?;
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        if found.is_none() {
+            let close = suggest::closest(text, words.iter().map(|(word, _)| *word));
+            self.wrong_type(item).help = close.map(|word| format!("did you mean \"{word}\"?"));
+        }
+        found
+    }
+}
+
+/// Where a key called `name` would be right.
+fn elsewhere(name: &str) -> Option<String> {
+    let section = keys::SECTIONS.iter().find(|section| section.key(name).is_some())?;
+    Some(format!("`{name}` stands {}", section.place()))
+}

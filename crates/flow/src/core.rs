@@ -1,0 +1,265 @@
+//! One core's side of the flow, and the part of a request's way that never waits: receive, key, lookup, and
+//! the judgement of what was found.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use base::clock::System;
+use base::{Counter, Counters, KeyBuf, Now};
+use cache::{Begin, BeginOptions, Found, Object};
+use message::freshness::{Freshness, State};
+use message::vary::vary_signature;
+use message::{Framing, HeaderBlock, Method, Request, conditional};
+use origin::CorePool;
+use policy::{HitVerdict, Notes, ReceiveCtx, ReceiveVerdict};
+
+use crate::deliver;
+use crate::fetch;
+use crate::live::{Live, Shared, Site};
+use crate::pages::{self, Problem};
+use crate::reply::{Forward, Reply, Served};
+use crate::slow::{Slow, Way};
+
+/// The configuration a request began with, shared cheaply within its core.
+pub type LiveRef = Rc<Arc<Live>>;
+
+/// A request and what belongs to it while it is dealt with.
+pub(crate) struct Ask<'a> {
+    pub(crate) live: &'a LiveRef,
+    pub(crate) site: &'a Arc<Site>,
+    pub(crate) request: &'a Request,
+    pub(crate) notes: Notes,
+    pub(crate) now: Now,
+}
+
+/// One core's state. Not shared between threads.
+pub struct Core {
+    /// What all cores share.
+    pub shared: Arc<Shared>,
+    /// This core's counters.
+    pub counters: Arc<Counters>,
+    /// This core's origin connections.
+    pub pool: CorePool,
+    live: RefCell<LiveRef>,
+    version: Cell<u64>,
+    key: RefCell<KeyBuf>,
+    clock: System,
+}
+
+/// What became of a request without waiting.
+pub enum Start {
+    /// Its reply.
+    Reply(Reply),
+    /// It must wait for an origin: hand the request to [`Slow::run`].
+    Slow(Box<Slow>),
+}
+
+impl Core {
+    /// A core over `shared`.
+    pub fn new(shared: Arc<Shared>) -> Rc<Self> {
+        let counters = shared.counters.register();
+        let version = shared.version.load(Ordering::Acquire);
+        let live = shared.live.load_full();
+        Rc::new(Self {
+            pool: CorePool::new(Arc::clone(&counters), &live.limits),
+            clock: System,
+            live: RefCell::new(Rc::new(live)),
+            version: Cell::new(version),
+            key: RefCell::new(KeyBuf::new()),
+            shared,
+            counters,
+        })
+    }
+
+    /// The configuration in force.
+    pub fn live(&self) -> LiveRef {
+        let version = self.shared.version.load(Ordering::Acquire);
+        if version != self.version.get() {
+            *self.live.borrow_mut() = Rc::new(self.shared.live.load_full());
+            self.version.set(version);
+        }
+        Rc::clone(&self.live.borrow())
+    }
+
+    /// Both clocks.
+    pub fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// Chores of once a second.
+    pub fn sweep(&self, now: Now) {
+        self.pool.sweep(now.mono_ms);
+    }
+
+    /// Takes a request as far as it goes without waiting.
+    pub fn start(
+        self: &Rc<Self>,
+        live: &LiveRef,
+        request: &mut Request,
+        client: IpAddr,
+        now: Now,
+    ) -> Start {
+        self.counters.inc(Counter::Requests);
+        let Some(site) = live.sites.find(&request.host) else {
+            return Start::Reply(pages::problem(request, Problem::NoSite));
+        };
+        let mut notes = Notes::default();
+        let mut ctx = ReceiveCtx { request, client, now, restarts: 0, notes: &mut notes };
+        let verdict = site.policy.receive(&mut ctx);
+        let ask = Ask { live, site, request, notes, now };
+        match verdict {
+            ReceiveVerdict::Lookup if request.framing == Framing::None => self.lookup(&ask),
+            // A body on a cacheable request is outside the key: it never meets the store.
+            ReceiveVerdict::Lookup | ReceiveVerdict::Pass => {
+                let reason = match request.method {
+                    Method::Get | Method::Head => Forward::Bypass,
+                    _ => Forward::Method,
+                };
+                Self::slow(&ask, Way::Pass(reason))
+            }
+            ReceiveVerdict::Synth(synthetic) => {
+                Start::Reply(pages::synthetic(request, &synthetic))
+            }
+            ReceiveVerdict::Purge => {
+                let removed = self.invalidate(site, request, &notes);
+                self.counters.add(Counter::Invalidations, removed as u64);
+                Start::Reply(pages::purged(request, removed))
+            }
+        }
+    }
+
+    fn slow(ask: &Ask<'_>, way: Way) -> Start {
+        Start::Slow(Box::new(Slow {
+            live: Rc::clone(ask.live),
+            site: Arc::clone(ask.site),
+            notes: ask.notes,
+            way,
+        }))
+    }
+
+    /// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
+    pub(crate) fn make_key(
+        &self,
+        site: &Site,
+        request: &Request,
+        notes: &Notes,
+        key: &mut KeyBuf,
+    ) {
+        key.clear();
+        key.field(request.scheme.as_str().as_bytes());
+        key.field(&request.host);
+        key.field(&request.port.map_or([0; 2], u16::to_be_bytes));
+        key.field(&request.target);
+        site.policy.key(request, notes, key);
+        key.finish(&self.shared.seed);
+    }
+
+    /// Removes what is stored for a request; the result is how many responses that were.
+    pub(crate) fn invalidate(&self, site: &Site, request: &Request, notes: &Notes) -> usize {
+        let mut key = self.key.borrow_mut();
+        self.make_key(site, request, notes, &mut key);
+        self.shared.cache.invalidate(&key)
+    }
+
+    fn find(&self, key: &KeyBuf, request: &Request, now: Now) -> Found {
+        self.shared.cache.lookup(key, &mut select_by(&request.headers), now.mono_ms)
+    }
+
+    /// Asks the store who fetches this key now.
+    pub(crate) fn begin(
+        &self,
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        coalesce: bool,
+        rejected: Option<&Arc<Object>>,
+    ) -> Begin {
+        let options = BeginOptions { coalesce, rejected };
+        let mut select = select_by(&ask.request.headers);
+        self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
+    }
+
+    fn lookup(self: &Rc<Self>, ask: &Ask<'_>) -> Start {
+        let mut key = self.key.borrow_mut();
+        self.make_key(ask.site, ask.request, &ask.notes, &mut key);
+        let way = match self.find(&key, ask.request, ask.now) {
+            Found::Object(object) => match self.judge(ask, &object) {
+                Judgement::Deliver(served) => {
+                    if served == Served::Stale {
+                        self.refresh(ask, &key, &object);
+                    }
+                    return Start::Reply(deliver::stored(ask, &object, served));
+                }
+                Judgement::Fetch => Way::Fetch { key: key.clone(), old: Some(object) },
+                Judgement::Pass => Way::Pass(Forward::Bypass),
+                Judgement::Private => Way::Alone { key: key.clone(), reason: Forward::Bypass },
+            },
+            Found::HitForMiss => Way::Alone { key: key.clone(), reason: Forward::HitForMiss },
+            Found::Nothing if ask.notes.personal => {
+                Way::Alone { key: key.clone(), reason: Forward::UriMiss }
+            }
+            Found::Nothing => Way::Fetch { key: key.clone(), old: None },
+        };
+        Self::slow(ask, way)
+    }
+
+    /// Whether a stored response may answer, as far as freshness, privacy and policy go.
+    pub(crate) fn judge(&self, ask: &Ask<'_>, object: &Arc<Object>) -> Judgement {
+        if ask.notes.personal && !object.flags().shared {
+            return Judgement::Private;
+        }
+        if conditional::belongs_to_origin(&ask.request.headers) {
+            return Judgement::Pass;
+        }
+        let served = match freshness(object).state(ask.now.mono_ms) {
+            State::Fresh => Served::Hit,
+            State::Grace => Served::Stale,
+            State::Stale => return Judgement::Fetch,
+        };
+        match ask.site.policy.hit(ask.request, &ask.notes) {
+            HitVerdict::Deliver => Judgement::Deliver(served),
+            HitVerdict::Miss => Judgement::Fetch,
+            HitVerdict::Pass => Judgement::Pass,
+        }
+    }
+
+    /// Starts the one background fetch of a stale object, unless it runs already.
+    fn refresh(self: &Rc<Self>, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) {
+        if let Some(lead) = self.shared.cache.begin_refresh(key, object) {
+            fetch::refresh(self, ask, key, lead, object);
+        }
+    }
+}
+
+/// The request's side of a Vary: its signature over the names a variant goes by.
+pub(crate) fn select_by(headers: &HeaderBlock) -> impl FnMut(&[u8], &mut Vec<u8>) {
+    |names, out| vary_signature(names, headers, out)
+}
+
+/// The times of a stored response, a soft purge included.
+pub(crate) fn freshness(object: &Object) -> Freshness {
+    let born_ms = object.born_ms();
+    let lifetime_ms = object.fresh_until_ms().saturating_sub(born_ms);
+    Freshness {
+        born_ms,
+        lifetime_ms: u64::try_from(lifetime_ms).unwrap_or(0),
+        grace_ms: object.grace_ms(),
+        stale_if_error_ms: object.stale_if_error_ms(),
+        stale_if_unreachable_ms: object.stale_if_unreachable_ms(),
+        must_validate: object.flags().must_validate,
+    }
+}
+
+/// What a found object is good for.
+pub(crate) enum Judgement {
+    /// It answers.
+    Deliver(Served),
+    /// It must be fetched or validated first.
+    Fetch,
+    /// The request goes to the origin, past the store.
+    Pass,
+    /// The request is personal and the object is not for all: fetch, without waiting for others.
+    Private,
+}

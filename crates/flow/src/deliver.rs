@@ -1,0 +1,188 @@
+//! From a stored or passing response to the reply this client gets: preconditions, ranges, HEAD, and what
+//! policy changes on the way out.
+
+use std::sync::Arc;
+
+use base::HashSeed;
+use bytes::Bytes;
+use cache::{Object, Reader};
+use message::conditional::{self, Outcome};
+use message::range::{self, Multipart, RangePlan};
+use message::{HeaderId, Method, Response, Status};
+use policy::DeliverCtx;
+
+use crate::core::{Ask, freshness};
+use crate::fetch::Passing;
+use crate::reply::{Head, Piece, Reply, ReplyBody, Served};
+
+const SELECTORS: [HeaderId; 3] =
+    [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince, HeaderId::Range];
+
+/// The reply from a stored response, complete or filling.
+pub(crate) fn stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Reply {
+    deliver(ask, object, served, None)
+}
+
+/// The reply from a response just fetched; `reader` follows its body.
+pub(crate) fn fetched(
+    ask: &Ask<'_>,
+    object: &Arc<Object>,
+    served: Served,
+    reader: Reader,
+) -> Reply {
+    deliver(ask, object, served, Some(reader))
+}
+
+fn deliver(
+    ask: &Ask<'_>,
+    object: &Arc<Object>,
+    served: Served,
+    reader: Option<Reader>,
+) -> Reply {
+    let freshness = freshness(object);
+    let mut reply = Reply::stored(object, whole_body(ask, object, reader), served);
+    reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);
+    reply.ttl_s = Some(freshness.ttl_ms(ask.now.mono_ms) / 1000);
+    if ask.request.headers.contains_any(&SELECTORS) {
+        select(ask, object, &mut reply);
+    }
+    if ask.site.policy.shapes_delivery(&ask.notes) {
+        shape_stored(ask, object, &mut reply);
+    }
+    reply
+}
+
+fn whole_body(ask: &Ask<'_>, object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody {
+    if object.status().has_no_body() {
+        ReplyBody::None
+    } else if ask.request.method == Method::Head {
+        ReplyBody::Head(object.length())
+    } else if let Some(whole) = object.whole() {
+        ReplyBody::Stored(Arc::clone(object), 0..whole.len())
+    } else {
+        let reader = reader.unwrap_or_else(|| object.reader());
+        ReplyBody::Stream { reader, length: object.length() }
+    }
+}
+
+/// Narrows the reply to what the request's conditions and ranges ask for (RFC 9110 13.2.2 and 14.2).
+fn select(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
+    let headers = &ask.request.headers;
+    let (etag, modified, date) = (object.etag(), object.last_modified(), object.date());
+    if conditional::evaluate(ask.request, etag, modified, date, reply.status)
+        == Outcome::NotModified
+    {
+        reply.status = Status::NOT_MODIFIED;
+        reply.body = ReplyBody::None;
+        return;
+    }
+    let (Some(range), Some(length)) = (headers.value(HeaderId::Range), object.length()) else {
+        return;
+    };
+    if ask.request.method != Method::Get
+        || reply.status != Status::OK
+        || !conditional::if_range_matches(headers, etag, modified, date)
+    {
+        return;
+    }
+    match range::plan(range, length, ask.live.limits.ranges as usize) {
+        RangePlan::Whole => {}
+        RangePlan::NotSatisfiable => {
+            reply.status = Status::RANGE_NOT_SATISFIABLE;
+            reply.content_range = Some(format!("bytes */{length}").into());
+            reply.body = ReplyBody::Bytes(Bytes::new());
+        }
+        RangePlan::Ranges(ranges) => match ranges.as_slice() {
+            [one] => {
+                reply.status = Status::PARTIAL_CONTENT;
+                reply.content_range =
+                    Some(format!("bytes {}-{}/{length}", one.start, one.end - 1).into());
+                match &mut reply.body {
+                    ReplyBody::Stored(_, range) => *range = one.clone(),
+                    ReplyBody::Stream { reader, length } => {
+                        reader.skip(one.start);
+                        *length = Some(one.end - one.start);
+                    }
+                    _ => {}
+                }
+            }
+            several if object.whole().is_some() => multipart(object, several, length, reply),
+            _ => {}
+        },
+    }
+}
+
+/// Several ranges as multipart/byteranges (RFC 9110 14.6).
+fn multipart(object: &Arc<Object>, ranges: &[std::ops::Range<u64>], length: u64, reply: &mut Reply) {
+    let mut head = Response::new(reply.status);
+    // What was stored was written by the same engine.
+    if h1::parse_stored_head(object.head(), &mut head).is_err() {
+        return;
+    }
+    // Long and random enough that no body holds it by accident; nobody gains by making one that does.
+    let boundary = format!("{:032x}", boundary_of(object));
+    let multipart = Multipart {
+        boundary: boundary.as_bytes(),
+        content_type: head.headers.value(HeaderId::ContentType),
+        length,
+    };
+    let mut pieces = Vec::with_capacity(2 * ranges.len() + 1);
+    for range in ranges {
+        let mut part = Vec::new();
+        multipart.write_part_head(range, &mut part);
+        pieces.push(Piece::Bytes(Bytes::from(part)));
+        pieces.push(Piece::Stored(range.clone()));
+    }
+    let mut end = Vec::new();
+    multipart.write_end(&mut end);
+    pieces.push(Piece::Bytes(Bytes::from(end)));
+    reply.status = Status::PARTIAL_CONTENT;
+    reply.content_type = Some(format!("multipart/byteranges; boundary={boundary}").into());
+    reply.body = ReplyBody::Pieces(Arc::clone(object), pieces);
+}
+
+fn boundary_of(object: &Object) -> u128 {
+    let seed = HashSeed::random();
+    u128::from(seed.hash(object.key())) << 64 | u128::from(seed.hash(object.head()))
+}
+
+/// Takes the stored head apart and lets policy change it for this client.
+fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
+    let mut response = Response::new(reply.status);
+    // What was stored was written by the same engine.
+    if h1::parse_stored_head(object.head(), &mut response).is_err() {
+        return;
+    }
+    response.status = reply.status;
+    if let Some(kind) = reply.content_type.take() {
+        response.headers.set(HeaderId::ContentType, kind.as_bytes());
+    }
+    shape(ask, &mut response, true);
+    reply.status = response.status;
+    reply.head = Head::Owned(Box::new(response));
+}
+
+fn shape(ask: &Ask<'_>, response: &mut Response, hit: bool) {
+    let mut ctx = DeliverCtx { request: ask.request, response, hit, notes: &ask.notes };
+    ask.site.policy.deliver(&mut ctx);
+}
+
+/// The reply from a response that is not stored.
+pub(crate) fn passing(ask: &Ask<'_>, passing: Passing, served: Served) -> Reply {
+    let mut response = passing.response;
+    if ask.site.policy.shapes_delivery(&ask.notes) {
+        shape(ask, &mut response, false);
+    }
+    let body = if response.status.has_no_body() {
+        ReplyBody::None
+    } else if ask.request.method == Method::Head {
+        ReplyBody::Head(passing.head_length)
+    } else if passing.no_body {
+        ReplyBody::Bytes(Bytes::new())
+    } else {
+        ReplyBody::Stream { reader: passing.reader, length: passing.length }
+    };
+    let mut reply = Reply::owned(response, body, served);
+    reply.interim = passing.interim;
+    reply
+}

@@ -1,0 +1,472 @@
+//! Fetches: asking an origin, judging its answer, filling the store or a window.
+//!
+//! A fetch is a task of its own. The client that caused it may leave without harm to those that wait.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::{Counter, KeyBuf, Now};
+use bytes::Bytes;
+use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Variant};
+use message::date::parse_http_date;
+use message::store::{self, NotStored, StorePlan};
+use message::vary::{Vary, VaryNames, vary_signature};
+use message::{Framing, HeaderId, Request, Response, Status};
+use origin::{BodySource, Exchange, RequestBody, SourceError};
+use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, ResponseCtx, Synthetic};
+use tokio::sync::oneshot;
+
+use crate::core::{Ask, Core, LiveRef, freshness};
+use crate::forward::{self, Errand};
+use crate::live::Site;
+use crate::pages::Problem;
+
+/// How long a failed answer keeps requests for its key from waiting for each other.
+const FAILURE_MARKER_MS: u64 = 1_000;
+
+/// What a fetch came to, as soon as its head is known.
+pub(crate) enum Fetched {
+    /// An object, complete or filling.
+    Object {
+        /// The object.
+        object: Arc<Object>,
+        /// Whether others will find it.
+        stored: bool,
+        /// A reader at its beginning.
+        reader: Reader,
+    },
+    /// The stored object was confirmed by a 304; this is its new form.
+    Confirmed(Arc<Object>),
+    /// A response for this request only.
+    Passing(Box<Passing>),
+    /// No usable answer.
+    Failed(Failure),
+    /// Policy answered in the origin's stead.
+    Synthetic(Arc<Synthetic>),
+}
+
+/// A response on its way through, not stored.
+pub(crate) struct Passing {
+    pub(crate) response: Response,
+    pub(crate) interim: Vec<Response>,
+    pub(crate) reader: Reader,
+    pub(crate) length: Option<u64>,
+    pub(crate) no_body: bool,
+    /// The Content-Length that came with an answer to HEAD.
+    pub(crate) head_length: Option<u64>,
+}
+
+/// Why there is no usable answer.
+pub(crate) struct Failure {
+    pub(crate) problem: Problem,
+    /// A stale object that may stand in.
+    pub(crate) stale: Option<Arc<Object>>,
+}
+
+/// One fetch and all it needs, independent of the client's connection.
+pub(crate) struct Job {
+    live: LiveRef,
+    site: Arc<Site>,
+    request: Request,
+    notes: Notes,
+    key_hash: u64,
+    lead: Option<Lead>,
+    /// The stored object this fetch is to confirm or replace.
+    old: Option<Arc<Object>>,
+    /// Whether the client's own method, conditions and ranges go along.
+    own: bool,
+}
+
+impl Job {
+    /// A fetch for the store, with the right to answer everyone who waits.
+    pub(crate) fn store(ask: &Ask<'_>, key: &KeyBuf, lead: Lead, old: Option<Arc<Object>>) -> Self {
+        Self { lead: Some(lead), old, own: false, key_hash: key.hash(), ..Self::bare(ask) }
+    }
+
+    /// A fetch for one request whose answer may still be stored.
+    pub(crate) fn alone(ask: &Ask<'_>, key: &KeyBuf, lead: Lead) -> Self {
+        Self { lead: Some(lead), own: true, key_hash: key.hash(), ..Self::bare(ask) }
+    }
+
+    /// A fetch past the store.
+    pub(crate) fn pass(ask: &Ask<'_>) -> Self {
+        Self { own: true, ..Self::bare(ask) }
+    }
+
+    fn bare(ask: &Ask<'_>) -> Self {
+        Self {
+            live: Rc::clone(ask.live),
+            site: Arc::clone(ask.site),
+            request: ask.request.clone(),
+            notes: ask.notes,
+            key_hash: 0,
+            lead: None,
+            old: None,
+            own: false,
+        }
+    }
+}
+
+/// Starts `job`; what it comes to arrives on the channel.
+pub(crate) fn start(core: &Rc<Core>, job: Job, body: Option<Reader>) -> oneshot::Receiver<Fetched> {
+    let (tell, told) = oneshot::channel();
+    let core = Rc::clone(core);
+    tokio::task::spawn_local(run(core, job, body, tell));
+    told
+}
+
+/// Starts the background fetch of a stale object.
+pub(crate) fn refresh(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, lead: Lead, old: &Arc<Object>) {
+    drop(start(core, Job::store(ask, key, lead, Some(Arc::clone(old))), None));
+}
+
+/// What the origin's head makes of a fetch.
+enum Outcome {
+    Synthetic(Arc<Synthetic>),
+    Failed(Failure),
+    Confirmed(Exchange),
+    Use(Exchange, StorePlan),
+}
+
+async fn run(core: Rc<Core>, mut job: Job, body: Option<Reader>, tell: oneshot::Sender<Fetched>) {
+    let told = match ask_origin(&core, &mut job, body).await {
+        Outcome::Synthetic(synthetic) => Fetched::Synthetic(synthetic),
+        Outcome::Failed(failure) => fail(job, failure),
+        Outcome::Confirmed(exchange) => match confirm(&core, job, &exchange) {
+            Some(object) => {
+                drain(exchange).await;
+                Fetched::Confirmed(object)
+            }
+            None => return,
+        },
+        Outcome::Use(exchange, plan) if job.lead.is_some() && plan.store.is_ok() => {
+            keep(&core, job, exchange, &plan, tell).await;
+            return;
+        }
+        Outcome::Use(exchange, plan) => {
+            pass(&core, job, exchange, &plan, tell).await;
+            return;
+        }
+    };
+    // The client may be gone; the store has what it needs.
+    _ = tell.send(told);
+}
+
+async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Outcome {
+    let repeatable = body.is_none();
+    let mut body = body;
+    let mut tries = 0;
+    loop {
+        let mut request = job.origin_request(core);
+        let mut ctx =
+            FetchCtx { request: &mut request, pass: job.lead.is_none(), notes: &mut job.notes };
+        if let FetchVerdict::Synth(synthetic) = job.site.policy.fetch(&mut ctx) {
+            return Outcome::Synthetic(synthetic);
+        }
+        let origin = Arc::clone(&job.site.origins[job.notes.origin as usize]);
+        let stream = match body.take() {
+            Some(reader) => RequestBody::Stream(Box::new(Upload(reader))),
+            None => RequestBody::None,
+        };
+        let sent = core.now();
+        let mut exchange = match core.pool.send(&origin, &request, stream, job.key_hash, &mut ()).await {
+            Ok(exchange) => exchange,
+            Err(error) => {
+                let stale = job.old.take_if(|old| match error.is_unreachable() {
+                    true => freshness(old).may_serve_unreachable(sent.mono_ms),
+                    false => freshness(old).may_serve_on_error(sent.mono_ms),
+                });
+                let reason = error.to_string();
+                let problem = Problem::Origin { status: error.status(), reason };
+                return Outcome::Failed(Failure { problem, stale });
+            }
+        };
+        if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {
+            return Outcome::Confirmed(exchange);
+        }
+        let plan = judge(core, job, &request, &mut exchange, sent);
+        match plan {
+            Verdict::Use(plan) => return Outcome::Use(exchange, plan),
+            Verdict::Retry if repeatable && tries < job.live.limits.retries => tries += 1,
+            Verdict::Retry | Verdict::Fail => {
+                let status = exchange.response.status;
+                let reason = format!("The origin answered with status {status}.");
+                let stale =
+                    job.old.take_if(|old| freshness(old).may_serve_on_error(sent.mono_ms));
+                let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
+                return Outcome::Failed(Failure { problem, stale });
+            }
+        }
+    }
+}
+
+enum Verdict {
+    Use(StorePlan),
+    Retry,
+    Fail,
+}
+
+/// Makes the plan for an answer: RFC 9111 first, then policy; a server error yields to a stale object that
+/// may stand in.
+fn judge(
+    core: &Core,
+    job: &Job,
+    request: &Request,
+    exchange: &mut Exchange,
+    sent: base::Now,
+) -> Verdict {
+    let now = core.now();
+    let times = store::Exchange { request_ms: sent.unix_ms, response_ms: now.unix_ms };
+    let rules = job.site.policy.store_rules(&job.notes);
+    let response = &mut exchange.response;
+    let mut plan = store::plan(request, job.notes.personal, response, times, rules);
+    let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes: &job.notes };
+    match job.site.policy.response(&mut ctx) {
+        BackendResponse::Retry => return Verdict::Retry,
+        BackendResponse::Fail => return Verdict::Fail,
+        BackendResponse::Deliver => {}
+    }
+    let failed = matches!(exchange.response.status.code(), 500 | 502 | 503 | 504);
+    let stand_in =
+        job.old.as_ref().is_some_and(|old| freshness(old).may_serve_on_error(now.mono_ms));
+    if failed && stand_in { Verdict::Fail } else { Verdict::Use(plan) }
+}
+
+fn fail(mut job: Job, failure: Failure) -> Fetched {
+    if let Some(lead) = job.lead.take() {
+        lead.fail();
+    }
+    Fetched::Failed(failure)
+}
+
+/// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4).
+fn confirm(core: &Core, mut job: Job, exchange: &Exchange) -> Option<Arc<Object>> {
+    let (old, lead) = (job.old.take()?, job.lead.take()?);
+    let now = core.now();
+    let mut merged = Response::new(old.status());
+    if h1::parse_stored_head(old.head(), &mut merged).is_err() {
+        return None;
+    }
+    let mut confirmation = exchange.response.clone();
+    forward::keepable(&mut confirmation, &job.live, now.unix_secs());
+    store::update_fields(&mut merged.headers, &confirmation.headers);
+    // The plan reads the Age that came with the confirmation, which is never kept.
+    let mut dated = merged.clone();
+    if let Some(age) = exchange.response.headers.value(HeaderId::Age) {
+        dated.headers.set(HeaderId::Age, age);
+    }
+    let rules = job.site.policy.store_rules(&job.notes);
+    let times = store::Exchange { request_ms: now.unix_ms, response_ms: now.unix_ms };
+    let mut plan = store::plan(&job.request, job.notes.personal, &dated, times, rules);
+    let mut ctx = ResponseCtx {
+        request: &job.request,
+        response: &mut merged,
+        plan: &mut plan,
+        notes: &job.notes,
+    };
+    job.site.policy.response(&mut ctx);
+    core.counters.inc(Counter::Revalidated);
+    let selected = Selected::of(&merged, &job.request);
+    let new = new_object(&merged, &plan, now, old.length());
+    Some(lead.freshen(&old, new, selected.as_ref().map(Selected::variant)))
+}
+
+/// Reads an answer whose body nobody needs to its end, so that the connection can be kept.
+async fn drain(mut exchange: Exchange) {
+    while let Ok(true) = exchange.next(&mut |_| {}).await {}
+}
+
+async fn keep(
+    core: &Rc<Core>,
+    mut job: Job,
+    mut exchange: Exchange,
+    plan: &StorePlan,
+    tell: oneshot::Sender<Fetched>,
+) {
+    let Some(lead) = job.lead.take() else { return };
+    let now = core.now();
+    let selected = Selected::of(&exchange.response, &job.request);
+    forward::keepable(&mut exchange.response, &job.live, now.unix_secs());
+    let new = new_object(&exchange.response, plan, now, declared_length(exchange.framing));
+    let mut filling = lead.store(new, selected.as_ref().map(Selected::variant));
+    core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
+    let object = Arc::clone(filling.object());
+    // A body too large to keep is a window: who reads it must be there before it moves.
+    let reader = object.reader();
+    _ = tell.send(Fetched::Object { object, stored: filling.stored(), reader });
+    loop {
+        let mut push = Push::Ok;
+        match exchange.next(&mut |data| push = filling.push(data)).await {
+            Ok(true) if push == Push::Ok => {}
+            Ok(true) => {
+                if filling.room().await.is_err() {
+                    return filling.abort();
+                }
+            }
+            Ok(false) => {
+                filling.finish();
+                return;
+            }
+            Err(_) => return filling.abort(),
+        }
+    }
+}
+
+async fn pass(
+    core: &Rc<Core>,
+    mut job: Job,
+    mut exchange: Exchange,
+    plan: &StorePlan,
+    tell: oneshot::Sender<Fetched>,
+) {
+    let now = core.now();
+    if let Some(lead) = job.lead.take() {
+        lead.refuse(job.marker_ms(plan, &exchange.response).map(|ms| now.mono_ms + ms));
+    }
+    invalidate_after(core, &job, &exchange.response);
+    forward::passable(&mut exchange.response, &job.live, now.unix_secs());
+    let (mut writer, reader) = Body::window(job.live.limits.window_bytes);
+    let passing = Passing {
+        no_body: exchange.framing == Framing::None,
+        length: declared_length(exchange.framing),
+        head_length: content_length(&exchange.response),
+        interim: std::mem::take(&mut exchange.interim),
+        response: exchange.response.clone(),
+        reader,
+    };
+    if tell.send(Fetched::Passing(Box::new(passing))).is_err() {
+        return;
+    }
+    loop {
+        let mut push = Push::Ok;
+        match exchange.next(&mut |data| push = writer.push(data)).await {
+            Ok(true) if push == Push::Ok => {}
+            Ok(true) => {
+                if writer.room().await.is_err() {
+                    return writer.abort();
+                }
+            }
+            Ok(false) => {
+                writer.finish();
+                return;
+            }
+            Err(_) => return writer.abort(),
+        }
+    }
+}
+
+fn content_length(response: &Response) -> Option<u64> {
+    let value = response.headers.value(HeaderId::ContentLength)?;
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+fn declared_length(framing: Framing) -> Option<u64> {
+    match framing {
+        Framing::None => Some(0),
+        Framing::Length(length) => Some(length),
+        Framing::Chunked | Framing::UntilClose => None,
+    }
+}
+
+/// A Vary's names and a request's signature over them, as the store keeps them.
+struct Selected {
+    names: VaryNames,
+    signature: Vec<u8>,
+}
+
+impl Selected {
+    fn of(response: &Response, request: &Request) -> Option<Self> {
+        // `*` never comes here: the plan refuses it.
+        let Vary::Names(names) = Vary::of(&response.headers) else { return None };
+        let mut signature = Vec::new();
+        vary_signature(names.as_bytes(), &request.headers, &mut signature);
+        Some(Self { names, signature })
+    }
+
+    fn variant(&self) -> Variant<'_> {
+        Variant { spec: self.names.as_bytes(), signature: &self.signature }
+    }
+}
+
+fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u64>) -> NewObject {
+    let mut head = Vec::with_capacity(256);
+    h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
+    let now_secs = now.unix_secs();
+    let date = |id| response.headers.value(id).and_then(|v| parse_http_date(v, now_secs));
+    let etag = response.headers.value(HeaderId::Etag).and_then(|etag| {
+        // Wherever these bytes stand in the head, they are the same bytes.
+        let at = memchr::memmem::find(&head, etag)?;
+        Some((at as u32, etag.len() as u32))
+    });
+    NewObject {
+        status: response.status,
+        etag,
+        last_modified: date(HeaderId::LastModified),
+        date: date(HeaderId::Date),
+        head: head.into_boxed_slice(),
+        born_ms: now.mono_ms as i64 - plan.age_ms as i64,
+        lifetime_ms: plan.lifetime_ms,
+        grace_ms: plan.grace_ms,
+        stale_if_error_ms: plan.stale_if_error_ms,
+        stale_if_unreachable_ms: plan.stale_if_unreachable_ms,
+        flags: Flags {
+            shared: plan.shared,
+            must_validate: plan.must_validate,
+            ..Flags::default()
+        },
+        length,
+    }
+}
+
+impl Job {
+    fn origin_request(&self, core: &Core) -> Request {
+        let ask = Ask {
+            live: &self.live,
+            site: &self.site,
+            request: &self.request,
+            notes: self.notes,
+            now: core.now(),
+        };
+        let errand = if self.own { Errand::Own } else { Errand::Store(self.old.as_deref()) };
+        forward::origin_request(&ask, &errand)
+    }
+
+    /// How long requests for the key shall not wait for each other after this uncacheable answer; none when
+    /// it says nothing about other clients' requests.
+    fn marker_ms(&self, plan: &StorePlan, response: &Response) -> Option<u64> {
+        match plan.store {
+            Err(NotStored::Personal | NotStored::Authorization | NotStored::RequestNoStore) => None,
+            Err(NotStored::Method) => None,
+            _ if response.status.is_server_error() => Some(FAILURE_MARKER_MS),
+            _ => Some(self.live.limits.hit_for_miss_ttl),
+        }
+    }
+}
+
+/// A client's upload as the origin client pulls it.
+struct Upload(Reader);
+
+impl BodySource for Upload {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
+        self.0.poll_next(cx).map_err(|_| SourceError("the client's body broke off"))
+    }
+}
+
+/// What a successful unsafe request makes untrue: the stored responses of its target, and of the Location and
+/// Content-Location it names on the same host (RFC 9111 4.4).
+fn invalidate_after(core: &Core, job: &Job, response: &Response) {
+    let class = response.status.code() / 100;
+    if job.request.method.is_safe() || !(class == 2 || class == 3) {
+        return;
+    }
+    let mut removed = core.invalidate(&job.site, &job.request, &job.notes);
+    for id in [HeaderId::Location, HeaderId::ContentLocation] {
+        for value in response.headers.values(id) {
+            if let Some(other) = forward::same_origin(&job.request, value) {
+                removed += core.invalidate(&job.site, &other, &job.notes);
+            }
+        }
+    }
+    core.counters.add(Counter::Invalidations, removed as u64);
+}

@@ -1,0 +1,151 @@
+//! The request as the origin sees it, and the origin's head as it is kept and passed on.
+
+use cache::Object;
+use message::date::HttpDate;
+use message::store::{strip_for_storage, strip_hop_by_hop};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Version, vary};
+
+use crate::core::Ask;
+use crate::live::Live;
+
+/// For what the origin is asked.
+pub(crate) enum Errand<'a> {
+    /// This client's request as it is: nothing of it is shared.
+    Own,
+    /// A whole representation for the store, or the confirmation that a stored one is still good.
+    Store(Option<&'a Object>),
+}
+
+/// Fields that ask for something other than the whole current representation.
+const CONDITIONS: [HeaderId; 6] = [
+    HeaderId::IfMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfRange,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::Range,
+];
+
+/// Passes through this proxy after which a request is held to go round in a circle.
+const VIA_MAX: usize = 8;
+
+/// Builds the origin request from the client's canonical one.
+pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
+    let mut request = ask.request.clone();
+    strip_hop_by_hop(&mut request.headers);
+    request.headers.remove(HeaderId::Expect);
+    request.headers.remove(HeaderId::Host);
+    request.version = Version::Http11;
+    if let Errand::Store(validate) = errand {
+        request.method = Method::Get;
+        request.framing = Framing::None;
+        request.headers.retain(|f| !CONDITIONS.contains(&f.id));
+        // What the store tells apart is what the origin must be asked with, else one client's spelling
+        // of Accept-Encoding would choose a coding for another that cannot read it.
+        if let Some(normal) = vary::normal_accept_encoding(&request.headers) {
+            request.headers.remove(HeaderId::AcceptEncoding);
+            if !normal.is_empty() {
+                request.headers.push(HeaderId::AcceptEncoding, normal.as_bytes());
+            }
+        }
+        if let Some(object) = validate {
+            add_validators(&mut request.headers, object);
+        }
+    }
+    add_via(&mut request.headers, ask.request.version, &ask.live.pseudonym);
+    request
+}
+
+fn add_validators(headers: &mut HeaderBlock, object: &Object) {
+    if let Some(etag) = object.etag() {
+        headers.push(HeaderId::IfNoneMatch, etag);
+    }
+    if let Some(modified) = object.last_modified() {
+        headers.push(HeaderId::IfModifiedSince, HttpDate::new(modified).as_bytes());
+    }
+}
+
+/// Whether the request has passed this proxy too often already.
+pub(crate) fn loops(request: &Request, live: &Live) -> bool {
+    let name = live.pseudonym.as_bytes();
+    let mine = |via: &[u8]| {
+        via.split(|b| *b == b',').filter(|m| m.ends_with(name)).count()
+    };
+    request.headers.values(HeaderId::Via).map(mine).sum::<usize>() >= VIA_MAX
+}
+
+/// Makes the origin's head fit to be kept for others.
+pub(crate) fn keepable(response: &mut Response, live: &Live, unix_secs: u64) {
+    strip_for_storage(&mut response.headers);
+    response.headers.remove(HeaderId::Age);
+    complete(response, live, unix_secs);
+}
+
+/// Makes the origin's head fit to be passed on.
+pub(crate) fn passable(response: &mut Response, live: &Live, unix_secs: u64) {
+    strip_hop_by_hop(&mut response.headers);
+    complete(response, live, unix_secs);
+}
+
+fn complete(response: &mut Response, live: &Live, unix_secs: u64) {
+    if !response.headers.contains(HeaderId::Date) {
+        response.headers.push(HeaderId::Date, HttpDate::new(unix_secs).as_bytes());
+    }
+    add_via(&mut response.headers, response.version, &live.pseudonym);
+}
+
+fn add_via(headers: &mut HeaderBlock, received: Version, pseudonym: &str) {
+    let version: &[u8] = match received {
+        Version::Http10 => b"1.0 ",
+        Version::Http11 => b"1.1 ",
+    };
+    headers.push(HeaderId::Via, &[version, pseudonym.as_bytes()].concat());
+}
+
+/// The request for `reference`, a Location or Content-Location of an answer to `request`; none when it leads
+/// to another origin.
+pub(crate) fn same_origin(request: &Request, reference: &[u8]) -> Option<Request> {
+    let reference = reference.split(|b| *b == b'#').next()?;
+    let rest = match reference.strip_prefix(b"/") {
+        Some(rest) if !rest.starts_with(b"/") => reference,
+        _ => absolute(request, reference)?,
+    };
+    let mut other = Request::new();
+    other.scheme = request.scheme;
+    other.host.clone_from(&request.host);
+    other.port = request.port;
+    other.headers = request.headers.clone();
+    if rest.starts_with(b"/") {
+        other.target.extend_from_slice(rest);
+    } else {
+        // Relative to the last segment of the target's path (RFC 3986 5.2.3).
+        let path = request.path();
+        let base = path.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+        other.target.extend_from_slice(&path[..base]);
+        other.target.extend_from_slice(rest);
+    }
+    other.target.iter().all(u8::is_ascii_graphic).then_some(other)
+}
+
+/// What follows the authority of an absolute reference, if that is the request's own; a relative reference as
+/// it is.
+fn absolute<'a>(request: &Request, reference: &'a [u8]) -> Option<&'a [u8]> {
+    let after_scheme = match memchr::memmem::find(reference, b"://") {
+        Some(at) if reference[..at].eq_ignore_ascii_case(request.scheme.as_str().as_bytes()) => {
+            &reference[at + 3..]
+        }
+        Some(_) => return None,
+        None => match reference.strip_prefix(b"//") {
+            Some(rest) => rest,
+            None => return Some(reference),
+        },
+    };
+    let end = after_scheme.iter().position(|b| *b == b'/').unwrap_or(after_scheme.len());
+    let (authority, target) = after_scheme.split_at(end);
+    let mut own = request.host.clone();
+    if let Some(port) = request.port {
+        own.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    let same = authority.eq_ignore_ascii_case(&own);
+    same.then_some(if target.is_empty() { b"/" } else { target })
+}

@@ -1,0 +1,81 @@
+//! What all cores share: the cache, and the configuration in force, which is swapped as a whole.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use base::{HashSeed, Limits, counters::Registry};
+use cache::Cache;
+use h1::HeadLimits;
+use origin::Origin;
+use policy::{Policy, hosts::HostTable};
+
+/// One site: a policy and the origins it may choose from.
+pub struct Site {
+    /// Its first host, for logs and counters.
+    pub name: String,
+    /// Its policy.
+    pub policy: Arc<dyn Policy>,
+    /// Its origins; [`policy::Notes::origin`] is an index into this list, never empty.
+    pub origins: Vec<Arc<Origin>>,
+}
+
+/// What a response says about the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announce {
+    /// Send `Cache-Status` (RFC 9211).
+    pub cache_status: bool,
+    /// Send `X-Cache: HIT|MISS|...`.
+    pub x_cache: bool,
+}
+
+/// The configuration in force. Requests under way keep the one they began with.
+pub struct Live {
+    /// Sites by host.
+    pub sites: HostTable<Arc<Site>>,
+    /// Limits.
+    pub limits: Limits,
+    /// The limits on heads, as the engine wants them.
+    pub head_limits: HeadLimits,
+    /// What responses say about the cache.
+    pub announce: Announce,
+    /// This proxy's name in `Via` and `Cache-Status`.
+    pub pseudonym: String,
+}
+
+/// Everything the cores share.
+pub struct Shared {
+    /// The store.
+    pub cache: Arc<Cache>,
+    pub(crate) live: ArcSwap<Live>,
+    /// Grows with every change of `live`; cores look at this instead of `live` itself.
+    pub(crate) version: AtomicU64,
+    /// The secret of the keys' hashes.
+    pub seed: HashSeed,
+    /// Counters of all cores.
+    pub counters: Registry,
+}
+
+impl Shared {
+    /// Starts with `live` and an empty store.
+    pub fn new(cache: Arc<Cache>, live: Live) -> Arc<Self> {
+        Arc::new(Self {
+            cache,
+            live: ArcSwap::from_pointee(live),
+            version: AtomicU64::new(0),
+            seed: HashSeed::random(),
+            counters: Registry::default(),
+        })
+    }
+
+    /// Puts `live` in force for every request that begins from now on.
+    pub fn replace(&self, live: Live) {
+        self.live.store(Arc::new(live));
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// The configuration in force.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+}

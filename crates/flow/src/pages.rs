@@ -1,0 +1,157 @@
+//! Replies of our own: error pages that name what fired, and what policy synthesises.
+
+use bytes::Bytes;
+use message::{HeaderId, Method, Request, Response, Status};
+use policy::Synthetic;
+
+use crate::reply::{Reply, ReplyBody, Served};
+
+/// What went wrong, as the client is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// No site of this configuration has the request's host.
+    NoSite,
+    /// `only-if-cached`, and nothing usable is stored (RFC 9111 5.2.1.7).
+    NotCached,
+    /// Too many requests wait for one fetch already.
+    TooManyWaiters,
+    /// The fetch this request waited for failed.
+    SharedFetchFailed,
+    /// The request passed this proxy too often.
+    Loop,
+    /// A bug ended the fetch.
+    Internal,
+    /// An origin could not be asked or did not answer properly.
+    Origin {
+        /// 502, 503 or 504.
+        status: Status,
+        /// What happened, naming the server and the timeout.
+        reason: String,
+    },
+}
+
+impl Problem {
+    fn status(&self) -> Status {
+        let code = match self {
+            Self::NoSite => 421,
+            Self::NotCached => 504,
+            Self::TooManyWaiters => 503,
+            Self::SharedFetchFailed => 502,
+            Self::Loop => 508,
+            Self::Internal => 500,
+            Self::Origin { status, .. } => status.code(),
+        };
+        Status::new(code).unwrap_or(Status::OK)
+    }
+
+    fn reason(&self) -> &str {
+        match self {
+            Self::NoSite => "No site here has this host name.",
+            Self::NotCached => "Nothing is stored for this request, and it asked for nothing else.",
+            Self::TooManyWaiters => "Too many requests wait for this page (limit: waiters).",
+            Self::SharedFetchFailed => "The fetch this request waited for failed.",
+            Self::Loop => "The request has passed this proxy too often.",
+            Self::Internal => "The fetch ended by a fault of this proxy.",
+            Self::Origin { reason, .. } => reason,
+        }
+    }
+}
+
+/// The page for `problem`.
+pub fn problem(request: &Request, problem: Problem) -> Reply {
+    let status = problem.status();
+    let mut response = Response::new(status);
+    if status.code() == 503 {
+        response.headers.push(HeaderId::RetryAfter, b"1");
+    }
+    error_page(request, response, problem.reason())
+}
+
+/// The page for a request that could not be read; the connection ends after it.
+pub fn refused(status: Status, reason: &str) -> Reply {
+    let mut reply = error_page(&Request::new(), Response::new(status), reason);
+    reply.close = true;
+    reply
+}
+
+fn error_page(request: &Request, mut response: Response, reason: &str) -> Reply {
+    let status = response.status;
+    let body = format!(
+        "<!doctype html><html><head><title>{status} {phrase}</title></head>\n<body><h1>{status} \
+         {phrase}</h1>\n<p>{reason}</p>\n</body></html>\n",
+        phrase = status.reason(),
+        reason = escape(reason),
+    );
+    response.headers.push(HeaderId::ContentType, b"text/html; charset=utf-8");
+    response.headers.push(HeaderId::CacheControl, b"no-store");
+    own(request, response, Bytes::from(body))
+}
+
+/// What policy made up.
+pub(crate) fn synthetic(request: &Request, synthetic: &Synthetic) -> Reply {
+    let mut response = Response::new(synthetic.status);
+    for (name, value) in &synthetic.fields {
+        response.headers.push_named(name, value);
+    }
+    let mut reply = if synthetic.body.is_empty() && !synthetic.status.has_no_body() {
+        error_page(request, response, synthetic.status.reason())
+    } else {
+        own(request, response, Bytes::copy_from_slice(&synthetic.body))
+    };
+    reply.close = synthetic.close;
+    reply
+}
+
+/// The answer to a purge.
+pub(crate) fn purged(request: &Request, removed: usize) -> Reply {
+    let mut response = Response::new(Status::OK);
+    response.headers.push(HeaderId::ContentType, b"application/json");
+    response.headers.push(HeaderId::CacheControl, b"no-store");
+    own(request, response, Bytes::from(format!("{{\"purged\":{removed}}}\n")))
+}
+
+fn own(request: &Request, response: Response, body: Bytes) -> Reply {
+    let body = match request.method {
+        _ if response.status.has_no_body() => ReplyBody::None,
+        Method::Head => ReplyBody::Head(Some(body.len() as u64)),
+        _ => ReplyBody::Bytes(body),
+    };
+    Reply::owned(response, body, Served::Synthetic)
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_escaped_and_errors_never_stored_by_others() {
+        let reply = refused(Status::new(400).expect("a status"), "<script>");
+        let ReplyBody::Bytes(body) = &reply.body else { panic!("a body") };
+        assert!(!body.windows(8).any(|w| w == b"<script>"));
+        let crate::reply::Head::Owned(head) = &reply.head else { panic!("an own head") };
+        assert_eq!(head.headers.value(HeaderId::CacheControl), Some(&b"no-store"[..]));
+        assert!(reply.close);
+    }
+
+    #[test]
+    fn head_gets_the_length_only() {
+        let mut request = Request::new();
+        request.method = Method::Head;
+        let reply = problem(&request, Problem::NoSite);
+        assert!(matches!(reply.body, ReplyBody::Head(Some(n)) if n > 0));
+    }
+}

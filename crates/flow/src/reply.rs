@@ -1,0 +1,323 @@
+//! A reply on its way to the client: where its head and body come from, and how the head is written.
+//!
+//! Framing is not written here: the connection's engine adds it, for it alone knows what it can send.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use base::Counter;
+use bytes::Bytes;
+use cache::{Object, Reader};
+use message::{HeaderId, Response, Status};
+
+use crate::live::Live;
+
+/// How the cache took part, for `Cache-Status` (RFC 9211), `X-Cache`, counters and logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// From a fresh stored response.
+    Hit,
+    /// From a stale one within its grace.
+    Stale,
+    /// From a stale one because the origin failed.
+    StaleOnError,
+    /// From a stored response that the origin has just confirmed.
+    Revalidated,
+    /// Fetched for this request, or for another whose answer this request shares.
+    Fetched {
+        /// Why the store did not answer.
+        reason: Forward,
+        /// Whether the answer is stored.
+        stored: bool,
+        /// Whether the fetch was another request's.
+        collapsed: bool,
+    },
+    /// Made by policy or an error page.
+    Synthetic,
+}
+
+/// Why a request went to the origin (RFC 9211 2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forward {
+    /// Policy said so.
+    Bypass,
+    /// The method is not one the store answers.
+    Method,
+    /// Nothing stored under the key.
+    UriMiss,
+    /// Something stored, but not for these request fields.
+    VaryMiss,
+    /// Something stored, but stale.
+    Stale,
+    /// Something stored, but the request asks for validation.
+    Request,
+    /// A former answer was uncacheable.
+    HitForMiss,
+}
+
+impl Forward {
+    fn token(self) -> &'static str {
+        match self {
+            Self::Bypass => "bypass",
+            Self::Method => "method",
+            Self::UriMiss | Self::HitForMiss => "uri-miss",
+            Self::VaryMiss => "vary-miss",
+            Self::Stale => "stale",
+            Self::Request => "request",
+        }
+    }
+}
+
+impl Served {
+    /// The word for `X-Cache` and the access log.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Hit => "HIT",
+            Self::Stale => "STALE",
+            Self::StaleOnError => "STALE-ERROR",
+            Self::Revalidated => "REVALIDATED",
+            Self::Fetched { reason: Forward::Bypass | Forward::Method, .. } => "PASS",
+            Self::Fetched { collapsed: true, .. } => "COLLAPSED",
+            Self::Fetched { .. } => "MISS",
+            Self::Synthetic => "SYNTH",
+        }
+    }
+
+    /// The counter that counts it.
+    pub fn counter(self) -> Counter {
+        match self {
+            Self::Hit => Counter::Hits,
+            Self::Stale => Counter::StaleHits,
+            Self::StaleOnError => Counter::StaleOnError,
+            Self::Revalidated => Counter::Misses,
+            Self::Fetched { reason: Forward::Bypass | Forward::Method, .. } => Counter::Passes,
+            Self::Fetched { reason: Forward::HitForMiss, .. } => Counter::HitForMiss,
+            Self::Fetched { collapsed: true, .. } => Counter::Collapsed,
+            Self::Fetched { .. } => Counter::Misses,
+            Self::Synthetic => Counter::Synthetic,
+        }
+    }
+}
+
+/// Where a head comes from.
+#[derive(Debug)]
+pub enum Head {
+    /// The bytes a stored response keeps, its status line replaced when another status is sent.
+    Stored(Arc<Object>),
+    /// A head of this request's own.
+    Owned(Box<Response>),
+}
+
+/// A piece of a body that is wholly there.
+#[derive(Debug)]
+pub enum Piece {
+    /// Bytes of this reply.
+    Bytes(Bytes),
+    /// Part of a complete stored body.
+    Stored(Range<u64>),
+}
+
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Stored(range) => range.end - range.start,
+        }
+    }
+}
+
+/// Where a body comes from.
+#[derive(Debug)]
+pub enum ReplyBody {
+    /// There is none, and the status has none (204, 304).
+    None,
+    /// There is none because the request was HEAD; the length GET would have, if known.
+    Head(Option<u64>),
+    /// These bytes.
+    Bytes(Bytes),
+    /// Part of a complete stored body; the whole when the range says so.
+    Stored(Arc<Object>, Range<u64>),
+    /// Several pieces of a complete stored body and what stands between them (multipart/byteranges).
+    Pieces(Arc<Object>, Vec<Piece>),
+    /// What arrives from the origin, from byte `skip` on; `length` bytes, or until it ends.
+    Stream {
+        /// Where it arrives.
+        reader: Reader,
+        /// How many bytes will be sent, if that is known.
+        length: Option<u64>,
+    },
+}
+
+/// A reply.
+#[derive(Debug)]
+pub struct Reply {
+    /// Status to send.
+    pub status: Status,
+    /// Head.
+    pub head: Head,
+    /// Body.
+    pub body: ReplyBody,
+    /// Interim responses to forward before the head.
+    pub interim: Vec<Response>,
+    /// How the cache took part.
+    pub served: Served,
+    /// Age to send, in seconds; none when the head speaks for itself.
+    pub age_s: Option<u64>,
+    /// Remaining lifetime to tell, in seconds; negative when stale.
+    pub ttl_s: Option<i64>,
+    /// Content-Range of a 206 or 416.
+    pub content_range: Option<Box<str>>,
+    /// Content-Type that replaces the stored one (multipart/byteranges).
+    pub content_type: Option<Box<str>>,
+    /// Whether the connection ends after it.
+    pub close: bool,
+}
+
+impl Reply {
+    /// A reply with a head and body of its own.
+    pub fn owned(response: Response, body: ReplyBody, served: Served) -> Self {
+        Self {
+            status: response.status,
+            head: Head::Owned(Box::new(response)),
+            body,
+            interim: Vec::new(),
+            served,
+            age_s: None,
+            ttl_s: None,
+            content_range: None,
+            content_type: None,
+            close: false,
+        }
+    }
+
+    /// A reply with the head of `object`.
+    pub fn stored(object: &Arc<Object>, body: ReplyBody, served: Served) -> Self {
+        Self {
+            status: object.status(),
+            head: Head::Stored(Arc::clone(object)),
+            body,
+            interim: Vec::new(),
+            served,
+            age_s: None,
+            ttl_s: None,
+            content_range: None,
+            content_type: None,
+            close: false,
+        }
+    }
+
+    /// The body's length, if it is known; 0 when there is none.
+    pub fn length(&self) -> Option<u64> {
+        match &self.body {
+            ReplyBody::None | ReplyBody::Head(_) => Some(0),
+            ReplyBody::Bytes(bytes) => Some(bytes.len() as u64),
+            ReplyBody::Stored(_, range) => Some(range.end - range.start),
+            ReplyBody::Pieces(_, pieces) => Some(pieces.iter().map(Piece::len).sum()),
+            ReplyBody::Stream { length, .. } => *length,
+        }
+    }
+
+    /// Whether nothing need be awaited to send it.
+    pub fn is_at_hand(&self) -> bool {
+        !matches!(self.body, ReplyBody::Pieces(..) | ReplyBody::Stream { .. })
+    }
+
+    /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.
+    pub fn write_head(&self, live: &Live, out: &mut Vec<u8>) {
+        match &self.head {
+            Head::Stored(object) => self.write_stored(object, out),
+            Head::Owned(response) => {
+                h1::encode::stored_head(out, self.status, &response.reason, &response.headers);
+            }
+        }
+        if let Some(age) = self.age_s {
+            out.extend_from_slice(b"Age: ");
+            number(out, age);
+            out.extend_from_slice(b"\r\n");
+        }
+        if let Some(range) = &self.content_range {
+            line(out, HeaderId::ContentRange, range.as_bytes());
+        }
+        if let Some(kind) = &self.content_type {
+            line(out, HeaderId::ContentType, kind.as_bytes());
+        }
+        if live.announce.cache_status {
+            self.write_cache_status(&live.pseudonym, out);
+        }
+        if live.announce.x_cache {
+            line(out, HeaderId::XCache, self.served.word().as_bytes());
+        }
+    }
+
+    fn write_stored(&self, object: &Object, out: &mut Vec<u8>) {
+        let head = object.head();
+        if self.status == object.status() && self.content_type.is_none() {
+            out.extend_from_slice(head);
+            return;
+        }
+        out.extend_from_slice(b"HTTP/1.1 ");
+        number(out, u64::from(self.status.code()));
+        out.push(b' ');
+        out.extend_from_slice(self.status.reason().as_bytes());
+        out.extend_from_slice(b"\r\n");
+        for field in head.split_inclusive(|b| *b == b'\n').skip(1) {
+            let name = field.split(|b| *b == b':').next().unwrap_or_default();
+            if self.content_type.is_none() || HeaderId::of(name) != HeaderId::ContentType {
+                out.extend_from_slice(field);
+            }
+        }
+    }
+
+    fn write_cache_status(&self, pseudonym: &str, out: &mut Vec<u8>) {
+        let forward = match self.served {
+            Served::Synthetic => return,
+            Served::Hit | Served::Stale => None,
+            Served::StaleOnError | Served::Revalidated => Some(Forward::Stale),
+            Served::Fetched { reason, .. } => Some(reason),
+        };
+        out.extend_from_slice(b"Cache-Status: ");
+        out.extend_from_slice(pseudonym.as_bytes());
+        match forward {
+            None => out.extend_from_slice(b"; hit"),
+            Some(reason) => {
+                out.extend_from_slice(b"; fwd=");
+                out.extend_from_slice(reason.token().as_bytes());
+            }
+        }
+        if let Some(ttl) = self.ttl_s {
+            out.extend_from_slice(b"; ttl=");
+            if ttl < 0 {
+                out.push(b'-');
+            }
+            number(out, ttl.unsigned_abs());
+        }
+        match self.served {
+            Served::Fetched { stored, collapsed, reason } => {
+                if stored {
+                    out.extend_from_slice(b"; stored");
+                }
+                if collapsed {
+                    out.extend_from_slice(b"; collapsed");
+                }
+                if reason == Forward::HitForMiss {
+                    out.extend_from_slice(b"; detail=hit-for-miss");
+                }
+            }
+            Served::StaleOnError => out.extend_from_slice(b"; detail=origin-failed"),
+            Served::Revalidated => out.extend_from_slice(b"; fwd-status=304"),
+            Served::Hit | Served::Stale | Served::Synthetic => {}
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn line(out: &mut Vec<u8>, id: HeaderId, value: &[u8]) {
+    out.extend_from_slice(id.name().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn number(out: &mut Vec<u8>, n: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
+}

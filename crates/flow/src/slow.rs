@@ -1,0 +1,198 @@
+//! The way of a request that must wait: for another request's fetch, or for its own.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Counter, KeyBuf, Limit};
+use cache::{Begin, Lead, Object, Reader, Ticket, Waited};
+use message::cache_control::CacheControl;
+use message::{HeaderId, Request};
+use policy::Notes;
+
+use crate::core::{Ask, Core, Judgement, LiveRef, freshness, select_by};
+use crate::deliver;
+use crate::fetch::{self, Fetched, Job};
+use crate::forward;
+use crate::live::Site;
+use crate::pages::{self, Problem};
+use crate::reply::{Forward, Reply, Served};
+
+/// How often a request waits for other requests' fetches before it fetches for itself.
+const WAITS_MAX: u32 = 3;
+
+/// A request that must wait, without its [`Request`]: the connection owns that.
+pub struct Slow {
+    pub(crate) live: LiveRef,
+    pub(crate) site: Arc<Site>,
+    pub(crate) notes: Notes,
+    pub(crate) way: Way,
+}
+
+/// Which way it goes.
+pub(crate) enum Way {
+    /// Past the store.
+    Pass(Forward),
+    /// One fetch for everybody who asks meanwhile.
+    Fetch {
+        key: KeyBuf,
+        /// What is stored, stale.
+        old: Option<Arc<Object>>,
+    },
+    /// A fetch of its own, whose answer may be stored.
+    Alone { key: KeyBuf, reason: Forward },
+}
+
+impl Slow {
+    /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
+    pub async fn run(self, core: &Rc<Core>, request: &Request, body: Option<Reader>) -> Reply {
+        let ask = Ask {
+            live: &self.live,
+            site: &self.site,
+            request,
+            notes: self.notes,
+            now: core.now(),
+        };
+        if forward::loops(request, &self.live) {
+            return pages::problem(request, Problem::Loop);
+        }
+        if !matches!(self.way, Way::Pass(_)) && only_if_cached(request) {
+            return pages::problem(request, Problem::NotCached);
+        }
+        match self.way {
+            Way::Pass(reason) => fetch_own(core, &ask, Job::pass(&ask), reason, body).await,
+            Way::Alone { key, reason } => alone(core, &ask, &key, reason).await,
+            Way::Fetch { key, old } => shared(core, ask, &key, old).await,
+        }
+    }
+}
+
+fn only_if_cached(request: &Request) -> bool {
+    request.headers.contains(HeaderId::CacheControl)
+        && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).only_if_cached
+}
+
+/// Takes part in the one fetch of this key: by doing it, or by waiting for who does.
+async fn shared(
+    core: &Rc<Core>,
+    mut ask: Ask<'_>,
+    key: &KeyBuf,
+    mut old: Option<Arc<Object>>,
+) -> Reply {
+    let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
+    for _ in 0..WAITS_MAX {
+        match core.begin(&ask, key, true, old.as_ref()) {
+            Begin::Lead(lead) => return lead_fetch(core, &ask, key, lead, old, reason).await,
+            Begin::Alone(lead) => return alone_with(core, &ask, key, lead, Forward::HitForMiss).await,
+            Begin::Object(object) => match core.judge(&ask, &object) {
+                Judgement::Deliver(served) => return deliver::stored(&ask, &object, served),
+                Judgement::Pass => {
+                    return fetch_own(core, &ask, Job::pass(&ask), Forward::Bypass, None).await;
+                }
+                Judgement::Private => break,
+                Judgement::Fetch => old = Some(object),
+            },
+            Begin::Wait(ticket) => match wait(core, &ask, ticket).await {
+                Some(Waited::Ready(object)) => {
+                    ask.now = core.now();
+                    if object.matches(&mut select_by(&ask.request.headers))
+                        && matches!(core.judge(&ask, &object), Judgement::Deliver(_))
+                    {
+                        let stored = object.is_live();
+                        let served = Served::Fetched { reason, stored, collapsed: true };
+                        return deliver::stored(&ask, &object, served);
+                    }
+                }
+                Some(Waited::Failed) => {
+                    let now_ms = core.now().mono_ms;
+                    let stale =
+                        old.filter(|old| freshness(old).may_serve_unreachable(now_ms));
+                    return match stale {
+                        Some(object) => deliver::stored(&ask, &object, Served::StaleOnError),
+                        None => pages::problem(ask.request, Problem::SharedFetchFailed),
+                    };
+                }
+                Some(Waited::Refused) | None => break,
+            },
+            Begin::Full => {
+                core.counters.limit(Limit::Waiters);
+                return pages::problem(ask.request, Problem::TooManyWaiters);
+            }
+        }
+    }
+    alone(core, &ask, key, reason).await
+}
+
+/// Waits for another request's fetch, at most as long as the limit says.
+async fn wait(core: &Core, ask: &Ask<'_>, ticket: Ticket) -> Option<Waited> {
+    let limit = Duration::from_millis(ask.live.limits.wait_timeout);
+    match tokio::time::timeout(limit, ticket).await {
+        Ok(waited) => Some(waited),
+        Err(_) => {
+            core.counters.limit(Limit::WaitTimeout);
+            None
+        }
+    }
+}
+
+async fn alone(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, reason: Forward) -> Reply {
+    match core.begin(ask, key, false, None) {
+        Begin::Alone(lead) | Begin::Lead(lead) => alone_with(core, ask, key, lead, reason).await,
+        Begin::Object(object) if matches!(core.judge(ask, &object), Judgement::Deliver(_)) => {
+            deliver::stored(ask, &object, Served::Hit)
+        }
+        // Nothing else can be learnt from the store.
+        _ => fetch_own(core, ask, Job::pass(ask), reason, None).await,
+    }
+}
+
+async fn alone_with(
+    core: &Rc<Core>,
+    ask: &Ask<'_>,
+    key: &KeyBuf,
+    lead: Lead,
+    reason: Forward,
+) -> Reply {
+    fetch_own(core, ask, Job::alone(ask, key, lead), reason, None).await
+}
+
+async fn lead_fetch(
+    core: &Rc<Core>,
+    ask: &Ask<'_>,
+    key: &KeyBuf,
+    lead: Lead,
+    old: Option<Arc<Object>>,
+    reason: Forward,
+) -> Reply {
+    fetch_own(core, ask, Job::store(ask, key, lead, old), reason, None).await
+}
+
+/// Starts a fetch and makes the reply of what comes.
+async fn fetch_own(
+    core: &Rc<Core>,
+    ask: &Ask<'_>,
+    job: Job,
+    reason: Forward,
+    body: Option<Reader>,
+) -> Reply {
+    let fetched = fetch::start(core, job, body).await;
+    let served = |stored| Served::Fetched { reason, stored, collapsed: false };
+    let ask = &Ask { now: core.now(), ..*ask };
+    match fetched {
+        Ok(Fetched::Object { object, stored, reader }) => {
+            deliver::fetched(ask, &object, served(stored), reader)
+        }
+        Ok(Fetched::Confirmed(object)) => deliver::stored(ask, &object, Served::Revalidated),
+        Ok(Fetched::Passing(passing)) => deliver::passing(ask, *passing, served(false)),
+        Ok(Fetched::Synthetic(synthetic)) => pages::synthetic(ask.request, &synthetic),
+        Ok(Fetched::Failed(failure)) => match failure.stale {
+            Some(object) => deliver::stored(ask, &object, Served::StaleOnError),
+            None => pages::problem(ask.request, failure.problem),
+        },
+        // The fetch ended by a bug; it ends with it.
+        Err(_) => {
+            core.counters.inc(Counter::Panics);
+            pages::problem(ask.request, Problem::Internal)
+        }
+    }
+}

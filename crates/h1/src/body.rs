@@ -1,0 +1,313 @@
+//! Message bodies: which of the received bytes are data.
+//!
+//! Chunk extensions and trailer fields are checked, bounded and dropped: an intermediary that need not
+//! understand them must not let them through unread (RFC 9112 7.1.1, RFC 9110 6.5.1).
+
+use std::ops::Range;
+
+use message::{Framing, HeaderId};
+
+use crate::class;
+use crate::error::{BodyError, FieldError};
+
+/// Chunk extension bytes of one body, far beyond any honest use.
+const EXTENSION_BYTES: usize = 4096;
+/// Digits of a chunk size: sixteen fill a `u64`.
+const SIZE_DIGITS: u8 = 16;
+/// Longest trailer name that is compared with the forbidden ones; the longest of those has 17 bytes.
+const NAME_BYTES: usize = 24;
+
+/// What one [`BodyReader::read`] made of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BodyStep {
+    /// Bytes read; the caller goes on behind them.
+    pub consumed: usize,
+    /// Which bytes of the buffer are body data, within the consumed ones; may be empty.
+    pub data: Range<usize>,
+    /// Whether the body has ended.
+    pub done: bool,
+}
+
+/// Follows one body. Bytes are handed to it once: what it consumed it does not see again.
+#[derive(Clone, Debug)]
+pub struct BodyReader {
+    state: State,
+    /// Whether white space may stand between a chunk's size and its CRLF.
+    padded_sizes: bool,
+    extension_left: usize,
+    trailer_left: usize,
+    name: [u8; NAME_BYTES],
+    name_len: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Length(u64),
+    UntilClose,
+    Size { size: u64, digits: u8 },
+    Padding { size: u64 },
+    Extension { size: u64, part: Extension },
+    SizeLf { size: u64 },
+    Data(u64),
+    DataCr,
+    DataLf,
+    Trailer(Trailer),
+    Done,
+    Failed(BodyError),
+}
+
+/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )` (RFC 9112 7.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    BeforeName,
+    Name,
+    AfterName,
+    BeforeValue,
+    Token,
+    Quoted,
+    Escaped,
+    QuoteEnd,
+    AfterValue,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trailer {
+    LineStart,
+    Name,
+    Value,
+    LineCr,
+    LastCr,
+}
+
+impl BodyReader {
+    /// A reader for a request's body, which may have trailer fields of `trailer_limit` bytes in all.
+    pub fn new(framing: Framing, trailer_limit: usize) -> Self {
+        let state = match framing {
+            Framing::None | Framing::Length(0) => State::Done,
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunked => State::Size { size: 0, digits: 0 },
+            Framing::UntilClose => State::UntilClose,
+        };
+        Self {
+            state,
+            padded_sizes: false,
+            extension_left: EXTENSION_BYTES,
+            trailer_left: trailer_limit,
+            name: [0; NAME_BYTES],
+            name_len: 0,
+        }
+    }
+
+    /// A reader for a response's body: as [`BodyReader::new`], but white space may follow a chunk's size, as
+    /// some origins pad it to a fixed width.
+    pub fn for_response(framing: Framing, trailer_limit: usize) -> Self {
+        Self { padded_sizes: true, ..Self::new(framing, trailer_limit) }
+    }
+
+    /// Reads on in `buf`, up to the end of the next run of body data or of `buf`. Whatever it consumed is
+    /// over; call again with what follows until the step is done.
+    ///
+    /// # Errors
+    /// When the chunked coding is broken: the connection must be closed. Every later call says the same.
+    pub fn read(&mut self, buf: &[u8]) -> Result<BodyStep, BodyError> {
+        let mut at = 0;
+        loop {
+            match self.state {
+                State::Done => return Ok(BodyStep { consumed: at, data: at..at, done: true }),
+                State::Failed(error) => return Err(error),
+                State::Length(_) | State::UntilClose | State::Data(_) => {
+                    let end = self.take(at, buf.len());
+                    let done = self.state == State::Done;
+                    return Ok(BodyStep { consumed: end, data: at..end, done });
+                }
+                _ => {}
+            }
+            let Some(b) = buf.get(at) else {
+                return Ok(BodyStep { consumed: at, data: at..at, done: false });
+            };
+            match self.step(*b) {
+                Ok(state) => self.state = state,
+                Err(error) => self.state = State::Failed(error),
+            }
+            at += 1;
+        }
+    }
+
+    /// Takes the data between `at` and `end`; where it ends.
+    fn take(&mut self, at: usize, end: usize) -> usize {
+        let (left, after) = match self.state {
+            State::Length(left) => (left, State::Done),
+            State::Data(left) => (left, State::DataCr),
+            _ => return end,
+        };
+        let taken = usize::try_from(left).unwrap_or(usize::MAX).min(end - at);
+        let left = left - taken as u64;
+        self.state = match self.state {
+            _ if left == 0 => after,
+            State::Length(_) => State::Length(left),
+            _ => State::Data(left),
+        };
+        at + taken
+    }
+
+    /// The state after `b`, a byte of the chunked coding itself.
+    fn step(&mut self, b: u8) -> Result<State, BodyError> {
+        match self.state {
+            State::Size { size, digits } => self.size(size, digits, b),
+            State::Padding { size } => match b {
+                b' ' | b'\t' => self.extension_byte(State::Padding { size }),
+                b'\r' => Ok(State::SizeLf { size }),
+                b';' => self.extension_byte(State::Extension { size, part: Extension::BeforeName }),
+                _ => Err(BodyError::ChunkSize),
+            },
+            State::Extension { size, part } if b == b'\r' && part.may_end() => {
+                Ok(State::SizeLf { size })
+            }
+            State::Extension { size, part } => {
+                let part = part.step(b)?;
+                self.extension_byte(State::Extension { size, part })
+            }
+            State::SizeLf { size } => match (b, size) {
+                (b'\n', 0) => Ok(State::Trailer(Trailer::LineStart)),
+                (b'\n', _) => Ok(State::Data(size)),
+                _ => Err(BodyError::ChunkEnd),
+            },
+            State::DataCr if b == b'\r' => Ok(State::DataLf),
+            State::DataLf if b == b'\n' => Ok(State::Size { size: 0, digits: 0 }),
+            State::DataCr | State::DataLf => Err(BodyError::ChunkEnd),
+            State::Trailer(part) => self.trailer(part, b),
+            state => Ok(state),
+        }
+    }
+
+    fn size(&mut self, size: u64, digits: u8, b: u8) -> Result<State, BodyError> {
+        match char::from(b).to_digit(16) {
+            Some(digit) if digits < SIZE_DIGITS => {
+                Ok(State::Size { size: size << 4 | u64::from(digit), digits: digits + 1 })
+            }
+            None if digits > 0 => match b {
+                b'\r' => Ok(State::SizeLf { size }),
+                b';' => self.extension_byte(State::Extension { size, part: Extension::BeforeName }),
+                b' ' | b'\t' if self.padded_sizes => self.extension_byte(State::Padding { size }),
+                b'\n' => Err(BodyError::ChunkEnd),
+                _ => Err(BodyError::ChunkSize),
+            },
+            _ => Err(BodyError::ChunkSize),
+        }
+    }
+
+    fn extension_byte(&mut self, next: State) -> Result<State, BodyError> {
+        self.extension_left =
+            self.extension_left.checked_sub(1).ok_or(BodyError::ChunkExtensionBytes)?;
+        Ok(next)
+    }
+
+    fn trailer(&mut self, part: Trailer, b: u8) -> Result<State, BodyError> {
+        let error = |error| Err(BodyError::Trailer(error));
+        let next = match (part, b) {
+            // The blank line is no part of the trailer section.
+            (Trailer::LineStart, b'\r') => return Ok(State::Trailer(Trailer::LastCr)),
+            (Trailer::LastCr, b'\n') => return Ok(State::Done),
+            (Trailer::LineStart, b' ' | b'\t') => return error(FieldError::ObsFold),
+            (Trailer::LineStart, b':') => return error(FieldError::EmptyName),
+            (Trailer::LineStart, b) if class::is(b, class::TOKEN) => {
+                self.name_len = 0;
+                self.keep_name(b);
+                Trailer::Name
+            }
+            (Trailer::Name, b) if class::is(b, class::TOKEN) => {
+                self.keep_name(b);
+                Trailer::Name
+            }
+            (Trailer::Name, b':') => {
+                self.check_name()?;
+                Trailer::Value
+            }
+            (Trailer::Name, b' ' | b'\t') => return error(FieldError::SpaceBeforeColon),
+            (Trailer::LineStart | Trailer::Name | Trailer::Value, b'\n') => {
+                return error(FieldError::BareLf);
+            }
+            (Trailer::LineStart | Trailer::Name, _) => return error(FieldError::Name),
+            (Trailer::Value, b'\r') => Trailer::LineCr,
+            (Trailer::Value, b'\t' | 0x20..=0x7e | 0x80..) => Trailer::Value,
+            (Trailer::Value, _) => return error(FieldError::Control),
+            (Trailer::LineCr, b'\n') => Trailer::LineStart,
+            (Trailer::LineCr | Trailer::LastCr, _) => return error(FieldError::BareCr),
+        };
+        self.trailer_left = self.trailer_left.checked_sub(1).ok_or(BodyError::TrailerBytes)?;
+        Ok(State::Trailer(next))
+    }
+
+    fn keep_name(&mut self, b: u8) {
+        if let Some(place) = self.name.get_mut(self.name_len) {
+            // As in heads, `_` is taken for `-`: some readers do not tell them apart.
+            *place = if b == b'_' { b'-' } else { b };
+        }
+        self.name_len += 1;
+    }
+
+    /// Refuses what would change framing or routing had it stood in the head; the rest is only dropped.
+    fn check_name(&self) -> Result<(), BodyError> {
+        let id = self.name.get(..self.name_len).map_or(HeaderId::Other, HeaderId::of);
+        if id.is_hop_by_hop() || matches!(id, HeaderId::ContentLength | HeaderId::Host) {
+            return Err(BodyError::TrailerForbidden);
+        }
+        Ok(())
+    }
+
+    /// Whether the connection may end here.
+    ///
+    /// # Errors
+    /// [`BodyError::Truncated`] unless the body is over or ends with the connection: what was received
+    /// must then not pass for a whole body. After a failed read, its error.
+    pub fn at_eof(&self) -> Result<(), BodyError> {
+        match self.state {
+            State::Done | State::UntilClose => Ok(()),
+            State::Failed(error) => Err(error),
+            _ => Err(BodyError::Truncated),
+        }
+    }
+
+    /// Whether the body was read to its end.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Bytes of data still to come, when the framing tells.
+    pub fn remaining(&self) -> Option<u64> {
+        match self.state {
+            State::Done => Some(0),
+            State::Length(left) => Some(left),
+            _ => None,
+        }
+    }
+}
+
+impl Extension {
+    /// Whether the chunk line may end here.
+    fn may_end(self) -> bool {
+        matches!(self, Self::Name | Self::Token | Self::QuoteEnd)
+    }
+
+    fn step(self, b: u8) -> Result<Self, BodyError> {
+        let token = class::is(b, class::TOKEN);
+        Ok(match (self, b) {
+            (Self::BeforeName, b' ' | b'\t') => Self::BeforeName,
+            (Self::BeforeName | Self::Name, _) if token => Self::Name,
+            (Self::Name | Self::AfterName, b' ' | b'\t') => Self::AfterName,
+            (Self::Name | Self::AfterName, b'=') => Self::BeforeValue,
+            (Self::BeforeValue, b' ' | b'\t') => Self::BeforeValue,
+            (Self::BeforeValue | Self::Token, _) if token => Self::Token,
+            (Self::BeforeValue, b'"') => Self::Quoted,
+            (Self::Quoted, b'"') => Self::QuoteEnd,
+            (Self::Quoted, b'\\') => Self::Escaped,
+            (Self::Quoted | Self::Escaped, b'\t' | 0x20..=0x7e | 0x80..) => Self::Quoted,
+            (Self::Token | Self::QuoteEnd | Self::AfterValue, b' ' | b'\t') => Self::AfterValue,
+            (
+                Self::Name | Self::AfterName | Self::Token | Self::QuoteEnd | Self::AfterValue,
+                b';',
+            ) => Self::BeforeName,
+            _ => return Err(BodyError::ChunkExtension),
+        })
+    }
+}

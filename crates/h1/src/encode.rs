@@ -1,0 +1,219 @@
+//! Heads and chunk framing, written. The only place that writes Content-Length, Transfer-Encoding, Host and
+//! Connection: whatever a header block says about them is left out.
+//!
+//! Nothing here refuses anything: names and values were checked by the reader or by whoever set them. Debug
+//! builds assert it.
+
+use message::header::{is_token, is_value};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Status};
+
+/// Ends a chunk's data.
+pub const CHUNK_END: &[u8] = b"\r\n";
+/// Ends a chunked body, without trailer fields.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// How a response's body goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// No body and no framing fields: 1xx, 204, 304.
+    None,
+    /// Exactly so many bytes.
+    Length(u64),
+    /// Chunked transfer coding; never to an HTTP/1.0 client (RFC 9112 6.1).
+    Chunked,
+    /// Until the connection ends; implies `Connection: close`.
+    UntilClose,
+    /// No body, the response being to HEAD; what a GET's Content-Length would have been, if known.
+    HeadOf(Option<u64>),
+}
+
+/// What a response says about the connection after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionHeader {
+    /// Kept, as HTTP/1.1 has it by default: nothing is written.
+    KeepAliveDefault,
+    /// Kept, and an HTTP/1.0 client is told so.
+    KeepAliveExplicit,
+    /// Closed.
+    Close,
+}
+
+/// Appends a request head in origin-form, HTTP/1.1.
+///
+/// Host comes first and from `request.host` and `request.port`; framing from `request.framing`. Left out of
+/// the fields: Host, framing, hop-by-hop fields, and Expect, which the client's side of the connection
+/// answers (as nginx does). A POST, PUT or PATCH without body is sent with `Content-Length: 0`
+/// (RFC 9110 8.6).
+pub fn request_head(out: &mut Vec<u8>, request: &Request) {
+    debug_assert!(is_token(request.method.token()), "a method is a token");
+    debug_assert!(
+        request.target.iter().all(|b| b.is_ascii_graphic()) && !request.target.is_empty(),
+        "a target is visible ASCII"
+    );
+    debug_assert!(request.framing != Framing::UntilClose, "a request's body ends by itself");
+    out.extend_from_slice(request.method.token());
+    out.push(b' ');
+    out.extend_from_slice(&request.target);
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    authority(out, request);
+    out.extend_from_slice(b"\r\n");
+    for field in request.headers.iter() {
+        if !matches!(field.id, HeaderId::Host | HeaderId::Expect) {
+            end_to_end(out, field);
+        }
+    }
+    let awaits_body = matches!(request.method, Method::Post | Method::Put | Method::Patch);
+    match request.framing {
+        Framing::Length(length) => content_length(out, length),
+        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Framing::None | Framing::UntilClose if awaits_body => content_length(out, 0),
+        Framing::None | Framing::UntilClose => {}
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends `host` and, unless it is the default, `:port`.
+pub(crate) fn authority(out: &mut Vec<u8>, request: &Request) {
+    debug_assert!(is_value(&request.host), "a host is checked when it is read");
+    out.extend_from_slice(&request.host);
+    if let Some(port) = request.port {
+        out.push(b':');
+        out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
+    }
+}
+
+/// Appends the part of a response head that the cache keeps: status line and end-to-end fields, without
+/// framing and without the final blank line. [`response_tail`] completes it.
+///
+/// An empty `reason` stands for the usual one.
+pub fn stored_head(out: &mut Vec<u8>, status: Status, reason: &[u8], headers: &HeaderBlock) {
+    debug_assert!(is_value(reason), "a reason phrase is checked when it is read");
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(itoa::Buffer::new().format(status.code()).as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(if reason.is_empty() { status.reason().as_bytes() } else { reason });
+    out.extend_from_slice(b"\r\n");
+    for field in headers.iter() {
+        end_to_end(out, field);
+    }
+}
+
+/// Appends framing, Connection and the blank line that ends a response head.
+pub fn response_tail(out: &mut Vec<u8>, framing: BodyFraming, connection: ConnectionHeader) {
+    match framing {
+        BodyFraming::Length(length) | BodyFraming::HeadOf(Some(length)) => {
+            content_length(out, length);
+        }
+        BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        BodyFraming::None | BodyFraming::UntilClose | BodyFraming::HeadOf(None) => {}
+    }
+    out.extend_from_slice(match connection {
+        ConnectionHeader::Close => b"Connection: close\r\n\r\n",
+        _ if framing == BodyFraming::UntilClose => b"Connection: close\r\n\r\n",
+        ConnectionHeader::KeepAliveDefault => b"\r\n",
+        ConnectionHeader::KeepAliveExplicit => b"Connection: keep-alive\r\n\r\n",
+    });
+}
+
+/// Appends an interim response, such as 100 or 103.
+pub fn interim(out: &mut Vec<u8>, status: Status, headers: &HeaderBlock) {
+    debug_assert!(status.is_interim(), "{status} ends an exchange");
+    stored_head(out, status, b"", headers);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the line that begins a chunk of `len` bytes. `len` must not be 0: that would end the body.
+pub fn chunk_start(out: &mut Vec<u8>, len: usize) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    debug_assert!(len != 0, "an empty chunk is the last one");
+    let digits = (usize::BITS - len.leading_zeros()).div_ceil(4);
+    for digit in (0..digits).rev() {
+        out.push(DIGITS[(len >> (4 * digit)) & 15]);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// A page that says what went wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorPage<'a> {
+    /// Status.
+    pub status: Status,
+    /// A short reason for people; may hold anything, it is escaped.
+    pub reason: &'a str,
+    /// Seconds after which to try again.
+    pub retry_after: Option<u32>,
+    /// The value of Date, when the caller has a clock (RFC 9110 6.6.1).
+    pub date: Option<&'a [u8]>,
+    /// What becomes of the connection.
+    pub connection: ConnectionHeader,
+    /// Whether the request was a HEAD: the page is measured and left out.
+    pub head_only: bool,
+}
+
+/// Appends a whole response with a small page as its body. It must not be stored and names no software.
+pub fn error_page(out: &mut Vec<u8>, page: &ErrorPage<'_>) {
+    let ErrorPage { status, .. } = *page;
+    let mut title = status.code().to_string();
+    if !status.reason().is_empty() {
+        title.push(' ');
+        title.push_str(status.reason());
+    }
+    let mut body = Vec::with_capacity(256);
+    body.extend_from_slice(b"<!doctype html>\n<html lang=\"en\">\n<head><title>");
+    body.extend_from_slice(title.as_bytes());
+    body.extend_from_slice(b"</title></head>\n<body>\n<h1>");
+    body.extend_from_slice(title.as_bytes());
+    body.extend_from_slice(b"</h1>\n<p>");
+    escape(&mut body, page.reason);
+    body.extend_from_slice(b"</p>\n</body>\n</html>\n");
+
+    let mut fields = HeaderBlock::new();
+    fields.push(HeaderId::ContentType, b"text/html; charset=utf-8");
+    fields.push(HeaderId::CacheControl, b"no-store");
+    if let Some(date) = page.date {
+        fields.push(HeaderId::Date, date);
+    }
+    if let Some(seconds) = page.retry_after {
+        fields.push(HeaderId::RetryAfter, itoa::Buffer::new().format(seconds).as_bytes());
+    }
+    stored_head(out, status, b"", &fields);
+    let length = body.len() as u64;
+    if page.head_only {
+        response_tail(out, BodyFraming::HeadOf(Some(length)), page.connection);
+    } else {
+        response_tail(out, BodyFraming::Length(length), page.connection);
+        out.extend_from_slice(&body);
+    }
+}
+
+fn escape(out: &mut Vec<u8>, text: &str) {
+    for b in text.bytes() {
+        match b {
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            b'\'' => out.extend_from_slice(b"&#39;"),
+            _ => out.push(b),
+        }
+    }
+}
+
+/// Appends one field unless it speaks of framing or of one connection.
+fn end_to_end(out: &mut Vec<u8>, field: message::header::Field<'_>) {
+    debug_assert!(is_token(field.name), "a field name is a token");
+    debug_assert!(is_value(field.value), "a field value has no control bytes");
+    if field.id.is_hop_by_hop() || field.id == HeaderId::ContentLength {
+        return;
+    }
+    out.extend_from_slice(field.name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(field.value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn content_length(out: &mut Vec<u8>, length: u64) {
+    out.extend_from_slice(b"Content-Length: ");
+    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,296 @@
+//! Field lines of a head: one pass, resumable at any byte.
+//!
+//! Errors are found at the byte that makes the line wrong, so the result does not depend on how the input
+//! was split.
+
+use base::Limit;
+use message::HeaderId;
+use message::header::Span;
+
+use crate::HeadLimits;
+use crate::class;
+use crate::error::{FieldError, RequestError, ResponseError};
+
+/// Beyond this a name does not fit a span.
+const NAME_BYTES: usize = u16::MAX as usize;
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    LineStart,
+    Name,
+    BeforeValue,
+    Value,
+    LineCr,
+    LastCr,
+}
+
+/// Why a line was refused; requests and responses make their own error of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LineError {
+    Field(FieldError),
+    Limit(Limit),
+}
+
+impl From<FieldError> for LineError {
+    fn from(error: FieldError) -> Self {
+        Self::Field(error)
+    }
+}
+
+impl From<Limit> for LineError {
+    fn from(limit: Limit) -> Self {
+        Self::Limit(limit)
+    }
+}
+
+impl From<LineError> for RequestError {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::Field(error) => Self::Field(error),
+            LineError::Limit(limit) => Self::Limit(limit),
+        }
+    }
+}
+
+impl From<LineError> for ResponseError {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::Field(error) => Self::Field(error),
+            LineError::Limit(limit) => Self::Limit(limit),
+        }
+    }
+}
+
+/// What [`FieldLines::next`] found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// All bytes were read and the section has not ended.
+    Partial,
+    /// One more field; also kept in [`FieldLines::spans`].
+    Field(Span),
+    /// The blank line; the section ends at [`FieldLines::position`].
+    End,
+}
+
+/// Reads the field lines of one head.
+#[derive(Debug, Default)]
+pub(crate) struct FieldLines {
+    state: State,
+    /// Offset of the section in the buffer; spans count from here.
+    base: usize,
+    /// Next byte to read.
+    pos: usize,
+    line_at: usize,
+    name_end: usize,
+    value_at: usize,
+    value_len: usize,
+    spans: Vec<Span>,
+}
+
+impl FieldLines {
+    /// Makes ready for a section that begins at `base`; keeps the memory.
+    pub(crate) fn start(&mut self, base: usize) {
+        self.state = State::LineStart;
+        self.base = base;
+        self.pos = base;
+        self.spans.clear();
+    }
+
+    pub(crate) fn base(&self) -> usize {
+        self.base
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.pos
+    }
+
+    /// Whether the last line read is whole: the section could end here if no blank line were asked for.
+    pub(crate) fn at_line_start(&self) -> bool {
+        matches!(self.state, State::LineStart)
+    }
+
+    /// The fields found, as offsets from [`FieldLines::base`].
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Span) -> bool) {
+        self.spans.retain(keep);
+    }
+
+    /// Reads on to the end of the next field line.
+    pub(crate) fn next(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Event, LineError> {
+        if let State::LineStart = self.state
+            && let Some(span) = self.whole_line(buf, limits)
+        {
+            return Ok(Event::Field(span));
+        }
+        loop {
+            let event = match self.state {
+                State::LineStart => self.line_start(buf, limits)?,
+                State::Name => self.name(buf, limits)?,
+                State::BeforeValue => self.before_value(buf, limits),
+                State::Value => self.value(buf, limits)?,
+                State::LineCr => self.line_end(buf)?,
+                State::LastCr => match buf.get(self.pos) {
+                    None => Some(Event::Partial),
+                    Some(b'\n') => {
+                        self.pos += 1;
+                        Some(Event::End)
+                    }
+                    Some(_) => return Err(FieldError::BareCr.into()),
+                },
+            };
+            if let Some(event) = event {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Reads a line that is all there and all right, as nearly every one is. Of any other it leaves the
+    /// judgement to the states below, which begin it anew: the only bytes that are looked at twice.
+    #[inline]
+    fn whole_line(&mut self, buf: &[u8], limits: &HeadLimits) -> Option<Span> {
+        let line_at = self.pos;
+        let name_end = class::skip_to_colon(buf, line_at);
+        let name = &buf[line_at..name_end];
+        let room = self.spans.len() < limits.field_count;
+        if name.is_empty() || buf.get(name_end) != Some(&b':') || !room {
+            return None;
+        }
+        let id = HeaderId::of(name);
+        // A known name is a token. Other names beyond what a span holds are a limit's business.
+        if id == HeaderId::Other && !(name.len() < NAME_BYTES && class::all(name, class::TOKEN)) {
+            return None;
+        }
+        let mut value_at = name_end + 1;
+        while matches!(buf.get(value_at), Some(b' ' | b'\t')) {
+            value_at += 1;
+        }
+        let line_end = class::skip_value(buf, value_at);
+        let line_bytes = line_end - line_at;
+        if buf.get(line_end..line_end + 2) != Some(b"\r\n") || line_bytes > limits.field_bytes {
+            return None;
+        }
+        let span = Span {
+            id,
+            name_at: (line_at - self.base) as u32,
+            name_len: name.len() as u16,
+            value_at: (value_at - self.base) as u32,
+            value_len: trimmed(&buf[value_at..line_end]) as u32,
+        };
+        self.pos = line_end + 2;
+        self.spans.push(span);
+        Some(span)
+    }
+
+    fn line_start(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Option<Event>, LineError> {
+        match buf.get(self.pos) {
+            None => return Ok(Some(Event::Partial)),
+            Some(b'\r') => {
+                self.pos += 1;
+                self.state = State::LastCr;
+            }
+            Some(b' ' | b'\t') if self.spans.is_empty() => {
+                return Err(FieldError::LeadingSpace.into());
+            }
+            Some(b' ' | b'\t') => return Err(FieldError::ObsFold.into()),
+            Some(_) if self.spans.len() >= limits.field_count => {
+                return Err(Limit::HeaderCount.into());
+            }
+            Some(_) => {
+                self.line_at = self.pos;
+                self.state = State::Name;
+            }
+        }
+        Ok(None)
+    }
+
+    fn name(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Option<Event>, LineError> {
+        let stop = self.line_at.saturating_add(limits.field_bytes.min(NAME_BYTES));
+        self.pos = class::skip(&buf[..buf.len().min(stop)], self.pos, class::TOKEN);
+        let Some(b) = buf.get(self.pos) else { return Ok(Some(Event::Partial)) };
+        if self.pos >= stop {
+            return Err(Limit::HeaderFieldBytes.into());
+        }
+        match b {
+            b':' if self.pos == self.line_at => Err(FieldError::EmptyName.into()),
+            b':' => {
+                self.name_end = self.pos;
+                self.pos += 1;
+                self.state = State::BeforeValue;
+                Ok(None)
+            }
+            b' ' | b'\t' => Err(FieldError::SpaceBeforeColon.into()),
+            b'\n' => Err(FieldError::BareLf.into()),
+            _ => Err(FieldError::Name.into()),
+        }
+    }
+
+    fn before_value(&mut self, buf: &[u8], limits: &HeadLimits) -> Option<Event> {
+        let stop = self.line_at.saturating_add(limits.field_bytes);
+        while self.pos < stop && matches!(buf.get(self.pos), Some(b' ' | b'\t')) {
+            self.pos += 1;
+        }
+        buf.get(self.pos).map_or(Some(Event::Partial), |_| {
+            self.value_at = self.pos;
+            self.state = State::Value;
+            None
+        })
+    }
+
+    fn value(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Option<Event>, LineError> {
+        let stop = self.line_at.saturating_add(limits.field_bytes);
+        self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
+        match buf.get(self.pos) {
+            None => Ok(Some(Event::Partial)),
+            Some(b'\r') => {
+                self.value_len = trimmed(&buf[self.value_at..self.pos]);
+                self.pos += 1;
+                self.state = State::LineCr;
+                Ok(None)
+            }
+            Some(_) if self.pos >= stop => Err(Limit::HeaderFieldBytes.into()),
+            Some(b'\n') => Err(FieldError::BareLf.into()),
+            Some(_) => Err(FieldError::Control.into()),
+        }
+    }
+
+    fn line_end(&mut self, buf: &[u8]) -> Result<Option<Event>, LineError> {
+        match buf.get(self.pos) {
+            None => Ok(Some(Event::Partial)),
+            Some(b'\n') => {
+                self.pos += 1;
+                self.state = State::LineStart;
+                let span = Span {
+                    id: HeaderId::of(&buf[self.line_at..self.name_end]),
+                    name_at: (self.line_at - self.base) as u32,
+                    name_len: (self.name_end - self.line_at) as u16,
+                    value_at: (self.value_at - self.base) as u32,
+                    value_len: self.value_len as u32,
+                };
+                self.spans.push(span);
+                Ok(Some(Event::Field(span)))
+            }
+            Some(_) => Err(FieldError::BareCr.into()),
+        }
+    }
+}
+
+/// The length of `value` without white space at its end.
+fn trimmed(value: &[u8]) -> usize {
+    value.iter().rposition(|b| !matches!(b, b' ' | b'\t')).map_or(0, |last| last + 1)
+}
+
+/// The name of `span` in a section's bytes.
+pub(crate) fn name<'a>(section: &'a [u8], span: &Span) -> &'a [u8] {
+    let at = span.name_at as usize;
+    &section[at..at + usize::from(span.name_len)]
+}
+
+/// The value of `span` in a section's bytes.
+pub(crate) fn value<'a>(section: &'a [u8], span: &Span) -> &'a [u8] {
+    let at = span.value_at as usize;
+    &section[at..at + span.value_len as usize]
+}

@@ -1,0 +1,155 @@
+//! What a head's fields say about its body and its connection, noted field by field as they come.
+
+use message::header::Span;
+use message::{HeaderId, Version};
+
+use crate::class;
+use crate::error::FramingError;
+use crate::fields::{self, FieldLines};
+
+/// Most fields a Connection may name beside the well-known options: each costs a pass over the head.
+const NOMINATIONS: usize = 32;
+
+/// The framing and connection fields of one head.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) length: Option<u64>,
+    pub(crate) chunked: bool,
+    /// `Connection: close`
+    pub(crate) close: bool,
+    /// `Connection: keep-alive`
+    pub(crate) keep_alive: bool,
+    /// `Connection: upgrade`
+    pub(crate) upgrade: bool,
+    nominations: usize,
+}
+
+impl Facts {
+    /// Notes one field.
+    pub(crate) fn note(
+        &mut self,
+        span: &Span,
+        section: &[u8],
+        version: Version,
+    ) -> Result<(), FramingError> {
+        let value = fields::value(section, span);
+        match span.id {
+            HeaderId::ContentLength => {
+                if self.length.is_some() {
+                    return Err(FramingError::DuplicateContentLength);
+                }
+                self.length = Some(content_length(value)?);
+            }
+            HeaderId::TransferEncoding => self.transfer_encoding(value, version)?,
+            HeaderId::Connection => self.connection(value)?,
+            HeaderId::Other => return lookalike(fields::name(section, span)),
+            _ => return Ok(()),
+        }
+        if self.chunked && self.length.is_some() {
+            return Err(FramingError::LengthAndCoding);
+        }
+        Ok(())
+    }
+
+    fn transfer_encoding(&mut self, value: &[u8], version: Version) -> Result<(), FramingError> {
+        if version == Version::Http10 {
+            return Err(FramingError::TransferEncodingForbidden);
+        }
+        if self.chunked {
+            return Err(FramingError::TransferEncoding);
+        }
+        if value.eq_ignore_ascii_case(b"chunked") {
+            self.chunked = true;
+            Ok(())
+        } else if message::header::is_token(value) {
+            Err(FramingError::UnknownCoding)
+        } else {
+            Err(FramingError::TransferEncoding)
+        }
+    }
+
+    fn connection(&mut self, value: &[u8]) -> Result<(), FramingError> {
+        for option in options(value) {
+            if option.eq_ignore_ascii_case(b"close") {
+                self.close = true;
+                continue;
+            }
+            match HeaderId::of(option) {
+                HeaderId::KeepAlive => self.keep_alive = true,
+                HeaderId::Upgrade => self.upgrade = true,
+                HeaderId::Host | HeaderId::ContentLength | HeaderId::TransferEncoding => {
+                    return Err(FramingError::Connection);
+                }
+                // The encoder drops these whoever names them.
+                id if id.is_hop_by_hop() => {}
+                _ => self.nominations += 1,
+            }
+        }
+        if self.nominations > NOMINATIONS { Err(FramingError::Connection) } else { Ok(()) }
+    }
+
+    /// Whether the connection outlives the message (RFC 9112 9.3).
+    pub(crate) fn persistent(&self, version: Version) -> bool {
+        !self.close && (self.keep_alive || version == Version::Http11)
+    }
+
+    /// Drops the fields that Connection names (RFC 9110 7.6.1).
+    ///
+    /// Done once, on arrival: were it done by the encoder, a client could name a field that this side adds
+    /// later, such as X-Forwarded-For, and have it vanish on the way to the origin.
+    pub(crate) fn drop_nominated(&self, lines: &mut FieldLines, section: &[u8]) {
+        if self.nominations == 0 {
+            return;
+        }
+        let connection: Vec<Span> =
+            lines.spans().iter().filter(|s| s.id == HeaderId::Connection).copied().collect();
+        lines.retain(|span| {
+            let name = fields::name(section, span);
+            let nominated = |option: &[u8]| option.eq_ignore_ascii_case(name);
+            // Close is an option of its own, not the name of a field (RFC 9110 7.6.1).
+            name.eq_ignore_ascii_case(b"close")
+                || !connection.iter().any(|c| options(fields::value(section, c)).any(nominated))
+        });
+    }
+}
+
+/// The members of a Connection value; empty ones are skipped (RFC 9110 5.6.1.2).
+fn options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|b| *b == b',').map(class::trim).filter(|option| !option.is_empty())
+}
+
+/// `1*DIGIT` up to 2^63-1: no sign, no list, no white space (RFC 9110 8.6).
+fn content_length(value: &[u8]) -> Result<u64, FramingError> {
+    if value.is_empty() {
+        return Err(FramingError::ContentLength);
+    }
+    let mut length = 0_u64;
+    for b in value {
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(FramingError::ContentLength);
+        }
+        length = length
+            .checked_mul(10)
+            .and_then(|n| n.checked_add(u64::from(digit)))
+            .filter(|n| *n <= i64::MAX as u64)
+            .ok_or(FramingError::ContentLength)?;
+    }
+    Ok(length)
+}
+
+/// Refuses `Content_Length` and `Transfer_Encoding`: servers that map names to variables (CGI) read them as
+/// the real ones, and no client sends them in good faith.
+fn lookalike(name: &[u8]) -> Result<(), FramingError> {
+    let same = |real: &str| {
+        name.len() == real.len()
+            && name.iter().zip(real.bytes()).all(|(b, r)| {
+                let b = if *b == b'_' { b'-' } else { *b };
+                b.eq_ignore_ascii_case(&r)
+            })
+    };
+    if same(HeaderId::ContentLength.name()) || same(HeaderId::TransferEncoding.name()) {
+        return Err(FramingError::Lookalike);
+    }
+    Ok(())
+}

@@ -1,0 +1,333 @@
+//! Request heads.
+
+use base::Limit;
+use message::header::Span;
+use message::{Framing, HeaderId, Method, Request, Scheme, Version};
+
+use crate::authority::parse_authority;
+use crate::error::{FieldError, RequestError};
+use crate::fields::{self, Event, FieldLines};
+use crate::framing::Facts;
+use crate::{HeadLimits, Progress, class, encode, target};
+
+/// Longest method understood, in bytes; the longest registered one has 16 (UPDATEREDIRECTREF has 17).
+const METHOD_BYTES: usize = 32;
+/// `HTTP/1.1`
+const VERSION_BYTES: usize = 8;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Before the request line; one CRLF may stand here (RFC 9112 2.2).
+    #[default]
+    Start,
+    StartCr,
+    Method,
+    Target,
+    Version,
+    VersionCr,
+    Fields,
+}
+
+/// Reads one request head after another, incrementally.
+///
+/// It is bound to one head from the first [`RequestReader::read`] until that returns
+/// [`Progress::Complete`], after which it is ready for the next. After an error only
+/// [`RequestReader::reset`] makes it usable again.
+#[derive(Debug, Default)]
+pub struct RequestReader {
+    stage: Stage,
+    /// Next byte of the request line to read.
+    pos: usize,
+    /// Where the method, and after it the target, begins.
+    part_at: usize,
+    target_end: usize,
+    blank_seen: bool,
+    lines: FieldLines,
+    facts: Facts,
+    absolute: bool,
+    host_seen: bool,
+    upgrade_seen: bool,
+    expect: Expect,
+    /// Where a Host is checked that an absolute target overrules.
+    overruled_host: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Expect {
+    #[default]
+    None,
+    Continue,
+    Other,
+}
+
+impl RequestReader {
+    /// A reader at the start of a connection.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets the head begun and keeps the memory.
+    pub fn reset(&mut self) {
+        self.stage = Stage::Start;
+        self.pos = 0;
+        self.part_at = 0;
+        self.target_end = 0;
+        self.blank_seen = false;
+        self.facts = Facts::default();
+        self.absolute = false;
+        self.host_seen = false;
+        self.upgrade_seen = false;
+        self.expect = Expect::None;
+        self.lines.start(0);
+    }
+
+    /// Whether a byte of a head has been seen. A CRLF before the request line does not count: old clients
+    /// send one after a body and then stay idle.
+    pub fn started(&self) -> bool {
+        !matches!(self.stage, Stage::Start | Stage::StartCr)
+    }
+
+    /// Reads on. `buf` starts at the first byte of this request and holds at each call the same bytes plus
+    /// maybe more; on [`Progress::Complete`] so many of its bytes are the head.
+    ///
+    /// `request` must have been cleared before the first call. Until the head is complete it has no header
+    /// fields; method and target are set as soon as the request line is read, so that a refused request can
+    /// be logged.
+    ///
+    /// # Errors
+    /// At the first byte that makes the head wrong, without waiting for its end. The connection must be
+    /// closed after the answer.
+    pub fn read(
+        &mut self,
+        buf: &[u8],
+        limits: &HeadLimits,
+        scheme: Scheme,
+        request: &mut Request,
+    ) -> Result<Progress<usize>, RequestError> {
+        // Spans are 32 bits wide.
+        let most = limits.head_bytes.min(u32::MAX as usize);
+        let window = &buf[..buf.len().min(most)];
+        if self.stage != Stage::Fields && !self.request_line(window, limits, scheme, request)? {
+            return self.partial(window, most);
+        }
+        loop {
+            match self.lines.next(window, limits)? {
+                Event::Partial => return self.partial(window, most),
+                Event::Field(span) => {
+                    self.field(&window[self.lines.base()..], &span, scheme, request)?;
+                }
+                Event::End => return self.finish(window, request).map(Progress::Complete),
+            }
+        }
+    }
+
+    fn partial(&self, window: &[u8], most: usize) -> Result<Progress<usize>, RequestError> {
+        if window.len() >= most {
+            return Err(Limit::HeaderBytes.into());
+        }
+        Ok(Progress::Partial)
+    }
+
+    /// Reads the request line on; whether it is complete.
+    fn request_line(
+        &mut self,
+        buf: &[u8],
+        limits: &HeadLimits,
+        scheme: Scheme,
+        request: &mut Request,
+    ) -> Result<bool, RequestError> {
+        while self.stage != Stage::Fields {
+            let more = match self.stage {
+                Stage::Start | Stage::StartCr => self.start(buf)?,
+                Stage::Method => self.method(buf, request)?,
+                Stage::Target => self.target(buf, limits)?,
+                Stage::Version => self.version(buf)?,
+                Stage::VersionCr => self.line_end(buf, scheme, request)?,
+                Stage::Fields => true,
+            };
+            if !more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn start(&mut self, buf: &[u8]) -> Result<bool, RequestError> {
+        let Some(b) = buf.get(self.pos) else { return Ok(false) };
+        match (self.stage, b) {
+            (Stage::StartCr, b'\n') => {
+                self.pos += 1;
+                self.blank_seen = true;
+                self.stage = Stage::Start;
+            }
+            (Stage::StartCr, _) => return Err(FieldError::BareCr.into()),
+            (_, b'\r') if !self.blank_seen => {
+                self.pos += 1;
+                self.stage = Stage::StartCr;
+            }
+            (_, b'\n') => return Err(FieldError::BareLf.into()),
+            (_, b) if class::is(*b, class::TOKEN) => {
+                self.part_at = self.pos;
+                self.stage = Stage::Method;
+            }
+            _ => return Err(RequestError::RequestLine),
+        }
+        Ok(true)
+    }
+
+    fn method(&mut self, buf: &[u8], request: &mut Request) -> Result<bool, RequestError> {
+        let stop = self.part_at + METHOD_BYTES;
+        self.pos = class::skip(&buf[..buf.len().min(stop)], self.pos, class::TOKEN);
+        match buf.get(self.pos) {
+            None => Ok(false),
+            Some(b' ') => {
+                request.method = Method::from_token(&buf[self.part_at..self.pos]);
+                self.pos += 1;
+                self.part_at = self.pos;
+                self.stage = Stage::Target;
+                Ok(true)
+            }
+            Some(_) if self.pos >= stop => Err(RequestError::MethodTooLong),
+            Some(b'\n') => Err(FieldError::BareLf.into()),
+            Some(_) => Err(RequestError::RequestLine),
+        }
+    }
+
+    fn target(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<bool, RequestError> {
+        let stop = self.part_at.saturating_add(limits.target_bytes);
+        self.pos = class::skip_target(&buf[..buf.len().min(stop)], self.pos);
+        match buf.get(self.pos) {
+            None => Ok(false),
+            Some(b' ') if self.pos > self.part_at => {
+                self.target_end = self.pos;
+                self.pos += 1;
+                self.stage = Stage::Version;
+                Ok(true)
+            }
+            Some(_) if self.pos >= stop => Err(Limit::TargetBytes.into()),
+            Some(b'\n') => Err(FieldError::BareLf.into()),
+            Some(b' ' | b'\r') => Err(RequestError::RequestLine),
+            Some(_) => Err(RequestError::TargetByte),
+        }
+    }
+
+    fn version(&mut self, buf: &[u8]) -> Result<bool, RequestError> {
+        let stop = self.target_end + 1 + VERSION_BYTES;
+        loop {
+            let Some(b) = buf.get(self.pos) else { return Ok(false) };
+            match b {
+                b'\r' => break,
+                b'\n' => return Err(FieldError::BareLf.into()),
+                b' ' | b'\t' => return Err(RequestError::RequestLine),
+                _ if self.pos >= stop => return Err(RequestError::RequestLine),
+                _ => self.pos += 1,
+            }
+        }
+        self.pos += 1;
+        self.stage = Stage::VersionCr;
+        Ok(true)
+    }
+
+    fn line_end(
+        &mut self,
+        buf: &[u8],
+        scheme: Scheme,
+        request: &mut Request,
+    ) -> Result<bool, RequestError> {
+        match buf.get(self.pos) {
+            None => return Ok(false),
+            Some(b'\n') => {}
+            Some(_) => return Err(FieldError::BareCr.into()),
+        }
+        request.version = match &buf[self.target_end + 1..self.pos - 1] {
+            b"HTTP/1.1" => Version::Http11,
+            b"HTTP/1.0" => Version::Http10,
+            // A later minor version is a 1.1 that can do more (RFC 9110 2.5).
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => Version::Http11,
+            [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
+                return Err(RequestError::Version);
+            }
+            _ => return Err(RequestError::RequestLine),
+        };
+        if request.method == Method::Connect {
+            return Err(RequestError::Connect);
+        }
+        request.scheme = scheme;
+        self.absolute = target::read(&buf[self.part_at..self.target_end], scheme, request)?;
+        self.lines.start(self.pos + 1);
+        self.stage = Stage::Fields;
+        Ok(true)
+    }
+
+    fn field(
+        &mut self,
+        section: &[u8],
+        span: &Span,
+        scheme: Scheme,
+        request: &mut Request,
+    ) -> Result<(), RequestError> {
+        let value = fields::value(section, span);
+        match span.id {
+            HeaderId::Host => {
+                if std::mem::replace(&mut self.host_seen, true) {
+                    return Err(RequestError::DuplicateHost);
+                }
+                if self.absolute {
+                    parse_authority(value, scheme, &mut self.overruled_host)?;
+                } else if !value.is_empty() || request.version == Version::Http11 {
+                    request.port = parse_authority(value, scheme, &mut request.host)?;
+                }
+            }
+            HeaderId::Expect => {
+                let usual = value.eq_ignore_ascii_case(b"100-continue");
+                self.expect = match self.expect {
+                    Expect::None | Expect::Continue if usual => Expect::Continue,
+                    _ => Expect::Other,
+                };
+            }
+            HeaderId::Upgrade => self.upgrade_seen = true,
+            HeaderId::ContentLength
+            | HeaderId::TransferEncoding
+            | HeaderId::Connection
+            | HeaderId::Other => self.facts.note(span, section, request.version)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, buf: &[u8], request: &mut Request) -> Result<usize, RequestError> {
+        let version = request.version;
+        if !self.host_seen && version == Version::Http11 {
+            return Err(RequestError::MissingHost);
+        }
+        if self.expect == Expect::Other {
+            return Err(RequestError::Expectation);
+        }
+        let end = self.lines.position();
+        let section = &buf[self.lines.base()..end];
+        self.facts.drop_nominated(&mut self.lines, section);
+        for span in self.lines.spans() {
+            request.headers.push_span(*span);
+        }
+        request.headers.adopt(section);
+        if self.absolute {
+            // RFC 9112 3.2.2: the received Host is ignored and replaced.
+            let mut authority = Vec::with_capacity(request.host.len() + 6);
+            encode::authority(&mut authority, request);
+            request.headers.set(HeaderId::Host, &authority);
+        }
+        request.framing = match self.facts.length {
+            _ if self.facts.chunked => Framing::Chunked,
+            Some(length) => Framing::Length(length),
+            None => Framing::None,
+        };
+        request.keep_alive = self.facts.persistent(version);
+        let newer = version == Version::Http11;
+        request.upgrade = newer && self.facts.upgrade && self.upgrade_seen;
+        request.expect_continue = newer
+            && self.expect == Expect::Continue
+            && !matches!(request.framing, Framing::None | Framing::Length(0));
+        self.reset();
+        Ok(end)
+    }
+}

@@ -1,0 +1,249 @@
+//! Response heads, from origins and from the store.
+
+use base::Limit;
+use message::{Framing, Method, Response, Status, Version};
+
+use crate::error::{FieldError, FramingError, ResponseError};
+use crate::fields::{Event, FieldLines};
+use crate::framing::Facts;
+use crate::{HeadLimits, Progress, class};
+
+/// `HTTP/1.1 200`
+const STATUS_BYTES: usize = 12;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Version and status code.
+    #[default]
+    Status,
+    Reason,
+    ReasonCr,
+    Fields,
+}
+
+/// What the connection has to know of a response head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// Bytes of the buffer that are the head.
+    pub consumed: usize,
+    /// How the body that follows is framed.
+    pub framing: Framing,
+    /// Whether the connection may carry another request after this response.
+    pub keep_alive: bool,
+}
+
+/// Reads one response head after another, incrementally.
+///
+/// Interim responses (1xx) come out one by one, with [`Framing::None`]; the caller reads on after each.
+/// A 101 comes out the same way, and a caller that asked for no upgrade must refuse it.
+#[derive(Debug, Default)]
+pub struct ResponseReader {
+    stage: Stage,
+    /// Next byte of the status line to read.
+    pos: usize,
+    line: StatusLine,
+    lines: FieldLines,
+    facts: Facts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct StatusLine {
+    version: Version,
+    code: u16,
+    reason_at: usize,
+    reason_end: usize,
+}
+
+impl ResponseReader {
+    /// A reader at the start of a response.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets the head begun and keeps the memory.
+    pub fn reset(&mut self) {
+        self.stage = Stage::Status;
+        self.pos = 0;
+        self.line = StatusLine::default();
+        self.facts = Facts::default();
+        self.lines.start(0);
+    }
+
+    /// Reads on. `buf` starts at the first byte of this response and holds at each call the same bytes plus
+    /// maybe more. `request_method` is that of the request answered: a HEAD has no body.
+    ///
+    /// `response` is written when the head is complete, whatever it held; the reader is then ready for the
+    /// next head.
+    ///
+    /// # Errors
+    /// At the first byte that makes the head wrong. The connection must be closed.
+    pub fn read(
+        &mut self,
+        buf: &[u8],
+        limits: &HeadLimits,
+        request_method: &Method,
+        response: &mut Response,
+    ) -> Result<Progress<ResponseHead>, ResponseError> {
+        // Spans are 32 bits wide.
+        let most = limits.head_bytes.min(u32::MAX as usize);
+        let window = &buf[..buf.len().min(most)];
+        let complete = self.advance(window, limits)?;
+        if complete {
+            return self.finish(window, request_method, response).map(Progress::Complete);
+        }
+        if window.len() >= most {
+            return Err(Limit::HeaderBytes.into());
+        }
+        Ok(Progress::Partial)
+    }
+
+    /// Reads on; whether the blank line was reached.
+    fn advance(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<bool, ResponseError> {
+        while self.stage != Stage::Fields {
+            if !self.status_line(buf, limits)? {
+                return Ok(false);
+            }
+        }
+        loop {
+            match self.lines.next(buf, limits)? {
+                Event::Partial => return Ok(false),
+                Event::End => return Ok(true),
+                Event::Field(span) => {
+                    self.facts.note(&span, &buf[self.lines.base()..], self.line.version)?;
+                }
+            }
+        }
+    }
+
+    /// Reads the next part of the status line; whether it is complete.
+    fn status_line(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<bool, ResponseError> {
+        match self.stage {
+            Stage::Status => {
+                while self.pos < STATUS_BYTES {
+                    let Some(b) = buf.get(self.pos) else { return Ok(false) };
+                    self.status_byte(*b)?;
+                    self.pos += 1;
+                }
+                match buf.get(self.pos) {
+                    None => return Ok(false),
+                    Some(b' ') => self.pos += 1,
+                    Some(b'\r') => {}
+                    Some(b'\n') => return Err(FieldError::BareLf.into()),
+                    Some(_) => return Err(ResponseError::StatusLine),
+                }
+                self.line.reason_at = self.pos;
+                self.stage = Stage::Reason;
+            }
+            Stage::Reason => {
+                let stop = limits.field_bytes;
+                self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
+                match buf.get(self.pos) {
+                    None => return Ok(false),
+                    Some(b'\r') => {}
+                    Some(_) if self.pos >= stop => return Err(Limit::HeaderFieldBytes.into()),
+                    Some(b'\n') => return Err(FieldError::BareLf.into()),
+                    Some(_) => return Err(FieldError::Control.into()),
+                }
+                self.line.reason_end = self.pos;
+                self.pos += 1;
+                self.stage = Stage::ReasonCr;
+            }
+            Stage::ReasonCr => {
+                match buf.get(self.pos) {
+                    None => return Ok(false),
+                    Some(b'\n') => self.lines.start(self.pos + 1),
+                    Some(_) => return Err(FieldError::BareCr.into()),
+                }
+                self.stage = Stage::Fields;
+            }
+            Stage::Fields => {}
+        }
+        Ok(true)
+    }
+
+    /// Checks one byte of `HTTP/1.x SP 3DIGIT`.
+    fn status_byte(&mut self, b: u8) -> Result<(), ResponseError> {
+        let right = match self.pos {
+            at @ 0..=6 => b == b"HTTP/1."[at],
+            7 => {
+                self.line.version = if b == b'0' { Version::Http10 } else { Version::Http11 };
+                b.is_ascii_digit()
+            }
+            8 => b == b' ',
+            at => {
+                self.line.code = self.line.code * 10 + u16::from(b.wrapping_sub(b'0'));
+                b.is_ascii_digit() && (at > 9 || b != b'0')
+            }
+        };
+        if right { Ok(()) } else { Err(ResponseError::StatusLine) }
+    }
+
+    fn finish(
+        &mut self,
+        buf: &[u8],
+        request_method: &Method,
+        response: &mut Response,
+    ) -> Result<ResponseHead, ResponseError> {
+        let StatusLine { version, .. } = self.line;
+        let status = Status::new(self.line.code).ok_or(ResponseError::StatusLine)?;
+        let consumed = self.lines.position();
+        let facts = self.facts;
+        // What comes after a 1xx would be read as the next head, so there must be no doubt (RFC 9112 6.1).
+        if status.is_interim() && (facts.chunked || facts.length.is_some_and(|n| n > 0)) {
+            return Err(FramingError::TransferEncodingForbidden.into());
+        }
+        let framing = if status.has_no_body() || *request_method == Method::Head {
+            Framing::None
+        } else if facts.chunked {
+            Framing::Chunked
+        } else {
+            facts.length.map_or(Framing::UntilClose, Framing::Length)
+        };
+        // A 204 that announces a body may send one.
+        let surplus =
+            status.code() == 204 && (facts.chunked || facts.length.is_some_and(|n| n > 0));
+        let keep_alive = facts.persistent(version) && framing != Framing::UntilClose && !surplus;
+        let section = &buf[self.lines.base()..consumed];
+        facts.drop_nominated(&mut self.lines, section);
+        self.fill(buf, consumed, status, response);
+        self.reset();
+        Ok(ResponseHead { consumed, framing, keep_alive })
+    }
+
+    fn fill(&self, buf: &[u8], end: usize, status: Status, response: &mut Response) {
+        response.version = self.line.version;
+        response.status = status;
+        response.reason.clear();
+        response
+            .reason
+            .extend_from_slice(class::trim(&buf[self.line.reason_at..self.line.reason_end]));
+        response.headers.clear();
+        for span in self.lines.spans() {
+            response.headers.push_span(*span);
+        }
+        response.headers.adopt(&buf[self.lines.base()..end]);
+    }
+}
+
+/// Takes apart what [`crate::encode::stored_head`] wrote: a head without framing fields and without its
+/// final blank line.
+///
+/// # Errors
+/// When `bytes` are anything else; they were checked when they were stored, so this means they were damaged.
+pub fn parse_stored_head(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
+    // The limits were applied when the head was received.
+    const LIMITS: HeadLimits = HeadLimits {
+        head_bytes: u32::MAX as usize,
+        field_bytes: u32::MAX as usize,
+        field_count: usize::MAX,
+        target_bytes: 0,
+    };
+    let mut reader = ResponseReader::new();
+    let ended = reader.advance(bytes, &LIMITS)?;
+    if ended || reader.stage != Stage::Fields || !reader.lines.at_line_start() {
+        return Err(ResponseError::StatusLine);
+    }
+    let status = Status::new(reader.line.code).ok_or(ResponseError::StatusLine)?;
+    reader.fill(bytes, bytes.len(), status, response);
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! From a configuration to what the cores run on.
+
+use std::sync::Arc;
+
+use base::HashSeed;
+use cache::Cache;
+use config::{CacheStatus, Config};
+use config::sizing::Machine;
+use flow::{Announce, Live, Site};
+use h1::HeadLimits;
+use origin::Origin;
+use policy::{Declared, HostTable};
+
+/// Builds what a configuration says. Origins that did not change are taken over from `running`, with their
+/// health and their connections.
+pub(crate) fn live(config: &Config, running: &[Arc<Origin>]) -> (Live, Vec<Arc<Origin>>) {
+    let origins: Vec<Arc<Origin>> = config
+        .origins
+        .iter()
+        .map(|wanted| {
+            let same = running.iter().find(|origin| origin.config() == wanted);
+            same.map_or_else(|| Origin::new(wanted.clone()), Arc::clone)
+        })
+        .collect();
+    let mut sites = HostTable::new(HashSeed::random());
+    for site in &config.sites {
+        let built = Arc::new(Site {
+            name: site.hosts.first().cloned().unwrap_or_default(),
+            policy: Arc::new(Declared::new(site.rules.clone())),
+            origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
+        });
+        for host in &site.hosts {
+            // Hosts were checked, and checked against each other, when the file was read.
+            let inserted = sites.insert(host, Arc::clone(&built));
+            debug_assert!(inserted.is_ok(), "a checked host is refused: {host}");
+        }
+    }
+    let live = Live {
+        sites,
+        head_limits: HeadLimits::from(&config.limits),
+        limits: config.limits.clone(),
+        announce: Announce {
+            cache_status: config.cache_status != CacheStatus::Off,
+            x_cache: config.x_cache,
+        },
+        pseudonym: config.via.clone(),
+    };
+    (live, origins)
+}
+
+/// The store's settings.
+pub(crate) fn cache_config(config: &Config, machine: &Machine) -> cache::Config {
+    let limits = &config.limits;
+    cache::Config {
+        budget_bytes: machine.memory_bytes(config.memory.size),
+        max_variants: limits.variants as usize,
+        object_bytes_max: limits.object_bytes,
+        waiters_max: limits.waiters as usize,
+        window_bytes: limits.window_bytes,
+        hit_for_miss_ms: limits.hit_for_miss_ttl,
+    }
+}
+
+/// An empty store of the configured size.
+pub(crate) fn cache(config: &Config, machine: &Machine) -> Arc<Cache> {
+    Cache::new(cache_config(config, machine))
+}

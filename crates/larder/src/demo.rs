@@ -1,0 +1,211 @@
+//! `larder demo`: the daemon in front of a slow built-in origin, with live figures.
+//!
+//! The origin is a site as people have them: its front page takes 180 ms of work and weighs 58 KB, and
+//! `/gen/<KB>?as=<n>` gives pages of a size that are cacheable exactly when `as` is there.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use base::{Counter, Limits};
+use config::{CliOptions, Config};
+use flow::Shared;
+use h1::encode::{self, BodyFraming, ConnectionHeader};
+use h1::{HeadLimits, Progress, RequestReader};
+use message::{HeaderBlock, HeaderId, Request, Scheme, Status};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::DemoArgs;
+use crate::serve::{Daemon, Settings, Source, helper_runtime};
+
+/// What the origin's front page costs.
+const WORK: Duration = Duration::from_millis(180);
+/// What it weighs.
+const PAGE_BYTES: usize = 58_000;
+
+/// Runs the demo.
+pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
+    let runtime = helper_runtime()?;
+    let pages = Arc::new(AtomicU64::new(0));
+    let origin = runtime
+        .block_on(start_origin(Arc::clone(&pages)))
+        .map_err(|e| format!("larder: the demo's origin cannot start: {e}"))?;
+    let options = CliOptions {
+        origin: format!("http://{origin}"),
+        listen: vec![args.listen.clone()],
+        ..CliOptions::default()
+    };
+    let socket = std::env::temp_dir().join(format!("larder-demo-{}.sock", std::process::id()));
+    let source =
+        Source { settings: Settings::Flags(options), admin_socket: socket.clone() };
+    let mut config = source.config()?;
+    demo_settings(&mut config);
+    let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
+    let address = server.addresses()[0];
+    println!("larder demo");
+    println!("  site      http://{address}/             one page: {PAGE_BYTES} bytes, 180 ms of work");
+    println!("            http://{address}/gen/20?as=1  20 KB, cacheable; without `as` it is not");
+    println!("  origin    http://{origin}/             the same pages, without Larder");
+    println!("  figures   larder stat --admin-socket {}", socket.display());
+    println!();
+    for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")] {
+        match visit(address, url) {
+            Ok((took, verdict)) => println!("  {label}  {took:>9.3?}  {verdict}"),
+            Err(e) => println!("  {label}  failed: {e}"),
+        }
+    }
+    println!("\n  {:>10} {:>9} {:>14} {:>12}", "requests/s", "hits", "origin pages", "memory");
+    show(&runtime, &daemon.shared, &pages, args.seconds);
+    println!();
+    server.drain(Duration::from_secs(2));
+    _ = std::fs::remove_file(socket);
+    Ok(())
+}
+
+/// The page says nothing about caching, as most do: it gets a second, and a fetch behind it when that is over.
+fn demo_settings(config: &mut Config) {
+    for site in &mut config.sites {
+        let ok = message::store::StatusMatch::Exact(Status::OK);
+        site.rules.settings.set_ttl(ok, 1_000);
+    }
+}
+
+/// One visit as a browser would make it: how long it took, and what the cache says.
+fn visit(address: SocketAddr, target: &str) -> std::io::Result<(Duration, String)> {
+    let start = Instant::now();
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let took = start.elapsed();
+    let text = String::from_utf8_lossy(&answer);
+    let verdict = text.lines().take_while(|l| !l.is_empty()).find(|l| l.starts_with("Cache-Status:"));
+    Ok((took, verdict.unwrap_or_default().to_owned()))
+}
+
+/// A line of figures a second, until interrupted or for `seconds`.
+fn show(
+    runtime: &tokio::runtime::Runtime,
+    shared: &Shared,
+    pages: &AtomicU64,
+    seconds: Option<u64>,
+) {
+    let live = std::io::IsTerminal::is_terminal(&std::io::stdout());
+    runtime.block_on(async {
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        tick.tick().await;
+        let mut last = 0;
+        let mut shown = 0;
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {}
+                _ = tokio::signal::ctrl_c() => return,
+            }
+            let sum = |counter| shared.counters.sum(counter);
+            let requests = sum(Counter::Requests);
+            let hits = sum(Counter::Hits) + sum(Counter::StaleHits) + sum(Counter::Collapsed);
+            let line = format!(
+                "  {:>10} {:>8.1}% {:>14} {:>8} KiB",
+                requests - last,
+                100.0 * hits as f64 / requests.max(1) as f64,
+                pages.load(Ordering::Relaxed),
+                shared.cache.stats().bytes / 1024,
+            );
+            last = requests;
+            if live {
+                print!("\r{line}");
+                _ = std::io::stdout().flush();
+            } else {
+                println!("{line}");
+            }
+            shown += 1;
+            if seconds.is_some_and(|n| shown >= n) {
+                return;
+            }
+        }
+    });
+}
+
+async fn start_origin(pages: Arc<AtomicU64>) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer_all(stream, Arc::clone(&pages)));
+        }
+    });
+    Ok(address)
+}
+
+/// Answers one connection's requests.
+async fn answer_all(
+    mut stream: tokio::net::TcpStream,
+    pages: Arc<AtomicU64>,
+) -> std::io::Result<()> {
+    let limits = HeadLimits::from(&Limits::default());
+    let (mut reader, mut request) = (RequestReader::new(), Request::new());
+    let mut input = Vec::new();
+    loop {
+        match reader.read(&input, &limits, Scheme::Http, &mut request) {
+            Ok(Progress::Complete(used)) => {
+                pages.fetch_add(1, Ordering::Relaxed);
+                let page = Page::of(&request);
+                tokio::time::sleep(page.work).await;
+                stream.write_all(&page.encode()).await?;
+                input.drain(..used);
+                reader.reset();
+                request.clear();
+            }
+            Ok(Progress::Partial) => {
+                if stream.read_buf(&mut input).await? == 0 {
+                    return Ok(());
+                }
+            }
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// A page of the demo's site.
+struct Page {
+    bytes: usize,
+    work: Duration,
+    cache_control: Option<&'static str>,
+}
+
+impl Page {
+    fn of(request: &Request) -> Self {
+        let path = String::from_utf8_lossy(request.path());
+        let Some(kilobytes) = path.strip_prefix("/gen/").and_then(|n| n.parse::<usize>().ok()) else {
+            return Self { bytes: PAGE_BYTES, work: WORK, cache_control: None };
+        };
+        let query = String::from_utf8_lossy(request.query().unwrap_or_default());
+        let cacheable = query.split('&').any(|p| p.starts_with("as="));
+        Self {
+            bytes: kilobytes.min(10_000) * 1000,
+            work: Duration::ZERO,
+            cache_control: Some(if cacheable { "max-age=60" } else { "no-store" }),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut fields = HeaderBlock::new();
+        fields.push(HeaderId::ContentType, b"text/html; charset=utf-8");
+        if let Some(value) = self.cache_control {
+            fields.push(HeaderId::CacheControl, value.as_bytes());
+        }
+        let mut out = Vec::with_capacity(self.bytes + 256);
+        encode::stored_head(&mut out, Status::OK, b"", &fields);
+        let framing = BodyFraming::Length(self.bytes as u64);
+        encode::response_tail(&mut out, framing, ConnectionHeader::KeepAliveDefault);
+        let head = b"<!doctype html><title>Larder demo</title><h1>A page that took a while</h1>\n<p>";
+        let words = b"fresh pages, close at hand; ".iter().copied().cycle();
+        let body = head.iter().copied().chain(words).take(self.bytes);
+        out.extend(body);
+        out
+    }
+}

@@ -1,0 +1,198 @@
+//! `larder serve`: starts, reloads and ends the daemon.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::sizing::Machine;
+use config::{CliOptions, Config};
+use flow::Shared;
+use net::{AccessLog, Server};
+use origin::Origin;
+use parking_lot::Mutex;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::{admin, build, load, render};
+
+/// How long requests under way may take to finish after a stop was asked for.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// Where the configuration comes from; asked again at every reload.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) settings: Settings,
+    pub(crate) admin_socket: PathBuf,
+}
+
+/// A file, or what the command line said.
+#[derive(Clone, Debug)]
+pub(crate) enum Settings {
+    File(PathBuf),
+    Flags(CliOptions),
+}
+
+impl Source {
+    /// Reads the configuration; warnings go to standard error.
+    pub(crate) fn config(&self) -> Result<Config, String> {
+        match &self.settings {
+            Settings::File(path) => {
+                let (config, warnings) = load(path)?;
+                eprint!("{warnings}");
+                Ok(config)
+            }
+            Settings::Flags(options) => {
+                config::from_cli(options).map_err(|problems| render(&problems))
+            }
+        }
+    }
+}
+
+/// A running daemon, as far as its control goes.
+pub(crate) struct Daemon {
+    source: Source,
+    pub(crate) shared: Arc<Shared>,
+    machine: Machine,
+    log: Option<AccessLog>,
+    origins: Mutex<Vec<Tended>>,
+}
+
+/// An origin and its background work.
+struct Tended {
+    origin: Arc<Origin>,
+    work: JoinHandle<()>,
+}
+
+impl Drop for Tended {
+    fn drop(&mut self) {
+        self.work.abort();
+    }
+}
+
+/// Runs the daemon until it is told to end.
+pub(crate) fn run(source: Source) -> Result<(), String> {
+    let config = source.config()?;
+    let runtime = helper_runtime()?;
+    let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
+    for address in server.addresses() {
+        eprintln!("larder: listening on {address}");
+    }
+    runtime.block_on(daemon.until_told())?;
+    eprintln!("larder: finishing requests under way");
+    server.drain(DRAIN);
+    if let Some(log) = &daemon.log {
+        log.sync();
+    }
+    Ok(())
+}
+
+/// The runtime of everything that is not a request: admin, probes, name resolution, signals.
+pub(crate) fn helper_runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("helper")
+        .enable_all()
+        .build()
+        .map_err(|e| format!("larder: cannot start: {e}"))
+}
+
+impl Daemon {
+    /// Starts the cores. Call within the helper runtime.
+    pub(crate) fn start(source: Source, config: &Config) -> Result<(Arc<Self>, Server), String> {
+        let descriptors = raise_descriptors();
+        let machine = Machine::read();
+        let (live, origins) = build::live(config, &[]);
+        let shared = Shared::new(build::cache(config, &machine), live);
+        let log = match &config.access_log {
+            Some(log) => Some(open_log(log)?),
+            None => None,
+        };
+        let settings = net::Settings {
+            listen: config.listen.iter().flat_map(|l| l.addresses.clone()).collect(),
+            workers: config.workers.unwrap_or_else(|| machine.default_workers()),
+            connections: descriptors / 5 * 4,
+            log: log.clone(),
+        };
+        let server = Server::start(&shared, &settings)
+            .map_err(|e| format!("larder: cannot listen on {:?}: {e}", settings.listen))?;
+        let tended = origins.into_iter().map(tend).collect();
+        let daemon =
+            Arc::new(Self { source, shared, machine, log, origins: Mutex::new(tended) });
+        admin::start(&daemon, &daemon.source.admin_socket, config.admin.listen.as_ref());
+        Ok((daemon, server))
+    }
+
+    /// Reads the configuration again. A bad one changes nothing.
+    pub(crate) fn reload(&self) -> Result<(), String> {
+        let config = self.source.config()?;
+        let mut tended = self.origins.lock();
+        let running: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
+        let (live, origins) = build::live(&config, &running);
+        let mut next = Vec::with_capacity(origins.len());
+        for origin in origins {
+            let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
+            next.push(match kept {
+                Some(at) => tended.swap_remove(at),
+                None => tend(origin),
+            });
+        }
+        *tended = next;
+        self.shared.cache.set_config(build::cache_config(&config, &self.machine));
+        self.shared.replace(live);
+        Ok(())
+    }
+
+    async fn until_told(&self) -> Result<(), String> {
+        let listen = |kind| signal(kind).map_err(|e| format!("larder: cannot start: {e}"));
+        let mut terminate = listen(SignalKind::terminate())?;
+        let mut interrupt = listen(SignalKind::interrupt())?;
+        let mut hangup = listen(SignalKind::hangup())?;
+        let mut reopen = listen(SignalKind::user_defined1())?;
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                _ = reopen.recv() => {
+                    if let Some(log) = &self.log {
+                        log.reopen();
+                    }
+                }
+                _ = hangup.recv() => match self.reload() {
+                    Ok(()) => eprintln!("larder: configuration reloaded"),
+                    Err(problems) => {
+                        eprintln!("{problems}\nlarder: the running configuration stays");
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn tend(origin: Arc<Origin>) -> Tended {
+    let work = tokio::spawn(origin::run_background(Arc::clone(&origin)));
+    Tended { origin, work }
+}
+
+fn open_log(log: &config::AccessLog) -> Result<AccessLog, String> {
+    let target = match &log.target {
+        config::LogTarget::Stdout => net::LogTarget::Stdout,
+        config::LogTarget::File(path) => net::LogTarget::File(path.clone()),
+    };
+    let format = match log.format {
+        config::LogFormat::Combined => net::LogFormat::Combined,
+        config::LogFormat::Json => net::LogFormat::Json,
+    };
+    AccessLog::start(target, format).map_err(|e| format!("larder: access log: {e}"))
+}
+
+/// Raises the soft limit of file descriptors to the hard one; the result is what there is.
+fn raise_descriptors() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    }
+    .unwrap_or(1 << 20)
+}

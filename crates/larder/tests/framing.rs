@@ -1,0 +1,177 @@
+//! Requests about whose framing servers disagree, sent to the real binary in front of an origin
+//! that forgives nothing: no smuggled request reaches it, whatever way the bytes arrive and whether
+//! or not the URL is in the cache.
+
+use std::time::Duration;
+
+use testkit::client::{Pieces, Raw, request};
+use testkit::framing_cases::{Case, Expect, cases};
+use testkit::larder::Daemon;
+use testkit::origin::{Script, Scripted};
+use testkit::reply::{End, Seen};
+use testkit::strict::{self, Violation};
+use testkit::wire::Fault;
+
+/// Targets that only a smuggled request has; accepted cases may ask for the first in the open.
+const SMUGGLED: [&str; 3] = ["/smuggled", "/evil", "/admin"];
+
+/// Larder's own patience with an unfinished request, and well above it the client's with Larder.
+const HEADER_TIMEOUT_MS: u64 = 500;
+const CLIENT_PATIENCE: Duration = Duration::from_secs(4);
+
+struct Bench {
+    origin: Scripted,
+    daemon: Daemon,
+}
+
+impl Bench {
+    /// `fields` go into every answer of the origin.
+    async fn new(fields: &str) -> Self {
+        let origin = Scripted::start().await.expect("a port");
+        origin.otherwise(Script::ok(fields, "answer"));
+        let config = format!(
+            r#"
+listen = "127.0.0.1:0"
+workers = 1
+[limits]
+header_timeout = "{HEADER_TIMEOUT_MS}ms"
+body_timeout = "{HEADER_TIMEOUT_MS}ms"
+[[origin]]
+name = "strict"
+servers = "http://{}"
+[[site]]
+host = "*"
+origin = "strict"
+"#,
+            origin.addr()
+        );
+        let daemon = Daemon::start(&config).expect("larder starts");
+        Self { origin, daemon }
+    }
+
+    async fn connect(&self) -> Raw {
+        let client = Raw::connect(self.daemon.addr()).await.expect("larder accepts");
+        client.patience(CLIENT_PATIENCE)
+    }
+
+    /// Runs every case with its bytes cut into `pieces`.
+    async fn run(mut self, pieces: Pieces) {
+        let mut failures = Vec::new();
+        let all = cases();
+        assert!(all.len() >= 150, "{} cases", all.len());
+        for case in &all {
+            let before = self.smuggled();
+            let problem = match case.expect {
+                Expect::Reject => self.rejected(case, pieces).await,
+                Expect::Accept { requests } => self.accepted(case, requests, pieces).await,
+            };
+            let allowed = match case.expect {
+                Expect::Reject => 0,
+                Expect::Accept { requests } => requests,
+            };
+            let smuggled = self.smuggled() - before > allowed;
+            let problem = problem.or(smuggled.then(|| "smuggled a request".to_owned()));
+            failures.extend(problem.map(|problem| format!("{}: {problem}", case.name)));
+            assert!(self.daemon.alive(), "{} ended the daemon:\n{}", case.name, self.daemon.log());
+        }
+        failures.extend(self.violations());
+        let failed = failures.len();
+        assert!(failures.is_empty(), "{failed} of {}:\n{}", all.len(), failures.join("\n"));
+    }
+
+    /// The case's first answer is an error, or none; the connection ends and nothing else is
+    /// answered.
+    async fn rejected(&self, case: &Case, pieces: Pieces) -> Option<String> {
+        let mut client = self.connect().await;
+        // Larder may refuse and close before it has read everything.
+        let _ = client.send(&case.bytes, pieces).await;
+        let method = methods(&case.bytes).next().unwrap_or_default();
+        match client.reply(&method).await {
+            Seen::Complete(reply) if reply.status >= 400 => {}
+            Seen::Nothing => return None,
+            other => return Some(format!("not refused: {other:?}")),
+        }
+        let (surplus, end) = client.rest().await;
+        if !surplus.is_empty() {
+            return Some(format!("read on after its error: {}", surplus.escape_ascii()));
+        }
+        (end == End::Open).then(|| "left the connection open".to_owned())
+    }
+
+    /// So many whole answers come, and no more.
+    async fn accepted(&self, case: &Case, requests: usize, pieces: Pieces) -> Option<String> {
+        let mut client = self.connect().await;
+        let sent = client.send(&case.bytes, pieces).await;
+        let mut methods = methods(&case.bytes);
+        for number in 1..=requests {
+            let seen = client.reply(&methods.next().unwrap_or_default()).await;
+            let refused = |status| matches!(status, 400 | 408 | 411 | 413 | 414 | 431 | 502..);
+            match seen.complete() {
+                Some(reply) if !refused(reply.status) => {}
+                _ => return Some(format!("answer {number} (sent: {sent:?}): {seen:?}")),
+            }
+        }
+        drop(client.finish().await);
+        let (surplus, _) = client.rest().await;
+        (!surplus.is_empty()).then(|| format!("one answer too many: {}", surplus.escape_ascii()))
+    }
+
+    /// Requests for targets that only a smuggler asks for, so far.
+    fn smuggled(&self) -> usize {
+        SMUGGLED.iter().map(|target| self.origin.seen(target)).sum()
+    }
+
+    /// What the reference reader finds wrong with anything the origin was ever sent. A request that
+    /// ends with its connection is no fault: its client had gone.
+    fn violations(&self) -> Vec<String> {
+        let recorded = self.origin.recorded();
+        let read = recorded.iter().map(|connection| strict::read_requests(&connection.bytes));
+        read.filter_map(Result::err)
+            .filter(|violation| violation.fault != Fault::Incomplete)
+            .map(|Violation { offset, fault, before }| {
+                let last = before.last().map(|request| request.target.clone());
+                format!("the origin was sent {fault} at byte {offset}, after {last:?}")
+            })
+            .collect()
+    }
+}
+
+/// The methods of the requests in `bytes`, as far as their request lines can be told.
+fn methods(bytes: &[u8]) -> impl Iterator<Item = String> {
+    let lines = bytes.split(|&b| b == b'\n').map(|line| line.trim_ascii_end());
+    lines
+        .filter(|line| line.windows(7).any(|part| part == b"HTTP/1."))
+        .map(|line| line.split(|&b| b == b' ').next().unwrap_or_default())
+        .map(|method| String::from_utf8_lossy(method).into_owned())
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+#[tokio::test]
+async fn framing_holds_for_whole_writes() {
+    Bench::new("Cache-Control: no-store\r\n").await.run(Pieces::Whole).await;
+}
+
+#[tokio::test]
+async fn framing_holds_byte_by_byte() {
+    Bench::new("Cache-Control: no-store\r\n").await.run(Pieces::Bytes).await;
+}
+
+#[tokio::test]
+async fn framing_holds_for_line_ends_cut_apart() {
+    Bench::new("Cache-Control: no-store\r\n").await.run(Pieces::LineEnds).await;
+}
+
+#[tokio::test]
+async fn framing_holds_when_the_url_is_cached() {
+    let bench = Bench::new("Cache-Control: public, max-age=300\r\n").await;
+    for _ in 0..2 {
+        let mut client = bench.connect().await;
+        let prime =
+            String::from_utf8_lossy(&request("GET", "/", "")).replace("larder.test", "example.com");
+        client.send(prime.as_bytes(), Pieces::Whole).await.expect("sent");
+        assert!(client.reply("GET").await.complete().is_some_and(|reply| reply.status == 200));
+    }
+    assert_eq!(bench.origin.seen("/"), 1, "the URL is not in the cache");
+    bench.run(Pieces::Whole).await;
+}

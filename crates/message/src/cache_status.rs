@@ -1,0 +1,207 @@
+//! Cache-Status (RFC 9211): what this cache did with a request, for whoever reads the response.
+//!
+//! A cache appends its member after those of the caches nearer to the origin and changes none of
+//! them.
+
+use crate::header::is_token_byte;
+use crate::response::Status;
+
+/// Why a request went forward to the origin (RFC 9211 2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Forward {
+    /// Policy sent it past the cache.
+    Bypass,
+    /// Its method is not served from the cache.
+    Method,
+    /// Nothing stored for its URI.
+    UriMiss,
+    /// Something stored for its URI, but no variant for its fields.
+    VaryMiss,
+    /// Nothing stored, for one of the two reasons above.
+    Miss,
+    /// Stored, but the request's directives forbade its use.
+    Request,
+    /// Stored, but stale.
+    Stale,
+    /// Stored in part.
+    Partial,
+}
+
+impl Forward {
+    /// The reason as the registered token.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bypass => "bypass",
+            Self::Method => "method",
+            Self::UriMiss => "uri-miss",
+            Self::VaryMiss => "vary-miss",
+            Self::Miss => "miss",
+            Self::Request => "request",
+            Self::Stale => "stale",
+            Self::Partial => "partial",
+        }
+    }
+}
+
+/// `hit` or `fwd`: one excludes the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handling {
+    /// Answered from the store.
+    Hit,
+    /// Sent forward.
+    Forwarded(Forward),
+}
+
+/// One cache's member. The key is never told: it may hold what the client should not see.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheStatus<'a> {
+    /// Name of this cache.
+    pub cache: &'a str,
+    /// Hit or forwarded.
+    pub handling: Handling,
+    /// The status the origin answered with; worth telling when it is not the one sent.
+    pub fwd_status: Option<Status>,
+    /// What was left of the lifetime, in seconds; negative when stale.
+    pub ttl_secs: Option<i64>,
+    /// The response was stored.
+    pub stored: bool,
+    /// The request was answered by another one's fetch.
+    pub collapsed: bool,
+    /// Anything else, such as why the response was not stored.
+    pub detail: Option<&'a str>,
+}
+
+impl<'a> CacheStatus<'a> {
+    /// A member without any details.
+    pub const fn new(cache: &'a str, handling: Handling) -> Self {
+        Self {
+            cache,
+            handling,
+            fwd_status: None,
+            ttl_secs: None,
+            stored: false,
+            collapsed: false,
+            detail: None,
+        }
+    }
+
+    /// Appends the member to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut digits = itoa::Buffer::new();
+        write_token_or_string(self.cache, out);
+        match self.handling {
+            Handling::Hit => out.extend_from_slice(b"; hit"),
+            Handling::Forwarded(why) => {
+                out.extend_from_slice(b"; fwd=");
+                out.extend_from_slice(why.as_str().as_bytes());
+            }
+        }
+        if let Some(status) = self.fwd_status {
+            out.extend_from_slice(b"; fwd-status=");
+            out.extend_from_slice(digits.format(status.code()).as_bytes());
+        }
+        if let Some(ttl) = self.ttl_secs {
+            out.extend_from_slice(b"; ttl=");
+            out.extend_from_slice(digits.format(clamp_integer(ttl)).as_bytes());
+        }
+        if self.stored {
+            out.extend_from_slice(b"; stored");
+        }
+        if self.collapsed {
+            out.extend_from_slice(b"; collapsed");
+        }
+        if let Some(detail) = self.detail {
+            out.extend_from_slice(b"; detail=");
+            write_token_or_string(detail, out);
+        }
+    }
+
+    /// Appends to `out` the whole field: the members of caches nearer to the origin, then this one.
+    pub fn write_after<'b>(&self, received: impl Iterator<Item = &'b [u8]>, out: &mut Vec<u8>) {
+        for line in received.filter(|l| !l.is_empty()) {
+            out.extend_from_slice(line);
+            out.extend_from_slice(b", ");
+        }
+        self.write(out);
+    }
+}
+
+/// Structured field integers have 15 digits at most (RFC 9651 3.3.1).
+fn clamp_integer(n: i64) -> i64 {
+    n.clamp(-999_999_999_999_999, 999_999_999_999_999)
+}
+
+/// Writes `text` as a token if it is one, else as a string; a string holds only printable ASCII,
+/// and what is not becomes `?`.
+fn write_token_or_string(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    let starts = bytes.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');
+    if starts && bytes.iter().all(|b| is_token_byte(*b) || matches!(b, b':' | b'/')) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    out.push(b'"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend_from_slice(&[b'\\', c as u8]),
+            ' '..='~' => out.push(c as u8),
+            _ => out.push(b'?'),
+        }
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sf::parse_dictionary;
+
+    fn written(member: &CacheStatus<'_>) -> String {
+        let mut out = Vec::new();
+        member.write(&mut out);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    #[test]
+    fn a_hit_tells_its_ttl() {
+        let hit = CacheStatus { ttl_secs: Some(-3), ..CacheStatus::new("larder", Handling::Hit) };
+        assert_eq!(written(&hit), "larder; hit; ttl=-3");
+    }
+
+    #[test]
+    fn a_forwarded_request_tells_why() {
+        let miss = CacheStatus {
+            fwd_status: Status::new(304),
+            stored: true,
+            collapsed: true,
+            detail: Some("no-store"),
+            ..CacheStatus::new("edge 1", Handling::Forwarded(Forward::Stale))
+        };
+        let expected = r#""edge 1"; fwd=stale; fwd-status=304; stored; collapsed; detail=no-store"#;
+        assert_eq!(written(&miss), expected);
+    }
+
+    #[test]
+    fn it_comes_after_caches_nearer_to_the_origin() {
+        let mut out = Vec::new();
+        let received = [&b"a; hit, b; hit"[..], b"", b"c; fwd=miss"];
+        CacheStatus::new("d", Handling::Hit).write_after(received.into_iter(), &mut out);
+        assert_eq!(out, b"a; hit, b; hit, c; fwd=miss, d; hit");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_detail_the_member_is_well_formed(detail: String, ttl: i64) {
+            let member = CacheStatus {
+                ttl_secs: Some(ttl),
+                detail: Some(&detail),
+                ..CacheStatus::new("x", Handling::Forwarded(Forward::Bypass))
+            };
+            // A list of one token with parameters is also a dictionary of one key with parameters.
+            let text = written(&member);
+            prop_assert_eq!(parse_dictionary([text.as_bytes()], |_| {}), Ok(1));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The normal form of a path, in which routes are matched.
+//!
+//! Only for matching: keyed and forwarded is always the path as received. Two paths that an origin
+//! may hold for the same have one normal form, so that no spelling slips past a rule (nginx matches
+//! locations against the same form).
+
+use std::fmt;
+
+/// Why a path has no normal form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// `%` without two hexadecimal digits.
+    BadEscape,
+    /// A control byte, escaped or not; NUL above all.
+    Control,
+    /// `..` beyond the root.
+    AboveRoot,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadEscape => "a percent sign without two hexadecimal digits",
+            Self::Control => "a control character in the path",
+            Self::AboveRoot => "a path above the root",
+        })
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// Brings `path` (without query) to its normal form: percent escapes decoded once, runs of slashes
+/// made one, `.` and `..` resolved, both also where they were escaped.
+///
+/// `Ok(true)`: the normal form differs and `out` holds it. `Ok(false)`: `path` is its own normal
+/// form, and `out` is left as it was.
+///
+/// # Errors
+/// [`PathError`] when the path is one that no well-meaning client sends.
+pub fn normal_form(path: &[u8], out: &mut Vec<u8>) -> Result<bool, PathError> {
+    if is_ordinary(path) {
+        return Ok(false);
+    }
+    out.clear();
+    out.reserve(path.len());
+    let mut rest = path;
+    while let Some(byte) = decoded(&mut rest)? {
+        if byte == b'/' {
+            end_segment(out)?;
+            if out.last() != Some(&b'/') {
+                out.push(b'/');
+            }
+        } else {
+            out.push(byte);
+        }
+    }
+    end_segment(out)?;
+    Ok(out != path)
+}
+
+/// Nothing in it that the normal form would change or refuse. Takes no more than one look at each
+/// byte.
+fn is_ordinary(path: &[u8]) -> bool {
+    let mut before = 0;
+    path.iter().all(|byte| {
+        let after_slash = std::mem::replace(&mut before, *byte) == b'/';
+        !(*byte == b'%' || byte.is_ascii_control() || (after_slash && matches!(byte, b'/' | b'.')))
+    })
+}
+
+/// Takes the next byte, decoding an escape.
+fn decoded(rest: &mut &[u8]) -> Result<Option<u8>, PathError> {
+    let (byte, after) = match *rest {
+        [] => return Ok(None),
+        [b'%', high, low, after @ ..] => {
+            let (high, low) = (hex(*high)?, hex(*low)?);
+            (high << 4 | low, after)
+        }
+        [b'%', ..] => return Err(PathError::BadEscape),
+        [byte, after @ ..] => (*byte, after),
+    };
+    if byte.is_ascii_control() {
+        return Err(PathError::Control);
+    }
+    *rest = after;
+    Ok(Some(byte))
+}
+
+fn hex(digit: u8) -> Result<u8, PathError> {
+    let value = char::from(digit).to_digit(16).ok_or(PathError::BadEscape)?;
+    Ok(value as u8)
+}
+
+/// Resolves the last segment of `out` if it is `.` or `..`.
+fn end_segment(out: &mut Vec<u8>) -> Result<(), PathError> {
+    if out.ends_with(b"/.") {
+        out.pop();
+    } else if out.ends_with(b"/..") {
+        out.truncate(out.len() - 3);
+        let parent = out.iter().rposition(|b| *b == b'/').ok_or(PathError::AboveRoot)?;
+        out.truncate(parent + 1);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn normal(path: &str) -> Result<Option<String>, PathError> {
+        let mut out = Vec::new();
+        let differs = normal_form(path.as_bytes(), &mut out)?;
+        Ok(differs.then(|| String::from_utf8_lossy(&out).into_owned()))
+    }
+
+    #[test]
+    fn ordinary_paths_are_left_alone() {
+        for path in
+            ["/", "/a/b.html", "/a.b/c..d/e...", "*", "/a;b=c/d", "/\u{fc}", "/...", "/.a/..b"]
+        {
+            assert_eq!(normal(path), Ok(None), "{path}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_path_have_one_normal_form() {
+        for (path, expected) in [
+            ("//a///b", "/a/b"),
+            ("/a/./b/.", "/a/b/"),
+            ("/a/../b", "/b"),
+            ("/a/b/..", "/a/"),
+            ("/a/b/../..", "/"),
+            ("/%61dmin", "/admin"),
+            ("/a%2Fb", "/a/b"),
+            ("/a/%2e%2E/b", "/b"),
+            ("/a/.%2e/b", "/b"),
+            ("/a/..%2fb", "/b"),
+            ("/a/b//../c", "/a/c"),
+            ("/%252e", "/%2e"),
+            ("/a%20b", "/a b"),
+        ] {
+            assert_eq!(normal(path), Ok(Some(expected.to_owned())), "{path}");
+        }
+    }
+
+    #[test]
+    fn hostile_paths_are_refused() {
+        for path in ["/%00", "/a%0a", "/%7f", "/a\u{1}"] {
+            assert_eq!(normal(path), Err(PathError::Control), "{path}");
+        }
+        for path in ["/%", "/%1", "/%zz", "/%+1"] {
+            assert_eq!(normal(path), Err(PathError::BadEscape), "{path}");
+        }
+        for path in ["/..", "/../a", "/a/../..", "/%2e%2e/", "//..", "/a/../../a"] {
+            assert_eq!(normal(path), Err(PathError::AboveRoot), "{path}");
+        }
+    }
+
+    /// Decode, then split at slashes and walk.
+    fn model(path: &str) -> Option<String> {
+        let mut decoded = String::new();
+        let mut rest = path;
+        while let Some(c) = rest.chars().next() {
+            rest = &rest[1..];
+            if c == '%' {
+                decoded.push(char::from(u8::from_str_radix(rest.get(..2)?, 16).ok()?));
+                rest = &rest[2..];
+            } else {
+                decoded.push(c);
+            }
+        }
+        let mut walked = Vec::new();
+        let mut directory = true;
+        for segment in decoded.split('/').skip(1) {
+            directory = matches!(segment, "" | "." | "..");
+            match segment {
+                "" | "." => {}
+                ".." => drop(walked.pop()?),
+                name => walked.push(name),
+            }
+        }
+        let end = if directory && !walked.is_empty() { "/" } else { "" };
+        Some(format!("/{}{end}", walked.join("/")))
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_the_model(path in "/([a./]|%2e|%2F|%61|%25){0,12}") {
+            let ours = normal(&path).ok().map(|n| n.unwrap_or_else(|| path.clone()));
+            prop_assert_eq!(ours, model(&path));
+        }
+
+        #[test]
+        fn without_escapes_the_normal_form_is_final(path in "/[a./]{0,12}") {
+            if let Ok(Some(once)) = normal(&path) {
+                prop_assert_eq!(normal(&once), Ok(None));
+            }
+        }
+    }
+}

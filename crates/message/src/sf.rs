@@ -1,0 +1,435 @@
+//! Structured field dictionaries (RFC 9651), as strict as the RFC: one wrong byte and the whole
+//! field is as good as absent.
+//!
+//! Nothing is copied: members and parameters are slices of the field's lines, checked once and then
+//! read as often as needed.
+
+use crate::header::is_token_byte;
+
+/// The field is not a dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("not a structured field dictionary")
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// A bare item (RFC 9651 3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BareItem<'a> {
+    /// An integer of at most 15 digits.
+    Integer(i64),
+    /// A decimal, in thousandths.
+    Decimal(i64),
+    /// A string: what stands between its quotes, escapes left as they are.
+    String(&'a [u8]),
+    /// A token.
+    Token(&'a [u8]),
+    /// A byte sequence: the base64 text between its colons.
+    Bytes(&'a [u8]),
+    /// A boolean.
+    Boolean(bool),
+    /// A date, in seconds since 1970.
+    Date(i64),
+    /// A display string: what stands between its quotes, percent escapes left as they are.
+    Display(&'a [u8]),
+}
+
+/// A member's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// One item.
+    Item(BareItem<'a>),
+    /// An inner list.
+    List(InnerList<'a>),
+}
+
+/// A checked inner list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InnerList<'a>(&'a [u8]);
+
+impl<'a> InnerList<'a> {
+    /// Its items, without their parameters.
+    pub fn items(self) -> impl Iterator<Item = BareItem<'a>> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            skip(&mut rest, b" ");
+            if rest.is_empty() {
+                return None;
+            }
+            let item = bare_item(&mut rest).ok()?;
+            parameters(&mut rest).ok()?;
+            Some(item)
+        })
+    }
+}
+
+/// Checked parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters<'a>(&'a [u8]);
+
+impl<'a> Parameters<'a> {
+    /// Keys and values in order; a key may come twice, and then its last value counts.
+    pub fn iter(self) -> impl Iterator<Item = (&'a [u8], BareItem<'a>)> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || if rest.is_empty() { None } else { parameter(&mut rest).ok() })
+    }
+}
+
+/// One member of a dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its value; [`BareItem::Boolean`] `true` when there is none.
+    pub value: Value<'a>,
+    /// Its parameters.
+    pub parameters: Parameters<'a>,
+}
+
+/// Reads all lines of a dictionary and calls `visit` with each member in order. A key may come
+/// twice, and then its last value counts. Returns how many members there were.
+///
+/// # Errors
+/// [`Malformed`] when any line is not a list of members: what `visit` has learned by then is to be
+/// thrown away.
+pub fn parse_dictionary<'a>(
+    lines: impl IntoIterator<Item = &'a [u8]>,
+    mut visit: impl FnMut(Member<'a>),
+) -> Result<usize, Malformed> {
+    let (mut members, mut blank, mut count) = (0, false, 0);
+    for line in lines {
+        let mut rest = line;
+        skip(&mut rest, b" ");
+        let before = members;
+        while !rest.is_empty() {
+            visit(member(&mut rest)?);
+            members += 1;
+            skip(&mut rest, b" \t");
+            if rest.is_empty() {
+                break;
+            }
+            expect(&mut rest, b',')?;
+            skip(&mut rest, b" \t");
+            if rest.is_empty() {
+                return Err(Malformed);
+            }
+        }
+        blank |= before == members;
+        count += 1;
+    }
+    // Lines are joined by commas, and then a blank one leaves a comma too many.
+    if blank && count > 1 { Err(Malformed) } else { Ok(members) }
+}
+
+fn member<'a>(rest: &mut &'a [u8]) -> Result<Member<'a>, Malformed> {
+    let key = key(rest)?;
+    let value = if rest.first() == Some(&b'=') {
+        *rest = &rest[1..];
+        if rest.first() == Some(&b'(') {
+            Value::List(inner_list(rest)?)
+        } else {
+            Value::Item(bare_item(rest)?)
+        }
+    } else {
+        Value::Item(BareItem::Boolean(true))
+    };
+    Ok(Member { key, value, parameters: parameters(rest)? })
+}
+
+fn inner_list<'a>(rest: &mut &'a [u8]) -> Result<InnerList<'a>, Malformed> {
+    expect(rest, b'(')?;
+    let start = *rest;
+    loop {
+        skip(rest, b" ");
+        if rest.first() == Some(&b')') {
+            let inside = &start[..start.len() - rest.len()];
+            *rest = &rest[1..];
+            return Ok(InnerList(inside));
+        }
+        bare_item(rest)?;
+        parameters(rest)?;
+        if !matches!(rest.first(), Some(b' ' | b')')) {
+            return Err(Malformed);
+        }
+    }
+}
+
+fn parameters<'a>(rest: &mut &'a [u8]) -> Result<Parameters<'a>, Malformed> {
+    let start = *rest;
+    while rest.first() == Some(&b';') {
+        parameter(rest)?;
+    }
+    Ok(Parameters(&start[..start.len() - rest.len()]))
+}
+
+fn parameter<'a>(rest: &mut &'a [u8]) -> Result<(&'a [u8], BareItem<'a>), Malformed> {
+    expect(rest, b';')?;
+    skip(rest, b" ");
+    let key = key(rest)?;
+    if rest.first() != Some(&b'=') {
+        return Ok((key, BareItem::Boolean(true)));
+    }
+    *rest = &rest[1..];
+    Ok((key, bare_item(rest)?))
+}
+
+fn key<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
+    if !matches!(rest.first(), Some(b'a'..=b'z' | b'*')) {
+        return Err(Malformed);
+    }
+    Ok(take_while(rest, |b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'*')))
+}
+
+fn bare_item<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+    match rest.first() {
+        Some(b'-' | b'0'..=b'9') => number(rest),
+        Some(b'"') => {
+            *rest = &rest[1..];
+            string(rest)
+        }
+        Some(b'A'..=b'Z' | b'a'..=b'z' | b'*') => {
+            Ok(BareItem::Token(take_while(rest, |b| is_token_byte(b) || matches!(b, b':' | b'/'))))
+        }
+        Some(b':') => {
+            *rest = &rest[1..];
+            bytes(rest)
+        }
+        Some(b'?') => {
+            let value = match rest.get(1) {
+                Some(b'0') => false,
+                Some(b'1') => true,
+                _ => return Err(Malformed),
+            };
+            *rest = &rest[2..];
+            Ok(BareItem::Boolean(value))
+        }
+        Some(b'@') => {
+            *rest = &rest[1..];
+            match number(rest)? {
+                BareItem::Integer(secs) => Ok(BareItem::Date(secs)),
+                _ => Err(Malformed),
+            }
+        }
+        Some(b'%') => {
+            *rest = &rest[1..];
+            expect(rest, b'"')?;
+            display(rest)
+        }
+        _ => Err(Malformed),
+    }
+}
+
+/// An integer of up to 15 digits or a decimal of up to 12 and 3 (RFC 9651 4.2.4).
+fn number<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+    let negative = rest.first() == Some(&b'-');
+    if negative {
+        *rest = &rest[1..];
+    }
+    let sign = if negative { -1 } else { 1 };
+    let whole = take_while(rest, |b| b.is_ascii_digit());
+    if whole.is_empty() || whole.len() > 15 {
+        return Err(Malformed);
+    }
+    let value = |digits: &[u8]| digits.iter().fold(0, |sum: i64, b| sum * 10 + i64::from(b - b'0'));
+    if rest.first() != Some(&b'.') {
+        return Ok(BareItem::Integer(sign * value(whole)));
+    }
+    *rest = &rest[1..];
+    let fraction = take_while(rest, |b| b.is_ascii_digit());
+    if whole.len() > 12 || fraction.is_empty() || fraction.len() > 3 {
+        return Err(Malformed);
+    }
+    let thousandths = value(fraction) * [100, 10, 1][fraction.len() - 1];
+    Ok(BareItem::Decimal(sign * (value(whole) * 1000 + thousandths)))
+}
+
+fn string<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+    let start = *rest;
+    loop {
+        match take(rest)? {
+            b'"' => return Ok(BareItem::String(&start[..start.len() - rest.len() - 1])),
+            b'\\' if matches!(take(rest)?, b'"' | b'\\') => {}
+            b'\\' | 0..=0x1f | 0x7f.. => return Err(Malformed),
+            _ => {}
+        }
+    }
+}
+
+fn bytes<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+    let text = take_while(rest, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
+    expect(rest, b':')?;
+    let data = text.iter().position(|b| *b == b'=').unwrap_or(text.len());
+    let padded_right = text.len() - data <= 2 && text[data..].iter().all(|b| *b == b'=');
+    // Padding may be left out, but four characters make three bytes: one alone makes none.
+    if padded_right && data % 4 != 1 { Ok(BareItem::Bytes(text)) } else { Err(Malformed) }
+}
+
+fn display<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+    let start = *rest;
+    loop {
+        match take(rest)? {
+            b'"' => break,
+            b'%' => {
+                for _ in 0..2 {
+                    if !matches!(take(rest)?, b'0'..=b'9' | b'a'..=b'f') {
+                        return Err(Malformed);
+                    }
+                }
+            }
+            0..=0x1f | 0x7f.. => return Err(Malformed),
+            _ => {}
+        }
+    }
+    let text = &start[..start.len() - rest.len() - 1];
+    if is_utf8_when_decoded(text) { Ok(BareItem::Display(text)) } else { Err(Malformed) }
+}
+
+fn is_utf8_when_decoded(text: &[u8]) -> bool {
+    let nibble = |b: u8| if b.is_ascii_digit() { b - b'0' } else { b - b'a' + 10 };
+    let mut decoded = smallvec::SmallVec::<[u8; 64]>::new();
+    let mut rest = text;
+    while let Some((byte, after)) = rest.split_first() {
+        match (byte, after) {
+            (b'%', [high, low, after @ ..]) => {
+                decoded.push(nibble(*high) << 4 | nibble(*low));
+                rest = after;
+            }
+            _ => {
+                decoded.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    std::str::from_utf8(&decoded).is_ok()
+}
+
+fn take(rest: &mut &[u8]) -> Result<u8, Malformed> {
+    let (byte, after) = rest.split_first().ok_or(Malformed)?;
+    *rest = after;
+    Ok(*byte)
+}
+
+fn expect(rest: &mut &[u8], byte: u8) -> Result<(), Malformed> {
+    if take(rest)? == byte { Ok(()) } else { Err(Malformed) }
+}
+
+fn take_while<'a>(rest: &mut &'a [u8], accept: impl Fn(u8) -> bool) -> &'a [u8] {
+    let len = rest.iter().position(|b| !accept(*b)).unwrap_or(rest.len());
+    let (taken, after) = rest.split_at(len);
+    *rest = after;
+    taken
+}
+
+fn skip(rest: &mut &[u8], bytes: &[u8]) {
+    take_while(rest, |b| bytes.contains(&b));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse<'a>(lines: &[&'a str]) -> Result<Vec<Member<'a>>, Malformed> {
+        let mut members = Vec::new();
+        parse_dictionary(lines.iter().map(|l| l.as_bytes()), |m| members.push(m))?;
+        Ok(members)
+    }
+
+    fn item<'a>(text: &'a str) -> Result<BareItem<'a>, Malformed> {
+        let mut rest = text.as_bytes();
+        let item = bare_item(&mut rest)?;
+        if rest.is_empty() { Ok(item) } else { Err(Malformed) }
+    }
+
+    #[test]
+    fn bare_items_have_types() {
+        assert_eq!(item("-042"), Ok(BareItem::Integer(-42)));
+        assert_eq!(item("999999999999999"), Ok(BareItem::Integer(999_999_999_999_999)));
+        assert_eq!(item("1.5"), Ok(BareItem::Decimal(1500)));
+        assert_eq!(item("-0.125"), Ok(BareItem::Decimal(-125)));
+        assert_eq!(item(r#""a\"b""#), Ok(BareItem::String(br#"a\"b"#)));
+        assert_eq!(item("foo/bar:1"), Ok(BareItem::Token(b"foo/bar:1")));
+        assert_eq!(item(":aGk=:"), Ok(BareItem::Bytes(b"aGk=")));
+        assert_eq!(item("?0"), Ok(BareItem::Boolean(false)));
+        assert_eq!(item("@-7"), Ok(BareItem::Date(-7)));
+        assert_eq!(item(r#"%"f%c3%bc""#), Ok(BareItem::Display(b"f%c3%bc")));
+    }
+
+    #[test]
+    fn near_misses_are_malformed() {
+        for text in [
+            "",
+            "-",
+            "1.",
+            ".5",
+            "1.2345",
+            "1000000000000000",
+            "1234567890123.0",
+            "--1",
+            "+1",
+            "\"a",
+            "\"a\\x\"",
+            "\"\u{1}\"",
+            "\"\u{e9}\"",
+            ":a:",
+            ":a=b:",
+            ":a",
+            "?2",
+            "?",
+            "@1.5",
+            "@",
+            "%\"%C3\"",
+            "%\"%c3\"",
+            "%\"%f\"",
+            "%x",
+            "'a'",
+            "&",
+        ] {
+            assert_eq!(item(text), Err(Malformed), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_dictionary_may_span_lines() {
+        let members = parse(&["a=1;x;y=\"z\",\t b", "c=(1 \"2\";p  three)"]).expect("well-formed");
+        let keys: Vec<_> = members.iter().map(|m| m.key).collect();
+        assert_eq!(keys, [b"a", b"b", b"c"]);
+        let parameters: Vec<_> = members[0].parameters.iter().collect();
+        let expected: [(&[u8], _); 2] =
+            [(b"x", BareItem::Boolean(true)), (b"y", BareItem::String(b"z"))];
+        assert_eq!(parameters, expected);
+        assert_eq!(members[1].value, Value::Item(BareItem::Boolean(true)));
+        let Value::List(list) = members[2].value else { panic!("an inner list") };
+        let items: Vec<_> = list.items().collect();
+        let expected = [BareItem::Integer(1), BareItem::String(b"2"), BareItem::Token(b"three")];
+        assert_eq!(items, expected);
+        assert_eq!(parse(&[""]), Ok(vec![]));
+    }
+
+    #[test]
+    fn one_wrong_byte_spoils_the_field() {
+        for lines in [
+            &["a=1,"][..],
+            &["a=1,,b"],
+            &[",a"],
+            &["a =1"],
+            &["a= 1"],
+            &["A=1"],
+            &["a=1 b"],
+            &["a=1, &&&"],
+            &["a=1;"],
+            &["a=1;X"],
+            &["a=(1 2"],
+            &["a=(1,2)"],
+            &["a=(1\"2\")"],
+            &["", "a"],
+            &["\ta"],
+        ] {
+            assert_eq!(parse(lines), Err(Malformed), "{lines:?}");
+        }
+    }
+}

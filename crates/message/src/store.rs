@@ -1,0 +1,509 @@
+//! Whether a response may be stored, and for how long it is good for what (RFC 9111 3 and 4.2).
+//!
+//! Pure: reads two heads and the settings, never the clock, and never changes a field.
+
+mod fields;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use fields::{forbidden_field_names, strip_for_storage, strip_hop_by_hop, update_fields};
+
+use crate::cache_control::{CacheControl, Scope, delta_secs};
+use crate::date::parse_http_date;
+use crate::header::{HeaderBlock, HeaderId};
+use crate::list::members;
+use crate::request::{Method, Request};
+use crate::response::{Response, Status};
+use crate::targeted;
+use crate::vary;
+
+/// Which statuses a setting speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StatusMatch {
+    /// One status.
+    Exact(Status),
+    /// All statuses of a class: 2 for 2xx.
+    Class(u8),
+    /// Every status.
+    Any,
+}
+
+impl StatusMatch {
+    /// Whether `status` is meant.
+    pub const fn matches(self, status: Status) -> bool {
+        match self {
+            Self::Exact(one) => one.code() == status.code(),
+            Self::Class(class) => status.code() / 100 == class as u16,
+            Self::Any => true,
+        }
+    }
+}
+
+/// The settings that decide about storing. Times are milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreRules {
+    /// Targeted fields honoured, the most wanted first (RFC 9213 2.2).
+    pub targets: Vec<HeaderId>,
+    /// Whether a lifetime may be guessed from Last-Modified (RFC 9111 4.2.2).
+    pub heuristic: bool,
+    /// Longest guessed lifetime.
+    pub heuristic_max_ms: u64,
+    /// Lifetime by status when the origin names none; the first match counts, and before a guess.
+    pub default_lifetime_ms: Vec<(StatusMatch, u64)>,
+    /// Grace when there is no stale-while-revalidate.
+    pub grace_ms: u64,
+    /// How long past its lifetime a response may stand in for an origin error (500, 502, 503, 504)
+    /// when there is no stale-if-error.
+    pub stale_if_error_ms: u64,
+    /// How long past its lifetime a response may be used while the origin cannot be reached:
+    /// refused, dropped or timed out ("disconnected", RFC 9111 4.2.4).
+    pub stale_if_unreachable_ms: u64,
+    /// Whether responses with Set-Cookie may be stored; then only when the origin names a lifetime.
+    pub store_set_cookie: bool,
+    /// Whether a request's no-store keeps its response from being stored.
+    pub honour_request_no_store: bool,
+    /// Whether errors are stored like any other response: with a guessed lifetime where RFC 9111
+    /// allows one, and also those that judge one request's form (400, 413, 414, 431, 501). When
+    /// not, such a judgement is never stored, so that nobody can poison a page with an odd request.
+    pub trust_errors: bool,
+}
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// The default of the limit `hit_for_miss_ttl`, which is also Varnish's.
+const HIT_FOR_MISS_MS: u64 = 120_000;
+/// Errors end, and then requests should wait for each other again.
+const HIT_FOR_MISS_ERROR_MS: u64 = 1_000;
+
+impl StoreRules {
+    /// The letter of RFC 9111: nothing stale unless a directive allows it or the origin is out of
+    /// reach.
+    pub fn rfc() -> Self {
+        Self {
+            targets: vec![HeaderId::CdnCacheControl],
+            heuristic: true,
+            heuristic_max_ms: DAY_MS,
+            default_lifetime_ms: Vec::new(),
+            grace_ms: 0,
+            stale_if_error_ms: 0,
+            stale_if_unreachable_ms: DAY_MS,
+            store_set_cookie: true,
+            honour_request_no_store: true,
+            trust_errors: true,
+        }
+    }
+
+    /// What a site wants that says little: ten seconds of grace, a day of service through errors
+    /// and outages, and no response with Set-Cookie.
+    pub fn safe() -> Self {
+        Self {
+            targets: vec![HeaderId::CdnCacheControl, HeaderId::SurrogateControl],
+            grace_ms: 10_000,
+            stale_if_error_ms: DAY_MS,
+            store_set_cookie: false,
+            honour_request_no_store: false,
+            trust_errors: false,
+            ..Self::rfc()
+        }
+    }
+}
+
+/// Where a lifetime comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifetimeSource {
+    /// Nobody named one.
+    None,
+    /// Cache-Control: s-maxage.
+    SMaxAge,
+    /// Cache-Control: max-age.
+    MaxAge,
+    /// Expires.
+    Expires,
+    /// A guess from Last-Modified.
+    Heuristic,
+    /// A targeted field.
+    Targeted,
+    /// The setting for the status.
+    Setting,
+}
+
+/// Why a response is not stored. `Display` is one token, for logs and Cache-Status's detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotStored {
+    /// The request's method is not GET.
+    Method,
+    /// An interim response.
+    NotFinal,
+    /// A status that is never stored: 206, 304, 416, or an origin's opinion of one request's form.
+    Status,
+    /// must-understand, and the status is not understood.
+    NotUnderstood,
+    /// The response says no-store.
+    NoStore,
+    /// The request says no-store.
+    RequestNoStore,
+    /// The response says private.
+    Private,
+    /// The request carried Authorization and the response does not say that it is for all.
+    Authorization,
+    /// The request was personal (cookies) and the response does not say that it is for all.
+    Personal,
+    /// Vary: *.
+    VaryAny,
+    /// Set-Cookie.
+    SetCookie,
+    /// No lifetime and nothing to validate with.
+    NoLifetime,
+    /// Already stale, without grace and nothing to validate with.
+    NoValidator,
+}
+
+impl NotStored {
+    /// The reason as a token.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::NotFinal => "not-final",
+            Self::Status => "status",
+            Self::NotUnderstood => "not-understood",
+            Self::NoStore => "no-store",
+            Self::RequestNoStore => "request-no-store",
+            Self::Private => "private",
+            Self::Authorization => "authorization",
+            Self::Personal => "personal",
+            Self::VaryAny => "vary-any",
+            Self::SetCookie => "set-cookie",
+            Self::NoLifetime => "no-lifetime",
+            Self::NoValidator => "no-validator",
+        }
+    }
+}
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What to do with one response. Times are milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StorePlan {
+    /// Whether it may be stored.
+    pub store: Result<(), NotStored>,
+    /// Whether the origin says it is for all (public, s-maxage or a targeted field): may answer
+    /// requests with cookies or Authorization.
+    pub shared: bool,
+    /// Corrected initial age (RFC 9111 4.2.3) when the head arrived.
+    pub age_ms: u64,
+    /// Freshness lifetime, counted from age 0.
+    pub lifetime_ms: u64,
+    /// Where the lifetime comes from.
+    pub source: LifetimeSource,
+    /// How long past its lifetime it may be served while it is revalidated in the background.
+    pub grace_ms: u64,
+    /// How long past its lifetime it may stand in for an origin error.
+    pub stale_if_error_ms: u64,
+    /// How long past its lifetime it may be served while the origin is out of reach.
+    pub stale_if_unreachable_ms: u64,
+    /// no-cache: every use validates first.
+    pub must_validate: bool,
+    /// How long requests for the same key need not wait for each other, when it is not stored.
+    pub hit_for_miss_ms: u64,
+}
+
+/// When an exchange with the origin happened, in unix milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// When the request was sent.
+    pub request_ms: u64,
+    /// When the response's head arrived.
+    pub response_ms: u64,
+}
+
+/// Decides about `response` to `request`. `personal`: the request carries cookies that count.
+pub fn plan(
+    request: &Request,
+    personal: bool,
+    response: &Response,
+    exchange: Exchange,
+    rules: &StoreRules,
+) -> StorePlan {
+    let facts = Facts::gather(response, exchange, rules);
+    let control = &facts.control;
+    let may_be_stale = !control.forbids_stale();
+    let window = |directive: Option<u32>, default: u64| match directive {
+        _ if !may_be_stale => 0,
+        Some(secs) => secs_ms(secs),
+        None => default,
+    };
+    // A response that was never fresh here is not served in its grace: who says max-age=0 does not
+    // expect to be read late by default.
+    let default_grace_ms = if facts.is_fresh() { rules.grace_ms } else { 0 };
+    let unreachable_ms = rules.stale_if_unreachable_ms;
+    let store = storable(request, personal, response, &facts, rules);
+    StorePlan {
+        store,
+        shared: facts.is_shared(),
+        age_ms: facts.age_ms,
+        lifetime_ms: facts.lifetime_ms,
+        source: facts.source,
+        grace_ms: window(control.stale_while_revalidate, default_grace_ms),
+        stale_if_error_ms: window(control.stale_if_error, rules.stale_if_error_ms),
+        stale_if_unreachable_ms: window(control.stale_if_error, unreachable_ms),
+        must_validate: control.no_cache == Scope::Whole,
+        hit_for_miss_ms: store.err().map_or(0, |why| hit_for_miss_ms(why, response.status)),
+    }
+}
+
+/// What a response says about its storing, read once.
+struct Facts {
+    control: CacheControl,
+    /// `control` comes from a targeted field.
+    targeted: bool,
+    age_ms: u64,
+    lifetime_ms: u64,
+    source: LifetimeSource,
+    has_validator: bool,
+}
+
+impl Facts {
+    fn gather(response: &Response, exchange: Exchange, rules: &StoreRules) -> Self {
+        let headers = &response.headers;
+        let targeted = targeted::effective(headers, &rules.targets);
+        let control =
+            targeted.unwrap_or_else(|| CacheControl::parse(headers.values(HeaderId::CacheControl)));
+        let now_secs = exchange.response_ms / 1000;
+        let date_secs = single_date(headers, HeaderId::Date, now_secs).unwrap_or(now_secs);
+        let mut facts = Self {
+            control,
+            targeted: targeted.is_some(),
+            age_ms: initial_age_ms(headers, date_secs, exchange),
+            lifetime_ms: 0,
+            source: LifetimeSource::None,
+            has_validator: headers.contains(HeaderId::Etag)
+                || single_date(headers, HeaderId::LastModified, now_secs).is_some(),
+        };
+        if let Some((lifetime_ms, source)) = facts
+            .explicit_lifetime(headers, date_secs, now_secs)
+            .or_else(|| setting(response.status, rules))
+            .or_else(|| facts.heuristic(response, date_secs, rules))
+        {
+            (facts.lifetime_ms, facts.source) = (lifetime_ms, source);
+        }
+        facts
+    }
+
+    /// RFC 9111 4.2.1: the first of s-maxage, max-age and Expires counts, even when it is over.
+    fn explicit_lifetime(
+        &self,
+        headers: &HeaderBlock,
+        date_secs: u64,
+        now_secs: u64,
+    ) -> Option<(u64, LifetimeSource)> {
+        let control = &self.control;
+        if self.targeted {
+            let secs = control.s_maxage.or(control.max_age)?;
+            return Some((secs_ms(secs), LifetimeSource::Targeted));
+        }
+        if let Some(secs) = control.s_maxage {
+            return Some((secs_ms(secs), LifetimeSource::SMaxAge));
+        }
+        if let Some(secs) = control.max_age {
+            return Some((secs_ms(secs), LifetimeSource::MaxAge));
+        }
+        if !headers.contains(HeaderId::Expires) {
+            return None;
+        }
+        // One that cannot be read, or two of them, mean that it is over (RFC 9111 4.2.1 and 5.3).
+        let expires_secs = single_date(headers, HeaderId::Expires, now_secs).unwrap_or(0);
+        let lifetime_ms = expires_secs.saturating_sub(date_secs).saturating_mul(1000);
+        Some((lifetime_ms, LifetimeSource::Expires))
+    }
+
+    /// RFC 9111 4.2.2: a tenth of the time since the last change.
+    fn heuristic(
+        &self,
+        response: &Response,
+        date_secs: u64,
+        rules: &StoreRules,
+    ) -> Option<(u64, LifetimeSource)> {
+        let allowed = self.control.public || is_heuristically_cacheable(response.status);
+        let distrusted = is_error(response.status) && !rules.trust_errors;
+        if !rules.heuristic || !allowed || distrusted {
+            return None;
+        }
+        let modified_secs = single_date(&response.headers, HeaderId::LastModified, date_secs)?;
+        let tenth_ms = date_secs.saturating_sub(modified_secs).saturating_mul(100);
+        Some((tenth_ms.min(rules.heuristic_max_ms), LifetimeSource::Heuristic))
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.lifetime_ms > self.age_ms && self.control.no_cache != Scope::Whole
+    }
+
+    /// The origin named a lifetime itself.
+    fn is_explicit(&self) -> bool {
+        use LifetimeSource::{Expires, MaxAge, SMaxAge, Targeted};
+        matches!(self.source, SMaxAge | MaxAge | Expires | Targeted)
+    }
+
+    fn is_shared(&self) -> bool {
+        let control = &self.control;
+        let open = control.public
+            || control.s_maxage.is_some()
+            || (self.targeted && control.max_age.is_some());
+        open && control.private != Scope::Whole
+    }
+
+    /// A directive lets it be used stale.
+    fn has_stale_window(&self) -> bool {
+        let control = &self.control;
+        let has = |secs: Option<u32>| secs.is_some_and(|s| s > 0);
+        !control.forbids_stale()
+            && (has(control.stale_while_revalidate) || has(control.stale_if_error))
+    }
+}
+
+/// RFC 9111 3, in its order, and what a shared cache adds for safety.
+fn storable(
+    request: &Request,
+    personal: bool,
+    response: &Response,
+    facts: &Facts,
+    rules: &StoreRules,
+) -> Result<(), NotStored> {
+    let (control, status) = (&facts.control, response.status);
+    if request.method != Method::Get {
+        return Err(NotStored::Method);
+    }
+    if status.is_interim() {
+        return Err(NotStored::NotFinal);
+    }
+    if matches!(status.code(), 206 | 304 | 416) || (judges_form(status) && !rules.trust_errors) {
+        return Err(NotStored::Status);
+    }
+    if control.must_understand && !is_understood(status) {
+        return Err(NotStored::NotUnderstood);
+    }
+    // must-understand overrules no-store, which is there for caches that do not know it (5.2.2.3).
+    if control.no_store && !control.must_understand {
+        return Err(NotStored::NoStore);
+    }
+    if control.private == Scope::Whole {
+        return Err(NotStored::Private);
+    }
+    if rules.honour_request_no_store
+        && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).no_store
+    {
+        return Err(NotStored::RequestNoStore);
+    }
+    let open = facts.is_shared();
+    if request.headers.contains(HeaderId::Authorization) && !open && !control.must_revalidate {
+        return Err(NotStored::Authorization);
+    }
+    if personal && !open {
+        return Err(NotStored::Personal);
+    }
+    if vary::is_never(&response.headers) {
+        return Err(NotStored::VaryAny);
+    }
+    if keeps_set_cookie(&response.headers) && !(rules.store_set_cookie && facts.is_explicit()) {
+        return Err(NotStored::SetCookie);
+    }
+    useful(status, facts)
+}
+
+/// Whether a stored copy could ever be used: it is fresh, can be confirmed, or may be served stale.
+fn useful(status: Status, facts: &Facts) -> Result<(), NotStored> {
+    let named = facts.source != LifetimeSource::None
+        || facts.control.public
+        || facts.control.no_cache == Scope::Whole;
+    if !named && (is_error(status) || !is_heuristically_cacheable(status)) {
+        return Err(NotStored::NoLifetime);
+    }
+    if facts.is_fresh() || facts.has_validator || facts.has_stale_window() {
+        return Ok(());
+    }
+    Err(if named { NotStored::NoValidator } else { NotStored::NoLifetime })
+}
+
+fn hit_for_miss_ms(why: NotStored, status: Status) -> u64 {
+    match why {
+        // These speak of one request, not of the next one for the same key.
+        NotStored::Method
+        | NotStored::NotFinal
+        | NotStored::RequestNoStore
+        | NotStored::Authorization
+        | NotStored::Personal => 0,
+        _ if status.is_server_error() => HIT_FOR_MISS_ERROR_MS,
+        _ => HIT_FOR_MISS_MS,
+    }
+}
+
+fn setting(status: Status, rules: &StoreRules) -> Option<(u64, LifetimeSource)> {
+    let (_, ms) = rules.default_lifetime_ms.iter().find(|(of, _)| of.matches(status))?;
+    Some((*ms, LifetimeSource::Setting))
+}
+
+/// RFC 9111 4.2.3. A Date is only good to the second, so the apparent age is too.
+fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: Exchange) -> u64 {
+    let apparent_ms = (exchange.response_ms / 1000).saturating_sub(date_secs).saturating_mul(1000);
+    let delay_ms = exchange.response_ms.saturating_sub(exchange.request_ms);
+    apparent_ms.max(secs_ms(age_secs(headers)).saturating_add(delay_ms))
+}
+
+/// The Age a response came with. Of a list the first member counts (RFC 9111 5.1). An Age that is
+/// no number, or comes on several lines, says only that caches on the way disagree: it is read as
+/// the oldest there is, so that the response is validated before use.
+fn age_secs(headers: &HeaderBlock) -> u32 {
+    let mut lines = headers.values(HeaderId::Age);
+    match (lines.next(), lines.next()) {
+        (None, _) => 0,
+        (Some(line), None) => members([line])
+            .next()
+            .and_then(delta_secs)
+            .unwrap_or(crate::cache_control::MAX_DELTA_SECS),
+        (Some(_), Some(_)) => crate::cache_control::MAX_DELTA_SECS,
+    }
+}
+
+/// The date in a field that may come once only.
+fn single_date(headers: &HeaderBlock, id: HeaderId, now_secs: u64) -> Option<u64> {
+    let mut values = headers.values(id);
+    match (values.next(), values.next()) {
+        (Some(value), None) => parse_http_date(value, now_secs),
+        _ => None,
+    }
+}
+
+/// Whether Set-Cookie would be stored too: it is there, and not among the fields that are dropped.
+fn keeps_set_cookie(headers: &HeaderBlock) -> bool {
+    headers.contains(HeaderId::SetCookie)
+        && !forbidden_field_names(headers).any(|f| f.eq_ignore_ascii_case(b"Set-Cookie"))
+}
+
+/// RFC 9110 15.1, without 206.
+const fn is_heuristically_cacheable(status: Status) -> bool {
+    matches!(status.code(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// Statuses whose meaning for caching is known here; any other is treated like the first of its
+/// class (RFC 9110 15), but not when it must be understood.
+const fn is_understood(status: Status) -> bool {
+    !status.reason().is_empty()
+}
+
+const fn is_error(status: Status) -> bool {
+    status.code() >= 400
+}
+
+/// The origin finds fault with one request's form, and would not with another's for the same URL.
+const fn judges_form(status: Status) -> bool {
+    matches!(status.code(), 400 | 413 | 414 | 431 | 501)
+}
+
+const fn secs_ms(secs: u32) -> u64 {
+    secs as u64 * 1000
+}

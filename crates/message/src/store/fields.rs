@@ -1,0 +1,217 @@
+//! Which fields are stored, which are passed on, and how a 304 changes stored ones.
+
+use smallvec::SmallVec;
+
+use crate::cache_control::named_fields;
+use crate::header::{Field, HeaderBlock, HeaderId};
+use crate::list::members;
+
+/// Names gathered from field values, in one buffer that rarely leaves the stack. A name cannot
+/// contain the comma that ends it here.
+#[derive(Default)]
+struct Names(SmallVec<[u8; 128]>);
+
+impl Names {
+    fn add<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) {
+        for name in names {
+            self.0.extend_from_slice(name);
+            self.0.push(b',');
+        }
+    }
+
+    fn contain(&self, name: &[u8]) -> bool {
+        !self.0.is_empty() && self.0.split(|b| *b == b',').any(|n| n.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Fields that Connection cannot make hop-by-hop, whoever names them there: a client could
+/// otherwise take from the origin what it needs to decide, or from a response what caches go by.
+fn is_end_to_end(field: &Field<'_>) -> bool {
+    use HeaderId as Id;
+    matches!(
+        field.id,
+        Id::Age
+            | Id::Authorization
+            | Id::CacheControl
+            | Id::ContentLength
+            | Id::Cookie
+            | Id::Date
+            | Id::Forwarded
+            | Id::Host
+            | Id::SetCookie
+            | Id::Via
+    ) || field.name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case(b"X-Forwarded-"))
+}
+
+/// Fields without which a stored response would be misread; no directive drops them.
+const fn is_essential(id: HeaderId) -> bool {
+    use HeaderId as Id;
+    matches!(
+        id,
+        Id::Age | Id::CacheControl | Id::ContentEncoding | Id::ContentLength | Id::Date | Id::Vary
+    )
+}
+
+/// Fields that the response names in `no-cache="..."` or `private="..."`: they are not stored with
+/// it (RFC 9111 3.1).
+pub fn forbidden_field_names(headers: &HeaderBlock) -> impl Iterator<Item = &[u8]> {
+    named_fields(headers.values(HeaderId::CacheControl))
+}
+
+/// Removes hop-by-hop fields: those known as such and those that Connection names (RFC 9110 7.6.1).
+/// Host, framing, credentials, Via, X-Forwarded-* and what caches go by stay, whatever Connection
+/// says.
+pub fn strip_hop_by_hop(headers: &mut HeaderBlock) {
+    let mut nominated = Names::default();
+    nominated.add(members(headers.values(HeaderId::Connection)));
+    headers.retain(|field| {
+        !field.id.is_hop_by_hop() && (!nominated.contain(field.name) || is_end_to_end(&field))
+    });
+}
+
+/// Removes what is not stored (RFC 9111 3.1): hop-by-hop fields, fields for this proxy alone, and
+/// fields named by [`forbidden_field_names`].
+pub fn strip_for_storage(headers: &mut HeaderBlock) {
+    use HeaderId as Id;
+    strip_hop_by_hop(headers);
+    let mut forbidden = Names::default();
+    forbidden.add(forbidden_field_names(headers));
+    headers.retain(|field| {
+        let for_proxy = matches!(
+            field.id,
+            Id::ProxyAuthenticate | Id::ProxyAuthenticationInfo | Id::ProxyAuthorization
+        );
+        !for_proxy && (!forbidden.contain(field.name) || is_essential(field.id))
+    });
+}
+
+/// Brings stored fields up to date from a 304 (RFC 9111 3.2): each of its fields replaces all
+/// stored ones of that name, except those that describe the stored body or were never stored.
+pub fn update_fields(stored: &mut HeaderBlock, confirmation: &HeaderBlock) {
+    let mut update = confirmation.clone();
+    strip_for_storage(&mut update);
+    update.retain(|field| !describes_body(&field));
+    stored.retain(|old| {
+        !update.iter().any(|new| new.id == old.id && new.name.eq_ignore_ascii_case(old.name))
+    });
+    for field in update.iter() {
+        stored.push_named(field.name, field.value);
+    }
+}
+
+/// A 304 has no body, so what it says about one is about another than the stored one. Of two entity
+/// tags the stored one is right, it being the one that was confirmed.
+fn describes_body(field: &Field<'_>) -> bool {
+    use HeaderId as Id;
+    matches!(field.id, Id::ContentEncoding | Id::ContentLength | Id::ContentRange | Id::Etag)
+        || [&b"Content-MD5"[..], b"Content-Digest", b"Digest", b"Repr-Digest"]
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(field.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(fields: &[(&str, &str)]) -> HeaderBlock {
+        let mut block = HeaderBlock::new();
+        for (name, value) in fields {
+            block.push_named(name.as_bytes(), value.as_bytes());
+        }
+        block
+    }
+
+    fn names(block: &HeaderBlock) -> Vec<String> {
+        block.iter().map(|f| String::from_utf8_lossy(f.name).into_owned()).collect()
+    }
+
+    #[test]
+    fn connection_and_what_it_names_go() {
+        let mut headers = block(&[
+            ("Connection", "a, B, keep-alive"),
+            ("A", "1"),
+            ("b", "2"),
+            ("c", "3"),
+            ("Keep-Alive", "timeout=1"),
+            ("Transfer-Encoding", "chunked"),
+            ("TE", "trailers"),
+            ("Upgrade", "x"),
+            ("Proxy-Connection", "close"),
+        ]);
+        strip_hop_by_hop(&mut headers);
+        assert_eq!(names(&headers), ["c"]);
+    }
+
+    #[test]
+    fn connection_cannot_take_essentials_away() {
+        let kept = [
+            ("Host", "a"),
+            ("Content-Length", "1"),
+            ("Cache-Control", "private"),
+            ("Set-Cookie", "a=b"),
+            ("Authorization", "x"),
+            ("Cookie", "a=b"),
+            ("Via", "1.1 a"),
+            ("Age", "1"),
+            ("Date", "x"),
+            ("X-Forwarded-Port", "1"),
+            ("Forwarded", "for=a"),
+        ];
+        let mut headers = block(&kept);
+        for (name, _) in kept {
+            headers.push(HeaderId::Connection, name.as_bytes());
+        }
+        strip_hop_by_hop(&mut headers);
+        assert_eq!(names(&headers), kept.map(|(name, _)| name));
+    }
+
+    #[test]
+    fn named_and_proxy_fields_are_not_stored() {
+        let mut headers = block(&[
+            ("Cache-Control", r#"no-cache="a, set-cookie, cache-control, date""#),
+            ("Cache-Control", "private=b, max-age=5"),
+            ("A", "1"),
+            ("B", "2"),
+            ("C", "3"),
+            ("Set-Cookie", "a=b"),
+            ("Date", "x"),
+            ("Proxy-Authenticate", "Basic"),
+            ("WWW-Authenticate", "Basic"),
+        ]);
+        strip_for_storage(&mut headers);
+        let kept = ["Cache-Control", "Cache-Control", "C", "Date", "WWW-Authenticate"];
+        assert_eq!(names(&headers), kept);
+    }
+
+    #[test]
+    fn a_304_replaces_what_it_brings_and_leaves_the_body_described() {
+        let mut stored = block(&[
+            ("Content-Type", "text/plain"),
+            ("Content-Length", "5"),
+            ("ETag", "\"a\""),
+            ("X-One", "1"),
+            ("X-Two", "1"),
+            ("Set-Cookie", "a=b"),
+            ("Set-Cookie", "c=d"),
+        ]);
+        let confirmation = block(&[
+            ("Connection", "x-two"),
+            ("x-two", "2"),
+            ("x-one", "2"),
+            ("Content-Type", "text/html"),
+            ("Content-Length", "10"),
+            ("Content-MD5", "x"),
+            ("ETag", "\"b\""),
+            ("Set-Cookie", "a=c"),
+        ]);
+        update_fields(&mut stored, &confirmation);
+        let value = |name: &str| stored.value_named(name.as_bytes()).map(String::from_utf8_lossy);
+        assert_eq!(value("Content-Type").as_deref(), Some("text/html"));
+        assert_eq!(value("Content-Length").as_deref(), Some("5"));
+        assert_eq!(value("ETag").as_deref(), Some("\"a\""));
+        assert_eq!(value("X-One").as_deref(), Some("2"));
+        assert_eq!(value("X-Two").as_deref(), Some("1"));
+        assert_eq!(value("Content-MD5"), None);
+        assert_eq!(stored.values(HeaderId::SetCookie).collect::<Vec<_>>(), [b"a=c"]);
+    }
+}

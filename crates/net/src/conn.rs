@@ -1,0 +1,352 @@
+//! One HTTP/1.x client connection, and its fast way.
+//!
+//! [`Conn::poll_fast`] reads into the core's scratch buffer, answers every whole request that needs no waiting,
+//! and writes all answers at once: no allocation, no await. What it cannot finish (a request that waits for an
+//! origin, a client that reads slowly) leaves it as a [`Step`], for an ordinary async function to finish. An
+//! idle connection holds no buffer at all.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use base::{Counter, Limit, Now};
+use cache::Object;
+use flow::{LiveRef, Reply, ReplyBody, Slow, Start};
+use h1::encode::{self, BodyFraming, ConnectionHeader};
+use h1::{Progress, RequestReader};
+use message::{Framing, Request, Scheme, Version};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::core::{CoreCtx, Scratch};
+use crate::guard::{Guard, Phase};
+use crate::segments::{Segments, copy_range};
+
+/// Bodies up to this size are copied behind their head and leave in one plain write; above it, scattered
+/// pieces cost less than the copy.
+const COPY_MAX: u64 = 16 * 1024;
+/// Collected answers beyond this are written before the next request is looked at.
+const FLUSH_AT: usize = 64 * 1024;
+
+/// A client connection.
+pub(crate) struct Conn {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) guard: Rc<Guard>,
+    /// Received bytes that no request has used yet; empty while idle.
+    pub(crate) held: Vec<u8>,
+    /// Whether `held` may begin with a whole request.
+    pub(crate) unread: bool,
+    partial: Option<Box<Partial>>,
+    served: u64,
+    opened_ms: u64,
+}
+
+/// A head that has begun and is not whole.
+struct Partial {
+    reader: RequestReader,
+    request: Request,
+}
+
+/// What the fast way cannot finish.
+pub(crate) enum Step {
+    /// The connection is over.
+    Close,
+    /// A limit ended it.
+    Expired(Limit),
+    /// These must still be written.
+    Send(Segments, Then),
+    /// The request waits for something.
+    Wait(Box<Waiting>),
+}
+
+/// What follows a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The next request.
+    Next,
+    /// The end.
+    Close,
+    /// The end, but the client may still be sending: it gets time to read the answer first.
+    Linger,
+}
+
+/// A request that needs awaiting: for its answer, for its body, or for the answer's.
+pub(crate) struct Waiting {
+    /// Answers to earlier requests of the pipeline that did not leave yet.
+    pub(crate) before: Option<Segments>,
+    pub(crate) request: Request,
+    pub(crate) live: LiveRef,
+    pub(crate) answer: Answer,
+    /// Whether the connection may go on after it.
+    pub(crate) keep: bool,
+    pub(crate) started: Now,
+}
+
+/// An answer that is there, or on its way.
+pub(crate) enum Answer {
+    Reply(Reply),
+    Slow(Box<Slow>),
+}
+
+/// Why the loop over the received requests stopped before it ran out of bytes.
+enum Stop {
+    /// A body too large to be copied comes next, or the end.
+    Send(Option<(Arc<Object>, Range<u64>)>, Then),
+    Wait(Box<Waiting>),
+}
+
+/// What the fast way works with, reused from request to request.
+#[derive(Default)]
+pub(crate) struct Work {
+    reader: RequestReader,
+    request: Request,
+    output: Vec<u8>,
+}
+
+impl Work {
+    fn fresh(&mut self) -> (&mut RequestReader, &mut Request) {
+        self.reader.reset();
+        self.request.clear();
+        (&mut self.reader, &mut self.request)
+    }
+
+    fn take(&mut self) -> Partial {
+        Partial {
+            reader: std::mem::take(&mut self.reader),
+            request: std::mem::take(&mut self.request),
+        }
+    }
+}
+
+impl Conn {
+    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, now: Now) -> Self {
+        Self {
+            stream,
+            peer,
+            guard: Guard::new(now.mono_ms),
+            held: Vec::new(),
+            unread: false,
+            partial: None,
+            served: 0,
+            opened_ms: now.mono_ms,
+        }
+    }
+
+    /// Reads and answers until something needs awaiting.
+    pub(crate) fn poll_fast(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<Step> {
+        let mut scratch = core.scratch.borrow_mut();
+        let Scratch { input, work } = &mut *scratch;
+        // Whatever a panic left behind is not this client's.
+        work.output.clear();
+        loop {
+            if let Poll::Ready(limit) = self.guard.poll_expired(cx) {
+                return Poll::Ready(Step::Expired(limit));
+            }
+            let mut read = 0;
+            if !std::mem::take(&mut self.unread) {
+                let mut buf = ReadBuf::new(input);
+                match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf)) {
+                    Ok(()) if !buf.filled().is_empty() => read = buf.filled().len(),
+                    _ => return Poll::Ready(Step::Close),
+                }
+                core.flow.counters.add(Counter::BytesIn, read as u64);
+            }
+            let now = core.flow.now();
+            let stop = if self.held.is_empty() {
+                self.answer_all(core, work, &input[..read], now)
+            } else {
+                let mut held = std::mem::take(&mut self.held);
+                held.extend_from_slice(&input[..read]);
+                self.answer_all(core, work, &held, now)
+            };
+            let phase = match stop {
+                Some(_) => Phase::Busy,
+                None if self.held.is_empty() => Phase::Idle,
+                None => Phase::Head,
+            };
+            self.guard.enter(phase, now.mono_ms);
+            if let Some(step) = self.flush(cx, core, &mut work.output, stop) {
+                return Poll::Ready(step);
+            }
+        }
+    }
+
+    /// Answers the requests in `bytes` into the output; keeps what is left of them.
+    fn answer_all(
+        &mut self,
+        core: &CoreCtx,
+        work: &mut Work,
+        bytes: &[u8],
+        now: Now,
+    ) -> Option<Stop> {
+        let live = core.flow.live();
+        let mut used = 0;
+        let mut stop = None;
+        while used < bytes.len() && stop.is_none() && work.output.len() < FLUSH_AT {
+            let mut partial = self.partial.take();
+            let (reader, request) = match &mut partial {
+                Some(partial) => (&mut partial.reader, &mut partial.request),
+                None => work.fresh(),
+            };
+            match reader.read(&bytes[used..], &live.head_limits, Scheme::Http, request) {
+                Ok(Progress::Complete(len)) => {
+                    used += len;
+                    if let Some(partial) = partial {
+                        work.request = partial.request;
+                    }
+                    stop = self.answer(core, &live, work, now);
+                }
+                Ok(Progress::Partial) => {
+                    self.partial = partial.or_else(|| Some(Box::new(work.take())));
+                    break;
+                }
+                Err(error) => {
+                    core.flow.counters.inc(Counter::BadRequests);
+                    if let Some(limit) = error.limit() {
+                        core.flow.counters.limit(limit);
+                    }
+                    let reply = flow::pages::refused(error.status(), &error.to_string());
+                    if let ReplyBody::Bytes(body) = &reply.body {
+                        append(&live, &Request::new(), &reply, false, &mut work.output);
+                        work.output.extend_from_slice(body);
+                    }
+                    core.count(&reply);
+                    core.log.refused(self.peer.ip(), &reply, now);
+                    used = bytes.len();
+                    stop = Some(Stop::Send(None, Then::Linger));
+                }
+            }
+        }
+        self.held.extend_from_slice(&bytes[used..]);
+        // Left over by a stop or a full output, it is looked at again without waiting for more.
+        self.unread = !self.held.is_empty() && self.partial.is_none();
+        stop
+    }
+
+    /// Answers `work.request`, or says what it waits for.
+    fn answer(
+        &mut self,
+        core: &CoreCtx,
+        live: &LiveRef,
+        work: &mut Work,
+        now: Now,
+    ) -> Option<Stop> {
+        self.served += 1;
+        let limits = &live.limits;
+        let request = &mut work.request;
+        let keep = request.keep_alive
+            && self.served < limits.keepalive_requests
+            && now.mono_ms - self.opened_ms < limits.connection_lifetime
+            && !core.draining.get();
+        let answer = match core.flow.start(live, request, self.peer.ip(), now) {
+            Start::Reply(reply) if request.framing == Framing::None && reply.is_at_hand() => {
+                core.count(&reply);
+                let bytes = reply.length().unwrap_or(0);
+                core.log.answered(self.peer.ip(), request, &reply, bytes, (now, now));
+                return reply_now(live, request, &reply, keep, &mut work.output);
+            }
+            Start::Reply(reply) => Answer::Reply(reply),
+            Start::Slow(slow) => Answer::Slow(slow),
+        };
+        Some(Stop::Wait(Box::new(Waiting {
+            before: None,
+            request: std::mem::take(request),
+            live: Rc::clone(live),
+            answer,
+            keep,
+            started: now,
+        })))
+    }
+
+    /// Writes what was collected, and the large body that stopped the collecting, as far as the socket takes
+    /// it; says how to go on, or `None` to read on.
+    fn flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &CoreCtx,
+        output: &mut Vec<u8>,
+        stop: Option<Stop>,
+    ) -> Option<Step> {
+        let (stored, then) = match stop {
+            None => (None, Then::Next),
+            Some(Stop::Send(stored, then)) => (stored, then),
+            Some(Stop::Wait(mut waiting)) => {
+                if !output.is_empty() {
+                    let mut before = Segments::new(std::mem::take(output), None);
+                    match before.poll_write(cx, &mut self.stream, core) {
+                        Poll::Ready(Ok(())) => *output = before.into_buffer(),
+                        Poll::Ready(Err(_)) => return Some(Step::Close),
+                        Poll::Pending => waiting.before = Some(before),
+                    }
+                }
+                return Some(Step::Wait(waiting));
+            }
+        };
+        let mut segments = Segments::new(std::mem::take(output), stored);
+        match segments.poll_write(cx, &mut self.stream, core) {
+            Poll::Ready(Ok(())) => {
+                *output = segments.into_buffer();
+                match then {
+                    Then::Next => None,
+                    then => Some(Step::Send(Segments::default(), then)),
+                }
+            }
+            Poll::Ready(Err(_)) => Some(Step::Close),
+            Poll::Pending => Some(Step::Send(segments, then)),
+        }
+    }
+}
+
+/// Appends a reply that is wholly at hand; a body too large to copy stops the collecting.
+fn reply_now(
+    live: &LiveRef,
+    request: &Request,
+    reply: &Reply,
+    keep: bool,
+    output: &mut Vec<u8>,
+) -> Option<Stop> {
+    let keep = keep && !reply.close;
+    let then = if keep { Then::Next } else { Then::Close };
+    append(live, request, reply, keep, output);
+    let mut large = None;
+    match &reply.body {
+        ReplyBody::Stored(object, range) if range.end - range.start > COPY_MAX => {
+            large = Some((Arc::clone(object), range.clone()));
+        }
+        ReplyBody::Stored(object, range) => copy_range(object, range.clone(), output),
+        ReplyBody::Bytes(body) => output.extend_from_slice(body),
+        _ => {}
+    }
+    (large.is_some() || !keep).then_some(Stop::Send(large, then))
+}
+
+/// Writes a reply's head with the framing this client understands.
+pub(crate) fn append(
+    live: &LiveRef,
+    request: &Request,
+    reply: &Reply,
+    keep: bool,
+    output: &mut Vec<u8>,
+) -> BodyFraming {
+    reply.write_head(live, output);
+    let framing = match &reply.body {
+        ReplyBody::None => BodyFraming::None,
+        ReplyBody::Head(length) => BodyFraming::HeadOf(*length),
+        _ => match reply.length() {
+            Some(length) => BodyFraming::Length(length),
+            None if request.version == Version::Http10 => BodyFraming::UntilClose,
+            None => BodyFraming::Chunked,
+        },
+    };
+    let connection = match request.version {
+        _ if !keep || framing == BodyFraming::UntilClose => ConnectionHeader::Close,
+        Version::Http10 => ConnectionHeader::KeepAliveExplicit,
+        Version::Http11 => ConnectionHeader::KeepAliveDefault,
+    };
+    encode::response_tail(output, framing, connection);
+    framing
+}

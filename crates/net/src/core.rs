@@ -1,0 +1,58 @@
+//! One core's side of the network: scratch memory, the sweep, and what connections need of the rest.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use base::Counter;
+use flow::{Core, Reply};
+
+use crate::conn::Work;
+use crate::guard::Sweep;
+use crate::log::CoreLog;
+
+/// Bytes one read takes at most. More than a socket usually holds, so that a short read says "empty".
+const READ_BYTES: usize = 64 * 1024;
+
+/// Memory the fast way works in; only ever borrowed within one poll.
+pub(crate) struct Scratch {
+    pub(crate) input: Box<[u8]>,
+    pub(crate) work: Work,
+}
+
+/// What a core's connections share.
+pub(crate) struct CoreCtx {
+    pub(crate) flow: Rc<Core>,
+    pub(crate) scratch: RefCell<Scratch>,
+    pub(crate) sweep: Sweep,
+    pub(crate) draining: Cell<bool>,
+    pub(crate) log: CoreLog,
+}
+
+impl CoreCtx {
+    pub(crate) fn new(flow: Rc<Core>, log: CoreLog) -> Rc<Self> {
+        let scratch = Scratch {
+            input: vec![0; READ_BYTES].into_boxed_slice(),
+            work: Work::default(),
+        };
+        Rc::new(Self {
+            flow,
+            scratch: RefCell::new(scratch),
+            sweep: Sweep::default(),
+            draining: Cell::new(false),
+            log,
+        })
+    }
+
+    /// Counts a reply by its status and by how the cache took part.
+    pub(crate) fn count(&self, reply: &Reply) {
+        let counters = &self.flow.counters;
+        counters.inc(reply.served.counter());
+        match reply.status.code() / 100 {
+            2 => counters.inc(Counter::Status2xx),
+            3 => counters.inc(Counter::Status3xx),
+            4 => counters.inc(Counter::Status4xx),
+            5 => counters.inc(Counter::Status5xx),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Timeouts without timers: every connection notes what it is doing since when, and one sweep a second per core
+//! ends those that overstay.
+//!
+//! A timer per request would cost a registration and a cancellation on the hit path; a sweep costs nothing
+//! there. The price is a second's coarseness, which no client-facing timeout minds.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use base::{Limit, Limits};
+
+/// What a connection is doing, as far as timeouts go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Kept alive, nothing received.
+    Idle,
+    /// A request head has begun and is not whole.
+    Head,
+    /// A request is being answered; only transfers are timed.
+    Busy,
+    /// Reading off the rest before the connection closes.
+    Linger,
+}
+
+/// Progress of a transfer in one direction.
+#[derive(Debug, Default)]
+struct Transfer {
+    active: Cell<bool>,
+    since_ms: Cell<u64>,
+    moved_ms: Cell<u64>,
+    bytes: Cell<u64>,
+}
+
+impl Transfer {
+    fn start(&self, now_ms: u64) {
+        self.active.set(true);
+        self.since_ms.set(now_ms);
+        self.moved_ms.set(now_ms);
+        self.bytes.set(0);
+    }
+
+    fn moved(&self, bytes: usize, now_ms: u64) {
+        self.bytes.set(self.bytes.get() + bytes as u64);
+        self.moved_ms.set(now_ms);
+    }
+
+    /// Which of a stall timeout and a minimum rate (after `leeway_ms`) the transfer breaks, if one.
+    fn overdue(&self, now_ms: u64, stall_ms: u64, rate: u64, leeway_ms: u64) -> Option<Overdue> {
+        if !self.active.get() {
+            return None;
+        }
+        if now_ms.saturating_sub(self.moved_ms.get()) > stall_ms {
+            return Some(Overdue::Stall);
+        }
+        let elapsed_ms = now_ms.saturating_sub(self.since_ms.get());
+        let due = rate.saturating_mul(elapsed_ms) / 1000;
+        (elapsed_ms > leeway_ms && self.bytes.get() < due).then_some(Overdue::Rate)
+    }
+}
+
+enum Overdue {
+    Stall,
+    Rate,
+}
+
+/// One connection's place in the sweep.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    phase: Cell<Phase>,
+    since_ms: Cell<u64>,
+    receive: Transfer,
+    send: Transfer,
+    sent_in_all: Cell<u64>,
+    expired: Cell<Option<Limit>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Guard {
+    pub(crate) fn new(now_ms: u64) -> Rc<Self> {
+        Rc::new(Self {
+            phase: Cell::new(Phase::Idle),
+            since_ms: Cell::new(now_ms),
+            receive: Transfer::default(),
+            send: Transfer::default(),
+            sent_in_all: Cell::new(0),
+            expired: Cell::new(None),
+            waker: RefCell::new(None),
+        })
+    }
+
+    /// Enters `phase`; staying in one does not restart its time.
+    pub(crate) fn enter(&self, phase: Phase, now_ms: u64) {
+        if self.phase.replace(phase) != phase || phase == Phase::Idle {
+            self.since_ms.set(now_ms);
+        }
+    }
+
+    pub(crate) fn receiving(&self, now_ms: u64) {
+        self.receive.start(now_ms);
+    }
+
+    pub(crate) fn received(&self, bytes: usize, now_ms: u64) {
+        self.receive.moved(bytes, now_ms);
+    }
+
+    pub(crate) fn receive_done(&self) {
+        self.receive.active.set(false);
+    }
+
+    pub(crate) fn sending(&self, now_ms: u64) {
+        self.send.start(now_ms);
+    }
+
+    pub(crate) fn sent(&self, bytes: usize, now_ms: u64) {
+        self.send.moved(bytes, now_ms);
+        self.sent_in_all.set(self.sent_in_all.get() + bytes as u64);
+    }
+
+    /// Bytes noted by [`Guard::sent`] over all transfers.
+    pub(crate) fn sent_in_all(&self) -> u64 {
+        self.sent_in_all.get()
+    }
+
+    pub(crate) fn send_done(&self) {
+        self.send.active.set(false);
+    }
+
+    /// The limit that ended this connection, if one has; otherwise the sweep will wake the calling task
+    /// when one does.
+    pub(crate) fn poll_expired(&self, cx: &Context<'_>) -> Poll<Limit> {
+        if let Some(limit) = self.expired.get() {
+            return Poll::Ready(limit);
+        }
+        let mut waker = self.waker.borrow_mut();
+        // A connection's task keeps its waker, so this clones once per connection.
+        if !waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    fn check(&self, now_ms: u64, limits: &Limits, draining: bool) -> Option<Limit> {
+        let in_phase = now_ms.saturating_sub(self.since_ms.get());
+        let phase = match self.phase.get() {
+            Phase::Idle if draining || in_phase > limits.idle_timeout => Some(Limit::IdleTimeout),
+            Phase::Head if in_phase > limits.header_timeout => Some(Limit::HeaderTimeout),
+            Phase::Linger if in_phase > limits.linger_timeout => Some(Limit::LingerTimeout),
+            _ => None,
+        };
+        let receive = || {
+            self.receive
+                .overdue(now_ms, limits.body_timeout, limits.body_min_rate, 10_000)
+                .map(|o| match o {
+                    Overdue::Stall => Limit::BodyTimeout,
+                    Overdue::Rate => Limit::BodyMinRate,
+                })
+        };
+        let send = || {
+            self.send.overdue(now_ms, limits.send_timeout, limits.send_min_rate, 60_000).map(
+                |o| match o {
+                    Overdue::Stall => Limit::SendTimeout,
+                    Overdue::Rate => Limit::SendMinRate,
+                },
+            )
+        };
+        phase.or_else(send).or_else(receive)
+    }
+
+    fn expire(&self, limit: Limit) {
+        self.expired.set(Some(limit));
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+/// All connections of a core.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    guards: RefCell<Vec<Option<Rc<Guard>>>>,
+    free: RefCell<Vec<usize>>,
+}
+
+impl Sweep {
+    /// Adds a connection; the result is its place for [`Sweep::leave`].
+    pub(crate) fn join(&self, guard: Rc<Guard>) -> usize {
+        let mut guards = self.guards.borrow_mut();
+        if let Some(place) = self.free.borrow_mut().pop() {
+            guards[place] = Some(guard);
+            return place;
+        }
+        guards.push(Some(guard));
+        guards.len() - 1
+    }
+
+    pub(crate) fn leave(&self, place: usize) {
+        self.guards.borrow_mut()[place] = None;
+        self.free.borrow_mut().push(place);
+    }
+
+    /// Ends every connection that overstays; `noted` hears which limits did it.
+    pub(crate) fn run(&self, now_ms: u64, limits: &Limits, draining: bool, noted: &mut dyn FnMut(Limit)) {
+        for guard in self.guards.borrow().iter().flatten() {
+            if guard.expired.get().is_none()
+                && let Some(limit) = guard.check(now_ms, limits, draining)
+            {
+                noted(limit);
+                guard.expire(limit);
+            }
+        }
+    }
+
+    /// Whether no connection is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.guards.borrow().len() == self.free.borrow().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(sweep: &Sweep, now_ms: u64) -> Vec<Limit> {
+        let mut limits = Vec::new();
+        sweep.run(now_ms, &Limits::default(), false, &mut |l| limits.push(l));
+        limits
+    }
+
+    #[test]
+    fn idle_and_head_have_their_own_times() {
+        let sweep = Sweep::default();
+        let guard = Guard::new(0);
+        sweep.join(Rc::clone(&guard));
+        assert_eq!(ends(&sweep, 30_000), []);
+        guard.enter(Phase::Head, 30_000);
+        guard.enter(Phase::Head, 39_000); // another byte does not buy time
+        assert_eq!(ends(&sweep, 40_000), []);
+        assert_eq!(ends(&sweep, 40_001), [Limit::HeaderTimeout]);
+        assert_eq!(ends(&sweep, 99_000), [], "once is enough");
+    }
+
+    #[test]
+    fn a_stalled_or_slow_transfer_ends() {
+        let sweep = Sweep::default();
+        let (stalled, slow) = (Guard::new(0), Guard::new(0));
+        sweep.join(Rc::clone(&stalled));
+        sweep.join(Rc::clone(&slow));
+        stalled.enter(Phase::Busy, 0);
+        slow.enter(Phase::Busy, 0);
+        stalled.sending(0);
+        slow.receiving(0);
+        for t in 1..=11 {
+            slow.received(1, t * 1000);
+        }
+        assert_eq!(ends(&sweep, 11_000), [Limit::BodyMinRate]);
+        assert_eq!(ends(&sweep, 30_001), [Limit::SendTimeout]);
+    }
+
+    #[test]
+    fn places_are_reused() {
+        let sweep = Sweep::default();
+        let a = sweep.join(Guard::new(0));
+        assert!(!sweep.is_empty());
+        sweep.leave(a);
+        assert!(sweep.is_empty());
+        assert_eq!(sweep.join(Guard::new(0)), a);
+    }
+}

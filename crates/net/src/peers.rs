@@ -1,0 +1,116 @@
+//! How many connections each client has: one IPv4 address, or one IPv6 /64, counts as one.
+
+use std::collections::HashMap;
+use std::hash::RandomState;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// Connections of all cores.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    all: AtomicU64,
+    by_client: Mutex<HashMap<IpAddr, u32, RandomState>>,
+}
+
+/// One connection's entry; dropping it takes it off.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    peers: Arc<Peers>,
+    client: Option<IpAddr>,
+}
+
+/// Why a connection is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Connections,
+    ConnectionsPerIp,
+}
+
+impl Peers {
+    /// Counts a connection of `ip` in, unless there are too many already.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        ip: IpAddr,
+        max: u64,
+        max_per_ip: u64,
+    ) -> Result<Entry, Refused> {
+        if self.all.fetch_add(1, Ordering::Relaxed) >= max {
+            self.all.fetch_sub(1, Ordering::Relaxed);
+            return Err(Refused::Connections);
+        }
+        let mut entry = Entry { peers: Arc::clone(self), client: None };
+        if max_per_ip > 0 && !ip.to_canonical().is_loopback() {
+            let client = client_of(ip);
+            let mut by_client = self.by_client.lock();
+            let count = by_client.entry(client).or_insert(0);
+            if u64::from(*count) >= max_per_ip {
+                drop(by_client);
+                return Err(Refused::ConnectionsPerIp);
+            }
+            *count += 1;
+            drop(by_client);
+            entry.client = Some(client);
+        }
+        Ok(entry)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.peers.all.fetch_sub(1, Ordering::Relaxed);
+        if let Some(client) = self.client {
+            let mut by_client = self.peers.by_client.lock();
+            if let Some(count) = by_client.get_mut(&client) {
+                *count -= 1;
+                if *count == 0 {
+                    by_client.remove(&client);
+                }
+            }
+        }
+    }
+}
+
+fn client_of(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(v6) => {
+            let prefix = u128::from(v6) & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from(prefix))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn a_v6_network_is_one_client_and_leaving_makes_room() {
+        let peers = Arc::new(Peers::default());
+        let first = peers.enter(ip("2001:db8::1"), 10, 1).expect("room");
+        let second = peers.enter(ip("2001:db8::2"), 10, 1);
+        assert_eq!(second.err(), Some(Refused::ConnectionsPerIp));
+        assert!(peers.enter(ip("2001:db8:0:1::1"), 10, 1).is_ok());
+        drop(first);
+        assert!(peers.enter(ip("2001:db8::2"), 10, 1).is_ok());
+        assert!(peers.by_client.lock().is_empty());
+    }
+
+    #[test]
+    fn the_total_holds_and_loopback_counts_only_there() {
+        let peers = Arc::new(Peers::default());
+        let held: Vec<_> =
+            (0..2).map(|_| peers.enter(ip("127.0.0.1"), 2, 1).expect("room")).collect();
+        let third = peers.enter(ip("127.0.0.1"), 2, 1);
+        assert_eq!(third.err(), Some(Refused::Connections));
+        drop(held);
+        assert_eq!(peers.all.load(Ordering::Relaxed), 0);
+    }
+}

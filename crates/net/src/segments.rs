@@ -1,0 +1,111 @@
+//! Bytes on their way into a socket: some of our own, then part of a stored body.
+
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use base::Counter;
+use cache::Object;
+use tokio::io::AsyncWrite;
+
+use crate::core::CoreCtx;
+
+/// Slices handed to one write; more than this many chunks take several.
+const SLICES: usize = 64;
+
+/// A head, or several, and what follows from the store.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    bytes: Vec<u8>,
+    sent: usize,
+    stored: Option<(Arc<Object>, Range<u64>)>,
+}
+
+impl Segments {
+    pub(crate) fn new(bytes: Vec<u8>, stored: Option<(Arc<Object>, Range<u64>)>) -> Self {
+        Self { bytes, sent: 0, stored }
+    }
+
+    /// The buffer, emptied, for reuse.
+    pub(crate) fn into_buffer(mut self) -> Vec<u8> {
+        self.bytes.clear();
+        self.bytes
+    }
+
+    /// Bytes still to be written.
+    pub(crate) fn left(&self) -> u64 {
+        let stored = self.stored.as_ref().map_or(0, |(_, range)| range.end - range.start);
+        (self.bytes.len() - self.sent) as u64 + stored
+    }
+
+    fn is_done(&self) -> bool {
+        self.left() == 0
+    }
+
+    /// Writes on; ready when everything is in the socket's buffer.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut (impl AsyncWrite + Unpin),
+        core: &CoreCtx,
+    ) -> Poll<io::Result<()>> {
+        while !self.is_done() {
+            let wrote = ready!(self.poll_once(cx, Pin::new(stream)))?;
+            if wrote == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            core.flow.counters.add(Counter::BytesOut, wrote as u64);
+            self.advance(wrote);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_once(
+        &self,
+        cx: &mut Context<'_>,
+        stream: Pin<&mut (impl AsyncWrite + Unpin)>,
+    ) -> Poll<io::Result<usize>> {
+        let Some((object, range)) = &self.stored else {
+            return stream.poll_write(cx, &self.bytes[self.sent..]);
+        };
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let mut used = 0;
+        if self.sent < self.bytes.len() {
+            slices[0] = IoSlice::new(&self.bytes[self.sent..]);
+            used = 1;
+        }
+        for slice in slices_of(object, range.clone()).take(SLICES - used) {
+            slices[used] = IoSlice::new(slice);
+            used += 1;
+        }
+        stream.poll_write_vectored(cx, &slices[..used])
+    }
+
+    fn advance(&mut self, wrote: usize) {
+        let own = wrote.min(self.bytes.len() - self.sent);
+        self.sent += own;
+        if let Some((_, range)) = &mut self.stored {
+            range.start += (wrote - own) as u64;
+        }
+    }
+}
+
+/// The slices of a complete stored body that lie within `range`.
+pub(crate) fn slices_of(object: &Object, range: Range<u64>) -> impl Iterator<Item = &[u8]> {
+    let mut at = 0u64;
+    object.whole().into_iter().flat_map(|whole| whole.pieces()).filter_map(move |slice| {
+        let (start, end) = (at, at + slice.len() as u64);
+        at = end;
+        let (from, to) = (range.start.max(start), range.end.min(end));
+        (from < to).then(|| &slice[(from - start) as usize..(to - start) as usize])
+    })
+}
+
+/// Appends part of a complete stored body to `out`.
+pub(crate) fn copy_range(object: &Object, range: Range<u64>, out: &mut Vec<u8>) {
+    for slice in slices_of(object, range) {
+        out.extend_from_slice(slice);
+    }
+}

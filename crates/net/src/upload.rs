@@ -1,0 +1,234 @@
+//! A request's body on its way from the socket to whoever takes it.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use base::{Counter, Limit, Limits};
+use cache::{Body, BodyWriter, Reader};
+use flow::Live;
+use h1::BodyReader;
+use message::{Framing, Status};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::tcp::ReadHalf;
+
+use crate::core::CoreCtx;
+use crate::guard::{Guard, Phase};
+
+/// The body of the request at hand.
+pub(crate) struct Upload {
+    /// Received and not yet decoded; after the body's end, the next request.
+    held: Vec<u8>,
+    reader: BodyReader,
+    writer: Option<BodyWriter>,
+    declared: Option<u64>,
+    received: u64,
+    max: u64,
+    fault: Option<Fault>,
+    ended: bool,
+}
+
+/// Why a body cannot be taken further.
+enum Fault {
+    Framing(h1::BodyError),
+    TooLarge,
+    Slow(Limit),
+    Gone,
+}
+
+impl Upload {
+    pub(crate) fn new(framing: Framing, held: Vec<u8>, live: &Live) -> Self {
+        Self {
+            held,
+            reader: BodyReader::new(framing, live.limits.trailer_bytes as usize),
+            writer: None,
+            declared: match framing {
+                Framing::Length(length) => Some(length),
+                _ => None,
+            },
+            received: 0,
+            max: live.limits.request_body_bytes,
+            fault: None,
+            ended: framing == Framing::None,
+        }
+    }
+
+    /// Opens the window through which the body is taken.
+    pub(crate) fn open(&mut self, core: &CoreCtx, guard: &Guard, window: u64) -> Reader {
+        let (writer, reader) = Body::window(window);
+        if self.declared.is_some_and(|length| length > self.max) {
+            core.flow.counters.limit(Limit::RequestBodyBytes);
+            self.fault = Some(Fault::TooLarge);
+            writer.abort();
+        } else {
+            guard.receiving(core.flow.now().mono_ms);
+            self.writer = Some(writer);
+        }
+        reader
+    }
+
+    /// Whether no byte of the body has been received yet.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.ended
+    }
+
+    /// What is wrong with the body, for the client.
+    pub(crate) fn fault(&self) -> Option<(Status, String)> {
+        let (code, reason) = match self.fault.as_ref()? {
+            Fault::Framing(error) => (400, error.to_string()),
+            Fault::TooLarge => {
+                (413, "The request's body is too large (limit: request_body_bytes).".to_owned())
+            }
+            Fault::Slow(limit) => (408, format!("The request's body came too slowly ({limit:?}).")),
+            Fault::Gone => (400, "The request's body ended early.".to_owned()),
+        };
+        Status::new(code).map(|status| (status, reason))
+    }
+
+    /// Runs `main` while the body is moved on; `main` decides when this ends.
+    pub(crate) async fn beside<T>(
+        &mut self,
+        core: &CoreCtx,
+        guard: &Guard,
+        read: &mut ReadHalf<'_>,
+        mut main: Pin<&mut impl Future<Output = T>>,
+    ) -> T {
+        poll_fn(|cx| {
+            if self.writer.is_some() && self.poll_move(cx, core, guard, read).is_ready() {
+                guard.receive_done();
+            }
+            main.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Moves the body on until it ends, fails, or nobody takes it.
+    fn poll_move(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &CoreCtx,
+        guard: &Guard,
+        read: &mut ReadHalf<'_>,
+    ) -> Poll<()> {
+        let moved = loop {
+            let Some(writer) = &mut self.writer else { return Poll::Ready(()) };
+            if ready!(writer.poll_room(cx)).is_err() {
+                break Ok(());
+            }
+            match self.decode() {
+                Ok(_) if self.ended => break Ok(()),
+                Ok(true) => {}
+                Ok(false) => match ready!(self.poll_fill(cx, core, guard, read)) {
+                    Ok(()) => {}
+                    Err(fault) => break Err(fault),
+                },
+                Err(fault) => break Err(fault),
+            }
+        };
+        let writer = self.writer.take();
+        match moved {
+            Ok(()) if self.ended => {
+                if let Some(writer) = writer {
+                    writer.finish();
+                }
+            }
+            // Nobody takes it any more: an early answer, or a failed origin.
+            Ok(()) => {}
+            Err(fault) => {
+                if matches!(fault, Fault::TooLarge) {
+                    core.flow.counters.limit(Limit::RequestBodyBytes);
+                }
+                self.fault = Some(fault);
+                if let Some(writer) = writer {
+                    writer.abort();
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Decodes one piece of what is held and passes it on; false when more must be received first.
+    fn decode(&mut self) -> Result<bool, Fault> {
+        let step = self.reader.read(&self.held).map_err(Fault::Framing)?;
+        if let Some(writer) = &mut self.writer {
+            // Whether there is room for more is asked before the next piece.
+            _ = writer.push(&self.held[step.data.clone()]);
+        }
+        self.received += step.data.len() as u64;
+        self.held.drain(..step.consumed);
+        self.ended = step.done;
+        if self.received > self.max {
+            return Err(Fault::TooLarge);
+        }
+        Ok(step.consumed > 0)
+    }
+
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &CoreCtx,
+        guard: &Guard,
+        read: &mut ReadHalf<'_>,
+    ) -> Poll<Result<(), Fault>> {
+        let mut scratch = core.scratch.borrow_mut();
+        let mut buf = ReadBuf::new(&mut scratch.input);
+        let polled = Pin::new(read).poll_read(cx, &mut buf);
+        if polled.is_pending()
+            && let Poll::Ready(limit) = guard.poll_expired(cx)
+        {
+            return Poll::Ready(Err(Fault::Slow(limit)));
+        }
+        if ready!(polled).is_err() || buf.filled().is_empty() {
+            return Poll::Ready(Err(Fault::Gone));
+        }
+        let filled = buf.filled();
+        self.held.extend_from_slice(filled);
+        core.flow.counters.add(Counter::BytesIn, filled.len() as u64);
+        guard.received(filled.len(), core.flow.now().mono_ms);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether the connection can go on after this request: its body is read, or its rest is short enough to
+    /// be read off.
+    pub(crate) fn may_finish(&self, limits: &Limits) -> bool {
+        self.ended
+            || self.fault.is_none()
+                && self.reader.remaining().is_none_or(|left| left <= limits.drain_bytes)
+    }
+
+    /// Reads the rest of the body off; false when it is too much, too slow or broken.
+    pub(crate) async fn finish(
+        &mut self,
+        core: &CoreCtx,
+        guard: &Guard,
+        read: &mut ReadHalf<'_>,
+        limits: &Limits,
+    ) -> bool {
+        self.writer = None;
+        let allowed = self.received.saturating_add(limits.drain_bytes);
+        guard.enter(Phase::Linger, core.flow.now().mono_ms);
+        while !self.ended {
+            match self.decode() {
+                Ok(_) if self.received > allowed => return false,
+                Ok(true) => {}
+                Ok(false) => {
+                    let filled = poll_fn(|cx| self.poll_fill(cx, core, guard, read)).await;
+                    if filled.is_err() {
+                        return false;
+                    }
+                }
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// What was received after the body.
+    pub(crate) fn into_rest(self) -> Vec<u8> {
+        self.held
+    }
+}

@@ -1,0 +1,300 @@
+//! What a connection does outside its fast way: waiting for an answer while the request's body goes up,
+//! sending bodies that are not all there yet, finishing slow writes, closing with grace.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+
+use base::{Counter, Limit};
+use cache::Reader;
+use flow::{ReplyBody, pages};
+use h1::encode::{self, BodyFraming};
+use message::{Framing, Status, Version};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::tcp::WriteHalf;
+
+use crate::conn::{Answer, Conn, Step, Then, Waiting, append};
+use crate::core::CoreCtx;
+use crate::guard::{Guard, Phase};
+use crate::segments::{Segments, copy_range};
+use crate::upload::Upload;
+
+/// What a client that sent `Expect: 100-continue` waits for (RFC 9110 10.1.1).
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
+    loop {
+        let then = match poll_fn(|cx| conn.poll_fast(cx, &core)).await {
+            Step::Close => Then::Close,
+            Step::Expired(limit) => {
+                Box::pin(expired(&mut conn, &core, limit)).await;
+                return;
+            }
+            Step::Send(mut segments, then) => {
+                match Box::pin(send(&mut conn, &core, &mut segments)).await {
+                    Ok(()) => then,
+                    Err(_) => Then::Close,
+                }
+            }
+            Step::Wait(waiting) => Box::pin(exchange(&mut conn, &core, *waiting)).await,
+        };
+        match then {
+            Then::Next => conn.guard.enter(Phase::Idle, core.flow.now().mono_ms),
+            Then::Close => return,
+            Then::Linger => {
+                Box::pin(linger(&mut conn, &core)).await;
+                return;
+            }
+        }
+    }
+}
+
+/// A limit ended the connection: says so where a request had begun.
+async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
+    if limit != Limit::HeaderTimeout {
+        return;
+    }
+    let reason = "The request's head took too long (limit: header_timeout).";
+    let Some(status) = Status::new(408) else { return };
+    let reply = pages::refused(status, reason);
+    core.count(&reply);
+    let mut out = Vec::new();
+    if let ReplyBody::Bytes(body) = &reply.body {
+        append(&core.flow.live(), &message::Request::new(), &reply, false, &mut out);
+        out.extend_from_slice(body);
+    }
+    // As much as the socket takes at once; a client this slow gets no more of our time.
+    _ = conn.stream.try_write(&out);
+}
+
+async fn send(conn: &mut Conn, core: &CoreCtx, segments: &mut Segments) -> io::Result<()> {
+    let guard = Rc::clone(&conn.guard);
+    guard.sending(core.flow.now().mono_ms);
+    let sent = write_all(&guard, core, &mut conn.stream, segments).await;
+    guard.send_done();
+    sent
+}
+
+/// Writes `segments` to their end, noting progress, unless the sweep ends the connection.
+async fn write_all(
+    guard: &Guard,
+    core: &CoreCtx,
+    stream: &mut (impl AsyncWrite + Unpin),
+    segments: &mut Segments,
+) -> io::Result<()> {
+    poll_fn(|cx| {
+        let before = segments.left();
+        let done = segments.poll_write(cx, stream, core);
+        let wrote = before - segments.left();
+        if wrote > 0 {
+            guard.sent(wrote as usize, core.flow.now().mono_ms);
+        }
+        match done {
+            Poll::Pending => {
+                guard.poll_expired(cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
+            }
+            ready => ready,
+        }
+    })
+    .await
+}
+
+/// One request's exchange: its body goes up while its answer is awaited and sent.
+async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then {
+    let Waiting { before, request, live, answer, keep, started } = waiting;
+    let guard = Rc::clone(&conn.guard);
+    let held = std::mem::take(&mut conn.held);
+    let (mut read_half, mut write_half) = conn.stream.split();
+    if let Some(mut before) = before
+        && write_all(&guard, core, &mut write_half, &mut before).await.is_err()
+    {
+        return Then::Close;
+    }
+    let mut upload = Upload::new(request.framing, held, &live);
+    let wanted = matches!(answer, Answer::Slow(_)) && request.framing != Framing::None;
+    if wanted && request.expect_continue && upload.is_untouched() {
+        let mut go_on = Segments::new(CONTINUE.to_vec(), None);
+        if write_all(&guard, core, &mut write_half, &mut go_on).await.is_err() {
+            return Then::Close;
+        }
+    }
+    let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
+    let mut reply = match answer {
+        Answer::Reply(reply) => reply,
+        Answer::Slow(slow) => {
+            let answer = pin!(slow.run(&core.flow, &request, body));
+            upload.beside(core, &guard, &mut read_half, answer).await
+        }
+    };
+    if let Some((status, reason)) = upload.fault() {
+        reply = pages::refused(status, &reason);
+    }
+    // A body that was not read to its end here is read off afterwards, if it is short.
+    let keep = keep && upload.may_finish(&live.limits) && !reply.close;
+    let mut head = Vec::with_capacity(512);
+    if request.version == Version::Http11 {
+        for interim in &reply.interim {
+            encode::interim(&mut head, interim.status, &interim.headers);
+        }
+    }
+    let framing = append(&live, &request, &reply, keep, &mut head);
+    core.count(&reply);
+    let before_body = guard.sent_in_all() + head.len() as u64;
+    guard.sending(core.flow.now().mono_ms);
+    let body = std::mem::replace(&mut reply.body, ReplyBody::None);
+    let sent = {
+        let send = pin!(send_body(core, &guard, &mut write_half, head, body, framing));
+        upload.beside(core, &guard, &mut read_half, send).await
+    };
+    guard.send_done();
+    guard.receive_done();
+    let bytes = guard.sent_in_all().saturating_sub(before_body);
+    core.log.answered(conn.peer.ip(), &request, &reply, bytes, (started, core.flow.now()));
+    match sent {
+        Err(SendError::Cut) => {
+            // The client must see that the answer is not whole: a reset, not an orderly end.
+            core.flow.counters.inc(Counter::Aborted);
+            _ = conn.stream.set_zero_linger();
+            return Then::Close;
+        }
+        Err(SendError::Io) => {
+            core.flow.counters.inc(Counter::Aborted);
+            return Then::Close;
+        }
+        Ok(()) => {}
+    }
+    if framing == BodyFraming::UntilClose || !keep {
+        return if upload.is_done() { Then::Close } else { Then::Linger };
+    }
+    if !upload.finish(core, &guard, &mut read_half, &live.limits).await {
+        return Then::Linger;
+    }
+    conn.held = upload.into_rest();
+    conn.unread = !conn.held.is_empty();
+    Then::Next
+}
+
+enum SendError {
+    /// The source ended before its end.
+    Cut,
+    /// The client is gone, or too slow.
+    Io,
+}
+
+async fn send_body(
+    core: &CoreCtx,
+    guard: &Guard,
+    stream: &mut WriteHalf<'_>,
+    head: Vec<u8>,
+    body: ReplyBody,
+    framing: BodyFraming,
+) -> Result<(), SendError> {
+    let mut out = head;
+    let mut stored = None;
+    match body {
+        ReplyBody::None | ReplyBody::Head(_) => {}
+        ReplyBody::Bytes(bytes) => out.extend_from_slice(&bytes),
+        ReplyBody::Stored(object, range) => stored = Some((object, range)),
+        ReplyBody::Pieces(object, pieces) => {
+            for piece in pieces {
+                match piece {
+                    flow::Piece::Bytes(bytes) => out.extend_from_slice(&bytes),
+                    flow::Piece::Stored(range) => copy_range(&object, range, &mut out),
+                }
+                if out.len() > 64 * 1024 {
+                    let mut segments = Segments::new(std::mem::take(&mut out), None);
+                    let wrote = write_all(guard, core, stream, &mut segments).await;
+                    wrote.map_err(|_| SendError::Io)?;
+                    out = segments.into_buffer();
+                }
+            }
+        }
+        ReplyBody::Stream { reader, length } => {
+            return send_stream(core, guard, stream, out, reader, length, framing).await;
+        }
+    }
+    let mut segments = Segments::new(out, stored);
+    write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)
+}
+
+/// Sends a body as it arrives. The head leaves with the first bytes, or at once when there are none yet.
+async fn send_stream(
+    core: &CoreCtx,
+    guard: &Guard,
+    stream: &mut WriteHalf<'_>,
+    head: Vec<u8>,
+    mut reader: Reader,
+    length: Option<u64>,
+    framing: BodyFraming,
+) -> Result<(), SendError> {
+    let chunked = framing == BodyFraming::Chunked;
+    let mut left = length.unwrap_or(u64::MAX);
+    let mut out = head;
+    loop {
+        let next = poll_fn(|cx| match reader.poll_next(cx) {
+            Poll::Pending if !out.is_empty() => Poll::Ready(None),
+            other => other.map(Some),
+        })
+        .await;
+        let data = match next {
+            None => None,
+            Some(Ok(Some(data))) => Some(data),
+            Some(Ok(None)) if length.is_some() && left > 0 => return Err(SendError::Cut),
+            Some(Ok(None)) => break,
+            Some(Err(_)) => return Err(SendError::Cut),
+        };
+        if let Some(mut data) = data {
+            data.truncate(left.min(data.len() as u64) as usize);
+            left -= data.len() as u64;
+            if chunked {
+                encode::chunk_start(&mut out, data.len());
+            }
+            out.extend_from_slice(&data);
+            if chunked {
+                out.extend_from_slice(encode::CHUNK_END);
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        // Nothing to send is no stall of the client's.
+        guard.sending(core.flow.now().mono_ms);
+        let mut segments = Segments::new(std::mem::take(&mut out), None);
+        write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)?;
+        guard.send_done();
+        out = segments.into_buffer();
+    }
+    if chunked {
+        out.extend_from_slice(encode::LAST_CHUNK);
+    }
+    guard.sending(core.flow.now().mono_ms);
+    let mut segments = Segments::new(out, None);
+    write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)
+}
+
+/// Ends a connection whose client may still be sending: the answer must arrive before a reset could.
+async fn linger(conn: &mut Conn, core: &CoreCtx) {
+    let guard = Rc::clone(&conn.guard);
+    guard.enter(Phase::Linger, core.flow.now().mono_ms);
+    if poll_fn(|cx| Pin::new(&mut conn.stream).poll_shutdown(cx)).await.is_err() {
+        return;
+    }
+    let mut left = core.flow.live().limits.drain_bytes;
+    while left > 0 {
+        let read = poll_fn(|cx| {
+            if guard.poll_expired(cx).is_ready() {
+                return Poll::Ready(Ok(0));
+            }
+            let mut scratch = core.scratch.borrow_mut();
+            let mut buf = ReadBuf::new(&mut scratch.input);
+            Pin::new(&mut conn.stream).poll_read(cx, &mut buf).map_ok(|()| buf.filled().len())
+        });
+        match read.await {
+            Ok(read) if read > 0 => left = left.saturating_sub(read as u64),
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Core threads: each pinned, with its own runtime, listeners and connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use base::{Counter, Limit};
+use flow::{Core, Shared};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::conn::Conn;
+use crate::core::CoreCtx;
+use crate::log::{AccessLog, CoreLog};
+use crate::peers::{Entry, Peers, Refused};
+use crate::wait;
+
+/// Connections the kernel queues for one listener of one core.
+const BACKLOG: i32 = 4096;
+/// Pause after an accept failed for want of descriptors or memory: trying at once would only burn time.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a server listens on and how wide it is.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Addresses to listen on; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// Core threads.
+    pub workers: usize,
+    /// Connections in all when the limit `connections` is 0.
+    pub connections: u64,
+    /// The access log, if there is one.
+    pub log: Option<AccessLog>,
+}
+
+/// The running core threads.
+#[derive(Debug)]
+pub struct Server {
+    addresses: Vec<SocketAddr>,
+    threads: Vec<JoinHandle<()>>,
+    stop: watch::Sender<Stop>,
+}
+
+/// How the server is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    No,
+    /// Accept no more, finish what runs, for at most this long.
+    Drain(Duration),
+}
+
+impl Server {
+    /// Binds every address for every core and starts them.
+    ///
+    /// # Errors
+    /// When an address cannot be bound or a thread not be started.
+    pub fn start(shared: &Arc<Shared>, settings: &Settings) -> io::Result<Self> {
+        let mut addresses = Vec::new();
+        let mut per_core: Vec<Vec<std::net::TcpListener>> =
+            (0..settings.workers).map(|_| Vec::new()).collect();
+        for asked in &settings.listen {
+            let mut address = *asked;
+            for listeners in &mut per_core {
+                let listener = bind(address)?;
+                address = listener.local_addr()?;
+                listeners.push(listener);
+            }
+            addresses.push(address);
+        }
+        let (stop, stopped) = watch::channel(Stop::No);
+        let peers = Arc::new(Peers::default());
+        let mut threads = Vec::new();
+        for (index, listeners) in per_core.into_iter().enumerate() {
+            let worker = Worker {
+                shared: Arc::clone(shared),
+                peers: Arc::clone(&peers),
+                connections: settings.connections,
+                log: settings.log.clone(),
+                stopped: stopped.clone(),
+            };
+            let thread = thread::Builder::new()
+                .name(format!("core-{index}"))
+                .spawn(move || worker.run(index, listeners))?;
+            threads.push(thread);
+        }
+        Ok(Self { addresses, threads, stop })
+    }
+
+    /// The addresses in use.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Stops accepting, lets requests under way finish for at most `grace`, and waits for the end.
+    pub fn drain(self, grace: Duration) {
+        _ = self.stop.send(Stop::Drain(grace));
+        for thread in self.threads {
+            _ = thread.join();
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket =
+        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // Accepted connections inherit this: no call per connection.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    peers: Arc<Peers>,
+    connections: u64,
+    log: Option<AccessLog>,
+    stopped: watch::Receiver<Stop>,
+}
+
+impl Worker {
+    fn run(self, index: usize, listeners: Vec<std::net::TcpListener>) {
+        pin_to(index);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default());
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                eprintln!("larder: core {index} cannot start: {error}");
+                return;
+            }
+        };
+        runtime.block_on(self.serve(listeners));
+    }
+
+    async fn serve(self, listeners: Vec<std::net::TcpListener>) {
+        let flow = Core::new(Arc::clone(&self.shared));
+        let log = match &self.log {
+            Some(log) => log.for_core(Arc::clone(&flow.counters)),
+            None => CoreLog::default(),
+        };
+        let core = CoreCtx::new(flow, log);
+        let accepting: Vec<_> = listeners
+            .into_iter()
+            .filter_map(|listener| TcpListener::from_std(listener).ok())
+            .map(|listener| {
+                let gate = Gate {
+                    core: Rc::clone(&core),
+                    peers: Arc::clone(&self.peers),
+                    connections: self.connections,
+                };
+                tokio::task::spawn_local(gate.accept(listener))
+            })
+            .collect();
+        let mut stopped = self.stopped;
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        let grace = loop {
+            tokio::select! {
+                _ = tick.tick() => sweep(&core),
+                changed = stopped.changed() => match *stopped.borrow() {
+                    Stop::Drain(grace) => break grace,
+                    Stop::No if changed.is_err() => break Duration::ZERO,
+                    Stop::No => {}
+                },
+            }
+        };
+        for task in accepting {
+            task.abort();
+        }
+        core.draining.set(true);
+        let deadline = core.flow.now().mono_ms + grace.as_millis() as u64;
+        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        while !core.sweep.is_empty() && core.flow.now().mono_ms < deadline {
+            sweep(&core);
+            tick.tick().await;
+        }
+        core.log.flush();
+    }
+}
+
+fn sweep(core: &CoreCtx) {
+    let now = core.flow.now();
+    core.flow.sweep(now);
+    let live = core.flow.live();
+    core.sweep.run(now.mono_ms, &live.limits, core.draining.get(), &mut |limit| {
+        core.flow.counters.limit(limit);
+    });
+    core.log.flush();
+}
+
+/// Binds the calling thread to the `index`-th processor this process may use.
+fn pin_to(index: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let usable: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    if usable.is_empty() {
+        return;
+    }
+    let mut one = CpuSet::new();
+    one.set(usable[index % usable.len()]);
+    // An unpinned core is slower, not wrong.
+    _ = sched_setaffinity(None, &one);
+}
+
+/// Lets connections of one listener in.
+struct Gate {
+    core: Rc<CoreCtx>,
+    peers: Arc<Peers>,
+    connections: u64,
+}
+
+impl Gate {
+    async fn accept(self, listener: TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+        let counters = &self.core.flow.counters;
+        counters.inc(Counter::Connections);
+        let live = self.core.flow.live();
+        let max = match live.limits.connections {
+            0 => self.connections,
+            max => max,
+        };
+        match self.peers.enter(peer.ip(), max, live.limits.connections_per_ip) {
+            Ok(entry) => {
+                let conn = Conn::new(stream, peer, self.core.flow.now());
+                let place = self.core.sweep.join(Rc::clone(&conn.guard));
+                counters.inc(Counter::ConnectionsOpen);
+                let open = Open { core: Rc::clone(&self.core), place, _entry: entry };
+                tokio::task::spawn_local(async move {
+                    let core = Rc::clone(&open.core);
+                    wait::serve(conn, core).await;
+                    drop(open);
+                });
+            }
+            Err(refused) => {
+                counters.inc(Counter::ConnectionsRefused);
+                counters.limit(match refused {
+                    Refused::Connections => Limit::Connections,
+                    Refused::ConnectionsPerIp => Limit::ConnectionsPerIp,
+                });
+            }
+        }
+    }
+}
+
+/// An open connection's places in the books; they are given back however it ends.
+struct Open {
+    core: Rc<CoreCtx>,
+    place: usize,
+    _entry: Entry,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.core.sweep.leave(self.place);
+        self.core.flow.counters.dec(Counter::ConnectionsOpen);
+        if thread::panicking() {
+            self.core.flow.counters.inc(Counter::Panics);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! One request over one connection, up to the response's head.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::Counter;
+use h1::Progress;
+use message::{Framing, Request, Response, Status};
+use tokio::time::Instant;
+
+use crate::config::Timeouts;
+use crate::deadline::Deadline;
+use crate::error::{Error, Step};
+use crate::pool::{Core, Link, Workspace};
+use crate::server::Server;
+use crate::upload::{Upload, WriteError, Writer};
+
+/// What a try needs to know.
+pub(crate) struct Call<'a> {
+    pub(crate) core: &'a Rc<Core>,
+    pub(crate) server: &'a Arc<Server>,
+    pub(crate) request: &'a Request,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) total: Deadline,
+}
+
+/// A response's head and the connection its body comes over.
+pub(crate) struct Answer {
+    pub(crate) link: Link,
+    pub(crate) work: Workspace,
+    pub(crate) response: Response,
+    pub(crate) framing: Framing,
+    pub(crate) interim: Vec<Response>,
+    /// Whether another request may follow, as far as is known before the body.
+    pub(crate) reusable: bool,
+}
+
+/// Why a try failed, and what the server may have seen of it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    /// The server sent a byte.
+    pub(crate) answered: bool,
+    /// The server has taken the request's last byte: it may have acted on it.
+    pub(crate) delivered: bool,
+}
+
+/// What happened on the connection.
+enum Happened {
+    /// The request is written.
+    Sent,
+    /// Writing now waits for the other side than before.
+    Turned,
+    /// Bytes were read.
+    Received,
+    /// The server ended the connection.
+    Closed,
+    /// Reading failed.
+    ReadFailed(io::Error),
+    /// Writing failed.
+    WriteFailed(WriteError),
+}
+
+/// How far writing is.
+enum Sending {
+    UnderWay,
+    Done,
+    /// Over before the end, for this reason.
+    Failed(io::Error),
+}
+
+/// A try under way.
+struct Attempt<'a, 'b, 'c> {
+    call: &'c Call<'a>,
+    upload: &'c mut Upload<'b>,
+    link: Link,
+    work: Workspace,
+    writer: Writer,
+    response: Response,
+    interim: Vec<Response>,
+    /// The socket takes nothing, as opposed to the source having nothing.
+    blocked: bool,
+    sending: Sending,
+    answered: bool,
+    seen_interim: usize,
+}
+
+impl Call<'_> {
+    /// Sends the request over `link` and reads the response's head.
+    pub(crate) async fn attempt(
+        &self,
+        link: Link,
+        upload: &mut Upload<'_>,
+    ) -> Result<Answer, Failure> {
+        let mut work = Workspace::lend(self.core);
+        h1::encode::request_head(&mut work.out, self.request);
+        let mut attempt = Attempt {
+            call: self,
+            upload,
+            link,
+            work,
+            writer: Writer::default(),
+            response: Response::new(Status::OK),
+            interim: Vec::new(),
+            blocked: false,
+            sending: Sending::UnderWay,
+            answered: false,
+            seen_interim: 0,
+        };
+        match attempt.head().await {
+            Ok((framing, keep_alive)) => {
+                let delivered = attempt.delivered();
+                let Attempt { link, work, response, interim, .. } = attempt;
+                let reusable = keep_alive && delivered;
+                Ok(Answer { link, work, response, framing, interim, reusable })
+            }
+            Err(error) => {
+                Err(Failure { error, answered: attempt.answered, delivered: attempt.delivered() })
+            }
+        }
+    }
+}
+
+impl Attempt<'_, '_, '_> {
+    async fn head(&mut self) -> Result<(Framing, bool), Error> {
+        let mut since = Instant::now();
+        loop {
+            let deadline = self.deadline(since);
+            let happened = deadline.wait(|cx| self.poll(cx)).await;
+            match happened.ok_or_else(|| self.server().late(deadline))? {
+                Happened::Sent => {
+                    self.sending = Sending::Done;
+                    since = Instant::now();
+                }
+                Happened::Turned => since = Instant::now(),
+                Happened::Received => {
+                    self.answered = true;
+                    if let Some(head) = self.parse()? {
+                        return Ok(head);
+                    }
+                }
+                Happened::Closed => return Err(self.broken(None)),
+                Happened::ReadFailed(error) => return Err(self.broken(Some(error))),
+                Happened::WriteFailed(WriteError::Body(error)) => {
+                    return Err(Error::RequestBody(error));
+                }
+                // The server may have answered before it stopped reading (413, say): look first.
+                Happened::WriteFailed(WriteError::Io(error)) => {
+                    self.sending = Sending::Failed(error);
+                    since = Instant::now();
+                }
+            }
+        }
+    }
+
+    fn server(&self) -> &Arc<Server> {
+        self.call.server
+    }
+
+    fn deadline(&self, since: Instant) -> Deadline {
+        let timeouts = &self.call.timeouts;
+        let total = self.call.total;
+        match self.sending {
+            Sending::UnderWay if self.blocked => {
+                Deadline::new(Step::Send, since, timeouts.between_bytes_ms).or(total)
+            }
+            // Waiting for the client: its own timeouts are not this crate's business.
+            Sending::UnderWay => total,
+            _ => Deadline::new(Step::FirstByte, since, timeouts.first_byte_ms).or(total),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+        if !matches!(self.sending, Sending::UnderWay) {
+            return self.poll_read(cx);
+        }
+        // A server may answer before it has read the body. Without one the answer can wait for the head
+        // to be written.
+        if self.upload.has_body()
+            && let Poll::Ready(happened) = self.poll_read(cx)
+        {
+            return Poll::Ready(happened);
+        }
+        let blocked = self.blocked;
+        let before = self.writer.written();
+        let Self { writer, link, work, upload, .. } = self;
+        let step = writer.poll(cx, &mut link.stream, &mut work.out, upload, &mut self.blocked);
+        match step {
+            Poll::Ready(Ok(())) => Poll::Ready(Happened::Sent),
+            Poll::Ready(Err(error)) => Poll::Ready(Happened::WriteFailed(error)),
+            // What the timeout is measured from has changed.
+            Poll::Pending if self.blocked != blocked || self.writer.written() != before => {
+                Poll::Ready(Happened::Turned)
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+        self.work.compact();
+        let Self { link, work, .. } = self;
+        let parts = &mut **work;
+        link.stream.poll_read(cx, &mut parts.bytes[parts.end..]).map(|read| match read {
+            Ok(0) => Happened::Closed,
+            Ok(read) => {
+                work.end += read;
+                work.core().counters.add(Counter::OriginBytesIn, read as u64);
+                Happened::Received
+            }
+            Err(error) => Happened::ReadFailed(error),
+        })
+    }
+
+    /// Reads heads from the buffer up to the final one; none when that is not there yet.
+    fn parse(&mut self) -> Result<Option<(Framing, bool)>, Error> {
+        loop {
+            let Call { core, server, request, .. } = self.call;
+            let parts = &mut *self.work;
+            let unread = &parts.bytes[parts.start..parts.end];
+            let progress = parts
+                .reader
+                .read(unread, &core.head_limits, &request.method, &mut self.response)
+                .map_err(|source| Error::Response { server: Arc::clone(&server.name), source })?;
+            let Progress::Complete(head) = progress else { return Ok(None) };
+            parts.start += head.consumed;
+            if !self.response.status.is_interim() {
+                return Ok(Some((head.framing, head.keep_alive)));
+            }
+            self.keep_interim()?;
+            if self.work.unread().is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn keep_interim(&mut self) -> Result<(), Error> {
+        match self.response.status.code() {
+            101 => return Err(Error::UnexpectedUpgrade { server: self.name() }),
+            _ if self.seen_interim >= self.call.core.interim_responses => {
+                return Err(Error::TooManyInterim { server: self.name() });
+            }
+            _ => self.seen_interim += 1,
+        }
+        // The client is told to continue by whoever reads its body; the server answers an expectation that
+        // was never forwarded.
+        if self.response.status.code() != 100 {
+            let next = Response::new(Status::OK);
+            self.interim.push(std::mem::replace(&mut self.response, next));
+        }
+        Ok(())
+    }
+
+    /// Whether the server has taken the whole request.
+    fn delivered(&self) -> bool {
+        matches!(self.sending, Sending::Done)
+    }
+
+    fn name(&self) -> Arc<str> {
+        Arc::clone(&self.call.server.name)
+    }
+
+    /// The error of a connection that ended before the response's head did.
+    fn broken(&mut self, read: Option<io::Error>) -> Error {
+        let server = self.name();
+        match (std::mem::replace(&mut self.sending, Sending::UnderWay), read) {
+            (Sending::Failed(source), _) => Error::Write { server, source },
+            (sending, read) => {
+                self.sending = sending;
+                match read {
+                    Some(source) => Error::Read { server, source, in_body: false },
+                    None => Error::ClosedBeforeHead { server },
+                }
+            }
+        }
+    }
+}

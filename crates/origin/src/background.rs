@@ -1,0 +1,37 @@
+//! What goes on beside the requests: name lookups and probes.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use crate::origin::Origin;
+use crate::probe;
+use crate::resolve;
+
+/// Keeps the addresses of `origin`'s servers up to date and probes them, for as long as it is polled; with
+/// nothing to do it returns at once.
+///
+/// It works in tasks of its own on the runtime that polls it, which must have I/O and time. Dropping it ends
+/// them; what is known by then stays in use.
+///
+/// # Panics
+/// When one of its tasks did, which is a bug: names going stale unnoticed would be worse.
+pub async fn run_background(origin: Arc<Origin>) {
+    let mut tasks = JoinSet::new();
+    for server in origin.shared() {
+        if let Some((host, port)) = server.name_to_resolve() {
+            tasks.spawn(resolve::resolve_for_ever(Arc::clone(server), host.to_owned(), port));
+        }
+        if let Some(probe) = &origin.config().probe {
+            let head = probe::request_head(&server.config.address, origin.config(), probe);
+            tasks.spawn(probe::probe_for_ever(Arc::clone(server), head, probe.clone()));
+        }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = ended
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Which server gets a request.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::config::Balance;
+use crate::health::Standing;
+use crate::server::Server;
+
+/// Chooses among an origin's servers.
+#[derive(Debug)]
+pub(crate) struct Balancer {
+    how: Balance,
+    /// What each server is owed, for the round robin. A lock, but one for misses only and held for a pass
+    /// over a short list.
+    owed: Mutex<Vec<i64>>,
+}
+
+impl Balancer {
+    pub(crate) fn new(how: Balance, servers: usize) -> Self {
+        Self { how, owed: Mutex::new(vec![0; servers]) }
+    }
+
+    /// The server for a request of `hash` that the servers in `tried` failed already; none when probes call
+    /// every server sick.
+    ///
+    /// In this order: a half-open server whose trial is due; an open one not tried yet; an open one; then
+    /// those ejected for failed requests, since a failure in the past is no proof that the next request
+    /// fails too (nginx does the same when all peers are down).
+    pub(crate) fn pick(
+        &self,
+        servers: &[Arc<Server>],
+        hash: u64,
+        tried: &[usize],
+        now_ms: u64,
+    ) -> Option<usize> {
+        let due = |s: &Server| !s.is_sick() && s.standing(now_ms) == Standing::HalfOpen;
+        let trial =
+            (0..servers.len()).find(|at| due(&servers[*at]) && servers[*at].claim_trial(now_ms));
+        let open = |s: &Server| !s.is_sick() && s.standing(now_ms) == Standing::Open;
+        let fresh = |at: &usize| !tried.contains(at);
+        trial
+            .or_else(|| self.choose(servers, hash, |at| fresh(&at) && open(&servers[at])))
+            .or_else(|| self.choose(servers, hash, |at| open(&servers[at])))
+            .or_else(|| self.choose(servers, hash, |at| fresh(&at) && !servers[at].is_sick()))
+            .or_else(|| self.choose(servers, hash, |at| !servers[at].is_sick()))
+    }
+
+    fn choose(
+        &self,
+        servers: &[Arc<Server>],
+        hash: u64,
+        may: impl Fn(usize) -> bool + Clone,
+    ) -> Option<usize> {
+        let candidates = (0..servers.len()).filter(|at| may(*at));
+        match self.how {
+            Balance::RoundRobin => {
+                // A server at its bound is passed over while another has room; when none has, requests
+                // queue in turn.
+                let roomy = |at: &usize| may(*at) && servers[*at].has_room();
+                self.in_turn(servers, (0..servers.len()).filter(roomy))
+                    .or_else(|| self.in_turn(servers, candidates))
+            }
+            Balance::LeastRequests => self.least(servers, candidates),
+            Balance::Hash => candidates
+                .map(|at| (score(&servers[at], hash), at))
+                .max_by(|a, b| a.0.total_cmp(&b.0))
+                .map(|(_, at)| at),
+        }
+    }
+
+    /// Smooth weighted round robin: every candidate is owed its weight, the one owed most is chosen and pays
+    /// for all. Servers of large weight come often but not in a row.
+    fn in_turn(
+        &self,
+        servers: &[Arc<Server>],
+        candidates: impl Iterator<Item = usize>,
+    ) -> Option<usize> {
+        let mut owed = self.owed.lock();
+        let mut all = 0;
+        let mut chosen: Option<usize> = None;
+        for at in candidates {
+            let weight = i64::from(weight(&servers[at]));
+            all += weight;
+            owed[at] += weight;
+            if chosen.is_none_or(|best| owed[at] > owed[best]) {
+                chosen = Some(at);
+            }
+        }
+        if let Some(at) = chosen {
+            owed[at] -= all;
+        }
+        chosen
+    }
+
+    /// Those with the fewest exchanges for their weight, in turn.
+    fn least(
+        &self,
+        servers: &[Arc<Server>],
+        candidates: impl Iterator<Item = usize> + Clone,
+    ) -> Option<usize> {
+        let load =
+            |at: usize| (u64::from(servers[at].in_flight()), u64::from(weight(&servers[at])));
+        // Exchanges by weight, compared without the division.
+        let order = |a: (u64, u64), b: (u64, u64)| (a.0 * b.1).cmp(&(b.0 * a.1));
+        let least = candidates.clone().map(load).min_by(|a, b| order(*a, *b))?;
+        self.in_turn(servers, candidates.filter(|at| order(load(*at), least).is_le()))
+    }
+}
+
+fn weight(server: &Server) -> u32 {
+    server.config.weight.max(1)
+}
+
+/// Rendezvous hashing with weights: the server with the highest score gets the request. Each server's score
+/// depends on itself and the hash alone, so that only the share of a server that leaves moves.
+fn score(server: &Server, hash: u64) -> f64 {
+    // 53 bits are what a double holds; the half keeps the logarithm off zero.
+    let uniform = ((mix(hash ^ server.seed) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    -f64::from(weight(server)) / uniform.ln()
+}
+
+/// The finalizer of splitmix64: every bit of the input moves every bit of the output.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+use super::*;
+use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, ServerConfig};
+use crate::deadline::Deadline;
+use crate::error::{Error, Step};
+use tokio::time::Instant;
+
+fn servers(weights: &[u32], change: impl FnOnce(&mut OriginConfig)) -> Vec<Arc<Server>> {
+    let server = |(n, weight): (usize, &u32)| ServerConfig {
+        address: Address::Tcp { host: format!("10.0.0.{}", n + 1), port: 80 },
+        weight: *weight,
+    };
+    let list: Vec<_> = weights.iter().enumerate().map(server).collect();
+    let mut config = OriginConfig::with_limits("o", list, &base::Limits::default());
+    config.eject = EjectConfig { failures: 1, for_ms: 1_000 };
+    change(&mut config);
+    config.servers.iter().map(|s| Arc::new(Server::new(s.clone(), &config))).collect()
+}
+
+fn plain(weights: &[u32]) -> Vec<Arc<Server>> {
+    servers(weights, |_| {})
+}
+
+fn spread(balancer: &Balancer, servers: &[Arc<Server>], picks: u64) -> Vec<usize> {
+    let mut counts = vec![0; servers.len()];
+    for hash in 0..picks {
+        counts[balancer.pick(servers, mix(hash), &[], 0).expect("a server")] += 1;
+    }
+    counts
+}
+
+fn eject(server: &Server, now_ms: u64) {
+    server.failed(&Error::ClosedBeforeHead { server: "s".into() }, now_ms);
+}
+
+#[test]
+fn round_robin_follows_the_weights_exactly_and_smoothly() {
+    let servers = plain(&[5, 1, 1]);
+    let balancer = Balancer::new(Balance::RoundRobin, 3);
+    let picks: Vec<_> =
+        (0..7).map(|_| balancer.pick(&servers, 0, &[], 0).expect("a server")).collect();
+    assert_eq!(picks, [0, 0, 1, 0, 2, 0, 0]);
+    assert_eq!(spread(&balancer, &servers, 700), [500, 100, 100]);
+}
+
+#[test]
+fn an_ejected_server_leaves_its_turns_to_all_others() {
+    let servers = plain(&[1, 1, 1]);
+    eject(&servers[1], 0);
+    let balancer = Balancer::new(Balance::RoundRobin, 3);
+    assert_eq!(spread(&balancer, &servers, 100), [50, 0, 50]);
+}
+
+#[test]
+fn the_least_loaded_server_is_chosen_by_weight() {
+    let servers = plain(&[1, 3]);
+    let balancer = Balancer::new(Balance::LeastRequests, 2);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let config = OriginConfig::with_limits("o", Vec::new(), &base::Limits::default());
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        let at = balancer.pick(&servers, 0, &[], 0).expect("a server");
+        let total = Deadline::new(Step::Total, Instant::now(), 60_000);
+        held.push(runtime.block_on(servers[at].permit(&config, total)).expect("room"));
+    }
+    assert_eq!((servers[0].in_flight(), servers[1].in_flight()), (10, 30));
+    drop(held);
+    assert_eq!((servers[0].in_flight(), servers[1].in_flight()), (0, 0));
+}
+
+#[test]
+fn idle_servers_share_by_turns() {
+    let servers = plain(&[1, 1]);
+    let balancer = Balancer::new(Balance::LeastRequests, 2);
+    assert_eq!(spread(&balancer, &servers, 100), [50, 50]);
+}
+
+#[test]
+fn hashes_spread_by_weight_and_stay_where_they_are() {
+    let servers = plain(&[1, 1, 2]);
+    let balancer = Balancer::new(Balance::Hash, 3);
+    let counts = spread(&balancer, &servers, 10_000);
+    for (count, expected) in counts.iter().zip([2_500_usize, 2_500, 5_000]) {
+        assert!(count.abs_diff(expected) < 300, "{counts:?}");
+    }
+    assert_eq!(spread(&balancer, &servers, 10_000), counts);
+}
+
+#[test]
+fn only_the_share_of_a_server_that_leaves_moves() {
+    let servers = plain(&[1, 1, 1]);
+    let balancer = Balancer::new(Balance::Hash, 3);
+    let pick = |hash| balancer.pick(&servers, mix(hash), &[], 0).expect("a server");
+    let before: Vec<_> = (0..1_000).map(pick).collect();
+    eject(&servers[2], 0);
+    for (hash, old) in (0..).zip(before) {
+        let new = pick(hash);
+        assert!(if old == 2 { new != 2 } else { new == old }, "{hash}: {old} to {new}");
+    }
+}
+
+#[test]
+fn another_server_is_preferred_for_a_retry() {
+    let servers = plain(&[1, 1]);
+    for how in [Balance::RoundRobin, Balance::LeastRequests, Balance::Hash] {
+        let balancer = Balancer::new(how, 2);
+        for _ in 0..10 {
+            assert_eq!(balancer.pick(&servers, 7, &[1], 0), Some(0), "{how:?}");
+            assert!(balancer.pick(&servers, 7, &[0, 1], 0).is_some(), "{how:?}");
+        }
+    }
+}
+
+#[test]
+fn a_half_open_server_is_tried_once() {
+    let servers = plain(&[1, 1]);
+    eject(&servers[1], 0);
+    let balancer = Balancer::new(Balance::Hash, 2);
+    let trials =
+        (0..100).filter(|hash| balancer.pick(&servers, *hash, &[], 1_000) == Some(1)).count();
+    assert_eq!(trials, 1);
+}
+
+#[test]
+fn when_all_are_ejected_all_are_tried() {
+    let servers = plain(&[1, 1]);
+    eject(&servers[0], 0);
+    eject(&servers[1], 0);
+    let balancer = Balancer::new(Balance::RoundRobin, 2);
+    assert_eq!(spread(&balancer, &servers, 10), [5, 5]);
+}
+
+#[test]
+fn when_probes_call_all_sick_there_is_none() {
+    let servers = servers(&[1, 1], |config| config.probe = Some(ProbeConfig::default()));
+    let balancer = Balancer::new(Balance::RoundRobin, 2);
+    assert_eq!(spread(&balancer, &servers, 10), [5, 5], "not probed yet");
+    let probed = |at: usize| servers[at].probes.as_ref().expect("a probed server");
+    probed(0).record(false, 8, 3);
+    assert_eq!(spread(&balancer, &servers, 10), [0, 10]);
+    probed(1).record(false, 8, 3);
+    assert_eq!(balancer.pick(&servers, 0, &[], 0), None);
+}
+
+#[test]
+fn an_origin_without_servers_has_none() {
+    for how in [Balance::RoundRobin, Balance::LeastRequests, Balance::Hash] {
+        assert_eq!(Balancer::new(how, 0).pick(&[], 0, &[], 0), None);
+    }
+}

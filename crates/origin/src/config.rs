@@ -1,0 +1,348 @@
+//! What an origin is made of: its servers, how requests are spread over them, and every bound that holds.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use base::Limits;
+
+/// An origin: one or more servers that answer for the same content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginConfig {
+    /// Name in settings, logs and messages.
+    pub name: String,
+    /// The servers, in the order written.
+    pub servers: Vec<ServerConfig>,
+    /// How requests are spread over the servers.
+    pub balance: Balance,
+    /// Active probing; without it servers are judged by the requests they get.
+    pub probe: Option<ProbeConfig>,
+    /// Host field sent to the servers; the client's when not set.
+    pub host_header: Option<String>,
+    /// How long each step of an exchange may take.
+    pub timeouts: Timeouts,
+    /// Exchanges under way with one server, over all cores; idle connections do not count (as with nginx's
+    /// `max_conns` and Varnish's `max_connections`). 0: no bound.
+    pub max_connections: u32,
+    /// Requests waiting for one server's next free connection, over all cores.
+    pub queue: u32,
+    /// How long one of them waits, in milliseconds.
+    pub queue_timeout_ms: u64,
+    /// Further tries of one request after the first.
+    pub retries: u32,
+    /// Retried requests as a share of all requests to this origin, in percent.
+    pub retry_budget_percent: u32,
+    /// Idle connections kept per server and core.
+    pub idle_max: u32,
+    /// How long an idle connection is kept, in milliseconds.
+    pub idle_timeout_ms: u64,
+    /// Passive ejection.
+    pub eject: EjectConfig,
+}
+
+/// One server of an origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// Where it listens.
+    pub address: Address,
+    /// Its share of the requests relative to the other servers'; 0 is taken as 1.
+    pub weight: u32,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A TCP port.
+    Tcp {
+        /// A name or an IP literal; IPv6 without brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// A unix stream socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// How requests are spread over the servers that can take them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// In turn, by weight (nginx's smooth weighted round robin).
+    #[default]
+    RoundRobin,
+    /// To the server with the fewest exchanges under way, by weight (nginx's `least_conn`).
+    LeastRequests,
+    /// By the request's hash, by weight: the same hash goes to the same server while that one can take it,
+    /// and a server that leaves moves only its own share (rendezvous hashing).
+    Hash,
+}
+
+/// Active probing, with Varnish's meaning of window and threshold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeConfig {
+    /// Target of the probe's GET.
+    pub path: String,
+    /// Host field of the probe; the origin's `host_header` or the server's own address when not set.
+    pub host: Option<String>,
+    /// From one probe's start to the next one's, in milliseconds.
+    pub interval_ms: u64,
+    /// How long one probe may take from connect to response head, in milliseconds.
+    pub timeout_ms: u64,
+    /// How many of the latest probes are looked at, 1 to 64.
+    pub window: u32,
+    /// How many of them must be good for the server to be healthy.
+    pub threshold: u32,
+    /// Status of a good answer.
+    pub expected_status: u16,
+}
+
+impl Default for ProbeConfig {
+    /// Varnish's defaults.
+    fn default() -> Self {
+        Self {
+            path: "/".to_owned(),
+            host: None,
+            interval_ms: 5_000,
+            timeout_ms: 2_000,
+            window: 8,
+            threshold: 3,
+            expected_status: 200,
+        }
+    }
+}
+
+/// How long each step of an exchange may take, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Connecting, all of a name's addresses together.
+    pub connect_ms: u64,
+    /// From the request's last byte to the whole of the response's head.
+    pub first_byte_ms: u64,
+    /// Without a new byte of the response's body, or without the server taking a byte of the request.
+    pub between_bytes_ms: u64,
+    /// The exchange in all, waiting and retries included.
+    pub total_ms: u64,
+}
+
+/// When a server that fails requests is left alone, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EjectConfig {
+    /// Consecutive failures that eject it; 0 switches ejection off.
+    pub failures: u32,
+    /// How long it gets no requests, in milliseconds; then one request tries it.
+    pub for_ms: u64,
+}
+
+impl Default for EjectConfig {
+    fn default() -> Self {
+        Self { failures: 3, for_ms: 10_000 }
+    }
+}
+
+impl OriginConfig {
+    /// An origin with `servers` and everything else as `limits` says.
+    pub fn with_limits(name: &str, servers: Vec<ServerConfig>, limits: &Limits) -> Self {
+        Self {
+            name: name.to_owned(),
+            servers,
+            balance: Balance::default(),
+            probe: None,
+            host_header: None,
+            timeouts: Timeouts {
+                connect_ms: limits.connect_timeout,
+                first_byte_ms: limits.first_byte_timeout,
+                between_bytes_ms: limits.between_bytes_timeout,
+                total_ms: limits.total_timeout,
+            },
+            max_connections: clamp(limits.origin_connections),
+            queue: clamp(limits.origin_queue),
+            queue_timeout_ms: limits.origin_queue_timeout,
+            retries: clamp(limits.retries),
+            retry_budget_percent: clamp(limits.retry_budget),
+            idle_max: clamp(limits.origin_idle),
+            idle_timeout_ms: limits.origin_idle_timeout,
+            eject: EjectConfig::default(),
+        }
+    }
+}
+
+fn clamp(limit: u64) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
+
+/// Why a server's URL cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerUrlError {
+    /// `https://`: connections to origins are plain text.
+    Https,
+    /// Neither `http://`, `unix:` nor `http+unix:`.
+    Scheme,
+    /// No host, or one that is neither a name nor an IP literal.
+    Host,
+    /// The port is not a number from 1 to 65535.
+    Port,
+    /// Something follows the port: a path, a query, user information.
+    Extra,
+    /// The socket's path is empty, relative, too long for the system, or has a NUL byte.
+    Path,
+}
+
+impl fmt::Display for ServerUrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Https => {
+                "TLS to an origin is not supported: use http:// or a unix socket, over a network you trust"
+            }
+            Self::Scheme => "expected http://host:port, unix:/path or http+unix:/path",
+            Self::Host => "expected a host name or an IP address; IPv6 in brackets",
+            Self::Port => "expected a port from 1 to 65535",
+            Self::Extra => "expected nothing after host and port",
+            Self::Path => "expected an absolute path of at most 107 bytes",
+        })
+    }
+}
+
+impl std::error::Error for ServerUrlError {}
+
+/// Longest path of a unix socket on Linux: `sun_path` has 108 bytes, the last of them NUL.
+const SOCKET_PATH_BYTES: usize = 107;
+
+/// Reads a server's URL: `http://host`, `http://host:port`, `http://[::1]:8080`, `unix:/path` or
+/// `http+unix:/path`. The port is 80 when there is none, the weight 1.
+pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
+    let url = url.trim();
+    let scheme = |prefix: &str| {
+        url.get(..prefix.len())
+            .filter(|start| start.eq_ignore_ascii_case(prefix))
+            .map(|_| &url[prefix.len()..])
+    };
+    if scheme("https:").is_some() || scheme("https+unix:").is_some() {
+        return Err(ServerUrlError::Https);
+    }
+    let address = if let Some(path) = scheme("http+unix:").or_else(|| scheme("unix:")) {
+        parse_socket(path)?
+    } else {
+        parse_authority(scheme("http://").ok_or(ServerUrlError::Scheme)?)?
+    };
+    Ok(ServerConfig { address, weight: 1 })
+}
+
+fn parse_socket(path: &str) -> Result<Address, ServerUrlError> {
+    // `unix:///run/app.sock` is written as often as `unix:/run/app.sock`.
+    let path = path.strip_prefix("//").filter(|p| p.starts_with('/')).unwrap_or(path);
+    let usable = path.starts_with('/')
+        && path.len() > 1
+        && path.len() <= SOCKET_PATH_BYTES
+        && !path.contains('\0');
+    if usable { Ok(Address::Unix(PathBuf::from(path))) } else { Err(ServerUrlError::Path) }
+}
+
+fn parse_authority(rest: &str) -> Result<Address, ServerUrlError> {
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if authority.contains(['/', '?', '#', '@']) {
+        return Err(ServerUrlError::Extra);
+    }
+    let (host, port) = if let Some(bracketed) = authority.strip_prefix('[') {
+        let (literal, after) = bracketed.split_once(']').ok_or(ServerUrlError::Host)?;
+        literal.parse::<std::net::Ipv6Addr>().map_err(|_| ServerUrlError::Host)?;
+        let port = match after {
+            "" => None,
+            _ => Some(after.strip_prefix(':').ok_or(ServerUrlError::Extra)?),
+        };
+        (literal, port)
+    } else {
+        match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        }
+    };
+    let port = match port {
+        None => 80,
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().ok().filter(|p| *p != 0).ok_or(ServerUrlError::Port)?
+        }
+        // `http://::1`: more colons than a port explains.
+        Some(other) if other.contains(':') => return Err(ServerUrlError::Host),
+        Some(_) => return Err(ServerUrlError::Port),
+    };
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    let is_literal = authority.starts_with('[');
+    if !is_literal && (host.is_empty() || host.len() > 253 || !host.bytes().all(is_name)) {
+        return Err(ServerUrlError::Host);
+    }
+    Ok(Address::Tcp { host: host.to_ascii_lowercase(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(host: &str, port: u16) -> Result<Address, ServerUrlError> {
+        Ok(Address::Tcp { host: host.to_owned(), port })
+    }
+
+    fn address(url: &str) -> Result<Address, ServerUrlError> {
+        parse_server(url).map(|server| server.address)
+    }
+
+    #[test]
+    fn http_urls_name_host_and_port() {
+        assert_eq!(address("http://app:8080"), tcp("app", 8080));
+        assert_eq!(address("http://App.Example/"), tcp("app.example", 80));
+        assert_eq!(address("HTTP://127.0.0.1:1"), tcp("127.0.0.1", 1));
+        assert_eq!(address("http://[::1]:8080"), tcp("::1", 8080));
+        assert_eq!(address("http://[::1]"), tcp("::1", 80));
+    }
+
+    #[test]
+    fn unix_urls_name_a_path() {
+        let socket = Ok(Address::Unix(PathBuf::from("/run/app.sock")));
+        for url in ["unix:/run/app.sock", "http+unix:/run/app.sock", "unix:///run/app.sock"] {
+            assert_eq!(address(url), socket, "{url}");
+        }
+        assert_eq!(address("unix:run/app.sock"), Err(ServerUrlError::Path));
+        assert_eq!(address(&format!("unix:/{}", "x".repeat(107))), Err(ServerUrlError::Path));
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        for (url, error) in [
+            ("https://app", ServerUrlError::Https),
+            ("ftp://app", ServerUrlError::Scheme),
+            ("app:8080", ServerUrlError::Scheme),
+            ("http://", ServerUrlError::Host),
+            ("http://::1", ServerUrlError::Host),
+            ("http://[app]:80", ServerUrlError::Host),
+            ("http://[::1", ServerUrlError::Host),
+            ("http://a b", ServerUrlError::Host),
+            ("http://app:", ServerUrlError::Port),
+            ("http://app:0", ServerUrlError::Port),
+            ("http://app:65536", ServerUrlError::Port),
+            ("http://app:+80", ServerUrlError::Port),
+            ("http://app/path", ServerUrlError::Extra),
+            ("http://user@app", ServerUrlError::Extra),
+            ("http://[::1]80", ServerUrlError::Extra),
+        ] {
+            assert_eq!(address(url), Err(error), "{url}");
+        }
+        assert!(ServerUrlError::Https.to_string().contains("TLS"));
+    }
+
+    #[test]
+    fn a_url_shown_reads_back() {
+        for url in ["app:8080", "[::1]:80", "10.0.0.1:443"] {
+            let server = parse_server(&format!("http://{url}")).expect("a good URL");
+            assert_eq!(server.address.to_string(), url);
+        }
+        let server = parse_server("unix:/run/a").expect("a good URL");
+        assert_eq!(server.address.to_string(), "unix:/run/a");
+    }
+}

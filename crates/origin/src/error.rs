@@ -1,0 +1,326 @@
+//! Why an origin gave no usable response.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use base::Limit;
+use base::units::DurationMs;
+use message::Status;
+
+/// Why an exchange failed. Every variant but those about the origin as a whole names the server.
+#[derive(Debug)]
+pub enum Error {
+    /// The server took no connection.
+    Connect {
+        /// The server.
+        server: Arc<str>,
+        /// Why, for the last address tried.
+        source: io::Error,
+    },
+    /// The server's name has no known address.
+    Resolve {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// A step took too long.
+    Timeout {
+        /// The server.
+        server: Arc<str>,
+        /// Which step.
+        step: Step,
+        /// The timeout, in milliseconds.
+        after_ms: u64,
+    },
+    /// Too many requests wait for the server already.
+    QueueFull {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// Probes say that none of the origin's servers can answer.
+    NoHealthyServer {
+        /// The origin.
+        origin: Arc<str>,
+    },
+    /// Sending the request failed, and no response came.
+    Write {
+        /// The server.
+        server: Arc<str>,
+        /// Why.
+        source: io::Error,
+    },
+    /// Reading the response failed.
+    Read {
+        /// The server.
+        server: Arc<str>,
+        /// Why.
+        source: io::Error,
+        /// Whether that was after the response's head.
+        in_body: bool,
+    },
+    /// The server closed the connection before the end of the response's head.
+    ClosedBeforeHead {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// The response's head is malformed or too large.
+    Response {
+        /// The server.
+        server: Arc<str>,
+        /// Why.
+        source: h1::ResponseError,
+    },
+    /// More 1xx responses than one request may get.
+    TooManyInterim {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// The server switched protocols, which no request asks it to.
+    UnexpectedUpgrade {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// The response's body is malformed.
+    Body {
+        /// The server.
+        server: Arc<str>,
+        /// Why.
+        source: h1::BodyError,
+    },
+    /// The connection ended before the response's body did.
+    Truncated {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// The request's body is not what its framing said, or could not be had.
+    RequestBody(RequestBodyError),
+}
+
+/// The steps of an exchange that have a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Waiting for one of the server's connections.
+    Queue,
+    /// Connecting, name resolution included.
+    Connect,
+    /// The server taking bytes of the request.
+    Send,
+    /// The response's head.
+    FirstByte,
+    /// The next byte of the response's body.
+    BetweenBytes,
+    /// The exchange in all.
+    Total,
+}
+
+/// Why the request's body could not be sent whole.
+#[derive(Debug)]
+pub enum RequestBodyError {
+    /// It ended before its length was reached.
+    TooShort,
+    /// It went on after its length was reached.
+    TooLong,
+    /// Its source failed: as a rule the client went away.
+    Source(SourceError),
+}
+
+/// Why the source of a request's body failed, in words for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceError(pub &'static str);
+
+impl Error {
+    /// The status for the client, as nginx chooses it: 504 for timeouts, 503 when nothing could be asked, 400
+    /// for the request's own body, else 502.
+    pub fn status(&self) -> Status {
+        let code = match self {
+            Self::RequestBody(_) => 400,
+            Self::Resolve { .. }
+            | Self::QueueFull { .. }
+            | Self::NoHealthyServer { .. }
+            | Self::Timeout { step: Step::Queue, .. } => 503,
+            Self::Timeout { .. } => 504,
+            _ => 502,
+        };
+        Status::new(code).expect("a status of three digits")
+    }
+
+    /// The limit that was reached, if it was one.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::Timeout { step, .. } => Some(step.limit()),
+            Self::QueueFull { .. } => Some(Limit::OriginQueue),
+            Self::TooManyInterim { .. } => Some(Limit::InterimResponses),
+            Self::Response { source, .. } => source.limit(),
+            Self::Body { source, .. } => source.limit(),
+            _ => None,
+        }
+    }
+
+    /// Whether the server could not be reached: no connection, no answer in time, or a connection that
+    /// broke before the response's head. Such failures count against the server's health, and for them a
+    /// stale response may stand in (RFC 9111 4.2.4 "disconnected", RFC 5861 4).
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Connect { .. }
+            | Self::Resolve { .. }
+            | Self::NoHealthyServer { .. }
+            | Self::Write { .. }
+            | Self::ClosedBeforeHead { .. }
+            | Self::Read { in_body: false, .. } => true,
+            Self::Timeout { step, .. } => {
+                matches!(step, Step::Connect | Step::Send | Step::FirstByte)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the server broke the connection, as it also does with one that was idle for long.
+    pub(crate) fn is_drop(&self) -> bool {
+        matches!(
+            self,
+            Self::Write { .. } | Self::ClosedBeforeHead { .. } | Self::Read { in_body: false, .. }
+        )
+    }
+}
+
+impl Step {
+    /// The limit that is this step's timeout.
+    pub const fn limit(self) -> Limit {
+        match self {
+            Self::Queue => Limit::OriginQueueTimeout,
+            Self::Connect => Limit::ConnectTimeout,
+            Self::Send | Self::BetweenBytes => Limit::BetweenBytesTimeout,
+            Self::FirstByte => Limit::FirstByteTimeout,
+            Self::Total => Limit::TotalTimeout,
+        }
+    }
+
+    const fn about(self) -> &'static str {
+        match self {
+            Self::Queue => "no connection became free",
+            Self::Connect => "not connected",
+            Self::Send => "took no byte of the request",
+            Self::FirstByte => "sent no response head",
+            Self::BetweenBytes => "sent no further byte of the body",
+            Self::Total => "not done",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect { server, source } => write!(f, "{server}: cannot connect: {source}"),
+            Self::Resolve { server } => write!(f, "{server}: its name has no known address"),
+            Self::Timeout { server, step, after_ms } => write!(
+                f,
+                "{server}: {} within {} ({})",
+                step.about(),
+                DurationMs(*after_ms),
+                limit_name(step.limit()),
+            ),
+            Self::QueueFull { server } => write!(
+                f,
+                "{server}: too many requests are waiting for it ({})",
+                limit_name(Limit::OriginQueue),
+            ),
+            Self::NoHealthyServer { origin } => write!(f, "{origin}: no healthy server"),
+            Self::Write { server, source } => {
+                write!(f, "{server}: cannot send the request: {source}")
+            }
+            Self::Read { server, source, in_body } => {
+                let part = if *in_body { "body" } else { "head" };
+                write!(f, "{server}: cannot read the response's {part}: {source}")
+            }
+            Self::ClosedBeforeHead { server } => {
+                write!(f, "{server}: closed the connection before the end of the response's head")
+            }
+            Self::Response { server, source } => write!(f, "{server}: bad response: {source}"),
+            Self::TooManyInterim { server } => write!(
+                f,
+                "{server}: too many 1xx responses ({})",
+                limit_name(Limit::InterimResponses),
+            ),
+            Self::UnexpectedUpgrade { server } => {
+                write!(f, "{server}: switched protocols without being asked to")
+            }
+            Self::Body { server, source } => write!(f, "{server}: bad response body: {source}"),
+            Self::Truncated { server } => {
+                write!(f, "{server}: the connection ended before the response's body did")
+            }
+            Self::RequestBody(error) => write!(f, "request body: {error}"),
+        }
+    }
+}
+
+fn limit_name(limit: Limit) -> &'static str {
+    base::limits::TABLE.iter().find(|spec| spec.limit == limit).map_or("", |spec| spec.name)
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Connect { source, .. }
+            | Self::Write { source, .. }
+            | Self::Read { source, .. } => Some(source),
+            Self::Response { source, .. } => Some(source),
+            Self::Body { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for RequestBodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooShort => f.write_str("shorter than announced"),
+            Self::TooLong => f.write_str("longer than announced"),
+            Self::Source(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeout(step: Step) -> Error {
+        Error::Timeout { server: "app:80".into(), step, after_ms: 2_000 }
+    }
+
+    #[test]
+    fn a_timeout_names_its_server_step_and_setting() {
+        let text = timeout(Step::FirstByte).to_string();
+        assert_eq!(text, "app:80: sent no response head within 2s (first_byte_timeout)");
+        assert_eq!(timeout(Step::Connect).limit(), Some(Limit::ConnectTimeout));
+    }
+
+    #[test]
+    fn statuses_tell_slow_busy_and_broken_apart() {
+        assert_eq!(timeout(Step::FirstByte).status().code(), 504);
+        assert_eq!(timeout(Step::Queue).status().code(), 503);
+        assert_eq!(Error::Truncated { server: "app:80".into() }.status().code(), 502);
+        assert_eq!(Error::RequestBody(RequestBodyError::TooShort).status().code(), 400);
+    }
+
+    #[test]
+    fn only_what_happens_before_the_head_speaks_of_reachability() {
+        let read = |in_body| Error::Read {
+            server: "app:80".into(),
+            source: io::ErrorKind::ConnectionReset.into(),
+            in_body,
+        };
+        assert!(read(false).is_unreachable());
+        assert!(!read(true).is_unreachable());
+        assert!(timeout(Step::Connect).is_unreachable());
+        assert!(!timeout(Step::Queue).is_unreachable());
+    }
+}

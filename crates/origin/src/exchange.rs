@@ -1,0 +1,214 @@
+//! A response from its head to the end of its body.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base::{Counter, clock};
+use h1::BodyReader;
+use message::{Framing, Response};
+use tokio::time::Instant;
+
+use crate::attempt::Answer;
+use crate::deadline::Deadline;
+use crate::error::{Error, Step};
+use crate::pool::{Link, Workspace};
+use crate::server::Permit;
+
+/// A response whose body is still to be read.
+///
+/// [`Exchange::next`] is called until it says that there is no more or fails. At the clean end the connection
+/// goes back to its pool; dropping an exchange before that closes the connection.
+pub struct Exchange {
+    /// The final response's head.
+    pub response: Response,
+    /// How its body is framed. [`Framing::UntilClose`] cannot tell an end from an accident: such a body is
+    /// never known to be whole.
+    pub framing: Framing,
+    /// The server that answered, as an index into the origin's list.
+    pub server: usize,
+    /// That server's name.
+    pub server_name: Arc<str>,
+    /// Whether it came over a kept connection.
+    pub reused: bool,
+    /// How often the request was sent, this time included.
+    pub tries: u32,
+    /// The interim responses before it, without any 100 (Continue).
+    pub interim: Vec<Response>,
+    body: Body,
+}
+
+/// What is left of the exchange.
+enum Body {
+    /// Bytes to come.
+    Open(Box<Open>),
+    /// Read to its end.
+    Ended,
+    /// Broken: there is no clean end any more.
+    Failed,
+}
+
+/// A body being read.
+struct Open {
+    // Before the permit: whoever it lets in finds the connection idle, or its place free.
+    link: Link,
+    work: Workspace,
+    reader: BodyReader,
+    reusable: bool,
+    total: Deadline,
+    between_bytes_ms: u64,
+    permit: Permit,
+}
+
+/// What the caller of [`Exchange::new`] knows.
+pub(crate) struct Origins {
+    pub(crate) server: usize,
+    pub(crate) reused: bool,
+    pub(crate) tries: u32,
+    pub(crate) permit: Permit,
+    pub(crate) total: Deadline,
+    pub(crate) between_bytes_ms: u64,
+}
+
+impl Exchange {
+    pub(crate) fn new(answer: Answer, of: Origins) -> Self {
+        let Answer { link, work, response, framing, interim, reusable } = answer;
+        let reader = BodyReader::for_response(framing, work.core().trailer_bytes);
+        let mut exchange = Self {
+            response,
+            framing,
+            server: of.server,
+            server_name: Arc::clone(&of.permit.server().name),
+            reused: of.reused,
+            tries: of.tries,
+            interim,
+            body: Body::Ended,
+        };
+        let open = Open {
+            link,
+            work,
+            reader,
+            reusable: reusable && framing != Framing::UntilClose,
+            total: of.total,
+            between_bytes_ms: of.between_bytes_ms,
+            permit: of.permit,
+        };
+        if open.reader.is_done() {
+            open.finish();
+        } else {
+            exchange.body = Body::Open(Box::new(open));
+        }
+        exchange
+    }
+
+    /// Hands the next body bytes to `sink`, as slices of the buffer they were read into, waiting for some if
+    /// there are none yet; false at the end, after which it stays false. One call hands out at most what one
+    /// buffer holds, so that the caller sets the pace.
+    ///
+    /// Cancelling it loses nothing.
+    ///
+    /// # Errors
+    /// When the body is malformed, cut short or late. What was handed out before is then not the whole body,
+    /// and every later call fails too.
+    pub async fn next(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        let open = match &mut self.body {
+            Body::Open(open) => open,
+            Body::Ended => return Ok(false),
+            Body::Failed => return Err(Error::Truncated { server: Arc::clone(&self.server_name) }),
+        };
+        match open.step(sink).await {
+            Ok(true) => Ok(true),
+            Ok(false) => {
+                if let Body::Open(open) = std::mem::replace(&mut self.body, Body::Ended) {
+                    open.finish();
+                }
+                Ok(false)
+            }
+            Err(error) => {
+                open.work.core().note_failure(&error);
+                open.permit.server().note_error(error.to_string());
+                self.body = Body::Failed;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Open {
+    /// Hands out what is in the buffer, reading if it is empty; whether there may be more.
+    async fn step(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        loop {
+            if self.work.unread().is_empty() && !self.read().await? {
+                return Ok(false);
+            }
+            let mut handed_out = false;
+            while !self.work.unread().is_empty() {
+                let unread = self.work.unread();
+                let step = self
+                    .reader
+                    .read(unread)
+                    .map_err(|source| Error::Body { server: self.name(), source })?;
+                if !step.data.is_empty() {
+                    sink(&unread[step.data]);
+                    handed_out = true;
+                }
+                self.work.start += step.consumed;
+                if step.done {
+                    return Ok(false);
+                }
+            }
+            if handed_out {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Fills the empty buffer; false when the connection ended and the body with it.
+    async fn read(&mut self) -> Result<bool, Error> {
+        let now = Instant::now();
+        if now >= self.total.at {
+            // Checked here too: while bytes keep coming no timer is ever made.
+            return Err(self.permit.server().late(self.total));
+        }
+        let deadline = Deadline::new(Step::BetweenBytes, now, self.between_bytes_ms).or(self.total);
+        let Self { link, work, .. } = self;
+        let read = deadline.wait(|cx| link.stream.poll_read(cx, &mut work.bytes)).await;
+        match read.ok_or_else(|| self.permit.server().late(deadline))? {
+            Ok(0) => match self.reader.at_eof() {
+                Ok(()) => Ok(false),
+                Err(_) => Err(Error::Truncated { server: self.name() }),
+            },
+            Ok(read) => {
+                self.work.start = 0;
+                self.work.end = read;
+                self.work.core().counters.add(Counter::OriginBytesIn, read as u64);
+                Ok(true)
+            }
+            Err(source) => Err(Error::Read { server: self.name(), source, in_body: true }),
+        }
+    }
+
+    /// Gives the connection back, if nothing about it is in doubt.
+    fn finish(self) {
+        // Bytes beyond the response belong to no request of ours (T5, response splitting).
+        if self.reusable && self.work.unread().is_empty() {
+            let now_ms = clock::System.now().mono_ms;
+            self.work.core().checkin(self.permit.server(), self.link, now_ms);
+        }
+    }
+
+    fn name(&self) -> Arc<str> {
+        Arc::clone(&self.permit.server().name)
+    }
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange")
+            .field("response", &self.response)
+            .field("framing", &self.framing)
+            .field("server", &self.server_name)
+            .field("reused", &self.reused)
+            .field("tries", &self.tries)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,240 @@
+//! Whether a server should get requests: passive ejection after failures, and the window of active probes.
+//!
+//! Atomics alone, shared by all cores; the clock comes in as milliseconds. A healthy server costs its
+//! readers loads of lines nobody writes.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::config::EjectConfig;
+
+/// Passive ejection of one server: closed after failures in a row, half-open after a while.
+#[derive(Debug, Default)]
+pub(crate) struct Ejection {
+    failures: AtomicU32,
+    /// Monotonic milliseconds until which the server is left alone; 0 when it is not ejected.
+    until_ms: AtomicU64,
+}
+
+/// Whether a server may get a request as far as its own failures say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It answers.
+    Open,
+    /// It failed and its time has passed: one request may try it, see [`Ejection::claim_trial`].
+    HalfOpen,
+    /// It failed and is left alone.
+    Ejected,
+}
+
+impl Ejection {
+    pub(crate) fn standing(&self, now_ms: u64) -> Standing {
+        match self.until_ms.load(Ordering::Relaxed) {
+            0 => Standing::Open,
+            until if until <= now_ms => Standing::HalfOpen,
+            _ => Standing::Ejected,
+        }
+    }
+
+    /// Takes the one trial of a half-open server. Others see it ejected for another period, so a trial that
+    /// never reports back (its client went away) only delays the next one.
+    pub(crate) fn claim_trial(&self, config: EjectConfig, now_ms: u64) -> bool {
+        let until = self.until_ms.load(Ordering::Relaxed);
+        let due = until != 0 && until <= now_ms;
+        due && self
+            .until_ms
+            .compare_exchange(until, next(config, now_ms), Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Notes an answer.
+    pub(crate) fn succeeded(&self) {
+        // The usual case only reads.
+        if self.failures.load(Ordering::Relaxed) != 0 {
+            self.failures.store(0, Ordering::Relaxed);
+        }
+        if self.until_ms.load(Ordering::Relaxed) != 0 {
+            self.until_ms.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes a failure; true when it ejected a server that had been open.
+    pub(crate) fn failed(&self, config: EjectConfig, now_ms: u64) -> bool {
+        let before = self
+            .failures
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_add(1)))
+            .unwrap_or_else(|unchanged| unchanged);
+        if config.failures == 0 || before.saturating_add(1) < config.failures {
+            return false;
+        }
+        self.until_ms.swap(next(config, now_ms), Ordering::Relaxed) == 0
+    }
+
+    /// Failures since the last answer.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Milliseconds it will still be left alone.
+    pub(crate) fn left_ms(&self, now_ms: u64) -> u64 {
+        self.until_ms.load(Ordering::Relaxed).saturating_sub(now_ms)
+    }
+}
+
+/// Zero means "not ejected", so a period never ends there.
+fn next(config: EjectConfig, now_ms: u64) -> u64 {
+    now_ms.saturating_add(config.for_ms).max(1)
+}
+
+/// What the probes say about a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// It is not probed, or no probe has ended yet: requests may go to it.
+    Unknown,
+    /// Enough of the latest probes were good.
+    Healthy,
+    /// Too few of them were.
+    Sick,
+}
+
+/// The latest probes of one server. One task writes it, every core reads it.
+#[derive(Debug)]
+pub(crate) struct ProbeWindow {
+    /// One bit a probe, the latest lowest; set for good ones.
+    bits: AtomicU64,
+    state: AtomicU32,
+}
+
+const UNKNOWN: u32 = 0;
+const HEALTHY: u32 = 1;
+const SICK: u32 = 2;
+
+impl ProbeWindow {
+    /// A window one good probe short of healthy, as Varnish's `.initial` is: the first probe decides.
+    pub(crate) fn new(threshold: u32) -> Self {
+        let initial = threshold.clamp(1, u64::BITS) - 1;
+        Self { bits: AtomicU64::new((1 << initial) - 1), state: AtomicU32::new(UNKNOWN) }
+    }
+
+    pub(crate) fn state(&self) -> Probed {
+        match self.state.load(Ordering::Relaxed) {
+            HEALTHY => Probed::Healthy,
+            SICK => Probed::Sick,
+            _ => Probed::Unknown,
+        }
+    }
+
+    /// The probes as bits, the latest lowest.
+    pub(crate) fn bits(&self) -> u64 {
+        self.bits.load(Ordering::Relaxed)
+    }
+
+    /// Notes one probe.
+    pub(crate) fn record(&self, good: bool, window: u32, threshold: u32) {
+        let bits = self.bits() << 1 | u64::from(good);
+        let seen = bits & (u64::MAX >> (u64::BITS - window.clamp(1, u64::BITS)));
+        let healthy = seen.count_ones() >= threshold.clamp(1, u64::BITS);
+        self.bits.store(seen, Ordering::Relaxed);
+        self.state.store(if healthy { HEALTHY } else { SICK }, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: EjectConfig = EjectConfig { failures: 3, for_ms: 1_000 };
+
+    fn ejected_at(now_ms: u64) -> Ejection {
+        let ejection = Ejection::default();
+        assert!(!ejection.failed(CONFIG, now_ms));
+        assert!(!ejection.failed(CONFIG, now_ms));
+        assert!(ejection.failed(CONFIG, now_ms));
+        ejection
+    }
+
+    #[test]
+    fn failures_in_a_row_eject() {
+        let ejection = ejected_at(50);
+        assert_eq!(ejection.standing(50), Standing::Ejected);
+        assert_eq!(ejection.standing(1_049), Standing::Ejected);
+        assert_eq!(ejection.standing(1_050), Standing::HalfOpen);
+    }
+
+    #[test]
+    fn an_answer_between_failures_starts_the_count_again() {
+        let ejection = Ejection::default();
+        for _ in 0..10 {
+            ejection.failed(CONFIG, 0);
+            ejection.failed(CONFIG, 0);
+            ejection.succeeded();
+        }
+        assert_eq!(ejection.standing(0), Standing::Open);
+        assert_eq!(ejection.failures(), 0);
+    }
+
+    #[test]
+    fn a_half_open_server_gets_one_trial() {
+        let ejection = ejected_at(0);
+        assert!(!ejection.claim_trial(CONFIG, 999));
+        assert!(ejection.claim_trial(CONFIG, 1_000));
+        assert!(!ejection.claim_trial(CONFIG, 1_000));
+        assert_eq!(ejection.standing(1_500), Standing::Ejected);
+        ejection.succeeded();
+        assert_eq!(ejection.standing(1_500), Standing::Open);
+    }
+
+    #[test]
+    fn a_failed_trial_ejects_again() {
+        let ejection = ejected_at(0);
+        assert!(ejection.claim_trial(CONFIG, 1_000));
+        assert!(!ejection.failed(CONFIG, 1_200), "it was ejected already");
+        assert_eq!(ejection.left_ms(1_200), 1_000);
+    }
+
+    #[test]
+    fn ejection_can_be_switched_off() {
+        let ejection = Ejection::default();
+        for _ in 0..100 {
+            assert!(!ejection.failed(EjectConfig { failures: 0, for_ms: 1_000 }, 0));
+        }
+        assert_eq!(ejection.standing(0), Standing::Open);
+    }
+
+    #[test]
+    fn the_first_probe_decides() {
+        let window = ProbeWindow::new(3);
+        assert_eq!(window.state(), Probed::Unknown);
+        window.record(true, 8, 3);
+        assert_eq!(window.state(), Probed::Healthy);
+        let window = ProbeWindow::new(3);
+        window.record(false, 8, 3);
+        assert_eq!(window.state(), Probed::Sick);
+    }
+
+    #[test]
+    fn a_server_falls_sick_when_too_few_of_the_window_are_good() {
+        let window = ProbeWindow::new(3);
+        for _ in 0..8 {
+            window.record(true, 8, 3);
+        }
+        for bad in 1..=6 {
+            window.record(false, 8, 3);
+            let expected = if bad <= 5 { Probed::Healthy } else { Probed::Sick };
+            assert_eq!(window.state(), expected, "after {bad} bad probes");
+        }
+        for good in 1..=3 {
+            window.record(true, 8, 3);
+            let expected = if good < 3 { Probed::Sick } else { Probed::Healthy };
+            assert_eq!(window.state(), expected, "after {good} good probes");
+        }
+    }
+
+    #[test]
+    fn the_widest_window_is_64_probes() {
+        let window = ProbeWindow::new(64);
+        window.record(true, 64, 64);
+        assert_eq!(window.state(), Probed::Healthy);
+        window.record(false, 64, 64);
+        assert_eq!(window.state(), Probed::Sick);
+    }
+}

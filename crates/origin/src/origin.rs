@@ -1,0 +1,126 @@
+//! An origin as all cores share it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base::clock;
+
+use crate::balance::Balancer;
+use crate::budget::RetryBudget;
+use crate::config::OriginConfig;
+use crate::health::{ProbeWindow, Probed};
+use crate::server::Server;
+
+/// An origin: its settings, and what is known of its servers. Connections are not here but in each core's
+/// [`CorePool`](crate::CorePool).
+#[derive(Debug)]
+pub struct Origin {
+    config: OriginConfig,
+    name: Arc<str>,
+    servers: Vec<Arc<Server>>,
+    balancer: Balancer,
+    budget: RetryBudget,
+}
+
+impl Origin {
+    /// An origin with `config`. Servers written as names have no address before
+    /// [`run_background`](crate::run_background) finds one; the others can be used at once.
+    pub fn new(config: OriginConfig) -> Arc<Self> {
+        let server = |s: &_| Arc::new(Server::new(Clone::clone(s), &config));
+        let servers: Vec<_> = config.servers.iter().map(server).collect();
+        Arc::new(Self {
+            name: config.name.as_str().into(),
+            balancer: Balancer::new(config.balance, servers.len()),
+            budget: RetryBudget::new(config.retry_budget_percent),
+            servers,
+            config,
+        })
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &OriginConfig {
+        &self.config
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Whether a server is there that is neither sick by its probes nor ejected for failed requests.
+    /// Varnish: `std.healthy()`.
+    pub fn is_healthy(&self) -> bool {
+        let now_ms = clock::System.now().mono_ms;
+        self.servers.iter().any(|server| server.is_healthy(now_ms))
+    }
+
+    /// One row per server, as the admin page shows them.
+    pub fn servers(&self) -> Vec<ServerStatus> {
+        let now_ms = clock::System.now().mono_ms;
+        self.servers.iter().map(|server| ServerStatus::of(server, now_ms)).collect()
+    }
+
+    pub(crate) fn shared(&self) -> &[Arc<Server>] {
+        &self.servers
+    }
+
+    pub(crate) fn pick(&self, hash: u64, tried: &[usize], now_ms: u64) -> Option<usize> {
+        self.balancer.pick(&self.servers, hash, tried, now_ms)
+    }
+
+    /// Whether a server that is not in `tried` gets requests.
+    pub(crate) fn has_other(&self, tried: &[usize]) -> bool {
+        let now_ms = clock::System.now().mono_ms;
+        let mut servers = self.servers.iter().enumerate();
+        servers.any(|(at, server)| !tried.contains(&at) && server.is_healthy(now_ms))
+    }
+
+    pub(crate) fn budget(&self) -> &RetryBudget {
+        &self.budget
+    }
+}
+
+/// How a server is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// Its address as written.
+    pub name: Arc<str>,
+    /// What its name stands for at present; empty for a unix socket.
+    pub addresses: Vec<SocketAddr>,
+    /// Its weight.
+    pub weight: u32,
+    /// Whether it gets requests.
+    pub healthy: bool,
+    /// What its probes say.
+    pub probed: Probed,
+    /// Its latest probes as bits, the latest lowest; set for good ones.
+    pub probes: u64,
+    /// Milliseconds for which it will still get no requests for having failed some; 0 when it is not ejected.
+    pub ejected_ms: u64,
+    /// Failed requests since its last answer.
+    pub failures: u32,
+    /// Exchanges under way, on all cores.
+    pub in_flight: u32,
+    /// Requests waiting for one of its connections.
+    pub waiting: u32,
+    /// The latest failure of a request, a probe or a name lookup.
+    pub last_error: Option<String>,
+}
+
+impl ServerStatus {
+    fn of(server: &Server, now_ms: u64) -> Self {
+        Self {
+            name: Arc::clone(&server.name),
+            addresses: server.addresses(),
+            weight: server.config.weight,
+            healthy: server.is_healthy(now_ms),
+            probed: server.probed(),
+            probes: server.probes.as_ref().map_or(0, ProbeWindow::bits),
+            ejected_ms: server.ejection.left_ms(now_ms),
+            failures: server.ejection.failures(),
+            in_flight: server.in_flight(),
+            waiting: server.waiting(),
+            last_error: server.last_error(),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One core's connections: idle ones by server, and the buffers that those under way work in.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, Counters, Limits};
+use h1::{HeadLimits, ResponseReader};
+
+use crate::error::Error;
+use crate::server::Server;
+use crate::stream::Stream;
+
+/// Read buffer of a connection under way: large bodies arrive in few system calls.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Buffers kept for the next exchanges; 4 MiB a core.
+const SPARE_BUFFERS: usize = 64;
+
+/// One core's connections to all origins. Not shared between threads; a clone is another handle to the same.
+#[derive(Clone)]
+pub struct CorePool {
+    pub(crate) core: Rc<Core>,
+}
+
+pub(crate) struct Core {
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) head_limits: HeadLimits,
+    pub(crate) trailer_bytes: usize,
+    pub(crate) interim_responses: usize,
+    buffer_bytes: usize,
+    idle: RefCell<HashMap<usize, Kept>>,
+    spare: RefCell<Vec<Parts>>,
+}
+
+/// Idle connections to one server, the latest used last.
+struct Kept {
+    server: Arc<Server>,
+    connections: VecDeque<Idle>,
+}
+
+struct Idle {
+    link: Link,
+    since_ms: u64,
+}
+
+/// A connection, and the address it was made to.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) stream: Stream,
+    pub(crate) peer: Option<SocketAddr>,
+}
+
+impl CorePool {
+    /// A pool without connections. Response heads are held to `limits`; all that concerns one origin is in
+    /// its own settings.
+    pub fn new(counters: Arc<Counters>, limits: &Limits) -> Self {
+        let head_limits = HeadLimits::from(limits);
+        let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+        Self {
+            core: Rc::new(Core {
+                counters,
+                head_limits,
+                trailer_bytes: size(limits.trailer_bytes),
+                interim_responses: size(limits.interim_responses),
+                // A head is parsed where it was read, so the largest one must fit.
+                buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
+                idle: RefCell::default(),
+                spare: RefCell::default(),
+            }),
+        }
+    }
+
+    /// Closes connections idle for too long, closed by their server, or to an address its name no longer
+    /// has. Called about once a second; `now_ms` is of the monotonic clock, as [`base::Now::mono_ms`].
+    pub fn sweep(&self, now_ms: u64) {
+        self.core.idle.borrow_mut().retain(|_, kept| {
+            let Kept { server, connections } = kept;
+            connections.retain(|idle| idle.is_usable(server, now_ms));
+            !connections.is_empty()
+        });
+    }
+
+    /// How many connections are idle.
+    pub fn idle_connections(&self) -> usize {
+        self.core.idle.borrow().values().map(|kept| kept.connections.len()).sum()
+    }
+}
+
+impl Core {
+    /// The idle connection to `server` used last, if there is a good one.
+    pub(crate) fn checkout(&self, server: &Arc<Server>, now_ms: u64) -> Option<Link> {
+        let mut idle = self.idle.borrow_mut();
+        let kept = idle.get_mut(&key(server))?;
+        while let Some(latest) = kept.connections.pop_back() {
+            if latest.is_usable(server, now_ms) {
+                return Some(latest.link);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next request. The caller has seen its exchange end cleanly.
+    pub(crate) fn checkin(&self, server: &Arc<Server>, link: Link, now_ms: u64) {
+        if server.idle_max == 0 {
+            return;
+        }
+        let mut idle = self.idle.borrow_mut();
+        let kept = idle
+            .entry(key(server))
+            .or_insert_with(|| Kept { server: Arc::clone(server), connections: VecDeque::new() });
+        if kept.connections.len() >= server.idle_max {
+            kept.connections.pop_front();
+        }
+        kept.connections.push_back(Idle { link, since_ms: now_ms });
+    }
+
+    /// Notes an exchange that gave no usable response.
+    pub(crate) fn note_failure(&self, error: &Error) {
+        self.counters.inc(Counter::FetchFailures);
+        if let Some(limit) = error.limit() {
+            self.counters.limit(limit);
+        }
+    }
+}
+
+/// Identifies a server while it is in the map, whose entry keeps it alive.
+fn key(server: &Arc<Server>) -> usize {
+    Arc::as_ptr(server).addr()
+}
+
+impl Idle {
+    fn is_usable(&self, server: &Server, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.since_ms) < server.idle_timeout_ms
+            && self.link.peer.is_none_or(|peer| server.is_at(peer))
+            && self.link.stream.is_quiet()
+    }
+}
+
+/// What an exchange works in, lent by its core and given back when it is dropped.
+pub(crate) struct Workspace {
+    core: Rc<Core>,
+    parts: Parts,
+}
+
+/// Memory that outlives exchanges.
+#[derive(Default)]
+pub(crate) struct Parts {
+    /// Bytes read; those in use are `start..end`.
+    pub(crate) bytes: Box<[u8]>,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Head and chunk lines to be written.
+    pub(crate) out: Vec<u8>,
+    pub(crate) reader: ResponseReader,
+}
+
+impl Workspace {
+    pub(crate) fn lend(core: &Rc<Core>) -> Self {
+        let spare = core.spare.borrow_mut().pop();
+        let parts = spare.unwrap_or_else(|| Parts {
+            bytes: vec![0; core.buffer_bytes].into_boxed_slice(),
+            ..Parts::default()
+        });
+        Self { core: Rc::clone(core), parts }
+    }
+
+    pub(crate) fn core(&self) -> &Rc<Core> {
+        &self.core
+    }
+}
+
+impl Parts {
+    /// The bytes read and not yet used.
+    pub(crate) fn unread(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Moves what is unread to the front, so that all the rest can be read into.
+    pub(crate) fn compact(&mut self) {
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+    }
+
+    fn reset(&mut self) {
+        self.start = 0;
+        self.end = 0;
+        self.out.clear();
+        self.reader.reset();
+    }
+}
+
+impl Deref for Workspace {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+impl DerefMut for Workspace {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.parts
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        let mut spare = self.core.spare.borrow_mut();
+        if spare.len() < SPARE_BUFFERS {
+            let mut parts = std::mem::take(&mut self.parts);
+            parts.reset();
+            spare.push(parts);
+        }
+    }
+}

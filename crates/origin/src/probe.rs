@@ -1,0 +1,156 @@
+//! Active probes: a small GET to a server now and then, on a connection of its own as Varnish does it.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::units::DurationMs;
+use h1::{HeadLimits, Progress, ResponseError, ResponseReader};
+use message::{Method, Response, Status};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::config::{Address, OriginConfig, ProbeConfig};
+use crate::deadline::Deadline;
+use crate::error::{Error, Step};
+use crate::server::Server;
+use crate::stream::Stream;
+
+/// Longest head of an answer to a probe; far above what a health page sends.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// Shortest interval between probes: none at all would be a load test.
+const INTERVAL_MIN_MS: u64 = 10;
+
+/// Probes `server` for ever, and notes what comes of it.
+pub(crate) async fn probe_for_ever(server: Arc<Server>, head: Vec<u8>, probe: ProbeConfig) {
+    let Some(window) = &server.probes else { return };
+    let interval = Duration::from_millis(probe.interval_ms.max(INTERVAL_MIN_MS));
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let outcome = probe_once(&server, &head, &probe).await;
+        window.record(outcome.is_ok(), probe.window, probe.threshold);
+        if let Err(error) = outcome {
+            server.note_error(format!("probe: {error}"));
+        }
+    }
+}
+
+/// The probe's request for `server`.
+pub(crate) fn request_head(
+    address: &Address,
+    origin: &OriginConfig,
+    probe: &ProbeConfig,
+) -> Vec<u8> {
+    let own = match address {
+        Address::Tcp { .. } => address.to_string(),
+        // A socket has no name that a Host field could hold.
+        Address::Unix(_) => "localhost".to_owned(),
+    };
+    let host = probe.host.as_ref().or(origin.host_header.as_ref()).unwrap_or(&own);
+    format!(
+        "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: larder-probe\r\nConnection: close\r\n\r\n",
+        probe.path
+    )
+    .into_bytes()
+}
+
+/// Why a probe was not good.
+#[derive(Debug)]
+enum ProbeError {
+    Connect(Error),
+    Timeout { after_ms: u64 },
+    Io(io::Error),
+    Closed,
+    Response(ResponseError),
+    Status(Status),
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => error.fmt(f),
+            Self::Timeout { after_ms } => write!(f, "no answer within {}", DurationMs(*after_ms)),
+            Self::Io(error) => error.fmt(f),
+            Self::Closed => f.write_str("closed before the end of the response's head"),
+            Self::Response(error) => write!(f, "bad response: {error}"),
+            Self::Status(status) => write!(f, "status {status}"),
+        }
+    }
+}
+
+async fn probe_once(server: &Server, head: &[u8], probe: &ProbeConfig) -> Result<(), ProbeError> {
+    let deadline = Deadline::new(Step::Connect, Instant::now(), probe.timeout_ms);
+    let asking = async {
+        let (mut stream, _) = server.connect(deadline).await.map_err(ProbeError::Connect)?;
+        write(&mut stream, head).await.map_err(ProbeError::Io)?;
+        read_status(&mut stream).await
+    };
+    let status = tokio::time::timeout_at(deadline.at, asking)
+        .await
+        .map_err(|_| ProbeError::Timeout { after_ms: probe.timeout_ms })??;
+    if status.code() == probe.expected_status { Ok(()) } else { Err(ProbeError::Status(status)) }
+}
+
+async fn write(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let bufs = [IoSlice::new(bytes)];
+        match poll_fn(|cx| stream.poll_write_vectored(cx, &bufs)).await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            taken => bytes = &bytes[taken..],
+        }
+    }
+    Ok(())
+}
+
+/// The status of the final response. Its body is of no interest: the connection is closed after the head.
+async fn read_status(stream: &mut Stream) -> Result<Status, ProbeError> {
+    let limits =
+        HeadLimits { head_bytes: HEAD_BYTES, ..HeadLimits::from(&base::Limits::default()) };
+    let mut reader = ResponseReader::new();
+    let mut response = Response::new(Status::OK);
+    let mut buffer = vec![0; HEAD_BYTES];
+    let (mut start, mut end) = (0, 0);
+    loop {
+        match reader.read(&buffer[start..end], &limits, &Method::Get, &mut response) {
+            Ok(Progress::Complete(_)) if !response.status.is_interim() => {
+                return Ok(response.status);
+            }
+            // Interim responses share the buffer with the final one: that bounds them.
+            Ok(Progress::Complete(head)) => start += head.consumed,
+            Ok(Progress::Partial) if end == buffer.len() => return Err(ProbeError::Closed),
+            Ok(Progress::Partial) => {
+                let read = poll_fn(|cx| stream.poll_read(cx, &mut buffer[end..])).await;
+                match read.map_err(ProbeError::Io)? {
+                    0 => return Err(ProbeError::Closed),
+                    read => end += read,
+                }
+            }
+            Err(error) => return Err(ProbeError::Response(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_names_the_host_it_is_told_to() {
+        let server = crate::parse_server("http://10.0.0.1:8080").expect("a good URL");
+        let mut origin =
+            OriginConfig::with_limits("o", vec![server.clone()], &base::Limits::default());
+        let mut probe = ProbeConfig { path: "/up".to_owned(), ..ProbeConfig::default() };
+        let head = |origin: &OriginConfig, probe: &ProbeConfig| {
+            String::from_utf8(request_head(&server.address, origin, probe)).expect("ASCII")
+        };
+        assert!(head(&origin, &probe).starts_with("GET /up HTTP/1.1\r\nHost: 10.0.0.1:8080\r\n"));
+        origin.host_header = Some("shop".to_owned());
+        assert!(head(&origin, &probe).contains("\r\nHost: shop\r\n"));
+        probe.host = Some("health".to_owned());
+        assert!(head(&origin, &probe).contains("\r\nHost: health\r\n"));
+    }
+}

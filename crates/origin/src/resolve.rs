@@ -1,0 +1,116 @@
+//! Names to addresses, away from any request: by the hosts file, then by DNS, again when an answer's time to
+//! live is over. What was known stays in use for as long as nothing better is (F21).
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hickory_resolver::config::ResolveHosts;
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::{Hosts, TokioResolver};
+
+use crate::server::Server;
+
+/// Shortest time between two lookups of one name, whatever its time to live says.
+const TTL_MIN: Duration = Duration::from_secs(1);
+
+/// Longest, so that a change made in spite of a long time to live is seen the same day.
+const TTL_MAX: Duration = Duration::from_secs(3_600);
+
+/// For answers that come without a time to live: the hosts file's and the C library's.
+const TTL_NONE: Duration = Duration::from_secs(30);
+
+/// From a failed lookup to the next try.
+const RETRY_AFTER: Duration = Duration::from_secs(3);
+
+/// For one lookup in all: every name server, every search domain.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Addresses, and for how long they may be used.
+type Lookup = (Vec<IpAddr>, Duration);
+
+/// Looks `host` up for ever.
+pub(crate) async fn resolve_for_ever(server: Arc<Server>, host: String, port: u16) {
+    let mut resolver = None;
+    loop {
+        let lookup = tokio::time::timeout(TIMEOUT, lookup(&host, port, &mut resolver)).await;
+        let pause = match lookup.unwrap_or_else(|_| Err("timed out".to_owned())) {
+            Ok((ips, ttl)) if !ips.is_empty() => {
+                server.set_addresses(ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect());
+                ttl.clamp(TTL_MIN, TTL_MAX)
+            }
+            failed => {
+                let why = failed.err().unwrap_or_else(|| "it has no address".to_owned());
+                server.resolve_failed(format!("cannot resolve {host}: {why}"));
+                // Made anew, so that a change of the system's settings is noticed.
+                resolver = None;
+                RETRY_AFTER
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// One lookup. `resolver` is made when it is needed and kept for the next.
+async fn lookup(
+    host: &str,
+    port: u16,
+    resolver: &mut Option<TokioResolver>,
+) -> Result<Lookup, String> {
+    let listed = Hosts::from_system().map(|hosts| in_hosts(&hosts, host)).unwrap_or_default();
+    if !listed.is_empty() {
+        return Ok((listed, TTL_NONE));
+    }
+    if resolver.is_none() {
+        *resolver = new_resolver();
+    }
+    let Some(resolver) = resolver else { return lookup_by_libc(host, port).await };
+    let answer = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
+    let ttl = answer.valid_until().saturating_duration_since(Instant::now());
+    Ok((answer.iter().collect(), ttl))
+}
+
+/// A resolver as the system's settings say; none when they cannot be read.
+fn new_resolver() -> Option<TokioResolver> {
+    let mut builder = TokioResolver::builder_tokio().ok()?;
+    let options = builder.options_mut();
+    // Its answers are kept by the servers, and the next lookup is made when they are too old.
+    options.cache_size = 0;
+    options.use_hosts_file = ResolveHosts::Never;
+    builder.build().ok()
+}
+
+async fn lookup_by_libc(host: &str, port: u16) -> Result<Lookup, String> {
+    let found = tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?;
+    Ok((found.map(|address| address.ip()).collect(), TTL_NONE))
+}
+
+/// The hosts file's addresses for `host`. One entry of either family is the whole answer, as with the C
+/// library's `files`: DNS is not asked for the other.
+fn in_hosts(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
+    let Ok(name) = host.parse::<Name>() else { return Vec::new() };
+    let mut found = Vec::new();
+    for kind in [RecordType::A, RecordType::AAAA] {
+        if let Some(lookup) = hosts.lookup_static_host(&Query::query(name.clone(), kind)) {
+            found.extend(lookup.answers().iter().filter_map(|record| record.data.ip_addr()));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hosts_file_answers_for_both_families_in_any_case() {
+        let mut hosts = Hosts::default();
+        let file = "10.0.0.1 app App2 # a comment\n::1 app\n10.0.0.2 other\n";
+        hosts.read_hosts_conf(file.as_bytes()).expect("a readable hosts file");
+        let ips: Vec<IpAddr> = ["10.0.0.1", "::1"].map(|ip| ip.parse().expect("an address")).into();
+        assert_eq!(in_hosts(&hosts, "app"), ips);
+        assert_eq!(in_hosts(&hosts, "app2"), ips[..1]);
+        assert_eq!(in_hosts(&hosts, "nowhere"), Vec::<IpAddr>::new());
+    }
+}

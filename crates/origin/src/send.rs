@@ -1,0 +1,215 @@
+//! A request's tries: which server, which connection, and whether to try again.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, clock};
+use message::Request;
+use tokio::time::Instant;
+
+use crate::attempt::{Answer, Call, Failure};
+use crate::deadline::Deadline;
+use crate::error::{Error, Step};
+use crate::exchange::{Exchange, Origins};
+use crate::origin::Origin;
+use crate::pool::{Core, CorePool, Link};
+use crate::server::Server;
+use crate::upload::{RequestBody, Upload};
+
+/// Is told what becomes of a request, for its log record. `()` is for callers who do not want to know.
+pub trait Events {
+    /// A connection is at hand: a kept one or a new one.
+    fn connected(&mut self, _server: &str, _reused: bool) {}
+
+    /// A try failed, and another follows.
+    fn retry(&mut self, _error: &Error) {}
+}
+
+impl Events for () {}
+
+impl CorePool {
+    /// Sends `request` to one of `origin`'s servers and returns with the response's head.
+    ///
+    /// `hash` chooses the server where the origin balances by hash. `body` is what `request.framing` says;
+    /// it is read no faster than the server takes it, and no further than needed when the server answers
+    /// before its end.
+    ///
+    /// A failed try is repeated, on another server if there is one, while all of this holds: the server has
+    /// sent no byte; the request is idempotent or cannot have been acted on; no byte of its body is gone;
+    /// the origin's `retries` and retry budget allow it. A kept connection that turns out to be closed costs
+    /// none of that: a new one is opened instead.
+    ///
+    /// # Errors
+    /// The last try's; see [`Error`].
+    pub async fn send(
+        &self,
+        origin: &Arc<Origin>,
+        request: &Request,
+        body: RequestBody<'_>,
+        hash: u64,
+        events: &mut dyn Events,
+    ) -> Result<Exchange, Error> {
+        let core = &self.core;
+        core.counters.inc(Counter::Fetches);
+        origin.budget().deposit();
+        let request = with_host(origin, request);
+        let timeouts = origin.config().timeouts;
+        let sender = Sender {
+            core,
+            origin,
+            request: &request,
+            upload: Upload::new(&request, body),
+            total: Deadline::new(Step::Total, Instant::now(), timeouts.total_ms),
+            events,
+            tried: Vec::new(),
+            tries: 0,
+        };
+        sender.send(hash).await.inspect_err(|error| core.note_failure(error))
+    }
+}
+
+/// The request with the origin's own Host, if it has one.
+fn with_host<'a>(origin: &Origin, request: &'a Request) -> Cow<'a, Request> {
+    match &origin.config().host_header {
+        None => Cow::Borrowed(request),
+        Some(host) => {
+            let mut request = request.clone();
+            request.host.clear();
+            request.host.extend_from_slice(host.as_bytes());
+            request.port = None;
+            Cow::Owned(request)
+        }
+    }
+}
+
+/// A request on its way.
+struct Sender<'a, 'b> {
+    core: &'a Rc<Core>,
+    origin: &'a Arc<Origin>,
+    request: &'a Request,
+    upload: Upload<'b>,
+    total: Deadline,
+    events: &'a mut dyn Events,
+    /// Servers that failed it.
+    tried: Vec<usize>,
+    tries: u32,
+}
+
+impl Sender<'_, '_> {
+    async fn send(mut self, hash: u64) -> Result<Exchange, Error> {
+        loop {
+            let now_ms = clock::System.now().mono_ms;
+            let at = self
+                .origin
+                .pick(hash, &self.tried, now_ms)
+                .ok_or_else(|| Error::NoHealthyServer { origin: Arc::clone(self.origin.name()) })?;
+            let failure = match self.ask(at).await {
+                Ok(exchange) => return Ok(exchange),
+                Err(failure) => failure,
+            };
+            self.origin.shared()[at].failed(&failure.error, clock::System.now().mono_ms);
+            self.tried.push(at);
+            if !self.may_retry(&failure) {
+                return Err(failure.error);
+            }
+            self.note_retry(&failure.error);
+        }
+    }
+
+    /// Asks the server at `at`, over a kept connection if there is one.
+    async fn ask(&mut self, at: usize) -> Result<Exchange, Failure> {
+        let origin = self.origin;
+        let server = &origin.shared()[at];
+        let permit = server.permit(origin.config(), self.total).await?;
+        let now_ms = clock::System.now().mono_ms;
+        let mut kept = self.core.checkout(server, now_ms);
+        loop {
+            let reused = kept.is_some();
+            let link = match kept.take() {
+                Some(link) => link,
+                None => self.connect(server).await?,
+            };
+            if reused {
+                self.core.counters.inc(Counter::OriginReuse);
+            }
+            self.events.connected(&server.name, reused);
+            self.tries += 1;
+            match self.attempt(server, link).await {
+                Ok(answer) => {
+                    server.succeeded();
+                    let of = Origins {
+                        server: at,
+                        reused,
+                        tries: self.tries,
+                        permit,
+                        total: self.total,
+                        between_bytes_ms: origin.config().timeouts.between_bytes_ms,
+                    };
+                    return Ok(Exchange::new(answer, of));
+                }
+                // The server closed it while the request was on its way: no sign of ill health.
+                Err(failure) if reused && failure.error.is_drop() && self.may_repeat(&failure) => {
+                    self.note_retry(&failure.error);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    async fn connect(&self, server: &Server) -> Result<Link, Failure> {
+        let connect_ms = self.origin.config().timeouts.connect_ms;
+        let deadline = Deadline::new(Step::Connect, Instant::now(), connect_ms).or(self.total);
+        let (stream, peer) = server.connect(deadline).await?;
+        self.core.counters.inc(Counter::OriginConnects);
+        Ok(Link { stream, peer })
+    }
+
+    async fn attempt(&mut self, server: &Arc<Server>, link: Link) -> Result<Answer, Failure> {
+        let call = Call {
+            core: self.core,
+            server,
+            request: self.request,
+            timeouts: self.origin.config().timeouts,
+            total: self.total,
+        };
+        call.attempt(link, &mut self.upload).await
+    }
+
+    /// Whether sending the request again is safe (RFC 9110 9.2.2) and possible.
+    fn may_repeat(&self, failure: &Failure) -> bool {
+        !failure.answered
+            && !self.upload.started()
+            && (self.request.method.is_idempotent() || !failure.delivered)
+    }
+
+    fn may_retry(&self, failure: &Failure) -> bool {
+        let config = self.origin.config();
+        let helps = match &failure.error {
+            Error::Connect { .. } | Error::Resolve { .. } => true,
+            error if error.is_drop() => true,
+            // A server that is slow is not helped by more of the same.
+            Error::Timeout { step: Step::Connect | Step::Send | Step::FirstByte, .. } => {
+                self.origin.has_other(&self.tried)
+            }
+            _ => false,
+        };
+        helps
+            && self.may_repeat(failure)
+            && self.tried.len() <= config.retries as usize
+            && Instant::now() < self.total.at
+            && self.origin.budget().withdraw()
+    }
+
+    fn note_retry(&mut self, error: &Error) {
+        self.core.counters.inc(Counter::OriginRetries);
+        self.events.retry(error);
+    }
+}
+
+/// What fails before a connection is there has reached no server.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, answered: false, delivered: false }
+    }
+}

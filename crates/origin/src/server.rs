@@ -1,0 +1,378 @@
+//! One server of an origin, as all cores share it: where it is, how it is doing, how much it is given.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+
+use crate::config::{Address, EjectConfig, OriginConfig, ServerConfig};
+use crate::deadline::Deadline;
+use crate::error::{Error, Step};
+use crate::health::{Ejection, ProbeWindow, Probed, Standing};
+use crate::stream::Stream;
+
+/// Most addresses of one name that are used; beyond it the rest of the answer is left out.
+pub(crate) const ADDRESSES: usize = 64;
+
+/// The addresses of a server's name.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    addresses: Vec<SocketAddr>,
+    /// One bit an address: its last connection attempt failed, so that it is tried after the others.
+    failed: AtomicU64,
+}
+
+impl Answer {
+    /// Addresses to connect to: in turn from `start`, those that failed lately last.
+    fn order(&self, start: usize) -> impl Iterator<Item = (usize, SocketAddr)> {
+        let failed = self.failed.load(Ordering::Relaxed);
+        let len = self.addresses.len();
+        let turn = move |failing: bool| {
+            (0..len)
+                .map(move |n| (start % len + n) % len)
+                .filter(move |at| ((failed >> at & 1) == 1) == failing)
+        };
+        turn(false).chain(turn(true)).map(|at| (at, self.addresses[at]))
+    }
+
+    fn note(&self, at: usize, connected: bool) {
+        let bit = 1 << at;
+        let known = self.failed.load(Ordering::Relaxed) & bit != 0;
+        if connected && known {
+            self.failed.fetch_and(!bit, Ordering::Relaxed);
+        } else if !connected && !known {
+            self.failed.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Its address as written: the name in messages.
+    pub(crate) name: Arc<str>,
+    pub(crate) config: ServerConfig,
+    /// Spreads hashes over servers; depends on the name alone, so that order and number do not matter.
+    pub(crate) seed: u64,
+    pub(crate) ejection: Ejection,
+    pub(crate) probes: Option<ProbeWindow>,
+    /// Idle connections kept per core.
+    pub(crate) idle_max: usize,
+    pub(crate) idle_timeout_ms: u64,
+    eject: EjectConfig,
+    answer: ArcSwapOption<Answer>,
+    answered: Notify,
+    /// The latest lookup of its name failed.
+    unresolvable: AtomicBool,
+    turn: AtomicU32,
+    free: Semaphore,
+    bounded: bool,
+    in_flight: AtomicU32,
+    waiting: AtomicU32,
+    last_error: Mutex<Option<String>>,
+}
+
+impl Server {
+    pub(crate) fn new(config: ServerConfig, origin: &OriginConfig) -> Self {
+        let name: Arc<str> = config.address.to_string().into();
+        let bounded = origin.max_connections != 0;
+        let server = Self {
+            seed: fnv1a(name.as_bytes()),
+            name,
+            ejection: Ejection::default(),
+            probes: origin.probe.as_ref().map(|probe| ProbeWindow::new(probe.threshold)),
+            idle_max: origin.idle_max as usize,
+            idle_timeout_ms: origin.idle_timeout_ms,
+            eject: origin.eject,
+            answer: ArcSwapOption::empty(),
+            answered: Notify::new(),
+            unresolvable: AtomicBool::new(false),
+            turn: AtomicU32::new(0),
+            free: Semaphore::new(origin.max_connections as usize),
+            bounded,
+            in_flight: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
+            last_error: Mutex::new(None),
+            config,
+        };
+        if let Address::Tcp { host, port } = &server.config.address
+            && let Ok(ip) = host.parse::<IpAddr>()
+        {
+            server.set_addresses(vec![SocketAddr::new(ip, *port)]);
+        }
+        server
+    }
+
+    /// The name and port to resolve; none for IP literals and unix sockets.
+    pub(crate) fn name_to_resolve(&self) -> Option<(&str, u16)> {
+        match &self.config.address {
+            Address::Tcp { host, port } if host.parse::<IpAddr>().is_err() => Some((host, *port)),
+            _ => None,
+        }
+    }
+
+    /// Replaces the known addresses; an empty answer or the same addresses in another order change nothing.
+    pub(crate) fn set_addresses(&self, mut addresses: Vec<SocketAddr>) {
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.truncate(ADDRESSES);
+        self.unresolvable.store(addresses.is_empty(), Ordering::Relaxed);
+        let same = |answer: &Arc<Answer>| answer.addresses == addresses;
+        if addresses.is_empty() || self.answer.load().as_ref().is_some_and(same) {
+            return;
+        }
+        self.answer.store(Some(Arc::new(Answer { addresses, failed: AtomicU64::new(0) })));
+        self.answered.notify_waiters();
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.answer.load().as_ref().map_or_else(Vec::new, |answer| answer.addresses.clone())
+    }
+
+    /// Whether `peer` is still one of the server's addresses.
+    pub(crate) fn is_at(&self, peer: SocketAddr) -> bool {
+        self.answer.load().as_ref().is_some_and(|answer| answer.addresses.contains(&peer))
+    }
+
+    /// Notes that the name could not be resolved. Known addresses stay in use.
+    pub(crate) fn resolve_failed(&self, text: String) {
+        self.note_error(text);
+        self.unresolvable.store(true, Ordering::Relaxed);
+        self.answered.notify_waiters();
+    }
+
+    /// Opens a connection, trying one address after the other.
+    pub(crate) async fn connect(
+        &self,
+        deadline: Deadline,
+    ) -> Result<(Stream, Option<SocketAddr>), Error> {
+        if let Address::Unix(path) = &self.config.address {
+            return match timeout_at(deadline.at, Stream::connect_unix(path)).await {
+                Ok(Ok(stream)) => Ok((stream, None)),
+                Ok(Err(source)) => Err(Error::Connect { server: Arc::clone(&self.name), source }),
+                Err(_) => Err(self.late(deadline)),
+            };
+        }
+        let answer = self.first_answer(deadline).await?;
+        let start = self.turn.fetch_add(1, Ordering::Relaxed) as usize;
+        let mut left = answer.addresses.len() as u32;
+        let mut failure = None;
+        for (at, address) in answer.order(start) {
+            // An address that swallows packets must not use up the others' time.
+            let now = Instant::now();
+            let share = deadline.at.saturating_duration_since(now) / left.max(1);
+            left = left.saturating_sub(1);
+            let tried = timeout_at(now + share, Stream::connect_tcp(address)).await;
+            answer.note(at, matches!(tried, Ok(Ok(_))));
+            match tried {
+                Ok(Ok(stream)) => return Ok((stream, Some(address))),
+                Ok(Err(source)) => failure = Some(source),
+                Err(_) => {}
+            }
+        }
+        Err(match failure {
+            Some(source) => Error::Connect { server: Arc::clone(&self.name), source },
+            None => self.late(deadline),
+        })
+    }
+
+    /// The addresses; waits for the first answer of all, so that requests just after start do not fail.
+    async fn first_answer(&self, deadline: Deadline) -> Result<Arc<Answer>, Error> {
+        loop {
+            let answered = self.answered.notified();
+            if let Some(answer) = self.answer.load_full() {
+                return Ok(answer);
+            }
+            let unresolvable = self.unresolvable.load(Ordering::Relaxed);
+            if unresolvable || timeout_at(deadline.at, answered).await.is_err() {
+                return Err(Error::Resolve { server: Arc::clone(&self.name) });
+            }
+        }
+    }
+
+    /// What to say when `deadline` has passed.
+    pub(crate) fn late(&self, deadline: Deadline) -> Error {
+        Error::Timeout {
+            server: Arc::clone(&self.name),
+            step: deadline.step,
+            after_ms: deadline.after_ms,
+        }
+    }
+
+    /// Whether probes allow it requests.
+    pub(crate) fn is_sick(&self) -> bool {
+        self.probed() == Probed::Sick
+    }
+
+    /// Whether it gets requests: not sick by its probes, not ejected for failed requests.
+    pub(crate) fn is_healthy(&self, now_ms: u64) -> bool {
+        !self.is_sick() && self.standing(now_ms) != Standing::Ejected
+    }
+
+    pub(crate) fn probed(&self) -> Probed {
+        self.probes.as_ref().map_or(Probed::Unknown, ProbeWindow::state)
+    }
+
+    pub(crate) fn standing(&self, now_ms: u64) -> Standing {
+        self.ejection.standing(now_ms)
+    }
+
+    pub(crate) fn claim_trial(&self, now_ms: u64) -> bool {
+        self.ejection.claim_trial(self.eject, now_ms)
+    }
+
+    pub(crate) fn succeeded(&self) {
+        self.ejection.succeeded();
+    }
+
+    /// Notes a failed request; one that speaks of the server's reachability counts towards ejection.
+    pub(crate) fn failed(&self, error: &Error, now_ms: u64) {
+        if error.is_unreachable() {
+            self.ejection.failed(self.eject, now_ms);
+        }
+        self.note_error(error.to_string());
+    }
+
+    pub(crate) fn note_error(&self, text: String) {
+        *self.last_error.lock() = Some(text);
+    }
+
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.last_error.lock().clone()
+    }
+
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn waiting(&self) -> u32 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Whether an exchange could begin without waiting.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.bounded || self.free.available_permits() > 0
+    }
+
+    /// Waits for the right to begin an exchange, first come first served over all cores.
+    pub(crate) async fn permit(
+        self: &Arc<Self>,
+        origin: &OriginConfig,
+        total: Deadline,
+    ) -> Result<Permit, Error> {
+        if !self.bounded || self.free.try_acquire().map(SemaphorePermit::forget).is_ok() {
+            return Ok(Permit::new(self));
+        }
+        let _place = Place::take(self, origin.queue)
+            .ok_or_else(|| Error::QueueFull { server: Arc::clone(&self.name) })?;
+        let patience = Deadline::new(Step::Queue, Instant::now(), origin.queue_timeout_ms);
+        let deadline = patience.or(total);
+        let permit = timeout_at(deadline.at, self.free.acquire())
+            .await
+            .map_err(|_| self.late(deadline))?
+            .expect("the semaphore is never closed");
+        permit.forget();
+        Ok(Permit::new(self))
+    }
+}
+
+/// The right to have one exchange with a server; dropping it lets the next request in.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    server: Arc<Server>,
+}
+
+impl Permit {
+    fn new(server: &Arc<Server>) -> Self {
+        server.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self { server: Arc::clone(server) }
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.server.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if self.server.bounded {
+            self.server.free.add_permits(1);
+        }
+    }
+}
+
+/// A place among the requests that wait.
+struct Place<'a>(&'a Server);
+
+impl<'a> Place<'a> {
+    fn take(server: &'a Server, places: u32) -> Option<Self> {
+        let place = Self(server);
+        let before = server.waiting.fetch_add(1, Ordering::Relaxed);
+        (before < places).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// FNV-1a: the same on every machine and in every version, as the spread over servers should be.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| {
+        (hash ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(ports: &[u16]) -> Answer {
+        let addresses = ports.iter().map(|port| SocketAddr::from(([127, 0, 0, 1], *port)));
+        Answer { addresses: addresses.collect(), failed: AtomicU64::new(0) }
+    }
+
+    fn ports(answer: &Answer, start: usize) -> Vec<u16> {
+        answer.order(start).map(|(_, address)| address.port()).collect()
+    }
+
+    #[test]
+    fn addresses_take_turns() {
+        let answer = answer(&[1, 2, 3]);
+        assert_eq!(ports(&answer, 0), [1, 2, 3]);
+        assert_eq!(ports(&answer, 4), [2, 3, 1]);
+        assert_eq!(ports(&answer, usize::MAX).len(), 3);
+    }
+
+    #[test]
+    fn an_address_that_failed_is_tried_last_until_it_connects() {
+        let answer = answer(&[1, 2, 3]);
+        answer.note(0, false);
+        assert_eq!(ports(&answer, 0), [2, 3, 1]);
+        answer.note(1, false);
+        assert_eq!(ports(&answer, 0), [3, 1, 2]);
+        answer.note(0, true);
+        assert_eq!(ports(&answer, 0), [1, 3, 2]);
+    }
+
+    #[test]
+    fn an_empty_answer_keeps_the_last_good_one() {
+        let config = crate::parse_server("http://127.0.0.1:80").expect("a good URL");
+        let limits = base::Limits::default();
+        let origin = OriginConfig::with_limits("o", vec![config.clone()], &limits);
+        let server = Server::new(config, &origin);
+        let known = server.addresses();
+        assert_eq!(known.len(), 1);
+        server.set_addresses(Vec::new());
+        assert_eq!(server.addresses(), known);
+        server.set_addresses((1..=1000).map(|port| SocketAddr::new(known[0].ip(), port)).collect());
+        assert_eq!(server.addresses().len(), ADDRESSES);
+    }
+}

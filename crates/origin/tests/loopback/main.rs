@@ -1,0 +1,13 @@
+//! The client against small scripted servers on real loopback sockets, rule by rule.
+//!
+//! No test asserts speed: deadlines that must not pass are generous, timeouts under test are short.
+
+mod bodies;
+mod health;
+mod kit;
+mod places;
+mod queue;
+mod responses;
+mod retry;
+mod reuse;
+mod timeouts;

@@ -1,0 +1,200 @@
+//! Answers that settings give themselves: redirects and fixed responses.
+
+use std::fmt;
+use std::sync::Arc;
+
+use message::{Request, Status, header};
+
+use crate::points::Synthetic;
+
+/// What a route answers instead of asking the cache or the origin.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// A redirect to somewhere made from the request.
+    Redirect(Redirect),
+    /// The same for every request.
+    Fixed(Arc<Synthetic>),
+}
+
+/// Why a redirect could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedirectError {
+    /// The status is none of 301, 302, 303, 307, 308.
+    Status,
+    /// The target is empty or has a byte that no Location has.
+    Target,
+    /// `$` is followed by none of `host`, `path`, `query`, `$`.
+    Variable(String),
+}
+
+impl fmt::Display for RedirectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status => f.write_str("a redirect's status is 301, 302, 303, 307 or 308"),
+            Self::Target => {
+                f.write_str("a target has no spaces, line breaks or other control characters")
+            }
+            Self::Variable(name) => {
+                write!(
+                    f,
+                    "unknown variable `${name}` (there are $host, $path, $query, and $$ for a dollar)"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for RedirectError {}
+
+/// A redirect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    status: Status,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Host,
+    Path,
+    Query,
+}
+
+const VARIABLES: [(&str, Piece); 3] =
+    [("host", Piece::Host), ("path", Piece::Path), ("query", Piece::Query)];
+
+impl Redirect {
+    /// Reads a target: an absolute URL or a path, with `$host` (name and port), `$path`, `$query` (with
+    /// its question mark; empty when the request has none), and `$$` for a dollar sign.
+    ///
+    /// # Errors
+    /// When the status is no redirect's, or the target is malformed or names an unknown variable.
+    pub fn parse(status: Status, target: &str) -> Result<Self, RedirectError> {
+        if !matches!(status.code(), 301 | 302 | 303 | 307 | 308) {
+            return Err(RedirectError::Status);
+        }
+        if target.is_empty() || !target.bytes().all(|b| b.is_ascii_graphic() || b >= 0x80) {
+            return Err(RedirectError::Target);
+        }
+        let mut pieces = Vec::new();
+        let mut rest = target;
+        while let Some(at) = rest.find('$') {
+            pieces.push(Piece::Text(rest[..at].to_owned()));
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix('$') {
+                pieces.push(Piece::Text("$".to_owned()));
+                rest = after;
+                continue;
+            }
+            let end =
+                rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            let known = VARIABLES.iter().find(|(n, _)| *n == name);
+            let (_, piece) = known.ok_or_else(|| RedirectError::Variable(name.to_owned()))?;
+            pieces.push(piece.clone());
+            rest = after;
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        pieces.retain(|p| !matches!(p, Piece::Text(t) if t.is_empty()));
+        Ok(Self { status, pieces })
+    }
+
+    /// The response to `request`; `None` when it names no host and the target needs one, or the target
+    /// would not be a valid field value.
+    pub(crate) fn answer(&self, request: &Request) -> Option<Synthetic> {
+        let mut location = Vec::with_capacity(request.target.len() + request.host.len() + 16);
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => location.extend_from_slice(text.as_bytes()),
+                Piece::Host if request.host.is_empty() => return None,
+                Piece::Host => {
+                    location.extend_from_slice(&request.host);
+                    if let Some(port) = request.port {
+                        location.extend_from_slice(format!(":{port}").as_bytes());
+                    }
+                }
+                // `//elsewhere` at the beginning of a Location is another host (RFC 3986 4.2), and
+                // browsers read `/\` like it.
+                Piece::Path if location.is_empty() || location == b"/" => {
+                    let path = request.path();
+                    let begin = path.iter().position(|b| !matches!(b, b'/' | b'\\'));
+                    location.clear();
+                    location.push(b'/');
+                    location.extend_from_slice(&path[begin.unwrap_or(path.len())..]);
+                }
+                Piece::Path => location.extend_from_slice(request.path()),
+                Piece::Query => {
+                    if let Some(query) = request.query() {
+                        location.push(b'?');
+                        location.extend_from_slice(query);
+                    }
+                }
+            }
+        }
+        header::is_value(&location).then(|| Synthetic {
+            status: self.status,
+            fields: vec![(b"Location".to_vec(), location)],
+            body: Vec::new(),
+            close: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn location(target: &str, request: &str) -> Option<String> {
+        let redirect = Redirect::parse(Status::new(301)?, target).expect("a redirect");
+        let mut head = Request::new();
+        head.host.extend_from_slice(b"example.com");
+        head.target.extend_from_slice(request.as_bytes());
+        let answer = redirect.answer(&head)?;
+        assert_eq!(answer.fields[0].0, b"Location");
+        String::from_utf8(answer.fields[0].1.clone()).ok()
+    }
+
+    #[test]
+    fn variables_stand_for_parts_of_the_request() {
+        for (target, request, expected) in [
+            ("https://$host$path$query", "/a?b=c", "https://example.com/a?b=c"),
+            ("https://$host$path$query", "/a", "https://example.com/a"),
+            ("/new$path", "/a", "/new/a"),
+            ("https://example.org/?cost=$$5", "/", "https://example.org/?cost=$5"),
+        ] {
+            assert_eq!(location(target, request).as_deref(), Some(expected), "{target}");
+        }
+    }
+
+    #[test]
+    fn a_path_never_becomes_another_host() {
+        for request in ["//evil.example/x", "/\\evil.example/x", "///evil.example/x"] {
+            assert_eq!(location("$path", request).as_deref(), Some("/evil.example/x"));
+            assert_eq!(location("/$path", request).as_deref(), Some("/evil.example/x"));
+        }
+        assert_eq!(
+            location("https://$host$path", "//x").as_deref(),
+            Some("https://example.com//x")
+        );
+    }
+
+    #[test]
+    fn a_request_without_host_gets_no_redirect_to_it() {
+        let redirect = Redirect::parse(Status::OK, "/");
+        assert_eq!(redirect, Err(RedirectError::Status));
+        let found = Status::new(302).expect("three digits");
+        let redirect = Redirect::parse(found, "https://$host/").expect("a redirect");
+        assert_eq!(redirect.answer(&Request::new()), None);
+    }
+
+    #[test]
+    fn malformed_targets_are_refused() {
+        let parse = |target| Redirect::parse(Status::new(308).expect("three digits"), target);
+        assert_eq!(parse("/$uri"), Err(RedirectError::Variable("uri".to_owned())));
+        assert_eq!(parse("/$"), Err(RedirectError::Variable(String::new())));
+        for bad in ["", "/a b", "/a\r\nSet-Cookie: x"] {
+            assert_eq!(parse(bad), Err(RedirectError::Target), "{bad:?}");
+        }
+    }
+}

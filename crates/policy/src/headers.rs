@@ -1,0 +1,185 @@
+//! Header fields that settings name, set and remove.
+
+use std::fmt;
+
+use message::header::{self, HeaderBlock, HeaderId};
+
+/// Why a field was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldError {
+    /// The name is not a token (RFC 9110 5.1).
+    Name,
+    /// The value has a control byte, or white space around it (RFC 9110 5.5).
+    Value,
+    /// The field belongs to the connection or to the framing of the message.
+    Reserved,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "a field name has only letters, digits and !#$%&'*+-.^_`|~",
+            Self::Value => {
+                "a field value has no control characters (no line break) and no space around it"
+            }
+            Self::Reserved => "the field belongs to the connection or to the message's framing",
+        })
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+/// A field name that settings may speak of: a token, at most 255 bytes long, that neither frames
+/// messages nor belongs to one connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldName {
+    id: HeaderId,
+    name: Box<[u8]>,
+}
+
+impl FieldName {
+    /// Reads a name; its spelling is kept.
+    ///
+    /// # Errors
+    /// When `name` is no token, or is Host or a framing or hop-by-hop field.
+    pub fn parse(name: &str) -> Result<Self, FieldError> {
+        let name = name.as_bytes();
+        if !header::is_token(name) || name.len() > 255 {
+            return Err(FieldError::Name);
+        }
+        let id = HeaderId::of(name);
+        let framing = matches!(id, HeaderId::ContentLength | HeaderId::Host | HeaderId::Expect);
+        if framing || id.is_hop_by_hop() {
+            return Err(FieldError::Reserved);
+        }
+        Ok(Self { id, name: name.into() })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Whether it is `other`, in any case.
+    fn is(&self, other: &Self) -> bool {
+        self.name.eq_ignore_ascii_case(&other.name)
+    }
+
+    /// Its values in `block`.
+    pub(crate) fn values<'a>(&'a self, block: &'a HeaderBlock) -> impl Iterator<Item = &'a [u8]> {
+        block
+            .iter()
+            .filter(|f| {
+                f.id == self.id
+                    && (f.id != HeaderId::Other || f.name.eq_ignore_ascii_case(&self.name))
+            })
+            .map(|f| f.value)
+    }
+}
+
+/// A field value that may be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldValue(Box<[u8]>);
+
+impl FieldValue {
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// When it has a control byte other than a tab, or white space at either end.
+    pub fn parse(value: &str) -> Result<Self, FieldError> {
+        let value = value.as_bytes();
+        if header::is_value(value) && value.trim_ascii().len() == value.len() {
+            Ok(Self(value.into()))
+        } else {
+            Err(FieldError::Value)
+        }
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Changes to a head: at most one per field name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeaderOps {
+    ops: Vec<(FieldName, Option<FieldValue>)>,
+}
+
+impl HeaderOps {
+    /// Replaces all fields called `name` by one; supersedes an earlier change of that field.
+    pub fn set(&mut self, name: FieldName, value: FieldValue) {
+        self.op(name, Some(value));
+    }
+
+    /// Removes all fields called `name`; supersedes an earlier change of that field.
+    pub fn unset(&mut self, name: FieldName) {
+        self.op(name, None);
+    }
+
+    fn op(&mut self, name: FieldName, value: Option<FieldValue>) {
+        self.ops.retain(|(earlier, _)| !earlier.is(&name));
+        self.ops.push((name, value));
+    }
+
+    /// Whether there is nothing to change.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Makes the changes.
+    pub fn apply(&self, block: &mut HeaderBlock) {
+        for (name, value) in &self.ops {
+            block.remove_named(&name.name);
+            if let Some(value) = value {
+                block.push_named(&name.name, &value.0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> FieldName {
+        FieldName::parse(text).expect("a name")
+    }
+
+    fn value(text: &str) -> FieldValue {
+        FieldValue::parse(text).expect("a value")
+    }
+
+    #[test]
+    fn fields_that_could_split_or_frame_a_message_are_refused() {
+        for bad in ["", "X Y", "X:", "X\r\nY", "é"] {
+            assert_eq!(FieldName::parse(bad), Err(FieldError::Name), "{bad:?}");
+        }
+        for framing in
+            ["content-length", "Transfer-Encoding", "Connection", "HOST", "te", "Trailer"]
+        {
+            assert_eq!(FieldName::parse(framing), Err(FieldError::Reserved), "{framing}");
+        }
+        for bad in ["a\r\nSet-Cookie: x", "a\nb", "\0", " a", "a\t"] {
+            assert_eq!(FieldValue::parse(bad), Err(FieldError::Value), "{bad:?}");
+        }
+        assert!(FieldValue::parse("").is_ok() && FieldValue::parse("a\tb").is_ok());
+    }
+
+    #[test]
+    fn the_last_change_of_a_field_counts() {
+        let mut ops = HeaderOps::default();
+        ops.set(name("X-A"), value("1"));
+        ops.unset(name("x-a"));
+        ops.unset(name("Server"));
+        ops.set(name("SERVER"), value("larder"));
+        let mut block = HeaderBlock::new();
+        block.push_named(b"X-a", b"0");
+        block.push(HeaderId::Server, b"Apache");
+        block.push(HeaderId::Server, b"again");
+        ops.apply(&mut block);
+        let fields: Vec<_> = block.iter().map(|f| (f.name, f.value)).collect();
+        assert_eq!(fields, [(&b"SERVER"[..], &b"larder"[..])]);
+    }
+}

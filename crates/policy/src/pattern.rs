@@ -1,0 +1,342 @@
+//! Patterns of paths and of names, as settings write them.
+
+use std::fmt;
+
+use message::header;
+use regex::bytes::{Regex, RegexBuilder};
+
+/// Bytes a compiled pattern may take (the regex crate's own default is 10 MiB).
+const REGEX_BYTES: usize = 1 << 20;
+
+/// Why a pattern could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatternError {
+    /// A path pattern begins with neither `/`, `*` nor `~`.
+    Start,
+    /// The regular expression is malformed or too large; the text says how.
+    Regex(String),
+    /// A name pattern with `*` elsewhere than at its end.
+    Star,
+    /// A name that cannot occur: empty, or with a byte that names do not have.
+    Name,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => {
+                f.write_str("a path begins with `/`, a suffix with `*`, an expression with `~`")
+            }
+            Self::Regex(why) => f.write_str(why),
+            Self::Star => f.write_str("`*` may only stand at the end of a name"),
+            Self::Name => f.write_str("not a name that can occur"),
+        }
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+/// A pattern of paths: `/exact`, `/prefix/*`, `*.suffix`, a glob, or `~ regex` (`~* regex` without
+/// regard to case, as nginx).
+///
+/// In globs `*` and `?` stay within a segment, `**` crosses segments; a `*` that begins or ends the
+/// pattern matches across segments too. Matching is linear in the path's length, whatever the pattern.
+#[derive(Clone, Debug)]
+pub struct PathPattern {
+    text: String,
+    matcher: Matcher,
+}
+
+#[derive(Clone, Debug)]
+enum Matcher {
+    Exact,
+    /// So many bytes of the text.
+    Prefix(usize),
+    /// The text from the second byte on.
+    Suffix,
+    Regex(Regex),
+}
+
+impl PathPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When it does not begin as one, or its regular expression is refused.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let matcher = match text.as_bytes() {
+            [b'~', b'*', ..] => Matcher::Regex(regex(text[2..].trim(), true)?),
+            [b'~', ..] => Matcher::Regex(regex(text[1..].trim(), false)?),
+            [b'/' | b'*', ..] => plain(text)?,
+            _ => return Err(PatternError::Start),
+        };
+        Ok(Self { text: text.to_owned(), matcher })
+    }
+
+    /// Whether `path` matches.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        match &self.matcher {
+            Matcher::Exact => path == text,
+            Matcher::Prefix(len) => path.starts_with(&text[..*len]),
+            Matcher::Suffix => path.ends_with(&text[1..]),
+            Matcher::Regex(regex) => regex.is_match(path),
+        }
+    }
+
+    /// Whether every path that `other` matches is surely matched by `self` too. Says no when in doubt
+    /// (two regular expressions).
+    pub fn covers(&self, other: &Self) -> bool {
+        let begins = |prefix: &[u8]| other.literal_start().starts_with(prefix);
+        match &self.matcher {
+            Matcher::Prefix(len) => begins(&self.text.as_bytes()[..*len]),
+            _ if matches!(other.matcher, Matcher::Exact) => self.matches(other.text.as_bytes()),
+            _ => self.text == other.text,
+        }
+    }
+
+    /// Bytes every matching path begins with.
+    fn literal_start(&self) -> &[u8] {
+        let text = self.text.as_bytes();
+        match &self.matcher {
+            Matcher::Exact => text,
+            Matcher::Prefix(len) => &text[..*len],
+            Matcher::Regex(_) if text[0] == b'/' => {
+                let wild = text.iter().position(|b| matches!(b, b'*' | b'?'));
+                &text[..wild.unwrap_or(text.len())]
+            }
+            Matcher::Suffix | Matcher::Regex(_) => b"",
+        }
+    }
+
+    /// The pattern as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn plain(text: &str) -> Result<Matcher, PatternError> {
+    let wild = |s: &str| s.contains(['*', '?']);
+    if !wild(text) {
+        return Ok(Matcher::Exact);
+    }
+    if let Some(prefix) = text.strip_suffix("**").or_else(|| text.strip_suffix('*'))
+        && !wild(prefix)
+    {
+        return Ok(Matcher::Prefix(prefix.len()));
+    }
+    if let Some(suffix) = text.strip_prefix('*')
+        && !wild(suffix)
+    {
+        return Ok(Matcher::Suffix);
+    }
+    regex(&glob(text), false).map(Matcher::Regex)
+}
+
+/// The expression that matches what the glob does: the regex engine is linear, a matcher of our own with
+/// two kinds of star would have to work at that.
+fn glob(text: &str) -> String {
+    let mut expression = String::from("^");
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let at_edge = rest.len() == text.len() || rest.len() == 1;
+        if let Some(after) = rest.strip_prefix("**") {
+            expression.push_str(".*");
+            rest = after;
+            continue;
+        }
+        match c {
+            '*' if at_edge => expression.push_str(".*"),
+            '*' => expression.push_str("[^/]*"),
+            '?' => expression.push_str("[^/]"),
+            c => expression.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    expression.push('$');
+    expression
+}
+
+fn regex(expression: &str, ignore_case: bool) -> Result<Regex, PatternError> {
+    // Bytes, not characters, and `.` is any of them: a path with a stray byte must not slip past a rule.
+    RegexBuilder::new(expression)
+        .case_insensitive(ignore_case)
+        .unicode(false)
+        .dot_matches_new_line(true)
+        .size_limit(REGEX_BYTES)
+        .build()
+        .map_err(|e| PatternError::Regex(explain(&e)))
+}
+
+/// The last line of the regex crate's report: what is wrong, without its own drawing of where.
+fn explain(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
+}
+
+/// A name (of a cookie or query parameter) or the beginning of names: `sid`, `wordpress_logged_in*`.
+/// Case-sensitive, as both kinds of name are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NamePattern {
+    text: String,
+}
+
+impl NamePattern {
+    /// Reads a pattern of cookie names, which are tokens (RFC 6265 4.1.1; brackets are tolerated, PHP
+    /// has them).
+    ///
+    /// # Errors
+    /// When no cookie can have the name, or `*` stands elsewhere than at the end.
+    pub fn cookie(text: &str) -> Result<Self, PatternError> {
+        Self::parse(text, |b| header::is_token_byte(b) || matches!(b, b'[' | b']'))
+    }
+
+    /// Reads a pattern of query parameter names, as they stand in the target.
+    ///
+    /// # Errors
+    /// When no parameter can have the name, or `*` stands elsewhere than at the end.
+    pub fn query(text: &str) -> Result<Self, PatternError> {
+        Self::parse(text, |b| b.is_ascii_graphic() && !matches!(b, b'&' | b'=' | b'#'))
+    }
+
+    fn parse(text: &str, allowed: impl Fn(u8) -> bool) -> Result<Self, PatternError> {
+        let name = text.strip_suffix('*').unwrap_or(text);
+        if name.contains('*') {
+            return Err(PatternError::Star);
+        }
+        if text.is_empty() || !name.bytes().all(allowed) {
+            return Err(PatternError::Name);
+        }
+        Ok(Self { text: text.to_owned() })
+    }
+
+    /// Whether `name` matches.
+    pub fn matches(&self, name: &[u8]) -> bool {
+        match self.text.as_bytes() {
+            [prefix @ .., b'*'] => name.starts_with(prefix),
+            exact => name == exact,
+        }
+    }
+
+    /// The pattern as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn path(text: &str) -> PathPattern {
+        PathPattern::parse(text).expect("a pattern")
+    }
+
+    #[test]
+    fn path_patterns_match_as_documented() {
+        for (pattern, yes, no) in [
+            ("/shop", &["/shop"][..], &["/shop/", "/shopping", "/"][..]),
+            ("/shop/*", &["/shop/", "/shop/a/b"], &["/shop", "/x/shop/"]),
+            ("/slow*", &["/slow", "/slower/x"], &["/slo"]),
+            ("*", &["/", "/a/b"], &[]),
+            ("*.php", &["/index.php", "/a/b.php"], &["/index.php/x", "/index.phpx"]),
+            ("/a/*/c", &["/a/b/c", "/a//c"], &["/a/b/b/c", "/a/b/c/"]),
+            ("/a/**/c", &["/a/b/c", "/a/b/b/c"], &["/a/c", "/a/b/cc"]),
+            ("/a/*/c/*", &["/a/b/c/d/e"], &["/a/b/b/c/d"]),
+            ("/a?c", &["/abc"], &["/a/c", "/abbc"]),
+            ("/a.(b)?", &["/a.(b)x"], &["/axb", "/a.(b)"]),
+            ("~ ^/user/[0-9]+$", &["/user/7"], &["/user/x", "/USER/7"]),
+            ("~* ^/user/[0-9]+$", &["/User/7"], &["/user/x"]),
+        ] {
+            let compiled = path(pattern);
+            assert!(yes.iter().all(|p| compiled.matches(p.as_bytes())), "{pattern}");
+            assert!(!no.iter().any(|p| compiled.matches(p.as_bytes())), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn no_byte_slips_past_a_dot_or_a_star() {
+        for pattern in ["~ ^/a.b$", "/x/../*/?a**b"] {
+            let pattern = path(pattern);
+            assert!(pattern.matches(b"/a\xffb") || pattern.matches(b"/x/../\xff\n/\xffa\n\xffb"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_pattern_is_refused() {
+        assert_eq!(PathPattern::parse("shop").err(), Some(PatternError::Start));
+        assert_eq!(PathPattern::parse("").err(), Some(PatternError::Start));
+        let Err(PatternError::Regex(why)) = PathPattern::parse("~ ^/(a") else { panic!("refused") };
+        assert_eq!(why, "unclosed group");
+        assert!(PathPattern::parse("~ (((a{100}){100}){100})").is_err());
+    }
+
+    #[test]
+    fn a_wider_pattern_covers_a_narrower_one() {
+        for (wide, narrow, covers) in [
+            ("/shop/*", "/shop/cart/*", true),
+            ("/shop/*", "/shop/cart", true),
+            ("*", "~ ^/x", true),
+            ("*.php", "/index.php", true),
+            ("/shop/*", "/shop/*/x?", true),
+            ("~ ^/a", "/abc", true),
+            ("~ ^/a", "~ ^/a", true),
+            ("/shop/cart", "/shop/*", false),
+            ("/shop/*", "/shop", false),
+            ("/shop/*", "*.php", false),
+            ("~ ^/a", "/a*", false),
+        ] {
+            assert_eq!(path(wide).covers(&path(narrow)), covers, "{wide} over {narrow}");
+        }
+    }
+
+    #[test]
+    fn name_patterns_match_exactly_or_by_prefix() {
+        let name = |t| NamePattern::cookie(t).expect("a pattern");
+        assert!(name("sid").matches(b"sid") && !name("sid").matches(b"sid2"));
+        assert!(name("wp-*").matches(b"wp-") && name("wp-*").matches(b"wp-x"));
+        assert!(!name("wp-*").matches(b"WP-x") && name("*").matches(b"anything"));
+        assert_eq!(NamePattern::cookie("a*b"), Err(PatternError::Star));
+        for bad in ["", "a;b", "a=b", "a b"] {
+            assert_eq!(NamePattern::cookie(bad), Err(PatternError::Name), "{bad}");
+        }
+        assert_eq!(NamePattern::query("a&b"), Err(PatternError::Name));
+        assert!(NamePattern::query("items[]").is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC{0,20}", path in prop::collection::vec(any::<u8>(), 0..20)) {
+            if let Ok(pattern) = PathPattern::parse(&text) {
+                pattern.matches(&path);
+                prop_assert!(pattern.covers(&pattern));
+            }
+            let _ = NamePattern::cookie(&text);
+            let _ = NamePattern::query(&text);
+        }
+
+        #[test]
+        fn what_covers_matches_whatever_the_covered_does(
+            wide in "/[ab*?/]{0,4}", narrow in "/[ab*?/]{0,5}", probe in "/[ab/]{0,6}",
+        ) {
+            let (wide, narrow) = (path(&wide), path(&narrow));
+            if wide.covers(&narrow) && narrow.matches(probe.as_bytes()) {
+                prop_assert!(wide.matches(probe.as_bytes()));
+            }
+        }
+    }
+}

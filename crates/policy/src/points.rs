@@ -1,0 +1,165 @@
+//! The points at which a policy is asked, what it sees there and what it may answer.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base::{KeyBuf, Now};
+use message::store::StorePlan;
+use message::{Request, Response, Status};
+
+/// What a policy remembers about one request from point to point, and what `flow` reads from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Index of the origin to fetch from, in the site's list.
+    pub origin: u32,
+    /// The policy's own mark of the route that matched.
+    pub route: u32,
+    /// The request carries something personal (cookies beyond tracking ones, Authorization): only a response
+    /// marked as shared by the origin may answer it or be stored from it.
+    pub personal: bool,
+    /// Name of the rule that decided, for logs and `explain`; an index into [`Policy::rule_name`].
+    pub rule: u32,
+}
+
+/// Context of [`Policy::receive`]: the client's request, which the policy may change.
+#[derive(Debug)]
+pub struct ReceiveCtx<'a> {
+    /// The request; what is changed here is what is keyed and forwarded.
+    pub request: &'a mut Request,
+    /// The client's address.
+    pub client: IpAddr,
+    /// When the request arrived.
+    pub now: Now,
+    /// How often the request was restarted.
+    pub restarts: u32,
+    /// The request's notes.
+    pub notes: &'a mut Notes,
+}
+
+/// Verdicts of [`Policy::receive`].
+#[derive(Clone, Debug)]
+pub enum ReceiveVerdict {
+    /// Look the key up.
+    Lookup,
+    /// Fetch without the cache.
+    Pass,
+    /// Answer with this.
+    Synth(Arc<Synthetic>),
+    /// Remove every variant of the key.
+    Purge,
+}
+
+/// A response made by policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Synthetic {
+    /// Its status.
+    pub status: Status,
+    /// Its fields, names and values already checked.
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Its body; empty for a small page made from the status.
+    pub body: Vec<u8>,
+    /// Whether the connection ends after it.
+    pub close: bool,
+}
+
+/// Verdicts of [`Policy::hit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HitVerdict {
+    /// Deliver the stored response.
+    Deliver,
+    /// Go on as if nothing was stored.
+    Miss,
+    /// Fetch without the cache.
+    Pass,
+}
+
+/// Context of [`Policy::fetch`]: the request about to go to the origin.
+#[derive(Debug)]
+pub struct FetchCtx<'a> {
+    /// The origin request; changes are what the origin sees.
+    pub request: &'a mut Request,
+    /// Whether the answer will not be stored whatever it is.
+    pub pass: bool,
+    /// The request's notes.
+    pub notes: &'a mut Notes,
+}
+
+/// Verdicts of [`Policy::fetch`].
+#[derive(Clone, Debug)]
+pub enum FetchVerdict {
+    /// Send it.
+    Fetch,
+    /// Answer with this instead.
+    Synth(Arc<Synthetic>),
+}
+
+/// Context of [`Policy::response`]: the origin's head, and the plan RFC 9111 makes of it.
+#[derive(Debug)]
+pub struct ResponseCtx<'a> {
+    /// The request the origin answered.
+    pub request: &'a Request,
+    /// The origin's response; changes are stored and delivered.
+    pub response: &'a mut Response,
+    /// Whether to store it and for how long; the policy may change it.
+    pub plan: &'a mut StorePlan,
+    /// The request's notes.
+    pub notes: &'a Notes,
+}
+
+/// Verdicts of [`Policy::response`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendResponse {
+    /// Use it as the plan says.
+    Deliver,
+    /// Ask the origin again, if the retry limit allows.
+    Retry,
+    /// Treat it as a failed fetch (stale may be served instead).
+    Fail,
+}
+
+/// Context of [`Policy::deliver`]: the head about to be sent to the client.
+#[derive(Debug)]
+pub struct DeliverCtx<'a> {
+    /// The client's request.
+    pub request: &'a Request,
+    /// The response's head; changes go to this client only.
+    pub response: &'a mut Response,
+    /// Whether it comes from the store.
+    pub hit: bool,
+    /// The request's notes.
+    pub notes: &'a Notes,
+}
+
+/// A site's policy.
+pub trait Policy: Send + Sync {
+    /// What to do with a request (Varnish: `vcl_recv`).
+    fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
+
+    /// Adds the fields that identify the representation beyond scheme, host, port and target, which `flow`
+    /// has put there already (Varnish: `vcl_hash`).
+    fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf);
+
+    /// Whether a stored response, fresh or within its grace, answers (Varnish: `vcl_hit`).
+    fn hit(&self, _request: &Request, _notes: &Notes) -> HitVerdict {
+        HitVerdict::Deliver
+    }
+
+    /// Changes the request on its way to the origin (Varnish: `vcl_backend_fetch`).
+    fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict;
+
+    /// Rules the plan is made by for this request.
+    fn store_rules(&self, notes: &Notes) -> &message::store::StoreRules;
+
+    /// Decides about an origin's answer (Varnish: `vcl_backend_response`).
+    fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse;
+
+    /// Whether [`Policy::deliver`] would change anything for this request. When not, hits are served from
+    /// their stored bytes without being taken apart.
+    fn shapes_delivery(&self, notes: &Notes) -> bool;
+
+    /// Changes the head on its way to the client (Varnish: `vcl_deliver`).
+    fn deliver(&self, ctx: &mut DeliverCtx<'_>);
+
+    /// The name of a rule noted in [`Notes::rule`].
+    fn rule_name(&self, rule: u32) -> &str;
+}

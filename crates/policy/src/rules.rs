@@ -1,0 +1,186 @@
+//! A site's settings as plain data: what `larder.toml` says about one site, read and checked.
+//!
+//! Every value here is already of the type that the request path uses, so that building a
+//! [`Declared`](crate::Declared) from it cannot fail.
+
+use ipnet::IpNet;
+use message::Method;
+use message::store::{StatusMatch, StoreRules};
+
+use crate::answer::Answer;
+use crate::headers::{FieldName, HeaderOps};
+use crate::pattern::{NamePattern, PathPattern};
+
+/// Which defaults a site starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Safe behind an origin that says little: tracking parameters and cookies removed, cookies
+    /// personal, Set-Cookie never stored, grace and service through outages.
+    #[default]
+    Safe,
+    /// RFC 9111 to the letter.
+    Rfc,
+}
+
+impl Profile {
+    /// The store rules it starts from.
+    pub fn store_rules(self) -> StoreRules {
+        match self {
+            Self::Safe => StoreRules::safe(),
+            Self::Rfc => StoreRules::rfc(),
+        }
+    }
+}
+
+/// One site.
+#[derive(Clone, Debug, Default)]
+pub struct SiteRules {
+    /// Which defaults apply.
+    pub profile: Profile,
+    /// Peers whose X-Forwarded-For and X-Forwarded-Proto are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Routes in the order of the file; the first that matches counts.
+    pub routes: Vec<RouteRules>,
+    /// Settings of requests no route matches.
+    pub settings: Settings,
+}
+
+/// One route: which requests it is for, and its settings in full (what it does not say itself it has
+/// from its site: see [`Settings::inherit`]).
+#[derive(Clone, Debug)]
+pub struct RouteRules {
+    /// What logs and `explain` call it.
+    pub name: String,
+    /// Paths; any of them. Empty: every path.
+    pub paths: Vec<PathPattern>,
+    /// Methods; any of them. Empty: every method.
+    pub methods: Vec<Method>,
+    /// Its settings.
+    pub settings: Settings,
+}
+
+impl RouteRules {
+    /// Whether every request that `other` matches is surely matched by `self`.
+    pub fn covers(&self, other: &Self) -> bool {
+        let methods = self.methods.is_empty()
+            || (!other.methods.is_empty()
+                && other.methods.iter().all(|m| self.methods.contains(m)));
+        let paths = self.paths.is_empty()
+            || (!other.paths.is_empty()
+                && other.paths.iter().all(|path| self.paths.iter().any(|wide| wide.covers(path))));
+        methods && paths
+    }
+}
+
+/// What to do with requests of one route. `None` stands for the profile's default.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Index of the origin, in the site's list.
+    pub origin: u32,
+    /// Whether the cache is used at all.
+    pub cache: bool,
+    /// Lifetimes in milliseconds for responses that name none.
+    pub ttl: Vec<(StatusMatch, u64)>,
+    /// Longest lifetime guessed from Last-Modified, in milliseconds; 0 for no guess.
+    pub heuristic_ms: Option<u64>,
+    /// Grace (stale-while-revalidate) in milliseconds, where the response names none.
+    pub grace_ms: Option<u64>,
+    /// Time past its lifetime, in milliseconds, that a response stands in for an origin error.
+    pub stale_if_error_ms: Option<u64>,
+    /// Time past its lifetime, in milliseconds, that a response is used while the origin is out of reach.
+    pub stale_if_unreachable_ms: Option<u64>,
+    /// Whether a client's Cache-Control counts (nginx, Varnish and most others ignore it).
+    pub honour_request_directives: Option<bool>,
+    /// Requests that go past the cache.
+    pub bypass: Vec<Bypass>,
+    /// Cookies.
+    pub cookies: CookieRules,
+    /// Query parameters.
+    pub query: QueryRules,
+    /// Changes to the request on its way to the origin.
+    pub request_headers: HeaderOps,
+    /// Changes to the response on its way to the client.
+    pub response_headers: HeaderOps,
+    /// The answer, instead of the cache's or the origin's.
+    pub answer: Option<Answer>,
+    /// Clients let in; empty for all.
+    pub allow: Vec<IpNet>,
+    /// Clients kept out, even when `allow` lets them in.
+    pub deny: Vec<IpNet>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            origin: 0,
+            cache: true,
+            ttl: Vec::new(),
+            heuristic_ms: None,
+            grace_ms: None,
+            stale_if_error_ms: None,
+            stale_if_unreachable_ms: None,
+            honour_request_directives: None,
+            bypass: Vec::new(),
+            cookies: CookieRules::default(),
+            query: QueryRules::default(),
+            request_headers: HeaderOps::default(),
+            response_headers: HeaderOps::default(),
+            answer: None,
+            allow: Vec::new(),
+            deny: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// What a route starts from: its site's settings, but not the site's own answer.
+    pub fn inherit(&self) -> Self {
+        Self { answer: None, ..self.clone() }
+    }
+
+    /// Sets the lifetime of one match, replacing an inherited one.
+    pub fn set_ttl(&mut self, status: StatusMatch, ttl_ms: u64) {
+        self.ttl.retain(|(s, _)| *s != status);
+        self.ttl.push((status, ttl_ms));
+    }
+}
+
+/// One reason to go past the cache.
+#[derive(Clone, Debug)]
+pub enum Bypass {
+    /// The path matches.
+    Path(PathPattern),
+    /// A cookie has such a name.
+    Cookie(NamePattern),
+    /// The field is there, with exactly this value if one is given.
+    Header(FieldName, Option<Vec<u8>>),
+    /// There is a query.
+    AnyQuery,
+    /// A query parameter has such a name.
+    Query(NamePattern),
+}
+
+/// What to do with cookies.
+#[derive(Clone, Debug, Default)]
+pub struct CookieRules {
+    /// Removed, besides the tracking ones.
+    pub strip: Vec<NamePattern>,
+    /// Whether tracking cookies are removed.
+    pub strip_tracking: Option<bool>,
+    /// Names of cookies whose values are part of the key; they do not make a request personal.
+    pub key: Vec<String>,
+}
+
+/// What to do with query parameters. Nothing here changes a key without changing the forwarded request
+/// in the same way.
+#[derive(Clone, Debug, Default)]
+pub struct QueryRules {
+    /// Removed, besides the tracking ones.
+    pub strip: Vec<NamePattern>,
+    /// Whether tracking parameters are removed.
+    pub strip_tracking: Option<bool>,
+    /// Whether parameters are put in order of their names.
+    pub sort: bool,
+    /// Whether the whole query is removed.
+    pub ignore: bool,
+}

@@ -1,0 +1,149 @@
+//! A client that sends exactly the bytes it is given and reads answers strictly.
+//!
+//! It must never repair, retry or reconnect: what it reports is what one connection carried.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::reply::{self, End, Seen};
+
+/// How bytes are cut into writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pieces {
+    /// One write.
+    Whole,
+    /// One write per byte, the peer given the processor after each.
+    Bytes,
+    /// A write ends after each CR and after each LF, so that no line end arrives in one piece.
+    LineEnds,
+}
+
+impl Pieces {
+    /// Every way of cutting.
+    pub const ALL: [Self; 3] = [Self::Whole, Self::Bytes, Self::LineEnds];
+
+    /// `bytes` as the pieces to write.
+    pub fn cut(self, bytes: &[u8]) -> Vec<&[u8]> {
+        match self {
+            Self::Whole => vec![bytes],
+            Self::Bytes => bytes.chunks(1).collect(),
+            Self::LineEnds => bytes.split_inclusive(|b| matches!(b, b'\r' | b'\n')).collect(),
+        }
+    }
+}
+
+/// One client connection.
+#[derive(Debug)]
+pub struct Raw {
+    stream: TcpStream,
+    received: Vec<u8>,
+    end: End,
+    patience: Duration,
+}
+
+impl Raw {
+    /// Connects to `addr`. Answers are awaited for ten seconds.
+    ///
+    /// # Errors
+    /// Those of connecting.
+    pub async fn connect(addr: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(addr).await?;
+        stream.set_nodelay(true)?;
+        let patience = Duration::from_secs(10);
+        Ok(Self { stream, received: Vec::new(), end: End::Open, patience })
+    }
+
+    /// Sets how long one answer is awaited.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sends `bytes` in `pieces`.
+    ///
+    /// # Errors
+    /// Those of writing; a peer that refuses early is expected to cause them.
+    pub async fn send(&mut self, bytes: &[u8], pieces: Pieces) -> io::Result<()> {
+        for piece in pieces.cut(bytes) {
+            self.stream.write_all(piece).await?;
+            if pieces != Pieces::Whole {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the sending side and keeps reading.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub async fn finish(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await
+    }
+
+    /// Reads the answer to a request of `method`. Bytes behind it stay for the next call.
+    pub async fn reply(&mut self, method: &str) -> Seen {
+        let patience = self.patience;
+        timeout(patience, self.next_reply(method)).await.unwrap_or(Seen::TimedOut)
+    }
+
+    /// Sends a plain GET of `target` and reads its answer.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub async fn get(&mut self, target: &str) -> io::Result<Seen> {
+        self.send(&request("GET", target, ""), Pieces::Whole).await?;
+        Ok(self.reply("GET").await)
+    }
+
+    /// Everything up to the end of the connection, and how it ended; [`End::Open`] when the peer
+    /// did not close it in time.
+    pub async fn rest(&mut self) -> (Vec<u8>, End) {
+        let patience = self.patience;
+        let all = async { while self.more().await {} };
+        // Without an end in time, what has come so far is the answer, and `end` says so.
+        let _ = timeout(patience, all).await;
+        (std::mem::take(&mut self.received), self.end)
+    }
+
+    async fn next_reply(&mut self, method: &str) -> Seen {
+        loop {
+            if let Some((seen, used)) = reply::read_reply(&self.received, method, self.end) {
+                self.received.drain(..used);
+                return seen;
+            }
+            self.more().await;
+        }
+    }
+
+    /// Reads once; whether more may come.
+    async fn more(&mut self) -> bool {
+        if self.end == End::Open {
+            match self.stream.read_buf(&mut self.received).await {
+                Ok(0) => self.end = End::Closed,
+                Ok(_) => {}
+                Err(_) => self.end = End::Reset,
+            }
+        }
+        self.end == End::Open
+    }
+}
+
+/// A request for host `larder.test` without body; `fields` are whole lines with their CRLF.
+pub fn request(method: &str, target: &str, fields: &str) -> Vec<u8> {
+    format!("{method} {target} HTTP/1.1\r\nHost: larder.test\r\n{fields}\r\n").into_bytes()
+}
+
+/// GET of `target` on a connection of its own.
+///
+/// # Errors
+/// Those of connecting and writing.
+pub async fn get(addr: SocketAddr, target: &str) -> io::Result<Seen> {
+    Raw::connect(addr).await?.get(target).await
+}

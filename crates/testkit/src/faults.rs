@@ -1,0 +1,80 @@
+//! Origins that fail: every way of breaking a response that a proxy must neither store nor pass on
+//! as whole (reliability goals F1 to F5), as data for an end-to-end test.
+//!
+//! A case says what its origin does and what a client may see; it must never depend on how Larder
+//! works.
+
+use crate::origin::Script;
+
+mod bodies;
+mod heads;
+mod surplus;
+#[cfg(test)]
+mod tests;
+
+pub use surplus::POISON;
+
+/// What the client of a faulty origin must see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// An error page of the proxy's own with this status.
+    Error(u16),
+    /// A message that no client takes for whole; or, when the fault shows before anything was
+    /// passed on, an error page of the proxy's own.
+    Incomplete,
+    /// The origin's answer, whole, with this status and body.
+    Whole(u16, &'static str),
+}
+
+/// One case.
+#[derive(Clone, Debug)]
+pub struct FaultCase {
+    /// Its name, fit for a URL path.
+    pub name: String,
+    /// The method of the first request.
+    pub method: &'static str,
+    /// What the origin does with it.
+    pub script: Script,
+    /// What its client must see.
+    pub expected: Expected,
+    /// Whether a second request must be answered from the store; otherwise it must reach the
+    /// origin.
+    pub stored: bool,
+}
+
+/// Time after which the tests' configuration gives up on a silent origin, in milliseconds. Scripts
+/// stay well below it where they mean to be patient, and hang where they mean to exceed it.
+pub const ORIGIN_PATIENCE_MS: u64 = 700;
+
+/// All cases.
+pub fn fault_cases() -> Vec<FaultCase> {
+    let mut cases = heads::cases();
+    cases.extend(bodies::cases());
+    cases.extend(surplus::cases());
+    cases
+}
+
+/// A case for GET that stores nothing.
+fn case(name: impl Into<String>, expected: Expected, script: Script) -> FaultCase {
+    FaultCase { name: name.into(), method: "GET", script, expected, stored: false }
+}
+
+/// A case whose answer is whole and kept.
+fn kept(name: &str, body: &'static str, script: Script) -> FaultCase {
+    FaultCase { stored: true, ..case(name, Expected::Whole(200, body), script) }
+}
+
+/// A head of status 200 that any cache would love to keep, with further `fields` (CRLF each).
+fn head(fields: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nCache-Control: public, max-age=300\r\n{fields}\r\n")
+}
+
+/// [`head`] with `Content-Length: length`.
+fn sized(length: usize) -> String {
+    head(&format!("Content-Length: {length}\r\n"))
+}
+
+/// [`head`] with `Transfer-Encoding: chunked`.
+fn chunked() -> String {
+    head("Transfer-Encoding: chunked\r\n")
+}

@@ -1,0 +1,30 @@
+//! The cases themselves: enough of them, told apart, and each really what it claims to be.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::origin::Scripted;
+use crate::reply::Seen;
+
+#[test]
+fn there_are_at_least_sixty_cases_with_names_of_their_own() {
+    let cases = fault_cases();
+    let names: HashSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    assert!(cases.len() >= 60, "{}", cases.len());
+    assert_eq!(names.len(), cases.len());
+    assert!(names.iter().all(|name| name.bytes().all(|b| b.is_ascii_graphic() && b != b'/')));
+}
+
+/// A proxy that passed everything on unchecked would show its client exactly this.
+#[tokio::test]
+async fn bodies_that_should_be_incomplete_are_so_without_a_proxy_too() {
+    for case in bodies::cases() {
+        let origin = Scripted::start().await.expect("a port");
+        origin.on("/case", case.script);
+        let mut client = crate::client::Raw::connect(origin.addr()).await.expect("connected");
+        client = client.patience(std::time::Duration::from_millis(150));
+        let seen = client.get("/case").await.expect("sent");
+        let whole = matches!(seen, Seen::Complete(_));
+        assert_eq!(whole, matches!(case.expected, Expected::Whole(..)), "{}: {seen:?}", case.name);
+    }
+}

@@ -1,0 +1,81 @@
+//! Requests whose framing servers have disagreed about, and ones every server must take: one table for the
+//! engine's own tests and for tests of the whole server.
+//!
+//! The classes are those of the smuggling literature. Each rejected case goes wrong in its first request.
+
+mod accepted;
+mod bodies;
+mod fields;
+mod lines;
+
+/// What a strict server makes of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// The first request is refused: a 4xx or 5xx answer (or none, when the head had been accepted and its
+    /// body goes wrong), and the connection closes. No later byte is read as a request.
+    Reject,
+    /// Exactly so many well-formed requests, and no byte left over.
+    Accept {
+        /// How many.
+        requests: usize,
+    },
+}
+
+/// What a client sends on one connection.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Unique within the table.
+    pub name: String,
+    /// What kind of trick it is.
+    pub class: &'static str,
+    /// All bytes of the connection.
+    pub bytes: Vec<u8>,
+    /// What must come of it.
+    pub expect: Expect,
+}
+
+/// The whole table.
+pub fn cases() -> Vec<Case> {
+    let mut table = Table { cases: Vec::new() };
+    lines::add(&mut table);
+    fields::add(&mut table);
+    bodies::add(&mut table);
+    accepted::add(&mut table);
+    table.cases
+}
+
+struct Table {
+    cases: Vec<Case>,
+}
+
+impl Table {
+    fn reject(&mut self, class: &'static str, name: &str, bytes: impl Into<Vec<u8>>) {
+        self.push(class, name, bytes.into(), Expect::Reject);
+    }
+
+    fn accept(&mut self, class: &'static str, name: &str, requests: usize, bytes: impl Into<Vec<u8>>) {
+        self.push(class, name, bytes.into(), Expect::Accept { requests });
+    }
+
+    fn push(&mut self, class: &'static str, name: &str, bytes: Vec<u8>, expect: Expect) {
+        self.cases.push(Case { name: format!("{class}/{name}"), class, bytes, expect });
+    }
+}
+
+/// A GET with `fields` after its Host.
+fn get(fields: &[u8]) -> Vec<u8> {
+    [b"GET / HTTP/1.1\r\nHost: example.com\r\n", fields, b"\r\n"].concat()
+}
+
+/// A POST with `fields` after its Host, and what follows the head.
+fn post(fields: &[u8], rest: &[u8]) -> Vec<u8> {
+    [b"POST / HTTP/1.1\r\nHost: example.com\r\n", fields, b"\r\n", rest].concat()
+}
+
+/// A chunked POST.
+fn chunked(body: &[u8]) -> Vec<u8> {
+    post(b"Transfer-Encoding: chunked\r\n", body)
+}
+
+/// What a smuggler hopes to have read as the next request.
+const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: example.com\r\n\r\n";

@@ -1,0 +1,257 @@
+//! The real binary as a child process, on ports the kernel chose.
+//!
+//! It must never touch a process it did not start: the child is ended by its own handle, and with
+//! it when the handle is dropped.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::client;
+
+#[cfg(test)]
+mod tests;
+
+/// How long a start or a stop may take before it counts as failed. Optimised builds need
+/// milliseconds; the rest is for debug builds on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the child says about itself on stderr: `listening on ADDR`, and for the admin listener
+/// `admin listening on ADDR`.
+const LISTENING: &str = "listening on ";
+
+/// What the child has written to stderr so far.
+#[derive(Debug, Default)]
+struct Said {
+    lines: Mutex<Vec<String>>,
+    changed: Condvar,
+}
+
+/// A running Larder.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    folder: PathBuf,
+    said: Arc<Said>,
+    data: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
+}
+
+impl Daemon {
+    /// Starts `larder serve --config` with `config`, a whole `larder.toml`. Listeners should be
+    /// `127.0.0.1:0`; it returns when as many as the text names in `listen` lines are open.
+    ///
+    /// # Errors
+    /// No binary, or a child that ends or stays silent instead of listening: with what it said.
+    pub fn start(config: &str) -> io::Result<Self> {
+        Self::start_binary(&binary()?, config, &[])
+    }
+
+    /// As [`Daemon::start`], with further arguments.
+    ///
+    /// # Errors
+    /// As [`Daemon::start`].
+    pub fn start_with(config: &str, arguments: &[&str]) -> io::Result<Self> {
+        Self::start_binary(&binary()?, config, arguments)
+    }
+
+    /// As [`Daemon::start_with`], of a named binary.
+    ///
+    /// # Errors
+    /// As [`Daemon::start`].
+    pub fn start_binary(binary: &Path, config: &str, arguments: &[&str]) -> io::Result<Self> {
+        let folder = scratch_folder()?;
+        let file = folder.join("larder.toml");
+        fs::write(&file, config)?;
+        let mut child = Command::new(binary)
+            .arg("serve")
+            .arg("--config")
+            .arg(&file)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", binary.display()))
+            })?;
+        let said = Arc::new(Said::default());
+        if let Some(stderr) = child.stderr.take() {
+            let said = Arc::clone(&said);
+            std::thread::spawn(move || listen_to(BufReader::new(stderr), &said));
+        }
+        let mut daemon = Self { child, folder, said, data: Vec::new(), admin: None };
+        daemon.await_listeners(listeners(config))?;
+        Ok(daemon)
+    }
+
+    /// The first data listener.
+    pub fn addr(&self) -> SocketAddr {
+        self.data[0]
+    }
+
+    /// All data listeners, in the order in which they were opened.
+    pub fn addrs(&self) -> &[SocketAddr] {
+        &self.data
+    }
+
+    /// The admin listener, when the config has one.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.admin
+    }
+
+    /// The child's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The config file it was started with, to be rewritten before a reload.
+    pub fn config_file(&self) -> PathBuf {
+        self.folder.join("larder.toml")
+    }
+
+    /// Everything it has said on stderr so far.
+    pub fn log(&self) -> String {
+        self.said.lines.lock().join("\n")
+    }
+
+    /// Whether it still runs.
+    pub fn alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits until it ends by itself, up to the usual patience.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when it does not.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        for _ in 0..PATIENCE.as_millis() / 10 {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, "still running"))
+    }
+
+    /// The text of `/metrics` on the admin listener.
+    ///
+    /// # Errors
+    /// No admin listener, or no 200 from it.
+    pub async fn metrics(&self) -> io::Result<String> {
+        let admin = self.admin.ok_or_else(|| io::Error::other("no admin listener"))?;
+        let seen = client::get(admin, "/metrics").await?;
+        match seen.complete() {
+            Some(reply) if reply.status == 200 => Ok(reply.text()),
+            _ => Err(io::Error::other(format!("metrics: {seen:?}"))),
+        }
+    }
+
+    /// Sum of the samples of metric `name` whose labels contain `label`.
+    ///
+    /// # Errors
+    /// As [`Daemon::metrics`].
+    pub async fn metric(&self, name: &str, label: &str) -> io::Result<f64> {
+        Ok(sum_of(&self.metrics().await?, name, label))
+    }
+
+    fn await_listeners(&mut self, wanted: usize) -> io::Result<()> {
+        let mut lines = self.said.lines.lock();
+        loop {
+            let found: Vec<(bool, SocketAddr)> =
+                lines.iter().filter_map(|line| listener(line)).collect();
+            if found.len() >= wanted {
+                let (admin, data): (Vec<_>, Vec<_>) = found.into_iter().partition(|(is, _)| *is);
+                self.data = data.into_iter().map(|(_, addr)| addr).collect();
+                self.admin = admin.first().map(|(_, addr)| *addr);
+                return Ok(());
+            }
+            let silent = self.said.changed.wait_for(&mut lines, PATIENCE).timed_out();
+            let ended = self.child.try_wait()?;
+            if silent || ended.is_some() {
+                let state = ended.map_or_else(|| "running".to_owned(), |status| status.to_string());
+                let said = lines.join("\n");
+                return Err(io::Error::other(format!("no listener ({state}):\n{said}")));
+            }
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Both fail only when the child has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The binary under test: `LARDER_BIN`, or the one Cargo built beside the running test.
+///
+/// # Errors
+/// [`io::ErrorKind::NotFound`] when neither is there.
+pub fn binary() -> io::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("LARDER_BIN") {
+        return Ok(named.into());
+    }
+    let test = std::env::current_exe()?;
+    test.ancestors()
+        .skip(1)
+        .map(|folder| folder.join("larder"))
+        .find(|file| file.is_file())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no larder beside the test binary"))
+}
+
+/// A new folder below the system's temporary one.
+fn scratch_folder() -> io::Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("larder-test-{}-{number}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn listen_to(stderr: impl BufRead, said: &Said) {
+    for line in stderr.lines().map_while(Result::ok) {
+        said.lines.lock().push(line);
+        said.changed.notify_all();
+    }
+    // The child has closed its stderr: whoever waits for a line should look whether it ended.
+    said.changed.notify_all();
+}
+
+/// How many listeners `config` asks for: one per quoted address of its `listen` lines.
+fn listeners(config: &str) -> usize {
+    let addresses = config
+        .lines()
+        .filter(|line| line.trim_start().starts_with("listen"))
+        .map(|line| line.matches('"').count() / 2)
+        .sum::<usize>();
+    addresses.max(1)
+}
+
+/// The listener a line tells of, and whether it is the admin one.
+fn listener(line: &str) -> Option<(bool, SocketAddr)> {
+    let (before, after) = line.split_once(LISTENING)?;
+    let addr = after.split_whitespace().next()?.trim_start_matches("http://").parse().ok()?;
+    Some((before.contains("admin"), addr))
+}
+
+fn sum_of(metrics: &str, name: &str, label: &str) -> f64 {
+    metrics
+        .lines()
+        .filter_map(|line| line.rsplit_once(' '))
+        .filter(|(series, _)| {
+            let (own, labels) = series.split_once('{').unwrap_or((series, ""));
+            own == name && labels.contains(label)
+        })
+        .filter_map(|(_, value)| value.parse::<f64>().ok())
+        .sum()
+}

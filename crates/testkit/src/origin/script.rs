@@ -1,0 +1,121 @@
+//! What a scripted origin does for one request or one connection.
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Writes the bytes.
+    Send(Vec<u8>),
+    /// Writes the bytes one at a time.
+    Trickle {
+        /// What to write.
+        bytes: Vec<u8>,
+        /// Pause after each byte, in milliseconds.
+        pause_ms: u64,
+    },
+    /// Writes the bytes again and again.
+    Repeat {
+        /// What to write.
+        bytes: Vec<u8>,
+        /// How often.
+        times: usize,
+    },
+    /// Does nothing for so many milliseconds.
+    DelayMs(u64),
+    /// Reads the request to its end; for scripts that began without its body.
+    ReadRequest,
+    /// Sends FIN and goes on with the script.
+    FinishSending,
+    /// Sends nothing more and waits until the peer closes.
+    Hang,
+    /// Closes. What the peer sent and nobody read makes the kernel send RST instead of FIN.
+    Close,
+    /// Sends RST (`SO_LINGER` of zero).
+    Reset,
+}
+
+/// A list of actions, built by chaining.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    pub(super) actions: Vec<Action>,
+    pub(super) reads_body: bool,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self { actions: Vec::new(), reads_body: true }
+    }
+}
+
+impl Script {
+    /// A script that sends `bytes` once the request is read.
+    pub fn respond(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::default().send(bytes)
+    }
+
+    /// A 200 with `Cache-Control: max-age=300` and `body`.
+    pub fn cacheable(body: &str) -> Self {
+        Self::ok("Cache-Control: max-age=300\r\n", body)
+    }
+
+    /// A 200 with the given field lines, each with its CRLF, a `Content-Length` and `body`.
+    pub fn ok(fields: &str, body: &str) -> Self {
+        let length = body.len();
+        Self::respond(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n{body}"))
+    }
+
+    /// Starts as soon as the request's head is there, its body unread.
+    #[must_use]
+    pub fn without_reading_body(mut self) -> Self {
+        self.reads_body = false;
+        self
+    }
+
+    /// Adds any action.
+    #[must_use]
+    pub fn then(mut self, action: Action) -> Self {
+        self.actions.push(action);
+        self
+    }
+
+    /// Writes `bytes`.
+    #[must_use]
+    pub fn send(self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.then(Action::Send(bytes.into()))
+    }
+
+    /// Writes `bytes` one at a time with a pause of `pause_ms` after each.
+    #[must_use]
+    pub fn trickle(self, bytes: impl Into<Vec<u8>>, pause_ms: u64) -> Self {
+        self.then(Action::Trickle { bytes: bytes.into(), pause_ms })
+    }
+
+    /// Writes `bytes` so many `times`.
+    #[must_use]
+    pub fn repeat(self, bytes: impl Into<Vec<u8>>, times: usize) -> Self {
+        self.then(Action::Repeat { bytes: bytes.into(), times })
+    }
+
+    /// Pauses.
+    #[must_use]
+    pub fn delay_ms(self, pause_ms: u64) -> Self {
+        self.then(Action::DelayMs(pause_ms))
+    }
+
+    /// Ends with FIN.
+    #[must_use]
+    pub fn close(self) -> Self {
+        self.then(Action::Close)
+    }
+
+    /// Ends with RST.
+    #[must_use]
+    pub fn reset(self) -> Self {
+        self.then(Action::Reset)
+    }
+
+    /// Falls silent with the connection open.
+    #[must_use]
+    pub fn hang(self) -> Self {
+        self.then(Action::Hang)
+    }
+}

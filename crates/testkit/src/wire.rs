@@ -1,0 +1,221 @@
+//! The strict HTTP/1.1 grammar that both oracles read by: lines, fields, lengths and chunks of RFC
+//! 9112, with every leniency the RFC merely allows left out.
+//!
+//! Written apart from crate `h1` and never to share code with it: a mistake in the engine must not
+//! be repeated by what judges it. Slow and simple on purpose.
+
+use std::fmt;
+
+/// Field lines in the order in which they came; names as sent.
+pub type Fields = Vec<(String, Vec<u8>)>;
+
+/// What is wrong with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The bytes end inside a message.
+    Incomplete,
+    /// A CR that no LF follows.
+    BareCr,
+    /// A LF that no CR precedes.
+    BareLf,
+    /// NUL or another control byte where none may be.
+    Control,
+    /// The first line is not a request line or status line of HTTP/1.0 or HTTP/1.1.
+    StartLine,
+    /// The request target has none of the four forms its method allows.
+    Target,
+    /// A field line that continues the one before it (RFC 9112 5.2).
+    ObsFold,
+    /// A field name that is no token, or whitespace before the colon.
+    FieldName,
+    /// A field line without a colon.
+    NoColon,
+    /// `Host` is missing, repeated or malformed.
+    Host,
+    /// `Content-Length` is not one plain decimal number.
+    ContentLength,
+    /// `Transfer-Encoding` is not exactly `chunked`, or comes in HTTP/1.0.
+    TransferEncoding,
+    /// `Content-Length` beside `Transfer-Encoding`.
+    BothLengths,
+    /// A chunk-size line that is not hexadecimal digits alone.
+    ChunkSize,
+    /// A chunk extension.
+    ChunkExtension,
+    /// Chunk data that no CRLF follows.
+    ChunkEnd,
+    /// A framing field among the trailers.
+    Trailer,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// A reading position. Methods return `Err(Fault::Incomplete)` where more bytes could still mend
+/// matters.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    /// Offset of the next unread byte.
+    pub(crate) at: usize,
+}
+
+/// How a message's body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// No field says.
+    Unsaid,
+    /// `Content-Length`.
+    Known(usize),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Bytes not yet read.
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// One line without its CRLF.
+    pub(crate) fn line(&mut self) -> Result<&'a [u8], Fault> {
+        let rest = &self.bytes[self.at..];
+        for (index, byte) in rest.iter().enumerate() {
+            match byte {
+                b'\n' => return Err(Fault::BareLf),
+                b'\r' => {
+                    return match rest.get(index + 1) {
+                        Some(b'\n') => {
+                            self.at += index + 2;
+                            Ok(&rest[..index])
+                        }
+                        Some(_) => Err(Fault::BareCr),
+                        None => Err(Fault::Incomplete),
+                    };
+                }
+                b'\t' | b' '..=b'~' | 0x80..=0xff => {}
+                _ => return Err(Fault::Control),
+            }
+        }
+        Err(Fault::Incomplete)
+    }
+
+    /// Exactly `length` bytes.
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Fault> {
+        let end = self.at.checked_add(length).ok_or(Fault::ContentLength)?;
+        let taken = self.bytes.get(self.at..end).ok_or(Fault::Incomplete)?;
+        self.at = end;
+        Ok(taken)
+    }
+
+    /// Field lines up to and with the empty line after them.
+    pub(crate) fn fields(&mut self) -> Result<Fields, Fault> {
+        let mut fields = Fields::new();
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                return Ok(fields);
+            }
+            if matches!(line[0], b' ' | b'\t') {
+                return Err(Fault::ObsFold);
+            }
+            let colon = line.iter().position(|&b| b == b':').ok_or(Fault::NoColon)?;
+            let name = token(&line[..colon]).ok_or(Fault::FieldName)?;
+            fields.push((name.to_owned(), line[colon + 1..].trim_ascii().to_vec()));
+        }
+    }
+
+    /// A chunked body with its trailers (RFC 9112 7.1). What was read before a fault stays in
+    /// `body`.
+    pub(crate) fn chunked(&mut self, body: &mut Vec<u8>) -> Result<Fields, Fault> {
+        loop {
+            let size = chunk_size(self.line()?)?;
+            if size == 0 {
+                let trailers = self.fields()?;
+                return if trailers.iter().any(|(name, _)| is_framing(name)) {
+                    Err(Fault::Trailer)
+                } else {
+                    Ok(trailers)
+                };
+            }
+            let available = self.left();
+            body.extend_from_slice(self.take(size.min(available))?);
+            if available < size {
+                return Err(Fault::Incomplete);
+            }
+            self.chunk_end()?;
+        }
+    }
+
+    fn chunk_end(&mut self) -> Result<(), Fault> {
+        let rest = &self.bytes[self.at..];
+        if rest.starts_with(b"\r\n") {
+            self.at += 2;
+            Ok(())
+        } else if b"\r\n".starts_with(rest) {
+            Err(Fault::Incomplete)
+        } else {
+            Err(Fault::ChunkEnd)
+        }
+    }
+}
+
+/// The length that `fields` declare. `old` for HTTP/1.0, where a transfer coding is faulty (RFC
+/// 9112 6.1).
+pub(crate) fn length(fields: &Fields, old: bool) -> Result<Length, Fault> {
+    let lengths = values(fields, "content-length");
+    let codings = values(fields, "transfer-encoding");
+    match (lengths.as_slice(), codings.as_slice()) {
+        ([], []) => Ok(Length::Unsaid),
+        ([_, ..], [_, ..]) => Err(Fault::BothLengths),
+        ([one], []) => decimal(one).map(Length::Known).ok_or(Fault::ContentLength),
+        ([_, _, ..], []) => Err(Fault::ContentLength),
+        ([], [one]) if one.eq_ignore_ascii_case(b"chunked") && !old => Ok(Length::Chunked),
+        ([], _) => Err(Fault::TransferEncoding),
+    }
+}
+
+/// Values of the lines called `name`, compared without case.
+pub(crate) fn values<'a>(fields: &'a Fields, name: &str) -> Vec<&'a [u8]> {
+    fields
+        .iter()
+        .filter(|(own, _)| own.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_slice())
+        .collect()
+}
+
+/// `bytes` when they are a token (RFC 9110 5.6.2).
+pub(crate) fn token(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let ok = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
+    (!bytes.is_empty() && bytes.iter().all(ok)).then_some(text)
+}
+
+fn decimal(bytes: &[u8]) -> Option<usize> {
+    let digits = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(bytes).ok().filter(|_| digits)?.parse().ok()
+}
+
+fn chunk_size(line: &[u8]) -> Result<usize, Fault> {
+    if line.contains(&b';') {
+        return Err(Fault::ChunkExtension);
+    }
+    if line.is_empty() || !line.iter().all(u8::is_ascii_hexdigit) {
+        return Err(Fault::ChunkSize);
+    }
+    let text = std::str::from_utf8(line).map_err(|_| Fault::ChunkSize)?;
+    usize::from_str_radix(text, 16).map_err(|_| Fault::ChunkSize)
+}
+
+fn is_framing(name: &str) -> bool {
+    ["content-length", "transfer-encoding", "host"]
+        .iter()
+        .any(|framing| name.eq_ignore_ascii_case(framing))
+}

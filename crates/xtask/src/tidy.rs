@@ -1,0 +1,69 @@
+//! The rules that no compiler and no linter checks: which crate may use which, how long files,
+//! functions and lines grow, and what must not be left behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+mod files;
+mod functions;
+mod layers;
+mod mask;
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Problem {
+    /// File, relative to the workspace's root.
+    pub(crate) file: String,
+    /// Line, from 1.
+    pub(crate) line: usize,
+    /// What is wrong.
+    pub(crate) what: String,
+}
+
+/// Checks the workspace at `root`.
+pub(crate) fn run(root: &Path) -> Result<String, String> {
+    let mut problems = layers::check(root)?;
+    let sources = sources(root)?;
+    let count = sources.len();
+    for file in sources {
+        let text =
+            fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        let found = files::check(&name, &text);
+        problems.extend(found.into_iter().map(|(line, what)| Problem {
+            file: name.clone(),
+            line,
+            what,
+        }));
+    }
+    problems.sort();
+    if problems.is_empty() {
+        return Ok(format!("tidy: {count} files, no problem"));
+    }
+    let lines: Vec<String> = problems
+        .iter()
+        .map(|problem| format!("{}:{}: {}", problem.file, problem.line, problem.what))
+        .collect();
+    Err(format!("{}\ntidy: {} problems", lines.join("\n"), lines.len()))
+}
+
+/// Every Rust source below `crates/` and `fuzz/`.
+fn sources(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.join("crates"), root.join("fuzz")];
+    while let Some(folder) = folders.pop().filter(|folder| folder.is_dir()) {
+        let entries =
+            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let made = ["target", "corpus", "artifacts"].iter().any(|name| path.ends_with(name));
+            if path.is_dir() && !made {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

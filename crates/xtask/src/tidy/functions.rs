@@ -1,0 +1,102 @@
+//! Where functions begin and end, by counting braces in code that has been freed of literals.
+
+/// One function with a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    /// Its name.
+    pub(crate) name: String,
+    /// The line of its `fn`, from 1.
+    pub(crate) line: usize,
+    /// Lines from there to its closing brace, both counted.
+    pub(crate) length: usize,
+    /// Whether only tests compile it.
+    pub(crate) test: bool,
+}
+
+/// The functions in `code`, a masked source.
+pub(crate) fn functions(code: &str) -> Vec<Function> {
+    let mut found = Vec::new();
+    let mut tests = 0..0;
+    for (at, _) in code.match_indices("fn ") {
+        if code[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_') {
+            continue;
+        }
+        if !tests.contains(&at) {
+            tests = test_region(code, at).unwrap_or(0..0);
+        }
+        let Some(end) = body_end(&code[at..]).map(|end| at + end) else { continue };
+        let name =
+            code[at + 3..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let line = line_of(code, at);
+        let length = line_of(code, end) - line + 1;
+        found.push(Function { name, line, length, test: tests.contains(&at) });
+    }
+    found
+}
+
+/// The item under `#[cfg(test)]` or a test attribute that spans `at`, if any.
+fn test_region(code: &str, at: usize) -> Option<std::ops::Range<usize>> {
+    let marks = ["#[cfg(test)]", "#[test]", "#[tokio::test"];
+    marks
+        .iter()
+        .flat_map(|mark| code[..at].match_indices(mark).map(|(start, _)| start))
+        .filter_map(|start| body_end(&code[start..]).map(|end| start..start + end + 1))
+        .find(|region| region.contains(&at))
+}
+
+/// Offset of the brace that closes the first body in `code`; `None` for an item without one.
+fn body_end(code: &str) -> Option<usize> {
+    let (mut depth, mut nested) = (0usize, 0usize);
+    for (at, character) in code.char_indices() {
+        match character {
+            '(' | '[' => nested += 1,
+            ')' | ']' => nested = nested.saturating_sub(1),
+            ';' if depth == 0 && nested == 0 => return None,
+            '{' => depth += 1,
+            '}' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn line_of(code: &str, at: usize) -> usize {
+    code[..at].matches('\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(code: &str) -> Vec<(String, usize, usize, bool)> {
+        functions(code).into_iter().map(|f| (f.name, f.line, f.length, f.test)).collect()
+    }
+
+    #[test]
+    fn lengths_run_from_signature_to_closing_brace() {
+        let code = "fn a() {\n}\n\npub(crate) fn b(\n  x: [u8; 3],\n) {\n  if x { y() }\n}\n";
+        assert_eq!(shape(code), [("a".into(), 1, 2, false), ("b".into(), 4, 5, false)]);
+    }
+
+    #[test]
+    fn declarations_without_body_and_function_pointers_are_no_functions() {
+        assert_eq!(shape("trait T {\n fn a(&self);\n fn b(f: fn(u8) -> u8) {\n }\n}\n").len(), 1);
+    }
+
+    #[test]
+    fn functions_under_a_test_attribute_are_marked() {
+        let code = "fn a() {}\n#[cfg(test)]\nmod tests {\n fn b() {}\n #[test]\n fn c() {}\n}\nfn d() {}\n";
+        let tests: Vec<bool> = functions(code).iter().map(|f| f.test).collect();
+        assert_eq!(tests, [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_test_module_in_a_file_of_its_own_marks_nothing_after_it() {
+        assert!(!functions("#[cfg(test)]\nmod tests;\n\nfn a() {\n}\n")[0].test);
+    }
+}

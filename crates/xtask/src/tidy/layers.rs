@@ -1,0 +1,169 @@
+//! Which crate may use which: the table of ARCHITECTURE.md, held against what Cargo reads.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Problem;
+
+/// Every crate and its layer. A crate uses only crates of lower layers.
+const LAYERS: &[(&str, u32)] = &[
+    ("base", 0),
+    ("message", 1),
+    ("h1", 2),
+    ("policy", 2),
+    ("cache", 3),
+    ("origin", 3),
+    ("flow", 4),
+    ("net", 5),
+    ("config", 5),
+    ("larder", 6),
+];
+
+/// Tools and test helpers: nothing that ships depends on them, other than for its tests.
+const TOOLS: &[&str] = &["testkit", "xtask"];
+
+/// Within the layers, who may use whom more narrowly: the hourglass's front meets its back only in
+/// `flow`.
+const NARROWED: &[(&str, &[&str])] = &[
+    ("config", &["base", "message", "policy", "origin", "flow"]),
+    ("net", &["base", "message", "h1", "cache", "flow"]),
+];
+
+/// Dependencies that only some crates may name: what touches sockets, timers or the command line
+/// stays out of the pure crates.
+const RESTRICTED: &[(&str, &[&str])] = &[
+    ("tokio", &["origin", "flow", "net", "larder", "testkit"]),
+    ("socket2", &["origin", "net", "larder"]),
+    ("hickory-resolver", &["origin"]),
+    ("clap", &["larder"]),
+    ("mimalloc", &["larder"]),
+    ("toml", &["config"]),
+    ("rustix", &["base", "net", "larder"]),
+];
+
+/// One dependency edge.
+#[derive(Debug)]
+struct Edge<'a> {
+    from: &'a str,
+    to: &'a str,
+    dev: bool,
+}
+
+/// Checks the workspace at `root`.
+pub(crate) fn check(root: &Path) -> Result<Vec<Problem>, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("cargo metadata: {error}"))?;
+    Ok(of_metadata(&metadata))
+}
+
+fn of_metadata(metadata: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let from = package["name"].as_str().unwrap_or_default();
+        let mut say = |what| {
+            problems.push(Problem { file: format!("crates/{from}/Cargo.toml"), line: 1, what });
+        };
+        if layer(from).is_none() && !TOOLS.contains(&from) {
+            say(format!("crate `{from}` has no layer; give it one in ARCHITECTURE.md and xtask"));
+        }
+        if package["description"].as_str().is_none_or(str::is_empty) {
+            say("no description".to_owned());
+        }
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let to = dependency["name"].as_str().unwrap_or_default();
+            let dev = dependency["kind"].as_str() == Some("dev");
+            if let Some(what) = broken(&Edge { from, to, dev }) {
+                say(what);
+            }
+        }
+    }
+    problems
+}
+
+/// What an edge breaks, if anything. Tests may use tools and any library, but no higher layer.
+fn broken(edge: &Edge<'_>) -> Option<String> {
+    let Edge { from, to, dev } = edge;
+    if TOOLS.contains(to) {
+        return (!dev && !TOOLS.contains(from)).then(|| format!("`{to}` is for tests only"));
+    }
+    if TOOLS.contains(from) && layer(to).is_some() {
+        return None;
+    }
+    if let (Some(own), Some(other)) = (layer(from), layer(to)) {
+        if other >= own {
+            return Some(format!("`{from}` (layer {own}) must not use `{to}` (layer {other})"));
+        }
+        let narrowed = NARROWED.iter().find(|(name, _)| name == from);
+        return narrowed
+            .filter(|(_, allowed)| !allowed.contains(to))
+            .map(|_| format!("`{from}` must not use `{to}`"));
+    }
+    let (_, allowed) = RESTRICTED.iter().find(|(name, _)| name == to)?;
+    (!dev && !allowed.contains(from)).then(|| format!("`{to}` is only for {}", allowed.join(", ")))
+}
+
+fn layer(name: &str) -> Option<u32> {
+    LAYERS.iter().find(|(own, _)| *own == name).map(|(_, layer)| *layer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(from: &str, to: &str, dev: bool) -> bool {
+        broken(&Edge { from, to, dev }).is_none()
+    }
+
+    #[test]
+    fn edges_go_down_and_never_up_or_sideways() {
+        assert!(verdict("flow", "cache", false));
+        assert!(!verdict("cache", "flow", false));
+        assert!(!verdict("cache", "origin", false));
+        assert!(!verdict("h1", "h1", false));
+        assert!(!verdict("message", "h1", true));
+    }
+
+    #[test]
+    fn the_front_reaches_the_back_only_through_flow() {
+        assert!(verdict("net", "flow", false));
+        assert!(!verdict("net", "policy", false));
+        assert!(!verdict("config", "cache", false));
+    }
+
+    #[test]
+    fn tools_are_for_tests_only() {
+        assert!(verdict("larder", "testkit", true));
+        assert!(!verdict("larder", "testkit", false));
+        assert!(verdict("xtask", "config", false));
+    }
+
+    #[test]
+    fn pure_crates_name_no_runtime() {
+        assert!(!verdict("cache", "tokio", false));
+        assert!(verdict("cache", "tokio", true));
+        assert!(verdict("origin", "tokio", false));
+        assert!(verdict("cache", "bytes", false));
+    }
+
+    #[test]
+    fn a_crate_without_layer_or_description_is_a_problem() {
+        let metadata = serde_json::json!({"packages": [
+            {"name": "stray", "description": null, "dependencies": []},
+            {"name": "h1", "description": "x", "dependencies": [{"name": "cache", "kind": null}]},
+        ]});
+        let found = of_metadata(&metadata);
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[2].file, "crates/h1/Cargo.toml");
+    }
+}

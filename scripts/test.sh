@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Everything the project checks, step by step, with a table and one counting line at the end. Each step's
+# output is in target/test-logs/; that of a failed one is shown.
+#
+#   scripts/test.sh          all
+#   scripts/test.sh lint     formatting, clippy, tidy and docs only
+set -uo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+logs=target/test-logs
+rm -rf "$logs"
+mkdir -p "$logs"
+export CARGO_TERM_COLOR=never
+export LARDER_BIN=${LARDER_BIN:-$(realpath -m "$target")/debug/larder}
+passed=0 failed=0 skipped=0
+table=()
+declare -A running
+
+# Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
+count() {
+  local name=$1 status=$2 seconds=$3 result=passed tests
+  case $status in
+    0) passed=$((passed + 1)) ;;
+    77) result=skipped skipped=$((skipped + 1)) ;;
+    *) result=FAILED failed=$((failed + 1)) ;;
+  esac
+  tests=$(awk '/^test result:/ { p += $4; f += $6; s += $8 } END { print p + 0, f + 0, s + 0 }' "$logs/$name.log")
+  read -r p f s <<<"$tests"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+  table+=("$(printf '%-18s %-8s %4d s' "$name" $result "$seconds")")
+  echo "${table[-1]}"
+  [ $result = FAILED ] && tail -n 60 "$logs/$name.log"
+  [ $result = skipped ] && tail -n 1 "$logs/$name.log"
+  return 0
+}
+
+step() {
+  local name=$1 begin=$SECONDS status=0
+  shift
+  "$@" >"$logs/$name.log" 2>&1 || status=$?
+  count "$name" $status $((SECONDS - begin))
+}
+
+# Starts a step that mostly waits, next to the others.
+start() {
+  local name=$1
+  shift
+  (
+    begin=$SECONDS status=0
+    "$@" >"$logs/$name.log" 2>&1 || status=$?
+    echo "$status $((SECONDS - begin))" >"$logs/$name.done"
+  ) &
+  running[$name]=$!
+}
+
+finish_started() {
+  local name status seconds
+  for name in "${!running[@]}"; do
+    wait "${running[$name]}"
+    read -r status seconds <"$logs/$name.done"
+    count "$name" "$status" "$seconds"
+  done
+}
+
+documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items; }
+
+wordpress() {
+  scripts/setup.sh wordpress || return 77
+  lab/wordpress/test.sh
+}
+
+lint() {
+  step fmt cargo fmt --all --check
+  step clippy cargo clippy --workspace --all-targets -- -D warnings
+  step tidy cargo xtask tidy
+  step reference cargo xtask docs --check
+}
+
+step setup scripts/setup.sh basic
+lint
+if [ "${1:-all}" = all ]; then
+  step tests cargo test --workspace --no-fail-fast
+  if [ -x "$LARDER_BIN" ]; then
+    start cache-tests-rfc lab/cache-tests/run.sh rfc
+    start cache-tests-safe lab/cache-tests/run.sh safe
+    start wordpress wordpress
+  else
+    echo "no binary at $LARDER_BIN: end-to-end suites cannot run"
+    failed=$((failed + 1))
+  fi
+  step docs documentation
+  finish_started
+fi
+
+echo
+printf '%s\n' "${table[@]}"
+for suite in rfc safe; do
+  [ -f "$logs/cache-tests-$suite.log" ] && echo "http-cache-tests, $suite: $(grep '^required ' "$logs/cache-tests-$suite.log")"
+done
+summary="$passed passed, $failed failed"
+[ $skipped -gt 0 ] && summary+=", $skipped skipped"
+echo "in $SECONDS s"
+echo "$summary" | tee "$logs/summary"
+[ $failed -eq 0 ]
