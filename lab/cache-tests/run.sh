@@ -12,6 +12,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 profile=${1:-rfc}
 larder=${LARDER_BIN:-$here/../../target/debug/larder}
+[ -n "${BASE:-}" ] || [ -x "$larder" ] || { echo "no Larder at $larder: build it, or name it with LARDER_BIN" >&2; exit 1; }
 table=$here/results-$profile.json
 work=$(mktemp -d)
 pids=()
@@ -48,7 +49,7 @@ until_ready grep -q '^Listening' "$work/origin.log"
 base=${BASE:-}
 if [ -z "$base" ]; then
   "$larder" serve --origin "http://127.0.0.1:$port" --listen 127.0.0.1:0 --profile "$profile" \
-    >"$work/larder.log" 2>&1 &
+    --admin-socket "$work/admin.sock" >"$work/larder.log" 2>&1 &
   pids+=($!)
   until_ready grep -q 'listening on ' "$work/larder.log"
   base=http://$(sed -n 's/^.*listening on \([0-9.:]*\).*$/\1/p' "$work/larder.log" | head -n 1)

@@ -7,6 +7,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 larder=${LARDER_BIN:-$here/../../target/release/larder}
 seconds=${SEC:-30}
+[ -x "$larder" ] || { echo "no Larder at $larder: build it, or name it with LARDER_BIN" >&2; exit 1; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/larder-wordpress.XXXXXX")
 pid=
 export PATH=$PATH:/usr/sbin
@@ -20,7 +21,8 @@ trap finish EXIT
 port=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
 PORT=$port "$here/up.sh" "$work"
 sed "s/@LISTEN@/0/; s/@ORIGIN@/$port/; s/@TTL@/1s/" "$here/larder.toml" >"$work/larder.toml"
-"$larder" serve --config "$work/larder.toml" >"$work/larder.log" 2>&1 &
+"$larder" serve --config "$work/larder.toml" --admin-socket "$work/admin.sock" \
+  >"$work/larder.log" 2>&1 &
 pid=$!
 for _ in $(seq 100); do grep -q 'listening on ' "$work/larder.log" && break; sleep 0.1; done
 address=$(sed -n 's/^.*listening on \([0-9.:]*\).*$/\1/p' "$work/larder.log" | head -n 1)

@@ -36,7 +36,8 @@ impl Ghost {
         }
         self.time = self.time.wrapping_add(1).max(1);
         let (time, bucket) = (self.time, self.bucket(h32));
-        let age = |entry: &(u32, u32)| if entry.1 == 0 { u32::MAX } else { time.wrapping_sub(entry.1) };
+        let age =
+            |entry: &(u32, u32)| if entry.1 == 0 { u32::MAX } else { time.wrapping_sub(entry.1) };
         let oldest = self.entries[bucket].iter_mut().max_by_key(|entry| age(entry));
         if let Some(entry) = oldest {
             *entry = (h32, time);
@@ -101,7 +102,7 @@ mod tests {
         let mut ghost = Ghost::default();
         ghost.insert(7, 100, &ledger);
         for other in 0..100_u32 {
-            ghost.insert((other + 1) * 0x9e37_79b9, 100, &ledger);
+            ghost.insert((other + 1).wrapping_mul(0x9e37_79b9), 100, &ledger);
         }
         assert!(!ghost.take(7, 100));
     }

@@ -78,6 +78,9 @@ impl Lead {
 
     /// The origin confirmed `old` (304): its body with a new head and new numbers takes its place in the
     /// index, in one step, and is given to those who wait.
+    ///
+    /// It stays out of the index when `old` or this fetch was invalidated meanwhile, or when `old`'s body is
+    /// still coming and was aborted.
     pub fn freshen(
         mut self,
         old: &Arc<Object>,
@@ -94,10 +97,9 @@ impl Lead {
         };
         let (charge, body) = match copied {
             Some((charge, body)) => (Some(charge), body),
-            None => (
-                self.cache.reserve(cost + Chunks::OTHER_BYTES),
-                Chunks::shared(old.shared_root()),
-            ),
+            None => {
+                (self.cache.reserve(cost + Chunks::OTHER_BYTES), Chunks::shared(old.shared_root()))
+            }
         };
         let reserved = charge.is_some();
         let object = self.make(&new, vary, charge, None);

@@ -11,6 +11,8 @@ use crate::sync::{AtomicU64, Ordering};
 pub struct Stats {
     /// Stored responses, each variant counted.
     pub objects: u64,
+    /// Hit-for-miss markers, expired ones not yet found out included.
+    pub markers: u64,
     /// Bytes in use: heads, keys, index, bodies (of evicted objects too while somebody reads them), waiters.
     pub bytes: u64,
     /// Bytes that may be in use.
@@ -33,6 +35,7 @@ pub(crate) struct Ledger {
     used: AtomicU64,
     budget: AtomicU64,
     pub(crate) objects: AtomicU64,
+    pub(crate) markers: AtomicU64,
     pub(crate) evictions: AtomicU64,
     pub(crate) stores: AtomicU64,
     pub(crate) refused: AtomicU64,
@@ -46,6 +49,7 @@ impl Ledger {
             used: AtomicU64::new(0),
             budget: AtomicU64::new(budget),
             objects: AtomicU64::new(0),
+            markers: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             stores: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -64,6 +68,11 @@ impl Ledger {
 
     pub(crate) fn is_over(&self) -> bool {
         self.used.load(Ordering::Relaxed) > self.budget()
+    }
+
+    /// Things that eviction could take out.
+    pub(crate) fn entries(&self) -> u64 {
+        self.objects.load(Ordering::Relaxed) + self.markers.load(Ordering::Relaxed)
     }
 
     /// Counts `bytes` as used if the budget has them.
@@ -96,6 +105,7 @@ impl Ledger {
         let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         Stats {
             objects: read(&self.objects),
+            markers: read(&self.markers),
             bytes: read(&self.used),
             budget: self.budget(),
             evictions: read(&self.evictions),
@@ -110,6 +120,11 @@ impl Ledger {
 /// Adds to one of the ledger's counters.
 pub(crate) fn count(cell: &AtomicU64, n: u64) {
     cell.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Takes from one of the ledger's gauges.
+pub(crate) fn discount(cell: &AtomicU64, n: u64) {
+    cell.fetch_sub(n, Ordering::Relaxed);
 }
 
 /// Reserved bytes, given back when dropped.

@@ -44,6 +44,5 @@ pub use window::{Body, BodyWriter};
 #[cfg(loom)]
 pub mod model;
 
-
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -63,13 +63,7 @@ impl More {
     }
 
     pub(crate) fn new(key: Arc<[u8]>, charge: Charge) -> Self {
-        Self {
-            key,
-            variants: SmallVec::new(),
-            leads: SmallVec::new(),
-            marker: None,
-            charge,
-        }
+        Self { key, variants: SmallVec::new(), leads: SmallVec::new(), marker: None, charge }
     }
 
     /// Makes room for one more variant; false when the budget has none.

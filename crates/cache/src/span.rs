@@ -10,7 +10,9 @@ impl Span {
     pub(crate) fn from_ms(ms: u64) -> Self {
         match u32::try_from(ms) {
             Ok(ms) if ms < SECONDS => Self(ms),
-            _ => Self(SECONDS | u32::try_from(ms / 1000).map_or(SECONDS - 1, |s| s.min(SECONDS - 1))),
+            _ => {
+                Self(SECONDS | u32::try_from(ms / 1000).map_or(SECONDS - 1, |s| s.min(SECONDS - 1)))
+            }
         }
     }
 

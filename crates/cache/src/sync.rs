@@ -41,8 +41,9 @@ impl Turn {
 
     /// Whether the caller has the turn now; it gives it back with [`Turn::release`].
     pub(crate) fn take(&self) -> bool {
-        // The load spares the line from being written by everyone who finds it taken.
-        !self.0.load(Ordering::Relaxed) && !self.0.swap(true, Ordering::Acquire)
+        // The load spares the line from being claimed by everyone who finds it taken.
+        !self.0.load(Ordering::Relaxed)
+            && self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     pub(crate) fn release(&self) {

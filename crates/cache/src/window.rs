@@ -70,7 +70,8 @@ impl BodyWriter {
 
     /// The body is complete. False when a declared length was not met: the reader then sees an abort.
     pub fn finish(mut self) -> bool {
-        let met = self.open && self.fill.declared.is_none_or(|declared| declared == self.fill.len());
+        let met =
+            self.open && self.fill.declared.is_none_or(|declared| declared == self.fill.len());
         self.end(if met { Phase::Finished } else { Phase::Aborted });
         met
     }

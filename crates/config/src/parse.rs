@@ -19,6 +19,9 @@ use crate::reader::Reader;
 /// Problems reported of one file; who made more will want to see the first ones first.
 const PROBLEMS_MAX: usize = 100;
 
+/// Lines that are no TOML reported of one file.
+const SYNTAX_MAX: usize = 3;
+
 /// Reads the configuration in `text`. `file_name` is what messages call it.
 ///
 /// # Errors
@@ -31,13 +34,26 @@ pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>)
     let config = if syntax.is_empty() {
         top::config(&mut reader, &document)
     } else {
-        for error in &syntax {
-            let end = text.len()..text.len();
-            reader.error(error.span().unwrap_or(end), error.message());
-        }
+        syntax_errors(&mut reader, &syntax);
         None
     };
     finish(reader, config)
+}
+
+/// Notes the first few lines that are no TOML, each once: after an unclosed bracket or quote every line is
+/// wrong in several ways.
+fn syntax_errors(reader: &mut Reader, errors: &[toml::de::Error]) {
+    let end = reader.source.text.len();
+    let mut lines = Vec::new();
+    for error in errors {
+        let span = error.span().unwrap_or(end..end);
+        let before = &reader.source.text.as_bytes()[..span.start.min(end)];
+        let line = before.iter().filter(|b| **b == b'\n').count();
+        if !lines.contains(&line) && lines.len() < SYNTAX_MAX {
+            lines.push(line);
+            reader.error(span, error.message());
+        }
+    }
 }
 
 /// Sorts what `reader` found and decides whether `config` can be used.

@@ -1,1 +1,356 @@
-//! Tests of whole files.
+//! Tests of whole files: what is read, and what is said about what cannot be.
+
+mod diagnostics;
+mod keys;
+
+use base::Limits;
+use insta::assert_snapshot;
+use message::store::StatusMatch;
+use message::{Method, Status};
+use origin::{Address, Balance};
+use policy::Profile;
+use policy::answer::Answer;
+use policy::rules::Bypass;
+use proptest::prelude::*;
+
+use crate::*;
+
+fn load(text: &str) -> Config {
+    match load_str(text, "larder.toml") {
+        Ok((config, warnings)) => {
+            assert!(warnings.is_empty(), "{}", render(&warnings, false));
+            config
+        }
+        Err(errors) => panic!("{}", render(&errors, false)),
+    }
+}
+
+#[test]
+fn three_lines_are_a_configuration() {
+    let config = load(
+        "[[site]]\nhost = [\"example.com\", \"www.example.com\"]\norigin = \"http://127.0.0.1:8080\"\n",
+    );
+    assert_eq!(config.listen[0].text, ":80");
+    assert_eq!((config.workers, config.profile), (None, Profile::Safe));
+    assert_eq!(config.memory.size, MemorySize::Auto);
+    assert_eq!(config.limits, Limits::default());
+    assert_eq!((config.access_log, config.admin.listen), (None, None));
+    assert_eq!(
+        (config.x_cache, config.cache_status, config.via.as_str()),
+        (false, CacheStatus::On, "larder")
+    );
+    assert_eq!(config.sites[0].hosts, ["example.com", "www.example.com"]);
+    assert_eq!(config.sites[0].origins, [0]);
+    assert_eq!(config.origins[0].servers[0].address.to_string(), "127.0.0.1:8080");
+}
+
+/// What the side-by-side runs use.
+#[test]
+fn the_lab_s_file_is_read() {
+    let config = load(
+        r#"
+        listen = ["127.0.0.1:8901"]
+        workers = 1
+        [memory]
+        size = "4GiB"
+        [[origin]]
+        name = "fast"
+        servers = ["http://127.0.0.1:9000"]
+        [[origin]]
+        name = "slow"
+        servers = ["http://127.0.0.1:9001"]
+        [[site]]
+        host = ["*"]
+        origin = "fast"
+        [[site.route]]
+        path = "/slow*"
+        origin = "slow"
+        [site.route.cache]
+        ttl = { 200 = "1s" }
+        "#,
+    );
+    assert_eq!((config.workers, config.memory.size), (Some(1), MemorySize::Bytes(4 << 30)));
+    let site = &config.sites[0];
+    assert_eq!((&site.origins[..], site.rules.settings.origin), (&[0, 1][..], 0));
+    let route = &site.rules.routes[0];
+    assert_eq!((route.name.as_str(), route.settings.origin), ("/slow*", 1));
+    assert_eq!(route.settings.ttl, [(StatusMatch::Exact(Status::OK), 1000)]);
+}
+
+const FULL: &str = r#"
+listen = [":80", "[::1]:8080"]
+workers = 4
+profile = "rfc"
+trusted_proxies = ["10.0.0.0/8", "192.0.2.1"]
+x_cache = true
+cache_status = "detail"
+via = "edge-1"
+access_log = { path = "/var/log/larder.log", format = "json" }
+
+[memory]
+size = "25%"
+[admin]
+listen = "127.0.0.1:6080"
+[limits]
+header_bytes = "16KiB"
+idle_timeout = "1m"
+connections = 5000
+retry_budget = 10
+first_byte_timeout = "5s"
+
+[[origin]]
+name = "app"
+servers = ["http://10.0.0.2:8080", { url = "unix:/run/app.sock", weight = 3 }]
+balance = "least-requests"
+host = "app.internal:8080"
+connect_timeout = "1s"
+first_byte_timeout = "60s"
+between_bytes_timeout = "20s"
+total_timeout = "10m"
+connections = 50
+queue = 10
+queue_timeout = "1s"
+idle = 8
+idle_timeout = "20s"
+retries = 1
+retry_budget = 5
+[origin.probe]
+path = "/health"
+host = "probe.internal"
+interval = "10s"
+timeout = "1s"
+window = 4
+threshold = 2
+status = 204
+[origin.eject]
+failures = 5
+time = "30s"
+
+[[site]]
+host = ["Example.com", "*.example.com"]
+profile = "safe"
+origin = "app"
+deny = "192.0.2.66"
+[site.cache]
+ttl = { any = "0s", 200 = "1s", 4xx = "1m" }
+heuristic = "1h"
+stale_while_revalidate = "20s"
+stale_if_error = "2d"
+stale_if_unreachable = "3d"
+request_directives = "honour"
+[site.cookies]
+strip = ["banner", "ab_*"]
+strip_tracking = false
+key = ["lang"]
+[site.query]
+strip = "sid"
+strip_tracking = false
+sort = true
+ignore = false
+[site.bypass]
+path = ["/wp-admin/*", "~ ^/cart"]
+cookie = "wordpress_logged_in*"
+query = ["preview"]
+header = { "X-Requested-With" = "XMLHttpRequest", "X-Preview" = true }
+[site.request_headers]
+set = { X-Site = "shop" }
+unset = ["X-Debug"]
+[site.response_headers]
+set = { X-Frame-Options = "DENY" }
+unset = "X-Powered-By"
+
+[[site.route]]
+path = "/shop/*"
+method = ["GET", "HEAD"]
+name = "shop"
+origin = "http://10.0.0.9"
+allow = ["10.0.0.0/8"]
+bypass = { query = true, header = "X-Nocache" }
+[site.route.cache]
+ttl = { 200 = "5s" }
+
+[[site.route]]
+path = "/live"
+cache = false
+
+[[site.route]]
+path = ["/old/*", "*.asp"]
+redirect = { to = "https://$host$path$query", status = 301 }
+
+[[site.route]]
+path = "/robots.txt"
+respond = { body = "User-agent: *\n", headers = { X-From = "larder" } }
+
+[[site]]
+host = "legacy.example.com"
+redirect = "https://www.example.com$path$query"
+"#;
+
+#[test]
+fn every_setting_is_read() {
+    let config = load(FULL);
+    assert_eq!((config.listen.len(), config.workers, config.profile), (2, Some(4), Profile::Rfc));
+    assert_eq!(
+        (config.x_cache, config.cache_status, config.via.as_str()),
+        (true, CacheStatus::Detail, "edge-1")
+    );
+    let log = AccessLog {
+        target: LogTarget::File("/var/log/larder.log".into()),
+        format: LogFormat::Json,
+    };
+    assert_eq!(config.access_log, Some(log));
+    assert_eq!(config.memory.size, MemorySize::Percent(25));
+    assert_eq!(config.admin.listen.map(|l| l.text).as_deref(), Some("127.0.0.1:6080"));
+    let expected = Limits {
+        header_bytes: 16 << 10,
+        idle_timeout: 60_000,
+        connections: 5000,
+        retry_budget: 10,
+        first_byte_timeout: 5000,
+        ..Limits::default()
+    };
+    assert_eq!(config.limits, expected);
+    assert_eq!(config.sites[0].hosts, ["example.com", "*.example.com"]);
+    assert_eq!(config.sites[0].origins, [0, 1]);
+    assert_eq!(config.sites[0].rules.trusted_proxies.len(), 2);
+    assert_eq!(config.sites[0].rules.profile, Profile::Safe);
+    assert_eq!(config.sites[1].rules.profile, Profile::Rfc);
+    assert!(matches!(config.sites[1].rules.settings.answer, Some(Answer::Redirect(_))));
+}
+
+#[test]
+fn an_origin_has_its_own_bounds_and_otherwise_those_of_limits() {
+    let config = load(FULL);
+    let app = &config.origins[0];
+    assert_eq!(app.servers[1].address, Address::Unix("/run/app.sock".into()));
+    assert_eq!((app.servers[1].weight, app.balance), (3, Balance::LeastRequests));
+    assert_eq!(app.host_header.as_deref(), Some("app.internal:8080"));
+    assert_eq!((app.timeouts.connect_ms, app.timeouts.first_byte_ms), (1000, 60_000));
+    assert_eq!((app.timeouts.between_bytes_ms, app.timeouts.total_ms), (20_000, 600_000));
+    assert_eq!((app.max_connections, app.queue, app.queue_timeout_ms), (50, 10, 1000));
+    assert_eq!((app.idle_max, app.idle_timeout_ms), (8, 20_000));
+    assert_eq!((app.retries, app.retry_budget_percent), (1, 5));
+    assert_eq!((app.eject.failures, app.eject.for_ms), (5, 30_000));
+    let probe = app.probe.as_ref().expect("a probe");
+    assert_eq!((probe.path.as_str(), probe.host.as_deref()), ("/health", Some("probe.internal")));
+    assert_eq!((probe.interval_ms, probe.timeout_ms), (10_000, 1000));
+    assert_eq!((probe.window, probe.threshold, probe.expected_status), (4, 2, 204));
+    let by_url = &config.origins[1];
+    assert_eq!((by_url.name.as_str(), by_url.timeouts.first_byte_ms), ("http://10.0.0.9", 5000));
+}
+
+#[test]
+fn a_route_has_its_site_s_settings_and_changes_what_it_names() {
+    let config = load(FULL);
+    let rules = &config.sites[0].rules;
+    let (site, shop) = (&rules.settings, &rules.routes[0].settings);
+    let ok = StatusMatch::Exact(Status::OK);
+    assert_eq!(site.ttl, [(ok, 1000), (StatusMatch::Class(4), 60_000), (StatusMatch::Any, 0)]);
+    assert_eq!(shop.ttl, [(ok, 5000), (StatusMatch::Class(4), 60_000), (StatusMatch::Any, 0)]);
+    assert_eq!((site.grace_ms, site.stale_if_error_ms), (Some(20_000), Some(172_800_000)));
+    assert_eq!(
+        (shop.heuristic_ms, shop.stale_if_unreachable_ms),
+        (Some(3_600_000), Some(259_200_000))
+    );
+    assert_eq!(shop.honour_request_directives, Some(true));
+    assert_eq!((site.bypass.len(), shop.bypass.len()), (6, 8));
+    assert!(matches!(shop.bypass[6], Bypass::AnyQuery));
+    assert_eq!((site.origin, shop.origin), (0, 1));
+    assert_eq!((shop.allow.len(), shop.deny.len(), site.allow.len()), (1, 1, 0));
+    assert_eq!(
+        (shop.cookies.key.as_slice(), shop.cookies.strip.len()),
+        (&["lang".to_owned()][..], 2)
+    );
+    assert_eq!(
+        (shop.cookies.strip_tracking, shop.query.strip_tracking),
+        (Some(false), Some(false))
+    );
+    assert!(shop.query.sort && !shop.query.ignore && shop.query.strip.len() == 1);
+    assert!(shop.request_headers == site.request_headers && !shop.response_headers.is_empty());
+    assert_eq!(rules.routes[0].name, "shop");
+    assert_eq!(rules.routes[0].methods, [Method::Get, Method::Head]);
+    assert!(!rules.routes[1].settings.cache && shop.cache);
+    assert_eq!(rules.routes[2].name, "/old/*");
+    let Some(Answer::Fixed(robots)) = &rules.routes[3].settings.answer else { panic!("an answer") };
+    assert_eq!((robots.status, robots.body.as_slice()), (Status::OK, &b"User-agent: *\n"[..]));
+    assert_eq!(robots.fields[1].0, b"Content-Type");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_error() {
+    let errors = load_file(std::path::Path::new("/nowhere/larder.toml")).expect_err("no file");
+    assert_snapshot!(render(&errors, false), @r#"
+    error: cannot read the configuration: No such file or directory (os error 2)
+    --> /nowhere/larder.toml
+    "#);
+}
+
+#[test]
+fn a_file_is_read_with_its_name() {
+    let path = std::env::temp_dir().join(format!("larder-config-{}.toml", std::process::id()));
+    std::fs::write(&path, "listen = 80\n").expect("a writable folder for temporary files");
+    let errors = load_file(&path).expect_err("no site, no address");
+    std::fs::remove_file(&path).expect("the file just written");
+    assert!(errors.iter().any(|e| e.file.name == path.display().to_string()));
+}
+
+/// Pieces of files, put together at random: most of what comes out has several problems.
+fn pieces() -> impl Strategy<Value = String> {
+    let lines: Vec<String> = FULL.lines().map(str::to_owned).collect();
+    let odd = prop::sample::select(vec![
+        "[site]",
+        "[[limits]]",
+        "origin = 7",
+        "ttl = { 1 = 2 }",
+        "host = []",
+        "[site.route]",
+        "\u{e9} = \"",
+        "= ",
+        "path = \"~ (\"",
+        "listen = {}",
+        "[[origin.servers]]",
+        "site = 1979-05-27",
+        "\"\" = 0x_",
+        "]]",
+        "'''",
+    ]);
+    let line = prop_oneof![4 => prop::sample::select(lines), 1 => odd.prop_map(str::to_owned)];
+    prop::collection::vec(line, 0..30).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_reported(text in "\\PC{0,80}") {
+        check_any(&text);
+    }
+
+    #[test]
+    fn any_mixture_of_settings_is_read_or_reported(text in pieces()) {
+        check_any(&text);
+    }
+
+    #[test]
+    fn any_cut_of_a_file_is_read_or_reported(cut in 0..FULL.len()) {
+        check_any(&FULL[..cut]);
+        check_any(&FULL[cut..]);
+    }
+}
+
+fn check_any(text: &str) {
+    match load_str(text, "larder.toml") {
+        Ok((config, warnings)) => {
+            assert!(!config.sites.is_empty() && !config.listen.is_empty());
+            for site in &config.sites {
+                let origins = site.origins.len() as u32;
+                let rules = &site.rules;
+                let all = rules.routes.iter().map(|r| &r.settings).chain([&rules.settings]);
+                assert!(all.into_iter().all(|s| s.answer.is_some() || s.origin < origins));
+            }
+            render(&warnings, true);
+        }
+        Err(errors) => {
+            assert!(errors.iter().any(|e| e.severity == Severity::Error));
+            render(&errors, true);
+        }
+    }
+}

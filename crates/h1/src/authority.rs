@@ -11,12 +11,12 @@ use crate::error::AuthorityError;
 /// Longest host name DNS can carry, in bytes (RFC 1035 2.3.4).
 const HOST_BYTES: usize = 255;
 
-/// Reads `host [ ":" port ]` (RFC 9110 7.2), writes the canonical host to `host` and returns the port
-/// unless it is the default of `scheme`.
+/// Reads `host [ ":" port ]` (RFC 9110 7.2), writes the canonical host to `host` and returns the
+/// port unless it is the default of `scheme`.
 ///
-/// Canonical: lower case, no trailing dot, an IPv6 literal in its shortest form within brackets. Refused:
-/// user information, lists, percent-encoding, empty labels, port 0 or beyond 65535. An empty port is the
-/// default one (RFC 9110 4.2.1).
+/// Canonical: lower case, no trailing dot, an IPv6 literal in its shortest form within brackets.
+/// Refused: user information, lists, percent-encoding, empty labels, port 0 or beyond 65535. An
+/// empty port is the default one (RFC 9110 4.2.1).
 ///
 /// # Errors
 /// [`AuthorityError`] when `raw` is anything else; `host` is then of no use.

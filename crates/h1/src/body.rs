@@ -1,7 +1,7 @@
 //! Message bodies: which of the received bytes are data.
 //!
-//! Chunk extensions and trailer fields are checked, bounded and dropped: an intermediary that need not
-//! understand them must not let them through unread (RFC 9112 7.1.1, RFC 9110 6.5.1).
+//! Chunk extensions and trailer fields are checked, bounded and dropped: an intermediary that need
+//! not understand them must not let them through unread (RFC 9112 7.1.1, RFC 9110 6.5.1).
 
 use std::ops::Range;
 
@@ -14,7 +14,8 @@ use crate::error::{BodyError, FieldError};
 const EXTENSION_BYTES: usize = 4096;
 /// Digits of a chunk size: sixteen fill a `u64`.
 const SIZE_DIGITS: u8 = 16;
-/// Longest trailer name that is compared with the forbidden ones; the longest of those has 17 bytes.
+/// Longest trailer name that is compared with the forbidden ones; the longest of those has 17
+/// bytes.
 const NAME_BYTES: usize = 24;
 
 /// What one [`BodyReader::read`] made of its bytes.
@@ -80,7 +81,8 @@ enum Trailer {
 }
 
 impl BodyReader {
-    /// A reader for a request's body, which may have trailer fields of `trailer_limit` bytes in all.
+    /// A reader for a request's body, which may have trailer fields of `trailer_limit` bytes in
+    /// all.
     pub fn new(framing: Framing, trailer_limit: usize) -> Self {
         let state = match framing {
             Framing::None | Framing::Length(0) => State::Done,
@@ -98,17 +100,18 @@ impl BodyReader {
         }
     }
 
-    /// A reader for a response's body: as [`BodyReader::new`], but white space may follow a chunk's size, as
-    /// some origins pad it to a fixed width.
+    /// A reader for a response's body: as [`BodyReader::new`], but white space may follow a chunk's
+    /// size, as some origins pad it to a fixed width.
     pub fn for_response(framing: Framing, trailer_limit: usize) -> Self {
         Self { padded_sizes: true, ..Self::new(framing, trailer_limit) }
     }
 
-    /// Reads on in `buf`, up to the end of the next run of body data or of `buf`. Whatever it consumed is
-    /// over; call again with what follows until the step is done.
+    /// Reads on in `buf`, up to the end of the next run of body data or of `buf`. Whatever it
+    /// consumed is over; call again with what follows until the step is done.
     ///
     /// # Errors
-    /// When the chunked coding is broken: the connection must be closed. Every later call says the same.
+    /// When the chunked coding is broken: the connection must be closed. Every later call says the
+    /// same.
     pub fn read(&mut self, buf: &[u8]) -> Result<BodyStep, BodyError> {
         let mut at = 0;
         loop {
@@ -246,7 +249,8 @@ impl BodyReader {
         self.name_len += 1;
     }
 
-    /// Refuses what would change framing or routing had it stood in the head; the rest is only dropped.
+    /// Refuses what would change framing or routing had it stood in the head; the rest is only
+    /// dropped.
     fn check_name(&self) -> Result<(), BodyError> {
         let id = self.name.get(..self.name_len).map_or(HeaderId::Other, HeaderId::of);
         if id.is_hop_by_hop() || matches!(id, HeaderId::ContentLength | HeaderId::Host) {
@@ -258,8 +262,8 @@ impl BodyReader {
     /// Whether the connection may end here.
     ///
     /// # Errors
-    /// [`BodyError::Truncated`] unless the body is over or ends with the connection: what was received
-    /// must then not pass for a whole body. After a failed read, its error.
+    /// [`BodyError::Truncated`] unless the body is over or ends with the connection: what was
+    /// received must then not pass for a whole body. After a failed read, its error.
     pub fn at_eof(&self) -> Result<(), BodyError> {
         match self.state {
             State::Done | State::UntilClose => Ok(()),
@@ -309,5 +313,67 @@ impl Extension {
             ) => Self::BeforeName,
             _ => return Err(BodyError::ChunkExtension),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measured_body_counts_down_to_its_end() {
+        let mut body = BodyReader::new(Framing::Length(5), 0);
+        assert_eq!(body.remaining(), Some(5));
+        let step = body.read(b"hel");
+        assert_eq!(step, Ok(BodyStep { consumed: 3, data: 0..3, done: false }));
+        assert_eq!((body.remaining(), body.at_eof()), (Some(2), Err(BodyError::Truncated)));
+        let step = body.read(b"loGET /");
+        assert_eq!(step, Ok(BodyStep { consumed: 2, data: 0..2, done: true }));
+        assert_eq!((body.remaining(), body.at_eof()), (Some(0), Ok(())));
+        let step = body.read(b"GET /");
+        assert_eq!(step, Ok(BodyStep { consumed: 0, data: 0..0, done: true }));
+    }
+
+    #[test]
+    fn no_body_is_done_before_its_first_byte() {
+        for framing in [Framing::None, Framing::Length(0)] {
+            assert!(BodyReader::new(framing, 0).is_done());
+        }
+    }
+
+    #[test]
+    fn a_body_until_close_has_no_end_but_the_connections() {
+        let mut body = BodyReader::for_response(Framing::UntilClose, 0);
+        let step = body.read(b"0\r\n\r\n");
+        assert_eq!(step, Ok(BodyStep { consumed: 5, data: 0..5, done: false }));
+        assert_eq!((body.remaining(), body.at_eof(), body.is_done()), (None, Ok(()), false));
+    }
+
+    #[test]
+    fn each_step_ends_with_the_data_of_one_chunk() {
+        let mut body = BodyReader::new(Framing::Chunked, 0);
+        let step = body.read(b"5;a=b\r\nhello\r\n2\r\n!!\r\n0\r\n\r\n");
+        assert_eq!(step, Ok(BodyStep { consumed: 12, data: 7..12, done: false }));
+        let step = body.read(b"\r\n2\r\n!!\r\n0\r\n\r\nGET");
+        assert_eq!(step, Ok(BodyStep { consumed: 7, data: 5..7, done: false }));
+        let step = body.read(b"\r\n0\r\n\r\nGET");
+        assert_eq!(step, Ok(BodyStep { consumed: 7, data: 7..7, done: true }));
+    }
+
+    #[test]
+    fn a_broken_body_stays_broken() {
+        let mut body = BodyReader::new(Framing::Chunked, 0);
+        assert_eq!(body.read(b"x"), Err(BodyError::ChunkSize));
+        assert_eq!(body.read(b"0\r\n\r\n"), Err(BodyError::ChunkSize));
+        assert_eq!(body.at_eof(), Err(BodyError::ChunkSize));
+        assert!(!body.is_done());
+    }
+
+    #[test]
+    fn a_trailer_section_may_fill_its_limit() {
+        let read = |limit| BodyReader::new(Framing::Chunked, limit).read(b"0\r\nA: b\r\n\r\n");
+        assert!(read(6).is_ok_and(|step| step.done));
+        assert_eq!(read(5), Err(BodyError::TrailerBytes));
+        assert_eq!(BodyError::TrailerBytes.limit(), Some(base::Limit::TrailerBytes));
     }
 }

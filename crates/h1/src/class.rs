@@ -6,8 +6,8 @@ use message::header::is_token_byte;
 pub(crate) const TOKEN: u8 = 1;
 /// Bytes of a request target: visible ASCII without `#`, which no client may send (RFC 9112 3.2).
 pub(crate) const TARGET: u8 = 2;
-/// Bytes of a registered name: the unreserved set of RFC 3986 2.3. Percent-encoding and sub-delimiters
-/// are legal there but mean different hosts to different readers.
+/// Bytes of a registered name: the unreserved set of RFC 3986 2.3. Percent-encoding and
+/// sub-delimiters are legal there but mean different hosts to different readers.
 pub(crate) const HOST: u8 = 4;
 
 static CLASSES: [u8; 256] = {
@@ -49,8 +49,8 @@ pub(crate) fn skip(buf: &[u8], at: usize, class: u8) -> usize {
     at + rest.iter().position(|b| !is(*b, class)).unwrap_or(rest.len())
 }
 
-/// The first position from `at` on whose byte may not stand in a field value: a control byte other than
-/// HTAB (RFC 9110 5.5). The end when there is none.
+/// The first position from `at` on whose byte may not stand in a field value: a control byte other
+/// than HTAB (RFC 9110 5.5). The end when there is none.
 #[inline]
 pub(crate) fn skip_value(buf: &[u8], mut at: usize) -> usize {
     loop {
@@ -69,18 +69,19 @@ pub(crate) fn skip_target(buf: &[u8], at: usize) -> usize {
     find(buf, at, stops, |b| !is(b, TARGET))
 }
 
-/// The first position from `at` on whose byte is a colon or no visible ASCII: where a field name ends at
-/// the latest.
+/// The first position from `at` on whose byte is a colon or no visible ASCII: where a field name
+/// ends at the latest.
 #[inline]
 pub(crate) fn skip_to_colon(buf: &[u8], at: usize) -> usize {
     let stops = |w| below(w, 0x21) | equal(w, b':') | (w & HIGH_BITS);
     find(buf, at, stops, |b| b <= 0x20 || b == b':' || b >= 0x80)
 }
 
-/// The first position from `at` on whose byte `stops`, eight bytes at a time where there are as many.
+/// The first position from `at` on whose byte `stops`, eight bytes at a time where there are as
+/// many.
 ///
-/// `lanes` says the same of each byte of a word by the byte's highest bit. Above the lowest bit set it may
-/// err; only that bit is looked at.
+/// `lanes` says the same of each byte of a word by the byte's highest bit. Above the lowest bit set
+/// it may err; only that bit is looked at.
 #[inline(always)] // both closures must melt into the loop
 fn find(
     buf: &[u8],
@@ -102,8 +103,8 @@ fn find(
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 
-/// Marks the bytes of `word` below `limit`, which is at most 0x80. A borrow may mark bytes above the first
-/// one marked.
+/// Marks the bytes of `word` below `limit`, which is at most 0x80. A borrow may mark bytes above
+/// the first one marked.
 const fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(LOW_BITS * limit as u64) & !word & HIGH_BITS
 }
@@ -129,7 +130,8 @@ mod tests {
     #[test]
     fn scans_stop_at_the_first_byte_of_another_class() {
         type Scan = fn(&[u8], usize) -> usize;
-        let scans: [(Scan, fn(u8) -> bool, u8); 3] = [
+        type Stops = fn(u8) -> bool;
+        let scans: [(Scan, Stops, u8); 3] = [
             (skip_value, |b| b != b'\t' && (b < 0x20 || b == 0x7f), b'\t'),
             (skip_target, |b| !is(b, TARGET), b'a'),
             (skip_to_colon, |b| b <= 0x20 || b == b':' || b >= 0x80, b'a'),

@@ -1,8 +1,8 @@
-//! Heads and chunk framing, written. The only place that writes Content-Length, Transfer-Encoding, Host and
-//! Connection: whatever a header block says about them is left out.
+//! Heads and chunk framing, written. The only place that writes Content-Length, Transfer-Encoding,
+//! Host and Connection: whatever a header block says about them is left out.
 //!
-//! Nothing here refuses anything: names and values were checked by the reader or by whoever set them. Debug
-//! builds assert it.
+//! Nothing here refuses anything: names and values were checked by the reader or by whoever set
+//! them. Debug builds assert it.
 
 use message::header::{is_token, is_value};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Status};
@@ -40,10 +40,10 @@ pub enum ConnectionHeader {
 
 /// Appends a request head in origin-form, HTTP/1.1.
 ///
-/// Host comes first and from `request.host` and `request.port`; framing from `request.framing`. Left out of
-/// the fields: Host, framing, hop-by-hop fields, and Expect, which the client's side of the connection
-/// answers (as nginx does). A POST, PUT or PATCH without body is sent with `Content-Length: 0`
-/// (RFC 9110 8.6).
+/// Host comes first and from `request.host` and `request.port`; framing from `request.framing`.
+/// Left out of the fields: Host, framing, hop-by-hop fields, and Expect, which the client's side of
+/// the connection answers (as nginx does). A POST, PUT or PATCH without body is sent with
+/// `Content-Length: 0` (RFC 9110 8.6).
 pub fn request_head(out: &mut Vec<u8>, request: &Request) {
     debug_assert!(is_token(request.method.token()), "a method is a token");
     debug_assert!(
@@ -82,8 +82,8 @@ pub(crate) fn authority(out: &mut Vec<u8>, request: &Request) {
     }
 }
 
-/// Appends the part of a response head that the cache keeps: status line and end-to-end fields, without
-/// framing and without the final blank line. [`response_tail`] completes it.
+/// Appends the part of a response head that the cache keeps: status line and end-to-end fields,
+/// without framing and without the final blank line. [`response_tail`] completes it.
 ///
 /// An empty `reason` stands for the usual one.
 pub fn stored_head(out: &mut Vec<u8>, status: Status, reason: &[u8], headers: &HeaderBlock) {
@@ -122,7 +122,8 @@ pub fn interim(out: &mut Vec<u8>, status: Status, headers: &HeaderBlock) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the line that begins a chunk of `len` bytes. `len` must not be 0: that would end the body.
+/// Appends the line that begins a chunk of `len` bytes. `len` must not be 0: that would end the
+/// body.
 pub fn chunk_start(out: &mut Vec<u8>, len: usize) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     debug_assert!(len != 0, "an empty chunk is the last one");
@@ -150,7 +151,8 @@ pub struct ErrorPage<'a> {
     pub head_only: bool,
 }
 
-/// Appends a whole response with a small page as its body. It must not be stored and names no software.
+/// Appends a whole response with a small page as its body. It must not be stored and names no
+/// software.
 pub fn error_page(out: &mut Vec<u8>, page: &ErrorPage<'_>) {
     let ErrorPage { status, .. } = *page;
     let mut title = status.code().to_string();

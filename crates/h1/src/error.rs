@@ -58,7 +58,8 @@ pub enum FramingError {
     LengthAndCoding,
     /// A name that becomes Content-Length or Transfer-Encoding where `_` is read as `-`.
     Lookalike,
-    /// Connection names Host, Content-Length or Transfer-Encoding, or more options than anyone needs.
+    /// Connection names Host, Content-Length or Transfer-Encoding, or more options than anyone
+    /// needs.
     Connection,
 }
 
@@ -89,8 +90,8 @@ impl fmt::Display for AuthorityError {
 
 impl std::error::Error for AuthorityError {}
 
-/// Why a request head was refused. The connection is closed after any of these: where the next request
-/// would begin is in doubt.
+/// Why a request head was refused. The connection is closed after any of these: where the next
+/// request would begin is in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// The request line is not `method SP target SP version CRLF`.
@@ -247,7 +248,8 @@ impl From<Limit> for ResponseError {
     }
 }
 
-/// Why a body cannot be read on. The connection is closed: where the next message would begin is unknown.
+/// Why a body cannot be read on. The connection is closed: where the next message would begin is
+/// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
     /// A chunk size is not `1*HEXDIG`, at most 16 of them.

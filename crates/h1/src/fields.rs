@@ -1,7 +1,7 @@
 //! Field lines of a head: one pass, resumable at any byte.
 //!
-//! Errors are found at the byte that makes the line wrong, so the result does not depend on how the input
-//! was split.
+//! Errors are found at the byte that makes the line wrong, so the result does not depend on how the
+//! input was split.
 
 use base::Limit;
 use message::HeaderId;
@@ -97,6 +97,11 @@ impl FieldLines {
         self.spans.clear();
     }
 
+    /// Makes room for so many fields.
+    pub(crate) fn reserve(&mut self, fields: usize) {
+        self.spans.reserve(fields);
+    }
+
     pub(crate) fn base(&self) -> usize {
         self.base
     }
@@ -105,7 +110,8 @@ impl FieldLines {
         self.pos
     }
 
-    /// Whether the last line read is whole: the section could end here if no blank line were asked for.
+    /// Whether the last line read is whole: the section could end here if no blank line were asked
+    /// for.
     pub(crate) fn at_line_start(&self) -> bool {
         matches!(self.state, State::LineStart)
     }
@@ -148,8 +154,9 @@ impl FieldLines {
         }
     }
 
-    /// Reads a line that is all there and all right, as nearly every one is. Of any other it leaves the
-    /// judgement to the states below, which begin it anew: the only bytes that are looked at twice.
+    /// Reads a line that is all there and all right, as nearly every one is. Of any other it leaves
+    /// the judgement to the states below, which begin it anew: the only bytes that are looked at
+    /// twice.
     #[inline]
     fn whole_line(&mut self, buf: &[u8], limits: &HeadLimits) -> Option<Span> {
         let line_at = self.pos;

@@ -7,7 +7,8 @@ use crate::class;
 use crate::error::FramingError;
 use crate::fields::{self, FieldLines};
 
-/// Most fields a Connection may name beside the well-known options: each costs a pass over the head.
+/// Most fields a Connection may name beside the well-known options: each costs a pass over the
+/// head.
 const NOMINATIONS: usize = 32;
 
 /// The framing and connection fields of one head.
@@ -95,8 +96,8 @@ impl Facts {
 
     /// Drops the fields that Connection names (RFC 9110 7.6.1).
     ///
-    /// Done once, on arrival: were it done by the encoder, a client could name a field that this side adds
-    /// later, such as X-Forwarded-For, and have it vanish on the way to the origin.
+    /// Done once, on arrival: were it done by the encoder, a client could name a field that this
+    /// side adds later, such as X-Forwarded-For, and have it vanish on the way to the origin.
     pub(crate) fn drop_nominated(&self, lines: &mut FieldLines, section: &[u8]) {
         if self.nominations == 0 {
             return;
@@ -138,8 +139,8 @@ fn content_length(value: &[u8]) -> Result<u64, FramingError> {
     Ok(length)
 }
 
-/// Refuses `Content_Length` and `Transfer_Encoding`: servers that map names to variables (CGI) read them as
-/// the real ones, and no client sends them in good faith.
+/// Refuses `Content_Length` and `Transfer_Encoding`: servers that map names to variables (CGI) read
+/// them as the real ones, and no client sends them in good faith.
 fn lookalike(name: &[u8]) -> Result<(), FramingError> {
     let same = |real: &str| {
         name.len() == real.len()

@@ -5,11 +5,12 @@
 //! [`message::Framing`]; received bytes are never forwarded, and [`encode`] alone writes framing. A
 //! message that two implementations could read differently is refused, not repaired.
 //!
-//! Pure: no sockets, no clock, no globals. A reader keeps what it learned of a message between calls
-//! and looks at no byte twice; its result depends on the bytes alone, never on where they were split.
+//! Pure: no sockets, no clock, no globals. A reader keeps what it learned of a message between
+//! calls and looks at no byte twice; its result depends on the bytes alone, never on where they
+//! were split.
 //!
-//! Order of calls: [`RequestReader::read`] (or [`ResponseReader::read`]) with a growing buffer until
-//! [`Progress::Complete`], then a [`BodyReader`] made from the framing, until it is done.
+//! Order of calls: [`RequestReader::read`] (or [`ResponseReader::read`]) with a growing buffer
+//! until [`Progress::Complete`], then a [`BodyReader`] made from the framing, until it is done.
 
 mod authority;
 mod body;

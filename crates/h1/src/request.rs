@@ -10,7 +10,8 @@ use crate::fields::{self, Event, FieldLines};
 use crate::framing::Facts;
 use crate::{HeadLimits, Progress, class, encode, target};
 
-/// Longest method understood, in bytes; the longest registered one has 16 (UPDATEREDIRECTREF has 17).
+/// Longest method understood, in bytes; the longest registered one has 16 (UPDATEREDIRECTREF has
+/// 17).
 const METHOD_BYTES: usize = 32;
 /// `HTTP/1.1`
 const VERSION_BYTES: usize = 8;
@@ -81,22 +82,22 @@ impl RequestReader {
         self.lines.start(0);
     }
 
-    /// Whether a byte of a head has been seen. A CRLF before the request line does not count: old clients
-    /// send one after a body and then stay idle.
+    /// Whether a byte of a head has been seen. A CRLF before the request line does not count: old
+    /// clients send one after a body and then stay idle.
     pub fn started(&self) -> bool {
         !matches!(self.stage, Stage::Start | Stage::StartCr)
     }
 
-    /// Reads on. `buf` starts at the first byte of this request and holds at each call the same bytes plus
-    /// maybe more; on [`Progress::Complete`] so many of its bytes are the head.
+    /// Reads on. `buf` starts at the first byte of this request and holds at each call the same
+    /// bytes plus maybe more; on [`Progress::Complete`] so many of its bytes are the head.
     ///
-    /// `request` must have been cleared before the first call. Until the head is complete it has no header
-    /// fields; method and target are set as soon as the request line is read, so that a refused request can
-    /// be logged.
+    /// `request` must have been cleared before the first call. Until the head is complete it has no
+    /// header fields; method and target are set as soon as the request line is read, so that a
+    /// refused request can be logged.
     ///
     /// # Errors
-    /// At the first byte that makes the head wrong, without waiting for its end. The connection must be
-    /// closed after the answer.
+    /// At the first byte that makes the head wrong, without waiting for its end. The connection
+    /// must be closed after the answer.
     pub fn read(
         &mut self,
         buf: &[u8],
@@ -212,7 +213,11 @@ impl RequestReader {
     }
 
     fn version(&mut self, buf: &[u8]) -> Result<bool, RequestError> {
-        let stop = self.target_end + 1 + VERSION_BYTES;
+        let start = self.target_end + 1;
+        let stop = start + VERSION_BYTES;
+        if self.pos == start && buf.get(start..=stop) == Some(b"HTTP/1.1\r") {
+            self.pos = stop;
+        }
         loop {
             let Some(b) = buf.get(self.pos) else { return Ok(false) };
             match b {

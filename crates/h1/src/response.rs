@@ -34,8 +34,8 @@ pub struct ResponseHead {
 
 /// Reads one response head after another, incrementally.
 ///
-/// Interim responses (1xx) come out one by one, with [`Framing::None`]; the caller reads on after each.
-/// A 101 comes out the same way, and a caller that asked for no upgrade must refuse it.
+/// Interim responses (1xx) come out one by one, with [`Framing::None`]; the caller reads on after
+/// each. A 101 comes out the same way, and a caller that asked for no upgrade must refuse it.
 #[derive(Debug, Default)]
 pub struct ResponseReader {
     stage: Stage,
@@ -69,11 +69,11 @@ impl ResponseReader {
         self.lines.start(0);
     }
 
-    /// Reads on. `buf` starts at the first byte of this response and holds at each call the same bytes plus
-    /// maybe more. `request_method` is that of the request answered: a HEAD has no body.
+    /// Reads on. `buf` starts at the first byte of this response and holds at each call the same
+    /// bytes plus maybe more. `request_method` is that of the request answered: a HEAD has no body.
     ///
-    /// `response` is written when the head is complete, whatever it held; the reader is then ready for the
-    /// next head.
+    /// `response` is written when the head is complete, whatever it held; the reader is then ready
+    /// for the next head.
     ///
     /// # Errors
     /// At the first byte that makes the head wrong. The connection must be closed.
@@ -188,7 +188,8 @@ impl ResponseReader {
         let status = Status::new(self.line.code).ok_or(ResponseError::StatusLine)?;
         let consumed = self.lines.position();
         let facts = self.facts;
-        // What comes after a 1xx would be read as the next head, so there must be no doubt (RFC 9112 6.1).
+        // What comes after a 1xx would be read as the next head, so there must be no doubt (RFC
+        // 9112 6.1).
         if status.is_interim() && (facts.chunked || facts.length.is_some_and(|n| n > 0)) {
             return Err(FramingError::TransferEncodingForbidden.into());
         }
@@ -225,11 +226,12 @@ impl ResponseReader {
     }
 }
 
-/// Takes apart what [`crate::encode::stored_head`] wrote: a head without framing fields and without its
-/// final blank line.
+/// Takes apart what [`crate::encode::stored_head`] wrote: a head without framing fields and without
+/// its final blank line.
 ///
 /// # Errors
-/// When `bytes` are anything else; they were checked when they were stored, so this means they were damaged.
+/// When `bytes` are anything else; they were checked when they were stored, so this means they were
+/// damaged.
 pub fn parse_stored_head(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
     // The limits were applied when the head was received.
     const LIMITS: HeadLimits = HeadLimits {
@@ -239,6 +241,8 @@ pub fn parse_stored_head(bytes: &[u8], response: &mut Response) -> Result<(), Re
         target_bytes: 0,
     };
     let mut reader = ResponseReader::new();
+    // A stored field has some thirty bytes; a wrong guess costs a second allocation.
+    reader.lines.reserve(bytes.len() / 32);
     let ended = reader.advance(bytes, &LIMITS)?;
     if ended || reader.stage != Stage::Fields || !reader.lines.at_line_start() {
         return Err(ResponseError::StatusLine);

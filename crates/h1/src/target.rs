@@ -5,8 +5,8 @@ use message::{Method, Request, Scheme};
 use crate::authority::parse_authority;
 use crate::error::RequestError;
 
-/// Sets `request.target`, and from an absolute target `request.host` and `request.port`. The bytes of
-/// `raw` have been checked one by one. Returns whether the target was absolute.
+/// Sets `request.target`, and from an absolute target `request.host` and `request.port`. The bytes
+/// of `raw` have been checked one by one. Returns whether the target was absolute.
 pub(crate) fn read(
     raw: &[u8],
     scheme: Scheme,

@@ -35,7 +35,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, socket: &Path, tcp: Option<&ListenSpec
             match TcpListener::bind(address).await {
                 Ok(listener) => {
                     if let Ok(bound) = listener.local_addr() {
-                        eprintln!("larder: admin on {bound}");
+                        eprintln!("larder: admin listening on {bound}");
                     }
                     serve_tcp(daemon, listener).await;
                 }

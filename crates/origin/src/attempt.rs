@@ -43,8 +43,19 @@ pub(crate) struct Failure {
     pub(crate) error: Error,
     /// The server sent a byte.
     pub(crate) answered: bool,
-    /// The server has taken the request's last byte: it may have acted on it.
-    pub(crate) delivered: bool,
+    /// How much of the request the server has taken.
+    pub(crate) reach: Reach,
+}
+
+/// How much of a request a server has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// No byte.
+    Nothing,
+    /// Some, but not all.
+    Part,
+    /// The last byte too: it may have acted on it.
+    Whole,
 }
 
 /// What happened on the connection.
@@ -111,13 +122,13 @@ impl Call<'_> {
         };
         match attempt.head().await {
             Ok((framing, keep_alive)) => {
-                let delivered = attempt.delivered();
+                let delivered = attempt.reach() == Reach::Whole;
                 let Attempt { link, work, response, interim, .. } = attempt;
                 let reusable = keep_alive && delivered;
                 Ok(Answer { link, work, response, framing, interim, reusable })
             }
             Err(error) => {
-                Err(Failure { error, answered: attempt.answered, delivered: attempt.delivered() })
+                Err(Failure { error, answered: attempt.answered, reach: attempt.reach() })
             }
         }
     }
@@ -176,8 +187,8 @@ impl Attempt<'_, '_, '_> {
         if !matches!(self.sending, Sending::UnderWay) {
             return self.poll_read(cx);
         }
-        // A server may answer before it has read the body. Without one the answer can wait for the head
-        // to be written.
+        // A server may answer before it has read the body. Without one the answer can wait for the
+        // head to be written.
         if self.upload.has_body()
             && let Poll::Ready(happened) = self.poll_read(cx)
         {
@@ -243,8 +254,8 @@ impl Attempt<'_, '_, '_> {
             }
             _ => self.seen_interim += 1,
         }
-        // The client is told to continue by whoever reads its body; the server answers an expectation that
-        // was never forwarded.
+        // The client is told to continue by whoever reads its body; the server answers an
+        // expectation that was never forwarded.
         if self.response.status.code() != 100 {
             let next = Response::new(Status::OK);
             self.interim.push(std::mem::replace(&mut self.response, next));
@@ -252,9 +263,12 @@ impl Attempt<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether the server has taken the whole request.
-    fn delivered(&self) -> bool {
-        matches!(self.sending, Sending::Done)
+    fn reach(&self) -> Reach {
+        match self.sending {
+            Sending::Done => Reach::Whole,
+            _ if self.writer.written() == 0 => Reach::Nothing,
+            _ => Reach::Part,
+        }
     }
 
     fn name(&self) -> Arc<str> {

@@ -8,11 +8,11 @@ use crate::origin::Origin;
 use crate::probe;
 use crate::resolve;
 
-/// Keeps the addresses of `origin`'s servers up to date and probes them, for as long as it is polled; with
-/// nothing to do it returns at once.
+/// Keeps the addresses of `origin`'s servers up to date and probes them, for as long as it is
+/// polled; with nothing to do it returns at once.
 ///
-/// It works in tasks of its own on the runtime that polls it, which must have I/O and time. Dropping it ends
-/// them; what is known by then stays in use.
+/// It works in tasks of its own on the runtime that polls it, which must have I/O and time.
+/// Dropping it ends them; what is known by then stays in use.
 ///
 /// # Panics
 /// When one of its tasks did, which is a bug: names going stale unnoticed would be worse.
@@ -20,7 +20,8 @@ pub async fn run_background(origin: Arc<Origin>) {
     let mut tasks = JoinSet::new();
     for server in origin.shared() {
         if let Some((host, port)) = server.name_to_resolve() {
-            tasks.spawn(resolve::resolve_for_ever(Arc::clone(server), host.to_owned(), port));
+            let (server, host) = (Arc::clone(server), host.to_owned());
+            tasks.spawn(resolve::resolve_for_ever(server, host, port, resolve::system_resolver));
         }
         if let Some(probe) = &origin.config().probe {
             let head = probe::request_head(&server.config.address, origin.config(), probe);

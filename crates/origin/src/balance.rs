@@ -12,8 +12,8 @@ use crate::server::Server;
 #[derive(Debug)]
 pub(crate) struct Balancer {
     how: Balance,
-    /// What each server is owed, for the round robin. A lock, but one for misses only and held for a pass
-    /// over a short list.
+    /// What each server is owed, for the round robin. A lock, but one for misses only and held for
+    /// a pass over a short list.
     owed: Mutex<Vec<i64>>,
 }
 
@@ -22,12 +22,12 @@ impl Balancer {
         Self { how, owed: Mutex::new(vec![0; servers]) }
     }
 
-    /// The server for a request of `hash` that the servers in `tried` failed already; none when probes call
-    /// every server sick.
+    /// The server for a request of `hash` that the servers in `tried` failed already; none when
+    /// probes call every server sick.
     ///
-    /// In this order: a half-open server whose trial is due; an open one not tried yet; an open one; then
-    /// those ejected for failed requests, since a failure in the past is no proof that the next request
-    /// fails too (nginx does the same when all peers are down).
+    /// In this order: a half-open server whose trial is due; an open one not tried yet; an open
+    /// one; then those ejected for failed requests, since a failure in the past is no proof that
+    /// the next request fails too (nginx does the same when all peers are down).
     pub(crate) fn pick(
         &self,
         servers: &[Arc<Server>],
@@ -56,8 +56,8 @@ impl Balancer {
         let candidates = (0..servers.len()).filter(|at| may(*at));
         match self.how {
             Balance::RoundRobin => {
-                // A server at its bound is passed over while another has room; when none has, requests
-                // queue in turn.
+                // A server at its bound is passed over while another has room; when none has,
+                // requests queue in turn.
                 let roomy = |at: &usize| may(*at) && servers[*at].has_room();
                 self.in_turn(servers, (0..servers.len()).filter(roomy))
                     .or_else(|| self.in_turn(servers, candidates))
@@ -70,8 +70,8 @@ impl Balancer {
         }
     }
 
-    /// Smooth weighted round robin: every candidate is owed its weight, the one owed most is chosen and pays
-    /// for all. Servers of large weight come often but not in a row.
+    /// Smooth weighted round robin: every candidate is owed its weight, the one owed most is chosen
+    /// and pays for all. Servers of large weight come often but not in a row.
     fn in_turn(
         &self,
         servers: &[Arc<Server>],
@@ -113,8 +113,9 @@ fn weight(server: &Server) -> u32 {
     server.config.weight.max(1)
 }
 
-/// Rendezvous hashing with weights: the server with the highest score gets the request. Each server's score
-/// depends on itself and the hash alone, so that only the share of a server that leaves moves.
+/// Rendezvous hashing with weights: the server with the highest score gets the request. Each
+/// server's score depends on itself and the hash alone, so that only the share of a server that
+/// leaves moves.
 fn score(server: &Server, hash: u64) -> f64 {
     // 53 bits are what a double holds; the half keeps the logarithm off zero.
     let uniform = ((mix(hash ^ server.seed) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;

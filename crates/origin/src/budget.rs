@@ -1,12 +1,13 @@
-//! The retry budget: retries as a share of requests, so that a failing origin is not sent a multiple of its load.
+//! The retry budget: retries as a share of requests, so that a failing origin is not sent a
+//! multiple of its load.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What one retry costs; a request adds its percentage of it.
 const RETRY: u32 = 100;
 
-/// Retries possible at once after a quiet time. Small beside any load that could hurt, large enough for a
-/// site with a request every few seconds.
+/// Retries possible at once after a quiet time. Small beside any load that could hurt, large enough
+/// for a site with a request every few seconds.
 const BURST: u32 = 10;
 
 /// A token bucket filled by requests and emptied by retries, shared by all cores.

@@ -1,4 +1,5 @@
-//! What an origin is made of: its servers, how requests are spread over them, and every bound that holds.
+//! What an origin is made of: its servers, how requests are spread over them, and every bound that
+//! holds.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,8 +21,8 @@ pub struct OriginConfig {
     pub host_header: Option<String>,
     /// How long each step of an exchange may take.
     pub timeouts: Timeouts,
-    /// Exchanges under way with one server, over all cores; idle connections do not count (as with nginx's
-    /// `max_conns` and Varnish's `max_connections`). 0: no bound.
+    /// Exchanges under way with one server, over all cores; idle connections do not count (as with
+    /// nginx's `max_conns` and Varnish's `max_connections`). 0: no bound.
     pub max_connections: u32,
     /// Requests waiting for one server's next free connection, over all cores.
     pub queue: u32,
@@ -80,8 +81,8 @@ pub enum Balance {
     RoundRobin,
     /// To the server with the fewest exchanges under way, by weight (nginx's `least_conn`).
     LeastRequests,
-    /// By the request's hash, by weight: the same hash goes to the same server while that one can take it,
-    /// and a server that leaves moves only its own share (rendezvous hashing).
+    /// By the request's hash, by weight: the same hash goes to the same server while that one can
+    /// take it, and a server that leaves moves only its own share (rendezvous hashing).
     Hash,
 }
 
@@ -90,7 +91,8 @@ pub enum Balance {
 pub struct ProbeConfig {
     /// Target of the probe's GET.
     pub path: String,
-    /// Host field of the probe; the origin's `host_header` or the server's own address when not set.
+    /// Host field of the probe; the origin's `host_header` or the server's own address when not
+    /// set.
     pub host: Option<String>,
     /// From one probe's start to the next one's, in milliseconds.
     pub interval_ms: u64,
@@ -126,7 +128,8 @@ pub struct Timeouts {
     pub connect_ms: u64,
     /// From the request's last byte to the whole of the response's head.
     pub first_byte_ms: u64,
-    /// Without a new byte of the response's body, or without the server taking a byte of the request.
+    /// Without a new byte of the response's body, or without the server taking a byte of the
+    /// request.
     pub between_bytes_ms: u64,
     /// The exchange in all, waiting and retries included.
     pub total_ms: u64,
@@ -199,7 +202,8 @@ impl fmt::Display for ServerUrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Https => {
-                "TLS to an origin is not supported: use http:// or a unix socket, over a network you trust"
+                "TLS to an origin is not supported: use http:// over a network you trust, or a \
+                 unix socket"
             }
             Self::Scheme => "expected http://host:port, unix:/path or http+unix:/path",
             Self::Host => "expected a host name or an IP address; IPv6 in brackets",

@@ -129,8 +129,8 @@ pub enum RequestBodyError {
 pub struct SourceError(pub &'static str);
 
 impl Error {
-    /// The status for the client, as nginx chooses it: 504 for timeouts, 503 when nothing could be asked, 400
-    /// for the request's own body, else 502.
+    /// The status for the client, as nginx chooses it: 504 for timeouts, 503 when nothing could be
+    /// asked, 400 for the request's own body, else 502.
     pub fn status(&self) -> Status {
         let code = match self {
             Self::RequestBody(_) => 400,
@@ -156,9 +156,9 @@ impl Error {
         }
     }
 
-    /// Whether the server could not be reached: no connection, no answer in time, or a connection that
-    /// broke before the response's head. Such failures count against the server's health, and for them a
-    /// stale response may stand in (RFC 9111 4.2.4 "disconnected", RFC 5861 4).
+    /// Whether the server could not be reached: no connection, no answer in time, or a connection
+    /// that broke before the response's head. Such failures count against the server's health, and
+    /// for them a stale response may stand in (RFC 9111 4.2.4 "disconnected", RFC 5861 4).
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Connect { .. }
@@ -171,6 +171,15 @@ impl Error {
                 matches!(step, Step::Connect | Step::Send | Step::FirstByte)
             }
             _ => false,
+        }
+    }
+
+    /// Whether it says something about the server: neither the client's fault nor this machine's.
+    pub(crate) fn is_servers_fault(&self) -> bool {
+        match self {
+            Self::RequestBody(_) => false,
+            Self::Connect { source, .. } => !is_shortage(source),
+            _ => true,
         }
     }
 
@@ -253,6 +262,12 @@ impl fmt::Display for Error {
     }
 }
 
+/// Whether a socket could not be had for want of descriptors, ports or memory here (Linux: ENOMEM,
+/// ENFILE, EMFILE, EADDRNOTAVAIL, ENOBUFS).
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(12 | 23 | 24 | 99 | 105))
+}
+
 fn limit_name(limit: Limit) -> &'static str {
     base::limits::TABLE.iter().find(|spec| spec.limit == limit).map_or("", |spec| spec.name)
 }
@@ -309,6 +324,15 @@ mod tests {
         assert_eq!(timeout(Step::Queue).status().code(), 503);
         assert_eq!(Error::Truncated { server: "app:80".into() }.status().code(), 502);
         assert_eq!(Error::RequestBody(RequestBodyError::TooShort).status().code(), 400);
+    }
+
+    #[test]
+    fn a_shortage_here_is_not_held_against_the_server() {
+        let connect =
+            |source| Error::Connect { server: "app:80".into(), source }.is_servers_fault();
+        assert!(connect(io::ErrorKind::ConnectionRefused.into()));
+        assert!(!connect(io::Error::from_raw_os_error(24)));
+        assert!(!Error::RequestBody(RequestBodyError::TooLong).is_servers_fault());
     }
 
     #[test]

@@ -16,13 +16,13 @@ use crate::server::Permit;
 
 /// A response whose body is still to be read.
 ///
-/// [`Exchange::next`] is called until it says that there is no more or fails. At the clean end the connection
-/// goes back to its pool; dropping an exchange before that closes the connection.
+/// [`Exchange::next`] is called until it says that there is no more or fails. At the clean end the
+/// connection goes back to its pool; dropping an exchange before that closes the connection.
 pub struct Exchange {
     /// The final response's head.
     pub response: Response,
-    /// How its body is framed. [`Framing::UntilClose`] cannot tell an end from an accident: such a body is
-    /// never known to be whole.
+    /// How its body is framed. [`Framing::UntilClose`] cannot tell an end from an accident: such a
+    /// body is never known to be whole.
     pub framing: Framing,
     /// The server that answered, as an index into the origin's list.
     pub server: usize,
@@ -100,15 +100,16 @@ impl Exchange {
         exchange
     }
 
-    /// Hands the next body bytes to `sink`, as slices of the buffer they were read into, waiting for some if
-    /// there are none yet; false at the end, after which it stays false. One call hands out at most what one
-    /// buffer holds, so that the caller sets the pace.
+    /// Hands the next body bytes to `sink`, as slices of the buffer they were read into, waiting
+    /// for some if there are none yet; false at the end, which may come together with the last
+    /// bytes, and after it. One call hands out at most what one buffer holds, so that the caller
+    /// sets the pace.
     ///
     /// Cancelling it loses nothing.
     ///
     /// # Errors
-    /// When the body is malformed, cut short or late. What was handed out before is then not the whole body,
-    /// and every later call fails too.
+    /// When the body is malformed, cut short or late. What was handed out before is then not the
+    /// whole body, and every later call fails too.
     pub async fn next(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         let open = match &mut self.body {
             Body::Open(open) => open,

@@ -1,7 +1,8 @@
-//! Whether a server should get requests: passive ejection after failures, and the window of active probes.
+//! Whether a server should get requests: passive ejection after failures, and the window of active
+//! probes.
 //!
-//! Atomics alone, shared by all cores; the clock comes in as milliseconds. A healthy server costs its
-//! readers loads of lines nobody writes.
+//! Atomics alone, shared by all cores; the clock comes in as milliseconds. A healthy server costs
+//! its readers loads of lines nobody writes.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -35,8 +36,8 @@ impl Ejection {
         }
     }
 
-    /// Takes the one trial of a half-open server. Others see it ejected for another period, so a trial that
-    /// never reports back (its client went away) only delays the next one.
+    /// Takes the one trial of a half-open server. Others see it ejected for another period, so a
+    /// trial that never reports back (its client went away) only delays the next one.
     pub(crate) fn claim_trial(&self, config: EjectConfig, now_ms: u64) -> bool {
         let until = self.until_ms.load(Ordering::Relaxed);
         let due = until != 0 && until <= now_ms;
@@ -109,7 +110,8 @@ const HEALTHY: u32 = 1;
 const SICK: u32 = 2;
 
 impl ProbeWindow {
-    /// A window one good probe short of healthy, as Varnish's `.initial` is: the first probe decides.
+    /// A window one good probe short of healthy, as Varnish's `.initial` is: the first probe
+    /// decides.
     pub(crate) fn new(threshold: u32) -> Self {
         let initial = threshold.clamp(1, u64::BITS) - 1;
         Self { bits: AtomicU64::new((1 << initial) - 1), state: AtomicU32::new(UNKNOWN) }

@@ -1,12 +1,14 @@
-//! The client side: origins, their servers, and exchanges with them over HTTP/1.1, TCP and unix sockets.
+//! The client side: origins, their servers, and exchanges with them over HTTP/1.1, TCP and unix
+//! sockets.
 //!
-//! [`Origin`] is what all cores share: settings, addresses, health, the retry budget. [`CorePool`] is one
-//! core's: kept connections and buffers; it never leaves its thread. [`run_background`] looks names up and
-//! probes servers, away from any request. An [`Exchange`] is one response being read.
+//! [`Origin`] is what all cores share: settings, addresses, health, the retry budget. [`CorePool`]
+//! is one core's: kept connections and buffers; it never leaves its thread. [`run_background`]
+//! looks names up and probes servers, away from any request. An [`Exchange`] is one response being
+//! read.
 //!
-//! What this crate must never do: send a request twice that may have been acted on and is not idempotent;
-//! reuse a connection about which anything is in doubt; end a body cleanly that was cut; wait without
-//! a bound. Framing is `h1`'s business alone.
+//! What this crate must never do: send a request twice that may have been acted on and is not
+//! idempotent; reuse a connection about which anything is in doubt; end a body cleanly that was
+//! cut; wait without a bound. Framing is `h1`'s business alone.
 
 mod attempt;
 mod background;

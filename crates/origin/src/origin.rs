@@ -11,8 +11,8 @@ use crate::config::OriginConfig;
 use crate::health::{ProbeWindow, Probed};
 use crate::server::Server;
 
-/// An origin: its settings, and what is known of its servers. Connections are not here but in each core's
-/// [`CorePool`](crate::CorePool).
+/// An origin: its settings, and what is known of its servers. Connections are not here but in each
+/// core's [`CorePool`](crate::CorePool).
 #[derive(Debug)]
 pub struct Origin {
     config: OriginConfig,
@@ -47,8 +47,8 @@ impl Origin {
         &self.name
     }
 
-    /// Whether a server is there that is neither sick by its probes nor ejected for failed requests.
-    /// Varnish: `std.healthy()`.
+    /// Whether a server is there that is neither sick by its probes nor ejected for failed
+    /// requests. Varnish: `std.healthy()`.
     pub fn is_healthy(&self) -> bool {
         let now_ms = clock::System.now().mono_ms;
         self.servers.iter().any(|server| server.is_healthy(now_ms))
@@ -95,7 +95,8 @@ pub struct ServerStatus {
     pub probed: Probed,
     /// Its latest probes as bits, the latest lowest; set for good ones.
     pub probes: u64,
-    /// Milliseconds for which it will still get no requests for having failed some; 0 when it is not ejected.
+    /// Milliseconds for which it will still get no requests for having failed some; 0 when it is
+    /// not ejected.
     pub ejected_ms: u64,
     /// Failed requests since its last answer.
     pub failures: u32,

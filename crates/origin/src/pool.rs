@@ -20,7 +20,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Buffers kept for the next exchanges; 4 MiB a core.
 const SPARE_BUFFERS: usize = 64;
 
-/// One core's connections to all origins. Not shared between threads; a clone is another handle to the same.
+/// One core's connections to all origins. Not shared between threads; a clone is another handle to
+/// the same.
 #[derive(Clone)]
 pub struct CorePool {
     pub(crate) core: Rc<Core>,
@@ -55,8 +56,8 @@ pub(crate) struct Link {
 }
 
 impl CorePool {
-    /// A pool without connections. Response heads are held to `limits`; all that concerns one origin is in
-    /// its own settings.
+    /// A pool without connections. Response heads are held to `limits`; all that concerns one
+    /// origin is in its own settings.
     pub fn new(counters: Arc<Counters>, limits: &Limits) -> Self {
         let head_limits = HeadLimits::from(limits);
         let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
@@ -74,8 +75,9 @@ impl CorePool {
         }
     }
 
-    /// Closes connections idle for too long, closed by their server, or to an address its name no longer
-    /// has. Called about once a second; `now_ms` is of the monotonic clock, as [`base::Now::mono_ms`].
+    /// Closes connections idle for too long, closed by their server, or to an address its name no
+    /// longer has. Called about once a second; `now_ms` is of the monotonic clock, as
+    /// [`base::Now::mono_ms`].
     pub fn sweep(&self, now_ms: u64) {
         self.core.idle.borrow_mut().retain(|_, kept| {
             let Kept { server, connections } = kept;
@@ -118,9 +120,12 @@ impl Core {
         kept.connections.push_back(Idle { link, since_ms: now_ms });
     }
 
-    /// Notes an exchange that gave no usable response.
+    /// Notes an exchange that gave no usable response. The client's failures are counted where it
+    /// is served.
     pub(crate) fn note_failure(&self, error: &Error) {
-        self.counters.inc(Counter::FetchFailures);
+        if !matches!(error, Error::RequestBody(_)) {
+            self.counters.inc(Counter::FetchFailures);
+        }
         if let Some(limit) = error.limit() {
             self.counters.limit(limit);
         }
@@ -218,5 +223,47 @@ impl Drop for Workspace {
             parts.reset();
             spare.push(parts);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::OriginConfig;
+
+    fn server(url: &str) -> Arc<Server> {
+        let config = crate::parse_server(url).expect("a good URL");
+        let origin = OriginConfig::with_limits("o", vec![config.clone()], &Limits::default());
+        Arc::new(Server::new(config, &origin))
+    }
+
+    #[tokio::test]
+    async fn a_connection_to_an_address_the_name_no_longer_has_is_not_used() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let here = listener.local_addr().expect("an address");
+        let elsewhere = SocketAddr::from(([10, 0, 0, 1], here.port()));
+        let pool = CorePool::new(Arc::default(), &Limits::default());
+        let server = server("http://app.example");
+        for addresses in [vec![elsewhere, here], vec![elsewhere]] {
+            server.set_addresses(vec![here]);
+            let stream = Stream::connect_tcp(here).await.expect("a connection");
+            pool.core.checkin(&server, Link { stream, peer: Some(here) }, 0);
+            let stays = addresses.contains(&here);
+            server.set_addresses(addresses);
+            assert_eq!(pool.core.checkout(&server, 0).is_some(), stays);
+        }
+    }
+
+    #[test]
+    fn buffers_are_lent_again_and_come_back_empty() {
+        let pool = CorePool::new(Arc::default(), &Limits::default());
+        let mut work = Workspace::lend(&pool.core);
+        work.end = 7;
+        work.out.extend_from_slice(b"GET");
+        let at = work.bytes.as_ptr();
+        drop(work);
+        let work = Workspace::lend(&pool.core);
+        assert_eq!(work.bytes.as_ptr(), at);
+        assert!(work.unread().is_empty() && work.out.is_empty());
     }
 }

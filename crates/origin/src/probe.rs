@@ -1,4 +1,5 @@
-//! Active probes: a small GET to a server now and then, on a connection of its own as Varnish does it.
+//! Active probes: a small GET to a server now and then, on a connection of its own as Varnish does
+//! it.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -106,7 +107,8 @@ async fn write(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The status of the final response. Its body is of no interest: the connection is closed after the head.
+/// The status of the final response. Its body is of no interest: the connection is closed after the
+/// head.
 async fn read_status(stream: &mut Stream) -> Result<Status, ProbeError> {
     let limits =
         HeadLimits { head_bytes: HEAD_BYTES, ..HeadLimits::from(&base::Limits::default()) };

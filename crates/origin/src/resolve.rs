@@ -1,14 +1,17 @@
-//! Names to addresses, away from any request: by the hosts file, then by DNS, again when an answer's time to
-//! live is over. What was known stays in use for as long as nothing better is (F21).
+//! Names to addresses, away from any request: by the hosts file, then by DNS, again when an
+//! answer's time to live is over. What was known stays in use for as long as nothing better is
+//! (F21).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hickory_resolver::config::ResolveHosts;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
-use hickory_resolver::{Hosts, TokioResolver};
+use hickory_resolver::{Hosts, ResolverBuilder, TokioResolver};
+use tokio::time::Instant;
 
 use crate::server::Server;
 
@@ -30,11 +33,17 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// Addresses, and for how long they may be used.
 type Lookup = (Vec<IpAddr>, Duration);
 
-/// Looks `host` up for ever.
-pub(crate) async fn resolve_for_ever(server: Arc<Server>, host: String, port: u16) {
+/// Looks `host` up for ever. `make` gives a resolver, or none when the C library is to be asked.
+pub(crate) async fn resolve_for_ever(
+    server: Arc<Server>,
+    host: String,
+    port: u16,
+    make: impl Fn() -> Option<TokioResolver>,
+) {
     let mut resolver = None;
     loop {
-        let lookup = tokio::time::timeout(TIMEOUT, lookup(&host, port, &mut resolver)).await;
+        let looking = lookup(&host, port, &mut resolver, &make);
+        let lookup = tokio::time::timeout(TIMEOUT, looking).await;
         let pause = match lookup.unwrap_or_else(|_| Err("timed out".to_owned())) {
             Ok((ips, ttl)) if !ips.is_empty() => {
                 server.set_addresses(ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect());
@@ -57,23 +66,27 @@ async fn lookup(
     host: &str,
     port: u16,
     resolver: &mut Option<TokioResolver>,
+    make: impl FnOnce() -> Option<TokioResolver>,
 ) -> Result<Lookup, String> {
     let listed = Hosts::from_system().map(|hosts| in_hosts(&hosts, host)).unwrap_or_default();
     if !listed.is_empty() {
         return Ok((listed, TTL_NONE));
     }
     if resolver.is_none() {
-        *resolver = new_resolver();
+        *resolver = make();
     }
     let Some(resolver) = resolver else { return lookup_by_libc(host, port).await };
     let answer = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
-    let ttl = answer.valid_until().saturating_duration_since(Instant::now());
+    let ttl = answer.valid_until().saturating_duration_since(Instant::now().into_std());
     Ok((answer.iter().collect(), ttl))
 }
 
 /// A resolver as the system's settings say; none when they cannot be read.
-fn new_resolver() -> Option<TokioResolver> {
-    let mut builder = TokioResolver::builder_tokio().ok()?;
+pub(crate) fn system_resolver() -> Option<TokioResolver> {
+    build(TokioResolver::builder_tokio().ok()?)
+}
+
+fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Option<TokioResolver> {
     let options = builder.options_mut();
     // Its answers are kept by the servers, and the next lookup is made when they are too old.
     options.cache_size = 0;
@@ -86,8 +99,8 @@ async fn lookup_by_libc(host: &str, port: u16) -> Result<Lookup, String> {
     Ok((found.map(|address| address.ip()).collect(), TTL_NONE))
 }
 
-/// The hosts file's addresses for `host`. One entry of either family is the whole answer, as with the C
-/// library's `files`: DNS is not asked for the other.
+/// The hosts file's addresses for `host`. One entry of either family is the whole answer, as with
+/// the C library's `files`: DNS is not asked for the other.
 fn in_hosts(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
     let Ok(name) = host.parse::<Name>() else { return Vec::new() };
     let mut found = Vec::new();
@@ -100,17 +113,4 @@ fn in_hosts(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hosts_file_answers_for_both_families_in_any_case() {
-        let mut hosts = Hosts::default();
-        let file = "10.0.0.1 app App2 # a comment\n::1 app\n10.0.0.2 other\n";
-        hosts.read_hosts_conf(file.as_bytes()).expect("a readable hosts file");
-        let ips: Vec<IpAddr> = ["10.0.0.1", "::1"].map(|ip| ip.parse().expect("an address")).into();
-        assert_eq!(in_hosts(&hosts, "app"), ips);
-        assert_eq!(in_hosts(&hosts, "app2"), ips[..1]);
-        assert_eq!(in_hosts(&hosts, "nowhere"), Vec::<IpAddr>::new());
-    }
-}
+mod tests;

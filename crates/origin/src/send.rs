@@ -8,7 +8,7 @@ use base::{Counter, clock};
 use message::Request;
 use tokio::time::Instant;
 
-use crate::attempt::{Answer, Call, Failure};
+use crate::attempt::{Answer, Call, Failure, Reach};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::exchange::{Exchange, Origins};
@@ -17,7 +17,8 @@ use crate::pool::{Core, CorePool, Link};
 use crate::server::Server;
 use crate::upload::{RequestBody, Upload};
 
-/// Is told what becomes of a request, for its log record. `()` is for callers who do not want to know.
+/// Is told what becomes of a request, for its log record. `()` is for callers who do not want to
+/// know.
 pub trait Events {
     /// A connection is at hand: a kept one or a new one.
     fn connected(&mut self, _server: &str, _reused: bool) {}
@@ -31,14 +32,14 @@ impl Events for () {}
 impl CorePool {
     /// Sends `request` to one of `origin`'s servers and returns with the response's head.
     ///
-    /// `hash` chooses the server where the origin balances by hash. `body` is what `request.framing` says;
-    /// it is read no faster than the server takes it, and no further than needed when the server answers
-    /// before its end.
+    /// `hash` chooses the server where the origin balances by hash. `body` is what
+    /// `request.framing` says; it is read no faster than the server takes it, and no further than
+    /// needed when the server answers before its end.
     ///
-    /// A failed try is repeated, on another server if there is one, while all of this holds: the server has
-    /// sent no byte; the request is idempotent or cannot have been acted on; no byte of its body is gone;
-    /// the origin's `retries` and retry budget allow it. A kept connection that turns out to be closed costs
-    /// none of that: a new one is opened instead.
+    /// A failed try is repeated, on another server if there is one, while all of this holds: the
+    /// server has sent no byte; the request is idempotent, or no byte of it was sent; no byte of
+    /// its body is gone; the origin's `retries` and retry budget allow it. A kept connection that
+    /// turns out to be closed costs none of that: a new one is opened instead.
     ///
     /// # Errors
     /// The last try's; see [`Error`].
@@ -149,7 +150,7 @@ impl Sender<'_, '_> {
                     return Ok(Exchange::new(answer, of));
                 }
                 // The server closed it while the request was on its way: no sign of ill health.
-                Err(failure) if reused && failure.error.is_drop() && self.may_repeat(&failure) => {
+                Err(failure) if reused && self.was_stale(&failure) => {
                     self.note_retry(&failure.error);
                 }
                 Err(failure) => return Err(failure),
@@ -176,13 +177,21 @@ impl Sender<'_, '_> {
         call.attempt(link, &mut self.upload).await
     }
 
-    /// Whether sending the request again is safe (RFC 9110 9.2.2) and possible.
-    fn may_repeat(&self, failure: &Failure) -> bool {
-        !failure.answered
-            && !self.upload.started()
-            && (self.request.method.is_idempotent() || !failure.delivered)
+    /// Whether nothing has been lost or learnt by the failed try.
+    fn can_repeat(&self, failure: &Failure) -> bool {
+        !failure.answered && !self.upload.started()
     }
 
+    /// Whether a kept connection was closed before the request reached its server's attention. One
+    /// that is not idempotent is sent again only when it was incomplete and so cannot have been
+    /// acted on (RFC 9110 9.2.2, RFC 9112 9.3.1).
+    fn was_stale(&self, failure: &Failure) -> bool {
+        failure.error.is_drop()
+            && self.can_repeat(failure)
+            && (self.request.method.is_idempotent() || failure.reach != Reach::Whole)
+    }
+
+    /// Whether to try again after a failure that is the server's.
     fn may_retry(&self, failure: &Failure) -> bool {
         let config = self.origin.config();
         let helps = match &failure.error {
@@ -195,7 +204,8 @@ impl Sender<'_, '_> {
             _ => false,
         };
         helps
-            && self.may_repeat(failure)
+            && self.can_repeat(failure)
+            && (self.request.method.is_idempotent() || failure.reach == Reach::Nothing)
             && self.tried.len() <= config.retries as usize
             && Instant::now() < self.total.at
             && self.origin.budget().withdraw()
@@ -210,6 +220,6 @@ impl Sender<'_, '_> {
 /// What fails before a connection is there has reached no server.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, answered: false, delivered: false }
+        Self { error, answered: false, reach: Reach::Nothing }
     }
 }

@@ -1,4 +1,5 @@
-//! One server of an origin, as all cores share it: where it is, how it is doing, how much it is given.
+//! One server of an origin, as all cores share it: where it is, how it is doing, how much it is
+//! given.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,7 +23,8 @@ pub(crate) const ADDRESSES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Answer {
     addresses: Vec<SocketAddr>,
-    /// One bit an address: its last connection attempt failed, so that it is tried after the others.
+    /// One bit an address: its last connection attempt failed, so that it is tried after the
+    /// others.
     failed: AtomicU64,
 }
 
@@ -56,7 +58,8 @@ pub(crate) struct Server {
     /// Its address as written: the name in messages.
     pub(crate) name: Arc<str>,
     pub(crate) config: ServerConfig,
-    /// Spreads hashes over servers; depends on the name alone, so that order and number do not matter.
+    /// Spreads hashes over servers; depends on the name alone, so that order and number do not
+    /// matter.
     pub(crate) seed: u64,
     pub(crate) ejection: Ejection,
     pub(crate) probes: Option<ProbeWindow>,
@@ -115,7 +118,8 @@ impl Server {
         }
     }
 
-    /// Replaces the known addresses; an empty answer or the same addresses in another order change nothing.
+    /// Replaces the known addresses; an empty answer or the same addresses in another order change
+    /// nothing.
     pub(crate) fn set_addresses(&self, mut addresses: Vec<SocketAddr>) {
         addresses.sort_unstable();
         addresses.dedup();
@@ -180,7 +184,8 @@ impl Server {
         })
     }
 
-    /// The addresses; waits for the first answer of all, so that requests just after start do not fail.
+    /// The addresses; waits for the first answer of all, so that requests just after start do not
+    /// fail.
     async fn first_answer(&self, deadline: Deadline) -> Result<Arc<Answer>, Error> {
         loop {
             let answered = self.answered.notified();
@@ -229,8 +234,12 @@ impl Server {
         self.ejection.succeeded();
     }
 
-    /// Notes a failed request; one that speaks of the server's reachability counts towards ejection.
+    /// Notes a failed request; one that speaks of the server's reachability counts towards
+    /// ejection.
     pub(crate) fn failed(&self, error: &Error, now_ms: u64) {
+        if !error.is_servers_fault() {
+            return;
+        }
         if error.is_unreachable() {
             self.ejection.failed(self.eject, now_ms);
         }

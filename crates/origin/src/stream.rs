@@ -57,8 +57,8 @@ impl Stream {
 
     /// Whether an idle connection is still good: open, and not a byte to read.
     ///
-    /// Asks the socket itself. The runtime's own idea of it is as old as its last look at its events, and a
-    /// connection closed since then would cost a request.
+    /// Asks the socket itself. The runtime's own idea of it is as old as its last look at its
+    /// events, and a connection closed since then would cost a request.
     pub(crate) fn is_quiet(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let read = match self {

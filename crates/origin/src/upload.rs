@@ -1,4 +1,5 @@
-//! A request's way to the server: the head, then the body as its source yields it, framed by the head's word.
+//! A request's way to the server: the head, then the body as its source yields it, framed by the
+//! head's word.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -11,8 +12,8 @@ use crate::stream::Stream;
 
 /// Where a request's body comes from.
 pub trait BodySource {
-    /// The next bytes, or none at the end. Asked only when the server has taken what came before, so that a
-    /// slow server holds its client back.
+    /// The next bytes, or none at the end. Asked only when the server has taken what came before,
+    /// so that a slow server holds its client back.
     ///
     /// # Errors
     /// When the body cannot be had whole; the connection to the server is then closed.
@@ -33,7 +34,8 @@ pub enum RequestBody<'a> {
     Stream(Box<dyn BodySource + 'a>),
 }
 
-/// A body on its way, from try to try: what was taken from the source and not by any server is kept.
+/// A body on its way, from try to try: what was taken from the source and not by any server is
+/// kept.
 pub(crate) struct Upload<'a> {
     source: RequestBody<'a>,
     chunked: bool,
@@ -101,7 +103,8 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// One try's writing. Everything waiting goes out in one system call: head, chunk line, data, chunk end.
+/// One try's writing. Everything waiting goes out in one system call: head, chunk line, data, chunk
+/// end.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     /// How much of the head and chunk lines is written.
@@ -139,8 +142,8 @@ impl Writer {
         self.at == out.len() && upload.piece.is_empty() && self.tail.is_empty()
     }
 
-    /// Writes until the request is done. `out` begins with the head; `blocked` says on return why it is
-    /// pending: the server takes nothing, or the source has nothing.
+    /// Writes until the request is done. `out` begins with the head; `blocked` says on return why
+    /// it is pending: the server takes nothing, or the source has nothing.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -157,8 +160,7 @@ impl Writer {
                 Poll::Pending if self.is_drained(out, upload) => return Poll::Pending,
                 Poll::Pending => {}
             }
-            let bufs =
-                [&out[self.at..], &upload.piece[..], self.tail].map(|bytes| IoSlice::new(bytes));
+            let bufs = [&out[self.at..], &upload.piece[..], self.tail].map(IoSlice::new);
             match stream.poll_write_vectored(cx, &bufs) {
                 Poll::Ready(Ok(0)) => {
                     return Poll::Ready(Err(WriteError::Io(io::ErrorKind::WriteZero.into())));

@@ -6,6 +6,7 @@
 
 pub mod acl;
 pub mod answer;
+pub mod declared;
 pub mod headers;
 pub mod hosts;
 pub mod pattern;
@@ -13,6 +14,7 @@ mod peer;
 pub mod points;
 pub mod rules;
 
+pub use declared::Declared;
 pub use hosts::HostTable;
 pub use points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitVerdict, Notes, Policy, ReceiveCtx,

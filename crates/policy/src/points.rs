@@ -19,6 +19,9 @@ pub struct Notes {
     pub personal: bool,
     /// Name of the rule that decided, for logs and `explain`; an index into [`Policy::rule_name`].
     pub rule: u32,
+    /// On whose behalf the request is made: the peer, or who a trusted proxy says it is. Set by
+    /// [`Policy::receive`]; [`Policy::fetch`] tells it the origin.
+    pub client: Option<IpAddr>,
 }
 
 /// Context of [`Policy::receive`]: the client's request, which the policy may change.

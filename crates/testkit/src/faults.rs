@@ -31,15 +31,16 @@ pub enum Expected {
 pub struct FaultCase {
     /// Its name, fit for a URL path.
     pub name: String,
-    /// The method of the first request.
-    pub method: &'static str,
-    /// What the origin does with it.
+    /// What the origin does with the first request for its URL, a GET.
     pub script: Script,
-    /// What its client must see.
+    /// What the client must see.
     pub expected: Expected,
     /// Whether a second request must be answered from the store; otherwise it must reach the
     /// origin.
     pub stored: bool,
+    /// How long to wait after the first request, in milliseconds, for the script's last acts. Only
+    /// bytes that have arrived can be told from an answer to the next request.
+    pub settle_ms: u64,
 }
 
 /// Time after which the tests' configuration gives up on a silent origin, in milliseconds. Scripts
@@ -56,7 +57,7 @@ pub fn fault_cases() -> Vec<FaultCase> {
 
 /// A case for GET that stores nothing.
 fn case(name: impl Into<String>, expected: Expected, script: Script) -> FaultCase {
-    FaultCase { name: name.into(), method: "GET", script, expected, stored: false }
+    FaultCase { name: name.into(), script, expected, stored: false, settle_ms: 0 }
 }
 
 /// A case whose answer is whole and kept.

@@ -1,7 +1,8 @@
-//! Requests whose framing servers have disagreed about, and ones every server must take: one table for the
-//! engine's own tests and for tests of the whole server.
+//! Requests whose framing servers have disagreed about, and ones every server must take: one table
+//! for the engine's own tests and for tests of the whole server.
 //!
-//! The classes are those of the smuggling literature. Each rejected case goes wrong in its first request.
+//! The classes are those of the smuggling literature. Each rejected case goes wrong in its first
+//! request.
 
 mod accepted;
 mod bodies;
@@ -11,8 +12,8 @@ mod lines;
 /// What a strict server makes of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// The first request is refused: a 4xx or 5xx answer (or none, when the head had been accepted and its
-    /// body goes wrong), and the connection closes. No later byte is read as a request.
+    /// The first request is refused: a 4xx or 5xx answer (or none, when the head had been accepted
+    /// and its body goes wrong), and the connection closes. No later byte is read as a request.
     Reject,
     /// Exactly so many well-formed requests, and no byte left over.
     Accept {
@@ -53,7 +54,13 @@ impl Table {
         self.push(class, name, bytes.into(), Expect::Reject);
     }
 
-    fn accept(&mut self, class: &'static str, name: &str, requests: usize, bytes: impl Into<Vec<u8>>) {
+    fn accept(
+        &mut self,
+        class: &'static str,
+        name: &str,
+        requests: usize,
+        bytes: impl Into<Vec<u8>>,
+    ) {
         self.push(class, name, bytes.into(), Expect::Accept { requests });
     }
 

@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 
-use crate::client;
+use crate::reply::{self, End, Reply, Seen};
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,12 @@ mod tests;
 /// milliseconds; the rest is for debug builds on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How often a state that nothing announces is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+/// The admin socket's name in the daemon's folder.
+const SOCKET: &str = "admin.sock";
+
 /// What the child says about itself on stderr: `listening on ADDR`, and for the admin listener
 /// `admin listening on ADDR`.
 const LISTENING: &str = "listening on ";
@@ -30,8 +38,15 @@ const LISTENING: &str = "listening on ";
 /// What the child has written to stderr so far.
 #[derive(Debug, Default)]
 struct Said {
-    lines: Mutex<Vec<String>>,
+    log: Mutex<Log>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    lines: Vec<String>,
+    /// The child has closed its stderr, which it does only by ending.
+    ended: bool,
 }
 
 /// A running Larder.
@@ -74,6 +89,8 @@ impl Daemon {
             .arg("serve")
             .arg("--config")
             .arg(&file)
+            .arg("--admin-socket")
+            .arg(folder.join(SOCKET))
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -119,7 +136,7 @@ impl Daemon {
 
     /// Everything it has said on stderr so far.
     pub fn log(&self) -> String {
-        self.said.lines.lock().join("\n")
+        self.said.log.lock().lines.join("\n")
     }
 
     /// Whether it still runs.
@@ -132,25 +149,48 @@ impl Daemon {
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when it does not.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        for _ in 0..PATIENCE.as_millis() / 10 {
+        let mut waited = Duration::ZERO;
+        while waited < PATIENCE {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            std::thread::sleep(Duration::from_millis(10));
+            waited += POLL;
+            std::thread::sleep(POLL);
         }
         Err(io::Error::new(io::ErrorKind::TimedOut, "still running"))
     }
 
-    /// The text of `/metrics` on the admin listener.
+    /// Its admin socket, which is its own: tests run side by side.
+    pub fn admin_socket(&self) -> PathBuf {
+        self.folder.join(SOCKET)
+    }
+
+    /// Asks the admin socket.
     ///
     /// # Errors
-    /// No admin listener, or no 200 from it.
+    /// No such socket, or an answer that is not whole.
+    pub async fn ask_admin(&self, method: &str, target: &str) -> io::Result<Reply> {
+        let mut stream = self.connect_admin().await?;
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await?;
+        match reply::read_reply(&bytes, method, End::Closed) {
+            Some((Seen::Complete(reply), _)) => Ok(reply),
+            other => Err(io::Error::other(format!("admin socket: {other:?}"))),
+        }
+    }
+
+    /// The text of `/metrics`.
+    ///
+    /// # Errors
+    /// As [`Daemon::ask_admin`], and a status other than 200.
     pub async fn metrics(&self) -> io::Result<String> {
-        let admin = self.admin.ok_or_else(|| io::Error::other("no admin listener"))?;
-        let seen = client::get(admin, "/metrics").await?;
-        match seen.complete() {
-            Some(reply) if reply.status == 200 => Ok(reply.text()),
-            _ => Err(io::Error::other(format!("metrics: {seen:?}"))),
+        let reply = self.ask_admin("GET", "/metrics").await?;
+        if reply.status == 200 {
+            Ok(reply.text())
+        } else {
+            Err(io::Error::other(format!("metrics: {}", reply.status)))
         }
     }
 
@@ -162,23 +202,35 @@ impl Daemon {
         Ok(sum_of(&self.metrics().await?, name, label))
     }
 
+    /// The socket may be opened a little later than the listeners for clients.
+    async fn connect_admin(&self) -> io::Result<UnixStream> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match UnixStream::connect(self.admin_socket()).await {
+                Err(_) if waited < PATIENCE => {
+                    waited += POLL;
+                    tokio::time::sleep(POLL).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
     fn await_listeners(&mut self, wanted: usize) -> io::Result<()> {
-        let mut lines = self.said.lines.lock();
+        let mut log = self.said.log.lock();
         loop {
             let found: Vec<(bool, SocketAddr)> =
-                lines.iter().filter_map(|line| listener(line)).collect();
+                log.lines.iter().filter_map(|line| listener(line)).collect();
             if found.len() >= wanted {
                 let (admin, data): (Vec<_>, Vec<_>) = found.into_iter().partition(|(is, _)| *is);
                 self.data = data.into_iter().map(|(_, addr)| addr).collect();
                 self.admin = admin.first().map(|(_, addr)| *addr);
                 return Ok(());
             }
-            let silent = self.said.changed.wait_for(&mut lines, PATIENCE).timed_out();
-            let ended = self.child.try_wait()?;
-            if silent || ended.is_some() {
-                let state = ended.map_or_else(|| "running".to_owned(), |status| status.to_string());
-                let said = lines.join("\n");
-                return Err(io::Error::other(format!("no listener ({state}):\n{said}")));
+            if log.ended || self.said.changed.wait_for(&mut log, PATIENCE).timed_out() {
+                let state = if log.ended { "it ended" } else { "it is silent" };
+                let said = log.lines.join("\n");
+                return Err(io::Error::other(format!("no listener, {state}:\n{said}")));
             }
         }
     }
@@ -220,10 +272,10 @@ fn scratch_folder() -> io::Result<PathBuf> {
 
 fn listen_to(stderr: impl BufRead, said: &Said) {
     for line in stderr.lines().map_while(Result::ok) {
-        said.lines.lock().push(line);
+        said.log.lock().lines.push(line);
         said.changed.notify_all();
     }
-    // The child has closed its stderr: whoever waits for a line should look whether it ended.
+    said.log.lock().ended = true;
     said.changed.notify_all();
 }
 

@@ -54,6 +54,7 @@ fn a_lead_dropped_at_any_point_leaves_nobody_waiting() {
     drop(second.store(head(Some(3)), None));
     let Waited::Ready(object) = block_on(waiting) else { panic!("the head came") };
     assert_eq!(read_all(object.reader()), Err(Aborted));
+    drop(object);
     // Amid the body.
     let third = lead(begin(&cache, "/a"));
     let waiting = ticket(begin(&cache, "/a"));
@@ -174,9 +175,8 @@ fn a_rejected_object_is_not_offered_again_but_a_new_one_is() {
 #[test]
 fn while_nothing_is_known_of_variants_everybody_waits_for_the_first() {
     let cache = cache();
-    let begin_as = |value: &str| {
-        cache.begin(&key("/a"), &mut of(value), BeginOptions::default(), 0)
-    };
+    let begin_as =
+        |value: &str| cache.begin(&key("/a"), &mut of(value), BeginOptions::default(), 0);
     let gzip = lead(begin_as("gzip"));
     let waiting = ticket(begin_as("br"));
     let vary = Some(Variant { spec: b"accept-encoding", signature: b"gzip" });

@@ -14,7 +14,10 @@ fn a_stored_response_is_found_with_all_it_was_stored_with() {
     assert_eq!(object.last_modified(), Some(1_700_000_000));
     assert_eq!(object.date(), Some(1_700_000_100));
     assert_eq!((object.born_ms(), object.lifetime_ms(), object.grace_ms()), (0, 10_000, 5000));
-    assert_eq!((object.stale_if_error_ms(), object.stale_if_unreachable_ms()), (60_000, 86_400_000));
+    assert_eq!(
+        (object.stale_if_error_ms(), object.stale_if_unreachable_ms()),
+        (60_000, 86_400_000)
+    );
     assert_eq!(object.flags(), Flags { shared: true, ..Flags::default() });
     assert_eq!(object.key(), key("/a").bytes());
     assert_eq!(object.length(), Some(5));
@@ -116,9 +119,8 @@ fn of_equal_dates_the_response_stored_last_is_chosen() {
 #[test]
 fn beyond_the_limit_the_oldest_variant_leaves() {
     let cache = cache();
-    let all: Vec<_> = (0..9)
-        .map(|n| put_variant(&cache, "/a", head(None), "spec", &n.to_string()))
-        .collect();
+    let all: Vec<_> =
+        (0..9).map(|n| put_variant(&cache, "/a", head(None), "spec", &n.to_string())).collect();
     let live: Vec<_> = all.iter().map(|object| object.is_live()).collect();
     assert_eq!(live, [false, false, false, false, false, true, true, true, true]);
     assert_eq!((cache.stats().objects, cache.stats().evictions), (4, 5));
@@ -140,10 +142,11 @@ fn invalidation_removes_all_variants_of_its_key_only() {
 #[test]
 fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
     let cache = cache();
-    for invalidate in [
-        (|cache: &Cache| cache.invalidate(&key("/a"))) as fn(&Cache) -> usize,
-        |cache| cache.clear(),
-    ] {
+    for invalidate in
+        [(|cache: &Cache| cache.invalidate(&key("/a"))) as fn(&Cache) -> usize, |cache| {
+            cache.clear()
+        }]
+    {
         let before = lead(begin(&cache, "/a"));
         let Begin::Wait(ticket) = begin(&cache, "/a") else { panic!("somebody fetches") };
         invalidate(&cache);
@@ -216,7 +219,8 @@ fn a_304_gives_the_same_body_a_new_head_in_one_step() {
         let lead = cache.begin_refresh(&key("/a"), &old).expect("nobody fetches");
         assert!(cache.begin_refresh(&key("/a"), &old).is_none(), "one refresh at a time");
         assert!(found(&cache, "/a").is_some_and(|object| Arc::ptr_eq(&object, &old)));
-        let new = NewObject { born_ms: 7000, head: (*b"new head").into(), etag: None, ..head(None) };
+        let new =
+            NewObject { born_ms: 7000, head: (*b"new head").into(), etag: None, ..head(None) };
         let fresh = lead.freshen(&old, new, None);
         assert!(found(&cache, "/a").is_some_and(|object| Arc::ptr_eq(&object, &fresh)));
         assert!(!old.is_live() && fresh.is_live());
@@ -235,6 +239,17 @@ fn a_304_gives_the_same_body_a_new_head_in_one_step() {
         cache.clear();
         assert_eq!(cache.stats().bytes, 0, "{size}");
     }
+}
+
+#[test]
+fn a_304_does_not_bring_back_what_was_invalidated() {
+    let cache = cache();
+    let old = put(&cache, "/a", b"a");
+    cache.invalidate(&key("/a"));
+    // Begun after the invalidation, but with what was found before it.
+    let fresh = begin_anew(&cache, "/a").freshen(&old, head(None), None);
+    assert_eq!(bytes_of(&fresh).expect("whole"), b"a");
+    assert!(!fresh.is_live() && found(&cache, "/a").is_none());
 }
 
 #[test]

@@ -93,10 +93,16 @@ fn put(cache: &Arc<Cache>, name: &str, body: &[u8]) -> Arc<Object> {
     object
 }
 
-fn put_variant(cache: &Arc<Cache>, name: &str, new: NewObject, spec: &str, sig: &str) -> Arc<Object> {
+fn put_variant(
+    cache: &Arc<Cache>,
+    name: &str,
+    new: NewObject,
+    spec: &str,
+    sig: &str,
+) -> Arc<Object> {
     let lead = lead(cache.begin(
         &key(name),
-        &mut of(sig),
+        &mut of("matches nothing stored"),
         BeginOptions { coalesce: false, rejected: None },
         0,
     ));

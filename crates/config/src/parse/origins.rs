@@ -27,14 +27,15 @@ pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -
     let mut origins = Origins { limits, known: Vec::new() };
     let tables = top.item("origin").map(|item| r.tables(&item, &keys::ORIGIN)).unwrap_or_default();
     for table in tables {
-        if let Some((name, span)) = name(r, &table) {
-            let config = origin(r, &table, name, limits);
-            if let Some(earlier) = origins.known.iter().find(|known| known.config.name == name) {
-                let related = earlier.name.clone().map(|span| (span, "the first one".to_owned()));
-                r.error(span, format!("two origins are called `{name}`")).related = related;
-            } else {
-                origins.known.push(Known { config, name: Some(span), used: false });
-            }
+        let name = name(r, &table);
+        // Read even without a name: its other problems are reported too.
+        let config = origin(r, &table, name.as_ref().map_or("", |(name, _)| *name), limits);
+        let Some((name, span)) = name else { continue };
+        if let Some(earlier) = origins.known.iter().find(|known| known.config.name == name) {
+            let related = earlier.name.clone().map(|span| (span, "the first one".to_owned()));
+            r.error(span, format!("two origins are called `{name}`")).related = related;
+        } else {
+            origins.known.push(Known { config, name: Some(span), used: false });
         }
     }
     origins
@@ -205,26 +206,29 @@ fn probe(r: &mut Reader, item: &Item<'_>) -> Option<ProbeConfig> {
         return Some(probe);
     }
     let table = r.table(item, &keys::PROBE)?;
-    if let Some(item) = table.item("path") {
-        probe.path = probe_path(r, &item)?;
+    if let Some(path) = table.item("path").and_then(|item| probe_path(r, &item)) {
+        probe.path = path;
     }
     probe.host = table.item("host").and_then(|item| host(r, &item));
     for (key, slot) in [("interval", &mut probe.interval_ms), ("timeout", &mut probe.timeout_ms)] {
         let Some(item) = table.item(key) else { continue };
-        match r.duration(&item)? {
-            ms @ 100.. => *slot = ms,
-            _ => drop(r.error(item.span, format!("`{key}` must be at least 100ms"))),
+        match r.duration(&item) {
+            Some(ms @ 100..) => *slot = ms,
+            Some(_) => drop(r.error(item.span, format!("`{key}` must be at least 100ms"))),
+            None => {}
         }
     }
-    if let Some(item) = table.item("window") {
-        probe.window = r.count32(&item, 1, 64)?;
-        probe.threshold = probe.threshold.min(probe.window);
+    if let Some(window) = table.item("window").and_then(|item| r.count32(&item, 1, 64)) {
+        probe.window = window;
+        probe.threshold = probe.threshold.min(window);
     }
-    if let Some(item) = table.item("threshold") {
-        probe.threshold = r.count32(&item, 1, probe.window)?;
+    let threshold = table.item("threshold");
+    if let Some(threshold) = threshold.and_then(|item| r.count32(&item, 1, probe.window)) {
+        probe.threshold = threshold;
     }
-    if let Some(item) = table.item("status") {
-        probe.expected_status = r.count(&item, 200, 599)?.try_into().ok()?;
+    let status = table.item("status").and_then(|item| r.count(&item, 200, 599));
+    if let Some(status) = status.and_then(|status| status.try_into().ok()) {
+        probe.expected_status = status;
     }
     Some(probe)
 }

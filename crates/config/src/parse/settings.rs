@@ -307,15 +307,16 @@ fn redirect(r: &mut Reader, item: &Item<'_>) -> Option<Redirect> {
     }
     let table = r.table(item, &keys::REDIRECT)?;
     let status = match table.item("status") {
-        Some(item) => status(r, &item, 301, 308)?,
-        None => found,
+        Some(item) => status(r, &item, 301, 308),
+        None => Some(found),
     };
     let Some(to) = table.item("to") else {
         r.error(item.span.clone(), "a redirect without `to`");
         return None;
     };
     let target = r.text(&to)?;
-    r.check(&to, Redirect::parse(status, target))
+    let redirect = r.check(&to, Redirect::parse(status.unwrap_or(found), target));
+    status.and(redirect)
 }
 
 fn status(r: &mut Reader, item: &Item<'_>, least: u64, most: u64) -> Option<Status> {
@@ -325,7 +326,7 @@ fn status(r: &mut Reader, item: &Item<'_>, least: u64, most: u64) -> Option<Stat
 fn respond(r: &mut Reader, item: &Item<'_>) -> Option<Synthetic> {
     let table = r.table(item, &keys::RESPOND)?;
     let status = match table.item("status") {
-        Some(item) => status(r, &item, 200, 599)?,
+        Some(item) => status(r, &item, 200, 599).unwrap_or(Status::OK),
         None => Status::OK,
     };
     let body = table.item("body").and_then(|item| r.text(&item)).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! `[[site]]` and `[[site.route]]`.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use message::Method;
@@ -28,7 +28,7 @@ pub(super) fn sites(
         );
         return Vec::new();
     };
-    let mut taken = HashMap::new();
+    let mut taken = BTreeMap::new();
     let tables = r.tables(&item, &keys::SITE);
     if item.each().is_empty() {
         r.error(item.span, "`site` is an empty list");
@@ -51,7 +51,7 @@ pub(super) fn sites(
         .collect()
 }
 
-fn hosts(r: &mut Reader, table: &Table<'_>, taken: &mut HashMap<String, Span>) -> Vec<String> {
+fn hosts(r: &mut Reader, table: &Table<'_>, taken: &mut BTreeMap<String, Span>) -> Vec<String> {
     let Some(item) = table.item("host") else {
         r.error(table.span.clone(), "a site without hosts").help =
             Some("add `host = [\"example.com\"]`, or `host = \"*\"` for every host".to_owned());
@@ -107,19 +107,18 @@ fn rules(
     let mut routes: Vec<(RouteRules, Span)> = Vec::new();
     let tables = table.item("route").map(|item| r.tables(&item, &keys::ROUTE)).unwrap_or_default();
     for table in &tables {
-        let Some((mut route, span)) = route(r, table, settings.inherit()) else { continue };
+        let before = r.found.len();
+        let (mut route, span) = route(r, table, settings.inherit());
+        let sound = r.found.len() == before;
         let own_origin = settings::read(r, table, &mut route.settings, origins);
         if !own_origin && !has_origin && answers && route.settings.answer.is_none() {
             r.error(table.span.clone(), "a route without origin, in a site that has none");
         }
-        if let Some((earlier, first)) = routes.iter().find(|(earlier, _)| earlier.covers(&route)) {
-            let related = (first.clone(), format!("`{}` matches first", earlier.name));
-            let warning = r.warning(span.clone(), format!("`{}` is never reached", route.name));
-            warning.related = Some(related);
-            warning.help =
-                Some("the first route that matches counts: put it further up".to_owned());
+        // Without a pattern that could not be read it would seem to match everything.
+        if sound {
+            warn_of_shadowed(r, &routes, &route, &span);
+            routes.push((route, span));
         }
-        routes.push((route, span));
     }
     SiteRules {
         profile,
@@ -129,27 +128,38 @@ fn rules(
     }
 }
 
-/// What a route is for, and where that is written.
-fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> Option<(RouteRules, Span)> {
-    let (path, method) = (table.item("path"), table.item("method"));
-    let Some(span) = path.as_ref().or(method.as_ref()).map(|item| item.span.clone()) else {
-        r.error(table.span.clone(), "a route without `path` or `method`").help =
-            Some("what is for every request of the site stands in [[site]] itself".to_owned());
-        return None;
+fn warn_of_shadowed(
+    r: &mut Reader,
+    earlier: &[(RouteRules, Span)],
+    route: &RouteRules,
+    span: &Span,
+) {
+    let Some((first, place)) = earlier.iter().find(|(first, _)| first.covers(route)) else {
+        return;
     };
+    let related = (place.clone(), format!("`{}` matches first", first.name));
+    let warning = r.warning(span.clone(), format!("`{}` is never reached", route.name));
+    warning.related = Some(related);
+    warning.help = Some("the first route that matches counts: put it further up".to_owned());
+}
+
+/// What a route is for, and where that is written.
+fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {
+    let (path, method) = (table.item("path"), table.item("method"));
     let paths = path.as_ref().map(|item| patterns(r, item)).unwrap_or_default();
-    let methods: Vec<Method> = method.as_ref().map(|item| methods(r, item)).unwrap_or_default();
+    let methods = method.as_ref().map(|item| methods(r, item)).unwrap_or_default();
     for item in [&path, &method].into_iter().flatten().filter(|item| item.each().is_empty()) {
         r.error(item.span.clone(), format!("`{}` is an empty list", item.name));
     }
-    let name = match table.item("name") {
-        Some(item) => r.text(&item)?.to_owned(),
-        None => paths
-            .first()
-            .map(PathPattern::to_string)
-            .or_else(|| methods.first().map(Method::to_string))?,
-    };
-    Some((RouteRules { name, paths, methods, settings }, span))
+    let span = path.or(method).map(|item| item.span).unwrap_or_else(|| {
+        r.error(table.span.clone(), "a route without `path` or `method`").help =
+            Some("what is for every request of the site stands in [[site]] itself".to_owned());
+        table.span.clone()
+    });
+    let name = table.item("name").and_then(|item| r.text(&item)).map(str::to_owned);
+    let own = || paths.first().map(PathPattern::to_string);
+    let name = name.or_else(own).or_else(|| methods.first().map(Method::to_string));
+    (RouteRules { name: name.unwrap_or_default(), paths, methods, settings }, span)
 }
 
 /// Path patterns.

@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{limits, origins, sites};
+use crate::diagnostic::Severity;
 use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::{
@@ -31,7 +32,10 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let trusted = top.item("trusted_proxies").map(|item| super::settings::nets(r, &item));
     let mut origins = origins::origins(r, &top, &limits);
     let sites = sites::sites(r, &top, profile, &trusted.unwrap_or_default(), &mut origins);
-    origins.warn_of_unused(r);
+    // With an error about, the origin may be unused only because its use could not be read.
+    if r.found.iter().all(|d| d.severity == Severity::Warning) {
+        origins.warn_of_unused(r);
+    }
     let origins = origins.into_configs();
     Some(Config {
         listen: listen_list(r, &top),

@@ -42,7 +42,8 @@ fn a_request_is_forwarded_without_what_was_meant_for_us() {
 #[test]
 fn a_field_added_later_cannot_be_named_away() {
     let mut request = request(
-        "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Forwarded-For\r\nX-Forwarded-For: spoofed\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Forwarded-For\r\n\
+              X-Forwarded-For: spoofed\r\n\r\n",
     );
     request.headers.push(HeaderId::XForwardedFor, b"192.0.2.1");
     let sent = text(|out| encode::request_head(out, &request));

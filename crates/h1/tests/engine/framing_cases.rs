@@ -1,4 +1,5 @@
-//! The table of request framing cases, run over the engine as it comes, byte by byte, and cut at line ends.
+//! The table of request framing cases, run over the engine as it comes, byte by byte, and cut at
+//! line ends.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -84,6 +84,8 @@ fn with_cuts(
     })
 }
 
+const STATUS_LINES: &[&str] = &["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404\r\n", "HTTP/1.1 103 \r\n", ""];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -124,7 +126,7 @@ proptest! {
     #[test]
     fn responses_read_the_same_however_they_are_cut(
         (rest, cuts) in with_cuts(near_http()),
-        line in prop::sample::select(vec!["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404\r\n", "HTTP/1.1 103 \r\n", ""]),
+        line in prop::sample::select(STATUS_LINES),
     ) {
         // The fields and bodies of the requests make as good responses.
         let fields_at = rest.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1);

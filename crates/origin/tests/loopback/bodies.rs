@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::Counter;
 use message::{Framing, Method};
 use origin::{Error, RequestBody, RequestBodyError, SourceError};
 use parking_lot::Mutex;
@@ -103,7 +104,7 @@ async fn a_body_that_does_not_keep_its_word_is_not_sent_as_if_it_did() {
             _ => false,
         };
         assert!(right, "{error}");
-        assert_eq!(server.connections(), 1);
+        assert_eq!(client.count(Counter::OriginConnects), 1);
         assert_eq!(client.pool.idle_connections(), 0);
     }
     let server = Scripted::answering(OK).await;

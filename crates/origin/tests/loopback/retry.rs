@@ -142,6 +142,17 @@ async fn a_post_that_reached_a_server_is_sent_to_no_other() {
 }
 
 #[tokio::test]
+async fn a_post_of_which_only_the_head_was_sent_goes_to_no_other_server_either() {
+    let (one, first) = dropping().await;
+    let (two, second) = dropping().await;
+    let client = Client::new(&[&one.url, &two.url], |_| {});
+    let mut source = Pieces { open: true, ..Pieces::default() };
+    let request = upload(Method::Post, Framing::Length(4));
+    client.send(&request, stream(&mut source)).await.expect_err("no response");
+    assert_eq!(first.load(Ordering::SeqCst) + second.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
 async fn a_put_whose_body_is_gone_is_not_tried_again() {
     let (server, taken) = dropping().await;
     let client = Client::new(&[&server.url], |_| {});

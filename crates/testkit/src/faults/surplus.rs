@@ -1,7 +1,7 @@
 //! Whole answers with something behind them: never another response, never on a connection used
 //! again (RFC 9112 6.3 and 9.2).
 
-use super::{Expected, FaultCase, case, chunked, kept, sized};
+use super::{Expected, FaultCase, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
 /// What must never reach any client.
@@ -14,34 +14,28 @@ const IDLE_MS: u64 = 30;
 pub(super) fn cases() -> Vec<FaultCase> {
     let body = sized(4) + "body";
     let chunks = chunked() + "4\r\nbody\r\n0\r\n\r\n";
-    let empty = "HTTP/1.1 204 No Content\r\nCache-Control: max-age=300\r\n\r\n";
-    let closing = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{}", &body[17..]);
-    let head = FaultCase {
-        method: "HEAD",
-        ..case("surplus-after-head-request", Expected::Whole(200, ""), Script::respond(&*body))
-    };
-    let no_content = FaultCase {
-        stored: true,
-        ..case(
-            "surplus-after-204",
-            Expected::Whole(204, ""),
-            Script::respond(empty.to_owned() + POISON),
-        )
-    };
-    vec![
+    let closing = head("Connection: close\r\nContent-Length: 4\r\n") + "body";
+    let empty = "HTTP/1.1 204 No Content\r\nCache-Control: max-age=300\r\n\r\n".to_owned();
+    let no_content = Expected::Whole(204, "");
+    let mut cases = vec![
         kept("surplus-bytes", "body", Script::respond(body.clone() + "surplus")),
         kept("surplus-response", "body", Script::respond(body.clone() + POISON)),
         kept("surplus-then-close", "body", Script::respond(body.clone() + POISON).close()),
-        kept("surplus-while-idle", "body", Script::respond(&*body).delay_ms(IDLE_MS).send(POISON)),
         kept("surplus-after-chunks", "body", Script::respond(chunks.clone() + POISON)),
-        kept("surplus-after-chunks-while-idle", "body", {
-            Script::respond(chunks).delay_ms(IDLE_MS).send(POISON)
-        }),
         kept("surplus-after-empty-body", "", Script::respond(sized(0) + POISON)),
         kept("surplus-after-close-option", "body", Script::respond(closing + POISON).close()),
-        kept("close-while-idle", "body", Script::respond(&*body).delay_ms(IDLE_MS).close()),
-        kept("reset-while-idle", "body", Script::respond(body).delay_ms(IDLE_MS).reset()),
-        head,
-        no_content,
-    ]
+        FaultCase {
+            stored: true,
+            ..case("surplus-after-204", no_content, Script::respond(empty + POISON))
+        },
+    ];
+    let idle = |sent: &str| Script::respond(sent).delay_ms(IDLE_MS);
+    let later = [
+        kept("surplus-while-idle", "body", idle(&body).send(POISON)),
+        kept("surplus-after-chunks-while-idle", "body", idle(&chunks).send(POISON)),
+        kept("close-while-idle", "body", idle(&body).close()),
+        kept("reset-while-idle", "body", idle(&body).reset()),
+    ];
+    cases.extend(later.map(|case| FaultCase { settle_ms: 3 * IDLE_MS, ..case }));
+    cases
 }

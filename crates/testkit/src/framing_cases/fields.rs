@@ -313,7 +313,11 @@ fn upgrade(table: &mut Table) {
         post(b"Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n", b"hello");
     table.accept("upgrade", "with a body", 2, [&body, SMUGGLED].concat());
     for (name, fields) in [
-        ("length and coding", &b"Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n"[..]),
+        (
+            "length and coding",
+            &b"Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 5\r\n\
+              Transfer-Encoding: chunked\r\n"[..],
+        ),
         ("unknown coding", b"Connection: upgrade\r\nUpgrade: x\r\nTransfer-Encoding: x\r\n"),
         ("NUL", b"Connection: upgrade\r\nUpgrade: web\0socket\r\n"),
     ] {

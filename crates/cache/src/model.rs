@@ -1,0 +1,55 @@
+//! What tests/loom.rs drives that is not public otherwise. Built for models only.
+
+use std::sync::Arc;
+
+use crate::busy::{Busy, Shape, Ticket, Waited};
+use crate::sync;
+
+/// A fetch others wait for, without an index around it.
+#[derive(Clone, Debug)]
+pub struct Fetch(Arc<Busy>);
+
+impl Fetch {
+    /// A fetch in flight.
+    #[expect(clippy::new_without_default, reason = "a fetch is begun, not a value")]
+    pub fn new() -> Self {
+        Self(Arc::new(Busy::new(Arc::from(&b"key"[..]), 0, Shape::default(), true, None)))
+    }
+
+    /// A place among those who wait; `None` beyond `waiters_max`.
+    pub fn join(&self, waiters_max: usize) -> Option<Ticket> {
+        self.0.join(waiters_max, None)
+    }
+
+    /// Whether somebody waits.
+    pub fn is_watched(&self) -> bool {
+        self.0.is_watched()
+    }
+
+    /// Ends it.
+    pub fn conclude(&self, outcome: Waited) {
+        self.0.conclude(outcome);
+    }
+}
+
+/// What is behind a refresh guard.
+#[derive(Clone, Debug)]
+pub struct Turn(Arc<sync::Turn>);
+
+impl Turn {
+    /// A turn nobody has.
+    #[expect(clippy::new_without_default, reason = "as everywhere in this module")]
+    pub fn new() -> Self {
+        Self(Arc::new(sync::Turn::new()))
+    }
+
+    /// Whether the caller has it now.
+    pub fn take(&self) -> bool {
+        self.0.take()
+    }
+
+    /// Gives it back.
+    pub fn release(&self) {
+        self.0.release();
+    }
+}

@@ -1,0 +1,138 @@
+//! Every interleaving of what waits and what wakes.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p cache --release --test loom`
+#![cfg(loom)]
+
+use cache::model::{Fetch, Turn};
+use cache::{Abandoned, Aborted, Body, BodyWriter, Push, Reader, Waited};
+use loom::future::block_on;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+#[test]
+fn a_waiter_is_woken_whenever_the_fetch_ends() {
+    loom::model(|| {
+        let fetch = Fetch::new();
+        let ticket = fetch.join(10).expect("room");
+        let lead = fetch.clone();
+        let ending = thread::spawn(move || lead.conclude(Waited::Refused));
+        assert!(matches!(block_on(ticket), Waited::Refused));
+        ending.join().expect("no panic");
+    });
+}
+
+#[test]
+fn two_waiters_are_woken_though_one_leaves_a_third_place() {
+    bounded().check(|| {
+        let fetch = Fetch::new();
+        let first = fetch.join(10).expect("room");
+        let second = fetch.join(10).expect("room");
+        let third = fetch.join(10).expect("room");
+        let waiting = thread::spawn(move || assert!(matches!(block_on(first), Waited::Failed)));
+        let lead = fetch.clone();
+        let ending = thread::spawn(move || lead.conclude(Waited::Failed));
+        drop(third);
+        assert!(matches!(block_on(second), Waited::Failed));
+        waiting.join().expect("no panic");
+        ending.join().expect("no panic");
+        assert!(!fetch.is_watched());
+    });
+}
+
+#[test]
+fn a_ticket_dropped_while_the_fetch_ends_leaves_nothing() {
+    loom::model(|| {
+        let fetch = Fetch::new();
+        let ticket = fetch.join(1).expect("room");
+        let lead = fetch.clone();
+        let ending = thread::spawn(move || lead.conclude(Waited::Failed));
+        drop(ticket);
+        ending.join().expect("no panic");
+        assert!(!fetch.is_watched());
+    });
+}
+
+fn write(mut writer: BodyWriter, pieces: u8) -> Result<bool, Abandoned> {
+    for piece in 0..pieces {
+        match writer.push(&[piece; 2]) {
+            Push::Ok => {}
+            Push::Wait => block_on(writer.room())?,
+            Push::Abandoned => return Err(Abandoned),
+            Push::Overrun => unreachable!("no length is declared"),
+        }
+    }
+    Ok(writer.finish())
+}
+
+fn read(mut reader: Reader) -> Result<usize, Aborted> {
+    let mut bytes = 0;
+    while let Some(data) = block_on(reader.next())? {
+        bytes += data.len();
+    }
+    Ok(bytes)
+}
+
+fn bounded() -> loom::model::Builder {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder
+}
+
+#[test]
+fn a_window_carries_everything_and_neither_end_sleeps_through() {
+    bounded().check(|| {
+        // Every piece fills it, so that both ends wait.
+        let (writer, reader) = Body::window(1);
+        let writing = thread::spawn(move || write(writer, 2));
+        assert_eq!(read(reader), Ok(4));
+        assert_eq!(writing.join().expect("no panic"), Ok(true));
+    });
+}
+
+#[test]
+fn a_writer_is_woken_when_its_reader_leaves() {
+    bounded().check(|| {
+        let (writer, reader) = Body::window(1);
+        let writing = thread::spawn(move || write(writer, 2));
+        drop(reader);
+        assert_eq!(writing.join().expect("no panic"), Err(Abandoned));
+    });
+}
+
+#[test]
+fn a_reader_is_woken_when_its_writer_leaves() {
+    bounded().check(|| {
+        let (mut writer, reader) = Body::window(10);
+        let writing = thread::spawn(move || {
+            assert_eq!(writer.push(b"a"), Push::Ok);
+            drop(writer);
+        });
+        assert_eq!(read(reader), Err(Aborted));
+        writing.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_turn_is_one_at_a_time() {
+    loom::model(|| {
+        let turn = Turn::new();
+        let inside = Arc::new(AtomicUsize::new(0));
+        let enter = |turn: &Turn, inside: &AtomicUsize| {
+            if turn.take() {
+                // Relaxed: it is the turn that must order these.
+                assert_eq!(inside.load(Ordering::Relaxed), 0);
+                inside.store(1, Ordering::Relaxed);
+                inside.store(0, Ordering::Relaxed);
+                turn.release();
+            }
+        };
+        let (other_turn, other_inside) = (turn.clone(), Arc::clone(&inside));
+        let other = thread::spawn(move || {
+            enter(&other_turn, &other_inside);
+        });
+        enter(&turn, &inside);
+        other.join().expect("no panic");
+        assert!(turn.take(), "given back by whoever had it");
+    });
+}

@@ -1,0 +1,491 @@
+//! What is said about files that cannot be used, word for word.
+
+mod sites;
+
+use insta::assert_snapshot;
+
+use crate::{load_str, render};
+
+/// Everything said about `text`, warnings of a usable file included.
+fn said(text: &str) -> String {
+    let found = match load_str(text, "larder.toml") {
+        Ok((_, warnings)) => warnings,
+        Err(errors) => errors,
+    };
+    render(&found, false)
+}
+
+#[test]
+fn an_unknown_key_is_named_with_the_one_meant() {
+    let text = r#"lsten = ":80"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: unknown key `lsten` at the top of the file
+     --> larder.toml:1:1
+      |
+    1 | lsten = ":80"
+      | ^^^^^
+      |
+      = help: did you mean `listen`?
+    "#);
+}
+
+#[test]
+fn a_key_of_another_table_says_where_it_belongs() {
+    let text = r#"[[site]]
+host = "*"
+origin = "http://a"
+ttl = { 200 = "1s" }
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: unknown key `ttl` in [[site]]
+     --> larder.toml:4:1
+      |
+    4 | ttl = { 200 = "1s" }
+      | ^^^
+      |
+      = help: `ttl` stands in [site.cache]
+    "#);
+}
+
+#[test]
+fn a_key_like_no_other_gets_the_list() {
+    let text = r#"[admin]
+zzz = 1
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: unknown key `zzz` in [admin]
+     --> larder.toml:2:1
+      |
+    2 | zzz = 1
+      | ^^^
+      |
+      = help: keys in [admin] are listen
+    "#);
+}
+
+#[test]
+fn a_key_of_a_later_version_says_what_to_do() {
+    let text = r#"[tls]
+key = "x"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: this version does not have `tls` yet
+     --> larder.toml:1:2
+      |
+    1 | [tls]
+      |  ^^^
+      |
+      = help: let another server end TLS and name it in `trusted_proxies`
+    "#);
+}
+
+#[test]
+fn a_tls_listener_is_not_there_yet() {
+    let text = r#"listen = ["127.0.0.1:80", ":443 tls"]
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `listen`: this version does not have `tls` listeners yet
+     --> larder.toml:1:27
+      |
+    1 | listen = ["127.0.0.1:80", ":443 tls"]
+      |                           ^^^^^^^^^^
+      |
+      = help: plain-text TCP only, for now behind a server that ends TLS
+    "#);
+}
+
+#[test]
+fn fastcgi_is_not_there_yet() {
+    let text = r#"[[site]]
+host = "*"
+origin = "fastcgi+unix:/run/php.sock"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: this version does not have `fastcgi` servers yet
+     --> larder.toml:3:10
+      |
+    3 | origin = "fastcgi+unix:/run/php.sock"
+      |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: let an HTTP server speak to it, and put its URL here
+    "#);
+}
+
+#[test]
+fn https_to_an_origin_is_refused() {
+    let text = r#"[[site]]
+host = "*"
+origin = "https://a"
+"#;
+    // The sentence is the origin crate's own.
+    let said = said(text);
+    assert!(said.starts_with("error: `origin`: TLS to an origin is not supported"), "{said}");
+    assert!(said.contains("larder.toml:3:10"), "{said}");
+}
+
+#[test]
+fn a_wrong_type_says_which_is_right() {
+    let text = r#"workers = "many"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `workers` takes a whole number or "auto", not this string
+     --> larder.toml:1:11
+      |
+    1 | workers = "many"
+      |           ^^^^^^
+    "#);
+}
+
+#[test]
+fn a_duration_without_unit_gets_one() {
+    let text = r#"[[site]]
+host = "*"
+origin = "http://a"
+[site.cache]
+stale_if_error = 60
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `stale_if_error` takes a duration such as "10s", not an integer
+     --> larder.toml:5:18
+      |
+    5 | stale_if_error = 60
+      |                  ^^
+      |
+      = help: durations need a unit: ms, s, m, h, d, w or y; perhaps "60s"
+    "#);
+}
+
+#[test]
+fn a_bad_duration_lists_the_units() {
+    let text = r#"[limits]
+idle_timeout = "10 fortnights"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `idle_timeout`: missing or unknown unit
+     --> larder.toml:2:16
+      |
+    2 | idle_timeout = "10 fortnights"
+      |                ^^^^^^^^^^^^^^^
+      |
+      = help: durations need a unit: ms, s, m, h, d, w or y
+    "#);
+}
+
+#[test]
+fn a_bad_size_lists_the_units() {
+    let text = r#"[memory]
+size = "1 gigabyte"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `size`: missing or unknown unit; write a size such as "1GiB", a percentage such as "50%", or "auto"
+     --> larder.toml:2:8
+      |
+    2 | size = "1 gigabyte"
+      |        ^^^^^^^^^^^^
+    "#);
+}
+
+#[test]
+fn a_limit_out_of_range_says_the_range() {
+    let text = r#"[limits]
+header_field_bytes = "1MiB"
+retry_budget = 200
+header_timeout = "0s"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `header_field_bytes` must be from 256B to 63KiB
+     --> larder.toml:2:22
+      |
+    2 | header_field_bytes = "1MiB"
+      |                      ^^^^^^
+
+    error: `retry_budget` must be from 0 to 100
+     --> larder.toml:3:16
+      |
+    3 | retry_budget = 200
+      |                ^^^
+
+    error: `header_timeout` must be from 1ms to 365d
+     --> larder.toml:4:18
+      |
+    4 | header_timeout = "0s"
+      |                  ^^^^
+    "#);
+}
+
+#[test]
+fn an_unknown_limit_is_named_with_the_one_meant() {
+    let text = r#"[limits]
+header_count_max = 5
+headers_bytes = 5
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: unknown key `header_count_max` in [limits]
+     --> larder.toml:2:1
+      |
+    2 | header_count_max = 5
+      | ^^^^^^^^^^^^^^^^
+      |
+      = help: did you mean `header_count`?
+
+    error: unknown key `headers_bytes` in [limits]
+     --> larder.toml:3:1
+      |
+    3 | headers_bytes = 5
+      | ^^^^^^^^^^^^^
+      |
+      = help: did you mean `header_bytes`?
+    "#);
+}
+
+#[test]
+fn an_undefined_origin_is_named_with_the_one_meant() {
+    let text = r#"[[origin]]
+name = "app"
+servers = "http://a"
+[[site]]
+host = "*"
+origin = "ap"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: no origin is called `ap`
+     --> larder.toml:6:10
+      |
+    6 | origin = "ap"
+      |          ^^^^
+      |
+      = help: did you mean `app`?
+    "#);
+}
+
+#[test]
+fn an_origin_nobody_uses_is_a_warning() {
+    let text = r#"[[origin]]
+name = "app"
+servers = "http://a"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    warning: no site uses the origin `app`
+     --> larder.toml:2:8
+      |
+    2 | name = "app"
+      |        ^^^^^
+    "#);
+}
+
+#[test]
+fn two_origins_of_one_name_are_shown_both() {
+    let text = r#"[[origin]]
+name = "a"
+servers = "http://a"
+[[origin]]
+name = "a"
+servers = "http://b"
+[[site]]
+host = "*"
+origin = "a"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: two origins are called `a`
+     --> larder.toml:5:8
+      |
+    2 | name = "a"
+      |        --- the first one
+    ...
+    5 | name = "a"
+      |        ^^^
+    "#);
+}
+
+#[test]
+fn an_origin_without_servers_is_no_origin() {
+    let text = r#"[[origin]]
+name = "a"
+servers = []
+[[origin]]
+name = "b"
+[[site]]
+host = "*"
+origin = "a"
+[[site]]
+host = "b"
+origin = "b"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `servers` names no server
+     --> larder.toml:3:11
+      |
+    3 | servers = []
+      |           ^^
+
+    error: an origin without servers
+     --> larder.toml:4:1
+      |
+    4 | [[origin]]
+      | ^^^^^^^^^^
+      |
+      = help: add `servers = ["http://127.0.0.1:8080"]`
+    "#);
+}
+
+#[test]
+fn addresses_to_listen_on_are_checked() {
+    let text = r#"listen = ["80", "example.com:80", ":80", "*:80"]
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `listen`: an address to listen on needs both colon and port
+     --> larder.toml:1:11
+      |
+    1 | listen = ["80", "example.com:80", ":80", "*:80"]
+      |           ^^^^
+      |
+      = help: write ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one
+
+    error: `listen`: an address to listen on is an IP address, not a name
+     --> larder.toml:1:17
+      |
+    1 | listen = ["80", "example.com:80", ":80", "*:80"]
+      |                 ^^^^^^^^^^^^^^^^
+      |
+      = help: write ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one
+
+    error: `*:80` is listened on already
+     --> larder.toml:1:42
+      |
+    1 | listen = ["80", "example.com:80", ":80", "*:80"]
+      |                                          ^^^^^^
+    "#);
+}
+
+#[test]
+fn a_single_bracket_is_named() {
+    let text = r#"[site]
+host = "*"
+origin = "http://a"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `site` takes a list of tables, not a table
+     --> larder.toml:1:1
+      |
+    1 | [site]
+      | ^^^^^^
+      |
+      = help: write it as [[site]]
+    "#);
+}
+
+#[test]
+fn every_problem_of_syntax_is_reported() {
+    let text = r#"listen = [":80"
+workers = = 1
+profile = "safe
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: missing comma between array elements, expected `,`
+     --> larder.toml:2:1
+      |
+    2 | workers = = 1
+      | ^
+
+    error: missing comma between array elements, expected `,`
+     --> larder.toml:3:1
+      |
+    3 | profile = "safe
+      | ^
+    "#);
+}
+
+#[test]
+fn every_problem_of_a_file_is_reported_in_its_order() {
+    let text = r#"workers = 0
+x_cache = "yes"
+via = "a b"
+profile = "saef"
+access_log = "stdot"
+cache_status = 1
+[[site]]
+host = "*"
+origin = "ftp://a"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `workers` must be from 1 to 1024
+     --> larder.toml:1:11
+      |
+    1 | workers = 0
+      |           ^
+
+    error: `x_cache` takes true or false, not this string
+     --> larder.toml:2:11
+      |
+    2 | x_cache = "yes"
+      |           ^^^^^
+
+    error: `via` is a word: a letter, then letters, digits, `-`, `_` or `.`
+     --> larder.toml:3:7
+      |
+    3 | via = "a b"
+      |       ^^^^^
+
+    error: `profile` takes "safe" or "rfc", not this string
+     --> larder.toml:4:11
+      |
+    4 | profile = "saef"
+      |           ^^^^^^
+      |
+      = help: did you mean "safe"?
+
+    error: `access_log` takes "stdout" or an absolute path
+     --> larder.toml:5:14
+      |
+    5 | access_log = "stdot"
+      |              ^^^^^^^
+      |
+      = help: did you mean "stdout"?
+
+    error: `cache_status` takes "on", "off" or "detail", not an integer
+     --> larder.toml:6:16
+      |
+    6 | cache_status = 1
+      |                ^
+
+    error: `origin`: expected http://host:port, unix:/path or http+unix:/path
+     --> larder.toml:9:10
+      |
+    9 | origin = "ftp://a"
+      |          ^^^^^^^^^
+    "#);
+}

@@ -1,0 +1,56 @@
+//! The table of keys and the parser know the same keys.
+
+use crate::keys::{SECTIONS, Section};
+use crate::load_str;
+
+/// How the first line of a section is written, after `[[site]]` and `[[site.route]]` where it belongs below them.
+fn opening(section: &Section) -> String {
+    match section.title {
+        "" => String::new(),
+        "{ url, weight }" => "[[origin]]\n[[origin.servers]]\n".to_owned(),
+        title if title.starts_with("[origin.") => format!("[[origin]]\n{title}\n"),
+        title if title.starts_with("[site.") || title.starts_with("[[site.") => {
+            format!("[[site]]\n{title}\n")
+        }
+        title => format!("{title}\n"),
+    }
+}
+
+/// A date is of the right type for no key: where it goes unnoticed, nobody reads the key.
+#[test]
+fn every_key_of_the_table_is_read() {
+    for section in SECTIONS {
+        for key in (section.keys)() {
+            let text = format!("{}{} = 1979-05-27\n", opening(section), key.name);
+            let errors = load_str(&text, "larder.toml").expect_err("a date");
+            let at = text.find("1979").expect("the date");
+            let seen = errors.iter().any(|e| e.span.as_ref().is_some_and(|s| s.start == at));
+            assert!(seen, "{} {}: {}", section.title, key.name, crate::render(&errors, false));
+        }
+    }
+}
+
+#[test]
+fn every_key_of_a_later_version_is_an_error_that_says_so() {
+    for section in SECTIONS {
+        for (name, _) in section.later {
+            let text = format!("{}{name} = 1\n", opening(section));
+            let errors = load_str(&text, "larder.toml").expect_err("not there yet");
+            let expected = format!("this version does not have `{name}` yet");
+            assert!(errors.iter().any(|e| e.message == expected && e.help.is_some()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_key_of_no_section_is_an_error() {
+    for section in SECTIONS {
+        let text = format!("{}zzzzzz = 1\n", opening(section));
+        let errors = load_str(&text, "larder.toml").expect_err("an unknown key");
+        assert!(
+            errors.iter().any(|e| e.message.starts_with("unknown key `zzzzzz`")),
+            "{}",
+            section.title
+        );
+    }
+}

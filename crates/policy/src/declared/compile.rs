@@ -1,0 +1,290 @@
+//! From a site's rules to what the request path reads.
+
+use std::sync::Arc;
+
+use message::query::{ParamSet, TRACKING};
+use message::store::StoreRules;
+use message::{Request, Status};
+
+use super::{Declared, Matcher};
+use crate::acl::CidrSet;
+use crate::answer::Answer;
+use crate::headers::{FieldName, HeaderOps};
+use crate::pattern::{NamePattern, PathPattern};
+use crate::points::Synthetic;
+use crate::rules::{self, Profile, Settings, SiteRules};
+
+/// Rules that every site has; their place is their number in [`Notes::rule`](crate::Notes::rule).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    Cache,
+    Method,
+    MethodRefused,
+    RequestBody,
+    PathForm,
+    Access,
+    Answer,
+    CacheOff,
+}
+
+const RULES: [(Rule, &str); 8] = [
+    (Rule::Cache, "cache"),
+    (Rule::Method, "method"),
+    (Rule::MethodRefused, "method refused"),
+    (Rule::RequestBody, "request body"),
+    (Rule::PathForm, "ambiguous path"),
+    (Rule::Access, "access"),
+    (Rule::Answer, "answer"),
+    (Rule::CacheOff, "cache = false"),
+];
+
+/// What to do with the requests of one route.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) origin: u32,
+    pub(super) cache: bool,
+    pub(super) honours_requests: bool,
+    pub(super) store: StoreRules,
+    /// `None`: everyone is let in.
+    pub(super) access: Option<Access>,
+    pub(super) answer: Option<Answer>,
+    pub(super) cookies: Cookies,
+    pub(super) cookie_key: Vec<Box<[u8]>>,
+    /// `None`: the query stays as it is.
+    pub(super) query: Option<Query>,
+    pub(super) bypass: Bypass,
+    pub(super) request_headers: HeaderOps,
+    pub(super) response_headers: HeaderOps,
+}
+
+/// Who is let in.
+#[derive(Debug)]
+pub(super) struct Access {
+    /// `None`: all but `deny`.
+    pub(super) allow: Option<CidrSet>,
+    pub(super) deny: CidrSet,
+}
+
+/// Cookies that are removed.
+#[derive(Debug)]
+pub(super) struct Cookies {
+    pub(super) strip: Vec<NamePattern>,
+    pub(super) strip_tracking: bool,
+}
+
+/// What happens to a query.
+#[derive(Debug)]
+pub(super) enum Query {
+    Remove,
+    Change { strip: ParamSet, sort: bool },
+}
+
+/// Reasons to go past the cache, by what they look at, each with the number of its rule.
+#[derive(Debug, Default)]
+pub(super) struct Bypass {
+    pub(super) paths: Vec<(PathPattern, u32)>,
+    pub(super) cookies: Vec<(NamePattern, u32)>,
+    pub(super) headers: Vec<(FieldName, Option<Vec<u8>>, u32)>,
+    pub(super) any_query: Option<u32>,
+    pub(super) queries: Vec<(NamePattern, u32)>,
+}
+
+/// Answers to what no site allows, made once.
+#[derive(Debug)]
+pub(super) struct Refusals {
+    /// CONNECT is for forward proxies.
+    pub(super) connect: Arc<Synthetic>,
+    /// TRACE would show an attacker what proxies add; PURGE and BAN are for the admin listener.
+    pub(super) method: Arc<Synthetic>,
+    pub(super) access: Arc<Synthetic>,
+    pub(super) path: Arc<Synthetic>,
+}
+
+impl Declared {
+    /// Compiles `rules`.
+    pub fn new(rules: SiteRules) -> Self {
+        let SiteRules { profile, trusted_proxies, routes, settings } = rules;
+        let mut rule_names: Vec<String> = RULES.map(|(_, name)| name.to_owned()).into();
+        let mut plans = vec![Plan::new(profile, settings, &mut rule_names)];
+        let mut route_names = vec!["site".to_owned()];
+        let mut matchers = Vec::with_capacity(routes.len());
+        for route in routes {
+            plans.push(Plan::new(profile, route.settings, &mut rule_names));
+            route_names.push(route.name);
+            matchers.push(Matcher { paths: route.paths, methods: route.methods });
+        }
+        Self {
+            cookies_are_personal: profile == Profile::Safe,
+            trusted: CidrSet::new(&trusted_proxies),
+            matchers,
+            plans,
+            route_names,
+            rule_names,
+            refusals: Refusals::new(),
+        }
+    }
+}
+
+impl Plan {
+    fn new(profile: Profile, settings: Settings, rule_names: &mut Vec<String>) -> Self {
+        let safe = profile == Profile::Safe;
+        let store = store_rules(profile, &settings);
+        let key: Vec<Box<[u8]>> =
+            settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
+        Self {
+            origin: settings.origin,
+            cache: settings.cache,
+            honours_requests: settings.honour_request_directives.unwrap_or(!safe),
+            store,
+            access: Access::new(&settings),
+            answer: settings.answer,
+            cookies: Cookies {
+                strip: settings.cookies.strip,
+                strip_tracking: settings.cookies.strip_tracking.unwrap_or(safe),
+            },
+            cookie_key: key,
+            query: Query::new(&settings.query, safe),
+            bypass: Bypass::new(settings.bypass, rule_names),
+            request_headers: settings.request_headers,
+            response_headers: settings.response_headers,
+        }
+    }
+}
+
+fn store_rules(profile: Profile, settings: &Settings) -> StoreRules {
+    let mut store = profile.store_rules();
+    store.default_lifetime_ms.splice(0..0, settings.ttl.iter().copied());
+    if let Some(ms) = settings.heuristic_ms {
+        store.heuristic = ms > 0;
+        store.heuristic_max_ms = ms;
+    }
+    for (slot, setting) in [
+        (&mut store.grace_ms, settings.grace_ms),
+        (&mut store.stale_if_error_ms, settings.stale_if_error_ms),
+        (&mut store.stale_if_unreachable_ms, settings.stale_if_unreachable_ms),
+    ] {
+        *slot = setting.unwrap_or(*slot);
+    }
+    if let Some(honour) = settings.honour_request_directives {
+        store.honour_request_no_store = honour;
+    }
+    store
+}
+
+impl Access {
+    fn new(settings: &Settings) -> Option<Self> {
+        let Settings { allow, deny, .. } = settings;
+        if allow.is_empty() && deny.is_empty() {
+            return None;
+        }
+        let allow = (!allow.is_empty()).then(|| CidrSet::new(allow));
+        Some(Self { allow, deny: CidrSet::new(deny) })
+    }
+
+    pub(super) fn admits(&self, client: std::net::IpAddr) -> bool {
+        !self.deny.contains(client)
+            && self.allow.as_ref().is_none_or(|allow| allow.contains(client))
+    }
+}
+
+impl Cookies {
+    /// Whether a cookie of this name is removed.
+    pub(super) fn strips(&self, name: &[u8]) -> bool {
+        (self.strip_tracking && message::cookie::is_tracking(name))
+            || self.strip.iter().any(|pattern| pattern.matches(name))
+    }
+}
+
+impl Query {
+    fn new(rules: &rules::QueryRules, safe: bool) -> Option<Self> {
+        if rules.ignore {
+            return Some(Self::Remove);
+        }
+        let tracking = if rules.strip_tracking.unwrap_or(safe) { TRACKING } else { &[] };
+        let names = rules.strip.iter().map(NamePattern::as_str).chain(tracking.iter().copied());
+        let change = !tracking.is_empty() || !rules.strip.is_empty() || rules.sort;
+        change.then(|| Self::Change { strip: ParamSet::new(names), sort: rules.sort })
+    }
+
+    /// Brings the query of `request`, if it has one, into its canonical form.
+    pub(super) fn apply(&self, request: &mut Request) {
+        match self {
+            Self::Remove => {
+                let path = request.path().len();
+                request.target.truncate(path);
+            }
+            Self::Change { strip, sort } => {
+                message::query::remove_params(&mut request.target, |name| strip.contains(name));
+                if *sort {
+                    message::query::sort_params(&mut request.target);
+                }
+            }
+        }
+    }
+}
+
+impl Bypass {
+    fn new(reasons: Vec<rules::Bypass>, rule_names: &mut Vec<String>) -> Self {
+        let mut bypass = Self::default();
+        for reason in reasons {
+            let rule = rule_names.len() as u32;
+            let what = match reason {
+                rules::Bypass::Path(pattern) => {
+                    let what = format!("path {pattern}");
+                    bypass.paths.push((pattern, rule));
+                    what
+                }
+                rules::Bypass::Cookie(pattern) => {
+                    let what = format!("cookie {pattern}");
+                    bypass.cookies.push((pattern, rule));
+                    what
+                }
+                rules::Bypass::Query(pattern) => {
+                    let what = format!("query {pattern}");
+                    bypass.queries.push((pattern, rule));
+                    what
+                }
+                rules::Bypass::AnyQuery => {
+                    bypass.any_query = Some(rule);
+                    "query".to_owned()
+                }
+                rules::Bypass::Header(name, value) => {
+                    let what = format!("header {}", String::from_utf8_lossy(name.as_bytes()));
+                    bypass.headers.push((name, value, rule));
+                    what
+                }
+            };
+            rule_names.push(format!("bypass {what}"));
+        }
+        bypass
+    }
+}
+
+impl Refusals {
+    fn new() -> Self {
+        let refusal = |code, fields, close| {
+            let status = Status::new(code).expect("three digits");
+            Arc::new(Synthetic { status, fields, body: Vec::new(), close })
+        };
+        let allow = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_vec();
+        Self {
+            // What follows a CONNECT is no HTTP.
+            connect: refusal(501, Vec::new(), true),
+            method: refusal(405, vec![(b"Allow".to_vec(), allow)], false),
+            access: refusal(403, Vec::new(), false),
+            path: refusal(400, Vec::new(), false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_stands_at_its_number() {
+        for (at, (rule, _)) in RULES.iter().enumerate() {
+            assert_eq!(*rule as usize, at);
+        }
+    }
+}

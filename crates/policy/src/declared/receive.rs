@@ -1,0 +1,220 @@
+//! What to do with a request: the decisions of [`Policy::receive`](crate::Policy::receive).
+
+use std::sync::Arc;
+
+use message::cookie;
+use message::{Framing, HeaderId, Method, Request, path};
+
+use super::compile::{Plan, Rule};
+use super::{Declared, Matcher};
+use crate::answer::Answer;
+use crate::peer::{self, Seen};
+use crate::points::{ReceiveCtx, ReceiveVerdict};
+
+/// A path that is not its own normal form, in the two readings an origin may have of it.
+#[derive(Debug, Default)]
+struct Readings {
+    /// Escapes decoded, dot segments and double slashes resolved.
+    normal: Vec<u8>,
+    /// As sent, but for escapes of bytes that cannot be sent otherwise.
+    literal: Vec<u8>,
+}
+
+impl Declared {
+    pub(super) fn decide(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
+        let seen = Seen::of(&ctx.request.headers);
+        // After a restart the fields that name the client are gone, but who it is was noted.
+        let client = ctx
+            .notes
+            .client
+            .unwrap_or_else(|| peer::client_of(ctx.client, &self.trusted, ctx.request));
+        ctx.notes.client = Some(client);
+        if seen.forged {
+            peer::remove_forged(&mut ctx.request.headers);
+        }
+        let refusal = match ctx.request.method {
+            Method::Connect => Some(&self.refusals.connect),
+            Method::Trace | Method::Purge | Method::Ban => Some(&self.refusals.method),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            ctx.notes.rule = Rule::MethodRefused as u32;
+            return ReceiveVerdict::Synth(Arc::clone(refusal));
+        }
+        let mut readings = None;
+        let Some(route) = self.route(ctx.request, &mut readings) else {
+            ctx.notes.rule = Rule::PathForm as u32;
+            return ReceiveVerdict::Synth(Arc::clone(&self.refusals.path));
+        };
+        let plan = &self.plans[route];
+        ctx.notes.route = route as u32;
+        ctx.notes.origin = plan.origin;
+        ctx.notes.personal = seen.authorization || (self.cookies_are_personal && seen.cookie);
+        if plan.access.as_ref().is_some_and(|access| !access.admits(client)) {
+            ctx.notes.rule = Rule::Access as u32;
+            return ReceiveVerdict::Synth(Arc::clone(&self.refusals.access));
+        }
+        if let Some(answer) = &plan.answer {
+            ctx.notes.rule = Rule::Answer as u32;
+            return ReceiveVerdict::Synth(self.answer(answer, ctx.request));
+        }
+        let (rule, verdict) = match pass_unread(plan, ctx.request) {
+            Some(rule) => (rule as u32, ReceiveVerdict::Pass),
+            None => self.canonical(plan, seen, readings.as_ref(), ctx),
+        };
+        ctx.notes.rule = rule;
+        verdict
+    }
+
+    /// The number of the plan for `request`; `None` when its path has no normal form, or can be read in
+    /// two ways of which each leads to another route (path confusion: a rule for one would be slipped
+    /// past by the other).
+    fn route(&self, request: &Request, readings: &mut Option<Readings>) -> Option<usize> {
+        let path = request.path();
+        let mut normal = Vec::new();
+        if !path::normal_form(path, &mut normal).ok()? {
+            return Some(self.find(path, &request.method));
+        }
+        let literal = decode_necessary(path);
+        let route = self.find(&normal, &request.method);
+        let same = route == self.find(&literal, &request.method);
+        *readings = Some(Readings { normal, literal });
+        same.then_some(route)
+    }
+
+    fn find(&self, path: &[u8], method: &Method) -> usize {
+        let found = self.matchers.iter().position(|matcher| matcher.matches(path, method));
+        found.map_or(0, |at| at + 1)
+    }
+
+    fn answer(&self, answer: &Answer, request: &Request) -> Arc<crate::Synthetic> {
+        match answer {
+            Answer::Fixed(synthetic) => Arc::clone(synthetic),
+            Answer::Redirect(redirect) => match redirect.answer(request) {
+                Some(synthetic) => Arc::new(synthetic),
+                None => Arc::clone(&self.refusals.path),
+            },
+        }
+    }
+
+    /// Brings a request that may be looked up into canonical form, and decides whether it is.
+    fn canonical(
+        &self,
+        plan: &Plan,
+        seen: Seen,
+        readings: Option<&Readings>,
+        ctx: &mut ReceiveCtx<'_>,
+    ) -> (u32, ReceiveVerdict) {
+        let request = &mut *ctx.request;
+        if seen.cookie {
+            let mut scratch = Vec::new();
+            cookie::remove(&mut request.headers, |name| plan.cookies.strips(name), &mut scratch);
+            let (mut any, mut personal) = (false, false);
+            for pair in cookie::pairs(request.headers.values(HeaderId::Cookie)) {
+                any = true;
+                personal |= !plan.cookie_key.iter().any(|key| **key == *pair.name);
+            }
+            ctx.notes.personal = seen.authorization || (self.cookies_are_personal && personal);
+            if !any {
+                request.headers.remove(HeaderId::Cookie);
+            }
+        }
+        let has_query = request.path().len() < request.target.len();
+        if has_query && let Some(query) = &plan.query {
+            query.apply(request);
+        }
+        match plan.bypass.reason(request, readings) {
+            Some(rule) => (rule, ReceiveVerdict::Pass),
+            None => (Rule::Cache as u32, ReceiveVerdict::Lookup),
+        }
+    }
+}
+
+/// Whether a request goes past the cache for what it is, before anything in it is changed: what it says
+/// is for the origin alone.
+fn pass_unread(plan: &Plan, request: &Request) -> Option<Rule> {
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return Some(Rule::Method);
+    }
+    // "Fat GET": the body is not in the key, so what it makes the origin answer must not be stored.
+    if request.framing != Framing::None {
+        return Some(Rule::RequestBody);
+    }
+    (!plan.cache).then_some(Rule::CacheOff)
+}
+
+impl Matcher {
+    fn matches(&self, path: &[u8], method: &Method) -> bool {
+        (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
+            && (self.methods.is_empty() || self.methods.contains(method))
+    }
+}
+
+impl super::compile::Bypass {
+    /// The rule by which `request`, in canonical form, goes past the cache.
+    fn reason(&self, request: &Request, readings: Option<&Readings>) -> Option<u32> {
+        let path = self.paths.iter().find(|(pattern, _)| match readings {
+            Some(readings) => {
+                pattern.matches(&readings.normal) || pattern.matches(&readings.literal)
+            }
+            None => pattern.matches(request.path()),
+        });
+        if let Some((_, rule)) = path {
+            return Some(*rule);
+        }
+        if !self.cookies.is_empty() {
+            for pair in cookie::pairs(request.headers.values(HeaderId::Cookie)) {
+                if let Some((_, rule)) = self.cookies.iter().find(|(p, _)| p.matches(pair.name)) {
+                    return Some(*rule);
+                }
+            }
+        }
+        for (name, value, rule) in &self.headers {
+            let wanted = |v: &[u8]| value.as_ref().is_none_or(|value| value == v);
+            if name.values(&request.headers).any(wanted) {
+                return Some(*rule);
+            }
+        }
+        if self.any_query.is_none() && self.queries.is_empty() {
+            return None;
+        }
+        let query = request.query()?;
+        self.any_query.or_else(|| {
+            let mut names = message::query::params(query).map(message::query::name);
+            names.find_map(|name| {
+                self.queries.iter().find(|(p, _)| p.matches(name)).map(|(_, rule)| *rule)
+            })
+        })
+    }
+}
+
+/// Decodes the escapes of bytes that a path cannot hold otherwise (RFC 3986 3.3), and of the percent sign.
+/// Escapes of any other byte are somebody's choice, and origins differ in what they make of them.
+fn decode_necessary(path: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        let escaped = match after {
+            [high, low, ..] if *byte == b'%' => hex(*high).zip(hex(*low)).map(|(h, l)| h << 4 | l),
+            _ => None,
+        };
+        match escaped.filter(|b| must_be_escaped(*b)) {
+            Some(byte) => {
+                decoded.push(byte);
+                rest = &after[2..];
+            }
+            None => decoded.push(*byte),
+        }
+    }
+    decoded
+}
+
+fn must_be_escaped(byte: u8) -> bool {
+    byte >= 0x80
+        || matches!(byte, b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' | b'%')
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
