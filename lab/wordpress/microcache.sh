@@ -28,9 +28,11 @@ for _ in $(seq 100); do grep -q 'listening on ' "$work/larder.log" && break; sle
 address=$(sed -n 's/^.*listening on \([0-9.:]*\).*$/\1/p' "$work/larder.log" | head -n 1)
 [ -n "$address" ] || { cat "$work/larder.log" >&2; exit 1; }
 
-# One row: name and address. The origin's own log counts its requests.
+# One row: name and address. The origin's own log counts its requests; what the row before left unfinished is
+# logged when it ends, so that is waited for.
 row() {
   local before after
+  sleep 5
   before=$(wc -l <"$work/requests.log")
   ab -q -c 10 -t "$seconds" -n 50000000 -k "http://$2/" >"$work/ab.txt" 2>&1
   after=$(wc -l <"$work/requests.log")

@@ -104,9 +104,9 @@ LoadModule headers_module $modules/mod_headers.so
 LoadModule php_module $php_module
 $([ "$(id -u)" = 0 ] && printf 'User %s\nGroup %s\n' "$web_user" "$web_group")
 StartServers 4
-MaxRequestWorkers 16
+MaxRequestWorkers 64
 KeepAlive On
-KeepAliveTimeout 60
+KeepAliveTimeout 15
 MaxKeepAliveRequests 0
 TypesConfig /etc/mime.types
 LogFormat "%t %m %U%q %>s %{Cookie}i" lab

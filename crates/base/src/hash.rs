@@ -1,6 +1,6 @@
 //! Keyed hashing and the cache key's bytes.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
@@ -10,8 +10,9 @@ pub struct HashSeed(RapidSecrets);
 
 impl HashSeed {
     /// A seed from the operating system's randomness.
+    #[expect(clippy::disallowed_types, reason = "the one place that draws randomness from it")]
     pub fn random() -> Self {
-        Self::from_u64(RandomState::new().build_hasher().finish())
+        Self::from_u64(std::collections::hash_map::RandomState::new().build_hasher().finish())
     }
 
     /// A fixed seed, for tests and benches that must repeat.

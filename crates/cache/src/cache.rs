@@ -9,7 +9,7 @@ use crate::busy::{Busy, Shape, TICKET_BYTES, Ticket};
 use crate::lead::Lead;
 use crate::ledger::{Charge, Ledger, Stats, count};
 use crate::object::Object;
-use crate::shard::{Dead, Place, Shard, Visit};
+use crate::shard::{Dead, NewFetch, Place, Shard, Visit};
 use crate::slot::{Marker, More, Select, Slot, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -33,7 +33,7 @@ pub struct Config {
     pub object_bytes_max: u64,
     /// Requests waiting for one fetch.
     pub waiters_max: usize,
-    /// Bytes held of a body that is not kept.
+    /// Bytes held of a body that is not kept, beside the budget: they belong to the exchange.
     pub window_bytes: u64,
     /// How long after a body turned out too large to be kept requests for its key do not wait for each other.
     pub hit_for_miss_ms: u64,
@@ -204,8 +204,7 @@ impl Cache {
                 return busy.join(waiters_max, Some(charge)).map_or(Begin::Full, Begin::Wait);
             }
         }
-        let place = (place.h32, key.hash());
-        match shard.enlist(place, key.bytes(), (shape, shared), charge, now_ms) {
+        match shard.enlist(place.h32, key, NewFetch { shape, shared, charge }, now_ms) {
             Some(busy) if shared => Begin::Lead(Lead::new(Arc::clone(self), busy)),
             Some(busy) => Begin::Alone(Lead::new(Arc::clone(self), busy)),
             None => Begin::Alone(self.detached(key)),
@@ -228,8 +227,8 @@ impl Cache {
             return None;
         }
         let now_ms = self.seen_ms.load(Ordering::Relaxed);
-        let place = (place.h32, key.hash());
-        let busy = shard.enlist(place, key.bytes(), (shape, true), charge, now_ms)?;
+        let fetch = NewFetch { shape, shared: true, charge };
+        let busy = shard.enlist(place.h32, key, fetch, now_ms)?;
         drop(shard);
         Some(Lead::new(Arc::clone(self), busy))
     }

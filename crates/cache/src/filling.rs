@@ -47,7 +47,8 @@ impl Filling {
         object: Arc<Object>,
         fill: Arc<Fill>,
         hash: u64,
-        (stored, spare): (bool, Charge),
+        stored: bool,
+        spare: Charge,
     ) -> Self {
         let spare = Some(spare);
         Self { cache, object, fill, hash, stored, window: false, open: true, spare }

@@ -61,8 +61,7 @@ impl Lead {
         let object = self.make(&new, vary, Some(charge), Some(Arc::clone(&fill)));
         let stored = self.admit(&object, None);
         self.conclude(Waited::Ready(Arc::clone(&object)));
-        let kept = (stored, spare);
-        Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, kept)
+        Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, stored, spare)
     }
 
     /// The response is for the one who asked only; those who wait fetch for themselves. With a time, others

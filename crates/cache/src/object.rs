@@ -9,7 +9,7 @@ use crate::fill::Fill;
 use crate::ledger::Ledger;
 use crate::reader::Reader;
 use crate::size;
-use crate::slot::{Select, Variant};
+use crate::slot::{Select, Variant, is_for};
 use crate::span::Span;
 use crate::sync::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Mutex, Ordering, Turn};
 
@@ -218,11 +218,7 @@ impl Object {
     /// Whether the request whose signatures `variant` computes may be answered with this variant
     /// (RFC 9111 4.1).
     pub fn matches(&self, variant: &mut Select<'_>) -> bool {
-        self.vary().is_none_or(|vary| {
-            let mut signature = Vec::new();
-            variant(vary.spec, &mut signature);
-            signature == vary.signature
-        })
+        self.vary().is_none_or(|vary| is_for(vary, variant))
     }
 
     /// The entity tag as it stands in the head.

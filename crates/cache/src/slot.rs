@@ -147,6 +147,16 @@ thread_local! {
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
+/// Whether the request has the signature of `vary`.
+pub(crate) fn is_for(vary: Variant<'_>, select: &mut Select<'_>) -> bool {
+    let mut scratch = SCRATCH.take();
+    scratch.clear();
+    select(vary.spec, &mut scratch);
+    let matches = scratch == vary.signature;
+    SCRATCH.set(scratch);
+    matches
+}
+
 /// The place in `variants` of the response that answers the request: of several the one with the latest
 /// Date, then the one stored last (RFC 9111 4.1). `note` is told every distinct list of names and the
 /// request's signature for it.

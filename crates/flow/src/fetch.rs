@@ -10,7 +10,7 @@ use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
 use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Variant};
 use message::date::parse_http_date;
-use message::store::{self, NotStored, StorePlan};
+use message::store::{self, StorePlan};
 use message::vary::{Vary, VaryNames, vary_signature};
 use message::{Framing, HeaderId, Request, Response, Status};
 use origin::{BodySource, Exchange, RequestBody, SourceError};
@@ -22,8 +22,6 @@ use crate::forward::{self, Errand};
 use crate::live::Site;
 use crate::pages::Problem;
 
-/// How long a failed answer keeps requests for its key from waiting for each other.
-const FAILURE_MARKER_MS: u64 = 1_000;
 
 /// What a fetch came to, as soon as its head is known.
 pub(crate) enum Fetched {
@@ -164,7 +162,11 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         if let FetchVerdict::Synth(synthetic) = job.site.policy.fetch(&mut ctx) {
             return Outcome::Synthetic(synthetic);
         }
-        let origin = Arc::clone(&job.site.origins[job.notes.origin as usize]);
+        let Some(origin) = job.site.origins.get(job.notes.origin as usize).cloned() else {
+            let reason = "This site has no origin to ask.".to_owned();
+            let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
+            return Outcome::Failed(Failure { problem, stale: None });
+        };
         let stream = match body.take() {
             Some(reader) => RequestBody::Stream(Box::new(Upload(reader))),
             None => RequestBody::None,
@@ -322,7 +324,7 @@ async fn pass(
 ) {
     let now = core.now();
     if let Some(lead) = job.lead.take() {
-        lead.refuse(job.marker_ms(plan, &exchange.response).map(|ms| now.mono_ms + ms));
+        lead.refuse(job.marker_ms(plan).map(|ms| now.mono_ms + ms));
     }
     invalidate_after(core, &job, &exchange.response);
     forward::passable(&mut exchange.response, &job.live, now.unix_secs());
@@ -434,13 +436,9 @@ impl Job {
 
     /// How long requests for the key shall not wait for each other after this uncacheable answer; none when
     /// it says nothing about other clients' requests.
-    fn marker_ms(&self, plan: &StorePlan, response: &Response) -> Option<u64> {
-        match plan.store {
-            Err(NotStored::Personal | NotStored::Authorization | NotStored::RequestNoStore) => None,
-            Err(NotStored::Method) => None,
-            _ if response.status.is_server_error() => Some(FAILURE_MARKER_MS),
-            _ => Some(self.live.limits.hit_for_miss_ttl),
-        }
+    fn marker_ms(&self, plan: &StorePlan) -> Option<u64> {
+        let ms = plan.hit_for_miss_ms.min(self.live.limits.hit_for_miss_ttl);
+        (ms > 0).then_some(ms)
     }
 }
 

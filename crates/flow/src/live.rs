@@ -16,7 +16,8 @@ pub struct Site {
     pub name: String,
     /// Its policy.
     pub policy: Arc<dyn Policy>,
-    /// Its origins; [`policy::Notes::origin`] is an index into this list, never empty.
+    /// Its origins; [`policy::Notes::origin`] is an index into this list. Empty when policy answers
+    /// everything itself.
     pub origins: Vec<Arc<Origin>>,
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 
 pub use fields::{forbidden_field_names, strip_for_storage, strip_hop_by_hop, update_fields};
 
-use crate::cache_control::{CacheControl, Scope, delta_secs};
+use crate::cache_control::{CacheControl, MAX_DELTA_SECS, Scope, delta_secs};
 use crate::date::parse_http_date;
 use crate::header::{HeaderBlock, HeaderId};
 use crate::list::members;
@@ -68,6 +68,9 @@ pub struct StoreRules {
     /// allows one, and also those that judge one request's form (400, 413, 414, 431, 501). When
     /// not, such a judgement is never stored, so that nobody can poison a page with an odd request.
     pub trust_errors: bool,
+    /// Whether s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs and the
+    /// frameworks that write `s-maxage=1, stale-while-revalidate=59` do not mean it so.
+    pub s_maxage_forbids_stale: bool,
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -81,7 +84,7 @@ impl StoreRules {
     /// reach.
     pub fn rfc() -> Self {
         Self {
-            targets: vec![HeaderId::CdnCacheControl],
+            targets: vec![HeaderId::CdnCacheControl, HeaderId::SurrogateControl],
             heuristic: true,
             heuristic_max_ms: DAY_MS,
             default_lifetime_ms: Vec::new(),
@@ -91,6 +94,7 @@ impl StoreRules {
             store_set_cookie: true,
             honour_request_no_store: true,
             trust_errors: true,
+            s_maxage_forbids_stale: true,
         }
     }
 
@@ -98,12 +102,12 @@ impl StoreRules {
     /// and outages, and no response with Set-Cookie.
     pub fn safe() -> Self {
         Self {
-            targets: vec![HeaderId::CdnCacheControl, HeaderId::SurrogateControl],
             grace_ms: 10_000,
             stale_if_error_ms: DAY_MS,
             store_set_cookie: false,
             honour_request_no_store: false,
             trust_errors: false,
+            s_maxage_forbids_stale: false,
             ..Self::rfc()
         }
     }
@@ -232,7 +236,7 @@ pub fn plan(
 ) -> StorePlan {
     let facts = Facts::gather(response, exchange, rules);
     let control = &facts.control;
-    let may_be_stale = !control.forbids_stale();
+    let may_be_stale = !facts.never_stale;
     let window = |directive: Option<u32>, default: u64| match directive {
         _ if !may_be_stale => 0,
         Some(secs) => secs_ms(secs),
@@ -266,6 +270,7 @@ struct Facts {
     lifetime_ms: u64,
     source: LifetimeSource,
     has_validator: bool,
+    never_stale: bool,
 }
 
 impl Facts {
@@ -284,6 +289,8 @@ impl Facts {
             source: LifetimeSource::None,
             has_validator: headers.contains(HeaderId::Etag)
                 || single_date(headers, HeaderId::LastModified, now_secs).is_some(),
+            never_stale: control.forbids_stale()
+                || (rules.s_maxage_forbids_stale && control.s_maxage.is_some()),
         };
         if let Some((lifetime_ms, source)) = facts
             .explicit_lifetime(headers, date_secs, now_secs)
@@ -361,7 +368,7 @@ impl Facts {
     fn has_stale_window(&self) -> bool {
         let control = &self.control;
         let has = |secs: Option<u32>| secs.is_some_and(|s| s > 0);
-        !control.forbids_stale()
+        !self.never_stale
             && (has(control.stale_while_revalidate) || has(control.stale_if_error))
     }
 }
@@ -456,16 +463,18 @@ fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: Exchange) -> 
 
 /// The Age a response came with. Of a list the first member counts (RFC 9111 5.1). An Age that is
 /// no number, or comes on several lines, says only that caches on the way disagree: it is read as
-/// the oldest there is, so that the response is validated before use.
+/// the oldest there is, so that the response is validated before use. Members joined by comma and
+/// space were several lines before somebody combined them (RFC 9110 5.3).
 fn age_secs(headers: &HeaderBlock) -> u32 {
     let mut lines = headers.values(HeaderId::Age);
     match (lines.next(), lines.next()) {
         (None, _) => 0,
+        (Some(line), None) if line.windows(2).any(|w| w == b", ") => MAX_DELTA_SECS,
         (Some(line), None) => members([line])
             .next()
             .and_then(delta_secs)
-            .unwrap_or(crate::cache_control::MAX_DELTA_SECS),
-        (Some(_), Some(_)) => crate::cache_control::MAX_DELTA_SECS,
+            .unwrap_or(MAX_DELTA_SECS),
+        (Some(_), Some(_)) => MAX_DELTA_SECS,
     }
 }
 

@@ -12,7 +12,7 @@ use std::thread;
 
 use base::{Counter, Counters, Now};
 use flow::Reply;
-use message::date::HttpDate;
+use message::date::LogDate;
 use message::{HeaderId, Request, Version};
 
 /// Lines are handed over once this many bytes are there, or once a second.
@@ -197,15 +197,8 @@ impl Lines {
 
 impl Line<'_> {
     fn combined(&self, out: &mut Vec<u8>) -> io::Result<()> {
-        write!(out, "{} - - [", self.client)?;
-        // `Sun, 06 Nov 1994 08:49:37 GMT` holds all of `06/Nov/1994:08:49:37`.
-        let date = HttpDate::new(self.started.unix_secs());
-        let date = date.as_bytes();
-        for (part, end) in [(5..7, b'/'), (8..11, b'/'), (12..16, b':'), (17..25, b' ')] {
-            out.extend_from_slice(&date[part]);
-            out.push(end);
-        }
-        out.extend_from_slice(b"+0000] \"");
+        let date = LogDate::new(self.started.unix_secs());
+        write!(out, "{} - - [{}] \"", self.client, date.as_str())?;
         match self.request {
             Some(request) => {
                 quote(out, request.method.token());

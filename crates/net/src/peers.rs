@@ -1,7 +1,6 @@
 //! How many connections each client has: one IPv4 address, or one IPv6 /64, counts as one.
 
 use std::collections::HashMap;
-use std::hash::RandomState;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +11,7 @@ use parking_lot::Mutex;
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     all: AtomicU64,
-    by_client: Mutex<HashMap<IpAddr, u32, RandomState>>,
+    by_client: Mutex<HashMap<IpAddr, u32>>,
 }
 
 /// One connection's entry; dropping it takes it off.

@@ -28,8 +28,8 @@ use compile::Plan;
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
 #[derive(Debug)]
 pub struct Declared {
-    /// Whether cookies make a request personal.
-    cookies_are_personal: bool,
+    /// Whether cookies and Authorization make a request personal.
+    requests_are_personal: bool,
     trusted: CidrSet,
     /// Which requests a route is for; the first that matches counts.
     matchers: Vec<Matcher>,

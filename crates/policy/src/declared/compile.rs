@@ -114,7 +114,7 @@ impl Declared {
             matchers.push(Matcher { paths: route.paths, methods: route.methods });
         }
         Self {
-            cookies_are_personal: profile == Profile::Safe,
+            requests_are_personal: profile == Profile::Safe,
             trusted: CidrSet::new(&trusted_proxies),
             matchers,
             plans,

@@ -49,7 +49,7 @@ impl Declared {
         let plan = &self.plans[route];
         ctx.notes.route = route as u32;
         ctx.notes.origin = plan.origin;
-        ctx.notes.personal = seen.authorization || (self.cookies_are_personal && seen.cookie);
+        ctx.notes.personal = self.requests_are_personal && (seen.authorization || seen.cookie);
         if plan.access.as_ref().is_some_and(|access| !access.admits(client)) {
             ctx.notes.rule = Rule::Access as u32;
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.access));
@@ -114,7 +114,7 @@ impl Declared {
                 any = true;
                 personal |= !plan.cookie_key.iter().any(|key| **key == *pair.name);
             }
-            ctx.notes.personal = seen.authorization || (self.cookies_are_personal && personal);
+            ctx.notes.personal = self.requests_are_personal && (seen.authorization || personal);
             if !any {
                 request.headers.remove(HeaderId::Cookie);
             }

@@ -386,7 +386,7 @@ fn p14_authorization_and_cookies_make_a_request_personal() {
     let (safe, rfc) = (site(Settings::default()), rfc());
     for (fields, in_safe, in_rfc) in [
         (&[][..], false, false),
-        (&[("Authorization", "Basic x")], true, true),
+        (&[("Authorization", "Basic x")], true, false),
         (&[("Cookie", "session=1")], true, false),
         (&[("Cookie", "_ga=1; session=1")], true, false),
         (&[("Cookie", "_ga=1")], false, false),

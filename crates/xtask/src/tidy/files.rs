@@ -1,6 +1,6 @@
 //! Rules about one source file.
 
-use super::functions::functions;
+use super::functions::{functions, test_lines};
 use super::mask::{Masked, mask};
 
 /// A file beyond this tells more than one story (STYLE.md).
@@ -11,6 +11,10 @@ const FUNCTION_LINES: usize = 70;
 
 /// As in `rustfmt.toml`, which leaves comments and literals alone.
 const LINE_CHARACTERS: usize = 100;
+
+/// Crates that may read a clock: `base` does it for all, `origin` and `net` keep deadlines of
+/// sockets, and the rest are programs and tools of their own.
+const READS_CLOCKS: &[&str] = &["base", "origin", "net", "larder", "testkit", "xtask"];
 
 /// What a file called `name` breaks, each with its line.
 pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
@@ -28,7 +32,28 @@ pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     problems.extend(long_functions(name, &masked));
     problems.extend(long_lines(source, &masked));
     problems.extend(left_overs(&masked));
+    problems.extend(clocks(name, &masked));
     problems
+}
+
+/// Readings of a clock where time should come in as a value (`base::Now`).
+fn clocks(name: &str, masked: &Masked) -> Vec<(usize, String)> {
+    let owner = name.split('/').nth(1).unwrap_or_default();
+    if READS_CLOCKS.contains(&owner) || is_test_file(name) {
+        return Vec::new();
+    }
+    let tests = test_lines(&masked.code);
+    masked
+        .code
+        .lines()
+        .zip(1..)
+        .filter(|(code, line)| {
+            let reads =
+                ["Instant::now(", "SystemTime::now("].iter().any(|call| code.contains(call));
+            reads && !tests.iter().any(|region| region.contains(line))
+        })
+        .map(|(_, line)| (line, "reads a clock; take `base::Now` as a value".to_owned()))
+        .collect()
 }
 
 fn has_head_comment(source: &str) -> bool {
@@ -39,9 +64,7 @@ fn has_head_comment(source: &str) -> bool {
 }
 
 fn long_functions(name: &str, masked: &Masked) -> Vec<(usize, String)> {
-    let parts: Vec<&str> = name.split('/').collect();
-    let tests_only =
-        parts.contains(&"tests") || parts.last().is_some_and(|file| *file == "tests.rs");
+    let tests_only = is_test_file(name);
     functions(&masked.code)
         .into_iter()
         .filter(|function| !tests_only && !function.test && function.length > FUNCTION_LINES)
@@ -51,6 +74,11 @@ fn long_functions(name: &str, masked: &Masked) -> Vec<(usize, String)> {
             (function.line, what)
         })
         .collect()
+}
+
+/// Whether the file called `name` is compiled for tests only.
+fn is_test_file(name: &str) -> bool {
+    name.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
 /// Long lines, apart from those that only a literal makes long: breaking a text hides it from
@@ -96,7 +124,7 @@ fn left_overs(masked: &Masked) -> Vec<(usize, String)> {
         for word in words.iter().filter(|word| has_word(comment, word)) {
             problems.push((number, format!("left-over mark `{word}`")));
         }
-        if comment.to_lowercase().contains(&phrase) {
+        if has_word(&comment.to_lowercase(), &phrase) {
             problems.push((number, format!("`{phrase}`: what is not done is not there")));
         }
         for name in macros
@@ -153,6 +181,7 @@ mod tests {
         assert_eq!(problems(&format!("{HEAD}// {mark}S are words\n")), [""; 0]);
         assert_eq!(problems(&format!("{HEAD}fn a() {{ {call} }}\n")).len(), 1);
         assert_eq!(problems(&format!("{HEAD}// good enough {phrase}\n")).len(), 1);
+        assert_eq!(problems(&format!("{HEAD}// `None` {phrase}here\n")), [""; 0]);
         assert_eq!(
             problems(&format!("{HEAD}const A: &str = \"{mark} {call} {phrase}\";\n")),
             [""; 0]
@@ -182,6 +211,15 @@ mod tests {
         assert_eq!(problems(&literal), [""; 0]);
         let code = format!("{HEAD}const A: u8 = {} \"\";\n", "1 + ".repeat(40));
         assert_eq!(problems(&code).len(), 1);
+    }
+
+    #[test]
+    fn clocks_are_read_in_their_crates_and_in_tests_only() {
+        let reads = "fn a() { let _ = std::time::Instant::now(); }\n";
+        assert_eq!(problems(&format!("{HEAD}{reads}")).len(), 1);
+        let in_test = format!("{HEAD}#[cfg(test)]\nmod tests {{\n{reads}}}\n");
+        assert_eq!(problems(&in_test), [""; 0]);
+        assert_eq!(check("crates/base/src/clock.rs", &format!("{HEAD}{reads}")), []);
     }
 
     #[test]

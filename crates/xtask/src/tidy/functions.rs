@@ -1,5 +1,7 @@
 //! Where functions begin and end, by counting braces in code that has been freed of literals.
 
+use std::ops::{Range, RangeInclusive};
+
 /// One function with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
@@ -16,32 +18,34 @@ pub(crate) struct Function {
 /// The functions in `code`, a masked source.
 pub(crate) fn functions(code: &str) -> Vec<Function> {
     let mut found = Vec::new();
-    let mut tests = 0..0;
+    let tests = test_regions(code);
     for (at, _) in code.match_indices("fn ") {
         if code[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_') {
             continue;
-        }
-        if !tests.contains(&at) {
-            tests = test_region(code, at).unwrap_or(0..0);
         }
         let Some(end) = body_end(&code[at..]).map(|end| at + end) else { continue };
         let name =
             code[at + 3..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         let line = line_of(code, at);
         let length = line_of(code, end) - line + 1;
-        found.push(Function { name, line, length, test: tests.contains(&at) });
+        found.push(Function { name, line, length, test: tests.iter().any(|t| t.contains(&at)) });
     }
     found
 }
 
-/// The item under `#[cfg(test)]` or a test attribute that spans `at`, if any.
-fn test_region(code: &str, at: usize) -> Option<std::ops::Range<usize>> {
-    let marks = ["#[cfg(test)]", "#[test]", "#[tokio::test"];
-    marks
+/// The lines of items under `#[cfg(test)]` or a test attribute.
+pub(super) fn test_lines(code: &str) -> Vec<RangeInclusive<usize>> {
+    let lines = |region: &Range<usize>| line_of(code, region.start)..=line_of(code, region.end);
+    test_regions(code).iter().map(lines).collect()
+}
+
+/// The same as offsets, each up to its closing brace.
+fn test_regions(code: &str) -> Vec<Range<usize>> {
+    ["#[cfg(test)]", "#[test]", "#[tokio::test"]
         .iter()
-        .flat_map(|mark| code[..at].match_indices(mark).map(|(start, _)| start))
-        .filter_map(|start| body_end(&code[start..]).map(|end| start..start + end + 1))
-        .find(|region| region.contains(&at))
+        .flat_map(|mark| code.match_indices(mark).map(|(start, _)| start))
+        .filter_map(|start| body_end(&code[start..]).map(|end| start..start + end))
+        .collect()
 }
 
 /// Offset of the brace that closes the first body in `code`; `None` for an item without one.

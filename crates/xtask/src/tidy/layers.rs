@@ -40,7 +40,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("clap", &["larder"]),
     ("mimalloc", &["larder"]),
     ("toml", &["config"]),
-    ("rustix", &["base", "net", "larder"]),
+    ("rustix", &["base", "net", "config", "larder"]),
 ];
 
 /// One dependency edge.

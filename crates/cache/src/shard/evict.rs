@@ -1,0 +1,166 @@
+//! Who leaves a shard: S3-FIFO weighted by bytes (Yang et al., SOSP 2023).
+//!
+//! New objects enter the small queue, a tenth of the bytes. At its end those that were hit since go on to the
+//! main queue; the others leave, and their hashes are remembered for a while: a key that comes back in that
+//! time enters the main queue at once. The main queue gives every hit object another round. A hit sets
+//! two bits in the object and moves nothing.
+//!
+//! Queues hold tokens, not objects. The token of an object that left the index otherwise is dead; it is
+//! dropped when its turn comes, or when the dead outnumber the living.
+
+use std::sync::Arc;
+
+use super::{Dead, Shard, Token, settle, spread};
+use crate::ledger::count;
+use crate::slot::Slot;
+
+/// Hits since it was stored that let an object pass from the small to the main queue. Two, as the paper has
+/// it: on Zipf traces with a third of one-hit wonders one gives 0.5 to 2 points fewer hits.
+const PROMOTE_AT: u8 = 2;
+/// The small queue's share of the bytes is one in so many.
+const SMALL_SHARE: u64 = 10;
+/// Tokens looked at under one lock.
+const SCAN: usize = 64;
+/// What a visit of [`Shard::evict`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visit {
+    /// Something left the index.
+    Evicted,
+    /// Nothing left yet, but the next visit is nearer to it.
+    Progress,
+    /// Nothing can leave: empty, or all of it is being read or filled.
+    Nothing,
+}
+
+enum Verdict {
+    Keep,
+    Again,
+    Promote,
+    Evict,
+    Dead,
+}
+
+impl Shard {
+    /// Looks at a few tokens and lets at most one object or marker leave.
+    pub(crate) fn evict(&mut self, dead: &mut Dead) -> Visit {
+        let total = self.small.bytes + self.main.bytes;
+        let from_main = self.small.bytes * SMALL_SHARE < total;
+        match self.evict_from(from_main, dead) {
+            Visit::Nothing => self.evict_from(!from_main, dead),
+            visit => visit,
+        }
+    }
+
+    fn evict_from(&mut self, main: bool, dead: &mut Dead) -> Visit {
+        let mut visit = Visit::Nothing;
+        let length = if main { self.main.tokens.len() } else { self.small.tokens.len() };
+        for _ in 0..length.min(SCAN) {
+            let queue = if main { &mut self.main } else { &mut self.small };
+            let Some(token) = queue.tokens.pop_front() else { break };
+            match self.judge(token, main) {
+                Verdict::Keep => self.requeue(token, main),
+                Verdict::Again => {
+                    self.requeue(token, main);
+                    visit = Visit::Progress;
+                }
+                Verdict::Dead => {
+                    self.dead = self.dead.saturating_sub(1);
+                    visit = Visit::Progress;
+                }
+                Verdict::Promote => {
+                    self.promote(token);
+                    visit = Visit::Progress;
+                }
+                Verdict::Evict => {
+                    self.remove(token, main, dead);
+                    return Visit::Evicted;
+                }
+            }
+        }
+        visit
+    }
+
+    fn requeue(&mut self, token: Token, main: bool) {
+        let queue = if main { &mut self.main } else { &mut self.small };
+        queue.tokens.push_back(token);
+    }
+
+    pub(super) fn of_token(&self, token: Token) -> Option<&Slot> {
+        let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+        self.table.find(spread(token.h32), is_it)
+    }
+
+    fn judge(&self, token: Token, main: bool) -> Verdict {
+        let Some(slot) = self.of_token(token) else { return Verdict::Dead };
+        let Some(object) = slot.variants().iter().find(|object| object.id == token.id) else {
+            return Verdict::Evict;
+        };
+        // Whoever reads it keeps its memory: letting it go would free nothing now. Under this lock nobody
+        // can come by a reference who has none.
+        if object.is_filling() || object.is_held() {
+            return Verdict::Keep;
+        }
+        let frequency = object.frequency();
+        match main {
+            true if frequency > 0 => {
+                object.set_frequency(frequency - 1);
+                Verdict::Again
+            }
+            // Without memory for a longer main queue the object stays where it is, and is judged again.
+            false if frequency >= PROMOTE_AT && self.main.is_full() => {
+                object.set_frequency(0);
+                Verdict::Again
+            }
+            false if frequency >= PROMOTE_AT => Verdict::Promote,
+            _ => Verdict::Evict,
+        }
+    }
+
+    fn promote(&mut self, token: Token) {
+        let object = self
+            .of_token(token)
+            .and_then(|slot| slot.variants().iter().find(|object| object.id == token.id))
+            .cloned();
+        if let Some(object) = object {
+            self.unpush(&object);
+            object.set_frequency(0);
+            self.push(token.h32, &object, true);
+        }
+    }
+
+    /// Lets what `token` stands for leave; the token has been taken from its queue.
+    fn remove(&mut self, token: Token, main: bool, dead: &mut Dead) {
+        let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+        let Ok(mut entry) = self.table.find_entry(spread(token.h32), is_it) else { return };
+        let slot = entry.get_mut();
+        if slot.has_marker(token.id)
+            && let Slot::Many(_, more) = slot
+        {
+            more.marker = None;
+            let key_len = more.key.len();
+            settle(entry);
+            self.unmarked(key_len);
+            self.dead -= 1;
+            return;
+        }
+        let object = match slot {
+            Slot::One(..) => entry.remove().0.variants().first().cloned(),
+            Slot::Many(_, more) => {
+                let at = more.variants.iter().position(|object| object.id == token.id);
+                let object = at.map(|at| more.variants.remove(at));
+                settle(entry);
+                object
+            }
+        };
+        if let Some(object) = object {
+            self.strike_off(std::slice::from_ref(&object));
+            self.dead -= 1;
+            count(&self.charge.ledger().evictions, 1);
+            if !main {
+                let ledger = Arc::clone(self.charge.ledger());
+                self.ghost.insert(token.h32, self.main.live, &ledger);
+            }
+            dead.push(object);
+        }
+    }
+}

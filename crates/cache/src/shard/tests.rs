@@ -1,0 +1,37 @@
+//! The books of a shard, for the tests of the whole.
+
+use super::*;
+
+impl Shard {
+    /// Asserts that the queues' sums, the tokens and the table agree; returns how many objects there are.
+    pub(crate) fn check(&self) -> usize {
+        let (mut small, mut main) = ((0, 0), (0, 0));
+        let mut objects = 0;
+        for slot in &self.table {
+            for object in slot.variants() {
+                assert!(object.is_live() && !object.is_broken());
+                assert_eq!(object.weight(), object.memory());
+                let sums = if object.place() & MAIN == 0 { &mut small } else { &mut main };
+                *sums = (sums.0 + object.weight(), sums.1 + 1);
+                objects += 1;
+            }
+            if let Slot::Many(_, more) = slot {
+                let is_short = more.variants.len() == 1;
+                assert!(!more.leads.is_empty() || more.marker.is_some() || !is_short);
+                if more.marker.is_some() {
+                    small = (small.0 + More::cost(more.key.len()), small.1 + 1);
+                }
+            }
+        }
+        assert_eq!((self.small.bytes, self.small.live), small);
+        assert_eq!((self.main.bytes, self.main.live), main);
+        let living =
+            |queue: &Queue| queue.tokens.iter().filter(|t| self.of_token(**t).is_some()).count();
+        assert_eq!((living(&self.small), living(&self.main)), (small.1, main.1));
+        let tokens = self.small.tokens.len() + self.main.tokens.len();
+        assert_eq!(tokens, small.1 + main.1 + self.dead);
+        assert!(self.dead <= small.1 + main.1 + DEAD_SUFFERED);
+        assert_eq!(self.charge.bytes(), self.memory());
+        objects
+    }
+}
