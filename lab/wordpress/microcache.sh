@@ -28,14 +28,17 @@ for _ in $(seq 100); do grep -q 'listening on ' "$work/larder.log" && break; sle
 address=$(sed -n 's/^.*listening on \([0-9.:]*\).*$/\1/p' "$work/larder.log" | head -n 1)
 [ -n "$address" ] || { cat "$work/larder.log" >&2; exit 1; }
 
+# Requests at the origin so far. Apache itself sends "OPTIONS *" to children that it wants to end.
+fetched() { grep -vc 'OPTIONS \*' "$work/requests.log"; }
+
 # One row: name and address. The origin's own log counts its requests; what the row before left unfinished is
 # logged when it ends, so that is waited for.
 row() {
   local before after
   sleep 5
-  before=$(wc -l <"$work/requests.log")
+  before=$(fetched)
   ab -q -c 10 -t "$seconds" -n 50000000 -k "http://$2/" >"$work/ab.txt" 2>&1
-  after=$(wc -l <"$work/requests.log")
+  after=$(fetched)
   awk -v name="$1" -v fetched=$((after - before)) '
     /^Requests per second/ { rate = $4 }
     /^Failed requests/ { failed = $3 }

@@ -2,6 +2,7 @@
 //! the judgement of what was found.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,13 +42,27 @@ pub struct Core {
     pub shared: Arc<Shared>,
     /// This core's counters.
     pub counters: Arc<Counters>,
-    /// This core's origin connections.
-    pub pool: CorePool,
+    pool: RefCell<CorePool>,
     live: RefCell<LiveRef>,
     version: Cell<u64>,
     key: RefCell<KeyBuf>,
+    failing: RefCell<HashMap<u64, Failing>>,
     clock: System,
 }
+
+/// A key whose last fetch failed while something stale could stand in for it.
+#[derive(Clone, Copy)]
+struct Failing {
+    /// The origin could not be reached; otherwise it answered with an error.
+    unreachable: bool,
+    /// When to try again.
+    retry_ms: u64,
+}
+
+/// How long a failed fetch is not repeated while something stale stands in.
+const RETRY_MS: u64 = 1_000;
+/// Keys remembered as failing; beyond it they are tried anew by the next request.
+const FAILING_MAX: usize = 100_000;
 
 /// What became of a request without waiting.
 pub enum Start {
@@ -64,11 +79,12 @@ impl Core {
         let version = shared.version.load(Ordering::Acquire);
         let live = shared.live.load_full();
         Rc::new(Self {
-            pool: CorePool::new(Arc::clone(&counters), &live.limits),
+            pool: RefCell::new(CorePool::new(Arc::clone(&counters), &live.limits)),
             clock: System,
             live: RefCell::new(Rc::new(live)),
             version: Cell::new(version),
             key: RefCell::new(KeyBuf::new()),
+            failing: RefCell::default(),
             shared,
             counters,
         })
@@ -78,10 +94,20 @@ impl Core {
     pub fn live(&self) -> LiveRef {
         let version = self.shared.version.load(Ordering::Acquire);
         if version != self.version.get() {
-            *self.live.borrow_mut() = Rc::new(self.shared.live.load_full());
+            let next = self.shared.live.load_full();
+            if next.limits != self.live.borrow().limits {
+                let pool = CorePool::new(Arc::clone(&self.counters), &next.limits);
+                *self.pool.borrow_mut() = pool;
+            }
+            *self.live.borrow_mut() = Rc::new(next);
             self.version.set(version);
         }
         Rc::clone(&self.live.borrow())
+    }
+
+    /// This core's origin connections.
+    pub(crate) fn pool(&self) -> CorePool {
+        self.pool.borrow().clone()
     }
 
     /// Both clocks.
@@ -91,7 +117,10 @@ impl Core {
 
     /// Chores of once a second.
     pub fn sweep(&self, now: Now) {
-        self.pool.sweep(now.mono_ms);
+        self.pool().sweep(now.mono_ms);
+        // Nobody has asked for these for a while: the next who does may well find the origin back.
+        let recent = |failure: &Failing| now.mono_ms < failure.retry_ms + 60 * RETRY_MS;
+        self.failing.borrow_mut().retain(|_, failure| recent(failure));
     }
 
     /// Takes a request as far as it goes without waiting.
@@ -120,9 +149,7 @@ impl Core {
                 };
                 Self::slow(&ask, Way::Pass(reason))
             }
-            ReceiveVerdict::Synth(synthetic) => {
-                Start::Reply(pages::synthetic(request, &synthetic))
-            }
+            ReceiveVerdict::Synth(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
             ReceiveVerdict::Purge => {
                 let removed = self.invalidate(site, request, &notes);
                 self.counters.add(Counter::Invalidations, removed as u64);
@@ -141,13 +168,7 @@ impl Core {
     }
 
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
-    pub(crate) fn make_key(
-        &self,
-        site: &Site,
-        request: &Request,
-        notes: &Notes,
-        key: &mut KeyBuf,
-    ) {
+    pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
         key.clear();
         key.field(request.scheme.as_str().as_bytes());
         key.field(&request.host);
@@ -192,6 +213,9 @@ impl Core {
                     }
                     return Start::Reply(deliver::stored(ask, &object, served));
                 }
+                Judgement::Fetch if self.stands_in(ask, &key, &object) => {
+                    return Start::Reply(deliver::stored(ask, &object, Served::StaleOnError));
+                }
                 Judgement::Fetch => Way::Fetch { key: key.clone(), old: Some(object) },
                 Judgement::Pass => Way::Pass(Forward::Bypass),
                 Judgement::Private => Way::Alone { key: key.clone(), reason: Forward::Bypass },
@@ -222,6 +246,41 @@ impl Core {
             HitVerdict::Deliver => Judgement::Deliver(served),
             HitVerdict::Miss => Judgement::Fetch,
             HitVerdict::Pass => Judgement::Pass,
+        }
+    }
+
+    /// Whether a stale object answers at once because the origin has just failed; it is tried again behind the
+    /// answer, once a second.
+    fn stands_in(self: &Rc<Self>, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) -> bool {
+        let now_ms = ask.now.mono_ms;
+        let mut failing = self.failing.borrow_mut();
+        let Some(failure) = failing.get_mut(&key.hash()) else { return false };
+        let freshness = freshness(object);
+        let may = match failure.unreachable {
+            true => freshness.may_serve_unreachable(now_ms),
+            false => freshness.may_serve_on_error(now_ms),
+        };
+        let due = may && now_ms >= failure.retry_ms;
+        if due {
+            failure.retry_ms = now_ms + RETRY_MS;
+        }
+        drop(failing);
+        if due {
+            self.refresh(ask, key, object);
+        }
+        may
+    }
+
+    /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.
+    pub(crate) fn note_fetch(&self, key_hash: u64, failed: Option<bool>) {
+        let mut failing = self.failing.borrow_mut();
+        match failed {
+            Some(unreachable) if failing.len() < FAILING_MAX => {
+                let retry_ms = self.now().mono_ms + RETRY_MS;
+                failing.insert(key_hash, Failing { unreachable, retry_ms });
+            }
+            Some(_) => {}
+            None => _ = failing.remove(&key_hash),
         }
     }
 

@@ -33,12 +33,7 @@ pub(crate) fn fetched(
     deliver(ask, object, served, Some(reader))
 }
 
-fn deliver(
-    ask: &Ask<'_>,
-    object: &Arc<Object>,
-    served: Served,
-    reader: Option<Reader>,
-) -> Reply {
+fn deliver(ask: &Ask<'_>, object: &Arc<Object>, served: Served, reader: Option<Reader>) -> Reply {
     let freshness = freshness(object);
     let mut reply = Reply::stored(object, whole_body(ask, object, reader), served);
     reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);
@@ -113,7 +108,12 @@ fn select(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
 }
 
 /// Several ranges as multipart/byteranges (RFC 9110 14.6).
-fn multipart(object: &Arc<Object>, ranges: &[std::ops::Range<u64>], length: u64, reply: &mut Reply) {
+fn multipart(
+    object: &Arc<Object>,
+    ranges: &[std::ops::Range<u64>],
+    length: u64,
+    reply: &mut Reply,
+) {
     let mut head = Response::new(reply.status);
     // What was stored was written by the same engine.
     if h1::parse_stored_head(object.head(), &mut head).is_err() {

@@ -22,7 +22,6 @@ use crate::forward::{self, Errand};
 use crate::live::Site;
 use crate::pages::Problem;
 
-
 /// What a fetch came to, as soon as its head is known.
 pub(crate) enum Fetched {
     /// An object, complete or filling.
@@ -60,6 +59,8 @@ pub(crate) struct Failure {
     pub(crate) problem: Problem,
     /// A stale object that may stand in.
     pub(crate) stale: Option<Arc<Object>>,
+    /// The origin could not be reached; otherwise its answer was of no use.
+    pub(crate) unreachable: bool,
 }
 
 /// One fetch and all it needs, independent of the client's connection.
@@ -68,6 +69,7 @@ pub(crate) struct Job {
     site: Arc<Site>,
     request: Request,
     notes: Notes,
+    /// Chooses the server where an origin balances by hash.
     key_hash: u64,
     lead: Option<Lead>,
     /// The stored object this fetch is to confirm or replace.
@@ -88,8 +90,9 @@ impl Job {
     }
 
     /// A fetch past the store.
-    pub(crate) fn pass(ask: &Ask<'_>) -> Self {
-        Self { own: true, ..Self::bare(ask) }
+    pub(crate) fn pass(core: &Core, ask: &Ask<'_>) -> Self {
+        let key_hash = core.shared.seed.hash(&ask.request.target);
+        Self { own: true, key_hash, ..Self::bare(ask) }
     }
 
     fn bare(ask: &Ask<'_>) -> Self {
@@ -130,7 +133,7 @@ enum Outcome {
 async fn run(core: Rc<Core>, mut job: Job, body: Option<Reader>, tell: oneshot::Sender<Fetched>) {
     let told = match ask_origin(&core, &mut job, body).await {
         Outcome::Synthetic(synthetic) => Fetched::Synthetic(synthetic),
-        Outcome::Failed(failure) => fail(job, failure),
+        Outcome::Failed(failure) => fail(&core, job, failure),
         Outcome::Confirmed(exchange) => match confirm(&core, job, &exchange) {
             Some(object) => {
                 drain(exchange).await;
@@ -165,25 +168,28 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         let Some(origin) = job.site.origins.get(job.notes.origin as usize).cloned() else {
             let reason = "This site has no origin to ask.".to_owned();
             let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
-            return Outcome::Failed(Failure { problem, stale: None });
+            let stale = None;
+            return Outcome::Failed(Failure { problem, stale, unreachable: false });
         };
         let stream = match body.take() {
             Some(reader) => RequestBody::Stream(Box::new(Upload(reader))),
             None => RequestBody::None,
         };
         let sent = core.now();
-        let mut exchange = match core.pool.send(&origin, &request, stream, job.key_hash, &mut ()).await {
-            Ok(exchange) => exchange,
-            Err(error) => {
-                let stale = job.old.take_if(|old| match error.is_unreachable() {
-                    true => freshness(old).may_serve_unreachable(sent.mono_ms),
-                    false => freshness(old).may_serve_on_error(sent.mono_ms),
-                });
-                let reason = error.to_string();
-                let problem = Problem::Origin { status: error.status(), reason };
-                return Outcome::Failed(Failure { problem, stale });
-            }
-        };
+        let mut exchange =
+            match core.pool().send(&origin, &request, stream, job.key_hash, &mut ()).await {
+                Ok(exchange) => exchange,
+                Err(error) => {
+                    let unreachable = error.is_unreachable();
+                    let stale = job.old.take_if(|old| match unreachable {
+                        true => freshness(old).may_serve_unreachable(sent.mono_ms),
+                        false => freshness(old).may_serve_on_error(sent.mono_ms),
+                    });
+                    let reason = error.to_string();
+                    let problem = Problem::Origin { status: error.status(), reason };
+                    return Outcome::Failed(Failure { problem, stale, unreachable });
+                }
+            };
         if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {
             return Outcome::Confirmed(exchange);
         }
@@ -194,10 +200,9 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             Verdict::Retry | Verdict::Fail => {
                 let status = exchange.response.status;
                 let reason = format!("The origin answered with status {status}.");
-                let stale =
-                    job.old.take_if(|old| freshness(old).may_serve_on_error(sent.mono_ms));
+                let stale = job.old.take_if(|old| freshness(old).may_serve_on_error(sent.mono_ms));
                 let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
-                return Outcome::Failed(Failure { problem, stale });
+                return Outcome::Failed(Failure { problem, stale, unreachable: false });
             }
         }
     }
@@ -235,7 +240,10 @@ fn judge(
     if failed && stand_in { Verdict::Fail } else { Verdict::Use(plan) }
 }
 
-fn fail(mut job: Job, failure: Failure) -> Fetched {
+fn fail(core: &Core, mut job: Job, failure: Failure) -> Fetched {
+    if failure.stale.is_some() {
+        core.note_fetch(job.key_hash, Some(failure.unreachable));
+    }
     if let Some(lead) = job.lead.take() {
         lead.fail();
     }
@@ -245,6 +253,7 @@ fn fail(mut job: Job, failure: Failure) -> Fetched {
 /// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4).
 fn confirm(core: &Core, mut job: Job, exchange: &Exchange) -> Option<Arc<Object>> {
     let (old, lead) = (job.old.take()?, job.lead.take()?);
+    core.note_fetch(job.key_hash, None);
     let now = core.now();
     let mut merged = Response::new(old.status());
     if h1::parse_stored_head(old.head(), &mut merged).is_err() {
@@ -287,6 +296,7 @@ async fn keep(
     tell: oneshot::Sender<Fetched>,
 ) {
     let Some(lead) = job.lead.take() else { return };
+    core.note_fetch(job.key_hash, None);
     let now = core.now();
     let selected = Selected::of(&exchange.response, &job.request);
     forward::keepable(&mut exchange.response, &job.live, now.unix_secs());
@@ -412,11 +422,7 @@ fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u6
         grace_ms: plan.grace_ms,
         stale_if_error_ms: plan.stale_if_error_ms,
         stale_if_unreachable_ms: plan.stale_if_unreachable_ms,
-        flags: Flags {
-            shared: plan.shared,
-            must_validate: plan.must_validate,
-            ..Flags::default()
-        },
+        flags: Flags { shared: plan.shared, must_validate: plan.must_validate, ..Flags::default() },
         length,
     }
 }

@@ -26,6 +26,9 @@ const CONDITIONS: [HeaderId; 6] = [
     HeaderId::Range,
 ];
 
+/// What this surrogate can do (W3C Edge Architecture); Surrogate-Control may name it as a target.
+const CAPABILITY: &str = "larder=\"Surrogate/1.0\"";
+
 /// Passes through this proxy after which a request is held to go round in a circle.
 const VIA_MAX: usize = 8;
 
@@ -48,6 +51,7 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
                 request.headers.push(HeaderId::AcceptEncoding, normal.as_bytes());
             }
         }
+        request.headers.set(HeaderId::SurrogateCapability, CAPABILITY.as_bytes());
         if let Some(object) = validate {
             add_validators(&mut request.headers, object);
         }
@@ -68,9 +72,7 @@ fn add_validators(headers: &mut HeaderBlock, object: &Object) {
 /// Whether the request has passed this proxy too often already.
 pub(crate) fn loops(request: &Request, live: &Live) -> bool {
     let name = live.pseudonym.as_bytes();
-    let mine = |via: &[u8]| {
-        via.split(|b| *b == b',').filter(|m| m.ends_with(name)).count()
-    };
+    let mine = |via: &[u8]| via.split(|b| *b == b',').filter(|m| m.ends_with(name)).count();
     request.headers.values(HeaderId::Via).map(mine).sum::<usize>() >= VIA_MAX
 }
 

@@ -46,13 +46,8 @@ pub(crate) enum Way {
 impl Slow {
     /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
     pub async fn run(self, core: &Rc<Core>, request: &Request, body: Option<Reader>) -> Reply {
-        let ask = Ask {
-            live: &self.live,
-            site: &self.site,
-            request,
-            notes: self.notes,
-            now: core.now(),
-        };
+        let ask =
+            Ask { live: &self.live, site: &self.site, request, notes: self.notes, now: core.now() };
         if forward::loops(request, &self.live) {
             return pages::problem(request, Problem::Loop);
         }
@@ -60,7 +55,7 @@ impl Slow {
             return pages::problem(request, Problem::NotCached);
         }
         match self.way {
-            Way::Pass(reason) => fetch_own(core, &ask, Job::pass(&ask), reason, body).await,
+            Way::Pass(reason) => fetch_own(core, &ask, Job::pass(core, &ask), reason, body).await,
             Way::Alone { key, reason } => alone(core, &ask, &key, reason).await,
             Way::Fetch { key, old } => shared(core, ask, &key, old).await,
         }
@@ -83,11 +78,14 @@ async fn shared(
     for _ in 0..WAITS_MAX {
         match core.begin(&ask, key, true, old.as_ref()) {
             Begin::Lead(lead) => return lead_fetch(core, &ask, key, lead, old, reason).await,
-            Begin::Alone(lead) => return alone_with(core, &ask, key, lead, Forward::HitForMiss).await,
+            Begin::Alone(lead) => {
+                return alone_with(core, &ask, key, lead, Forward::HitForMiss).await;
+            }
             Begin::Object(object) => match core.judge(&ask, &object) {
                 Judgement::Deliver(served) => return deliver::stored(&ask, &object, served),
                 Judgement::Pass => {
-                    return fetch_own(core, &ask, Job::pass(&ask), Forward::Bypass, None).await;
+                    return fetch_own(core, &ask, Job::pass(core, &ask), Forward::Bypass, None)
+                        .await;
                 }
                 Judgement::Private => break,
                 Judgement::Fetch => old = Some(object),
@@ -105,8 +103,7 @@ async fn shared(
                 }
                 Some(Waited::Failed) => {
                     let now_ms = core.now().mono_ms;
-                    let stale =
-                        old.filter(|old| freshness(old).may_serve_unreachable(now_ms));
+                    let stale = old.filter(|old| freshness(old).may_serve_unreachable(now_ms));
                     return match stale {
                         Some(object) => deliver::stored(&ask, &object, Served::StaleOnError),
                         None => pages::problem(ask.request, Problem::SharedFetchFailed),
@@ -142,7 +139,7 @@ async fn alone(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, reason: Forward) ->
             deliver::stored(ask, &object, Served::Hit)
         }
         // Nothing else can be learnt from the store.
-        _ => fetch_own(core, ask, Job::pass(ask), reason, None).await,
+        _ => fetch_own(core, ask, Job::pass(core, ask), reason, None).await,
     }
 }
 

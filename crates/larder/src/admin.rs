@@ -136,9 +136,7 @@ fn route(daemon: &Daemon, request: &Request, may_change: bool) -> (u16, &'static
         }
         (Method::Post, b"/reload") => match daemon.reload() {
             Ok(()) => (200, TEXT, "configuration reloaded\n".to_owned()),
-            Err(problems) => {
-                (422, TEXT, format!("{problems}\nthe running configuration stays\n"))
-            }
+            Err(problems) => (422, TEXT, format!("{problems}\nthe running configuration stays\n")),
         },
         (_, b"/healthz" | b"/metrics" | b"/stats" | b"/reload") => {
             (405, TEXT, "Not with this method.\n".to_owned())

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base::HashSeed;
 use cache::Cache;
-use config::{CacheStatus, Config};
 use config::sizing::Machine;
+use config::{CacheStatus, Config};
 use flow::{Announce, Live, Site};
 use h1::HeadLimits;
 use origin::Origin;

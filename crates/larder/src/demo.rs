@@ -39,19 +39,21 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
         ..CliOptions::default()
     };
     let socket = std::env::temp_dir().join(format!("larder-demo-{}.sock", std::process::id()));
-    let source =
-        Source { settings: Settings::Flags(options), admin_socket: socket.clone() };
+    let source = Source { settings: Settings::Flags(options), admin_socket: socket.clone() };
     let mut config = source.config()?;
     demo_settings(&mut config);
     let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
     let address = server.addresses()[0];
     println!("larder demo");
-    println!("  site      http://{address}/             one page: {PAGE_BYTES} bytes, 180 ms of work");
+    println!(
+        "  site      http://{address}/             one page: {PAGE_BYTES} bytes, 180 ms of work"
+    );
     println!("            http://{address}/gen/20?as=1  20 KB, cacheable; without `as` it is not");
     println!("  origin    http://{origin}/             the same pages, without Larder");
     println!("  figures   larder stat --admin-socket {}", socket.display());
     println!();
-    for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")] {
+    for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")]
+    {
         match visit(address, url) {
             Ok((took, verdict)) => println!("  {label}  {took:>9.3?}  {verdict}"),
             Err(e) => println!("  {label}  failed: {e}"),
@@ -83,7 +85,8 @@ fn visit(address: SocketAddr, target: &str) -> std::io::Result<(Duration, String
     stream.read_to_end(&mut answer)?;
     let took = start.elapsed();
     let text = String::from_utf8_lossy(&answer);
-    let verdict = text.lines().take_while(|l| !l.is_empty()).find(|l| l.starts_with("Cache-Status:"));
+    let verdict =
+        text.lines().take_while(|l| !l.is_empty()).find(|l| l.starts_with("Cache-Status:"));
     Ok((took, verdict.unwrap_or_default().to_owned()))
 }
 
@@ -180,7 +183,8 @@ struct Page {
 impl Page {
     fn of(request: &Request) -> Self {
         let path = String::from_utf8_lossy(request.path());
-        let Some(kilobytes) = path.strip_prefix("/gen/").and_then(|n| n.parse::<usize>().ok()) else {
+        let Some(kilobytes) = path.strip_prefix("/gen/").and_then(|n| n.parse::<usize>().ok())
+        else {
             return Self { bytes: PAGE_BYTES, work: WORK, cache_control: None };
         };
         let query = String::from_utf8_lossy(request.query().unwrap_or_default());
@@ -202,7 +206,8 @@ impl Page {
         encode::stored_head(&mut out, Status::OK, b"", &fields);
         let framing = BodyFraming::Length(self.bytes as u64);
         encode::response_tail(&mut out, framing, ConnectionHeader::KeepAliveDefault);
-        let head = b"<!doctype html><title>Larder demo</title><h1>A page that took a while</h1>\n<p>";
+        let head =
+            b"<!doctype html><title>Larder demo</title><h1>A page that took a while</h1>\n<p>";
         let words = b"fresh pages, close at hand; ".iter().copied().cycle();
         let body = head.iter().copied().chain(words).take(self.bytes);
         out.extend(body);

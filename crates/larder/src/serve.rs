@@ -117,8 +117,7 @@ impl Daemon {
         let server = Server::start(&shared, &settings)
             .map_err(|e| format!("larder: cannot listen on {:?}: {e}", settings.listen))?;
         let tended = origins.into_iter().map(tend).collect();
-        let daemon =
-            Arc::new(Self { source, shared, machine, log, origins: Mutex::new(tended) });
+        let daemon = Arc::new(Self { source, shared, machine, log, origins: Mutex::new(tended) });
         admin::start(&daemon, &daemon.source.admin_socket, config.admin.listen.as_ref());
         Ok((daemon, server))
     }

@@ -294,7 +294,11 @@ impl Facts {
         };
         if let Some((lifetime_ms, source)) = facts
             .explicit_lifetime(headers, date_secs, now_secs)
-            .or_else(|| setting(response.status, rules))
+            // A setting speaks of this cache's own copy: its time runs from the copy's arrival.
+            .or_else(|| {
+                let (ms, source) = setting(response.status, rules)?;
+                Some((ms.saturating_add(facts.age_ms), source))
+            })
             .or_else(|| facts.heuristic(response, date_secs, rules))
         {
             (facts.lifetime_ms, facts.source) = (lifetime_ms, source);

@@ -30,10 +30,8 @@ pub(crate) struct CoreCtx {
 
 impl CoreCtx {
     pub(crate) fn new(flow: Rc<Core>, log: CoreLog) -> Rc<Self> {
-        let scratch = Scratch {
-            input: vec![0; READ_BYTES].into_boxed_slice(),
-            work: Work::default(),
-        };
+        let scratch =
+            Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), work: Work::default() };
         Rc::new(Self {
             flow,
             scratch: RefCell::new(scratch),

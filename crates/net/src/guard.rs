@@ -149,20 +149,20 @@ impl Guard {
             _ => None,
         };
         let receive = || {
-            self.receive
-                .overdue(now_ms, limits.body_timeout, limits.body_min_rate, 10_000)
-                .map(|o| match o {
+            self.receive.overdue(now_ms, limits.body_timeout, limits.body_min_rate, 10_000).map(
+                |o| match o {
                     Overdue::Stall => Limit::BodyTimeout,
                     Overdue::Rate => Limit::BodyMinRate,
-                })
-        };
-        let send = || {
-            self.send.overdue(now_ms, limits.send_timeout, limits.send_min_rate, 60_000).map(
-                |o| match o {
-                    Overdue::Stall => Limit::SendTimeout,
-                    Overdue::Rate => Limit::SendMinRate,
                 },
             )
+        };
+        let send = || {
+            self.send.overdue(now_ms, limits.send_timeout, limits.send_min_rate, 60_000).map(|o| {
+                match o {
+                    Overdue::Stall => Limit::SendTimeout,
+                    Overdue::Rate => Limit::SendMinRate,
+                }
+            })
         };
         phase.or_else(send).or_else(receive)
     }
@@ -200,7 +200,13 @@ impl Sweep {
     }
 
     /// Ends every connection that overstays; `noted` hears which limits did it.
-    pub(crate) fn run(&self, now_ms: u64, limits: &Limits, draining: bool, noted: &mut dyn FnMut(Limit)) {
+    pub(crate) fn run(
+        &self,
+        now_ms: u64,
+        limits: &Limits,
+        draining: bool,
+        noted: &mut dyn FnMut(Limit),
+    ) {
         for guard in self.guards.borrow().iter().flatten() {
             if guard.expired.get().is_none()
                 && let Some(limit) = guard.check(now_ms, limits, draining)

@@ -260,7 +260,7 @@ fn version(request: &Request) -> &'static [u8] {
 /// Writes text between quotes as nginx does: quotes, backslashes and everything unprintable as `\xHH`.
 fn quote(out: &mut Vec<u8>, text: &[u8]) {
     for &b in text {
-        if b < 0x20 || b >= 0x7f || b == b'"' || b == b'\\' {
+        if !(0x20..0x7f).contains(&b) || b == b'"' || b == b'\\' {
             out.extend_from_slice(format!("\\x{b:02X}").as_bytes());
         } else {
             out.push(b);

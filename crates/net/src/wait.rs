@@ -30,7 +30,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
         let then = match poll_fn(|cx| conn.poll_fast(cx, &core)).await {
             Step::Close => Then::Close,
             Step::Expired(limit) => {
-                Box::pin(expired(&mut conn, &core, limit)).await;
+                Box::pin(expired(&conn, &core, limit)).await;
                 return;
             }
             Step::Send(mut segments, then) => {
@@ -53,7 +53,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
 }
 
 /// A limit ended the connection: says so where a request had begun.
-async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
+async fn expired(conn: &Conn, core: &CoreCtx, limit: Limit) {
     if limit != Limit::HeaderTimeout {
         return;
     }
@@ -93,9 +93,7 @@ async fn write_all(
             guard.sent(wrote as usize, core.flow.now().mono_ms);
         }
         match done {
-            Poll::Pending => {
-                guard.poll_expired(cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
-            }
+            Poll::Pending => guard.poll_expired(cx).map(|_| Err(io::ErrorKind::TimedOut.into())),
             ready => ready,
         }
     })

@@ -106,8 +106,7 @@ impl Server {
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let socket =
-        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     if address.is_ipv6() {
