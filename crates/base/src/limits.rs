@@ -114,7 +114,6 @@ limits! {
     Retries retries Count 2, "Further tries of one idempotent request after the first.";
     InterimResponses interim_responses Count 10, "1xx responses before a final one; beyond it 502.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
-    Restarts restarts Count 4, "Restarts of one request by policy; beyond it 503.";
 }
 
 impl Limits {

@@ -28,12 +28,22 @@ use crate::slow::{Slow, Way};
 pub type LiveRef = Rc<Arc<Live>>;
 
 /// A request and what belongs to it while it is dealt with.
+#[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) live: &'a LiveRef,
     pub(crate) site: &'a Arc<Site>,
     pub(crate) request: &'a Request,
     pub(crate) notes: Notes,
     pub(crate) now: Now,
+}
+
+impl Ask<'_> {
+    /// Names the rule that decided in the reply, where the configuration wants it.
+    pub(crate) fn name_rule(&self, reply: &mut Reply) {
+        if self.live.announce.detail {
+            reply.rule = Some(self.site.policy.rule_name(self.notes.rule).into());
+        }
+    }
 }
 
 /// One core's state. Not shared between threads.
@@ -136,22 +146,31 @@ impl Core {
             return Start::Reply(pages::problem(request, Problem::NoSite));
         };
         let mut notes = Notes::default();
-        let mut ctx = ReceiveCtx { request, client, now, restarts: 0, notes: &mut notes };
+        let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         let ask = Ask { live, site, request, notes, now };
+        let mut start = self.follow(&ask, verdict);
+        if let Start::Reply(reply) = &mut start {
+            ask.name_rule(reply);
+        }
+        start
+    }
+
+    fn follow(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
+        let request = ask.request;
         match verdict {
-            ReceiveVerdict::Lookup if request.framing == Framing::None => self.lookup(&ask),
+            ReceiveVerdict::Lookup if request.framing == Framing::None => self.lookup(ask),
             // A body on a cacheable request is outside the key: it never meets the store.
             ReceiveVerdict::Lookup | ReceiveVerdict::Pass => {
                 let reason = match request.method {
                     Method::Get | Method::Head => Forward::Bypass,
                     _ => Forward::Method,
                 };
-                Self::slow(&ask, Way::Pass(reason))
+                Self::slow(ask, Way::Pass(reason))
             }
             ReceiveVerdict::Synth(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
             ReceiveVerdict::Purge => {
-                let removed = self.invalidate(site, request, &notes);
+                let removed = self.invalidate(ask.site, request, &ask.notes);
                 self.counters.add(Counter::Invalidations, removed as u64);
                 Start::Reply(pages::purged(request, removed))
             }

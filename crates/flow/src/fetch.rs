@@ -32,6 +32,8 @@ pub(crate) enum Fetched {
         stored: bool,
         /// A reader at its beginning.
         reader: Reader,
+        /// Interim responses that came before it; they are for this request alone.
+        interim: Vec<Response>,
     },
     /// The stored object was confirmed by a 304; this is its new form.
     Confirmed(Arc<Object>),
@@ -306,7 +308,8 @@ async fn keep(
     let object = Arc::clone(filling.object());
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = object.reader();
-    _ = tell.send(Fetched::Object { object, stored: filling.stored(), reader });
+    let (stored, interim) = (filling.stored(), std::mem::take(&mut exchange.interim));
+    _ = tell.send(Fetched::Object { object, stored, reader, interim });
     loop {
         let mut push = Push::Ok;
         match exchange.next(&mut |data| push = filling.push(data)).await {
@@ -436,7 +439,11 @@ impl Job {
             notes: self.notes,
             now: core.now(),
         };
-        let errand = if self.own { Errand::Own } else { Errand::Store(self.old.as_deref()) };
+        let errand = match (self.own, &self.lead) {
+            (true, None) => Errand::Own,
+            (true, Some(_)) => Errand::Alone,
+            (false, _) => Errand::Store(self.old.as_deref()),
+        };
         forward::origin_request(&ask, &errand)
     }
 

@@ -12,6 +12,8 @@ use crate::live::Live;
 pub(crate) enum Errand<'a> {
     /// This client's request as it is: nothing of it is shared.
     Own,
+    /// This client's request, whose answer may be kept for others all the same.
+    Alone,
     /// A whole representation for the store, or the confirmation that a stored one is still good.
     Store(Option<&'a Object>),
 }
@@ -39,10 +41,7 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     request.headers.remove(HeaderId::Expect);
     request.headers.remove(HeaderId::Host);
     request.version = Version::Http11;
-    if let Errand::Store(validate) = errand {
-        request.method = Method::Get;
-        request.framing = Framing::None;
-        request.headers.retain(|f| !CONDITIONS.contains(&f.id));
+    if !matches!(errand, Errand::Own) {
         // What the store tells apart is what the origin must be asked with, else one client's spelling
         // of Accept-Encoding would choose a coding for another that cannot read it.
         if let Some(normal) = vary::normal_accept_encoding(&request.headers) {
@@ -51,6 +50,11 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
                 request.headers.push(HeaderId::AcceptEncoding, normal.as_bytes());
             }
         }
+    }
+    if let Errand::Store(validate) = errand {
+        request.method = Method::Get;
+        request.framing = Framing::None;
+        request.headers.retain(|f| !CONDITIONS.contains(&f.id));
         request.headers.set(HeaderId::SurrogateCapability, CAPABILITY.as_bytes());
         if let Some(object) = validate {
             add_validators(&mut request.headers, object);

@@ -26,6 +26,8 @@ pub struct Site {
 pub struct Announce {
     /// Send `Cache-Status` (RFC 9211).
     pub cache_status: bool,
+    /// Also name the rule that decided, in its `detail`.
+    pub detail: bool,
     /// Send `X-Cache: HIT|MISS|...`.
     pub x_cache: bool,
 }
@@ -60,11 +62,16 @@ pub struct Shared {
 impl Shared {
     /// Starts with `live` and an empty store.
     pub fn new(cache: Arc<Cache>, live: Live) -> Arc<Self> {
+        Self::with_seed(cache, live, HashSeed::random())
+    }
+
+    /// As [`Shared::new`], but with a seed somebody knows: for benches, which must repeat.
+    pub fn with_seed(cache: Arc<Cache>, live: Live, seed: HashSeed) -> Arc<Self> {
         Arc::new(Self {
             cache,
             live: ArcSwap::from_pointee(live),
             version: AtomicU64::new(0),
-            seed: HashSeed::random(),
+            seed,
             counters: Registry::default(),
         })
     }

@@ -169,6 +169,8 @@ pub struct Reply {
     pub content_range: Option<Box<str>>,
     /// Content-Type that replaces the stored one (multipart/byteranges).
     pub content_type: Option<Box<str>>,
+    /// Name of the rule that decided, for those who asked to be told.
+    pub rule: Option<Box<str>>,
     /// Whether the connection ends after it.
     pub close: bool,
 }
@@ -186,6 +188,7 @@ impl Reply {
             ttl_s: None,
             content_range: None,
             content_type: None,
+            rule: None,
             close: false,
         }
     }
@@ -202,6 +205,7 @@ impl Reply {
             ttl_s: None,
             content_range: None,
             content_type: None,
+            rule: None,
             close: false,
         }
     }
@@ -292,20 +296,37 @@ impl Reply {
             number(out, ttl.unsigned_abs());
         }
         match self.served {
-            Served::Fetched { stored, collapsed, reason } => {
+            Served::Fetched { stored, collapsed, .. } => {
                 if stored {
                     out.extend_from_slice(b"; stored");
                 }
                 if collapsed {
                     out.extend_from_slice(b"; collapsed");
                 }
-                if reason == Forward::HitForMiss {
-                    out.extend_from_slice(b"; detail=hit-for-miss");
-                }
             }
-            Served::StaleOnError => out.extend_from_slice(b"; detail=origin-failed"),
             Served::Revalidated => out.extend_from_slice(b"; fwd-status=304"),
-            Served::Hit | Served::Stale | Served::Synthetic => {}
+            Served::Hit | Served::Stale | Served::StaleOnError | Served::Synthetic => {}
+        }
+        let state = match self.served {
+            Served::Fetched { reason: Forward::HitForMiss, .. } => "hit-for-miss",
+            Served::StaleOnError => "origin-failed",
+            _ => "",
+        };
+        let rule = self.rule.as_deref().unwrap_or_default();
+        if !state.is_empty() || !rule.is_empty() {
+            out.extend_from_slice(b"; detail=\"");
+            out.extend_from_slice(state.as_bytes());
+            if !state.is_empty() && !rule.is_empty() {
+                out.extend_from_slice(b", ");
+            }
+            // A string holds visible ASCII, quotes and backslashes escaped (RFC 9651 3.3.3).
+            for b in rule.bytes().filter(|b| (b' '..0x7f).contains(b)) {
+                if matches!(b, b'"' | b'\\') {
+                    out.push(b'\\');
+                }
+                out.push(b);
+            }
+            out.push(b'"');
         }
         out.extend_from_slice(b"\r\n");
     }

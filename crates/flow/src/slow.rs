@@ -54,11 +54,13 @@ impl Slow {
         if !matches!(self.way, Way::Pass(_)) && only_if_cached(request) {
             return pages::problem(request, Problem::NotCached);
         }
-        match self.way {
+        let mut reply = match self.way {
             Way::Pass(reason) => fetch_own(core, &ask, Job::pass(core, &ask), reason, body).await,
             Way::Alone { key, reason } => alone(core, &ask, &key, reason).await,
             Way::Fetch { key, old } => shared(core, ask, &key, old).await,
-        }
+        };
+        ask.name_rule(&mut reply);
+        reply
     }
 }
 
@@ -176,8 +178,8 @@ async fn fetch_own(
     let served = |stored| Served::Fetched { reason, stored, collapsed: false };
     let ask = &Ask { now: core.now(), ..*ask };
     match fetched {
-        Ok(Fetched::Object { object, stored, reader }) => {
-            deliver::fetched(ask, &object, served(stored), reader)
+        Ok(Fetched::Object { object, stored, reader, interim }) => {
+            Reply { interim, ..deliver::fetched(ask, &object, served(stored), reader) }
         }
         Ok(Fetched::Confirmed(object)) => deliver::stored(ask, &object, Served::Revalidated),
         Ok(Fetched::Passing(passing)) => deliver::passing(ask, *passing, served(false)),

@@ -41,6 +41,7 @@ pub(crate) fn live(config: &Config, running: &[Arc<Origin>]) -> (Live, Vec<Arc<O
         limits: config.limits.clone(),
         announce: Announce {
             cache_status: config.cache_status != CacheStatus::Off,
+            detail: config.cache_status == CacheStatus::Detail,
             x_cache: config.x_cache,
         },
         pseudonym: config.via.clone(),

@@ -53,17 +53,21 @@ impl Upload {
         }
     }
 
+    /// Refuses a body that is declared to be too large, before a byte of it is asked for; whether it is.
+    pub(crate) fn refuse_declared(&mut self, core: &CoreCtx) -> bool {
+        let refused = self.declared.is_some_and(|length| length > self.max);
+        if refused {
+            core.flow.counters.limit(Limit::RequestBodyBytes);
+            self.fault = Some(Fault::TooLarge);
+        }
+        refused
+    }
+
     /// Opens the window through which the body is taken.
     pub(crate) fn open(&mut self, core: &CoreCtx, guard: &Guard, window: u64) -> Reader {
         let (writer, reader) = Body::window(window);
-        if self.declared.is_some_and(|length| length > self.max) {
-            core.flow.counters.limit(Limit::RequestBodyBytes);
-            self.fault = Some(Fault::TooLarge);
-            writer.abort();
-        } else {
-            guard.receiving(core.flow.now().mono_ms);
-            self.writer = Some(writer);
-        }
+        guard.receiving(core.flow.now().mono_ms);
+        self.writer = Some(writer);
         reader
     }
 

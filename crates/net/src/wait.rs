@@ -112,7 +112,9 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         return Then::Close;
     }
     let mut upload = Upload::new(request.framing, held, &live);
-    let wanted = matches!(answer, Answer::Slow(_)) && request.framing != Framing::None;
+    let wanted = matches!(answer, Answer::Slow(_))
+        && request.framing != Framing::None
+        && !upload.refuse_declared(core);
     if wanted && request.expect_continue && upload.is_untouched() {
         let mut go_on = Segments::new(CONTINUE.to_vec(), None);
         if write_all(&guard, core, &mut write_half, &mut go_on).await.is_err() {
@@ -120,9 +122,10 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         }
     }
     let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
-    let mut reply = match answer {
-        Answer::Reply(reply) => reply,
-        Answer::Slow(slow) => {
+    let mut reply = match (answer, upload.fault()) {
+        (Answer::Reply(reply), _) => reply,
+        (Answer::Slow(_), Some((status, reason))) => pages::refused(status, &reason),
+        (Answer::Slow(slow), None) => {
             let answer = pin!(slow.run(&core.flow, &request, body));
             upload.beside(core, &guard, &mut read_half, answer).await
         }

@@ -33,8 +33,6 @@ pub struct ReceiveCtx<'a> {
     pub client: IpAddr,
     /// When the request arrived.
     pub now: Now,
-    /// How often the request was restarted.
-    pub restarts: u32,
     /// The request's notes.
     pub notes: &'a mut Notes,
 }

@@ -57,7 +57,7 @@ pub(super) fn range(spec: &limits::Spec) -> (u64, u64) {
         | Limit::HitForMissTtl
         | Limit::OriginQueueTimeout => (0, YEAR_MS),
         Limit::Retries => (0, 10),
-        Limit::InterimResponses | Limit::Restarts => (0, 100),
+        Limit::InterimResponses => (0, 100),
         Limit::Ranges => (0, 1000),
         _ => match spec.unit {
             Unit::Ms => (1, YEAR_MS),

@@ -108,7 +108,7 @@ fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
     let mut notes = Notes::default();
     let client = ip(client);
     let mut ctx =
-        ReceiveCtx { request: &mut request, client, now: NOW, restarts: 0, notes: &mut notes };
+        ReceiveCtx { request: &mut request, client, now: NOW, notes: &mut notes };
     let verdict = policy.receive(&mut ctx);
     let rule = policy.rule_name(notes.rule).to_owned();
     Asked { verdict, notes, request, rule }
@@ -615,7 +615,6 @@ fn an_ordinary_request_is_decided_without_allocating() {
             request: &mut request,
             client: ip("192.0.2.1"),
             now: NOW,
-            restarts: 0,
             notes: &mut notes,
         };
         assert!(matches!(policy.receive(&mut ctx), ReceiveVerdict::Lookup));
@@ -642,7 +641,6 @@ fn time_of_a_decision() {
             request: std::hint::black_box(&mut request),
             client,
             now: NOW,
-            restarts: 0,
             notes: &mut notes,
         };
         std::hint::black_box(policy.receive(&mut ctx));

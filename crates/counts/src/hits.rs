@@ -1,0 +1,86 @@
+//! The way of a hit through policy, store and delivery: what happens between the bytes read and the
+//! bytes written.
+
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{KeyBuf, Limits};
+use flow::{Announce, Core, Live, Served, Shared, Site, Start};
+use h1::encode::{self, BodyFraming, ConnectionHeader};
+use message::Request;
+use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
+
+use crate::samples::{self, NOW, PLAIN_REQUEST};
+use crate::stores;
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Decides about a request for which a site with three routes has no route.
+pub(crate) fn policy(rounds: u32) {
+    let site = samples::site();
+    let mut request = samples::request(PLAIN_REQUEST);
+    for _ in 0..rounds {
+        let mut notes = Notes::default();
+        let request = black_box(&mut request);
+        let mut ctx =
+            ReceiveCtx { request, client: CLIENT, now: NOW, notes: &mut notes };
+        let verdict = site.receive(&mut ctx);
+        assert!(matches!(verdict, ReceiveVerdict::Lookup));
+        black_box(notes);
+    }
+}
+
+/// From a request that has been read to the reply's head, written.
+pub(crate) fn hit(rounds: u32) {
+    let mut request = samples::request(PLAIN_REQUEST);
+    let core = core();
+    store_for(&core, &request);
+    let mut out = Vec::with_capacity(1024);
+    for _ in 0..rounds {
+        out.clear();
+        let live = core.live();
+        let Start::Reply(reply) = core.start(&live, black_box(&mut request), CLIENT, NOW) else {
+            panic!("a stored response needs no waiting");
+        };
+        assert_eq!(reply.served, Served::Hit);
+        reply.write_head(&live, &mut out);
+        let length = reply.length().expect("a stored body has a length");
+        let framing = BodyFraming::Length(length);
+        encode::response_tail(&mut out, framing, ConnectionHeader::KeepAliveDefault);
+        black_box(&mut out);
+    }
+}
+
+/// A core with the sample site as its only one, and an empty store.
+fn core() -> Rc<Core> {
+    let site = Site {
+        name: "www.example.com".to_owned(),
+        policy: Arc::new(samples::site()),
+        origins: Vec::new(),
+    };
+    let mut sites = HostTable::new(samples::seed());
+    sites.insert(&site.name.clone(), Arc::new(site)).expect("a host name");
+    let limits = Limits::default();
+    let live = Live {
+        sites,
+        head_limits: samples::head_limits(),
+        limits,
+        announce: Announce { cache_status: true, x_cache: false, detail: false },
+        pseudonym: "larder".to_owned(),
+    };
+    Core::new(Shared::with_seed(stores::store(1 << 20), live, samples::seed()))
+}
+
+/// Stores the sample response where `request` will look for it. That `flow` builds its keys in
+/// another way shows at once: there is no hit.
+fn store_for(core: &Core, request: &Request) {
+    let mut key = KeyBuf::new();
+    key.field(request.scheme.as_str().as_bytes());
+    key.field(&request.host);
+    key.field(&[0; 2]);
+    key.field(&request.target);
+    key.finish(&core.shared.seed);
+    stores::put(&core.shared.cache, &key, stores::object(), None);
+}

@@ -1,0 +1,80 @@
+//! Runs one scenario of the request path so many times, for valgrind to count the instructions.
+//!
+//! `counts` lists the scenarios, `counts NAME ROUNDS` runs one; `cargo xtask counts` compares what
+//! they cost with `baseline.json`. Whatever a scenario needs is made before its first round, so the
+//! difference between two numbers of rounds is rounds alone.
+//!
+//! Nothing here may differ from run to run: no clock, no random seed, no thread, no file. The
+//! allocator is the system's, not the daemon's: only `fill` allocates at all.
+
+use std::process::ExitCode;
+
+mod heads;
+mod hits;
+mod samples;
+mod stores;
+
+/// One thing to count.
+struct Scenario {
+    name: &'static str,
+    run: fn(u32),
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "parse", run: heads::parse },
+    Scenario { name: "parse-browser", run: heads::parse_browser },
+    Scenario { name: "response", run: heads::response },
+    Scenario { name: "serialise", run: heads::serialise },
+    Scenario { name: "policy", run: hits::policy },
+    Scenario { name: "key", run: stores::key },
+    Scenario { name: "lookup", run: stores::lookup },
+    Scenario { name: "lookup-variant", run: stores::lookup_variant },
+    Scenario { name: "hit", run: hits::hit },
+    Scenario { name: "fill", run: stores::fill },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => {
+            for scenario in SCENARIOS {
+                println!("{}", scenario.name);
+            }
+            ExitCode::SUCCESS
+        }
+        [name, rounds] => run(name, rounds),
+        _ => usage(),
+    }
+}
+
+fn run(name: &str, rounds: &str) -> ExitCode {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
+    let (Some(scenario), Ok(rounds)) = (scenario, rounds.parse()) else { return usage() };
+    (scenario.run)(rounds);
+    ExitCode::SUCCESS
+}
+
+fn usage() -> ExitCode {
+    eprintln!("usage: counts [SCENARIO ROUNDS]");
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SCENARIOS;
+
+    #[test]
+    fn every_scenario_does_what_it_says() {
+        for scenario in SCENARIOS {
+            (scenario.run)(3);
+        }
+    }
+
+    #[test]
+    fn every_scenario_has_a_name_of_its_own() {
+        for (at, scenario) in SCENARIOS.iter().enumerate() {
+            assert!(SCENARIOS[..at].iter().all(|other| other.name != scenario.name));
+        }
+    }
+}

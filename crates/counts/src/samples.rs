@@ -1,0 +1,93 @@
+//! What the scenarios are fed: messages as they come over the wire, and one site's rules.
+
+use base::{HashSeed, Limits, Now};
+use h1::{HeadLimits, Progress, RequestReader, ResponseReader};
+use message::{Method, Request, Response, Scheme, Status};
+use policy::pattern::PathPattern;
+use policy::rules::{RouteRules, Settings};
+use policy::{Declared, SiteRules};
+
+/// What load generators send.
+pub(crate) const PLAIN_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r\n\
+    Host: www.example.com\r\n\
+    User-Agent: load/1.0\r\n\
+    Accept: */*\r\n\
+    Connection: keep-alive\r\n\
+    \r\n";
+
+/// What a browser sends on a navigation.
+pub(crate) const BROWSER_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r\n\
+    Host: www.example.com\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+        Chrome/130.0.0.0 Safari/537.36\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\n\
+    Accept-Language: en-GB,en;q=0.9,de;q=0.8\r\n\
+    Accept-Encoding: gzip, deflate, br, zstd\r\n\
+    Connection: keep-alive\r\n\
+    Upgrade-Insecure-Requests: 1\r\n\
+    Sec-Fetch-Dest: document\r\n\
+    Sec-Fetch-Mode: navigate\r\n\
+    Sec-Fetch-Site: same-origin\r\n\
+    Sec-Fetch-User: ?1\r\n\
+    Priority: u=0, i\r\n\
+    Referer: https://www.example.com/articles/\r\n\
+    \r\n";
+
+/// What an origin answers: eight fields and a length that agrees with [`BODY`].
+pub(crate) const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\n\
+    Date: Fri, 20 Nov 2026 10:00:00 GMT\r\n\
+    Server: Apache/2.4.62 (Debian)\r\n\
+    Last-Modified: Thu, 19 Nov 2026 08:30:00 GMT\r\n\
+    ETag: \"5f3c-6271a0b2c3d4e\"\r\n\
+    Cache-Control: public, max-age=3600\r\n\
+    Content-Type: text/html; charset=UTF-8\r\n\
+    Vary: Accept-Encoding\r\n\
+    Content-Length: 1024\r\n\
+    \r\n";
+
+/// A body of 1 KiB.
+pub(crate) const BODY: &[u8] = &[b'x'; 1024];
+
+/// The moment at which everything happens.
+pub(crate) const NOW: Now = Now { mono_ms: 1_000_000, unix_ms: 1_795_600_000_000 };
+
+/// The secret of the keys' hashes, known: rounds must repeat.
+pub(crate) fn seed() -> HashSeed {
+    HashSeed::from_u64(1)
+}
+
+/// The daemon's default limits on heads.
+pub(crate) fn head_limits() -> HeadLimits {
+    HeadLimits::from(&Limits::default())
+}
+
+/// A request read from `wire`.
+pub(crate) fn request(wire: &[u8]) -> Request {
+    let mut request = Request::new();
+    let read = RequestReader::new().read(wire, &head_limits(), Scheme::Http, &mut request);
+    assert_eq!(read, Ok(Progress::Complete(wire.len())));
+    request
+}
+
+/// [`RESPONSE`], read.
+pub(crate) fn response() -> Response {
+    let mut response = Response::new(Status::OK);
+    let read =
+        ResponseReader::new().read(RESPONSE, &head_limits(), &Method::Get, &mut response);
+    assert!(matches!(read, Ok(Progress::Complete(head)) if head.consumed == RESPONSE.len()));
+    response
+}
+
+/// A site of the default profile with three routes, none of which is for the requests above.
+pub(crate) fn site() -> Declared {
+    let route = |path: &str, cache| RouteRules {
+        name: path.to_owned(),
+        paths: vec![PathPattern::parse(path).expect("a path pattern")],
+        methods: Vec::new(),
+        settings: Settings { cache, ..Settings::default() },
+    };
+    Declared::new(SiteRules {
+        routes: vec![route("/admin/*", false), route("*.css", true), route("/login", false)],
+        ..SiteRules::default()
+    })
+}

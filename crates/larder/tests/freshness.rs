@@ -1,0 +1,267 @@
+//! Fresh, in grace, stale: what is served when, and what is asked behind it.
+//!
+//! Lifetimes are the shortest there are (100 ms); tests wait longer than that, and never rely on
+//! anything being done within it.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::{Setup, Stage, eventually, is_hit, pause, sent_field};
+use testkit::origin::Script;
+use testkit::reply::Reply;
+
+/// Longer than the lifetime of 100 ms.
+const EXPIRED_MS: u64 = 300;
+
+async fn with_site(site: &str) -> Stage {
+    Setup { site, ..Setup::default() }.start().await
+}
+
+/// A stage whose `/page` was stored with `fields` and is stale; only a kept connection to the
+/// origin is kept back, so that each request finds out how the origin is now.
+async fn gone_stale(top: &str, site: &str, fields: &str) -> Stage {
+    let stage = Setup { top, site, origin: "idle = 0", ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::ok(fields, "first"));
+    assert_eq!(stage.get("/page").await.text(), "first");
+    pause(EXPIRED_MS).await;
+    stage
+}
+
+const NO_GRACE: &str = "cache = { ttl = { 200 = \"100ms\" }, stale_while_revalidate = \"0s\" }";
+
+fn error(status: u16) -> Script {
+    Script::respond(format!("HTTP/1.1 {status} Error\r\nContent-Length: 5\r\n\r\nerror"))
+}
+
+/// Asserts that the stale response stands in for the origin.
+#[track_caller]
+fn assert_stand_in(reply: &Reply) {
+    assert_eq!((reply.status, reply.text().as_str()), (200, "first"), "{reply:?}");
+    let status = reply.field("cache-status").expect("Cache-Status");
+    assert!(status.contains("origin-failed"), "{status}");
+}
+
+#[tokio::test]
+async fn a_lifetime_by_status_counts_from_100_ms_up() {
+    let site = "cache = { ttl = { 200 = \"100ms\", 404 = \"1h\", 5xx = \"1h\" }, \
+                stale_while_revalidate = \"0s\" }";
+    let stage = with_site(site).await;
+    stage.origin.on("/page", Script::ok("", "page"));
+    // On a busy machine two requests may take longer than the lifetime: some pair does not.
+    eventually("a hit within the lifetime", async || {
+        stage.get("/page").await;
+        is_hit(&stage.get("/page").await)
+    })
+    .await;
+    pause(EXPIRED_MS).await;
+    let asked = stage.origin.seen("/page");
+    assert!(!is_hit(&stage.get("/page").await));
+    assert_eq!(stage.origin.seen("/page"), asked + 1);
+    for status in [404, 500, 503] {
+        let target = format!("/error{status}");
+        stage.origin.on(&target, error(status));
+        stage.get(&target).await;
+        let again = stage.get(&target).await;
+        assert!(is_hit(&again) && again.status == status, "{status}");
+    }
+    stage.origin.on("/own", Script::ok("Cache-Control: max-age=3600\r\n", "own"));
+    stage.get("/own").await;
+    pause(EXPIRED_MS).await;
+    assert!(is_hit(&stage.get("/own").await), "what the origin says counts more");
+}
+
+#[tokio::test]
+async fn grace_serves_stale_at_once_while_exactly_one_fetch_runs() {
+    let stage =
+        with_site("cache = { ttl = { 200 = \"100ms\" }, stale_while_revalidate = \"1h\" }").await;
+    stage.origin.on("/page", Script::ok("", "old"));
+    stage.get("/page").await;
+    pause(EXPIRED_MS).await;
+    let slow = Script::default().delay_ms(4_000);
+    stage.origin.on(
+        "/page",
+        slow.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 3\r\n\r\nnew"),
+    );
+    let started = Instant::now();
+    for _ in 0..20 {
+        let reply = stage.get("/page").await;
+        assert_eq!(reply.text(), "old");
+        assert!(is_hit(&reply));
+    }
+    assert!(started.elapsed() < Duration::from_secs(3), "nobody waits for the origin");
+    eventually("the new version", async || stage.get("/page").await.text() == "new").await;
+    assert_eq!(stage.origin.seen("/page"), 2);
+    assert!(is_hit(&stage.get("/page").await));
+    assert!(stage.metric("larder_stale_hits_total").await >= 20);
+}
+
+#[tokio::test]
+async fn a_refresh_that_fails_leaves_the_stale_answer_in_place() {
+    let site = "cache = { ttl = { 200 = \"100ms\" }, stale_while_revalidate = \"1h\" }";
+    let stage = gone_stale("", site, "").await;
+    stage.origin.on("/page", error(503));
+    for count in 2..5 {
+        let reply = stage.get("/page").await;
+        assert!(is_hit(&reply) && reply.text() == "first");
+        eventually("the refresh", async || stage.origin.seen("/page") >= count).await;
+    }
+}
+
+#[tokio::test]
+async fn safe_serves_stale_on_errors_of_the_origin() {
+    let stage = gone_stale("", NO_GRACE, "").await;
+    for status in [500, 502, 503, 504] {
+        stage.origin.on("/page", error(status));
+        assert_stand_in(&stage.get("/page").await);
+    }
+    stage.origin.on("/page", error(403));
+    assert_eq!(stage.get("/page").await.status, 403, "no failure, but an answer");
+}
+
+#[tokio::test]
+async fn safe_serves_stale_when_the_origin_is_gone() {
+    for script in [Some(Script::default().close()), Some(Script::default().reset()), None] {
+        let stage = gone_stale("", NO_GRACE, "").await;
+        let Stage { origin, daemon } = stage;
+        let origin = match script {
+            Some(script) => {
+                origin.on("/page", script);
+                Some(origin)
+            }
+            None => {
+                drop(origin);
+                None
+            }
+        };
+        let reply = testkit::client::get(daemon.addr(), "/page").await.expect("sent");
+        assert_stand_in(&support::whole(reply, "/page"));
+        drop(origin);
+    }
+}
+
+#[tokio::test]
+async fn safe_serves_stale_when_the_origin_does_not_answer_in_time() {
+    let stage =
+        Setup { site: NO_GRACE, origin: "first_byte_timeout = \"300ms\"", ..Setup::default() }
+            .start()
+            .await;
+    stage.origin.on("/page", Script::ok("", "first"));
+    stage.get("/page").await;
+    pause(EXPIRED_MS).await;
+    stage.origin.on("/page", Script::default().hang());
+    assert_stand_in(&stage.get("/page").await);
+    let other = stage.get("/page?nothing-stored").await;
+    assert_eq!(other.status, 504);
+    assert!(other.text().contains("first"), "the timeout is named: {}", other.text());
+}
+
+const RFC_SITE: &str = "cache = { ttl = { 200 = \"100ms\" } }";
+const RFC: &str = "profile = \"rfc\"";
+
+#[tokio::test]
+async fn rfc_serves_stale_only_when_the_origin_drops_the_connection() {
+    let stage = gone_stale(RFC, RFC_SITE, "").await;
+    stage.origin.on("/page", Script::default().close());
+    assert_stand_in(&stage.get("/page").await);
+    stage.origin.on("/page", error(500));
+    let reply = stage.get("/page").await;
+    assert_eq!((reply.status, reply.text().as_str()), (500, "error"));
+}
+
+#[tokio::test]
+async fn rfc_has_no_grace() {
+    let stage = gone_stale(RFC, RFC_SITE, "").await;
+    stage.origin.on("/page", Script::ok("", "second"));
+    assert_eq!(stage.get("/page").await.text(), "second");
+}
+
+#[tokio::test]
+async fn rfc_serves_stale_on_errors_when_the_response_allows_it() {
+    let stage = gone_stale(RFC, RFC_SITE, "Cache-Control: stale-if-error=60\r\n").await;
+    stage.origin.on("/page", error(500));
+    assert_stand_in(&stage.get("/page").await);
+    stage.origin.on("/page", Script::default().close());
+    assert_stand_in(&stage.get("/page").await);
+}
+
+#[tokio::test]
+async fn must_revalidate_is_never_served_stale() {
+    for directive in ["must-revalidate", "proxy-revalidate"] {
+        let fields = format!("Cache-Control: {directive}\r\n");
+        let site = "cache = { ttl = { 200 = \"100ms\" }, stale_while_revalidate = \"1h\" }";
+        let stage = gone_stale("", site, &fields).await;
+        stage.origin.on("/page", error(500));
+        assert_eq!(stage.get("/page").await.status, 500, "{directive}");
+        stage.origin.on("/page", Script::default().close());
+        let status = stage.get("/page").await.status;
+        assert!(matches!(status, 502 | 504), "{directive}: {status}");
+    }
+}
+
+const NOT_MODIFIED: &str = "HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nX-Version: 2\r\n";
+
+#[tokio::test]
+async fn a_304_keeps_the_body_and_updates_the_fields() {
+    let fields = "ETag: \"v1\"\r\nX-Version: 1\r\nX-Kept: yes\r\n";
+    let stage = gone_stale("", NO_GRACE, fields).await;
+    let answer = format!("{NOT_MODIFIED}Cache-Control: max-age=300\r\n\r\n");
+    stage.origin.on("/page", Script::respond(answer));
+    let confirmed = stage.get("/page").await;
+    let status = confirmed.field("cache-status").expect("Cache-Status");
+    assert!(status.contains("fwd=stale") && status.contains("fwd-status=304"), "{status}");
+    let hit = stage.get("/page").await;
+    assert!(is_hit(&hit), "it is fresh again");
+    for reply in [confirmed, hit] {
+        assert_eq!((reply.status, reply.text().as_str()), (200, "first"));
+        assert_eq!(reply.field("x-version").as_deref(), Some("2"));
+        assert_eq!(reply.field("x-kept").as_deref(), Some("yes"));
+        assert_eq!(reply.field("content-length").as_deref(), Some("5"));
+    }
+    let received = stage.received();
+    assert_eq!(received.len(), 2);
+    assert_eq!(received.iter().filter(|r| sent_field(r, "if-none-match") == "\"v1\"").count(), 1);
+}
+
+#[tokio::test]
+async fn a_clients_own_condition_meets_the_confirmed_object() {
+    let stage = gone_stale("", NO_GRACE, "ETag: \"v1\"\r\n").await;
+    stage.origin.on("/page", Script::respond(format!("{NOT_MODIFIED}\r\n")));
+    let same = stage.ask("GET", "/page", "If-None-Match: \"v1\"\r\n").await;
+    assert_eq!((same.status, same.body.len()), (304, 0));
+    pause(EXPIRED_MS).await;
+    let other = stage.ask("GET", "/page", "If-None-Match: \"v0\"\r\n").await;
+    assert_eq!((other.status, other.text().as_str()), (200, "first"));
+    let asked: Vec<_> = stage.received().iter().map(|r| sent_field(r, "if-none-match")).collect();
+    assert!(!asked.contains(&"\"v0\"".to_owned()), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_new_version_replaces_the_old_when_validation_fails() {
+    let stage = gone_stale("", NO_GRACE, "ETag: \"v1\"\r\n").await;
+    stage
+        .origin
+        .on("/page", Script::ok("ETag: \"v2\"\r\nCache-Control: max-age=300\r\n", "second"));
+    assert_eq!(stage.get("/page").await.text(), "second");
+    let hit = stage.get("/page").await;
+    assert!(is_hit(&hit) && hit.text() == "second");
+}
+
+#[tokio::test]
+async fn no_cache_is_validated_each_time_and_transferred_once() {
+    let stage = Stage::new().await;
+    let fields = "Cache-Control: no-cache\r\nETag: \"v1\"\r\n";
+    stage.origin.on("/page", Script::ok(fields, "first"));
+    stage.get("/page").await;
+    stage
+        .origin
+        .on("/page", Script::respond(format!("{NOT_MODIFIED}Cache-Control: no-cache\r\n\r\n")));
+    for count in 2..5 {
+        let reply = stage.get("/page").await;
+        assert_eq!((reply.status, reply.text().as_str()), (200, "first"));
+        assert!(!is_hit(&reply));
+        assert_eq!(stage.origin.seen("/page"), count);
+    }
+    stage.origin.on("/page", Script::default().close());
+    assert!(matches!(stage.get("/page").await.status, 502 | 504), "never unvalidated");
+}

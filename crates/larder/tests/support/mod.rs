@@ -1,0 +1,186 @@
+//! What the end-to-end tests share: a daemon in front of a scripted origin, and ways to ask it.
+
+// Each test file uses its own part of this.
+#![allow(dead_code, reason = "compiled once for every test file")]
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use testkit::client::{Pieces, Raw, request};
+use testkit::larder::Daemon;
+use testkit::origin::Scripted;
+use testkit::reply::{Reply, Seen};
+use testkit::strict::{ParsedRequest, read_requests};
+
+/// How long something may take that nothing delays on purpose; the rest is for loaded machines.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a test adds to the configuration, as TOML.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Setup<'a> {
+    /// Keys at the top of the file.
+    pub(crate) top: &'a str,
+    /// Keys of `[limits]`.
+    pub(crate) limits: &'a str,
+    /// Keys of the one origin.
+    pub(crate) origin: &'a str,
+    /// Keys of the one site, for all hosts.
+    pub(crate) site: &'a str,
+}
+
+impl Setup<'_> {
+    /// The whole file. Ejection is off: the origin's one server fails on purpose.
+    pub(crate) fn file(&self, origin: &Scripted) -> String {
+        let Self { top, limits, origin: more, site } = self;
+        let addr = origin.addr();
+        format!(
+            r#"listen = "127.0.0.1:0"
+workers = 2
+{top}
+[limits]
+{limits}
+[[origin]]
+name = "app"
+servers = "http://{addr}"
+eject = {{ failures = 0 }}
+{more}
+[[site]]
+host = "*"
+origin = "app"
+{site}
+"#
+        )
+    }
+
+    /// Starts origin and daemon.
+    pub(crate) async fn start(&self) -> Stage {
+        let origin = Scripted::start().await.expect("a port for the origin");
+        let daemon = Daemon::start(&self.file(&origin)).expect("larder starts");
+        Stage { origin, daemon }
+    }
+}
+
+/// A daemon and its origin.
+pub(crate) struct Stage {
+    pub(crate) origin: Scripted,
+    pub(crate) daemon: Daemon,
+}
+
+impl Stage {
+    /// With nothing but defaults.
+    pub(crate) async fn new() -> Self {
+        Setup::default().start().await
+    }
+
+    /// A new client connection.
+    pub(crate) async fn connect(&self) -> Raw {
+        Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
+    }
+
+    /// The whole answer to GET of `target`, on a connection of its own.
+    pub(crate) async fn get(&self, target: &str) -> Reply {
+        self.ask("GET", target, "").await
+    }
+
+    /// The whole answer to a request without body; `fields` are lines with their CRLF.
+    pub(crate) async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
+        self.exchange(method, &request(method, target, fields)).await
+    }
+
+    /// The whole answer to `bytes`, a request of `method`, on a connection of its own.
+    pub(crate) async fn exchange(&self, method: &str, bytes: &[u8]) -> Reply {
+        let mut raw = self.connect().await;
+        raw.send(bytes, Pieces::Whole).await.expect("the request is taken");
+        let first_line = bytes.split(|b| *b == b'\r').next().unwrap_or_default();
+        whole(raw.reply(method).await, &String::from_utf8_lossy(first_line))
+    }
+
+    /// Every request the origin was sent, connection by connection.
+    pub(crate) fn received(&self) -> Vec<ParsedRequest> {
+        let recorded = self.origin.recorded();
+        recorded
+            .iter()
+            .flat_map(|connection| read_requests(&connection.bytes).expect("valid requests"))
+            .collect()
+    }
+
+    /// The one request the origin was sent for `target`.
+    pub(crate) fn only(&self, target: &str) -> ParsedRequest {
+        let mut found: Vec<_> =
+            self.received().into_iter().filter(|request| request.target == target).collect();
+        assert_eq!(found.len(), 1, "requests for {target}: {found:?}");
+        found.remove(0)
+    }
+
+    /// The sum of a metric, labels aside.
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
+        self.daemon.metric(name, "").await.expect("metrics") as u64
+    }
+
+    /// How often a limit was reached.
+    pub(crate) async fn limit_hits(&self, limit: &str) -> u64 {
+        let label = format!("limit=\"{limit}\"");
+        self.daemon.metric("larder_limit_hits_total", &label).await.expect("metrics") as u64
+    }
+}
+
+/// The message that `seen` must be; `asked` is for the failure's text.
+pub(crate) fn whole(seen: Seen, asked: &str) -> Reply {
+    match seen {
+        Seen::Complete(reply) => reply,
+        other => panic!("{asked}: no whole answer but {other:?}"),
+    }
+}
+
+/// Whether the store answered, as the reply itself says (RFC 9211).
+pub(crate) fn is_hit(reply: &Reply) -> bool {
+    reply.field("cache-status").is_some_and(|status| status.contains("; hit"))
+}
+
+/// One field of a request the origin was sent, or the empty string.
+pub(crate) fn sent_field(request: &ParsedRequest, name: &str) -> String {
+    let values: Vec<_> =
+        request.values(name).into_iter().map(|v| String::from_utf8_lossy(v).into_owned()).collect();
+    values.join(", ")
+}
+
+/// Waits until `holds`, asking again and again.
+pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < PATIENCE, "never: {what}");
+        pause(20).await;
+    }
+}
+
+/// Sleeps for `ms` milliseconds.
+pub(crate) async fn pause(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// Whether the large numbers are asked for; they take minutes and most of the machine.
+pub(crate) fn is_full_run() -> bool {
+    std::env::var_os("LARDER_TEST_FULL").is_some_and(|value| value == "1")
+}
+
+/// Raises this process's soft limit of file descriptors, which the daemon inherits, to the hard
+/// one.
+pub(crate) fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).expect("raising a soft limit is always allowed");
+}
+
+/// Bytes that differ at every distance a mix-up of chunks is likely to have.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_u32;
+    let step = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        // Letters, so that it can stand in a script's text too.
+        b'a' + (state % 26) as u8
+    };
+    std::iter::repeat_with(step).take(length).collect()
+}

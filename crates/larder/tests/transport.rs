@@ -1,0 +1,284 @@
+//! How messages travel between clients, daemon and origin: versions, framing, pipelining, uploads.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{PATIENCE, Setup, Stage, is_hit, pattern, whole};
+use testkit::client::{Pieces, request};
+use testkit::origin::Script;
+use testkit::reply::{End, Ending, Seen};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const TEXT: &str = "0123456789abcdefghij";
+const LARGE: usize = 8 << 20;
+
+fn old_request(target: &str, fields: &str) -> Vec<u8> {
+    format!("GET {target} HTTP/1.0\r\nHost: larder.test\r\n{fields}\r\n").into_bytes()
+}
+
+#[tokio::test]
+async fn a_client_of_1_0_is_kept_only_when_it_asks() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable(TEXT));
+    stage.get("/page").await;
+    let mut plain = stage.connect().await;
+    plain.send(&old_request("/page", ""), Pieces::Whole).await.expect("sent");
+    let reply = whole(plain.reply("GET").await, "HTTP/1.0");
+    assert_eq!((reply.text().as_str(), reply.closes()), (TEXT, true));
+    assert_eq!(plain.rest().await, (Vec::new(), End::Closed));
+
+    let mut kept = stage.connect().await;
+    for _ in 0..3 {
+        let asks = old_request("/page", "Connection: keep-alive\r\n");
+        kept.send(&asks, Pieces::Whole).await.expect("sent");
+        let reply = whole(kept.reply("GET").await, "HTTP/1.0 kept");
+        assert_eq!(reply.text(), TEXT);
+        let connection = reply.field("connection").map(|c| c.to_ascii_lowercase());
+        assert_eq!(connection.as_deref(), Some("keep-alive"));
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_1_1_may_ask_for_the_end() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable(TEXT));
+    for _ in 0..2 {
+        let mut raw = stage.connect().await;
+        raw.send(&request("GET", "/page", "Connection: close\r\n"), Pieces::Whole)
+            .await
+            .expect("sent");
+        let reply = whole(raw.reply("GET").await, "Connection: close");
+        assert_eq!((reply.text().as_str(), reply.closes()), (TEXT, true));
+        assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_is_chunked_for_1_1_and_ended_by_closing_for_1_0() {
+    let stage = Stage::new().await;
+    let chunked = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   a\r\n0123456789\r\na\r\nabcdefghij\r\n0\r\n\r\n";
+    stage.origin.on("/page", Script::respond(chunked));
+    let new = stage.get("/page").await;
+    assert_eq!((new.text().as_str(), new.ending), (TEXT, Ending::LastChunk));
+    for fields in ["", "Connection: keep-alive\r\n"] {
+        let old = stage.exchange("GET", &old_request("/page", fields)).await;
+        assert_eq!((old.text().as_str(), old.ending), (TEXT, Ending::Close), "{fields}");
+        assert_eq!(old.field("transfer-encoding"), None);
+    }
+}
+
+#[tokio::test]
+async fn an_origin_may_end_a_body_by_closing() {
+    let stage = Stage::new().await;
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\n\r\n";
+    stage.origin.on("/page", Script::respond(format!("{head}{TEXT}")).close());
+    let miss = stage.get("/page").await;
+    assert_eq!(miss.text(), TEXT);
+    assert_ne!(miss.ending, Ending::Close);
+    let hit = stage.get("/page").await;
+    assert!(is_hit(&hit));
+    assert_eq!((hit.text().as_str(), hit.ending), (TEXT, Ending::Length));
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+#[tokio::test]
+async fn pipelined_hits_are_answered_in_order_and_in_one_go() {
+    let stage = Stage::new().await;
+    let targets = ["/a", "/b", "/c", "/a", "/c"];
+    for target in targets {
+        stage.origin.on(target, Script::cacheable(&format!("body of {target}")));
+        stage.get(target).await;
+    }
+    let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+    let asked: Vec<u8> = targets.iter().flat_map(|t| request("GET", t, "")).collect();
+    stream.write_all(&asked).await.expect("sent");
+    let mut answers = vec![0; 64 * 1024];
+    let read = timeout(PATIENCE, stream.read(&mut answers)).await.expect("in time").expect("read");
+    answers.truncate(read);
+    let text = String::from_utf8(answers).expect("ASCII");
+    let bodies: Vec<_> =
+        text.match_indices("body of /").map(|(at, _)| &text[at + 8..at + 10]).collect();
+    assert_eq!(bodies, targets, "{text}");
+}
+
+#[tokio::test]
+async fn pipelined_requests_of_every_kind_are_answered_in_order() {
+    let stage = Stage::new().await;
+    stage.origin.on("/hit", Script::cacheable("hit"));
+    stage.get("/hit").await;
+    stage.origin.on(
+        "/slow",
+        Script::default()
+            .delay_ms(200)
+            .send("HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 4\r\n\r\nslow"),
+    );
+    stage.origin.on("/form", Script::ok("", "form"));
+    let large = String::from_utf8(pattern(300_000)).expect("letters");
+    stage.origin.on("/large", Script::cacheable(&large));
+    let mut asked = Vec::new();
+    asked.extend(request("GET", "/hit", ""));
+    asked.extend(request("GET", "/slow", ""));
+    asked.extend(request("POST", "/form", "Content-Length: 5\r\n"));
+    asked.extend_from_slice(b"hello");
+    asked.extend(request("GET", "/large", ""));
+    asked.extend(request("GET", "/hit", ""));
+    asked.extend(request("GET", "/large", ""));
+    asked.extend(request("HEAD", "/large", ""));
+    asked.extend(request("GET", "/slow", ""));
+    let mut raw = stage.connect().await;
+    raw.send(&asked, Pieces::Whole).await.expect("sent");
+    for (method, body) in [
+        ("GET", "hit"),
+        ("GET", "slow"),
+        ("POST", "form"),
+        ("GET", large.as_str()),
+        ("GET", "hit"),
+        ("GET", large.as_str()),
+        ("HEAD", ""),
+        ("GET", "slow"),
+    ] {
+        let reply = whole(raw.reply(method).await, body.get(..4).unwrap_or(body));
+        assert!(reply.text() == body, "{method}: {} bytes", reply.body.len());
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_expects_it_is_told_to_continue() {
+    let stage = Stage::new().await;
+    stage.origin.on("/form", Script::ok("", TEXT));
+    let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+    let head = request("POST", "/form", "Content-Length: 5\r\nExpect: 100-continue\r\n");
+    stream.write_all(&head).await.expect("sent");
+    let mut told = vec![0; 25];
+    timeout(PATIENCE, stream.read_exact(&mut told)).await.expect("in time").expect("read");
+    assert_eq!(told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"hello").await.expect("sent");
+    let mut answer = [0; 15];
+    timeout(PATIENCE, stream.read_exact(&mut answer)).await.expect("in time").expect("read");
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    let sent = stage.only("/form");
+    assert_eq!(sent.body, b"hello");
+    assert!(sent.values("expect").is_empty());
+}
+
+#[tokio::test]
+async fn an_expectation_that_cannot_be_met_is_refused_at_once() {
+    let stage =
+        Setup { limits: "request_body_bytes = \"64KiB\"", ..Setup::default() }.start().await;
+    let head = request("POST", "/form", "Content-Length: 100000\r\nExpect: 100-continue\r\n");
+    let reply = stage.exchange("POST", &head).await;
+    assert_eq!((reply.status, reply.interim.as_slice()), (413, &[][..]));
+    assert_eq!(stage.origin.seen("/form"), 0);
+}
+
+const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n";
+
+#[tokio::test]
+async fn interim_responses_are_forwarded_to_1_1_and_not_to_1_0() {
+    let stage = Stage::new().await;
+    for (target, control) in [("/pass", "no-store"), ("/store", "max-age=300")] {
+        let answer = format!(
+            "{HINTS}HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 2\r\n\r\nok"
+        );
+        stage.origin.on(target, Script::respond(answer.clone()));
+        let new = stage.get(target).await;
+        assert_eq!((new.status, new.interim.as_slice()), (200, &[103][..]), "{target}");
+        stage.origin.on("/old", Script::respond(answer));
+        let old = stage.exchange("GET", &old_request("/old", "")).await;
+        assert_eq!((old.status, old.interim.as_slice(), old.text().as_str()), (200, &[][..], "ok"));
+    }
+    assert_eq!(stage.get("/store").await.interim, [], "they are not stored");
+}
+
+/// `body` as chunks of different sizes.
+fn chunks(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(body.len() + 64 * 1024);
+    let mut rest = body;
+    let mut size = 1;
+    while !rest.is_empty() {
+        let (chunk, after) = rest.split_at(size.min(rest.len()));
+        out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        out.extend_from_slice(chunk);
+        out.extend_from_slice(b"\r\n");
+        rest = after;
+        size = size * 3 % 100_003;
+    }
+    out.extend_from_slice(b"0\r\n\r\n");
+    out
+}
+
+#[tokio::test]
+async fn large_uploads_arrive_byte_for_byte() {
+    let stage = Stage::new().await;
+    let body = pattern(LARGE);
+    for (target, framing, sent) in [
+        ("/length", format!("Content-Length: {LARGE}\r\n"), body.clone()),
+        ("/chunked", "Transfer-Encoding: chunked\r\n".to_owned(), chunks(&body)),
+    ] {
+        stage.origin.on(target, Script::ok("", "thanks"));
+        let mut raw = stage.connect().await;
+        raw.send(&request("POST", target, &framing), Pieces::Whole).await.expect("sent");
+        raw.send(&sent, Pieces::Whole).await.expect("sent");
+        let reply = whole(raw.reply("POST").await, target);
+        assert_eq!((reply.status, reply.text().as_str()), (200, "thanks"));
+        let received = stage.only(target);
+        assert!(received.body == body, "{target}: {} bytes arrived", received.body.len());
+        stage.origin.forget();
+        // The connection goes on.
+        assert_eq!(whole(raw.get(target).await.expect("sent"), "after it").text(), "thanks");
+        stage.origin.forget();
+    }
+}
+
+#[tokio::test]
+async fn an_upload_beyond_the_limit_is_refused_and_never_complete_at_the_origin() {
+    let limits = "request_body_bytes = \"64KiB\"";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    stage.origin.on("/form", Script::ok("", "accepted"));
+    let fits = pattern(64 << 10);
+    let mut whole_request =
+        request("POST", "/form", &format!("Content-Length: {}\r\n", fits.len()));
+    whole_request.extend_from_slice(&fits);
+    assert_eq!(stage.exchange("POST", &whole_request).await.text(), "accepted");
+    stage.origin.forget();
+
+    let beyond = pattern(70 << 10);
+    let mut declared = request("POST", "/form", &format!("Content-Length: {}\r\n", beyond.len()));
+    declared.extend_from_slice(&beyond);
+    let mut counted = request("POST", "/form", "Transfer-Encoding: chunked\r\n");
+    counted.extend(chunks(&beyond));
+    for bytes in [declared, counted] {
+        let reply = stage.exchange("POST", &bytes).await;
+        assert_eq!((reply.status, reply.closes()), (413, true));
+        assert!(reply.text().contains("request_body_bytes"), "{}", reply.text());
+    }
+    let complete: usize = stage
+        .origin
+        .recorded()
+        .iter()
+        .map(|r| {
+            testkit::strict::read_requests(&r.bytes).map_or_else(|v| v.before.len(), |r| r.len())
+        })
+        .sum();
+    assert_eq!(complete, 0);
+    assert_eq!(stage.limit_hits("request_body_bytes").await, 2);
+}
+
+#[tokio::test]
+async fn an_early_answer_reaches_the_client_though_its_upload_goes_on() {
+    let stage = Stage::new().await;
+    let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
+    stage.origin.on("/form", Script::respond(refusal).without_reading_body().hang());
+    let mut raw = stage.connect().await.patience(Duration::from_secs(20));
+    let head = request("POST", "/form", "Content-Length: 1000000\r\n");
+    raw.send(&head, Pieces::Whole).await.expect("sent");
+    raw.send(&pattern(1000), Pieces::Whole).await.expect("sent");
+    match raw.reply("POST").await {
+        Seen::Complete(reply) => assert_eq!((reply.status, reply.text().as_str()), (403, "no")),
+        other => panic!("{other:?}"),
+    }
+}
