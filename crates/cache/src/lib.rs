@@ -36,7 +36,7 @@ pub use fill::{Abandoned, Aborted, Push};
 pub use filling::Filling;
 pub use lead::Lead;
 pub use ledger::Stats;
-pub use object::{Flags, NewObject, Object, RefreshGuard};
+pub use object::{Flags, NewObject, Object};
 pub use reader::Reader;
 pub use slot::{Select, Variant, VarySpec};
 pub use window::{Body, BodyWriter};

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::busy::{Busy, Shape, Ticket, Waited};
-use crate::sync;
 
 /// A fetch others wait for, without an index around it.
 #[derive(Clone, Debug)]
@@ -29,27 +28,5 @@ impl Fetch {
     /// Ends it.
     pub fn conclude(&self, outcome: Waited) {
         self.0.conclude(outcome);
-    }
-}
-
-/// What is behind a refresh guard.
-#[derive(Clone, Debug)]
-pub struct Turn(Arc<sync::Turn>);
-
-impl Turn {
-    /// A turn nobody has.
-    #[expect(clippy::new_without_default, reason = "as everywhere in this module")]
-    pub fn new() -> Self {
-        Self(Arc::new(sync::Turn::new()))
-    }
-
-    /// Whether the caller has it now.
-    pub fn take(&self) -> bool {
-        self.0.take()
-    }
-
-    /// Gives it back.
-    pub fn release(&self) {
-        self.0.release();
     }
 }

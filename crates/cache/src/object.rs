@@ -11,7 +11,7 @@ use crate::reader::Reader;
 use crate::size;
 use crate::slot::{Select, Variant, is_for};
 use crate::span::Span;
-use crate::sync::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Mutex, Ordering, Turn};
+use crate::sync::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Mutex, Ordering};
 
 /// What the caller knows about a response to be stored. Times are milliseconds of the monotonic clock.
 #[derive(Clone, Debug)]
@@ -105,7 +105,6 @@ pub struct Object {
     hits: AtomicU32,
     frequency: AtomicU8,
     place: AtomicU8,
-    refreshing: Turn,
     flags: u8,
     fresh_until: AtomicI64,
     body: OnceLock<Chunks>,
@@ -162,7 +161,6 @@ impl Object {
             hits: AtomicU32::new(0),
             frequency: AtomicU8::new(0),
             place: AtomicU8::new(0),
-            refreshing: Turn::new(),
             flags: new.flags.bits() | if vary.is_some() { VARIES } else { 0 },
             fresh_until: AtomicI64::new(new.born_ms.saturating_add(lifetime)),
             body: OnceLock::new(),
@@ -322,13 +320,6 @@ impl Object {
         Reader::of_object(Arc::clone(root), fill)
     }
 
-    /// Takes the right to refresh this object in the background; `None` when somebody has it, or when the object
-    /// is no longer in the index. Dropping the guard gives it back.
-    pub fn refresh_begin(self: &Arc<Self>) -> Option<RefreshGuard> {
-        (self.is_live() && self.refreshing.take())
-            .then(|| RefreshGuard { object: Arc::clone(self) })
-    }
-
     // For the cache.
 
     fn head_at(&self) -> usize {
@@ -452,23 +443,4 @@ fn pack_date(secs: Option<u64>) -> u32 {
 
 fn unpack_date(secs: u32) -> Option<u64> {
     (secs != NO_DATE).then(|| u64::from(secs))
-}
-
-/// The right to refresh an object, given back when dropped.
-#[derive(Debug)]
-pub struct RefreshGuard {
-    object: Arc<Object>,
-}
-
-impl RefreshGuard {
-    /// The object to refresh.
-    pub fn object(&self) -> &Arc<Object> {
-        &self.object
-    }
-}
-
-impl Drop for RefreshGuard {
-    fn drop(&mut self) {
-        self.object.refreshing.release();
-    }
 }

@@ -3,11 +3,11 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p cache --release --test loom`
 #![cfg(loom)]
 
-use cache::model::{Fetch, Turn};
+use cache::model::Fetch;
 use cache::{Abandoned, Aborted, Body, BodyWriter, Push, Reader, Waited};
 use loom::future::block_on;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicUsize, Ordering};
+
 use loom::thread;
 
 #[test]
@@ -110,29 +110,5 @@ fn a_reader_is_woken_when_its_writer_leaves() {
         });
         assert_eq!(read(reader), Err(Aborted));
         writing.join().expect("no panic");
-    });
-}
-
-#[test]
-fn a_turn_is_one_at_a_time() {
-    loom::model(|| {
-        let turn = Turn::new();
-        let inside = Arc::new(AtomicUsize::new(0));
-        let enter = |turn: &Turn, inside: &AtomicUsize| {
-            if turn.take() {
-                // Relaxed: it is the turn that must order these.
-                assert_eq!(inside.load(Ordering::Relaxed), 0);
-                inside.store(1, Ordering::Relaxed);
-                inside.store(0, Ordering::Relaxed);
-                turn.release();
-            }
-        };
-        let (other_turn, other_inside) = (turn.clone(), Arc::clone(&inside));
-        let other = thread::spawn(move || {
-            enter(&other_turn, &other_inside);
-        });
-        enter(&turn, &inside);
-        other.join().expect("no panic");
-        assert!(turn.take(), "given back by whoever had it");
     });
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base::Counter;
 use bytes::Bytes;
 use cache::{Object, Reader};
+use message::cache_status::{self, CacheStatus, Handling};
 use message::{HeaderId, Response, Status};
 
 use crate::live::Live;
@@ -36,34 +37,29 @@ pub enum Served {
     Synthetic,
 }
 
-/// Why a request went to the origin (RFC 9211 2.2).
+/// Why a request went to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
     /// Policy said so.
     Bypass,
     /// The method is not one the store answers.
     Method,
-    /// Nothing stored under the key.
+    /// Nothing stored that fits.
     UriMiss,
-    /// Something stored, but not for these request fields.
-    VaryMiss,
     /// Something stored, but stale.
     Stale,
-    /// Something stored, but the request asks for validation.
-    Request,
     /// A former answer was uncacheable.
     HitForMiss,
 }
 
 impl Forward {
-    fn token(self) -> &'static str {
+    /// The registered reason (RFC 9211 2.2).
+    fn registered(self) -> cache_status::Forward {
         match self {
-            Self::Bypass => "bypass",
-            Self::Method => "method",
-            Self::UriMiss | Self::HitForMiss => "uri-miss",
-            Self::VaryMiss => "vary-miss",
-            Self::Stale => "stale",
-            Self::Request => "request",
+            Self::Bypass => cache_status::Forward::Bypass,
+            Self::Method => cache_status::Forward::Method,
+            Self::UriMiss | Self::HitForMiss => cache_status::Forward::UriMiss,
+            Self::Stale => cache_status::Forward::Stale,
         }
     }
 }
@@ -273,61 +269,30 @@ impl Reply {
     }
 
     fn write_cache_status(&self, pseudonym: &str, out: &mut Vec<u8>) {
-        let forward = match self.served {
+        let handling = match self.served {
             Served::Synthetic => return,
-            Served::Hit | Served::Stale => None,
-            Served::StaleOnError | Served::Revalidated => Some(Forward::Stale),
-            Served::Fetched { reason, .. } => Some(reason),
+            Served::Hit | Served::Stale => Handling::Hit,
+            Served::StaleOnError | Served::Revalidated => {
+                Handling::Forwarded(cache_status::Forward::Stale)
+            }
+            Served::Fetched { reason, .. } => Handling::Forwarded(reason.registered()),
         };
-        out.extend_from_slice(b"Cache-Status: ");
-        out.extend_from_slice(pseudonym.as_bytes());
-        match forward {
-            None => out.extend_from_slice(b"; hit"),
-            Some(reason) => {
-                out.extend_from_slice(b"; fwd=");
-                out.extend_from_slice(reason.token().as_bytes());
-            }
-        }
-        if let Some(ttl) = self.ttl_s {
-            out.extend_from_slice(b"; ttl=");
-            if ttl < 0 {
-                out.push(b'-');
-            }
-            number(out, ttl.unsigned_abs());
-        }
-        match self.served {
-            Served::Fetched { stored, collapsed, .. } => {
-                if stored {
-                    out.extend_from_slice(b"; stored");
-                }
-                if collapsed {
-                    out.extend_from_slice(b"; collapsed");
-                }
-            }
-            Served::Revalidated => out.extend_from_slice(b"; fwd-status=304"),
-            Served::Hit | Served::Stale | Served::StaleOnError | Served::Synthetic => {}
-        }
         let state = match self.served {
-            Served::Fetched { reason: Forward::HitForMiss, .. } => "hit-for-miss",
-            Served::StaleOnError => "origin-failed",
-            _ => "",
+            Served::Fetched { reason: Forward::HitForMiss, .. } => Some("hit-for-miss"),
+            Served::StaleOnError => Some("origin-failed"),
+            _ => None,
         };
-        let rule = self.rule.as_deref().unwrap_or_default();
-        if !state.is_empty() || !rule.is_empty() {
-            out.extend_from_slice(b"; detail=\"");
-            out.extend_from_slice(state.as_bytes());
-            if !state.is_empty() && !rule.is_empty() {
-                out.extend_from_slice(b", ");
-            }
-            // A string holds visible ASCII, quotes and backslashes escaped (RFC 9651 3.3.3).
-            for b in rule.bytes().filter(|b| (b' '..0x7f).contains(b)) {
-                if matches!(b, b'"' | b'\\') {
-                    out.push(b'\\');
-                }
-                out.push(b);
-            }
-            out.push(b'"');
+        let mut status = CacheStatus::new(pseudonym, handling);
+        status.ttl_secs = self.ttl_s;
+        status.detail = self.rule.as_deref().or(state);
+        if self.served == Served::Revalidated {
+            status.fwd_status = Some(Status::NOT_MODIFIED);
         }
+        if let Served::Fetched { stored, collapsed, .. } = self.served {
+            (status.stored, status.collapsed) = (stored, collapsed);
+        }
+        out.extend_from_slice(b"Cache-Status: ");
+        status.write(out);
         out.extend_from_slice(b"\r\n");
     }
 }

@@ -110,13 +110,31 @@ async fn a_refresh_that_fails_leaves_the_stale_answer_in_place() {
 
 #[tokio::test]
 async fn safe_serves_stale_on_errors_of_the_origin() {
-    let stage = gone_stale("", NO_GRACE, "").await;
     for status in [500, 502, 503, 504] {
+        let stage = gone_stale("", NO_GRACE, "").await;
         stage.origin.on("/page", error(status));
         assert_stand_in(&stage.get("/page").await);
     }
+    let stage = gone_stale("", NO_GRACE, "").await;
     stage.origin.on("/page", error(403));
     assert_eq!(stage.get("/page").await.status, 403, "no failure, but an answer");
+}
+
+#[tokio::test]
+async fn a_failing_origin_is_tried_behind_the_stale_answer_until_it_is_back() {
+    let stage = gone_stale("", NO_GRACE, "").await;
+    let late =
+        Script::default().delay_ms(1_000).send("HTTP/1.1 500 E\r\nContent-Length: 0\r\n\r\n");
+    stage.origin.on("/page", late);
+    assert_stand_in(&stage.get("/page").await);
+    let started = Instant::now();
+    for _ in 0..20 {
+        assert_stand_in(&stage.get("/page").await);
+    }
+    assert!(started.elapsed() < Duration::from_secs(10), "not every request waits for the failure");
+    stage.origin.on("/page", Script::cacheable("back"));
+    eventually("the origin's new answer", async || stage.get("/page").await.text() == "back").await;
+    assert!(is_hit(&stage.get("/page").await));
 }
 
 #[tokio::test]
@@ -164,6 +182,7 @@ async fn rfc_serves_stale_only_when_the_origin_drops_the_connection() {
     let stage = gone_stale(RFC, RFC_SITE, "").await;
     stage.origin.on("/page", Script::default().close());
     assert_stand_in(&stage.get("/page").await);
+    let stage = gone_stale(RFC, RFC_SITE, "").await;
     stage.origin.on("/page", error(500));
     let reply = stage.get("/page").await;
     assert_eq!((reply.status, reply.text().as_str()), (500, "error"));

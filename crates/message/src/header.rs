@@ -1,7 +1,5 @@
 //! Header fields: interned names and a flat block of name/value bytes.
 
-use std::sync::LazyLock;
-
 macro_rules! known {
     ($($variant:ident $name:literal;)*) => {
         /// A field name this program has a use for; every other name is [`HeaderId::Other`].
@@ -91,53 +89,104 @@ known! {
 
 const SLOTS: usize = 512;
 
-/// Slot of a name: length and three letters, case folded. `salt` is chosen so that no two known names meet.
-fn slot(name: &[u8], salt: u32) -> usize {
-    let fold = |at: usize| u32::from(name[at] | 0x20);
-    let len = name.len();
-    let mixed = (len as u32)
-        .wrapping_add(fold(0) << 5)
-        .wrapping_add(fold(len / 2) << 13)
-        .wrapping_add(fold(len - 1) << 21)
-        .wrapping_mul(salt | 1);
-    (mixed >> 23) as usize % SLOTS
+/// Slot of a name of at least two bytes: its two ends, case folded, and its length. `salt` is
+/// chosen so that no two known names meet.
+const fn slot(first: [u8; 2], last: [u8; 2], len: usize, salt: u32) -> usize {
+    let ends = u32::from_le_bytes([first[0], first[1], last[0], last[1]]) | 0x2020_2020;
+    (ends.wrapping_add(len as u32).wrapping_mul(salt) >> (u32::BITS - SLOTS.ilog2())) as usize
 }
 
-struct Table {
-    salt: u32,
-    slots: [HeaderId; SLOTS],
+/// Every known name in a slot of its own; `None` when two of them meet.
+const fn place(salt: u32) -> Option<[HeaderId; SLOTS]> {
+    let mut slots = [HeaderId::Other; SLOTS];
+    let mut at = 0;
+    while at < NAMES.len() {
+        let name = NAMES[at].as_bytes();
+        let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) else {
+            panic!("a known name has two bytes or more");
+        };
+        let slot = slot(*first, *last, name.len(), salt);
+        if slots[slot] as u8 != HeaderId::Other as u8 {
+            return None;
+        }
+        slots[slot] = IDS[at];
+        at += 1;
+    }
+    Some(slots)
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
+/// The first salt that works, and what it makes of the names; found by the compiler.
+const PLACED: (u32, [HeaderId; SLOTS]) = {
     let mut salt = 0x9e37_79b9_u32;
     loop {
-        let mut slots = [HeaderId::Other; SLOTS];
-        let placed = IDS.iter().all(|id| {
-            let place = &mut slots[slot(id.name().as_bytes(), salt)];
-            let free = *place == HeaderId::Other;
-            *place = *id;
-            free
-        });
-        if placed {
-            return Table { salt, slots };
+        if let Some(slots) = place(salt) {
+            break (salt, slots);
         }
-        salt = salt.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+        // Odd always: a product with an even number loses bits.
+        salt = salt.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35e);
     }
-});
+};
+const SALT: u32 = PLACED.0;
+static BY_SLOT: [HeaderId; SLOTS] = PLACED.1;
+
+/// Whether `name` is `known`, in any case. Words instead of bytes: every field that comes in is
+/// asked, and names are short.
+fn is_spelling_of(known: &[u8], name: &[u8]) -> bool {
+    if known.len() != name.len() {
+        return false;
+    }
+    let (Some(last), Some(other)) = (known.last_chunk(), name.last_chunk()) else {
+        return is_same_but_for_case(short_word(known), short_word(name));
+    };
+    // The last word overlaps the one before it, unless eight divides the length.
+    let same = |a: &[u8; 8], b: &[u8; 8]| {
+        is_same_but_for_case(u64::from_le_bytes(*a), u64::from_le_bytes(*b))
+    };
+    let mut words = known.as_chunks().0.iter().zip(name.as_chunks().0);
+    same(last, other) && words.all(|(a, b)| same(a, b))
+}
+
+/// All bytes of a name of two to seven in one word, some of them twice.
+fn short_word(name: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+    } else if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        u64::from(u16::from_le_bytes(*first)) << 16 | u64::from(u16::from_le_bytes(*last))
+    } else {
+        0
+    }
+}
+
+/// Whether each byte of `name` is that of `known` or the same letter in the other case. `known`
+/// holds letters and hyphens only.
+const fn is_same_but_for_case(known: u64, name: u64) -> bool {
+    const CASE: u64 = 0x2020_2020_2020_2020;
+    let differing = known ^ name;
+    // Of the bytes of known names, letters have the bit above the one of case, and hyphens do not.
+    differing & !CASE == 0 && (differing << 1) & !known == 0
+}
+
+// As `is_same_but_for_case` takes it.
+const _: () = {
+    let mut at = 0;
+    while at < NAMES.len() {
+        let mut name = NAMES[at].as_bytes();
+        while let [byte, rest @ ..] = name {
+            assert!(byte.is_ascii_alphabetic() || *byte == b'-');
+            name = rest;
+        }
+        at += 1;
+    }
+};
 
 impl HeaderId {
     /// The id of `name`, in any case; [`HeaderId::Other`] when it is not in the table.
     pub fn of(name: &[u8]) -> Self {
-        if name.is_empty() {
+        let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) else {
             return Self::Other;
-        }
-        let table = &*TABLE;
-        let id = table.slots[slot(name, table.salt)];
-        if id != Self::Other && id.name().as_bytes().eq_ignore_ascii_case(name) {
-            id
-        } else {
-            Self::Other
-        }
+        };
+        let id = BY_SLOT[slot(*first, *last, name.len(), SALT)];
+        if is_spelling_of(id.name().as_bytes(), name) { id } else { Self::Other }
     }
 
     const fn bit(self) -> u128 {
@@ -412,6 +461,22 @@ mod tests {
         }
         assert_eq!(HeaderId::of(b"X-Unheard-Of"), HeaderId::Other);
         assert_eq!(HeaderId::of(b""), HeaderId::Other);
+        assert_eq!(HeaderId::of(b"t"), HeaderId::Other);
+    }
+
+    #[test]
+    fn a_name_with_one_bit_changed_is_known_only_when_that_is_case() {
+        for id in IDS {
+            for (at, bit) in (0..id.name().len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+                let mut name = id.name().as_bytes().to_vec();
+                name[at] ^= 1 << bit;
+                let expected = IDS
+                    .iter()
+                    .find(|id| id.name().as_bytes().eq_ignore_ascii_case(&name))
+                    .unwrap_or(&HeaderId::Other);
+                assert_eq!(HeaderId::of(&name), *expected, "{name:?}");
+            }
+        }
     }
 
     #[test]

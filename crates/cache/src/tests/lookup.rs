@@ -198,19 +198,6 @@ fn a_soft_purge_ends_freshness_now_and_for_what_is_being_fetched() {
 }
 
 #[test]
-fn a_refresh_is_one_at_a_time_and_only_of_what_is_stored() {
-    let cache = cache();
-    let object = put(&cache, "/a", b"a");
-    let guard = object.refresh_begin().expect("nobody refreshes");
-    assert!(Arc::ptr_eq(guard.object(), &object));
-    assert!(object.refresh_begin().is_none());
-    drop(guard);
-    assert!(object.refresh_begin().is_some());
-    cache.invalidate(&key("/a"));
-    assert!(object.refresh_begin().is_none());
-}
-
-#[test]
 fn a_304_gives_the_same_body_a_new_head_in_one_step() {
     let cache = cache();
     for size in [0, 5, 20_000, 300_000] {

@@ -1,9 +1,9 @@
 //! What the encoder writes, byte for byte and read back.
 
 use base::Limits;
-use h1::encode::{self, BodyFraming, ConnectionHeader, ErrorPage};
-use h1::{HeadLimits, Progress, RequestReader, ResponseReader, parse_stored_head};
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Scheme, Status};
+use h1::encode::{self, BodyFraming, ConnectionHeader};
+use h1::{HeadLimits, Progress, RequestReader, parse_stored_head};
+use message::{Framing, HeaderBlock, HeaderId, Request, Response, Scheme, Status};
 
 fn status(code: u16) -> Status {
     Status::new(code).expect("a status of three digits")
@@ -152,31 +152,4 @@ fn chunk_sizes_are_hexadecimal() {
         assert_eq!(text(|out| encode::chunk_start(out, len)), expected);
     }
     assert_eq!(text(|out| encode::chunk_start(out, usize::MAX)), format!("{:x}\r\n", usize::MAX));
-}
-
-#[test]
-fn an_error_page_is_a_whole_response_that_nobody_stores() {
-    let page = ErrorPage {
-        status: status(503),
-        reason: "<script>&\"'",
-        retry_after: Some(30),
-        date: Some(b"Sat, 21 Nov 2026 10:00:00 GMT"),
-        connection: ConnectionHeader::Close,
-        head_only: false,
-    };
-    let whole = text(|out| encode::error_page(out, &page));
-    assert!(whole.contains("<p>&lt;script&gt;&amp;&quot;&#39;</p>"), "{whole}");
-    let mut response = Response::new(Status::OK);
-    let limits = HeadLimits::from(&Limits::default());
-    let read = ResponseReader::new().read(whole.as_bytes(), &limits, &Method::Get, &mut response);
-    let Ok(Progress::Complete(head)) = read else { panic!("{read:?}") };
-    assert_eq!(head.framing, Framing::Length((whole.len() - head.consumed) as u64));
-    assert!(!head.keep_alive);
-    assert_eq!(response.status, status(503));
-    assert_eq!(response.headers.value(HeaderId::CacheControl), Some(&b"no-store"[..]));
-    assert_eq!(response.headers.value(HeaderId::RetryAfter), Some(&b"30"[..]));
-    assert_eq!(response.headers.value(HeaderId::Server), None);
-
-    let to_head = text(|out| encode::error_page(out, &ErrorPage { head_only: true, ..page }));
-    assert_eq!(to_head, whole[..head.consumed]);
 }

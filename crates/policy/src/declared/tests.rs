@@ -625,30 +625,6 @@ fn an_ordinary_request_is_decided_without_allocating() {
     assert_eq!(allocated.count_total, 0);
 }
 
-/// Not a check, since times on a shared machine are none: `cargo test --release -p policy -- --ignored
-/// --nocapture` prints what a decision costs.
-#[test]
-#[ignore = "prints a time"]
-fn time_of_a_decision() {
-    const ROUNDS: u32 = 1_000_000;
-    let policy = busy_site();
-    let mut request = browser("/blog/2026/a-page-about-something");
-    let started = base::clock::System.now().mono_ms;
-    for _ in 0..ROUNDS {
-        let mut notes = Notes::default();
-        let client = IpAddr::from([192, 0, 2, 1]);
-        let mut ctx = ReceiveCtx {
-            request: std::hint::black_box(&mut request),
-            client,
-            now: NOW,
-            notes: &mut notes,
-        };
-        std::hint::black_box(policy.receive(&mut ctx));
-    }
-    let took_ms = base::clock::System.now().mono_ms - started;
-    println!("{} ns per decision", took_ms * 1_000_000 / u64::from(ROUNDS));
-}
-
 fn noise() -> impl Strategy<Value = Vec<(String, String)>> {
     let names = prop::sample::select(vec![
         "Cookie",

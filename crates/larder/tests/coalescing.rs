@@ -1,0 +1,300 @@
+//! Many requests for one URL at once: one fetch for all where that is possible, none in another's
+//! way where it is not.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use support::{PATIENCE, Setup, Stage, eventually, is_full_run, is_hit, pattern, pause, whole};
+use testkit::client::{Pieces, Raw, request};
+use testkit::origin::Script;
+use testkit::reply::Reply;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+
+/// Opens `count` connections, then asks for `target` on all of them at once.
+async fn at_once(stage: &Stage, count: usize, target: &str) -> Vec<Reply> {
+    let mut connections = Vec::with_capacity(count);
+    for _ in 0..count {
+        connections.push(stage.connect().await);
+    }
+    let asked: Arc<str> = target.into();
+    let mut tasks = JoinSet::new();
+    for mut raw in connections {
+        let asked = Arc::clone(&asked);
+        tasks.spawn(async move { whole(raw.get(&asked).await.expect("sent"), &asked) });
+    }
+    tasks.join_all().await
+}
+
+/// A waiter that was fetched for, not a hit.
+fn is_collapsed(reply: &Reply) -> bool {
+    reply.field("cache-status").is_some_and(|status| status.contains("collapsed"))
+}
+
+#[tokio::test]
+async fn concurrent_misses_are_one_fetch() {
+    support::raise_descriptors();
+    let count = if is_full_run() { 10_000 } else { 1_000 };
+    // Nobody shall give up on the leader, however long this machine takes to send all requests.
+    let limits = "wait_timeout = \"10m\"\nfirst_byte_timeout = \"10m\"";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    let body = String::from_utf8(pattern(20_000)).expect("letters");
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 20000\r\n\r\n";
+    let (first, second) = body.split_at(7_000);
+    let script = Script::default().delay_ms(if is_full_run() { 3_000 } else { 1_000 });
+    let script = script.send(format!("{head}{first}")).delay_ms(300).send(second);
+    stage.origin.on("/page", script);
+    let replies = at_once(&stage, count, "/page").await;
+    assert_eq!(replies.len(), count);
+    assert!(replies.iter().all(|reply| reply.status == 200 && reply.text() == body));
+    assert_eq!(stage.origin.seen("/page"), 1);
+    assert!(replies.iter().any(is_collapsed));
+}
+
+#[tokio::test]
+async fn concurrent_requests_for_a_stale_page_are_one_validation() {
+    let site = "cache = { ttl = { 200 = \"100ms\" }, stale_while_revalidate = \"0s\" }";
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::ok("ETag: \"v1\"\r\n", "page"));
+    stage.get("/page").await;
+    pause(300).await;
+    let slow = Script::default().delay_ms(1_000);
+    let confirmed =
+        "HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nCache-Control: max-age=300\r\n\r\n";
+    stage.origin.on("/page", slow.send(confirmed));
+    let replies = at_once(&stage, 100, "/page").await;
+    assert!(replies.iter().all(|reply| reply.status == 200 && reply.text() == "page"));
+    assert_eq!(stage.origin.seen("/page"), 2);
+}
+
+#[tokio::test]
+async fn hosts_and_variants_do_not_wait_for_each_other() {
+    let stage = Stage::new().await;
+    let hung = Script::default().hang();
+    stage.origin.on("/page", hung);
+    let mut stuck = stage.connect().await;
+    stuck.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    eventually("the first fetch", async || stage.origin.seen("/page") == 1).await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    let other = stage.exchange("GET", b"GET /page HTTP/1.1\r\nHost: other.test\r\n\r\n").await;
+    assert_eq!(other.text(), "page");
+}
+
+#[tokio::test]
+async fn the_leaders_client_may_leave_before_the_answer() {
+    let stage = Stage::new().await;
+    let slow = Script::default().delay_ms(1_500);
+    stage.origin.on(
+        "/page",
+        slow.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 4\r\n\r\npage"),
+    );
+    let mut leader = stage.connect().await;
+    leader.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    eventually("the fetch", async || stage.origin.seen("/page") == 1).await;
+    let others = at_once(&stage, 10, "/page");
+    let leaving = async {
+        pause(200).await;
+        drop(leader);
+    };
+    let (replies, ()) = tokio::join!(others, leaving);
+    assert!(replies.iter().all(|reply| reply.text() == "page"));
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+#[tokio::test]
+async fn the_leaders_client_may_leave_in_the_middle_of_the_body() {
+    let stage = Stage::new().await;
+    let body = String::from_utf8(pattern(200_000)).expect("letters");
+    let (first, second) = body.split_at(100_000);
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 200000\r\n\r\n";
+    let script = Script::respond(format!("{head}{first}")).delay_ms(1_500).send(second);
+    stage.origin.on("/page", script);
+    let mut leader = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+    leader.write_all(&request("GET", "/page", "")).await.expect("sent");
+    let mut start = vec![0; 50_000];
+    leader.read_exact(&mut start).await.expect("the first half");
+    let others = at_once(&stage, 10, "/page");
+    let leaving = async {
+        pause(200).await;
+        drop(leader);
+    };
+    let (replies, ()) = tokio::join!(others, leaving);
+    assert!(replies.iter().all(|reply| reply.text() == body));
+    assert!(is_hit(&stage.get("/page").await));
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+#[tokio::test]
+async fn a_failed_fetch_fails_for_all_and_for_nobody_after_them() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::default().delay_ms(500).close());
+    let replies = at_once(&stage, 20, "/page").await;
+    assert!(replies.iter().all(|reply| reply.status == 502));
+    stage.origin.on("/page", Script::cacheable("page"));
+    assert_eq!(stage.get("/page").await.text(), "page");
+}
+
+#[tokio::test]
+async fn an_uncacheable_page_is_fetched_for_everybody_in_parallel() {
+    let stage = Stage::new().await;
+    let slow = Script::default().delay_ms(300);
+    stage.origin.on(
+        "/page",
+        slow.send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 4\r\n\r\npage"),
+    );
+    let started = Instant::now();
+    for round in 1..=3 {
+        let replies = at_once(&stage, 50, "/page").await;
+        assert!(replies.iter().all(|reply| reply.text() == "page" && !is_collapsed(reply)));
+        assert_eq!(stage.origin.seen("/page"), 50 * round);
+    }
+    // One after the other they would take 45 seconds.
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    assert!(stage.metric("larder_hit_for_miss_total").await >= 100, "from the second round on");
+}
+
+#[tokio::test]
+async fn a_page_that_becomes_cacheable_again_is_stored_in_spite_of_the_marker() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "page"));
+    stage.get("/page").await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    assert!(!is_hit(&stage.get("/page").await));
+    assert!(is_hit(&stage.get("/page").await));
+}
+
+#[tokio::test]
+async fn a_body_too_large_to_store_is_whole_for_everybody_who_waited() {
+    let limits = "object_bytes = \"64KiB\"\nwindow_bytes = \"16KiB\"";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    let body = String::from_utf8(pattern(500_000)).expect("letters");
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\n";
+    let length = format!("{head}Content-Length: 500000\r\n\r\n{body}");
+    let slow = || Script::default().delay_ms(500);
+    stage.origin.on("/length", slow().send(length));
+    let (first, second) = body.split_at(250_000);
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n3d090\r\n{first}\r\n");
+    stage.origin.on(
+        "/chunked",
+        slow().send(chunked).delay_ms(200).send(format!("3d090\r\n{second}\r\n0\r\n\r\n")),
+    );
+    for target in ["/length", "/chunked"] {
+        let replies = at_once(&stage, 8, target).await;
+        for reply in &replies {
+            assert!(reply.text() == body, "{target}: {} bytes", reply.body.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stalled_leader_is_left_after_a_while() {
+    let stage = Setup { limits: "wait_timeout = \"300ms\"", ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::default().hang());
+    let mut leader = stage.connect().await;
+    leader.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    eventually("the fetch that stalls", async || stage.origin.seen("/page") == 1).await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    let started = Instant::now();
+    assert_eq!(stage.get("/page").await.text(), "page");
+    assert!(started.elapsed() < Duration::from_secs(15), "well before first_byte_timeout");
+    assert!(is_hit(&stage.get("/page").await), "what it fetched serves the next");
+    assert_eq!(stage.limit_hits("wait_timeout").await, 1);
+}
+
+#[tokio::test]
+async fn too_many_waiters_are_turned_away() {
+    let stage = Setup { limits: "waiters = 5", ..Setup::default() }.start().await;
+    let slow = Script::default().delay_ms(1_500);
+    stage.origin.on(
+        "/page",
+        slow.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 4\r\n\r\npage"),
+    );
+    let replies = at_once(&stage, 20, "/page").await;
+    let served = replies.iter().filter(|reply| reply.status == 200).count();
+    let refused: Vec<_> = replies.iter().filter(|reply| reply.status == 503).collect();
+    // Connections that came late find the page stored.
+    assert!(served >= 6 && served + refused.len() == 20, "{served} and {}", refused.len());
+    for reply in refused {
+        assert!(reply.text().contains("waiters"), "{}", reply.text());
+        assert!(reply.field("retry-after").is_some());
+    }
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+const LARGE: usize = 16 << 20;
+
+/// A connection that takes little at a time.
+async fn slow_client(stage: &Stage, target: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(8 * 1024).expect("a small buffer");
+    let mut stream = socket.connect(stage.daemon.addr()).await.expect("a connection");
+    stream.write_all(&request("GET", target, "")).await.expect("sent");
+    stream
+}
+
+#[tokio::test]
+async fn a_slow_client_slows_nobody_and_still_gets_all() {
+    let stage = Stage::new().await;
+    let body = String::from_utf8(pattern(LARGE)).expect("letters");
+    stage.origin.on("/page", Script::cacheable(&body));
+    // The first slow one leads the fetch, the second reads what is stored.
+    for _ in 0..2 {
+        let mut slow = slow_client(&stage, "/page").await;
+        slow.readable().await.expect("the answer has begun");
+        let fast = stage.get("/page").await;
+        assert!(fast.text() == body);
+        let mut received = vec![0; 64 * 1024];
+        slow.read_exact(&mut received).await.expect("the first bytes");
+        let head = received.windows(4).position(|w| w == b"\r\n\r\n").expect("a head") + 4;
+        let mut rest = vec![0; LARGE - (received.len() - head)];
+        tokio::time::timeout(PATIENCE, slow.read_exact(&mut rest))
+            .await
+            .expect("in time")
+            .expect("the rest");
+        received.extend(rest);
+        assert!(received[head..] == *body.as_bytes());
+    }
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+#[tokio::test]
+async fn a_slow_client_of_a_passing_body_slows_only_its_own() {
+    let stage = Stage::new().await;
+    let body = String::from_utf8(pattern(LARGE)).expect("letters");
+    stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", &body));
+    let slow = slow_client(&stage, "/page").await;
+    slow.readable().await.expect("the answer has begun");
+    for _ in 0..2 {
+        assert!(stage.get("/page").await.text() == body);
+    }
+    drop(slow);
+}
+
+#[tokio::test]
+async fn a_microcache_asks_once_per_lifetime() {
+    let site = "cache = { ttl = { 200 = \"1s\" } }";
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    let slow = Script::default().delay_ms(180);
+    stage.origin.on("/page", slow.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"));
+    let until = Instant::now() + Duration::from_secs(3);
+    let mut clients = JoinSet::new();
+    for _ in 0..10 {
+        let addr = stage.daemon.addr();
+        clients.spawn(async move {
+            let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+            let mut answered = 0;
+            while Instant::now() < until {
+                let reply = whole(raw.get("/page").await.expect("sent"), "/page");
+                assert_eq!((reply.status, reply.text().as_str()), (200, "page"));
+                answered += 1;
+            }
+            answered
+        });
+    }
+    let answered: usize = clients.join_all().await.into_iter().sum();
+    let asked = stage.origin.seen("/page");
+    assert!((2..=4).contains(&asked), "{asked} origin requests for {answered}");
+}
