@@ -70,7 +70,7 @@ wordpress() {
 }
 
 lint() {
-  step fmt cargo fmt --all --check
+  step fmt cargo fmt --all --check -- --color never
   step clippy cargo clippy --workspace --all-targets -- -D warnings
   step tidy cargo xtask tidy
   step reference cargo xtask docs --check
@@ -80,6 +80,7 @@ step setup scripts/setup.sh basic
 lint
 if [ "${1:-all}" = all ]; then
   step tests cargo test --workspace --no-fail-fast
+  step caching-suite npm --prefix lab/cache-tests ci
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc
     start cache-tests-safe lab/cache-tests/run.sh safe

@@ -50,26 +50,22 @@ pub struct Flags {
     pub shared: bool,
     /// Never to be used without validation (no-cache).
     pub must_validate: bool,
-    /// Never to be used stale (must-revalidate, proxy-revalidate).
-    pub never_stale: bool,
-    /// Made from the answer to a HEAD request: the body is not there.
-    pub from_head: bool,
+    /// The origin spoke HTTP/1.0.
+    pub http10: bool,
 }
 
 impl Flags {
     fn bits(self) -> u8 {
         u8::from(self.shared)
             | u8::from(self.must_validate) << 1
-            | u8::from(self.never_stale) << 2
-            | u8::from(self.from_head) << 3
+            | u8::from(self.http10) << 2
     }
 
     fn from_bits(bits: u8) -> Self {
         Self {
             shared: bits & 1 != 0,
             must_validate: bits & 2 != 0,
-            never_stale: bits & 4 != 0,
-            from_head: bits & 8 != 0,
+            http10: bits & 4 != 0,
         }
     }
 }

@@ -6,7 +6,6 @@
 use cache::model::Fetch;
 use cache::{Abandoned, Aborted, Body, BodyWriter, Push, Reader, Waited};
 use loom::future::block_on;
-use loom::sync::Arc;
 
 use loom::thread;
 

@@ -72,8 +72,7 @@ pub(crate) fn request(wire: &[u8]) -> Request {
 /// [`RESPONSE`], read.
 pub(crate) fn response() -> Response {
     let mut response = Response::new(Status::OK);
-    let read =
-        ResponseReader::new().read(RESPONSE, &head_limits(), &Method::Get, &mut response);
+    let read = ResponseReader::new().read(RESPONSE, &head_limits(), &Method::Get, &mut response);
     assert!(matches!(read, Ok(Progress::Complete(head)) if head.consumed == RESPONSE.len()));
     response
 }

@@ -13,7 +13,7 @@ use base::{Counter, Counters, KeyBuf, Now};
 use cache::{Begin, BeginOptions, Found, Object};
 use message::freshness::{Freshness, State};
 use message::vary::vary_signature;
-use message::{Framing, HeaderBlock, Method, Request, conditional};
+use message::{Framing, HeaderBlock, Method, Request, Scheme, conditional};
 use origin::CorePool;
 use policy::{HitVerdict, Notes, ReceiveCtx, ReceiveVerdict};
 
@@ -189,9 +189,15 @@ impl Core {
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
     pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
         key.clear();
-        key.field(request.scheme.as_str().as_bytes());
+        key.field(match request.scheme {
+            Scheme::Http => b"",
+            Scheme::Https => b"s",
+        });
         key.field(&request.host);
-        key.field(&request.port.map_or([0; 2], u16::to_be_bytes));
+        match request.port {
+            None => key.field(b""),
+            Some(port) => key.field(&port.to_be_bytes()),
+        }
         key.field(&request.target);
         site.policy.key(request, notes, key);
         key.finish(&self.shared.seed);
@@ -230,7 +236,11 @@ impl Core {
                     if served == Served::Stale {
                         self.refresh(ask, &key, &object);
                     }
-                    return Start::Reply(deliver::stored(ask, &object, served));
+                    let reply = deliver::stored(ask, &object, served);
+                    if !reply.is_behind() {
+                        return Start::Reply(reply);
+                    }
+                    Way::Alone { key: key.clone(), reason: Forward::UriMiss }
                 }
                 Judgement::Fetch if self.stands_in(ask, &key, &object) => {
                     return Start::Reply(deliver::stored(ask, &object, Served::StaleOnError));

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use cache::{Object, Reader};
 use message::conditional::{self, Outcome};
 use message::range::{self, Multipart, RangePlan};
-use message::{HeaderId, Method, Response, Status};
+use message::{HeaderId, Method, Response, Status, Version};
 use policy::DeliverCtx;
 
 use crate::core::{Ask, freshness};
 use crate::fetch::Passing;
+use crate::forward;
 use crate::reply::{Head, Piece, Reply, ReplyBody, Served};
 
 const SELECTORS: [HeaderId; 3] =
@@ -154,6 +155,8 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
         return;
     }
     response.status = reply.status;
+    let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
+    forward::add_via(&mut response.headers, received, &ask.live.pseudonym);
     if let Some(kind) = reply.content_type.take() {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
     }

@@ -12,7 +12,7 @@ use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Variant};
 use message::date::parse_http_date;
 use message::store::{self, StorePlan};
 use message::vary::{Vary, VaryNames, vary_signature};
-use message::{Framing, HeaderId, Request, Response, Status};
+use message::{Framing, HeaderId, Request, Response, Status, Version};
 use origin::{BodySource, Exchange, RequestBody, SourceError};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, ResponseCtx, Synthetic};
 use tokio::sync::oneshot;
@@ -262,8 +262,9 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange) -> Option<Arc<Object>
         return None;
     }
     let mut confirmation = exchange.response.clone();
-    forward::keepable(&mut confirmation, &job.live, now.unix_secs());
+    forward::keepable(&mut confirmation, now.unix_secs());
     store::update_fields(&mut merged.headers, &confirmation.headers);
+    merged.version = confirmation.version;
     // The plan reads the Age that came with the confirmation, which is never kept.
     let mut dated = merged.clone();
     if let Some(age) = exchange.response.headers.value(HeaderId::Age) {
@@ -301,7 +302,7 @@ async fn keep(
     core.note_fetch(job.key_hash, None);
     let now = core.now();
     let selected = Selected::of(&exchange.response, &job.request);
-    forward::keepable(&mut exchange.response, &job.live, now.unix_secs());
+    forward::keepable(&mut exchange.response, now.unix_secs());
     let new = new_object(&exchange.response, plan, now, declared_length(exchange.framing));
     let mut filling = lead.store(new, selected.as_ref().map(Selected::variant));
     core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
@@ -425,7 +426,11 @@ fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u6
         grace_ms: plan.grace_ms,
         stale_if_error_ms: plan.stale_if_error_ms,
         stale_if_unreachable_ms: plan.stale_if_unreachable_ms,
-        flags: Flags { shared: plan.shared, must_validate: plan.must_validate, ..Flags::default() },
+        flags: Flags {
+            shared: plan.shared,
+            must_validate: plan.must_validate,
+            http10: response.version == Version::Http10,
+        },
         length,
     }
 }

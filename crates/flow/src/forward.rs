@@ -80,27 +80,29 @@ pub(crate) fn loops(request: &Request, live: &Live) -> bool {
     request.headers.values(HeaderId::Via).map(mine).sum::<usize>() >= VIA_MAX
 }
 
-/// Makes the origin's head fit to be kept for others.
-pub(crate) fn keepable(response: &mut Response, live: &Live, unix_secs: u64) {
+/// Makes the origin's head fit to be kept for others. This cache's Via is not kept: it is the same on all, and
+/// written when a head is sent.
+pub(crate) fn keepable(response: &mut Response, unix_secs: u64) {
     strip_for_storage(&mut response.headers);
     response.headers.remove(HeaderId::Age);
-    complete(response, live, unix_secs);
+    add_date(response, unix_secs);
 }
 
 /// Makes the origin's head fit to be passed on.
 pub(crate) fn passable(response: &mut Response, live: &Live, unix_secs: u64) {
     strip_hop_by_hop(&mut response.headers);
-    complete(response, live, unix_secs);
-}
-
-fn complete(response: &mut Response, live: &Live, unix_secs: u64) {
-    if !response.headers.contains(HeaderId::Date) {
-        response.headers.push(HeaderId::Date, HttpDate::new(unix_secs).as_bytes());
-    }
+    add_date(response, unix_secs);
     add_via(&mut response.headers, response.version, &live.pseudonym);
 }
 
-fn add_via(headers: &mut HeaderBlock, received: Version, pseudonym: &str) {
+fn add_date(response: &mut Response, unix_secs: u64) {
+    if !response.headers.contains(HeaderId::Date) {
+        response.headers.push(HeaderId::Date, HttpDate::new(unix_secs).as_bytes());
+    }
+}
+
+/// Adds this proxy to a Via; `received` is the version the message came in (RFC 9110 7.6.3).
+pub(crate) fn add_via(headers: &mut HeaderBlock, received: Version, pseudonym: &str) {
     let version: &[u8] = match received {
         Version::Http10 => b"1.0 ",
         Version::Http11 => b"1.1 ",

@@ -206,6 +206,12 @@ impl Reply {
         }
     }
 
+    /// Whether the beginning of its body is gone: the body outgrew the store before this request took hold of
+    /// it, and must be fetched anew.
+    pub(crate) fn is_behind(&self) -> bool {
+        matches!(&self.body, ReplyBody::Stream { reader, .. } if reader.is_behind())
+    }
+
     /// The body's length, if it is known; 0 when there is none.
     pub fn length(&self) -> Option<u64> {
         match &self.body {
@@ -225,7 +231,13 @@ impl Reply {
     /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.
     pub fn write_head(&self, live: &Live, out: &mut Vec<u8>) {
         match &self.head {
-            Head::Stored(object) => self.write_stored(object, out),
+            Head::Stored(object) => {
+                self.write_stored(object, out);
+                let version = if object.flags().http10 { "1.0" } else { "1.1" };
+                for part in ["Via: ", version, " ", &live.pseudonym, "\r\n"] {
+                    out.extend_from_slice(part.as_bytes());
+                }
+            }
             Head::Owned(response) => {
                 h1::encode::stored_head(out, self.status, &response.reason, &response.headers);
             }

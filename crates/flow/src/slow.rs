@@ -84,7 +84,10 @@ async fn shared(
                 return alone_with(core, &ask, key, lead, Forward::HitForMiss).await;
             }
             Begin::Object(object) => match core.judge(&ask, &object) {
-                Judgement::Deliver(served) => return deliver::stored(&ask, &object, served),
+                Judgement::Deliver(served) => match take(&ask, &object, served) {
+                    Some(reply) => return reply,
+                    None => break,
+                },
                 Judgement::Pass => {
                     return fetch_own(core, &ask, Job::pass(core, &ask), Forward::Bypass, None)
                         .await;
@@ -100,7 +103,10 @@ async fn shared(
                     {
                         let stored = object.is_live();
                         let served = Served::Fetched { reason, stored, collapsed: true };
-                        return deliver::stored(&ask, &object, served);
+                        match take(&ask, &object, served) {
+                            Some(reply) => return reply,
+                            None => break,
+                        }
                     }
                 }
                 Some(Waited::Failed) => {
@@ -122,6 +128,13 @@ async fn shared(
     alone(core, &ask, key, reason).await
 }
 
+/// The reply from a stored response; none when its body is one that others are given while it passes through,
+/// and began before this request came.
+fn take(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
+    let reply = deliver::stored(ask, object, served);
+    (!reply.is_behind()).then_some(reply)
+}
+
 /// Waits for another request's fetch, at most as long as the limit says.
 async fn wait(core: &Core, ask: &Ask<'_>, ticket: Ticket) -> Option<Waited> {
     let limit = Duration::from_millis(ask.live.limits.wait_timeout);
@@ -135,11 +148,15 @@ async fn wait(core: &Core, ask: &Ask<'_>, ticket: Ticket) -> Option<Waited> {
 }
 
 async fn alone(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, reason: Forward) -> Reply {
-    match core.begin(ask, key, false, None) {
+    let begun = core.begin(ask, key, false, None);
+    if let Begin::Object(object) = &begun
+        && matches!(core.judge(ask, object), Judgement::Deliver(_))
+        && let Some(reply) = take(ask, object, Served::Hit)
+    {
+        return reply;
+    }
+    match begun {
         Begin::Alone(lead) | Begin::Lead(lead) => alone_with(core, ask, key, lead, reason).await,
-        Begin::Object(object) if matches!(core.judge(ask, &object), Judgement::Deliver(_)) => {
-            deliver::stored(ask, &object, Served::Hit)
-        }
         // Nothing else can be learnt from the store.
         _ => fetch_own(core, ask, Job::pass(core, ask), reason, None).await,
     }

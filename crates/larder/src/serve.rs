@@ -11,7 +11,7 @@ use net::{AccessLog, Server};
 use origin::Origin;
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::{admin, build, load, render};
@@ -70,15 +70,38 @@ impl Drop for Tended {
     }
 }
 
+/// The signals a daemon heeds.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    reopen: Signal,
+}
+
+impl Signals {
+    /// Heeds them from now on. Call within the helper runtime.
+    fn listen() -> Result<Self, String> {
+        let listen = |kind| signal(kind).map_err(|e| format!("larder: cannot start: {e}"));
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+            reopen: listen(SignalKind::user_defined1())?,
+        })
+    }
+}
+
 /// Runs the daemon until it is told to end.
 pub(crate) fn run(source: Source) -> Result<(), String> {
     let config = source.config()?;
     let runtime = helper_runtime()?;
     let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
+    // Whoever has read that it listens may send signals: until then a hangup would end it.
+    let signals = runtime.block_on(async { Signals::listen() })?;
     for address in server.addresses() {
         eprintln!("larder: listening on {address}");
     }
-    runtime.block_on(daemon.until_told())?;
+    runtime.block_on(daemon.until_told(signals));
     eprintln!("larder: finishing requests under way");
     server.drain(DRAIN);
     if let Some(log) = &daemon.log {
@@ -142,16 +165,12 @@ impl Daemon {
         Ok(())
     }
 
-    async fn until_told(&self) -> Result<(), String> {
-        let listen = |kind| signal(kind).map_err(|e| format!("larder: cannot start: {e}"));
-        let mut terminate = listen(SignalKind::terminate())?;
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut hangup = listen(SignalKind::hangup())?;
-        let mut reopen = listen(SignalKind::user_defined1())?;
+    async fn until_told(&self, signals: Signals) {
+        let Signals { mut terminate, mut interrupt, mut hangup, mut reopen } = signals;
         loop {
             tokio::select! {
-                _ = terminate.recv() => return Ok(()),
-                _ = interrupt.recv() => return Ok(()),
+                _ = terminate.recv() => return,
+                _ = interrupt.recv() => return,
                 _ = reopen.recv() => {
                     if let Some(log) = &self.log {
                         log.reopen();

@@ -70,7 +70,7 @@ origin = "strict"
                 Expect::Accept { requests } => requests,
             };
             let smuggled = self.smuggled() - before > allowed;
-            let problem = problem.or(smuggled.then(|| "smuggled a request".to_owned()));
+            let problem = problem.or_else(|| smuggled.then(|| "smuggled a request".to_owned()));
             failures.extend(problem.map(|problem| format!("{}: {problem}", case.name)));
             assert!(self.daemon.alive(), "{} ended the daemon:\n{}", case.name, self.daemon.log());
         }

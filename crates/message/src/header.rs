@@ -93,7 +93,8 @@ const SLOTS: usize = 512;
 /// chosen so that no two known names meet.
 const fn slot(first: [u8; 2], last: [u8; 2], len: usize, salt: u32) -> usize {
     let ends = u32::from_le_bytes([first[0], first[1], last[0], last[1]]) | 0x2020_2020;
-    (ends.wrapping_add(len as u32).wrapping_mul(salt) >> (u32::BITS - SLOTS.ilog2())) as usize
+    let mixed = ends.wrapping_add((len as u32) << 8).wrapping_mul(salt);
+    (mixed >> (u32::BITS - SLOTS.ilog2())) as usize
 }
 
 /// Every known name in a slot of its own; `None` when two of them meet.
@@ -122,7 +123,7 @@ const PLACED: (u32, [HeaderId; SLOTS]) = {
         if let Some(slots) = place(salt) {
             break (salt, slots);
         }
-        // Odd always: a product with an even number loses bits.
+        // Odd remains odd: a product with an even number loses bits.
         salt = salt.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35e);
     }
 };
@@ -138,7 +139,7 @@ fn is_spelling_of(known: &[u8], name: &[u8]) -> bool {
     let (Some(last), Some(other)) = (known.last_chunk(), name.last_chunk()) else {
         return is_same_but_for_case(short_word(known), short_word(name));
     };
-    // The last word overlaps the one before it, unless eight divides the length.
+    // The last word overlaps the one before it where eight does not divide the length.
     let same = |a: &[u8; 8], b: &[u8; 8]| {
         is_same_but_for_case(u64::from_le_bytes(*a), u64::from_le_bytes(*b))
     };

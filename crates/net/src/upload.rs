@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use base::limits::TABLE;
 use base::{Counter, Limit, Limits};
 use cache::{Body, BodyWriter, Reader};
 use flow::Live;
@@ -87,7 +88,10 @@ impl Upload {
             Fault::TooLarge => {
                 (413, "The request's body is too large (limit: request_body_bytes).".to_owned())
             }
-            Fault::Slow(limit) => (408, format!("The request's body came too slowly ({limit:?}).")),
+            Fault::Slow(limit) => {
+                let name = TABLE.iter().find(|spec| spec.limit == *limit).map_or("", |s| s.name);
+                (408, format!("The request's body came too slowly (limit: {name})."))
+            }
             Fault::Gone => (400, "The request's body ended early.".to_owned()),
         };
         Status::new(code).map(|status| (status, reason))

@@ -1,14 +1,16 @@
-//! The project's chores: `tidy` holds the tree to its own rules, `docs` writes the reference pages.
+//! The project's chores: `tidy` holds the tree to its own rules, `docs` writes the reference pages,
+//! `counts` holds what the request path costs against a baseline.
 //!
 //! It must never change a source file, and never reach outside the workspace.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+mod counts;
 mod docs;
 mod tidy;
 
-const USAGE: &str = "usage: cargo xtask tidy | docs [--check]";
+const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | counts [--write]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -17,6 +19,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["docs"] => docs::write(&root()),
         ["docs", "--check"] => docs::check(&root()),
+        ["counts"] => counts::run(&root(), false),
+        ["counts", "--write"] => counts::run(&root(), true),
         _ => Err(USAGE.to_owned()),
     };
     match result {

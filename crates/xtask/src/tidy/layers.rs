@@ -22,7 +22,7 @@ const LAYERS: &[(&str, u32)] = &[
 ];
 
 /// Tools and test helpers: nothing that ships depends on them, other than for its tests.
-const TOOLS: &[&str] = &["testkit", "xtask"];
+const TOOLS: &[&str] = &["counts", "testkit", "xtask"];
 
 /// Within the layers, who may use whom more narrowly: the hourglass's front meets its back only in
 /// `flow`.

@@ -1,0 +1,186 @@
+//! Limits of client connections: each fires, says so where it can, and is counted.
+//!
+//! They are looked at once a second, so each of these tests takes a few.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{PATIENCE, Setup, Stage, eventually, pattern, whole};
+use testkit::client::{Pieces, request};
+use testkit::origin::Script;
+use testkit::reply::{End, Seen};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+async fn with_limits(limits: &str) -> Stage {
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    stage
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_closed_at_once_and_room_comes_back() {
+    let stage = with_limits("connections = 3").await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut raw = stage.connect().await;
+        assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").status, 200);
+        held.push(raw);
+    }
+    let mut fourth = stage.connect().await;
+    let (received, end) = fourth.rest().await;
+    assert_eq!(received, []);
+    assert_ne!(end, End::Open);
+    assert_eq!(stage.limit_hits("connections").await, 1);
+    assert_eq!(stage.metric("larder_connections_refused_total").await, 1);
+    for raw in &mut held {
+        assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").status, 200);
+    }
+    drop(held);
+    eventually("room", async || {
+        let mut raw = stage.connect().await;
+        // Refused while the others are still being taken off.
+        match raw.get("/page").await {
+            Ok(seen) => seen.complete().is_some(),
+            Err(_) => false,
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn loopback_has_no_limit_per_address() {
+    let stage = with_limits("connections_per_ip = 1").await;
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        let mut raw = stage.connect().await;
+        assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").status, 200);
+        held.push(raw);
+    }
+    assert_eq!(stage.limit_hits("connections_per_ip").await, 0);
+}
+
+#[tokio::test]
+async fn a_head_that_takes_too_long_is_408() {
+    let stage = with_limits("header_timeout = \"1s\"").await;
+    let mut raw = stage.connect().await;
+    raw.send(b"GET /page HTTP/1.1\r\nHost: lar", Pieces::Whole).await.expect("sent");
+    let reply = whole(raw.reply("GET").await, "half a head");
+    assert_eq!((reply.status, reply.closes()), (408, true));
+    assert!(reply.text().contains("header_timeout"), "{}", reply.text());
+    assert_eq!(raw.rest().await.1, End::Closed);
+    assert_eq!(stage.limit_hits("header_timeout").await, 1);
+    assert_eq!(stage.get("/page").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_head_in_small_pieces_gains_no_time() {
+    let stage = with_limits("header_timeout = \"1s\"").await;
+    let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+    stream.write_all(b"GET /page HTTP/1.1\r\nHost: larder.test\r\n").await.expect("sent");
+    let (mut reader, mut writer) = stream.split();
+    let trickle = async {
+        // Ends when the connection does.
+        while writer.write_all(b"X: y\r\n").await.is_ok() {
+            support::pause(100).await;
+        }
+    };
+    let mut answer = [0; 12];
+    let read = async {
+        let read = tokio::time::timeout(PATIENCE, reader.read_exact(&mut answer)).await;
+        read.expect("in time").expect("an answer");
+    };
+    tokio::select! {
+        () = read => {}
+        () = async { trickle.await; std::future::pending::<()>().await } => {}
+    }
+    assert_eq!(&answer, b"HTTP/1.1 408");
+}
+
+#[tokio::test]
+async fn an_upload_that_stalls_is_408() {
+    let stage = with_limits("body_timeout = \"1s\"").await;
+    stage.origin.on("/form", Script::ok("", "accepted"));
+    let mut raw = stage.connect().await;
+    raw.send(&request("POST", "/form", "Content-Length: 100\r\n"), Pieces::Whole)
+        .await
+        .expect("sent");
+    raw.send(b"some of it", Pieces::Whole).await.expect("sent");
+    let reply = whole(raw.reply("POST").await, "half a body");
+    assert_eq!((reply.status, reply.closes()), (408, true));
+    assert!(reply.text().contains("body_timeout"), "{}", reply.text());
+    assert_eq!(stage.limit_hits("body_timeout").await, 1);
+    let complete = stage.origin.recorded().iter().any(|r| r.bytes.ends_with(b"some of it\r\n"));
+    assert!(!complete);
+    assert_eq!(stage.get("/page").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut() {
+    for control in ["max-age=300", "no-store"] {
+        let stage = with_limits("send_timeout = \"1s\"").await;
+        let body = String::from_utf8(pattern(16 << 20)).expect("letters");
+        stage.origin.on("/large", Script::ok(&format!("Cache-Control: {control}\r\n"), &body));
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(8 * 1024).expect("a small buffer");
+        let mut stream = socket.connect(stage.daemon.addr()).await.expect("a connection");
+        stream.write_all(&request("GET", "/large", "")).await.expect("sent");
+        eventually("the limit", async || stage.limit_hits("send_timeout").await == 1).await;
+        let mut received = Vec::new();
+        // A reset is as good as an end here.
+        _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut received))
+            .await
+            .expect("in time");
+        assert!(received.len() < body.len(), "{control}: cut");
+        assert_eq!(stage.get("/page").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed() {
+    let stage = with_limits("idle_timeout = \"1s\"").await;
+    let mut unused = stage.connect().await;
+    let mut used = stage.connect().await;
+    assert_eq!(whole(used.get("/page").await.expect("sent"), "/page").status, 200);
+    for raw in [&mut unused, &mut used] {
+        assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
+    }
+    assert_eq!(stage.limit_hits("idle_timeout").await, 2);
+    eventually("their leaving", async || stage.metric("larder_connections_open").await == 0).await;
+}
+
+#[tokio::test]
+async fn the_last_request_of_a_connection_is_told_so() {
+    let stage = with_limits("keepalive_requests = 3").await;
+    stage.get("/page").await;
+    let mut raw = stage.connect().await;
+    for count in 1..=3 {
+        let reply = whole(raw.get("/page").await.expect("sent"), "/page");
+        assert_eq!((reply.text().as_str(), reply.closes()), ("page", count == 3));
+    }
+    assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
+    let mut pipelined = stage.connect().await;
+    let asked = request("GET", "/page", "").repeat(5);
+    pipelined.send(&asked, Pieces::Whole).await.expect("sent");
+    for _ in 0..3 {
+        assert_eq!(whole(pipelined.reply("GET").await, "/page").text(), "page");
+    }
+    assert_eq!(pipelined.reply("GET").await, Seen::Nothing);
+}
+
+#[tokio::test]
+async fn a_slow_origin_is_no_reason_to_close_the_client() {
+    let limits = "idle_timeout = \"1s\"\nheader_timeout = \"1s\"\nbody_timeout = \"1s\"\n\
+                  send_timeout = \"1s\"";
+    let stage = with_limits(limits).await;
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 8\r\n\r\n";
+    let slow = Script::default().delay_ms(3_000).send(format!("{head}slow")).delay_ms(3_000);
+    stage.origin.on("/slow", slow.send("page"));
+    let mut raw = stage.connect().await.patience(Duration::from_secs(60));
+    assert_eq!(whole(raw.get("/slow").await.expect("sent"), "/slow").text(), "slowpage");
+    let mut raw = stage.connect().await.patience(Duration::from_secs(60));
+    let form = request("POST", "/slow", "Content-Length: 2\r\n");
+    raw.send(&[form, b"ok".to_vec()].concat(), Pieces::Whole).await.expect("sent");
+    assert_eq!(whole(raw.reply("POST").await, "POST /slow").text(), "slowpage");
+}

@@ -1,0 +1,366 @@
+//! What an operator does and sees: reload, stop, figures, checks, logs.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::{PATIENCE, Setup, Stage, eventually, is_hit, whole};
+use testkit::client::{Pieces, Raw, request};
+use testkit::larder::{Daemon, binary};
+use testkit::origin::{Script, Scripted};
+use testkit::reply::{End, Reply, Seen};
+
+/// Runs the binary to its end without holding up the origin.
+async fn run(arguments: &[&str]) -> Output {
+    let mut command = std::process::Command::new(binary().expect("a binary"));
+    command.args(arguments);
+    let waited = tokio::task::spawn_blocking(move || command.output()).await;
+    waited.expect("no panic").expect("it starts")
+}
+
+async fn reload(daemon: &Daemon) -> Output {
+    let socket = daemon.admin_socket();
+    run(&["reload", "--admin-socket", socket.to_str().expect("UTF-8")]).await
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A folder of this test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("larder-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left is in the system's temporary folder.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Clients that ask without pause until they are told to stop.
+struct Load {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicU64>,
+    clients: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(stage: &Stage, targets: &'static [&'static str]) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let answered = Arc::new(AtomicU64::new(0));
+        let clients = targets.iter().map(|target| {
+            let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
+            let addr = stage.daemon.addr();
+            tokio::spawn(async move {
+                let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+                while !stop.load(Ordering::Relaxed) {
+                    let reply = whole(raw.get(target).await.expect("sent"), target);
+                    assert_eq!((reply.status, reply.text().as_str()), (200, *target));
+                    answered.fetch_add(1, Ordering::Relaxed);
+                    if reply.closes() {
+                        raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+                    }
+                }
+            })
+        });
+        Self { clients: clients.collect(), stop, answered }
+    }
+
+    /// Waits for so many more answers.
+    async fn more(&self, count: u64) {
+        let wanted = self.answered.load(Ordering::Relaxed) + count;
+        eventually("answers under load", async || self.answered.load(Ordering::Relaxed) >= wanted)
+            .await;
+    }
+
+    /// Stops; a client that failed makes this fail.
+    async fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.await.expect("every request was answered");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_changes_what_follows_and_loses_nothing() {
+    let stage = Stage::new().await;
+    stage.origin.on("/stored", Script::cacheable("/stored"));
+    stage.origin.on("/passed", Script::ok("Cache-Control: no-store\r\n", "/passed"));
+    let before = stage.get("/stored").await;
+    assert_eq!(before.field("x-cache"), None);
+    let load = Load::start(&stage, &["/stored", "/stored", "/passed", "/passed"]);
+    load.more(200).await;
+
+    let setup = Setup { top: "x_cache = true", ..Setup::default() };
+    std::fs::write(stage.daemon.config_file(), setup.file(&stage.origin)).expect("written");
+    let output = reload(&stage.daemon).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("reloaded"));
+    let after = stage.get("/stored").await;
+    assert_eq!(after.field("x-cache").as_deref(), Some("HIT"), "the cache is kept");
+    load.more(200).await;
+
+    let bad = format!("{}cahce = {{}}\n", setup.file(&stage.origin));
+    let line = bad.lines().count();
+    std::fs::write(stage.daemon.config_file(), bad).expect("written");
+    let output = reload(&stage.daemon).await;
+    assert!(!output.status.success());
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("larder.toml:{line}:1")), "{said}");
+    assert!(said.contains("did you mean `cache`?") && said.contains("stays"), "{said}");
+    assert_eq!(stage.get("/stored").await.field("x-cache").as_deref(), Some("HIT"));
+    load.more(200).await;
+    load.stop().await;
+    assert_eq!(stage.origin.seen("/stored"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hangup_reloads_too() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    let setup = Setup { top: "x_cache = true", ..Setup::default() };
+    std::fs::write(stage.daemon.config_file(), setup.file(&stage.origin)).expect("written");
+    send(&stage.daemon, Signal::HUP);
+    eventually("the new configuration", async || {
+        stage.get("/page").await.field("x-cache").is_some()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_may_change_the_origin() {
+    let stage = Stage::new().await;
+    let next = Scripted::start().await.expect("a port");
+    stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "first"));
+    next.on("/page", Script::ok("Cache-Control: no-store\r\n", "second"));
+    assert_eq!(stage.get("/page").await.text(), "first");
+    std::fs::write(stage.daemon.config_file(), Setup::default().file(&next)).expect("written");
+    assert!(reload(&stage.daemon).await.status.success());
+    for _ in 0..3 {
+        assert_eq!(stage.get("/page").await.text(), "second");
+    }
+}
+
+fn send(daemon: &Daemon, signal: Signal) {
+    let pid = Pid::from_raw(daemon.pid() as i32).expect("a process id");
+    kill_process(pid, signal).expect("our own child");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn termination_lets_requests_finish_and_ends_idle_connections() {
+    let stage = Stage::new().await;
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 8\r\n\r\n";
+    let slow = Script::default().delay_ms(1_000).send(format!("{head}slow")).delay_ms(1_000);
+    stage.origin.on("/slow", slow.send("page"));
+    stage.origin.on("/page", Script::cacheable("page"));
+    let mut idle = stage.connect().await;
+    assert_eq!(whole(idle.get("/page").await.expect("sent"), "/page").status, 200);
+    let mut busy = stage.connect().await;
+    busy.send(&request("GET", "/slow", ""), Pieces::Whole).await.expect("sent");
+    eventually("the slow fetch", async || stage.origin.seen("/slow") == 1).await;
+    send(&stage.daemon, Signal::TERM);
+    assert_eq!(idle.rest().await, (Vec::new(), End::Closed));
+    assert_eq!(whole(busy.reply("GET").await, "/slow").text(), "slowpage");
+    assert_eq!(busy.rest().await, (Vec::new(), End::Closed));
+    let (origin, mut daemon) = (stage.origin, stage.daemon);
+    let ended = tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic");
+    assert!(ended.expect("it ends").success());
+    drop(origin);
+}
+
+async fn ask_admin(daemon: &Daemon, method: &str, target: &str, host: &str) -> Reply {
+    let addr = daemon.admin().expect("an admin listener");
+    let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+    let asked = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    raw.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+    whole(raw.reply(method).await, target)
+}
+
+#[tokio::test]
+async fn the_admin_listener_shows_figures_under_local_names_only() {
+    let top = "[admin]\nlisten = \"127.0.0.1:0\"";
+    let stage = Setup { top, ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    for _ in 0..3 {
+        stage.get("/page").await;
+    }
+    let daemon = &stage.daemon;
+    let addr = daemon.admin().expect("an admin listener");
+    for host in ["localhost", "127.0.0.1", &addr.to_string(), "[::1]"] {
+        let metrics = ask_admin(daemon, "GET", "/metrics", host).await;
+        assert_eq!(metrics.status, 200, "{host}");
+        assert!(metrics.text().contains("\nlarder_hits_total 2\n"), "{}", metrics.text());
+        assert!(metrics.text().contains("# TYPE larder_objects gauge"), "{}", metrics.text());
+    }
+    let stats = ask_admin(daemon, "GET", "/stats", "localhost").await;
+    let stats: serde_json::Value = serde_json::from_slice(&stats.body).expect("JSON");
+    assert_eq!(stats["hits_total"], 2);
+    assert_eq!(stats["limit_hits"]["header_timeout"], 0);
+    for host in ["evil.example", "localhost.evil.example", "larder.test"] {
+        assert_eq!(ask_admin(daemon, "GET", "/metrics", host).await.status, 421, "{host}");
+    }
+    assert_eq!(ask_admin(daemon, "POST", "/reload", "localhost").await.status, 403);
+    assert_eq!(ask_admin(daemon, "GET", "/nothing", "localhost").await.status, 404);
+    let on_data_port = stage.get("/metrics").await;
+    assert_eq!(on_data_port.status, 404, "the origin's, not the daemon's");
+    assert_eq!(stage.origin.seen("/metrics"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stat_prints_every_figure() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    stage.get("/page").await;
+    let socket = stage.daemon.admin_socket();
+    let output = run(&["stat", "--admin-socket", socket.to_str().expect("UTF-8")]).await;
+    assert!(output.status.success());
+    let said = text(&output.stdout);
+    let figure = |name: &str| {
+        let line = said.lines().find(|line| line.split_whitespace().next() == Some(name));
+        line.and_then(|line| line.split_whitespace().last()).map(str::to_owned)
+    };
+    assert_eq!(figure("requests_total").as_deref(), Some("1"), "{said}");
+    assert_eq!(figure("limit_hits.waiters").as_deref(), Some("0"), "{said}");
+    let nobody = run(&["stat", "--admin-socket", "/nonexistent/admin.sock"]).await;
+    assert!(!nobody.status.success());
+    assert!(text(&nobody.stderr).contains("/nonexistent/admin.sock"));
+}
+
+async fn check(file: &Path) -> (bool, String, String) {
+    let output = run(&["check", file.to_str().expect("UTF-8")]).await;
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+#[tokio::test]
+async fn check_tells_good_from_bad_and_where() {
+    let folder = Folder::new("check");
+    let file = folder.0.join("larder.toml");
+    let good = "listen = \"127.0.0.1:0\"\n[[origin]]\nname = \"app\"\n\
+                servers = \"http://127.0.0.1:8080\"\n[[site]]\nhost = \"*\"\norigin = \"app\"\n";
+    std::fs::write(&file, good).expect("written");
+    let (fine, said, _) = check(&file).await;
+    assert!(fine && said.contains("good: 1 site, 1 origin"), "{said}");
+    for (bad, place, help) in [
+        (good.replace("listen", "lisen"), ":1:1", "did you mean `listen`?"),
+        (good.replace("origin = \"app\"", "origin = \"ap\""), ":7:10", "did you mean `app`?"),
+        (good.replace("\"127.0.0.1:0\"", "5"), ":1:10", "listen"),
+        (good.replace("[[site]]", "[[site"), ":5:", "site"),
+    ] {
+        std::fs::write(&file, bad).expect("written");
+        let (fine, out, said) = check(&file).await;
+        assert!(!fine && out.is_empty(), "{out}");
+        assert!(said.contains(&format!("larder.toml{place}")) && said.contains(help), "{said}");
+    }
+    let (fine, _, said) = check(&folder.0.join("missing.toml")).await;
+    assert!(!fine && said.contains("missing.toml"), "{said}");
+}
+
+/// The log's lines, once `count` of them are there.
+async fn lines(file: &Path, count: usize) -> Vec<String> {
+    let read = || std::fs::read_to_string(file).unwrap_or_default();
+    eventually("the access log", async || read().lines().count() >= count).await;
+    read().lines().map(str::to_owned).collect()
+}
+
+/// A hit, a miss, a POST and a request that is none.
+async fn logged_requests(stage: &Stage) {
+    stage.origin.on("/page", Script::cacheable("page"));
+    stage.origin.on("/form", Script::ok("", "thanks"));
+    let fields = "Referer: http://other.test/\"x\"\r\nUser-Agent: test/1\r\n";
+    stage.ask("GET", "/page?a=1", fields).await;
+    stage.ask("GET", "/page?a=1", fields).await;
+    stage.ask("POST", "/form", "Content-Length: 0\r\n").await;
+    stage.exchange("GET", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").await;
+}
+
+#[tokio::test]
+async fn the_access_log_has_combined_lines() {
+    let folder = Folder::new("combined");
+    let file = folder.0.join("access.log");
+    let top = format!("access_log = \"{}\"", file.display());
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    logged_requests(&stage).await;
+    let lines = lines(&file, 4).await;
+    for (method, bytes) in [("GET /page?a=1", 4), ("POST /form", 6)] {
+        let request = format!("\"{method} HTTP/1.1\" 200 {bytes} ");
+        let line = lines.iter().find(|l| l.contains(&request)).expect(method);
+        assert!(line.starts_with("127.0.0.1 - - ["), "{line}");
+    }
+    let with_fields =
+        lines.iter().filter(|l| l.ends_with("\"http://other.test/\\x22x\\x22\" \"test/1\""));
+    assert_eq!(with_fields.count(), 2, "{lines:?}");
+    assert!(lines.iter().any(|l| l.contains("] \"-\" 400 ")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn the_access_log_has_json_lines_and_is_complete_at_the_end() {
+    let folder = Folder::new("json");
+    let file = folder.0.join("access.log");
+    let top = format!("access_log = {{ path = \"{}\", format = \"json\" }}", file.display());
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    logged_requests(&stage).await;
+    send(&stage.daemon, Signal::TERM);
+    let mut daemon = stage.daemon;
+    let ended = tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic");
+    assert!(ended.expect("it ends").success());
+    let parsed: Vec<serde_json::Value> = std::fs::read_to_string(&file)
+        .expect("a log")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(parsed.len(), 4);
+    let mut cache: Vec<_> = parsed
+        .iter()
+        .filter(|line| line["target"] == "/page?a=1")
+        .map(|line| line["cache"].as_str().unwrap_or_default())
+        .collect();
+    cache.sort_unstable();
+    assert_eq!(cache, ["HIT", "MISS"]);
+    let post = parsed.iter().find(|line| line["method"] == "POST").expect("the POST");
+    assert_eq!((&post["status"], &post["bytes"]), (&200.into(), &6.into()));
+    assert_eq!((&post["host"], &post["client"]), (&"larder.test".into(), &"127.0.0.1".into()));
+    assert!(parsed.iter().any(|line| line["status"] == 400));
+}
+
+#[tokio::test]
+async fn a_moved_log_is_opened_anew_on_request() {
+    let folder = Folder::new("rotate");
+    let file = folder.0.join("access.log");
+    let top = format!("access_log = \"{}\"", file.display());
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    stage.get("/page").await;
+    lines(&file, 1).await;
+    std::fs::rename(&file, folder.0.join("access.log.1")).expect("moved");
+    send(&stage.daemon, Signal::USR1);
+    eventually("the new log", async || file.exists()).await;
+    assert!(is_hit(&stage.get("/page").await));
+    assert_eq!(lines(&file, 1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_unknown_host_is_told_so_and_nothing_is_asked() {
+    let origin = Scripted::start().await.expect("a port");
+    let config = Setup::default().file(&origin).replace("host = \"*\"", "host = \"larder.test\"");
+    let daemon = Daemon::start(&config).expect("larder starts");
+    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+    raw.send(b"GET /page HTTP/1.1\r\nHost: other.test\r\n\r\n", Pieces::Whole).await.expect("sent");
+    match raw.reply("GET").await {
+        Seen::Complete(reply) => assert_eq!(reply.status, 421),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(origin.targets(), [""; 0]);
+}
