@@ -17,8 +17,10 @@ lint:
 fmt:
 	cargo fmt --all
 
+# Instructions of the request path, against a committed baseline.
 bench:
-	cargo bench --workspace
+	@scripts/setup.sh bench
+	cargo xtask counts
 
 # cargo-fuzz asks for a nightly compiler; RUSTC_BOOTSTRAP lets the pinned one do.
 fuzz:

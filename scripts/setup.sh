@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh basic` for all but the WordPress lab,
-# `setup.sh wordpress` for that. As root on Debian and its kin it installs what is missing; otherwise it
-# says what to install and fails.
+# `setup.sh wordpress` for that, `setup.sh bench` for counting instructions. As root on Debian and its kin it
+# installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
 
 missing() { ! command -v "$1" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$1" ]; }
@@ -24,12 +24,17 @@ case ${1:-basic} in
     missing mariadbd && packages+=(mariadb-server)
     missing python3 && packages+=(python3)
     [ -d /usr/share/wordpress ] || packages+=(wordpress)
+    [ -d /usr/share/wordpress/wp-content/themes/twentytwentythree ] ||
+      packages+=(wordpress-theme-twentytwentythree)
     compgen -G '/usr/lib/apache2/modules/libphp*.so' >/dev/null || packages+=(libapache2-mod-php)
     # `php -m` also needs an interpreter; without one php-cli is in the list already.
     missing php || php -m | grep -qi '^mysqli$' || packages+=(php-mysql)
     ;;
+  bench)
+    missing valgrind && packages+=(valgrind)
+    ;;
   *)
-    echo "usage: setup.sh basic|wordpress" >&2
+    echo "usage: setup.sh basic|wordpress|bench" >&2
     exit 2
     ;;
 esac

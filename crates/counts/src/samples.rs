@@ -20,7 +20,8 @@ pub(crate) const BROWSER_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r
     Host: www.example.com\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
         Chrome/130.0.0.0 Safari/537.36\r\n\
-    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,\
+        image/webp,*/*;q=0.8\r\n\
     Accept-Language: en-GB,en;q=0.9,de;q=0.8\r\n\
     Accept-Encoding: gzip, deflate, br, zstd\r\n\
     Connection: keep-alive\r\n\

@@ -87,12 +87,7 @@ pub(crate) fn key(rounds: u32) {
     let seed = samples::seed();
     let mut key = KeyBuf::new();
     for _ in 0..rounds {
-        let request = black_box(&request);
-        key.clear();
-        key.field(request.scheme.as_str().as_bytes());
-        key.field(&request.host);
-        key.field(&request.port.map_or([0; 2], u16::to_be_bytes));
-        key.field(&request.target);
+        flow::begin_key(black_box(&request), &mut key);
         key.finish(&seed);
         black_box(&mut key);
     }

@@ -188,17 +188,7 @@ impl Core {
 
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
     pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
-        key.clear();
-        key.field(match request.scheme {
-            Scheme::Http => b"",
-            Scheme::Https => b"s",
-        });
-        key.field(&request.host);
-        match request.port {
-            None => key.field(b""),
-            Some(port) => key.field(&port.to_be_bytes()),
-        }
-        key.field(&request.target);
+        begin_key(request, key);
         site.policy.key(request, notes, key);
         key.finish(&self.shared.seed);
     }
@@ -319,6 +309,22 @@ impl Core {
             fetch::refresh(self, ask, key, lead, object);
         }
     }
+}
+
+/// Begins a key anew with what is in every one: scheme, host, port and target of a request's
+/// canonical form. What policy adds and the hash come after.
+pub fn begin_key(request: &Request, key: &mut KeyBuf) {
+    key.clear();
+    key.field(match request.scheme {
+        Scheme::Http => b"",
+        Scheme::Https => b"s",
+    });
+    key.field(&request.host);
+    match request.port {
+        None => key.field(b""),
+        Some(port) => key.field(&port.to_be_bytes()),
+    }
+    key.field(&request.target);
 }
 
 /// The request's side of a Vary: its signature over the names a variant goes by.

@@ -13,7 +13,7 @@ pub mod pages;
 pub mod reply;
 mod slow;
 
-pub use crate::core::{Core, LiveRef, Start};
+pub use crate::core::{Core, LiveRef, Start, begin_key};
 pub use crate::live::{Announce, Live, Shared, Site};
 pub use crate::reply::{Piece, Reply, ReplyBody, Served};
 pub use crate::slow::Slow;

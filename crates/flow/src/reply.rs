@@ -206,8 +206,8 @@ impl Reply {
         }
     }
 
-    /// Whether the beginning of its body is gone: the body outgrew the store before this request took hold of
-    /// it, and must be fetched anew.
+    /// Whether the beginning of its body is gone: the body outgrew the store before this request
+    /// took hold of it, and must be fetched anew.
     pub(crate) fn is_behind(&self) -> bool {
         matches!(&self.body, ReplyBody::Stream { reader, .. } if reader.is_behind())
     }

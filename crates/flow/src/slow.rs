@@ -128,8 +128,8 @@ async fn shared(
     alone(core, &ask, key, reason).await
 }
 
-/// The reply from a stored response; none when its body is one that others are given while it passes through,
-/// and began before this request came.
+/// The reply from a stored response; none when its body is one that passes through to others, and
+/// began before this request came.
 fn take(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
     let reply = deliver::stored(ask, object, served);
     (!reply.is_behind()).then_some(reply)

@@ -6,7 +6,9 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use support::{PATIENCE, Setup, Stage, eventually, is_full_run, is_hit, pattern, pause, whole};
+use support::{
+    PATIENCE, Setup, Stage, eventually, is_full_run, is_hit, pattern, pause, sent_field, whole,
+};
 use testkit::client::{Pieces, Raw, request};
 use testkit::origin::Script;
 use testkit::reply::Reply;
@@ -81,6 +83,44 @@ async fn hosts_and_variants_do_not_wait_for_each_other() {
     stage.origin.on("/page", Script::cacheable("page"));
     let other = stage.exchange("GET", b"GET /page HTTP/1.1\r\nHost: other.test\r\n\r\n").await;
     assert_eq!(other.text(), "page");
+}
+
+#[tokio::test]
+async fn variants_nobody_knew_of_are_one_fetch_each() {
+    let stage = Stage::new().await;
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nVary: Accept-Encoding\r\n";
+    let slow = Script::default().delay_ms(500);
+    stage.origin.on("/page", slow.send(format!("{head}Content-Length: 4\r\n\r\npage")));
+    let mut tasks = JoinSet::new();
+    for number in 0..40 {
+        let mut raw = stage.connect().await;
+        let coding = ["gzip", "br"][number % 2];
+        tasks.spawn(async move {
+            let asked = request("GET", "/page", &format!("Accept-Encoding: {coding}\r\n"));
+            raw.send(&asked, Pieces::Whole).await.expect("sent");
+            whole(raw.reply("GET").await, coding)
+        });
+    }
+    assert!(tasks.join_all().await.iter().all(|reply| reply.text() == "page"));
+    let mut asked: Vec<_> =
+        stage.received().iter().map(|r| sent_field(r, "accept-encoding")).collect();
+    asked.sort_unstable();
+    assert_eq!(asked, ["br", "gzip"]);
+}
+
+#[tokio::test]
+async fn a_personal_request_does_not_share_a_fetch_that_is_not_for_all() {
+    let stage = Stage::new().await;
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 4\r\n\r\n";
+    stage.origin.on("/page", Script::default().delay_ms(1_500).send(format!("{head}page")));
+    let mut leader = stage.connect().await;
+    leader.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    eventually("the fetch", async || stage.origin.seen("/page") == 1).await;
+    stage.origin.on("/page", Script::cacheable("mine"));
+    let own = stage.ask("GET", "/page", "Cookie: session=1\r\n").await;
+    assert_eq!(own.text(), "mine");
+    assert_eq!(whole(leader.reply("GET").await, "/page").text(), "page");
+    assert_eq!(stage.get("/page").await.text(), "page");
 }
 
 #[tokio::test]

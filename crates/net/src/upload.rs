@@ -54,7 +54,8 @@ impl Upload {
         }
     }
 
-    /// Refuses a body that is declared to be too large, before a byte of it is asked for; whether it is.
+    /// Refuses a body that is declared to be too large, before a byte of it is asked for; whether
+    /// it is.
     pub(crate) fn refuse_declared(&mut self, core: &CoreCtx) -> bool {
         let refused = self.declared.is_some_and(|length| length > self.max);
         if refused {
