@@ -143,7 +143,12 @@ async fn run(core: Rc<Core>, mut job: Job, body: Option<Reader>, tell: oneshot::
             }
             None => return,
         },
-        Outcome::Use(exchange, plan) if job.lead.is_some() && plan.store.is_ok() => {
+        // A body that only its connection's end ends may have been cut: it is never kept (RFC 9112 8).
+        Outcome::Use(exchange, plan)
+            if job.lead.is_some()
+                && plan.store.is_ok()
+                && exchange.framing != Framing::UntilClose =>
+        {
             keep(&core, job, exchange, &plan, tell).await;
             return;
         }
@@ -455,7 +460,12 @@ impl Job {
     /// How long requests for the key shall not wait for each other after this uncacheable answer; none when
     /// it says nothing about other clients' requests.
     fn marker_ms(&self, plan: &StorePlan) -> Option<u64> {
-        let ms = plan.hit_for_miss_ms.min(self.live.limits.hit_for_miss_ttl);
+        let longest = self.live.limits.hit_for_miss_ttl;
+        let ms = match plan.store {
+            // Storable but for its framing.
+            Ok(()) => longest,
+            Err(_) => plan.hit_for_miss_ms.min(longest),
+        };
         (ms > 0).then_some(ms)
     }
 }

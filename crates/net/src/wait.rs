@@ -9,11 +9,11 @@ use std::task::Poll;
 
 use base::{Counter, Limit};
 use cache::Reader;
-use flow::{ReplyBody, pages};
+use flow::{LiveRef, Reply, ReplyBody, pages};
 use h1::encode::{self, BodyFraming};
-use message::{Framing, Status, Version};
+use message::{Framing, Request, Status, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::tcp::WriteHalf;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use crate::conn::{Answer, Conn, Step, Then, Waiting, append};
 use crate::core::CoreCtx;
@@ -135,39 +135,31 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     }
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep = keep && upload.may_finish(&live.limits) && !reply.close;
-    let mut head = Vec::with_capacity(512);
-    if request.version == Version::Http11 {
-        for interim in &reply.interim {
-            encode::interim(&mut head, interim.status, &interim.headers);
-        }
+    let sending = Sending { core, guard: &guard, live: &live, request: &request, keep };
+    let mut halves = (&mut read_half, &mut write_half);
+    let mut sent = sending.send(&mut halves, &mut upload, &mut reply).await;
+    if matches!(sent, Err(SendError::Early)) {
+        // Nothing has left yet: the client can still be told.
+        let reason = "The origin's answer broke off before the first byte of its body.";
+        reply = pages::refused(Status::BAD_GATEWAY, reason);
+        sent = sending.send(&mut halves, &mut upload, &mut reply).await;
     }
-    let framing = append(&live, &request, &reply, keep, &mut head);
-    core.count(&reply);
-    let before_body = guard.sent_in_all() + head.len() as u64;
-    guard.sending(core.flow.now().mono_ms);
-    let body = std::mem::replace(&mut reply.body, ReplyBody::None);
-    let sent = {
-        let send = pin!(send_body(core, &guard, &mut write_half, head, body, framing));
-        upload.beside(core, &guard, &mut read_half, send).await
-    };
-    guard.send_done();
     guard.receive_done();
-    let bytes = guard.sent_in_all().saturating_sub(before_body);
+    core.count(&reply);
+    let bytes = sent.map_or(0, |sent| sent.body_bytes);
     core.log.answered(conn.peer.ip(), &request, &reply, bytes, (started, core.flow.now()));
-    match sent {
-        Err(SendError::Cut) => {
-            // The client must see that the answer is not whole: a reset, not an orderly end.
+    let ends = match sent {
+        Ok(sent) => sent.ends || !keep || reply.close,
+        Err(error) => {
             core.flow.counters.inc(Counter::Aborted);
-            _ = conn.stream.set_zero_linger();
+            if error != SendError::Io {
+                // The client must see that the answer is not whole: a reset, not an orderly end.
+                _ = conn.stream.set_zero_linger();
+            }
             return Then::Close;
         }
-        Err(SendError::Io) => {
-            core.flow.counters.inc(Counter::Aborted);
-            return Then::Close;
-        }
-        Ok(()) => {}
-    }
-    if framing == BodyFraming::UntilClose || !keep {
+    };
+    if ends {
         return if upload.is_done() { Then::Close } else { Then::Linger };
     }
     if !upload.finish(core, &guard, &mut read_half, &live.limits).await {
@@ -178,7 +170,56 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     Then::Next
 }
 
+/// A reply that has left.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    body_bytes: u64,
+    /// Only the connection's end says that the body is whole.
+    ends: bool,
+}
+
+/// A reply on its way out, its request's body perhaps still on its way in.
+struct Sending<'a> {
+    core: &'a CoreCtx,
+    guard: &'a Guard,
+    live: &'a LiveRef,
+    request: &'a Request,
+    keep: bool,
+}
+
+impl Sending<'_> {
+    /// Sends `reply`, whose body it takes.
+    async fn send(
+        &self,
+        (read, write): &mut (&mut ReadHalf<'_>, &mut WriteHalf<'_>),
+        upload: &mut Upload,
+        reply: &mut Reply,
+    ) -> Result<Sent, SendError> {
+        let Self { core, guard, .. } = *self;
+        let mut head = Vec::with_capacity(512);
+        if self.request.version == Version::Http11 {
+            for interim in &reply.interim {
+                encode::interim(&mut head, interim.status, &interim.headers);
+            }
+        }
+        let framing = append(self.live, self.request, reply, self.keep, &mut head);
+        let before_body = guard.sent_in_all() + head.len() as u64;
+        let body = std::mem::replace(&mut reply.body, ReplyBody::None);
+        guard.sending(core.flow.now().mono_ms);
+        let send = pin!(send_body(core, guard, write, head, body, framing));
+        let sent = upload.beside(core, guard, read, send).await;
+        guard.send_done();
+        sent.map(|()| Sent {
+            body_bytes: guard.sent_in_all().saturating_sub(before_body),
+            ends: framing == BodyFraming::UntilClose,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendError {
+    /// The source failed before anything was written.
+    Early,
     /// The source ended before its end.
     Cut,
     /// The client is gone, or too slow.
@@ -234,6 +275,7 @@ async fn send_stream(
     let chunked = framing == BodyFraming::Chunked;
     let mut left = length.unwrap_or(u64::MAX);
     let mut out = head;
+    let mut cut = SendError::Early;
     loop {
         let next = poll_fn(|cx| match reader.poll_next(cx) {
             Poll::Pending if !out.is_empty() => Poll::Ready(None),
@@ -243,9 +285,9 @@ async fn send_stream(
         let data = match next {
             None => None,
             Some(Ok(Some(data))) => Some(data),
-            Some(Ok(None)) if length.is_some() && left > 0 => return Err(SendError::Cut),
+            Some(Ok(None)) if length.is_some() && left > 0 => return Err(cut),
             Some(Ok(None)) => break,
-            Some(Err(_)) => return Err(SendError::Cut),
+            Some(Err(_)) => return Err(cut),
         };
         if let Some(mut data) = data {
             data.truncate(left.min(data.len() as u64) as usize);
@@ -267,6 +309,7 @@ async fn send_stream(
         write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)?;
         guard.send_done();
         out = segments.into_buffer();
+        cut = SendError::Cut;
     }
     if chunked {
         out.extend_from_slice(encode::LAST_CHUNK);

@@ -1,0 +1,263 @@
+"""Measures hits on every server in turn, round after round, and prints the medians.
+
+Usage: bench.py WORK_FOLDER [PEER...]; see run.sh.
+"""
+
+import http.client
+import http.server
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import peers
+
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+SECONDS = int(os.environ.get("SECONDS_EACH", "4"))
+CONNECTIONS = int(os.environ.get("CONNECTIONS", "64"))
+SIZES = {"1 KiB": 1 << 10, "26 KiB": 26 << 10, "256 KiB": 256 << 10}
+TICKS = os.sysconf("SC_CLK_TCK")
+CORES = sorted(os.sched_getaffinity(0))
+PINNED = len(CORES) > 1
+
+
+class Origin(http.server.BaseHTTPRequestHandler):
+    """`/N` is N bytes, good for an hour."""
+
+    protocol_version = "HTTP/1.1"
+    fetches = 0
+
+    def do_GET(self):
+        Origin.fetches += 1
+        body = b"x" * int(self.path[1:])
+        self.send_response(200)
+        self.send_header("Cache-Control", "public, max-age=3600")
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def start_origin():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_address[1]
+
+
+def stat(pid):
+    """The fields of /proc/PID/stat after the command's name."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()
+
+
+def tree(pid):
+    """`pid` and its descendants, each with the moment of its start, which no reused pid shares."""
+    children, started = {}, {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = stat(entry)
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(entry))
+        started[int(entry)] = fields[19]
+    found, queue = {}, [pid]
+    while queue:
+        at = queue.pop()
+        if at in started:
+            found[at] = started[at]
+        queue += children.get(at, [])
+    return found
+
+
+def cpu_ticks(pid):
+    """User and system time of a process tree, and of those of its processes that have ended."""
+    ticks = 0
+    for at in tree(pid):
+        try:
+            ticks += sum(map(int, stat(at)[11:15]))
+        except OSError:
+            pass
+    return ticks
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, name, work, origin):
+        self.name = name
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.log = os.path.join(work, f"{name}.log")
+        command = peers.ALL[name][0](work, self.port, origin)
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                pinned(0, command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )
+
+    def warm(self):
+        """Waits for the server, and fills it; says what is wrong, if anything."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                for _ in range(3):
+                    for size in SIZES.values():
+                        self.fetch(size)
+                    time.sleep(0.1)
+                before = Origin.fetches
+                for size in SIZES.values():
+                    self.fetch(size)
+                return None if Origin.fetches == before else "it does not keep what it fetched"
+            except (OSError, http.client.HTTPException, ValueError):
+                if self.process.poll() is not None:
+                    break
+                time.sleep(0.1)
+        with open(self.log, errors="replace") as log:
+            return "it does not answer: " + " ".join(log.read().split())[-300:]
+
+    def fetch(self, size):
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            client.request("GET", f"/{size}")
+            response = client.getresponse()
+            if response.status != 200 or len(response.read()) != size:
+                raise ValueError("a wrong answer")
+        finally:
+            client.close()
+
+    def stop(self):
+        """Ends the process, then what is left of its descendants."""
+        family = tree(self.process.pid)
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for pid, started in family.items():
+            try:
+                if stat(pid)[19] == started:
+                    os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+
+
+def pinned(core, command):
+    return ["taskset", "-c", str(CORES[core]), *command] if PINNED else command
+
+
+def first_number(pattern, text):
+    found = re.search(pattern, text)
+    return float(found[1]) if found else 0.0
+
+
+def load(server, size):
+    """One run: CPU microseconds per request and requests/s."""
+    url = f"http://127.0.0.1:{server.port}/{size}"
+    if shutil.which("wrk"):
+        command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", url]
+        done, rate = r"(\d+) requests in", r"Requests/sec:\s+([\d.]+)"
+        failed = r"Non-2xx or 3xx responses: (\d+)"
+    else:
+        command = ["ab", "-q", "-k", "-c", str(CONNECTIONS), "-t", str(SECONDS), "-n", "100000000", url]
+        done, rate = r"Complete requests:\s+(\d+)", r"Requests per second:\s+([\d.]+)"
+        failed = r"(?:Failed requests|Non-2xx responses):\s+([1-9]\d*)"
+    before = cpu_ticks(server.process.pid)
+    ran = subprocess.run(pinned(1, command), capture_output=True, text=True, check=False)
+    spent = cpu_ticks(server.process.pid) - before
+    said = ran.stdout + ran.stderr
+    requests = first_number(done, said)
+    if not requests or first_number(failed, said) or "Socket errors" in said:
+        raise RuntimeError(f"{server.name}, {size} bytes: {said.strip()}")
+    return spent / TICKS * 1e6 / requests, first_number(rate, said)
+
+
+def measure(servers):
+    """All runs, by size and server."""
+    results = {(size, server.name): [] for size in SIZES for server in servers}
+    for number in range(ROUNDS):
+        for size, length in SIZES.items():
+            for server in servers:
+                results[size, server.name].append(load(server, length))
+        print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
+    return results
+
+
+def report(servers, results):
+    for size in SIZES:
+        print(f"\n{size:<9} {'CPU us/request':>15} {'beside larder':>14} {'requests/s':>12}   rounds (CPU us)")
+        median = {s.name: statistics.median(cpu for cpu, _ in results[size, s.name]) for s in servers}
+        for server in servers:
+            runs = results[size, server.name]
+            rate = statistics.median(rate for _, rate in runs)
+            ratio = median[server.name] / (median.get("larder") or median[server.name])
+            rounds = " ".join(f"{cpu:.1f}" for cpu, _ in runs)
+            print(
+                f"{server.name:<9} {median[server.name]:>15.1f} {ratio:>13.2f}x {rate:>12.0f}   {rounds}"
+            )
+
+
+def chosen(names):
+    """The peers to start, and why others are not."""
+    wanted, skipped = [], {}
+    for name in names or peers.ALL:
+        if name not in peers.ALL:
+            sys.exit(f"no such peer: {name}; there are {', '.join(peers.ALL)}")
+        if peers.program(name):
+            wanted.append(name)
+        else:
+            skipped[name] = "not installed"
+    return wanted, skipped
+
+
+def main():
+    work = sys.argv[1]
+    wanted, skipped = chosen(sys.argv[2:])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if PINNED:
+        os.sched_setaffinity(0, {CORES[1]})
+    origin = start_origin()
+    servers = []
+    try:
+        for name in wanted:
+            server = Server(name, work, origin)
+            servers.append(server)
+            wrong = server.warm()
+            if wrong:
+                skipped[name] = wrong
+                server.stop()
+                servers.remove(server)
+        describe(servers, skipped)
+        report(servers, measure(servers))
+    finally:
+        for server in servers:
+            server.stop()
+        shutil.rmtree(f"/dev/shm/{os.path.basename(work)}-nginx", ignore_errors=True)
+    return 1 if "larder" in skipped else 0
+
+
+def describe(servers, skipped):
+    tool = "wrk" if shutil.which("wrk") else "ab"
+    where = f"servers on core {CORES[0]}, load on core {CORES[1]}" if PINNED else "all on one core"
+    print(f"hits, {CONNECTIONS} connections, {tool}, {SECONDS} s a run, medians of {ROUNDS} interleaved rounds;")
+    print(f"{where}; Linux {platform.release()}")
+    for server in servers:
+        print(f"  {server.name:<9} {peers.version(server.name)}")
+    for name, why in skipped.items():
+        print(f"  {name:<9} SKIPPED: {why}")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

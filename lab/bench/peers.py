@@ -1,0 +1,135 @@
+"""The servers side by side: how each is started, and told to cache what one origin says for an hour.
+
+One worker or thread each, no access log, memory for everything; otherwise as installed. nginx keeps its
+files in shared memory and open, which is its best case.
+"""
+
+import os
+import shutil
+import subprocess
+
+NGINX = """
+daemon off; worker_processes 1; pid {work}/nginx.pid; error_log {work}/nginx.err warn; {user}
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 300s;
+  open_file_cache max=1000 inactive=600s; open_file_cache_valid 600s;
+  client_body_temp_path {work}/nginx-body; proxy_temp_path {work}/nginx-proxy;
+  fastcgi_temp_path {work}/nginx-f; uwsgi_temp_path {work}/nginx-u; scgi_temp_path {work}/nginx-s;
+  proxy_cache_path {files} levels=1:2 keys_zone=bench:8m inactive=1d use_temp_path=off;
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{ proxy_pass http://127.0.0.1:{origin}; proxy_cache bench; }}
+  }}
+}}
+"""
+
+HAPROXY = """
+global
+  nbthread 1
+  maxconn 2000
+cache bench
+  total-max-size 64
+  max-object-size 1000000
+  max-age 3600
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 300s
+  timeout server 60s
+frontend clients
+  bind 127.0.0.1:{port}
+  http-request cache-use bench
+  http-response cache-store bench
+  default_backend origin
+backend origin
+  server origin 127.0.0.1:{origin}
+"""
+
+SQUID = """
+http_port 127.0.0.1:{port} accel defaultsite=localhost no-vhost
+cache_peer 127.0.0.1 parent {origin} 0 no-query no-digest originserver name=origin
+http_access allow all
+cache_mem 64 MB
+maximum_object_size_in_memory 4 MB
+memory_cache_shared off
+access_log none
+cache_store_log none
+cache_log {work}/squid/cache.log
+pid_filename {work}/squid/squid.pid
+coredump_dir {work}/squid
+pinger_enable off
+icp_port 0
+shutdown_lifetime 0 seconds
+dns_nameservers 127.0.0.1
+"""
+
+
+def _write(work, name, text, **values):
+    path = os.path.join(work, name)
+    with open(path, "w") as file:
+        file.write(text.format(work=work, **values))
+    return path
+
+
+def larder(work, port, origin):
+    return [
+        os.environ["LARDER_BIN"], "serve", "--workers", "1", "--memory", "64MiB",
+        "--listen", f"127.0.0.1:{port}", "--origin", f"http://127.0.0.1:{origin}",
+        "--admin-socket", f"{work}/larder.sock",
+    ]
+
+
+def nginx(work, port, origin):
+    # Removed together with the work folder by whoever made that; shared memory has no such owner.
+    files = f"{work}/nginx-files"
+    if os.access("/dev/shm", os.W_OK):
+        files = f"/dev/shm/{os.path.basename(work)}-nginx"
+    user = "user root;" if os.getuid() == 0 else ""
+    conf = _write(work, "nginx.conf", NGINX, port=port, origin=origin, files=files, user=user)
+    return ["nginx", "-e", f"{work}/nginx.err", "-c", conf]
+
+
+def varnish(work, port, origin):
+    return [
+        "varnishd", "-F", "-j", "none", "-n", f"{work}/varnish", "-a", f"127.0.0.1:{port}",
+        "-b", f"127.0.0.1:{origin}", "-s", "malloc,64m",
+    ]
+
+
+def haproxy(work, port, origin):
+    return ["haproxy", "-f", _write(work, "haproxy.cfg", HAPROXY, port=port, origin=origin)]
+
+
+def squid(work, port, origin):
+    folder = os.path.join(work, "squid")
+    os.mkdir(folder)
+    if os.getuid() == 0:
+        # Squid gives up root for this user, who must reach its folder.
+        os.chmod(work, 0o755)
+        shutil.chown(folder, "proxy")
+    conf = _write(work, "squid.conf", SQUID, port=port, origin=origin)
+    return ["squid", "-N", "-n", f"bench{os.getpid()}", "-f", conf]
+
+
+# Name: how to start it, the program, and how to ask it for its version.
+ALL = {
+    "larder": (larder, None, ["--version"]),
+    "nginx": (nginx, "nginx", ["-v"]),
+    "varnish": (varnish, "varnishd", ["-V"]),
+    "haproxy": (haproxy, "haproxy", ["-v"]),
+    "squid": (squid, "squid", ["-v"]),
+}
+
+
+def program(name):
+    """The path of a peer's program; `None` when it is not installed."""
+    return shutil.which(ALL[name][1] or os.environ["LARDER_BIN"])
+
+
+def version(name):
+    asked = subprocess.run(
+        [program(name), *ALL[name][2]], capture_output=True, text=True, check=False
+    )
+    lines = (asked.stdout + asked.stderr).strip().splitlines()
+    return lines[0] if lines else "version unknown"
