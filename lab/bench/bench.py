@@ -48,9 +48,15 @@ class Origin(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class OriginServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        """Peers that end cut their connections; that is nothing to report."""
+
+
 def start_origin():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
-    server.daemon_threads = True
+    server = OriginServer(("127.0.0.1", 0), Origin)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]
 
@@ -196,15 +202,16 @@ def measure(servers):
 
 def report(servers, results):
     for size in SIZES:
-        print(f"\n{size:<9} {'CPU us/request':>15} {'beside larder':>14} {'requests/s':>12}   rounds (CPU us)")
+        print(f"\n{size:<14} {'CPU us/request':>15} {'beside larder':>14} {'requests/s':>12}   rounds (CPU us)")
         median = {s.name: statistics.median(cpu for cpu, _ in results[size, s.name]) for s in servers}
         for server in servers:
             runs = results[size, server.name]
             rate = statistics.median(rate for _, rate in runs)
-            ratio = median[server.name] / (median.get("larder") or median[server.name])
+            larder = median.get("larder")
+            ratio = f"{median[server.name] / larder:.2f}x" if larder else "-"
             rounds = " ".join(f"{cpu:.1f}" for cpu, _ in runs)
             print(
-                f"{server.name:<9} {median[server.name]:>15.1f} {ratio:>13.2f}x {rate:>12.0f}   {rounds}"
+                f"{server.name:<14} {median[server.name]:>15.1f} {ratio:>14} {rate:>12.0f}   {rounds}"
             )
 
 
@@ -243,7 +250,6 @@ def main():
     finally:
         for server in servers:
             server.stop()
-        shutil.rmtree(f"/dev/shm/{os.path.basename(work)}-nginx", ignore_errors=True)
     return 1 if "larder" in skipped else 0
 
 
@@ -253,9 +259,9 @@ def describe(servers, skipped):
     print(f"hits, {CONNECTIONS} connections, {tool}, {SECONDS} s a run, medians of {ROUNDS} interleaved rounds;")
     print(f"{where}; Linux {platform.release()}")
     for server in servers:
-        print(f"  {server.name:<9} {peers.version(server.name)}")
+        print(f"  {server.name:<14} {peers.version(server.name)}")
     for name, why in skipped.items():
-        print(f"  {name:<9} SKIPPED: {why}")
+        print(f"  {name:<14} SKIPPED: {why}")
     sys.stdout.flush()
 
 

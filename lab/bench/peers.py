@@ -1,7 +1,8 @@
 """The servers side by side: how each is started, and told to cache what one origin says for an hour.
 
-One worker or thread each, no access log, memory for everything; otherwise as installed. nginx keeps its
-files in shared memory and open, which is its best case.
+One worker or thread each, no access log, memory for everything; otherwise as installed. nginx is there
+twice, as no one setting is its best at every size: with `sendfile`, which is what people use, and with
+large buffers instead. Its files are in the page cache, and the small ones' handles stay open.
 """
 
 import os
@@ -9,14 +10,14 @@ import shutil
 import subprocess
 
 NGINX = """
-daemon off; worker_processes 1; pid {work}/nginx.pid; error_log {work}/nginx.err warn; {user}
+daemon off; worker_processes 1; pid {work}/{name}.pid; error_log {work}/{name}.err warn; {user}
 events {{ worker_connections 4096; }}
 http {{
-  access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 300s;
+  access_log off; {sending} keepalive_requests 1000000000; keepalive_timeout 300s;
   open_file_cache max=1000 inactive=600s; open_file_cache_valid 600s;
-  client_body_temp_path {work}/nginx-body; proxy_temp_path {work}/nginx-proxy;
-  fastcgi_temp_path {work}/nginx-f; uwsgi_temp_path {work}/nginx-u; scgi_temp_path {work}/nginx-s;
-  proxy_cache_path {files} levels=1:2 keys_zone=bench:8m inactive=1d use_temp_path=off;
+  client_body_temp_path {work}/{name}-b; proxy_temp_path {work}/{name}-p;
+  fastcgi_temp_path {work}/{name}-f; uwsgi_temp_path {work}/{name}-u; scgi_temp_path {work}/{name}-s;
+  proxy_cache_path {work}/{name}-files levels=1:2 keys_zone=bench:8m inactive=1d use_temp_path=off;
   server {{
     listen 127.0.0.1:{port};
     location / {{ proxy_pass http://127.0.0.1:{origin}; proxy_cache bench; }}
@@ -65,8 +66,8 @@ dns_nameservers 127.0.0.1
 """
 
 
-def _write(work, name, text, **values):
-    path = os.path.join(work, name)
+def _write(work, file_name, text, **values):
+    path = os.path.join(work, file_name)
     with open(path, "w") as file:
         file.write(text.format(work=work, **values))
     return path
@@ -80,14 +81,14 @@ def larder(work, port, origin):
     ]
 
 
-def nginx(work, port, origin):
-    # Removed together with the work folder by whoever made that; shared memory has no such owner.
-    files = f"{work}/nginx-files"
-    if os.access("/dev/shm", os.W_OK):
-        files = f"/dev/shm/{os.path.basename(work)}-nginx"
-    user = "user root;" if os.getuid() == 0 else ""
-    conf = _write(work, "nginx.conf", NGINX, port=port, origin=origin, files=files, user=user)
-    return ["nginx", "-e", f"{work}/nginx.err", "-c", conf]
+def nginx_sending(name, sending):
+    def command(work, port, origin):
+        user = "user root;" if os.getuid() == 0 else ""
+        values = {"name": name, "port": port, "origin": origin, "user": user, "sending": sending}
+        conf = _write(work, f"{name}.conf", NGINX, **values)
+        return ["nginx", "-e", f"{work}/{name}.err", "-c", conf]
+
+    return command
 
 
 def varnish(work, port, origin):
@@ -115,7 +116,9 @@ def squid(work, port, origin):
 # Name: how to start it, the program, and how to ask it for its version.
 ALL = {
     "larder": (larder, None, ["--version"]),
-    "nginx": (nginx, "nginx", ["-v"]),
+    "nginx": (nginx_sending("nginx", "sendfile on; tcp_nopush on;"), "nginx", ["-v"]),
+    "nginx-buffers": (nginx_sending("nginx-buffers", "output_buffers 2 256k;"), "nginx", ["-v"]),
+    "nginx-s": (nginx_sending("nginx-s", "sendfile on;"), "nginx", ["-v"]),
     "varnish": (varnish, "varnishd", ["-V"]),
     "haproxy": (haproxy, "haproxy", ["-v"]),
     "squid": (squid, "squid", ["-v"]),

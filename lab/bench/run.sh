@@ -23,4 +23,4 @@ command -v wrk >/dev/null || command -v ab >/dev/null || {
 }
 work=$(mktemp -d "${TMPDIR:-/tmp}/larder-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-python3 "$here/bench.py" "$work" "$@"
+python3 -B "$here/bench.py" "$work" "$@"

@@ -4,8 +4,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// One reading of the monotonic and the wall clock, in milliseconds.
 ///
-/// Lifetimes and ages are computed with `mono_ms`, which never jumps; `unix_ms` is only for dates on the
-/// wire. A wall clock set back or forward therefore never expires the cache.
+/// Lifetimes and ages are computed with `mono_ms`, which never jumps; `unix_ms` is only for dates
+/// on the wire. A wall clock set back or forward therefore never expires the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// Milliseconds of the monotonic clock (its zero is arbitrary but never after process start).

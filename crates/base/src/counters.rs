@@ -126,8 +126,8 @@ impl Counters {
 }
 
 fn bump(cell: &AtomicU64, n: u64) {
-    // One writer per block: a plain add is enough, and a lock prefix would cost more than the request's
-    // parsing of a header.
+    // One writer per block: a plain add is enough, and a lock prefix would cost more than the
+    // request's parsing of a header.
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 

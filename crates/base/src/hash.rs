@@ -32,7 +32,8 @@ impl std::fmt::Debug for HashSeed {
     }
 }
 
-/// The cache key under construction: fields with their lengths, so that no two lists of fields share bytes.
+/// The cache key under construction: fields with their lengths, so that no two lists of fields
+/// share bytes.
 ///
 /// Reused from request to request; the index compares the whole of `bytes` on a match of `hash`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

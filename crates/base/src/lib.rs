@@ -1,7 +1,7 @@
 //! What every layer stands on: clock readings, limits, units, keyed hashes and per-core counters.
 //!
-//! Nothing here knows HTTP. Only [`clock::System`] reads the operating system's clocks, and only the
-//! outer layers call it: everything else is handed a [`Now`].
+//! Nothing here knows HTTP. Only [`clock::System`] reads the operating system's clocks, and only
+//! the outer layers call it: everything else is handed a [`Now`].
 
 pub mod clock;
 pub mod counters;

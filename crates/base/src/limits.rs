@@ -1,5 +1,5 @@
-//! The one table of limits: name, default, unit, meaning. Settings (`[limits]` in larder.toml), counters
-//! (`limit_hits{limit="..."}`) and the reference page are generated from it.
+//! The one table of limits: name, default, unit, meaning. Settings (`[limits]` in larder.toml),
+//! counters (`limit_hits{limit="..."}`) and the reference page are generated from it.
 
 use crate::units::{self, Bytes, DurationMs};
 

@@ -75,17 +75,13 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, Error> {
     if unit.is_empty() && whole == 0 && fraction.is_empty() {
         return Ok(0);
     }
-    let scale = units
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, scale)| *scale)
-        .ok_or(Error::Unit)?;
+    let scale =
+        units.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale).ok_or(Error::Unit)?;
     // Nine digits after the point are finer than any unit here needs.
     let digits = &fraction[..fraction.len().min(9)];
-    let part = digits
-        .parse::<u64>()
-        .ok()
-        .map_or(0, |d| (u128::from(d) * u128::from(scale) / 10u128.pow(digits.len() as u32)) as u64);
+    let part = digits.parse::<u64>().ok().map_or(0, |d| {
+        (u128::from(d) * u128::from(scale) / 10u128.pow(digits.len() as u32)) as u64
+    });
     whole.checked_mul(scale).and_then(|v| v.checked_add(part)).ok_or(Error::TooLarge)
 }
 
@@ -122,9 +118,14 @@ mod tests {
 
     #[test]
     fn durations_read_as_written() {
-        for (text, ms) in
-            [("0", 0), ("100ms", 100), ("1s", 1000), ("1.5s", 1500), ("2m", 120_000), ("1d", 86_400_000)]
-        {
+        for (text, ms) in [
+            ("0", 0),
+            ("100ms", 100),
+            ("1s", 1000),
+            ("1.5s", 1500),
+            ("2m", 120_000),
+            ("1d", 86_400_000),
+        ] {
             assert_eq!(parse_duration_ms(text), Ok(ms), "{text}");
         }
         for text in ["", "s", "1", "1x", "1.", ".5s", "1..5s", "-1s"] {
@@ -135,9 +136,13 @@ mod tests {
 
     #[test]
     fn sizes_read_as_written() {
-        for (text, bytes) in
-            [("0", 0), ("1024", 1024), ("64KiB", 65536), ("1.5GiB", 1_610_612_736), ("2MB", 2_000_000)]
-        {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1024", 1024),
+            ("64KiB", 65536),
+            ("1.5GiB", 1_610_612_736),
+            ("2MB", 2_000_000),
+        ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
         assert!(parse_size("12 parsecs").is_err());

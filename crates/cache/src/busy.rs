@@ -17,17 +17,18 @@ use crate::sync::{AtomicI64, Mutex, Ordering};
 /// What became of the fetch a ticket waited for.
 #[derive(Clone, Debug)]
 pub enum Waited {
-    /// It gave this response, whose body may still be coming. Whether it answers this request too (Vary,
-    /// freshness, privacy) is for the caller to see; if not, begin again.
+    /// It gave this response, whose body may still be coming. Whether it answers this request too
+    /// (Vary, freshness, privacy) is for the caller to see; if not, begin again.
     Ready(Arc<Object>),
-    /// It gave a response that is for the one who fetched it only: everybody fetches for himself now.
+    /// It gave a response that is for the one who fetched it only: everybody fetches for himself
+    /// now.
     Refused,
     /// It gave nothing.
     Failed,
 }
 
-/// What was known of a request's variant when its fetch began: hashes of Vary names and of the signature for
-/// them.
+/// What was known of a request's variant when its fetch began: hashes of Vary names and of the
+/// signature for them.
 ///
 /// Only a hint about whom to wait for: whoever was woken compares in full.
 #[derive(Debug, Default)]
@@ -144,8 +145,8 @@ impl Busy {
     }
 }
 
-/// A place among those who wait for one fetch; awaiting it gives the outcome. May be awaited on any thread;
-/// dropping it leaves no trace.
+/// A place among those who wait for one fetch; awaiting it gives the outcome. May be awaited on any
+/// thread; dropping it leaves no trace.
 #[derive(Debug)]
 #[must_use = "a ticket does nothing unless awaited"]
 pub struct Ticket {

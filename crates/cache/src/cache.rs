@@ -15,7 +15,8 @@ use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Shards of the index; a power of two. Many more than cores, so that two cores rarely meet.
 const SHARDS: usize = 64;
-/// Visits of shards for one reservation. Whoever needs more memory than this many can free goes without.
+/// Visits of shards for one reservation. Whoever needs more memory than this many can free goes
+/// without.
 const VISITS_MAX: usize = 1 << 16;
 /// Visits in a row that come to nothing before eviction gives up: two rounds.
 const IDLE_VISITS_MAX: usize = 2 * SHARDS;
@@ -35,7 +36,8 @@ pub struct Config {
     pub waiters_max: usize,
     /// Bytes held of a body that is not kept, beside the budget: they belong to the exchange.
     pub window_bytes: u64,
-    /// How long after a body turned out too large to be kept requests for its key do not wait for each other.
+    /// How long after a body turned out too large to be kept requests for its key do not wait for
+    /// each other.
     pub hit_for_miss_ms: u64,
 }
 
@@ -74,8 +76,8 @@ pub enum Begin {
     Wait(Ticket),
     /// Look at this one: it was stored meanwhile.
     Object(Arc<Object>),
-    /// Fetch, nobody waits for it: a hit-for-miss marker is in force, coalescing is not wanted, or there is no
-    /// memory for more. What is fetched may still be stored.
+    /// Fetch, nobody waits for it: a hit-for-miss marker is in force, coalescing is not wanted, or
+    /// there is no memory for more. What is fetched may still be stored.
     Alone(Lead),
     /// Give up: too many wait already.
     Full,
@@ -122,7 +124,8 @@ impl Cache {
         })
     }
 
-    /// Changes the settings. A smaller budget evicts at once what it can; the rest follows as readers leave.
+    /// Changes the settings. A smaller budget evicts at once what it can; the rest follows as
+    /// readers leave.
     pub fn set_config(&self, config: Config) {
         self.max_variants.store(config.max_variants, Ordering::Relaxed);
         self.object_bytes_max.store(config.object_bytes_max, Ordering::Relaxed);
@@ -153,8 +156,8 @@ impl Cache {
 
     /// The hit path: the stored response that answers the request best, fresh or not.
     ///
-    /// `variant` is called only for keys whose responses carry Vary, once for each distinct list of names,
-    /// under the shard's shared lock.
+    /// `variant` is called only for keys whose responses carry Vary, once for each distinct list of
+    /// names, under the shard's shared lock.
     pub fn lookup(&self, key: &KeyBuf, variant: &mut Select<'_>, now_ms: u64) -> Found {
         let place = Place::of(key.hash(), SHARDS);
         let object = {
@@ -170,7 +173,8 @@ impl Cache {
         Found::Object(object)
     }
 
-    /// The miss path: decides who fetches. `variant` as for [`Cache::lookup`], under the shard's exclusive lock.
+    /// The miss path: decides who fetches. `variant` as for [`Cache::lookup`], under the shard's
+    /// exclusive lock.
     pub fn begin(
         self: &Arc<Self>,
         key: &KeyBuf,
@@ -211,8 +215,9 @@ impl Cache {
         }
     }
 
-    /// Begins a fetch that will replace `old`, which lookups go on finding meanwhile. `None` when `old` has
-    /// left the index, when somebody fetches this variant already, or when there is no memory for more.
+    /// Begins a fetch that will replace `old`, which lookups go on finding meanwhile. `None` when
+    /// `old` has left the index, when somebody fetches this variant already, or when there is no
+    /// memory for more.
     pub fn begin_refresh(self: &Arc<Self>, key: &KeyBuf, old: &Arc<Object>) -> Option<Lead> {
         let place = Place::of(key.hash(), SHARDS);
         let charge = self.reserve(Busy::BYTES + More::cost(key.bytes().len()))?;
@@ -233,8 +238,8 @@ impl Cache {
         Some(Lead::new(Arc::clone(self), busy))
     }
 
-    /// Removes all variants of a key (unsafe methods, purge); returns how many. What was being fetched for
-    /// it does not become visible.
+    /// Removes all variants of a key (unsafe methods, purge); returns how many. What was being
+    /// fetched for it does not become visible.
     pub fn invalidate(&self, key: &KeyBuf) -> usize {
         let place = Place::of(key.hash(), SHARDS);
         let slot = self.shards[place.shard].0.write().invalidate(place.h32, key.bytes());
@@ -243,8 +248,8 @@ impl Cache {
         objects
     }
 
-    /// Makes all variants of a key stale at `now_ms`, and what is being fetched for it; returns how many are
-    /// stored. Their grace stays.
+    /// Makes all variants of a key stale at `now_ms`, and what is being fetched for it; returns how
+    /// many are stored. Their grace stays.
     pub fn soft_invalidate(&self, key: &KeyBuf, now_ms: u64) -> usize {
         let place = Place::of(key.hash(), SHARDS);
         let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
@@ -253,8 +258,8 @@ impl Cache {
         shard.expire(place.h32, key.bytes(), now_ms)
     }
 
-    /// Removes everything; returns how many responses that were. What was being fetched does not become
-    /// visible.
+    /// Removes everything; returns how many responses that were. What was being fetched does not
+    /// become visible.
     pub fn clear(&self) -> usize {
         let mut all = 0;
         for shard in &self.shards {
@@ -287,8 +292,9 @@ impl Cache {
 
     /// Visits shards in turn until something leaves; false when nothing does.
     ///
-    /// Shards with less than their share are passed over in the first round: what enters falls on the shards
-    /// by chance, and if all had to give alike, their fillings would drift apart without bound.
+    /// Shards with less than their share are passed over in the first round: what enters falls on
+    /// the shards by chance, and if all had to give alike, their fillings would drift apart without
+    /// bound.
     fn evict(&self, visits: &mut usize) -> bool {
         let mut idle = 0;
         let mut passed = 0;
@@ -314,7 +320,8 @@ impl Cache {
         false
     }
 
-    /// The shard, locked, with room for one more key or object; `None` when there is no memory for that.
+    /// The shard, locked, with room for one more key or object; `None` when there is no memory for
+    /// that.
     pub(crate) fn room(&self, at: usize) -> Option<RwLockWriteGuard<'_, Shard>> {
         for _ in 0..GROWTHS_MAX {
             let shard = self.shards[at].0.write();

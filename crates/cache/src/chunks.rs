@@ -8,13 +8,13 @@ use crate::ledger::Charge;
 use crate::object::Object;
 use crate::size;
 
-/// What a chunk of a long body costs beside its bytes: its place in the list, and `Bytes`' own record of
-/// its owner.
+/// What a chunk of a long body costs beside its bytes: its place in the list, and `Bytes`' own
+/// record of its owner.
 pub(crate) const CHUNK_OVERHEAD: u64 =
     size::class(size_of::<Bytes>()) + size::class(size_of::<Owned>() + 4 * size_of::<usize>());
 
-/// The body of a complete object. Two words: a body of one chunk, as most are, costs its bytes and nothing
-/// else.
+/// The body of a complete object. Two words: a body of one chunk, as most are, costs its bytes and
+/// nothing else.
 #[derive(Debug)]
 pub(crate) enum Chunks {
     /// The whole body in one exact allocation.

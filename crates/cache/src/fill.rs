@@ -1,10 +1,11 @@
-//! A body on its way from one writer to its readers: chunks, the unfinished tail, who waits for what.
+//! A body on its way from one writer to its readers: chunks, the unfinished tail, who waits for
+//! what.
 //!
-//! Two ways of going. A body that is kept grows without regard to its readers. A window holds only what the
-//! slowest reader has yet to take, and tells the writer to wait when that is too much.
+//! Two ways of going. A body that is kept grows without regard to its readers. A window holds only
+//! what the slowest reader has yet to take, and tells the writer to wait when that is too much.
 //!
-//! Nothing is allocated for a kept body here: the writer brings chunks it has reserved. No lock of the index
-//! is ever taken under this one's lock, and no task is woken under it.
+//! Nothing is allocated for a kept body here: the writer brings chunks it has reserved. No lock of
+//! the index is ever taken under this one's lock, and no task is woken under it.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -192,7 +193,8 @@ impl Fill {
 
     // The writer of a kept body.
 
-    /// Copies what fits into the tail; returns how much that was, and wakes the readers if it was something.
+    /// Copies what fits into the tail; returns how much that was, and wakes the readers if it was
+    /// something.
     pub(crate) fn append(&self, data: &[u8]) -> usize {
         let (taken, wakers) = {
             let mut state = self.state.lock();
@@ -426,8 +428,8 @@ impl State {
         self.window.is_some_and(|bytes| self.held() > bytes)
     }
 
-    /// Before its first reader comes a window waits, but only until it is full: nothing else would ever
-    /// move it.
+    /// Before its first reader comes a window waits, but only until it is full: nothing else would
+    /// ever move it.
     fn is_abandoned(&self) -> bool {
         self.window.is_some() && self.followers.is_empty() && (self.followed || self.is_full())
     }
@@ -449,8 +451,8 @@ impl State {
         gone
     }
 
-    /// The waiting writer, once the window is half empty or has lost its readers. Half, so that a writer and
-    /// a reader of equal speed do not wake each other for every chunk.
+    /// The waiting writer, once the window is half empty or has lost its readers. Half, so that a
+    /// writer and a reader of equal speed do not wake each other for every chunk.
     fn writer_if_free(&mut self) -> Option<Waker> {
         let half_empty = self.window.is_some_and(|bytes| self.held() <= bytes / 2);
         if half_empty || self.is_abandoned() { self.writer.take() } else { None }

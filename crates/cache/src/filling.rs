@@ -14,15 +14,16 @@ use crate::object::Object;
 use crate::shard::Dead;
 use crate::size;
 
-/// The largest chunk: large enough for a writev of few pieces, small enough to be found in a fragmented heap.
+/// The largest chunk: large enough for a writev of few pieces, small enough to be found in a
+/// fragmented heap.
 const CHUNK_BYTES: usize = 256 * 1024;
 /// The first chunk of a body of unknown length, unless more comes at once.
 const FIRST_BYTES: usize = 4 * 1024;
 /// What the first chunk grows to before a second one begins.
 const SECOND_BYTES: usize = 64 * 1024;
 
-/// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the object leaves the
-/// index.
+/// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the
+/// object leaves the index.
 #[derive(Debug)]
 pub struct Filling {
     cache: Arc<Cache>,
@@ -74,8 +75,8 @@ impl Filling {
         self.stored
     }
 
-    /// Whether the body passes through a window: nothing of it is kept, and the slowest reader decides the pace.
-    /// Attach the fetching request's own reader before pushing.
+    /// Whether the body passes through a window: nothing of it is kept, and the slowest reader
+    /// decides the pace. Attach the fetching request's own reader before pushing.
     pub fn is_window(&self) -> bool {
         self.window
     }
@@ -128,8 +129,8 @@ impl Filling {
         poll_fn(|cx| self.poll_room(cx)).await
     }
 
-    /// The body is complete. False when it is not, the declared length not being met: readers then see an
-    /// abort, and the object leaves the index.
+    /// The body is complete. False when it is not, the declared length not being met: readers then
+    /// see an abort, and the object leaves the index.
     pub fn finish(mut self) -> bool {
         let len = self.fill.len();
         if !self.open || self.fill.declared.is_some_and(|declared| declared != len) {

@@ -8,8 +8,8 @@ use crate::size;
 const WAYS: usize = 4;
 const SMALLEST: usize = 64;
 
-/// Remembers the last so many hashes it was told: a table of four-way buckets with the time (a count of
-/// insertions) beside each hash, so that what is too old simply does not count any more.
+/// Remembers the last so many hashes it was told: a table of four-way buckets with the time (a
+/// count of insertions) beside each hash, so that what is too old simply does not count any more.
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
     /// Hash and time of insertion; time zero is an empty place. A power of two.
@@ -63,7 +63,8 @@ impl Ghost {
         }
     }
 
-    /// A larger table if the budget has room for it beside the old one; the old one will do otherwise.
+    /// A larger table if the budget has room for it beside the old one; the old one will do
+    /// otherwise.
     fn grow(&mut self, window: usize, ledger: &Arc<Ledger>) {
         let places = window.max(SMALLEST).next_power_of_two();
         let Some(charge) = Charge::try_new(ledger, size::class(places * size_of::<(u32, u32)>()))

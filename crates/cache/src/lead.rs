@@ -13,8 +13,8 @@ use crate::shard::Dead;
 use crate::size;
 use crate::slot::Variant;
 
-/// Up to this size a body is copied when a 304 gives it a new head; a larger one is shared, which keeps the old
-/// head in memory.
+/// Up to this size a body is copied when a 304 gives it a new head; a larger one is shared, which
+/// keeps the old head in memory.
 const COPY_BYTES_MAX: u64 = 16 * 1024;
 
 /// Whoever holds it fetches, and owes those who wait an answer. Dropping it is [`Lead::fail`].
@@ -38,9 +38,9 @@ impl Lead {
 
     /// Stores the response, whose body is now to be pushed, and gives it to those who wait.
     ///
-    /// An invalidation since the fetch began keeps it out of the index, not from those who waited. A body that is
-    /// declared too large, or a head for which there is no memory, makes it a window from the start: not stored,
-    /// refused to those who wait, and the key is marked hit-for-miss.
+    /// An invalidation since the fetch began keeps it out of the index, not from those who waited.
+    /// A body that is declared too large, or a head for which there is no memory, makes it a window
+    /// from the start: not stored, refused to those who wait, and the key is marked hit-for-miss.
     pub fn store(mut self, new: NewObject, vary: Option<Variant<'_>>) -> Filling {
         let config = self.cache.config();
         let bytes_max = config.object_bytes_max.min(config.budget_bytes);
@@ -64,8 +64,8 @@ impl Lead {
         Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, stored, spare)
     }
 
-    /// The response is for the one who asked only; those who wait fetch for themselves. With a time, others
-    /// do not wait for each other until then.
+    /// The response is for the one who asked only; those who wait fetch for themselves. With a
+    /// time, others do not wait for each other until then.
     pub fn refuse(mut self, hit_for_miss_until_ms: Option<u64>) {
         self.refuse_for(hit_for_miss_until_ms.map(Some));
     }
@@ -75,11 +75,11 @@ impl Lead {
         self.give_up();
     }
 
-    /// The origin confirmed `old` (304): its body with a new head and new numbers takes its place in the
-    /// index, in one step, and is given to those who wait.
+    /// The origin confirmed `old` (304): its body with a new head and new numbers takes its place
+    /// in the index, in one step, and is given to those who wait.
     ///
-    /// It stays out of the index when `old` or this fetch was invalidated meanwhile, or when `old`'s body is
-    /// still coming and was aborted.
+    /// It stays out of the index when `old` or this fetch was invalidated meanwhile, or when
+    /// `old`'s body is still coming and was aborted.
     pub fn freshen(
         mut self,
         old: &Arc<Object>,

@@ -1,4 +1,5 @@
-//! The budget: every byte is reserved here before it is allocated and given back when it is really freed.
+//! The budget: every byte is reserved here before it is allocated and given back when it is really
+//! freed.
 //!
 //! Eviction is the cache's business ([`crate::Cache`]); the ledger only counts and says no.
 
@@ -13,7 +14,8 @@ pub struct Stats {
     pub objects: u64,
     /// Hit-for-miss markers, expired ones not yet found out included.
     pub markers: u64,
-    /// Bytes in use: heads, keys, index, bodies (of evicted objects too while somebody reads them), waiters.
+    /// Bytes in use: heads, keys, index, bodies (of evicted objects too while somebody reads them),
+    /// waiters.
     pub bytes: u64,
     /// Bytes that may be in use.
     pub budget: u64,
@@ -23,7 +25,8 @@ pub struct Stats {
     pub stores: u64,
     /// Responses not stored, or not stored to their end, for want of room.
     pub refused: u64,
-    /// Responses that entered the main queue at once because their key was evicted a short while ago.
+    /// Responses that entered the main queue at once because their key was evicted a short while
+    /// ago.
     pub ghosts: u64,
     /// Responses removed by invalidation.
     pub invalidated: u64,

@@ -1,15 +1,17 @@
 //! The memory tier: index, variants, busy objects and waiters, eviction, bodies.
 //!
 //! * [`Cache::lookup`] is the hit path: a shared lock of one shard, no allocation, nothing moved.
-//! * [`Cache::begin`] is the miss path: it makes the caller the one that fetches ([`Lead`]), or lets it wait
-//!   for the one that does ([`Ticket`]).
-//! * A [`Lead`] is a duty: it is concluded by [`Lead::store`], [`Lead::refuse`], [`Lead::freshen`] or
-//!   [`Lead::fail`]; dropping it is failing, so a cancelled request never leaves others waiting.
-//! * [`Filling`] pushes a body into an [`Object`], [`Reader`]s follow it; a body too large to be kept becomes a
-//!   window that the slowest reader moves. [`Body::window`] is such a window by itself.
+//! * [`Cache::begin`] is the miss path: it makes the caller the one that fetches ([`Lead`]), or
+//!   lets it wait for the one that does ([`Ticket`]).
+//! * A [`Lead`] is a duty: it is concluded by [`Lead::store`], [`Lead::refuse`], [`Lead::freshen`]
+//!   or [`Lead::fail`]; dropping it is failing, so a cancelled request never leaves others waiting.
+//! * [`Filling`] pushes a body into an [`Object`], [`Reader`]s follow it; a body too large to be
+//!   kept becomes a window that the slowest reader moves. [`Body::window`] is such a window by
+//!   itself.
 //!
-//! The tier knows bytes, keys and milliseconds. It never judges freshness, never parses a field, never reads a
-//! clock and never touches a socket: `flow` does, with the numbers an [`Object`] carries.
+//! The tier knows bytes, keys and milliseconds. It never judges freshness, never parses a field,
+//! never reads a clock and never touches a socket: `flow` does, with the numbers an [`Object`]
+//! carries.
 
 mod busy;
 mod cache;

@@ -13,16 +13,19 @@ use crate::slot::{Select, Variant, is_for};
 use crate::span::Span;
 use crate::sync::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Mutex, Ordering};
 
-/// What the caller knows about a response to be stored. Times are milliseconds of the monotonic clock.
+/// What the caller knows about a response to be stored. Times are milliseconds of the monotonic
+/// clock.
 #[derive(Clone, Debug)]
 pub struct NewObject {
     /// Status code.
     pub status: Status,
     /// The encoded HTTP/1 head block, as it will be sent.
     pub head: Box<[u8]>,
-    /// Where the entity tag's value lies in `head`: offset and length. One longer than 64 KiB is not kept.
+    /// Where the entity tag's value lies in `head`: offset and length. One longer than 64 KiB is
+    /// not kept.
     pub etag: Option<(u32, u32)>,
-    /// Last-Modified, seconds since 1970. One after 2105 is not kept (RFC 9110 8.8.2.1: it would be wrong).
+    /// Last-Modified, seconds since 1970. One after 2105 is not kept (RFC 9110 8.8.2.1: it would be
+    /// wrong).
     pub last_modified: Option<u64>,
     /// Date, or when the response came if it had none, seconds since 1970.
     pub date: Option<u64>,
@@ -38,8 +41,8 @@ pub struct NewObject {
     pub stale_if_unreachable_ms: u64,
     /// Marks.
     pub flags: Flags,
-    /// The length of the body that will be pushed, when it is known: zero for none. A body of any other
-    /// length is aborted.
+    /// The length of the body that will be pushed, when it is known: zero for none. A body of any
+    /// other length is aborted.
     pub length: Option<u64>,
 }
 
@@ -56,17 +59,11 @@ pub struct Flags {
 
 impl Flags {
     fn bits(self) -> u8 {
-        u8::from(self.shared)
-            | u8::from(self.must_validate) << 1
-            | u8::from(self.http10) << 2
+        u8::from(self.shared) | u8::from(self.must_validate) << 1 | u8::from(self.http10) << 2
     }
 
     fn from_bits(bits: u8) -> Self {
-        Self {
-            shared: bits & 1 != 0,
-            must_validate: bits & 2 != 0,
-            http10: bits & 4 != 0,
-        }
+        Self { shared: bits & 1 != 0, must_validate: bits & 2 != 0, http10: bits & 4 != 0 }
     }
 }
 
@@ -90,14 +87,14 @@ const NO_DATE: u32 = u32::MAX;
 
 /// A stored response. Immutable but for its freshness (a soft purge ends it) and its counters.
 ///
-/// The fields are laid out by hand: behind the two counts of its `Arc`, what a hit reads fills the first cache
-/// line, and the whole with its counts is one 160-byte allocation.
+/// The fields are laid out by hand: behind the two counts of its `Arc`, what a hit reads fills the
+/// first cache line, and the whole with its counts is one 160-byte allocation.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Object {
-    // A hit has just counted a reference, so this core owns the line: a plain load and store costs nothing more
-    // here. Two cores hitting at the very same time may count one hit; a locked add on every hit would cost
-    // more than the number is worth.
+    // A hit has just counted a reference, so this core owns the line: a plain load and store costs
+    // nothing more here. Two cores hitting at the very same time may count one hit; a locked add on
+    // every hit would cost more than the number is worth.
     hits: AtomicU32,
     frequency: AtomicU8,
     place: AtomicU8,
@@ -196,7 +193,8 @@ impl Object {
         &self.block[..self.key_len as usize]
     }
 
-    /// The names this response varies by and the signature it was fetched with; `None` without Vary.
+    /// The names this response varies by and the signature it was fetched with; `None` without
+    /// Vary.
     pub fn vary(&self) -> Option<Variant<'_>> {
         if self.flags & VARIES == 0 {
             return None;
@@ -247,8 +245,8 @@ impl Object {
         self.lifetime.as_ms()
     }
 
-    /// Until when it is fresh, monotonic milliseconds: `born_ms` plus the lifetime, or the moment of a soft
-    /// purge.
+    /// Until when it is fresh, monotonic milliseconds: `born_ms` plus the lifetime, or the moment
+    /// of a soft purge.
     pub fn fresh_until_ms(&self) -> i64 {
         self.fresh_until.load(Ordering::Relaxed)
     }
@@ -363,7 +361,8 @@ impl Object {
         self.set_place(self.place() & (BROKEN | PURGED) | marks);
     }
 
-    /// The body will never be complete. Only under the shard's lock, or before anybody else has the object.
+    /// The body will never be complete. Only under the shard's lock, or before anybody else has the
+    /// object.
     pub(crate) fn set_broken(&self) {
         self.set_place(self.place() | BROKEN);
     }

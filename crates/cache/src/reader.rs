@@ -55,14 +55,14 @@ impl Reader {
         }
     }
 
-    /// Whether the body became a window whose beginning was gone before this reader came: it reads nothing but
-    /// [`Aborted`]; fetch anew.
+    /// Whether the body became a window whose beginning was gone before this reader came: it reads
+    /// nothing but [`Aborted`]; fetch anew.
     pub fn is_behind(&self) -> bool {
         self.behind
     }
 
-    /// The next bytes, never empty; `None` at the end of a complete body. The chunks are shared, not copied,
-    /// except those still being filled.
+    /// The next bytes, never empty; `None` at the end of a complete body. The chunks are shared,
+    /// not copied, except those still being filled.
     ///
     /// # Errors
     /// [`Aborted`] after the last byte that came, when the writer did not finish.
@@ -93,8 +93,8 @@ impl Reader {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// Passes over the next `bytes` bytes, those that have not come yet included; fewer when the body ends
-    /// before.
+    /// Passes over the next `bytes` bytes, those that have not come yet included; fewer when the
+    /// body ends before.
     pub fn skip(&mut self, bytes: u64) {
         self.cursor.skip = self.cursor.skip.saturating_add(bytes);
     }
@@ -107,8 +107,8 @@ impl Reader {
         }
     }
 
-    /// The complete body as [`Object::whole`] gives it, if it is complete: from its beginning, whatever this
-    /// reader has taken.
+    /// The complete body as [`Object::whole`] gives it, if it is complete: from its beginning,
+    /// whatever this reader has taken.
     pub fn try_whole(&self) -> Option<Whole<'_>> {
         self.object.as_ref().and_then(|object| object.whole())
     }

@@ -1,6 +1,8 @@
-//! A part of the index: keys and what is under them, with the queues that decide who leaves (`evict.rs`).
+//! A part of the index: keys and what is under them, with the queues that decide who leaves
+//! (`evict.rs`).
 //!
-//! Nothing here frees an object: those that leave are handed out, to be dropped when the lock is gone.
+//! Nothing here frees an object: those that leave are handed out, to be dropped when the lock is
+//! gone.
 
 mod evict;
 #[cfg(test)]
@@ -187,7 +189,8 @@ impl Shard {
         self.charge.shrink_to(memory);
     }
 
-    /// Makes room for one more key or object without evicting anything; false when the budget has none.
+    /// Makes room for one more key or object without evicting anything; false when the budget has
+    /// none.
     fn try_room(&mut self) -> bool {
         let growth = self.growth();
         if growth > 0 {
@@ -248,7 +251,8 @@ impl Shard {
         left
     }
 
-    /// Strikes a fetch out and leaves a hit-for-miss marker instead; nothing when it was invalidated.
+    /// Strikes a fetch out and leaves a hit-for-miss marker instead; nothing when it was
+    /// invalidated.
     pub(crate) fn leave_marked(&mut self, h32: u32, busy: &Arc<Busy>, marker: Marker) {
         let Some(slot) = self.find_mut(h32, &busy.key) else { return };
         if strike(slot, busy) {
@@ -284,8 +288,8 @@ impl Shard {
 
     // Objects.
 
-    /// Puts the answer of the fetch `busy` into the index, in place of `replaced` and of what answers the same
-    /// requests. False when the fetch was invalidated. The shard has room.
+    /// Puts the answer of the fetch `busy` into the index, in place of `replaced` and of what
+    /// answers the same requests. False when the fetch was invalidated. The shard has room.
     pub(crate) fn admit(
         &mut self,
         h32: u32,
@@ -354,7 +358,8 @@ impl Shard {
         self.main.bytes += main;
     }
 
-    /// `object`'s body will not be complete: takes out whatever delivers it. A marker may stay in its place.
+    /// `object`'s body will not be complete: takes out whatever delivers it. A marker may stay in
+    /// its place.
     pub(crate) fn withdraw(
         &mut self,
         h32: u32,
@@ -424,8 +429,8 @@ impl Shard {
         slot.variants().len()
     }
 
-    /// Takes everything out, as [`Shard::invalidate`] for every key; returns how many objects that were and
-    /// what is to be dropped.
+    /// Takes everything out, as [`Shard::invalidate`] for every key; returns how many objects that
+    /// were and what is to be dropped.
     pub(crate) fn clear(&mut self) -> (usize, Self) {
         let ledger = Arc::clone(self.charge.ledger());
         let old = std::mem::replace(self, Self::new(&ledger));

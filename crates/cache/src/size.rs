@@ -1,13 +1,14 @@
 //! What an allocation really takes: the size classes of the allocator the binary uses (mimalloc).
 
 const PAGE_BYTES: usize = 4096;
-/// Above this mimalloc's blocks span operating-system pages of which only the touched ones are resident.
+/// Above this mimalloc's blocks span operating-system pages of which only the touched ones are
+/// resident.
 const MEDIUM_BYTES: usize = 128 * 1024;
 /// Strong and weak count in front of what an `Arc` holds.
 pub(crate) const ARC_BYTES: usize = 16;
 
-/// Bytes taken by an allocation of `bytes`: multiples of 16 up to 64, then four classes to a doubling, then
-/// whole pages.
+/// Bytes taken by an allocation of `bytes`: multiples of 16 up to 64, then four classes to a
+/// doubling, then whole pages.
 pub(crate) const fn class(bytes: usize) -> u64 {
     let rounded = if bytes <= 64 {
         bytes.next_multiple_of(16)

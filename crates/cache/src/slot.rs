@@ -13,8 +13,8 @@ use crate::size;
 /// The names of a Vary field in the caller's own encoding; compared byte for byte.
 pub type VarySpec = [u8];
 
-/// Computes a request's signature for the names given: it is appended to the buffer. It must not call the
-/// cache.
+/// Computes a request's signature for the names given: it is appended to the buffer. It must not
+/// call the cache.
 pub type Select<'a> = dyn FnMut(&VarySpec, &mut Vec<u8>) + 'a;
 
 /// What a response varies by, and the signature of the request it answered.
@@ -26,8 +26,8 @@ pub struct Variant<'a> {
     pub signature: &'a [u8],
 }
 
-/// Two words in the index: the hash's 32 bits that are not implied by the place, and who is there. Most keys
-/// have one response and nothing else.
+/// Two words in the index: the hash's 32 bits that are not implied by the place, and who is there.
+/// Most keys have one response and nothing else.
 #[derive(Debug)]
 pub(crate) enum Slot {
     One(u32, Arc<Object>),
@@ -40,8 +40,8 @@ pub(crate) struct More {
     pub(crate) key: Arc<[u8]>,
     /// In the order in which they were stored.
     pub(crate) variants: SmallVec<[Arc<Object>; 2]>,
-    /// Fetches whose answer is not known yet. An invalidation empties the list: what is not in it any more
-    /// when it has its answer does not become visible.
+    /// Fetches whose answer is not known yet. An invalidation empties the list: what is not in it
+    /// any more when it has its answer does not become visible.
     pub(crate) leads: SmallVec<[Arc<Busy>; 2]>,
     pub(crate) marker: Option<Marker>,
     /// For this struct, its key and its spilled lists.
@@ -157,9 +157,9 @@ pub(crate) fn is_for(vary: Variant<'_>, select: &mut Select<'_>) -> bool {
     matches
 }
 
-/// The place in `variants` of the response that answers the request: of several the one with the latest
-/// Date, then the one stored last (RFC 9111 4.1). `note` is told every distinct list of names and the
-/// request's signature for it.
+/// The place in `variants` of the response that answers the request: of several the one with the
+/// latest Date, then the one stored last (RFC 9111 4.1). `note` is told every distinct list of
+/// names and the request's signature for it.
 pub(crate) fn choose(
     variants: &[Arc<Object>],
     select: &mut Select<'_>,

@@ -2,7 +2,8 @@
 
 const SECONDS: u32 = 1 << 31;
 
-/// A duration: exact milliseconds up to 24 days, whole seconds (rounded down) up to 68 years, no more beyond.
+/// A duration: exact milliseconds up to 24 days, whole seconds (rounded down) up to 68 years, no
+/// more beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(u32);
 

@@ -17,8 +17,8 @@ impl Body {
         Self::window_of(capacity, None)
     }
 
-    /// A window for a body of a known `length`, which the reader can ask for; a writer that pushes another
-    /// number of bytes fails.
+    /// A window for a body of a known `length`, which the reader can ask for; a writer that pushes
+    /// another number of bytes fails.
     pub fn window_of(capacity: u64, length: Option<u64>) -> (BodyWriter, Reader) {
         let fill = Arc::new(Fill::new(length, Some(capacity), None));
         let reader = Reader::of_window(Arc::clone(&fill));
@@ -68,7 +68,8 @@ impl BodyWriter {
         self.fill.is_abandoned()
     }
 
-    /// The body is complete. False when a declared length was not met: the reader then sees an abort.
+    /// The body is complete. False when a declared length was not met: the reader then sees an
+    /// abort.
     pub fn finish(mut self) -> bool {
         let met =
             self.open && self.fill.declared.is_none_or(|declared| declared == self.fill.len());

@@ -50,8 +50,8 @@ impl Diagnostic {
         Some((line, before[line_start..].chars().count() + 1))
     }
 
-    /// The report: message, `file:line:column`, the source line with the place underlined, and help.
-    /// `colour` adds terminal escapes.
+    /// The report: message, `file:line:column`, the source line with the place underlined, and
+    /// help. `colour` adds terminal escapes.
     pub fn render(&self, colour: bool) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -96,8 +96,8 @@ pub fn render(diagnostics: &[Diagnostic], colour: bool) -> String {
     reports.join("\n\n")
 }
 
-/// `span` moved onto `text` and its character boundaries; at most its first line, since a table is long
-/// and its header says enough.
+/// `span` moved onto `text` and its character boundaries; at most its first line, since a table is
+/// long and its header says enough.
 fn inside(text: &str, span: &Range<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(span.start);
     let end = text.ceil_char_boundary(span.end).max(start);

@@ -1,5 +1,6 @@
-//! The one table of keys: what `larder.toml` may say, where, of which type and with which default. The
-//! parser looks unknown keys up in it, its messages quote it, and the reference page is made from it.
+//! The one table of keys: what `larder.toml` may say, where, of which type and with which default.
+//! The parser looks unknown keys up in it, its messages quote it, and the reference page is made
+//! from it.
 
 use std::borrow::Cow;
 
@@ -49,7 +50,12 @@ impl Section {
 
 macro_rules! keys {
     ($($name:literal, $takes:expr, $default:expr, $about:expr;)*) => {
-        vec![$(Key { name: $name, takes: $takes, default: Cow::Borrowed($default), about: $about },)*]
+        vec![$(Key {
+            name: $name,
+            takes: $takes,
+            default: Cow::Borrowed($default),
+            about: $about,
+        },)*]
     };
 }
 
@@ -93,7 +99,7 @@ pub(crate) const MEMORY: Section = Section {
     about: "The memory cache.",
     keys: || {
         keys! {
-            "size", "a size such as \"1GiB\", a percentage such as \"50%\", or \"auto\"", "\"auto\"", "Ceiling of the cache with everything that belongs to it; percentages are of the machine's memory or of the control group's limit, `auto` is half of that.";
+            "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "Ceiling of the cache with everything that belongs to it; percentages are of the machine's memory or of the control group's limit, `auto` is half of that.";
         }
     },
     later: &[],
@@ -257,9 +263,10 @@ pub(crate) const SITE: Section = Section {
 
 pub(crate) const ROUTE: Section = Section {
     title: "[[site.route]]",
-    about: "Other settings for some requests of a site. The first route that matches counts, in the order \
-            of the file. A route has its site's settings and changes what it names: `allow`, `deny` and \
-            single values replace, `ttl` and header changes replace by status and name, other lists add.",
+    about: "Other settings for some requests of a site. The first route that matches counts, in \
+            the order of the file. A route has its site's settings and changes what it names: \
+            `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
+            and name, other lists add.",
     keys: || {
         let mut keys = keys! {
             "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.";

@@ -1,6 +1,8 @@
-//! `larder.toml`: read with the place of every value, checked as a whole, every problem shown where it is.
+//! `larder.toml`: read with the place of every value, checked as a whole, every problem shown where
+//! it is.
 //!
-//! Nothing here acts on what it reads. Files are read by [`load_file`] and [`sizing::Machine::read`] only.
+//! Nothing here acts on what it reads. Files are read by [`load_file`] and
+//! [`sizing::Machine::read`] only.
 
 mod cli;
 pub mod diagnostic;

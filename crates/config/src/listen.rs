@@ -14,7 +14,8 @@ pub(crate) enum ListenError {
     NoPort,
     /// The host is a name.
     Name,
-    /// A word after the address that a later version understands (`tls`, `quic`, `proxy`), or `unix:`.
+    /// A word after the address that a later version understands (`tls`, `quic`, `proxy`), or
+    /// `unix:`.
     Later(String),
     /// A word after the address that means nothing.
     Word(String),

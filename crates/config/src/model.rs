@@ -116,7 +116,8 @@ pub enum CacheStatus {
 pub struct SiteConfig {
     /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
     pub hosts: Vec<String>,
-    /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into this.
+    /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into
+    /// this.
     pub origins: Vec<usize>,
     /// What [`policy::Declared`] is built from.
     pub rules: SiteRules,

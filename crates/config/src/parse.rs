@@ -25,8 +25,8 @@ const SYNTAX_MAX: usize = 3;
 /// Reads the configuration in `text`. `file_name` is what messages call it.
 ///
 /// # Errors
-/// Everything that is wrong, warnings included, in the order of the file. Problems of syntax are reported
-/// alone: what the rest means is not known before they are mended.
+/// Everything that is wrong, warnings included, in the order of the file. Problems of syntax are
+/// reported alone: what the rest means is not known before they are mended.
 pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
     let mut reader = Reader::new(source);
@@ -40,8 +40,8 @@ pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>)
     finish(reader, config)
 }
 
-/// Notes the first few lines that are no TOML, each once: after an unclosed bracket or quote every line is
-/// wrong in several ways.
+/// Notes the first few lines that are no TOML, each once: after an unclosed bracket or quote every
+/// line is wrong in several ways.
 fn syntax_errors(reader: &mut Reader, errors: &[toml::de::Error]) {
     let end = reader.source.text.len();
     let mut lines = Vec::new();

@@ -15,7 +15,8 @@ use crate::suggest;
 /// A place in the file, in bytes.
 pub(crate) type Span = Range<usize>;
 
-/// Longest duration a setting may have: a hundred years. Sums of a few of them stay far from overflow.
+/// Longest duration a setting may have: a hundred years. Sums of a few of them stay far from
+/// overflow.
 const DURATION_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 
 /// Collects what is wrong with a file.
@@ -62,7 +63,8 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Names and values of a table with free names, in the order of the file; `None` for other values.
+    /// Names and values of a table with free names, in the order of the file; `None` for other
+    /// values.
     pub(crate) fn pairs(&self) -> Option<Vec<(&'a str, Span, Self)>> {
         let mut pairs: Vec<_> = self
             .value

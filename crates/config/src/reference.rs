@@ -1,4 +1,5 @@
-//! The reference page of every key, limit and counter, made from the tables that the program itself uses.
+//! The reference page of every key, limit and counter, made from the tables that the program itself
+//! uses.
 
 use std::fmt::Write as _;
 
@@ -11,8 +12,9 @@ const HEAD: &str = "\
 
 <!-- Made by `cargo xtask docs` from the tables in the code; changes here are lost. -->
 
-`larder.toml` is TOML. Durations have a unit (`100ms`, `10s`, `5m`, `1h`, `1d`, `1w`, `1y`), so have sizes
-(`64KiB`, `1GiB`, `250MB`). Unknown keys and undefined names are errors; `larder check` shows all of them.
+`larder.toml` is TOML. Durations have a unit (`100ms`, `10s`, `5m`, `1h`, `1d`, `1w`, `1y`), so have
+sizes (`64KiB`, `1GiB`, `250MB`). Unknown keys and undefined names are errors; `larder check` shows
+all of them.
 ";
 
 /// The page, as Markdown.

@@ -37,7 +37,8 @@ impl Machine {
     /// Makes sense of `files`.
     pub fn from_files(files: &Files) -> Self {
         let ram = files.meminfo.as_deref().and_then(meminfo_total).unwrap_or(UNKNOWN_RAM);
-        // `max` (v2) does not parse, the huge number that v1 says instead is larger than RAM: no limit.
+        // `max` (v2) does not parse, the huge number that v1 says instead is larger than RAM: no
+        // limit.
         let limits = files.memory_limits.iter().filter_map(|l| l.trim().parse::<u64>().ok());
         let memory_bytes = limits.fold(ram, u64::min);
         let v2 = files.cpu_max.iter().filter_map(|text| {
@@ -77,15 +78,16 @@ fn meminfo_total(text: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Cores that a quota of `quota` in each `period` microseconds amounts to; `None` for no quota (`max` in v2,
-/// -1 in v1).
+/// Cores that a quota of `quota` in each `period` microseconds amounts to; `None` for no quota
+/// (`max` in v2, -1 in v1).
 fn quota_cpus(quota: &str, period: &str) -> Option<usize> {
     let quota: u64 = quota.trim().parse().ok()?;
     let period: u64 = period.trim().parse().ok().filter(|p| *p > 0)?;
     usize::try_from(quota.div_ceil(period)).ok()
 }
 
-/// Control groups within control groups that are looked at; systemd and container runtimes nest fewer.
+/// Control groups within control groups that are looked at; systemd and container runtimes nest
+/// fewer.
 const DEPTH: usize = 32;
 
 impl Files {
@@ -112,8 +114,8 @@ impl Files {
     }
 }
 
-/// Mount point and path of one line of `/proc/self/cgroup`, if it is one that limits memory or processors:
-/// `0::/path` (v2), `4:memory:/path` or `3:cpu,cpuacct:/path` (v1).
+/// Mount point and path of one line of `/proc/self/cgroup`, if it is one that limits memory or
+/// processors: `0::/path` (v2), `4:memory:/path` or `3:cpu,cpuacct:/path` (v1).
 fn hierarchy(line: &str) -> Option<(String, &str)> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -127,8 +129,8 @@ fn hierarchy(line: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The folder of `path` under `root` and every one above it up to `root`: the limits of all of them hold.
-/// In a container the path may be the host's; then only the root is there, and it is ours.
+/// The folder of `path` under `root` and every one above it up to `root`: the limits of all of them
+/// hold. In a container the path may be the host's; then only the root is there, and it is ours.
 fn upwards(root: &str, path: &str) -> Vec<String> {
     let mut path = path.trim_end_matches('/');
     let mut dirs = Vec::new();

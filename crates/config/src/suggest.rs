@@ -17,8 +17,8 @@ pub(crate) fn closest<'a>(
         .map(|(_, name)| name)
 }
 
-/// Edits between `a` and `b`: a letter added, removed, replaced, or two neighbours swapped (optimal string
-/// alignment). Upper and lower case, and `-` and `_`, count as equal.
+/// Edits between `a` and `b`: a letter added, removed, replaced, or two neighbours swapped (optimal
+/// string alignment). Upper and lower case, and `-` and `_`, count as equal.
 fn distance(a: &str, b: &str) -> usize {
     let fold = |s: &str| -> Vec<char> {
         s.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()

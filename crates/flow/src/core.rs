@@ -1,5 +1,5 @@
-//! One core's side of the flow, and the part of a request's way that never waits: receive, key, lookup, and
-//! the judgement of what was found.
+//! One core's side of the flow, and the part of a request's way that never waits: receive, key,
+//! lookup, and the judgement of what was found.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -186,7 +186,8 @@ impl Core {
         }))
     }
 
-    /// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
+    /// The key of a request: scheme, host, port and target of its canonical form, and what policy
+    /// adds.
     pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
         begin_key(request, key);
         site.policy.key(request, notes, key);
@@ -268,8 +269,8 @@ impl Core {
         }
     }
 
-    /// Whether a stale object answers at once because the origin has just failed; it is tried again behind the
-    /// answer, once a second.
+    /// Whether a stale object answers at once because the origin has just failed; it is tried again
+    /// behind the answer, once a second.
     fn stands_in(self: &Rc<Self>, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) -> bool {
         let now_ms = ask.now.mono_ms;
         let mut failing = self.failing.borrow_mut();

@@ -1,5 +1,5 @@
-//! From a stored or passing response to the reply this client gets: preconditions, ranges, HEAD, and what
-//! policy changes on the way out.
+//! From a stored or passing response to the reply this client gets: preconditions, ranges, HEAD,
+//! and what policy changes on the way out.
 
 use std::sync::Arc;
 
@@ -61,7 +61,8 @@ fn whole_body(ask: &Ask<'_>, object: &Arc<Object>, reader: Option<Reader>) -> Re
     }
 }
 
-/// Narrows the reply to what the request's conditions and ranges ask for (RFC 9110 13.2.2 and 14.2).
+/// Narrows the reply to what the request's conditions and ranges ask for (RFC 9110 13.2.2 and
+/// 14.2).
 fn select(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     let headers = &ask.request.headers;
     let (etag, modified, date) = (object.etag(), object.last_modified(), object.date());
@@ -120,7 +121,8 @@ fn multipart(
     if h1::parse_stored_head(object.head(), &mut head).is_err() {
         return;
     }
-    // Long and random enough that no body holds it by accident; nobody gains by making one that does.
+    // Long and random enough that no body holds it by accident; nobody gains by making one that
+    // does.
     let boundary = format!("{:032x}", boundary_of(object));
     let multipart = Multipart {
         boundary: boundary.as_bytes(),

@@ -1,6 +1,7 @@
 //! Fetches: asking an origin, judging its answer, filling the store or a window.
 //!
-//! A fetch is a task of its own. The client that caused it may leave without harm to those that wait.
+//! A fetch is a task of its own. The client that caused it may leave without harm to those that
+//! wait.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -143,7 +144,8 @@ async fn run(core: Rc<Core>, mut job: Job, body: Option<Reader>, tell: oneshot::
             }
             None => return,
         },
-        // A body that only its connection's end ends may have been cut: it is never kept (RFC 9112 8).
+        // A body that only its connection's end ends may have been cut: it is never kept (RFC 9112
+        // 8).
         Outcome::Use(exchange, plan)
             if job.lead.is_some()
                 && plan.store.is_ok()
@@ -221,8 +223,8 @@ enum Verdict {
     Fail,
 }
 
-/// Makes the plan for an answer: RFC 9111 first, then policy; a server error yields to a stale object that
-/// may stand in.
+/// Makes the plan for an answer: RFC 9111 first, then policy; a server error yields to a stale
+/// object that may stand in.
 fn judge(
     core: &Core,
     job: &Job,
@@ -457,8 +459,8 @@ impl Job {
         forward::origin_request(&ask, &errand)
     }
 
-    /// How long requests for the key shall not wait for each other after this uncacheable answer; none when
-    /// it says nothing about other clients' requests.
+    /// How long requests for the key shall not wait for each other after this uncacheable answer;
+    /// none when it says nothing about other clients' requests.
     fn marker_ms(&self, plan: &StorePlan) -> Option<u64> {
         let longest = self.live.limits.hit_for_miss_ttl;
         let ms = match plan.store {
@@ -479,8 +481,8 @@ impl BodySource for Upload {
     }
 }
 
-/// What a successful unsafe request makes untrue: the stored responses of its target, and of the Location and
-/// Content-Location it names on the same host (RFC 9111 4.4).
+/// What a successful unsafe request makes untrue: the stored responses of its target, and of the
+/// Location and Content-Location it names on the same host (RFC 9111 4.4).
 fn invalidate_after(core: &Core, job: &Job, response: &Response) {
     let class = response.status.code() / 100;
     if job.request.method.is_safe() || !(class == 2 || class == 3) {

@@ -42,8 +42,8 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     request.headers.remove(HeaderId::Host);
     request.version = Version::Http11;
     if !matches!(errand, Errand::Own) {
-        // What the store tells apart is what the origin must be asked with, else one client's spelling
-        // of Accept-Encoding would choose a coding for another that cannot read it.
+        // What the store tells apart is what the origin must be asked with, else one client's
+        // spelling of Accept-Encoding would choose a coding for another that cannot read it.
         if let Some(normal) = vary::normal_accept_encoding(&request.headers) {
             request.headers.remove(HeaderId::AcceptEncoding);
             if !normal.is_empty() {
@@ -80,8 +80,8 @@ pub(crate) fn loops(request: &Request, live: &Live) -> bool {
     request.headers.values(HeaderId::Via).map(mine).sum::<usize>() >= VIA_MAX
 }
 
-/// Makes the origin's head fit to be kept for others. This cache's Via is not kept: it is the same on all, and
-/// written when a head is sent.
+/// Makes the origin's head fit to be kept for others. This cache's Via is not kept: it is the same
+/// on all, and written when a head is sent.
 pub(crate) fn keepable(response: &mut Response, unix_secs: u64) {
     strip_for_storage(&mut response.headers);
     response.headers.remove(HeaderId::Age);
@@ -110,8 +110,8 @@ pub(crate) fn add_via(headers: &mut HeaderBlock, received: Version, pseudonym: &
     headers.push(HeaderId::Via, &[version, pseudonym.as_bytes()].concat());
 }
 
-/// The request for `reference`, a Location or Content-Location of an answer to `request`; none when it leads
-/// to another origin.
+/// The request for `reference`, a Location or Content-Location of an answer to `request`; none when
+/// it leads to another origin.
 pub(crate) fn same_origin(request: &Request, reference: &[u8]) -> Option<Request> {
     let reference = reference.split(|b| *b == b'#').next()?;
     let rest = match reference.strip_prefix(b"/") {
@@ -135,8 +135,8 @@ pub(crate) fn same_origin(request: &Request, reference: &[u8]) -> Option<Request
     other.target.iter().all(u8::is_ascii_graphic).then_some(other)
 }
 
-/// What follows the authority of an absolute reference, if that is the request's own; a relative reference as
-/// it is.
+/// What follows the authority of an absolute reference, if that is the request's own; a relative
+/// reference as it is.
 fn absolute<'a>(request: &Request, reference: &'a [u8]) -> Option<&'a [u8]> {
     let after_scheme = match memchr::memmem::find(reference, b"://") {
         Some(at) if reference[..at].eq_ignore_ascii_case(request.scheme.as_str().as_bytes()) => {

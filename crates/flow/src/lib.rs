@@ -1,8 +1,8 @@
 //! The request state machine: the only crate that joins policy, cache and origin.
 //!
-//! A connection hands a request to [`Core::start`]. What needs no waiting comes back as a [`Reply`] at once,
-//! without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited. Fetches are tasks of
-//! their own: they meet the delivery only in `cache`'s bodies.
+//! A connection hands a request to [`Core::start`]. What needs no waiting comes back as a [`Reply`]
+//! at once, without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited.
+//! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
 mod core;
 mod deliver;

@@ -1,6 +1,8 @@
-//! A reply on its way to the client: where its head and body come from, and how the head is written.
+//! A reply on its way to the client: where its head and body come from, and how the head is
+//! written.
 //!
-//! Framing is not written here: the connection's engine adds it, for it alone knows what it can send.
+//! Framing is not written here: the connection's engine adds it, for it alone knows what it can
+//! send.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -133,7 +135,8 @@ pub enum ReplyBody {
     Bytes(Bytes),
     /// Part of a complete stored body; the whole when the range says so.
     Stored(Arc<Object>, Range<u64>),
-    /// Several pieces of a complete stored body and what stands between them (multipart/byteranges).
+    /// Several pieces of a complete stored body and what stands between them
+    /// (multipart/byteranges).
     Pieces(Arc<Object>, Vec<Piece>),
     /// What arrives from the origin, from byte `skip` on; `length` bytes, or until it ends.
     Stream {

@@ -1,7 +1,8 @@
 //! The admin listener: metrics and counters for who may look, reload for who may change.
 //!
-//! The socket in the file system is open to the daemon's user alone and may do everything; a TCP address only
-//! shows figures, and only under a host name of this machine, so that no web page can be tricked into asking.
+//! The socket in the file system is open to the daemon's user alone and may do everything; a TCP
+//! address only shows figures, and only under a host name of this machine, so that no web page can
+//! be tricked into asking.
 
 use std::fmt::Write as _;
 use std::io;

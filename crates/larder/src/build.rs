@@ -11,8 +11,8 @@ use h1::HeadLimits;
 use origin::Origin;
 use policy::{Declared, HostTable};
 
-/// Builds what a configuration says. Origins that did not change are taken over from `running`, with their
-/// health and their connections.
+/// Builds what a configuration says. Origins that did not change are taken over from `running`,
+/// with their health and their connections.
 pub(crate) fn live(config: &Config, running: &[Arc<Origin>]) -> (Live, Vec<Arc<Origin>>) {
     let origins: Vec<Arc<Origin>> = config
         .origins

@@ -1,7 +1,7 @@
 //! `larder demo`: the daemon in front of a slow built-in origin, with live figures.
 //!
-//! The origin is a site as people have them: its front page takes 180 ms of work and weighs 58 KB, and
-//! `/gen/<KB>?as=<n>` gives pages of a size that are cacheable exactly when `as` is there.
+//! The origin is a site as people have them: its front page takes 180 ms of work and weighs 58 KB,
+//! and `/gen/<KB>?as=<n>` gives pages of a size that are cacheable exactly when `as` is there.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -67,7 +67,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// The page says nothing about caching, as most do: it gets a second, and a fetch behind it when that is over.
+/// The page says nothing about caching, as most do: it gets a second, and a fetch behind it when
+/// that is over.
 fn demo_settings(config: &mut Config) {
     for site in &mut config.sites {
         let ok = message::store::StatusMatch::Exact(Status::OK);

@@ -53,7 +53,8 @@ struct ServeArgs {
     /// Configuration file.
     #[arg(long, value_name = "FILE", conflicts_with = "origin")]
     config: Option<PathBuf>,
-    /// Without a file: the origin for all hosts, such as http://127.0.0.1:8080 or unix:/run/app.sock.
+    /// Without a file: the origin for all hosts, such as http://127.0.0.1:8080 or
+    /// unix:/run/app.sock.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     origin: Option<String>,
     /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.

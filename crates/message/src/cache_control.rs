@@ -72,9 +72,9 @@ impl CacheControl {
         control
     }
 
-    /// Whether a shared cache may never use the response stale, whatever else it says
-    /// (RFC 9111 4.2.4). s-maxage alone says so too (5.2.2.10): ask for it apart, as not everybody who
-    /// writes it means that.
+    /// Whether a shared cache may never use the response stale, whatever else it says (RFC 9111
+    /// 4.2.4). s-maxage alone says so too (5.2.2.10): ask for it apart, as not everybody who writes
+    /// it means that.
     pub fn forbids_stale(&self) -> bool {
         self.must_revalidate || self.proxy_revalidate || self.no_cache == Scope::Whole
     }

@@ -126,8 +126,8 @@ impl Scheme {
     }
 }
 
-/// How long a message's body is: decided once, by the engine that read the head, never by looking at
-/// fields again.
+/// How long a message's body is: decided once, by the engine that read the head, never by looking
+/// at fields again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Framing {
     /// No body.
@@ -141,8 +141,8 @@ pub enum Framing {
     UntilClose,
 }
 
-/// A request in canonical form. Everything that decides about it (key, route, access, forwarded bytes) reads
-/// these fields, never the received bytes.
+/// A request in canonical form. Everything that decides about it (key, route, access, forwarded
+/// bytes) reads these fields, never the received bytes.
 ///
 /// Reused from request to request: [`Request::clear`] keeps the memory.
 #[derive(Clone, Debug, Default)]
@@ -151,15 +151,16 @@ pub struct Request {
     pub method: Method,
     /// Version the client spoke.
     pub version: Version,
-    /// Scheme of the listener, or of the target when it was in absolute form and the peer is trusted.
+    /// Scheme of the listener, or of the target when it was in absolute form and the peer is
+    /// trusted.
     pub scheme: Scheme,
-    /// Host in lower case, without port or trailing dot; an IPv6 literal keeps its brackets. Empty only for
-    /// HTTP/1.0 without Host.
+    /// Host in lower case, without port or trailing dot; an IPv6 literal keeps its brackets. Empty
+    /// only for HTTP/1.0 without Host.
     pub host: Vec<u8>,
     /// Port, unless it is the scheme's default.
     pub port: Option<u16>,
-    /// Path and query, byte for byte as they will be keyed and forwarded; begins with `/`, or is `*` for
-    /// OPTIONS.
+    /// Path and query, byte for byte as they will be keyed and forwarded; begins with `/`, or is
+    /// `*` for OPTIONS.
     pub target: Vec<u8>,
     /// Header fields as received, Host included.
     pub headers: HeaderBlock,

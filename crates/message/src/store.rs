@@ -68,8 +68,8 @@ pub struct StoreRules {
     /// allows one, and also those that judge one request's form (400, 413, 414, 431, 501). When
     /// not, such a judgement is never stored, so that nobody can poison a page with an odd request.
     pub trust_errors: bool,
-    /// Whether s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs and the
-    /// frameworks that write `s-maxage=1, stale-while-revalidate=59` do not mean it so.
+    /// Whether s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs and
+    /// the frameworks that write `s-maxage=1, stale-while-revalidate=59` do not mean it so.
     pub s_maxage_forbids_stale: bool,
 }
 
@@ -372,8 +372,7 @@ impl Facts {
     fn has_stale_window(&self) -> bool {
         let control = &self.control;
         let has = |secs: Option<u32>| secs.is_some_and(|s| s > 0);
-        !self.never_stale
-            && (has(control.stale_while_revalidate) || has(control.stale_if_error))
+        !self.never_stale && (has(control.stale_while_revalidate) || has(control.stale_if_error))
     }
 }
 
@@ -474,10 +473,7 @@ fn age_secs(headers: &HeaderBlock) -> u32 {
     match (lines.next(), lines.next()) {
         (None, _) => 0,
         (Some(line), None) if line.windows(2).any(|w| w == b", ") => MAX_DELTA_SECS,
-        (Some(line), None) => members([line])
-            .next()
-            .and_then(delta_secs)
-            .unwrap_or(MAX_DELTA_SECS),
+        (Some(line), None) => members([line]).next().and_then(delta_secs).unwrap_or(MAX_DELTA_SECS),
         (Some(_), Some(_)) => MAX_DELTA_SECS,
     }
 }

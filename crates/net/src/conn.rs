@@ -1,9 +1,9 @@
 //! One HTTP/1.x client connection, and its fast way.
 //!
-//! [`Conn::poll_fast`] reads into the core's scratch buffer, answers every whole request that needs no waiting,
-//! and writes all answers at once: no allocation, no await. What it cannot finish (a request that waits for an
-//! origin, a client that reads slowly) leaves it as a [`Step`], for an ordinary async function to finish. An
-//! idle connection holds no buffer at all.
+//! [`Conn::poll_fast`] reads into the core's scratch buffer, answers every whole request that needs
+//! no waiting, and writes all answers at once: no allocation, no await. What it cannot finish (a
+//! request that waits for an origin, a client that reads slowly) leaves it as a [`Step`], for an
+//! ordinary async function to finish. An idle connection holds no buffer at all.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -25,8 +25,8 @@ use crate::core::{CoreCtx, Scratch};
 use crate::guard::{Guard, Phase};
 use crate::segments::{Segments, copy_range};
 
-/// Bodies up to this size are copied behind their head and leave in one plain write; above it, scattered
-/// pieces cost less than the copy.
+/// Bodies up to this size are copied behind their head and leave in one plain write; above it,
+/// scattered pieces cost less than the copy.
 const COPY_MAX: u64 = 16 * 1024;
 /// Collected answers beyond this are written before the next request is looked at.
 const FLUSH_AT: usize = 64 * 1024;
@@ -262,8 +262,8 @@ impl Conn {
         })))
     }
 
-    /// Writes what was collected, and the large body that stopped the collecting, as far as the socket takes
-    /// it; says how to go on, or `None` to read on.
+    /// Writes what was collected, and the large body that stopped the collecting, as far as the
+    /// socket takes it; says how to go on, or `None` to read on.
     fn flush(
         &mut self,
         cx: &mut Context<'_>,

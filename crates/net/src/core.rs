@@ -1,4 +1,5 @@
-//! One core's side of the network: scratch memory, the sweep, and what connections need of the rest.
+//! One core's side of the network: scratch memory, the sweep, and what connections need of the
+//! rest.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,7 +11,8 @@ use crate::conn::Work;
 use crate::guard::Sweep;
 use crate::log::CoreLog;
 
-/// Bytes one read takes at most. More than a socket usually holds, so that a short read says "empty".
+/// Bytes one read takes at most. More than a socket usually holds, so that a short read says
+/// "empty".
 const READ_BYTES: usize = 64 * 1024;
 
 /// Memory the fast way works in; only ever borrowed within one poll.

@@ -1,8 +1,8 @@
-//! Timeouts without timers: every connection notes what it is doing since when, and one sweep a second per core
-//! ends those that overstay.
+//! Timeouts without timers: every connection notes what it is doing since when, and one sweep a
+//! second per core ends those that overstay.
 //!
-//! A timer per request would cost a registration and a cancellation on the hit path; a sweep costs nothing
-//! there. The price is a second's coarseness, which no client-facing timeout minds.
+//! A timer per request would cost a registration and a cancellation on the hit path; a sweep costs
+//! nothing there. The price is a second's coarseness, which no client-facing timeout minds.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -126,8 +126,8 @@ impl Guard {
         self.send.active.set(false);
     }
 
-    /// The limit that ended this connection, if one has; otherwise the sweep will wake the calling task
-    /// when one does.
+    /// The limit that ended this connection, if one has; otherwise the sweep will wake the calling
+    /// task when one does.
     pub(crate) fn poll_expired(&self, cx: &Context<'_>) -> Poll<Limit> {
         if let Some(limit) = self.expired.get() {
             return Poll::Ready(limit);

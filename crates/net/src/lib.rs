@@ -1,7 +1,8 @@
 //! Listeners and connection loops: what joins the HTTP/1 engine to `flow`.
 //!
-//! One pinned thread per core, each with its own runtime, its own listening sockets (`SO_REUSEPORT`) and its own
-//! connections, which never leave it. Nothing here decides about caching or policy.
+//! One pinned thread per core, each with its own runtime, its own listening sockets
+//! (`SO_REUSEPORT`) and its own connections, which never leave it. Nothing here decides about
+//! caching or policy.
 
 mod conn;
 mod core;

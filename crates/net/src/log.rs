@@ -1,5 +1,5 @@
-//! The access log: lines are made on the core, collected there, and written by a thread of their own. A writer
-//! that falls behind costs lines, counted, never time.
+//! The access log: lines are made on the core, collected there, and written by a thread of their
+//! own. A writer that falls behind costs lines, counted, never time.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -257,7 +257,8 @@ fn version(request: &Request) -> &'static [u8] {
     }
 }
 
-/// Writes text between quotes as nginx does: quotes, backslashes and everything unprintable as `\xHH`.
+/// Writes text between quotes as nginx does: quotes, backslashes and everything unprintable as
+/// `\xHH`.
 fn quote(out: &mut Vec<u8>, text: &[u8]) {
     for &b in text {
         if !(0x20..0x7f).contains(&b) || b == b'"' || b == b'\\' {

@@ -201,8 +201,8 @@ impl Upload {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the connection can go on after this request: its body is read, or its rest is short enough to
-    /// be read off.
+    /// Whether the connection can go on after this request: its body is read, or its rest is short
+    /// enough to be read off.
     pub(crate) fn may_finish(&self, limits: &Limits) -> bool {
         self.ended
             || self.fault.is_none()

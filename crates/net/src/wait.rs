@@ -1,5 +1,5 @@
-//! What a connection does outside its fast way: waiting for an answer while the request's body goes up,
-//! sending bodies that are not all there yet, finishing slow writes, closing with grace.
+//! What a connection does outside its fast way: waiting for an answer while the request's body goes
+//! up, sending bodies that are not all there yet, finishing slow writes, closing with grace.
 
 use std::future::poll_fn;
 use std::io;
@@ -262,7 +262,8 @@ async fn send_body(
     write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)
 }
 
-/// Sends a body as it arrives. The head leaves with the first bytes, or at once when there are none yet.
+/// Sends a body as it arrives. The head leaves with the first bytes, or at once when there are none
+/// yet.
 async fn send_stream(
     core: &CoreCtx,
     guard: &Guard,
@@ -319,7 +320,8 @@ async fn send_stream(
     write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)
 }
 
-/// Ends a connection whose client may still be sending: the answer must arrive before a reset could.
+/// Ends a connection whose client may still be sending: the answer must arrive before a reset
+/// could.
 async fn linger(conn: &mut Conn, core: &CoreCtx) {
     let guard = Rc::clone(&conn.guard);
     guard.enter(Phase::Linger, core.flow.now().mono_ms);

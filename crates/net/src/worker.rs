@@ -22,7 +22,8 @@ use crate::wait;
 
 /// Connections the kernel queues for one listener of one core.
 const BACKLOG: i32 = 4096;
-/// Pause after an accept failed for want of descriptors or memory: trying at once would only burn time.
+/// Pause after an accept failed for want of descriptors or memory: trying at once would only burn
+/// time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a server listens on and how wide it is.

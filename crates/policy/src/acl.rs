@@ -1,7 +1,7 @@
 //! Sets of client addresses, written as CIDR blocks.
 //!
-//! Looked up for every request of a site that has one: sorted disjoint ranges and a binary search, so
-//! that a blocklist of ten thousand networks costs no more than a dozen comparisons.
+//! Looked up for every request of a site that has one: sorted disjoint ranges and a binary search,
+//! so that a blocklist of ten thousand networks costs no more than a dozen comparisons.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -65,8 +65,8 @@ const VARIABLES: [(&str, Piece); 3] =
     [("host", Piece::Host), ("path", Piece::Path), ("query", Piece::Query)];
 
 impl Redirect {
-    /// Reads a target: an absolute URL or a path, with `$host` (name and port), `$path`, `$query` (with
-    /// its question mark; empty when the request has none), and `$$` for a dollar sign.
+    /// Reads a target: an absolute URL or a path, with `$host` (name and port), `$path`, `$query`
+    /// (with its question mark; empty when the request has none), and `$$` for a dollar sign.
     ///
     /// # Errors
     /// When the status is no redirect's, or the target is malformed or names an unknown variable.
@@ -100,8 +100,8 @@ impl Redirect {
         Ok(Self { status, pieces })
     }
 
-    /// The response to `request`; `None` when it names no host and the target needs one, or the target
-    /// would not be a valid field value.
+    /// The response to `request`; `None` when it names no host and the target needs one, or the
+    /// target would not be a valid field value.
     pub(crate) fn answer(&self, request: &Request) -> Option<Synthetic> {
         let mut location = Vec::with_capacity(request.target.len() + request.host.len() + 16);
         for piece in &self.pieces {

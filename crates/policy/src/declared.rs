@@ -1,9 +1,9 @@
-//! The declared policy: a site's settings, compiled into what a request can be decided by in a hundred
-//! nanoseconds.
+//! The declared policy: a site's settings, compiled into what a request can be decided by in a
+//! hundred nanoseconds.
 //!
 //! A request is brought into canonical form first (what speaks for a proxy, tracking parameters and
-//! tracking cookies removed), and key, route, verdict and forwarded request all come from that one form:
-//! whatever is not in the key does not reach the origin either.
+//! tracking cookies removed), and key, route, verdict and forwarded request all come from that one
+//! form: whatever is not in the key does not reach the origin either.
 
 mod compile;
 mod receive;

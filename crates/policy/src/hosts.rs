@@ -1,7 +1,7 @@
 //! Which site a host name belongs to.
 //!
-//! Looked up once per request by the canonical host ([`message::Request::host`]: lower case, no port, no
-//! trailing dot), without allocating.
+//! Looked up once per request by the canonical host ([`message::Request::host`]: lower case, no
+//! port, no trailing dot), without allocating.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,9 +9,9 @@ use std::hash::{BuildHasher, Hasher};
 
 use base::HashSeed;
 
-/// Names and what they stand for: exact names, `*.example.com` for every name below `example.com`, and
-/// `*` for every other host. An exact name wins over a wildcard, a longer wildcard over a shorter one
-/// (as nginx's `server_name`).
+/// Names and what they stand for: exact names, `*.example.com` for every name below `example.com`,
+/// and `*` for every other host. An exact name wins over a wildcard, a longer wildcard over a
+/// shorter one (as nginx's `server_name`).
 #[derive(Debug)]
 pub struct HostTable<T> {
     exact: Map<T>,

@@ -1,8 +1,8 @@
 //! The questions a request asks, and the declared policy of a site.
 //!
-//! A policy is asked at fixed points of a request and answers with a verdict; it sees a narrow context and
-//! never touches a socket or the store. [`Declared`], built from a site's [`SiteRules`], is one
-//! implementation; compiled VCL will be the other.
+//! A policy is asked at fixed points of a request and answers with a verdict; it sees a narrow
+//! context and never touches a socket or the store. [`Declared`], built from a site's
+//! [`SiteRules`], is one implementation; compiled VCL will be the other.
 
 pub mod acl;
 pub mod answer;

@@ -40,7 +40,8 @@ impl std::error::Error for PatternError {}
 /// regard to case, as nginx).
 ///
 /// In globs `*` and `?` stay within a segment, `**` crosses segments; a `*` that begins or ends the
-/// pattern matches across segments too. Matching is linear in the path's length, whatever the pattern.
+/// pattern matches across segments too. Matching is linear in the path's length, whatever the
+/// pattern.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
     text: String,
@@ -83,8 +84,8 @@ impl PathPattern {
         }
     }
 
-    /// Whether every path that `other` matches is surely matched by `self` too. Says no when in doubt
-    /// (two regular expressions).
+    /// Whether every path that `other` matches is surely matched by `self` too. Says no when in
+    /// doubt (two regular expressions).
     pub fn covers(&self, other: &Self) -> bool {
         let begins = |prefix: &[u8]| other.literal_start().starts_with(prefix);
         match &self.matcher {
@@ -138,8 +139,8 @@ fn plain(text: &str) -> Result<Matcher, PatternError> {
     regex(&glob(text), false).map(Matcher::Regex)
 }
 
-/// The expression that matches what the glob does: the regex engine is linear, a matcher of our own with
-/// two kinds of star would have to work at that.
+/// The expression that matches what the glob does: the regex engine is linear, a matcher of our own
+/// with two kinds of star would have to work at that.
 fn glob(text: &str) -> String {
     let mut expression = String::from("^");
     let mut rest = text;
@@ -163,7 +164,8 @@ fn glob(text: &str) -> String {
 }
 
 fn regex(expression: &str, ignore_case: bool) -> Result<Regex, PatternError> {
-    // Bytes, not characters, and `.` is any of them: a path with a stray byte must not slip past a rule.
+    // Bytes, not characters, and `.` is any of them: a path with a stray byte must not slip past a
+    // rule.
     RegexBuilder::new(expression)
         .case_insensitive(ignore_case)
         .unicode(false)
@@ -180,16 +182,16 @@ fn explain(error: &regex::Error) -> String {
     last.trim_start_matches("error: ").to_owned()
 }
 
-/// A name (of a cookie or query parameter) or the beginning of names: `sid`, `wordpress_logged_in*`.
-/// Case-sensitive, as both kinds of name are.
+/// A name (of a cookie or query parameter) or the beginning of names: `sid`,
+/// `wordpress_logged_in*`. Case-sensitive, as both kinds of name are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamePattern {
     text: String,
 }
 
 impl NamePattern {
-    /// Reads a pattern of cookie names, which are tokens (RFC 6265 4.1.1; brackets are tolerated, PHP
-    /// has them).
+    /// Reads a pattern of cookie names, which are tokens (RFC 6265 4.1.1; brackets are tolerated,
+    /// PHP has them).
     ///
     /// # Errors
     /// When no cookie can have the name, or `*` stands elsewhere than at the end.
@@ -320,7 +322,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC{0,20}", path in prop::collection::vec(any::<u8>(), 0..20)) {
+        fn any_text_is_read_or_refused(
+            text in "\\PC{0,20}",
+            path in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
             if let Ok(pattern) = PathPattern::parse(&text) {
                 pattern.matches(&path);
                 prop_assert!(pattern.covers(&pattern));

@@ -32,8 +32,8 @@ impl Seen {
     }
 }
 
-/// Removes every field that speaks for a proxy: origins believe them and reflect them, and they are in no
-/// key, so one client's value would be served to all (web cache poisoning).
+/// Removes every field that speaks for a proxy: origins believe them and reflect them, and they are
+/// in no key, so one client's value would be served to all (web cache poisoning).
 pub(crate) fn remove_forged(headers: &mut HeaderBlock) {
     headers.retain(|field| !is_forged(field));
 }
@@ -79,8 +79,8 @@ fn same(name: &[u8], known: &[u8]) -> bool {
 
 /// The client on whose behalf `peer` asks, and what `peer` says of the scheme, if it is believed.
 ///
-/// X-Forwarded-For is read from its end: the last address that is no trusted proxy's is the client, since
-/// everything before it may have been sent by the client itself.
+/// X-Forwarded-For is read from its end: the last address that is no trusted proxy's is the client,
+/// since everything before it may have been sent by the client itself.
 pub(crate) fn client_of(peer: IpAddr, trusted: &CidrSet, request: &mut Request) -> IpAddr {
     if trusted.is_empty() || !trusted.contains(peer) {
         return peer;

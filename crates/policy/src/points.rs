@@ -14,8 +14,8 @@ pub struct Notes {
     pub origin: u32,
     /// The policy's own mark of the route that matched.
     pub route: u32,
-    /// The request carries something personal (cookies beyond tracking ones, Authorization): only a response
-    /// marked as shared by the origin may answer it or be stored from it.
+    /// The request carries something personal (cookies beyond tracking ones, Authorization): only a
+    /// response marked as shared by the origin may answer it or be stored from it.
     pub personal: bool,
     /// Name of the rule that decided, for logs and `explain`; an index into [`Policy::rule_name`].
     pub rule: u32,
@@ -136,8 +136,8 @@ pub trait Policy: Send + Sync {
     /// What to do with a request (Varnish: `vcl_recv`).
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
 
-    /// Adds the fields that identify the representation beyond scheme, host, port and target, which `flow`
-    /// has put there already (Varnish: `vcl_hash`).
+    /// Adds the fields that identify the representation beyond scheme, host, port and target, which
+    /// `flow` has put there already (Varnish: `vcl_hash`).
     fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf);
 
     /// Whether a stored response, fresh or within its grace, answers (Varnish: `vcl_hit`).
@@ -154,8 +154,8 @@ pub trait Policy: Send + Sync {
     /// Decides about an origin's answer (Varnish: `vcl_backend_response`).
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse;
 
-    /// Whether [`Policy::deliver`] would change anything for this request. When not, hits are served from
-    /// their stored bytes without being taken apart.
+    /// Whether [`Policy::deliver`] would change anything for this request. When not, hits are
+    /// served from their stored bytes without being taken apart.
     fn shapes_delivery(&self, notes: &Notes) -> bool;
 
     /// Changes the head on its way to the client (Varnish: `vcl_deliver`).

@@ -45,8 +45,8 @@ pub struct SiteRules {
     pub settings: Settings,
 }
 
-/// One route: which requests it is for, and its settings in full (what it does not say itself it has
-/// from its site: see [`Settings::inherit`]).
+/// One route: which requests it is for, and its settings in full (what it does not say itself it
+/// has from its site: see [`Settings::inherit`]).
 #[derive(Clone, Debug)]
 pub struct RouteRules {
     /// What logs and `explain` call it.
@@ -87,7 +87,8 @@ pub struct Settings {
     pub grace_ms: Option<u64>,
     /// Time past its lifetime, in milliseconds, that a response stands in for an origin error.
     pub stale_if_error_ms: Option<u64>,
-    /// Time past its lifetime, in milliseconds, that a response is used while the origin is out of reach.
+    /// Time past its lifetime, in milliseconds, that a response is used while the origin is out of
+    /// reach.
     pub stale_if_unreachable_ms: Option<u64>,
     /// Whether a client's Cache-Control counts (nginx, Varnish and most others ignore it).
     pub honour_request_directives: Option<bool>,
@@ -171,8 +172,8 @@ pub struct CookieRules {
     pub key: Vec<String>,
 }
 
-/// What to do with query parameters. Nothing here changes a key without changing the forwarded request
-/// in the same way.
+/// What to do with query parameters. Nothing here changes a key without changing the forwarded
+/// request in the same way.
 #[derive(Clone, Debug, Default)]
 pub struct QueryRules {
     /// Removed, besides the tracking ones.

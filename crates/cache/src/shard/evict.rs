@@ -1,12 +1,12 @@
 //! Who leaves a shard: S3-FIFO weighted by bytes (Yang et al., SOSP 2023).
 //!
-//! New objects enter the small queue, a tenth of the bytes. At its end those that were hit since go on to the
-//! main queue; the others leave, and their hashes are remembered for a while: a key that comes back in that
-//! time enters the main queue at once. The main queue gives every hit object another round. A hit sets
-//! two bits in the object and moves nothing.
+//! New objects enter the small queue, a tenth of the bytes. At its end those that were hit since go
+//! on to the main queue; the others leave, and their hashes are remembered for a while: a key that
+//! comes back in that time enters the main queue at once. The main queue gives every hit object
+//! another round. A hit sets two bits in the object and moves nothing.
 //!
-//! Queues hold tokens, not objects. The token of an object that left the index otherwise is dead; it is
-//! dropped when its turn comes, or when the dead outnumber the living.
+//! Queues hold tokens, not objects. The token of an object that left the index otherwise is dead;
+//! it is dropped when its turn comes, or when the dead outnumber the living.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use super::{Dead, Shard, Token, settle, spread};
 use crate::ledger::count;
 use crate::slot::Slot;
 
-/// Hits since it was stored that let an object pass from the small to the main queue. Two, as the paper has
-/// it: on Zipf traces with a third of one-hit wonders one gives 0.5 to 2 points fewer hits.
+/// Hits since it was stored that let an object pass from the small to the main queue. Two, as the
+/// paper has it: on Zipf traces with a third of one-hit wonders one gives 0.5 to 2 points fewer
+/// hits.
 const PROMOTE_AT: u8 = 2;
 /// The small queue's share of the bytes is one in so many.
 const SMALL_SHARE: u64 = 10;
@@ -95,8 +96,8 @@ impl Shard {
         let Some(object) = slot.variants().iter().find(|object| object.id == token.id) else {
             return Verdict::Evict;
         };
-        // Whoever reads it keeps its memory: letting it go would free nothing now. Under this lock nobody
-        // can come by a reference who has none.
+        // Whoever reads it keeps its memory: letting it go would free nothing now. Under this lock
+        // nobody can come by a reference who has none.
         if object.is_filling() || object.is_held() {
             return Verdict::Keep;
         }
@@ -106,7 +107,8 @@ impl Shard {
                 object.set_frequency(frequency - 1);
                 Verdict::Again
             }
-            // Without memory for a longer main queue the object stays where it is, and is judged again.
+            // Without memory for a longer main queue the object stays where it is, and is judged
+            // again.
             false if frequency >= PROMOTE_AT && self.main.is_full() => {
                 object.set_frequency(0);
                 Verdict::Again

@@ -3,7 +3,8 @@
 use super::*;
 
 impl Shard {
-    /// Asserts that the queues' sums, the tokens and the table agree; returns how many objects there are.
+    /// Asserts that the queues' sums, the tokens and the table agree; returns how many objects
+    /// there are.
     pub(crate) fn check(&self) -> usize {
         let (mut small, mut main) = ((0, 0), (0, 0));
         let mut objects = 0;

@@ -7,8 +7,8 @@ use super::*;
 const KEYS: u64 = 60;
 const ROUNDS: u64 = 15_000;
 
-/// What the threads share: for each key the version an origin would serve, and the oldest that may still be
-/// found.
+/// What the threads share: for each key the version an origin would serve, and the oldest that may
+/// still be found.
 struct Shared {
     cache: Arc<Cache>,
     served: Vec<AtomicU64>,

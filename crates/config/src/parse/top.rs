@@ -138,7 +138,7 @@ pub(crate) fn parse_memory(text: &str) -> Result<MemorySize, String> {
         };
     }
     let bytes = units::parse_size(text).map_err(|why| {
-        format!("{why}; write a size such as \"1GiB\", a percentage such as \"50%\", or \"auto\"")
+        format!("{why}; write a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"")
     })?;
     enough(bytes).map_err(str::to_owned)
 }
@@ -214,7 +214,8 @@ fn cache_status(r: &mut Reader, item: &Item<'_>) -> Option<CacheStatus> {
 
 fn via(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     let text = r.text(item)?;
-    // RFC 9211 2 wants a token or a string in Cache-Status: a structured token begins with a letter or `*`.
+    // RFC 9211 2 wants a token or a string in Cache-Status: a structured token begins with a letter
+    // or `*`.
     let starts = text.starts_with(|c: char| c.is_ascii_alphabetic());
     if !starts || !message::header::is_token(text.as_bytes()) {
         r.error(

@@ -199,7 +199,7 @@ host = "*"
 origin = "http://127.0.0.1:8080"
 "#;
     assert_snapshot!(said(text), @r#"
-    error: `size`: missing or unknown unit; write a size such as "1GiB", a percentage such as "50%", or "auto"
+    error: `size`: missing or unknown unit; write a size ("1GiB"), a percentage ("50%") or "auto"
      --> larder.toml:2:8
       |
     2 | size = "1 gigabyte"

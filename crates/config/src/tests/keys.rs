@@ -3,7 +3,8 @@
 use crate::keys::{SECTIONS, Section};
 use crate::load_str;
 
-/// How the first line of a section is written, after `[[site]]` and `[[site.route]]` where it belongs below them.
+/// How the first line of a section is written, after `[[site]]` and `[[site.route]]` where it
+/// belongs below them.
 fn opening(section: &Section) -> String {
     match section.title {
         "" => String::new(),

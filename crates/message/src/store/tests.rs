@@ -1,3 +1,5 @@
+//! Tests of the plan: what is stored, for how long, and what it may be used for.
+
 use super::*;
 
 /// Sat, 21 Nov 2026 22:26:40 GMT

@@ -1,3 +1,5 @@
+//! Tests of the choice among servers.
+
 use super::*;
 use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, ServerConfig};
 use crate::deadline::Deadline;

@@ -1,3 +1,5 @@
+//! Tests of name resolution.
+
 use super::*;
 use std::sync::atomic::{AtomicU8, Ordering};
 

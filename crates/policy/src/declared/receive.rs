@@ -66,9 +66,9 @@ impl Declared {
         verdict
     }
 
-    /// The number of the plan for `request`; `None` when its path has no normal form, or can be read in
-    /// two ways of which each leads to another route (path confusion: a rule for one would be slipped
-    /// past by the other).
+    /// The number of the plan for `request`; `None` when its path has no normal form, or can be
+    /// read in two ways of which each leads to another route (path confusion: a rule for one would
+    /// be slipped past by the other).
     fn route(&self, request: &Request, readings: &mut Option<Readings>) -> Option<usize> {
         let path = request.path();
         let mut normal = Vec::new();
@@ -130,8 +130,8 @@ impl Declared {
     }
 }
 
-/// Whether a request goes past the cache for what it is, before anything in it is changed: what it says
-/// is for the origin alone.
+/// Whether a request goes past the cache for what it is, before anything in it is changed: what it
+/// says is for the origin alone.
 fn pass_unread(plan: &Plan, request: &Request) -> Option<Rule> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return Some(Rule::Method);
@@ -188,8 +188,9 @@ impl super::compile::Bypass {
     }
 }
 
-/// Decodes the escapes of bytes that a path cannot hold otherwise (RFC 3986 3.3), and of the percent sign.
-/// Escapes of any other byte are somebody's choice, and origins differ in what they make of them.
+/// Decodes the escapes of bytes that a path cannot hold otherwise (RFC 3986 3.3), and of the
+/// percent sign. Escapes of any other byte are somebody's choice, and origins differ in what they
+/// make of them.
 fn decode_necessary(path: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
