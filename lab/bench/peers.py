@@ -118,7 +118,6 @@ ALL = {
     "larder": (larder, None, ["--version"]),
     "nginx": (nginx_sending("nginx", "sendfile on; tcp_nopush on;"), "nginx", ["-v"]),
     "nginx-buffers": (nginx_sending("nginx-buffers", "output_buffers 2 256k;"), "nginx", ["-v"]),
-    "nginx-s": (nginx_sending("nginx-s", "sendfile on;"), "nginx", ["-v"]),
     "varnish": (varnish, "varnishd", ["-V"]),
     "haproxy": (haproxy, "haproxy", ["-v"]),
     "squid": (squid, "squid", ["-v"]),

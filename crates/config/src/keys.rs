@@ -38,7 +38,7 @@ impl Section {
         (self.keys)().into_iter().find(|key| key.name == name)
     }
 
-    /// "at the top of the file", "in [memory]".
+    /// "at the top of the file", `in [memory]`.
     pub(crate) fn place(&self) -> String {
         if self.title.is_empty() {
             "at the top of the file".to_owned()

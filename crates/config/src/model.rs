@@ -12,7 +12,7 @@ use policy::{Profile, SiteRules};
 pub struct Config {
     /// Where clients connect; at least one.
     pub listen: Vec<ListenSpec>,
-    /// Core threads; `None` for one per usable core ([`crate::sizing::default_workers`]).
+    /// Core threads; `None` for one per usable core ([`crate::sizing::Machine::default_workers`]).
     pub workers: Option<usize>,
     /// Defaults of sites that do not choose their own.
     pub profile: Profile,
