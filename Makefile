@@ -17,10 +17,13 @@ lint:
 fmt:
 	cargo fmt --all
 
-# Instructions of the request path, against a committed baseline.
+# Instructions of the request path, against a committed baseline; then times, beside the peers that are
+# installed.
 bench:
 	@scripts/setup.sh bench
 	cargo xtask counts
+	cargo build --release --package larder
+	lab/bench/run.sh
 
 # cargo-fuzz asks for a nightly compiler; RUSTC_BOOTSTRAP lets the pinned one do.
 fuzz:

@@ -7,7 +7,7 @@
 //! processor (AVX2 or not), so a change of those renews the baseline and nothing else.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ const FEW: u64 = 10_000;
 const MANY: u64 = 20_000;
 
 /// More than this above its baseline, in percent, a scenario fails.
-const WORSE_PERCENT: f64 = 3.0;
+const WORSE_PERCENT: u64 = 3;
 /// More than this below, the baseline should be renewed, or the gain may be lost unnoticed.
-const BETTER_PERCENT: f64 = 5.0;
+const BETTER_PERCENT: u64 = 5;
 
 /// Instructions per round, by scenario.
 type Counts = BTreeMap<String, u64>;
@@ -112,30 +112,31 @@ fn output(command: &mut Command) -> Result<(String, String), String> {
 
 /// The table for people, and whether the gate is passed, with a word about it.
 fn compare(counted: &[(String, u64)], baseline: &Counts) -> (String, Result<String, String>) {
-    let mut table = format!(
-        "{:<16} {:>16} {:>10} {:>9}\n",
-        "scenario", "instructions/op", "baseline", "change"
-    );
+    let mut table = String::new();
+    row(&mut table, "scenario", "instructions/op", "baseline", "change");
     let (mut worse, mut better, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (name, count) in counted {
-        let old = baseline.get(name);
-        let percent = old.map(|old| (*count as f64 / *old as f64 - 1.0) * 100.0);
-        let (before, change) = match (old, percent) {
-            (Some(old), Some(percent)) => (old.to_string(), format!("{percent:+.1} %")),
-            _ => ("-".to_owned(), "-".to_owned()),
+        let Some(old) = baseline.get(name) else {
+            row(&mut table, name, count, "-", "-");
+            unknown.push(name.as_str());
+            continue;
         };
-        // Writing to a string cannot fail.
-        _ = writeln!(table, "{name:<16} {count:>16} {before:>10} {change:>9}");
-        match percent {
-            None => unknown.push(name.as_str()),
-            Some(percent) if percent > WORSE_PERCENT => worse.push(name.as_str()),
-            Some(percent) if percent < -BETTER_PERCENT => better.push(name.as_str()),
-            Some(_) => {}
+        let percent = (*count as f64 / *old as f64 - 1.0) * 100.0;
+        row(&mut table, name, count, &old.to_string(), &format!("{percent:+.1} %"));
+        if count * 100 > old * (100 + WORSE_PERCENT) {
+            worse.push(name.as_str());
+        } else if count * 100 < old * (100 - BETTER_PERCENT) {
+            better.push(name.as_str());
         }
     }
     let gone = baseline.keys().filter(|name| !counted.iter().any(|(own, _)| own == *name));
     unknown.extend(gone.map(String::as_str));
     (table, verdict(&worse, &better, &unknown))
+}
+
+fn row(table: &mut String, name: &str, count: impl Display, before: &str, change: &str) {
+    // Writing to a string cannot fail.
+    _ = writeln!(table, "{name:<16} {count:>16} {before:>10} {change:>9}");
 }
 
 fn verdict(worse: &[&str], better: &[&str], unknown: &[&str]) -> Result<String, String> {
