@@ -32,6 +32,7 @@ case ${1:-basic} in
     ;;
   bench)
     missing valgrind && packages+=(valgrind)
+    missing wrk && missing ab && packages+=(wrk)
     ;;
   *)
     echo "usage: setup.sh basic|wordpress|bench" >&2

@@ -69,6 +69,18 @@ wordpress() {
   lab/wordpress/test.sh
 }
 
+# Every interleaving of waiters and windows, by model checking.
+loom() {
+  RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$target/loom \
+    cargo test --package cache --release --test loom
+}
+
+# Instructions per request path against the committed baseline.
+counts() {
+  scripts/setup.sh bench || return 77
+  cargo xtask counts
+}
+
 lint() {
   step fmt cargo fmt --all --check -- --color never
   step clippy cargo clippy --workspace --all-targets -- -D warnings
@@ -80,6 +92,8 @@ step setup scripts/setup.sh basic
 lint
 if [ "${1:-all}" = all ]; then
   step tests cargo test --workspace --no-fail-fast
+  step loom loom
+  step counts counts
   step caching-suite npm --prefix lab/cache-tests ci
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc

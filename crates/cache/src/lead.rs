@@ -78,8 +78,8 @@ impl Lead {
     /// The origin confirmed `old` (304): its body with a new head and new numbers takes its place
     /// in the index, in one step, and is given to those who wait.
     ///
-    /// It stays out of the index when `old` or this fetch was invalidated meanwhile, or when
-    /// `old`'s body is still coming and was aborted.
+    /// It stays out of the index when `old` has left that or this fetch was invalidated meanwhile,
+    /// or when `old`'s body is still coming and was aborted.
     pub fn freshen(
         mut self,
         old: &Arc<Object>,

@@ -76,8 +76,6 @@ pub(crate) const LIVE: u8 = 1;
 pub(crate) const MAIN: u8 = 2;
 /// `Object::place`: the body will never be complete; nothing that delivers it may enter the index.
 pub(crate) const BROKEN: u8 = 4;
-/// `Object::place`: invalidated. No 304 brings it back.
-pub(crate) const PURGED: u8 = 8;
 
 /// The highest value of the two frequency bits.
 const FREQUENCY_MAX: u8 = 3;
@@ -356,9 +354,9 @@ impl Object {
         self.place.store(place, Ordering::Relaxed);
     }
 
-    /// Out of the index, and why as far as it matters later. Only under the shard's lock.
-    pub(crate) fn set_out(&self, marks: u8) {
-        self.set_place(self.place() & (BROKEN | PURGED) | marks);
+    /// Out of the index. Only under the shard's lock.
+    pub(crate) fn set_out(&self) {
+        self.set_place(self.place() & BROKEN);
     }
 
     /// The body will never be complete. Only under the shard's lock, or before anybody else has the
@@ -369,10 +367,6 @@ impl Object {
 
     pub(crate) fn is_broken(&self) -> bool {
         self.root().place() & BROKEN != 0
-    }
-
-    pub(crate) fn is_purged(&self) -> bool {
-        self.place() & PURGED != 0
     }
 
     /// Whether somebody outside the index holds the object or its body.

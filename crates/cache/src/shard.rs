@@ -20,7 +20,7 @@ use hashbrown::hash_table::{Entry, OccupiedEntry};
 use crate::busy::{Busy, Shape};
 use crate::chunks::Chunks;
 use crate::ledger::{Charge, Ledger, count, discount};
-use crate::object::{LIVE, MAIN, Object, PURGED};
+use crate::object::{LIVE, MAIN, Object};
 use crate::size;
 use crate::slot::{Marker, More, Slot, is_same_variant};
 
@@ -304,8 +304,9 @@ impl Shard {
         if !strike(slot, busy) {
             return false;
         }
-        if object.is_broken() || replaced.is_some_and(|old| old.is_purged()) {
-            // While the origin confirmed it, the body was aborted or the response invalidated.
+        if object.is_broken() || replaced.is_some_and(|old| !old.is_live()) {
+            // While the origin confirmed it, the body was aborted or the response left the index. Once
+            // it is out, an invalidation of its key no longer reaches it: it must not come back.
             if let Some(entry) = self.occupied(h32, &busy.key) {
                 settle(entry);
             }
@@ -414,7 +415,6 @@ impl Shard {
             self.unmarked(key.len());
         }
         self.strike_off(slot.variants());
-        slot.variants().iter().for_each(|object| object.set_out(PURGED));
         self.compact();
         Some(slot)
     }
@@ -436,7 +436,7 @@ impl Shard {
         let old = std::mem::replace(self, Self::new(&ledger));
         let mut objects = 0;
         for object in old.table.iter().flat_map(|slot| slot.variants()) {
-            object.set_out(PURGED);
+            object.set_out();
             objects += 1;
         }
         discount(&ledger.objects, objects as u64);
@@ -473,7 +473,7 @@ impl Shard {
     fn strike_off(&mut self, objects: &[Arc<Object>]) {
         for object in objects {
             self.unpush(object);
-            object.set_out(0);
+            object.set_out();
         }
         self.dead += objects.len();
         discount(&self.charge.ledger().objects, objects.len() as u64);

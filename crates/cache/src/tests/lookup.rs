@@ -198,6 +198,22 @@ fn a_soft_purge_ends_freshness_now_and_for_what_is_being_fetched() {
 }
 
 #[test]
+fn a_304_for_a_superseded_response_does_not_get_past_an_invalidation() {
+    let cache = cache();
+    let old = put(&cache, "/a", b"old");
+    put(&cache, "/a", b"new");
+    cache.invalidate(&key("/a"));
+    // The invalidation did not meet `old`, which was out already, and the fetch began after it.
+    let options = BeginOptions { rejected: Some(&old), ..BeginOptions::default() };
+    let Begin::Lead(lead) = cache.begin(&key("/a"), &mut plain, options, 0) else {
+        panic!("nobody fetches")
+    };
+    let confirmed = lead.freshen(&old, head(None), None);
+    assert!(!confirmed.is_live());
+    assert!(found(&cache, "/a").is_none());
+}
+
+#[test]
 fn a_304_gives_the_same_body_a_new_head_in_one_step() {
     let cache = cache();
     for size in [0, 5, 20_000, 300_000] {
