@@ -305,8 +305,9 @@ impl Shard {
             return false;
         }
         if object.is_broken() || replaced.is_some_and(|old| !old.is_live()) {
-            // While the origin confirmed it, the body was aborted or the response left the index. Once
-            // it is out, an invalidation of its key no longer reaches it: it must not come back.
+            // While the origin confirmed it, the body was aborted or the response left the index.
+            // Once it is out, an invalidation of its key no longer reaches it: it must not come
+            // back.
             if let Some(entry) = self.occupied(h32, &busy.key) {
                 settle(entry);
             }
