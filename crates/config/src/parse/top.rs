@@ -90,7 +90,7 @@ fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec>
         Err(error) => error,
     };
     let help = match &error {
-        ListenError::Later(_) => "plain-text TCP only, for now behind a server that ends TLS",
+        ListenError::Later(_) => "plain-text TCP only; let a server in front of it end TLS",
         _ => listen::EXPECTED,
     };
     r.error(item.span.clone(), format!("`{}`: {error}", item.name)).help = Some(help.to_owned());

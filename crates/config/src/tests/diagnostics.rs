@@ -103,7 +103,7 @@ origin = "http://127.0.0.1:8080"
     1 | listen = ["127.0.0.1:80", ":443 tls"]
       |                           ^^^^^^^^^^
       |
-      = help: plain-text TCP only, for now behind a server that ends TLS
+      = help: plain-text TCP only; let a server in front of it end TLS
     "#);
 }
 
