@@ -23,6 +23,7 @@ use tokio::net::TcpStream;
 
 use crate::core::{CoreCtx, Scratch};
 use crate::guard::{Guard, Phase};
+use crate::last::Last;
 use crate::segments::{Segments, copy_range};
 
 /// Bodies up to this size are copied behind their head and leave in one plain write; above it,
@@ -287,12 +288,17 @@ impl Conn {
             }
         };
         let mut segments = Segments::new(std::mem::take(output), stored);
-        match segments.poll_write(cx, &mut self.stream, core) {
+        let written = match then {
+            Then::Close => segments.poll_write(cx, &mut Last(&self.stream), core),
+            Then::Next | Then::Linger => segments.poll_write(cx, &mut self.stream, core),
+        };
+        match written {
             Poll::Ready(Ok(())) => {
                 *output = segments.into_buffer();
                 match then {
                     Then::Next => None,
-                    then => Some(Step::Send(Segments::default(), then)),
+                    Then::Close => Some(Step::Close),
+                    Then::Linger => Some(Step::Send(Segments::default(), then)),
                 }
             }
             Poll::Ready(Err(_)) => Some(Step::Close),

@@ -7,6 +7,7 @@
 mod conn;
 mod core;
 mod guard;
+mod last;
 mod log;
 mod peers;
 mod segments;
