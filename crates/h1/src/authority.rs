@@ -49,12 +49,12 @@ fn registered_name<'a>(raw: &'a [u8], host: &mut Vec<u8>) -> Result<&'a [u8], Au
     let (name, rest) = raw.split_at(class::skip(raw, 0, class::HOST));
     let absolute = name.strip_suffix(b".").unwrap_or(name);
     host.extend_from_slice(absolute);
-    host.make_ascii_lowercase();
     let mut before = b'.';
-    for b in host.iter() {
+    for b in host.iter_mut() {
         if before == b'.' && *b == b'.' {
             return Err(AuthorityError);
         }
+        b.make_ascii_lowercase();
         before = *b;
     }
     if before == b'.' || host.len() > HOST_BYTES { Err(AuthorityError) } else { Ok(rest) }

@@ -61,12 +61,37 @@ pub fn normal_form(path: &[u8], out: &mut Vec<u8>) -> Result<bool, PathError> {
 /// Nothing in it that the normal form would change or refuse. Takes no more than one look at each
 /// byte.
 fn is_ordinary(path: &[u8]) -> bool {
-    let mut before = 0;
+    let mut refused = ALWAYS;
     path.iter().all(|byte| {
-        let after_slash = std::mem::replace(&mut before, *byte) == b'/';
-        !(*byte == b'%' || byte.is_ascii_control() || (after_slash && matches!(byte, b'/' | b'.')))
+        let class = CLASSES[usize::from(*byte)];
+        let fits = class & refused == 0;
+        refused = class >> NEXT;
+        fits
     })
 }
+
+/// What makes a path other than ordinary wherever it stands: `%` and controls.
+const ALWAYS: u8 = 1;
+/// What does so behind a slash: another one, and a dot.
+const BEHIND_SLASH: u8 = 2;
+/// Where a byte's class holds what may not stand behind it.
+const NEXT: u32 = 4;
+
+static CLASSES: [u8; 256] = {
+    let mut classes = [ALWAYS << NEXT; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (here, next) = match byte as u8 {
+            b'%' | 0..b' ' | 0x7f => (ALWAYS, ALWAYS),
+            b'/' => (BEHIND_SLASH, ALWAYS | BEHIND_SLASH),
+            b'.' => (BEHIND_SLASH, ALWAYS),
+            _ => (0, ALWAYS),
+        };
+        classes[byte] = here | next << NEXT;
+        byte += 1;
+    }
+    classes
+};
 
 /// Takes the next byte, decoding an escape.
 fn decoded(rest: &mut &[u8]) -> Result<Option<u8>, PathError> {

@@ -20,15 +20,14 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn of(headers: &HeaderBlock) -> Self {
-        let mut seen = Self::default();
-        for field in headers.iter() {
-            match field.id {
-                HeaderId::Cookie => seen.cookie = true,
-                HeaderId::Authorization => seen.authorization = true,
-                _ => seen.forged |= is_forged(field),
-            }
+        let unknown = || headers.iter().filter(|field| field.id == HeaderId::Other);
+        Self {
+            cookie: headers.contains(HeaderId::Cookie),
+            authorization: headers.contains(HeaderId::Authorization),
+            forged: headers.contains_any(&FORGED)
+                || headers.contains(HeaderId::Other)
+                    && unknown().any(|field| is_forged_name(field.name)),
         }
-        seen
     }
 }
 
@@ -40,14 +39,18 @@ pub(crate) fn remove_forged(headers: &mut HeaderBlock) {
 
 fn is_forged(field: Field<'_>) -> bool {
     match field.id {
-        HeaderId::XForwardedFor
-        | HeaderId::XForwardedHost
-        | HeaderId::XForwardedProto
-        | HeaderId::Forwarded => true,
         HeaderId::Other => is_forged_name(field.name),
-        _ => false,
+        id => FORGED.contains(&id),
     }
 }
+
+/// Known fields that speak for a proxy.
+const FORGED: [HeaderId; 4] = [
+    HeaderId::XForwardedFor,
+    HeaderId::XForwardedHost,
+    HeaderId::XForwardedProto,
+    HeaderId::Forwarded,
+];
 
 /// Beginnings of names that speak for a proxy. Client-Cert: RFC 9440 2.4.
 const PREFIXES: [&[u8]; 3] = [b"x-forwarded-", b"client-cert", b"x-original-"];
