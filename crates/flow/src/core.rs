@@ -19,6 +19,7 @@ use policy::{HitVerdict, Notes, ReceiveCtx, ReceiveVerdict};
 
 use crate::deliver;
 use crate::fetch;
+use crate::interims::Interims;
 use crate::live::{Live, Shared, Site};
 use crate::pages::{self, Problem};
 use crate::reply::{Forward, Reply, Served};
@@ -35,6 +36,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) request: &'a Request,
     pub(crate) notes: Notes,
     pub(crate) now: Now,
+    /// Where the client waits for interim responses, if it can take them.
+    pub(crate) interims: Option<&'a Rc<Interims>>,
 }
 
 impl Ask<'_> {
@@ -148,7 +151,7 @@ impl Core {
         let mut notes = Notes::default();
         let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
-        let ask = Ask { live, site, request, notes, now };
+        let ask = Ask { live, site, request, notes, now, interims: None };
         let mut start = self.follow(&ask, verdict);
         if let Start::Reply(reply) = &mut start {
             ask.name_rule(reply);

@@ -187,7 +187,5 @@ pub(crate) fn passing(ask: &Ask<'_>, passing: Passing, served: Served) -> Reply 
     } else {
         ReplyBody::Stream { reader: passing.reader, length: passing.length }
     };
-    let mut reply = Reply::owned(response, body, served);
-    reply.interim = passing.interim;
-    reply
+    Reply::owned(response, body, served)
 }

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::core::{Ask, Core, LiveRef, freshness};
 use crate::forward::{self, Errand};
+use crate::interims::{Interims, Told};
 use crate::live::Site;
 use crate::pages::Problem;
 
@@ -33,8 +34,6 @@ pub(crate) enum Fetched {
         stored: bool,
         /// A reader at its beginning.
         reader: Reader,
-        /// Interim responses that came before it; they are for this request alone.
-        interim: Vec<Response>,
     },
     /// The stored object was confirmed by a 304; this is its new form.
     Confirmed(Arc<Object>),
@@ -49,7 +48,6 @@ pub(crate) enum Fetched {
 /// A response on its way through, not stored.
 pub(crate) struct Passing {
     pub(crate) response: Response,
-    pub(crate) interim: Vec<Response>,
     pub(crate) reader: Reader,
     pub(crate) length: Option<u64>,
     pub(crate) no_body: bool,
@@ -79,6 +77,8 @@ pub(crate) struct Job {
     old: Option<Arc<Object>>,
     /// Whether the client's own method, conditions and ranges go along.
     own: bool,
+    /// Where the client waits for interim responses; none when it cannot take them.
+    interims: Option<Rc<Interims>>,
 }
 
 impl Job {
@@ -108,6 +108,7 @@ impl Job {
             lead: None,
             old: None,
             own: false,
+            interims: ask.interims.cloned(),
         }
     }
 }
@@ -185,20 +186,21 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             None => RequestBody::None,
         };
         let sent = core.now();
-        let mut exchange =
-            match core.pool().send(&origin, &request, stream, job.key_hash, &mut ()).await {
-                Ok(exchange) => exchange,
-                Err(error) => {
-                    let unreachable = error.is_unreachable();
-                    let stale = job.old.take_if(|old| match unreachable {
-                        true => freshness(old).may_serve_unreachable(sent.mono_ms),
-                        false => freshness(old).may_serve_on_error(sent.mono_ms),
-                    });
-                    let reason = error.to_string();
-                    let problem = Problem::Origin { status: error.status(), reason };
-                    return Outcome::Failed(Failure { problem, stale, unreachable });
-                }
-            };
+        let pool = core.pool();
+        let told = &mut Told(job.interims.as_deref());
+        let mut exchange = match pool.send(&origin, &request, stream, job.key_hash, told).await {
+            Ok(exchange) => exchange,
+            Err(error) => {
+                let unreachable = error.is_unreachable();
+                let stale = job.old.take_if(|old| match unreachable {
+                    true => freshness(old).may_serve_unreachable(sent.mono_ms),
+                    false => freshness(old).may_serve_on_error(sent.mono_ms),
+                });
+                let reason = error.to_string();
+                let problem = Problem::Origin { status: error.status(), reason };
+                return Outcome::Failed(Failure { problem, stale, unreachable });
+            }
+        };
         if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {
             return Outcome::Confirmed(exchange);
         }
@@ -316,8 +318,7 @@ async fn keep(
     let object = Arc::clone(filling.object());
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = object.reader();
-    let (stored, interim) = (filling.stored(), std::mem::take(&mut exchange.interim));
-    _ = tell.send(Fetched::Object { object, stored, reader, interim });
+    _ = tell.send(Fetched::Object { object, stored: filling.stored(), reader });
     loop {
         let mut push = Push::Ok;
         match exchange.next(&mut |data| push = filling.push(data)).await {
@@ -354,7 +355,6 @@ async fn pass(
         no_body: exchange.framing == Framing::None,
         length: declared_length(exchange.framing),
         head_length: content_length(&exchange.response),
-        interim: std::mem::take(&mut exchange.interim),
         response: exchange.response.clone(),
         reader,
     };
@@ -450,6 +450,7 @@ impl Job {
             request: &self.request,
             notes: self.notes,
             now: core.now(),
+            interims: None,
         };
         let errand = match (self.own, &self.lead) {
             (true, None) => Errand::Own,

@@ -8,12 +8,14 @@ mod core;
 mod deliver;
 mod fetch;
 mod forward;
+mod interims;
 pub mod live;
 pub mod pages;
 pub mod reply;
 mod slow;
 
 pub use crate::core::{Core, LiveRef, Start, begin_key};
+pub use crate::interims::Interims;
 pub use crate::live::{Announce, Live, Shared, Site};
 pub use crate::reply::{Piece, Reply, ReplyBody, Served};
 pub use crate::slow::Slow;

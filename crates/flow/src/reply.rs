@@ -156,8 +156,6 @@ pub struct Reply {
     pub head: Head,
     /// Body.
     pub body: ReplyBody,
-    /// Interim responses to forward before the head.
-    pub interim: Vec<Response>,
     /// How the cache took part.
     pub served: Served,
     /// Age to send, in seconds; none when the head speaks for itself.
@@ -181,7 +179,6 @@ impl Reply {
             status: response.status,
             head: Head::Owned(Box::new(response)),
             body,
-            interim: Vec::new(),
             served,
             age_s: None,
             ttl_s: None,
@@ -198,7 +195,6 @@ impl Reply {
             status: object.status(),
             head: Head::Stored(Arc::clone(object)),
             body,
-            interim: Vec::new(),
             served,
             age_s: None,
             ttl_s: None,

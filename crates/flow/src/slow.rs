@@ -14,6 +14,7 @@ use crate::core::{Ask, Core, Judgement, LiveRef, freshness, select_by};
 use crate::deliver;
 use crate::fetch::{self, Fetched, Job};
 use crate::forward;
+use crate::interims::Interims;
 use crate::live::Site;
 use crate::pages::{self, Problem};
 use crate::reply::{Forward, Reply, Served};
@@ -44,10 +45,17 @@ pub(crate) enum Way {
 }
 
 impl Slow {
-    /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
-    pub async fn run(self, core: &Rc<Core>, request: &Request, body: Option<Reader>) -> Reply {
-        let ask =
-            Ask { live: &self.live, site: &self.site, request, notes: self.notes, now: core.now() };
+    /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile;
+    /// `interims` is where it waits for interim responses, unless the client knows none (HTTP/1.0).
+    pub async fn run(
+        self,
+        core: &Rc<Core>,
+        request: &Request,
+        body: Option<Reader>,
+        interims: Option<&Rc<Interims>>,
+    ) -> Reply {
+        let (live, site, notes) = (&self.live, &self.site, self.notes);
+        let ask = Ask { live, site, request, notes, now: core.now(), interims };
         if forward::loops(request, &self.live) {
             return pages::problem(request, Problem::Loop);
         }
@@ -195,8 +203,8 @@ async fn fetch_own(
     let served = |stored| Served::Fetched { reason, stored, collapsed: false };
     let ask = &Ask { now: core.now(), ..*ask };
     match fetched {
-        Ok(Fetched::Object { object, stored, reader, interim }) => {
-            Reply { interim, ..deliver::fetched(ask, &object, served(stored), reader) }
+        Ok(Fetched::Object { object, stored, reader }) => {
+            deliver::fetched(ask, &object, served(stored), reader)
         }
         Ok(Fetched::Confirmed(object)) => deliver::stored(ask, &object, Served::Revalidated),
         Ok(Fetched::Passing(passing)) => deliver::passing(ask, *passing, served(false)),

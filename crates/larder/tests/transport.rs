@@ -193,6 +193,64 @@ async fn interim_responses_are_forwarded_to_1_1_and_not_to_1_0() {
     assert_eq!(stage.get("/store").await.interim, [], "they are not stored");
 }
 
+#[tokio::test]
+async fn interim_responses_do_not_wait_for_the_final_one() {
+    let stage = Stage::new().await;
+    stage.origin.otherwise(Script::respond(HINTS).hang());
+    let form = [request("POST", "/form", "Content-Length: 5\r\n"), b"hello".to_vec()].concat();
+    let own = request("GET", "/own", "Authorization: Basic eA==\r\n");
+    for asked in [request("GET", "/page", ""), own, form] {
+        let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+        stream.write_all(&asked).await.expect("sent");
+        let mut told = vec![0; HINTS.len()];
+        timeout(PATIENCE, stream.read_exact(&mut told)).await.expect("in time").expect("read");
+        assert_eq!(String::from_utf8_lossy(&told), HINTS);
+    }
+}
+
+#[tokio::test]
+async fn interim_responses_come_before_an_error_too() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::respond(HINTS).close());
+    let reply = stage.get("/page").await;
+    assert_eq!((reply.status, reply.interim.as_slice()), (502, &[103][..]));
+}
+
+#[tokio::test]
+async fn interim_responses_are_for_the_request_that_leads_the_fetch() {
+    let stage = Stage::new().await;
+    let last = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 2\r\n\r\nok";
+    stage.origin.on("/page", Script::respond(HINTS).delay_ms(500).send(last));
+    let mut first = stage.connect().await;
+    first.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    let asked = async || stage.origin.seen("/page") == 1;
+    support::eventually("the fetch", asked).await;
+    let (first, second) = tokio::join!(first.reply("GET"), stage.get("/page"));
+    assert_eq!(whole(first, "/page").interim, [103]);
+    assert_eq!((second.interim.as_slice(), second.text().as_str()), (&[][..], "ok"));
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+#[tokio::test]
+async fn interim_responses_a_client_does_not_read_stay_whole_and_in_order() {
+    let stage = Stage::new().await;
+    let link = format!("Link: </{}>; rel=preload\r\n", "x".repeat(7_000));
+    let hints = format!("HTTP/1.1 103 Early Hints\r\n{}\r\n", link.repeat(4)).repeat(10);
+    let last = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+    stage.origin.on("/page", Script::respond(hints.clone() + last).delay_ms(300).send("ok"));
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4 * 1024).expect("a small buffer");
+    let mut stream = socket.connect(stage.daemon.addr()).await.expect("a connection");
+    let asked = request("GET", "/page", "Connection: close\r\n");
+    stream.write_all(&asked).await.expect("sent");
+    support::pause(500).await;
+    let mut received = String::new();
+    let read = timeout(PATIENCE, stream.read_to_string(&mut received)).await;
+    read.expect("in time").expect("read");
+    assert!(received.starts_with(&hints), "{} bytes", received.len());
+    assert!(received[hints.len()..].starts_with("HTTP/1.1 200 OK\r\n"));
+}
+
 /// `body` as chunks of different sizes.
 fn chunks(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 64 * 1024);

@@ -6,6 +6,7 @@
 
 mod conn;
 mod core;
+mod early;
 mod guard;
 mod last;
 mod log;

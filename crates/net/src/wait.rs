@@ -11,12 +11,13 @@ use base::{Counter, Limit};
 use cache::Reader;
 use flow::{LiveRef, Reply, ReplyBody, pages};
 use h1::encode::{self, BodyFraming};
-use message::{Framing, Request, Status, Version};
+use message::{Framing, Request, Status};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use crate::conn::{Answer, Conn, Step, Then, Waiting, append};
 use crate::core::CoreCtx;
+use crate::early::Early;
 use crate::guard::{Guard, Phase};
 use crate::segments::{Segments, copy_range};
 use crate::upload::Upload;
@@ -122,11 +123,14 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         }
     }
     let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
+    let mut early = Early::new(request.version);
     let mut reply = match (answer, upload.fault()) {
         (Answer::Reply(reply), _) => reply,
         (Answer::Slow(_), Some((status, reason))) => pages::refused(status, &reason),
         (Answer::Slow(slow), None) => {
-            let answer = pin!(slow.run(&core.flow, &request, body));
+            let interims = early.interims();
+            let answer = pin!(slow.run(&core.flow, &request, body, interims.as_ref()));
+            let answer = pin!(early.beside(core, &mut write_half, answer));
             upload.beside(core, &guard, &mut read_half, answer).await
         }
     };
@@ -135,7 +139,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     }
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep = keep && upload.may_finish(&live.limits) && !reply.close;
-    let sending = Sending { core, guard: &guard, live: &live, request: &request, keep };
+    let early = early.rest();
+    let sending = Sending { core, guard: &guard, live: &live, request: &request, early, keep };
     let mut halves = (&mut read_half, &mut write_half);
     let mut sent = sending.send(&mut halves, &mut upload, &mut reply).await;
     if matches!(sent, Err(SendError::Early)) {
@@ -184,6 +189,8 @@ struct Sending<'a> {
     guard: &'a Guard,
     live: &'a LiveRef,
     request: &'a Request,
+    /// Interim responses that did not leave yet.
+    early: &'a [u8],
     keep: bool,
 }
 
@@ -197,11 +204,7 @@ impl Sending<'_> {
     ) -> Result<Sent, SendError> {
         let Self { core, guard, .. } = *self;
         let mut head = Vec::with_capacity(512);
-        if self.request.version == Version::Http11 {
-            for interim in &reply.interim {
-                encode::interim(&mut head, interim.status, &interim.headers);
-            }
-        }
+        head.extend_from_slice(self.early);
         let framing = append(self.live, self.request, reply, self.keep, &mut head);
         let before_body = guard.sent_in_all() + head.len() as u64;
         let body = std::mem::replace(&mut reply.body, ReplyBody::None);

@@ -14,6 +14,7 @@ use crate::config::Timeouts;
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::pool::{Core, Link, Workspace};
+use crate::send::Events;
 use crate::server::Server;
 use crate::upload::{Upload, WriteError, Writer};
 
@@ -32,7 +33,6 @@ pub(crate) struct Answer {
     pub(crate) work: Workspace,
     pub(crate) response: Response,
     pub(crate) framing: Framing,
-    pub(crate) interim: Vec<Response>,
     /// Whether another request may follow, as far as is known before the body.
     pub(crate) reusable: bool,
 }
@@ -86,11 +86,11 @@ enum Sending {
 struct Attempt<'a, 'b, 'c> {
     call: &'c Call<'a>,
     upload: &'c mut Upload<'b>,
+    events: &'c mut dyn Events,
     link: Link,
     work: Workspace,
     writer: Writer,
     response: Response,
-    interim: Vec<Response>,
     /// The socket takes nothing, as opposed to the source having nothing.
     blocked: bool,
     sending: Sending,
@@ -104,17 +104,18 @@ impl Call<'_> {
         &self,
         link: Link,
         upload: &mut Upload<'_>,
+        events: &mut dyn Events,
     ) -> Result<Answer, Failure> {
         let mut work = Workspace::lend(self.core);
         h1::encode::request_head(&mut work.out, self.request);
         let mut attempt = Attempt {
             call: self,
             upload,
+            events,
             link,
             work,
             writer: Writer::default(),
             response: Response::new(Status::OK),
-            interim: Vec::new(),
             blocked: false,
             sending: Sending::UnderWay,
             answered: false,
@@ -123,9 +124,9 @@ impl Call<'_> {
         match attempt.head().await {
             Ok((framing, keep_alive)) => {
                 let delivered = attempt.reach() == Reach::Whole;
-                let Attempt { link, work, response, interim, .. } = attempt;
+                let Attempt { link, work, response, .. } = attempt;
                 let reusable = keep_alive && delivered;
-                Ok(Answer { link, work, response, framing, interim, reusable })
+                Ok(Answer { link, work, response, framing, reusable })
             }
             Err(error) => {
                 Err(Failure { error, answered: attempt.answered, reach: attempt.reach() })
@@ -239,14 +240,14 @@ impl Attempt<'_, '_, '_> {
             if !self.response.status.is_interim() {
                 return Ok(Some((head.framing, head.keep_alive)));
             }
-            self.keep_interim()?;
+            self.note_interim()?;
             if self.work.unread().is_empty() {
                 return Ok(None);
             }
         }
     }
 
-    fn keep_interim(&mut self) -> Result<(), Error> {
+    fn note_interim(&mut self) -> Result<(), Error> {
         match self.response.status.code() {
             101 => return Err(Error::UnexpectedUpgrade { server: self.name() }),
             _ if self.seen_interim >= self.call.core.interim_responses => {
@@ -258,7 +259,7 @@ impl Attempt<'_, '_, '_> {
         // expectation that was never forwarded.
         if self.response.status.code() != 100 {
             let next = Response::new(Status::OK);
-            self.interim.push(std::mem::replace(&mut self.response, next));
+            self.events.interim(std::mem::replace(&mut self.response, next));
         }
         Ok(())
     }

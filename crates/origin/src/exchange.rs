@@ -32,8 +32,6 @@ pub struct Exchange {
     pub reused: bool,
     /// How often the request was sent, this time included.
     pub tries: u32,
-    /// The interim responses before it, without any 100 (Continue).
-    pub interim: Vec<Response>,
     body: Body,
 }
 
@@ -71,7 +69,7 @@ pub(crate) struct Origins {
 
 impl Exchange {
     pub(crate) fn new(answer: Answer, of: Origins) -> Self {
-        let Answer { link, work, response, framing, interim, reusable } = answer;
+        let Answer { link, work, response, framing, reusable } = answer;
         let reader = BodyReader::for_response(framing, work.core().trailer_bytes);
         let mut exchange = Self {
             response,
@@ -80,7 +78,6 @@ impl Exchange {
             server_name: Arc::clone(&of.permit.server().name),
             reused: of.reused,
             tries: of.tries,
-            interim,
             body: Body::Ended,
         };
         let open = Open {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, clock};
-use message::Request;
+use message::{Request, Response};
 use tokio::time::Instant;
 
 use crate::attempt::{Answer, Call, Failure, Reach};
@@ -17,14 +17,18 @@ use crate::pool::{Core, CorePool, Link};
 use crate::server::Server;
 use crate::upload::{RequestBody, Upload};
 
-/// Is told what becomes of a request, for its log record. `()` is for callers who do not want to
-/// know.
+/// Is told what becomes of a request while its final response is awaited. `()` is for callers who
+/// do not want to know.
 pub trait Events {
     /// A connection is at hand: a kept one or a new one.
     fn connected(&mut self, _server: &str, _reused: bool) {}
 
     /// A try failed, and another follows.
     fn retry(&mut self, _error: &Error) {}
+
+    /// An interim response came: any 1xx but 100 (Continue), as many as the limit
+    /// `interim_responses` allows. Its head is as the server sent it.
+    fn interim(&mut self, _response: Response) {}
 }
 
 impl Events for () {}
@@ -174,7 +178,7 @@ impl Sender<'_, '_> {
             timeouts: self.origin.config().timeouts,
             total: self.total,
         };
-        call.attempt(link, &mut self.upload).await
+        call.attempt(link, &mut self.upload, self.events).await
     }
 
     /// Whether nothing has been lost or learnt by the failed try.

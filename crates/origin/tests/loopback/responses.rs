@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use base::{Counter, Limit};
-use message::{Framing, HeaderId, Method};
-use origin::{Error, RequestBody};
+use message::{Framing, HeaderId, Method, Response};
+use origin::{Error, Events, RequestBody};
+use tokio::sync::watch;
 
 use crate::kit::*;
 
@@ -78,24 +79,51 @@ async fn a_head_beyond_its_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn interim_responses_come_with_the_final_one_and_100_does_not() {
-    let server = Scripted::answering(
-        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
-         HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-    )
+async fn interim_responses_are_told_before_the_final_one_and_100_is_not() {
+    // The final head is held back until the hints have been heard.
+    let (heard, hearing) = watch::channel(0);
+    let server = Scripted::new(move |_, mut conn| {
+        let mut hearing = hearing.clone();
+        async move {
+            for turn in 1.. {
+                if conn.head().await.is_none() {
+                    return;
+                }
+                conn.send("HTTP/1.1 100 Continue\r\n\r\n").await;
+                conn.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n").await;
+                hearing.wait_for(|heard| *heard == turn).await.expect("the listener");
+                conn.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+            }
+        }
+    })
     .await;
     let client = Client::new(&[&server.url], |_| {});
+    let mut hints = Hints { heard, seen: Vec::new() };
     for _ in 0..2 {
-        let mut exchange =
-            client.send(&request(Method::Get), RequestBody::None).await.expect("a response");
-        assert_eq!(exchange.interim.len(), 1);
-        assert_eq!(exchange.interim[0].status.code(), 103);
-        assert_eq!(exchange.interim[0].headers.value(HeaderId::Link), Some(&b"</a>"[..]));
+        let get = request(Method::Get);
+        let sending = client.pool.send(&client.origin, &get, RequestBody::None, 0, &mut hints);
+        let mut exchange = sending.await.expect("a response");
         assert_eq!(exchange.response.status.code(), 200);
         assert!(!exchange.response.headers.contains(HeaderId::Link));
         assert_eq!(read(&mut exchange).await.expect("a body"), "ok");
     }
     assert_eq!(server.connections(), 1);
+    let seen: Vec<_> = hints.seen.iter().map(|hint| hint.status.code()).collect();
+    assert_eq!(seen, [103, 103]);
+    assert_eq!(hints.seen[0].headers.value(HeaderId::Link), Some(&b"</a>"[..]));
+}
+
+/// Notes interim responses, and says how many there were.
+struct Hints {
+    heard: watch::Sender<usize>,
+    seen: Vec<Response>,
+}
+
+impl Events for Hints {
+    fn interim(&mut self, response: Response) {
+        self.seen.push(response);
+        self.heard.send_replace(self.seen.len());
+    }
 }
 
 #[tokio::test]
