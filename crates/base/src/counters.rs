@@ -67,6 +67,7 @@ counters! {
     Status5xx responses_5xx_total Counter "Responses sent with a 5xx status.";
     BytesIn client_bytes_in_total Counter "Bytes read from clients.";
     BytesOut client_bytes_out_total Counter "Bytes written to clients.";
+    Lingers lingers_total Counter "Connections whose client was still sending after the last response and was read off.";
     Aborted responses_aborted_total Counter "Responses cut before their end.";
     Panics panics_total Counter "Requests ended by a bug (the request only).";
     Fetches origin_requests_total Counter "Requests sent to origins.";

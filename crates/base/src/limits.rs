@@ -88,8 +88,9 @@ limits! {
     BodyMinRate body_min_rate BytesPerSecond KIB, "Slowest request body after its first 10 s; below it 408 and close.";
     SendTimeout send_timeout Ms 30_000, "A response of which the client takes no byte; then the connection is closed.";
     SendMinRate send_min_rate BytesPerSecond KIB, "Slowest client after the first 60 s of a response; below it the connection is closed.";
-    LingerTimeout linger_timeout Ms 1_000, "Reading off what a client still sends after the last response of a connection.";
-    DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection is closed.";
+    LingerTime linger_time Ms 30_000, "Reading off what a client still sends after the last response of a connection, in all; then the connection is closed.";
+    LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed.";
+    DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response.";
     KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.";
     ConnectionLifetime connection_lifetime Ms 3_600_000, "Age of a client connection beyond which the next response closes it.";
     Connections connections Count 0, "Client connections in all; beyond it new ones are closed at once. 0: four fifths of the process's file descriptors.";

@@ -326,6 +326,44 @@ async fn an_upload_beyond_the_limit_is_refused_and_never_complete_at_the_origin(
 }
 
 #[tokio::test]
+async fn who_writes_far_too_much_before_it_reads_still_reads_why() {
+    let limits = "request_body_bytes = \"64KiB\"";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    stage.origin.on("/form", Script::ok("", "accepted"));
+    let body = pattern(64 << 20);
+    let counted = chunks(&body);
+    let length = format!("Content-Length: {}\r\n", body.len());
+    for (count, (framing, body)) in
+        [(length.as_str(), &body), ("Transfer-Encoding: chunked\r\n", &counted)].iter().enumerate()
+    {
+        let mut raw = stage.connect().await;
+        raw.send(&request("POST", "/form", framing), Pieces::Whole).await.expect("sent");
+        raw.send(body, Pieces::Whole).await.expect("all of it is taken");
+        let reply = whole(raw.reply("POST").await, framing);
+        assert_eq!((reply.status, reply.closes()), (413, true), "{framing}");
+        assert_eq!(raw.rest().await, (Vec::new(), End::Closed), "{framing}");
+        assert_eq!(stage.metric("larder_lingers_total").await, count as u64 + 1);
+    }
+}
+
+#[tokio::test]
+async fn requests_sent_after_the_last_one_do_not_reset_its_answer() {
+    let stage = Setup { limits: "keepalive_requests = 1", ..Setup::default() }.start().await;
+    stage.origin.on("/hit", Script::cacheable("hit"));
+    stage.origin.on("/form", Script::ok("", "form"));
+    stage.get("/hit").await;
+    let form = [request("POST", "/form", "Content-Length: 5\r\n"), b"hello".to_vec()].concat();
+    for (method, first) in [("GET", request("GET", "/hit", "")), ("POST", form)] {
+        let mut raw = stage.connect().await;
+        let asked = [first, request("GET", "/hit", "").repeat(100_000)].concat();
+        raw.send(&asked, Pieces::Whole).await.expect("all of it is taken");
+        let reply = whole(raw.reply(method).await, method);
+        assert_eq!((reply.status, reply.closes()), (200, true));
+        assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
+    }
+}
+
+#[tokio::test]
 async fn an_early_answer_reaches_the_client_though_its_upload_goes_on() {
     let stage = Stage::new().await;
     let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";

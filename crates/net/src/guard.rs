@@ -93,6 +93,9 @@ impl Guard {
     pub(crate) fn enter(&self, phase: Phase, now_ms: u64) {
         if self.phase.replace(phase) != phase || phase == Phase::Idle {
             self.since_ms.set(now_ms);
+            if phase == Phase::Linger {
+                self.receive.moved_ms.set(now_ms);
+            }
         }
     }
 
@@ -142,10 +145,12 @@ impl Guard {
 
     fn check(&self, now_ms: u64, limits: &Limits, draining: bool) -> Option<Limit> {
         let in_phase = now_ms.saturating_sub(self.since_ms.get());
+        let silent = || now_ms.saturating_sub(self.receive.moved_ms.get());
         let phase = match self.phase.get() {
             Phase::Idle if draining || in_phase > limits.idle_timeout => Some(Limit::IdleTimeout),
             Phase::Head if in_phase > limits.header_timeout => Some(Limit::HeaderTimeout),
-            Phase::Linger if in_phase > limits.linger_timeout => Some(Limit::LingerTimeout),
+            Phase::Linger if in_phase > limits.linger_time => Some(Limit::LingerTime),
+            Phase::Linger if silent() > limits.linger_timeout => Some(Limit::LingerTimeout),
             _ => None,
         };
         let receive = || {
@@ -261,6 +266,24 @@ mod tests {
         }
         assert_eq!(ends(&sweep, 11_000), [Limit::BodyMinRate]);
         assert_eq!(ends(&sweep, 30_001), [Limit::SendTimeout]);
+    }
+
+    #[test]
+    fn reading_off_ends_when_nothing_comes_and_after_a_time_in_all() {
+        let sweep = Sweep::default();
+        let (silent, busy) = (Guard::new(0), Guard::new(0));
+        sweep.join(Rc::clone(&silent));
+        sweep.join(Rc::clone(&busy));
+        silent.enter(Phase::Linger, 10_000);
+        busy.enter(Phase::Linger, 10_000);
+        for t in 10..=40 {
+            busy.received(1, t * 1000);
+            busy.enter(Phase::Linger, t * 1000);
+        }
+        assert_eq!(ends(&sweep, 15_000), []);
+        assert_eq!(ends(&sweep, 15_001), [Limit::LingerTimeout]);
+        assert_eq!(ends(&sweep, 40_000), []);
+        assert_eq!(ends(&sweep, 40_001), [Limit::LingerTime]);
     }
 
     #[test]

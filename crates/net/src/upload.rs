@@ -78,8 +78,9 @@ impl Upload {
         self.held.is_empty()
     }
 
-    pub(crate) fn is_done(&self) -> bool {
-        self.ended
+    /// Whether the body is read and nothing was received after it.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.ended && self.held.is_empty()
     }
 
     /// What is wrong with the body, for the client.

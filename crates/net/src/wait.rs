@@ -44,8 +44,9 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
         };
         match then {
             Then::Next => conn.guard.enter(Phase::Idle, core.flow.now().mono_ms),
-            Then::Close => return,
-            Then::Linger => {
+            Then::Close if conn.held.is_empty() => return,
+            // Closing with requests unread would be a reset, which takes the last answer along.
+            Then::Close | Then::Linger => {
                 Box::pin(linger(&mut conn, &core)).await;
                 return;
             }
@@ -165,7 +166,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         }
     };
     if ends {
-        return if upload.is_done() { Then::Close } else { Then::Linger };
+        return if upload.is_spent() { Then::Close } else { Then::Linger };
     }
     if !upload.finish(core, &guard, &mut read_half, &live.limits).await {
         return Then::Linger;
@@ -323,16 +324,18 @@ async fn send_stream(
     write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)
 }
 
-/// Ends a connection whose client may still be sending: the answer must arrive before a reset
-/// could.
+/// Ends a connection whose client may still be sending: closing it with bytes unread would be a
+/// reset, which may overtake the answer (RFC 9112 9.6). So this side ends first, and what comes is
+/// read off until the client ends too or the limits say enough (nginx: `lingering_close`).
 async fn linger(conn: &mut Conn, core: &CoreCtx) {
     let guard = Rc::clone(&conn.guard);
     guard.enter(Phase::Linger, core.flow.now().mono_ms);
     if poll_fn(|cx| Pin::new(&mut conn.stream).poll_shutdown(cx)).await.is_err() {
         return;
     }
-    let mut left = core.flow.live().limits.drain_bytes;
-    while left > 0 {
+    conn.held = Vec::new();
+    let mut still_sending = false;
+    loop {
         let read = poll_fn(|cx| {
             if guard.poll_expired(cx).is_ready() {
                 return Poll::Ready(Ok(0));
@@ -342,7 +345,13 @@ async fn linger(conn: &mut Conn, core: &CoreCtx) {
             Pin::new(&mut conn.stream).poll_read(cx, &mut buf).map_ok(|()| buf.filled().len())
         });
         match read.await {
-            Ok(read) if read > 0 => left = left.saturating_sub(read as u64),
+            Ok(read @ 1..) => {
+                guard.received(read, core.flow.now().mono_ms);
+                core.flow.counters.add(Counter::BytesIn, read as u64);
+                if !std::mem::replace(&mut still_sending, true) {
+                    core.flow.counters.inc(Counter::Lingers);
+                }
+            }
             _ => return,
         }
     }
