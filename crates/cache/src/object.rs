@@ -53,17 +53,27 @@ pub struct Flags {
     pub shared: bool,
     /// Never to be used without validation (no-cache).
     pub must_validate: bool,
+    /// Never to be used stale, not even for a client that would take it (must-revalidate).
+    pub never_stale: bool,
     /// The origin spoke HTTP/1.0.
     pub http10: bool,
 }
 
 impl Flags {
     fn bits(self) -> u8 {
-        u8::from(self.shared) | u8::from(self.must_validate) << 1 | u8::from(self.http10) << 2
+        u8::from(self.shared)
+            | u8::from(self.must_validate) << 1
+            | u8::from(self.http10) << 2
+            | u8::from(self.never_stale) << 3
     }
 
     fn from_bits(bits: u8) -> Self {
-        Self { shared: bits & 1 != 0, must_validate: bits & 2 != 0, http10: bits & 4 != 0 }
+        Self {
+            shared: bits & 1 != 0,
+            must_validate: bits & 2 != 0,
+            http10: bits & 4 != 0,
+            never_stale: bits & 8 != 0,
+        }
     }
 }
 

@@ -294,7 +294,7 @@ pub(crate) const CACHE: Section = Section {
             "stale_while_revalidate", DURATION, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile.";
             "stale_if_error", DURATION, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile.";
             "stale_if_unreachable", DURATION, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach.";
-            "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control counts; `honour` in the rfc profile.";
+            "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale) counts; `honour` in the rfc profile. only-if-cached always does.";
         }
     },
     later: &[],

@@ -15,7 +15,7 @@ use message::freshness::{Freshness, State};
 use message::vary::vary_signature;
 use message::{Framing, HeaderBlock, Method, Request, Scheme, conditional};
 use origin::CorePool;
-use policy::{HitVerdict, Notes, ReceiveCtx, ReceiveVerdict};
+use policy::{HitCtx, HitVerdict, Notes, ReceiveCtx, ReceiveVerdict};
 
 use crate::deliver;
 use crate::fetch;
@@ -260,15 +260,19 @@ impl Core {
         if conditional::belongs_to_origin(&ask.request.headers) {
             return Judgement::Pass;
         }
-        let served = match freshness(object).state(ask.now.mono_ms) {
-            State::Fresh => Served::Hit,
-            State::Grace => Served::Stale,
-            State::Stale => return Judgement::Fetch,
-        };
-        match ask.site.policy.hit(ask.request, &ask.notes) {
-            HitVerdict::Deliver => Judgement::Deliver(served),
-            HitVerdict::Miss => Judgement::Fetch,
-            HitVerdict::Pass => Judgement::Pass,
+        let (freshness, now_ms) = (freshness(object), ask.now.mono_ms);
+        let state = freshness.state(now_ms);
+        let (age_ms, ttl_ms) = (freshness.age_ms(now_ms), freshness.ttl_ms(now_ms));
+        let ctx = HitCtx { request: ask.request, notes: &ask.notes, age_ms, ttl_ms };
+        match (state, ask.site.policy.hit(&ctx)) {
+            (State::Fresh | State::Grace, HitVerdict::Miss) => Judgement::Fetch,
+            (State::Fresh | State::Grace, HitVerdict::Pass) => Judgement::Pass,
+            (State::Fresh, _) => Judgement::Deliver(Served::Hit),
+            (State::Grace, _) => Judgement::Deliver(Served::Stale),
+            (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => {
+                Judgement::Deliver(Served::Stale)
+            }
+            (State::Stale, _) => Judgement::Fetch,
         }
     }
 
@@ -348,6 +352,12 @@ pub(crate) fn freshness(object: &Object) -> Freshness {
         stale_if_unreachable_ms: object.stale_if_unreachable_ms(),
         must_validate: object.flags().must_validate,
     }
+}
+
+/// Whether nothing forbids a client to take it stale (RFC 9111 4.2.4).
+fn may_be_stale(object: &Object) -> bool {
+    let flags = object.flags();
+    !flags.must_validate && !flags.never_stale
 }
 
 /// What a found object is good for.

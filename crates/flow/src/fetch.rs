@@ -436,6 +436,7 @@ fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u6
         flags: Flags {
             shared: plan.shared,
             must_validate: plan.must_validate,
+            never_stale: plan.never_stale,
             http10: response.version == Version::Http10,
         },
         length,

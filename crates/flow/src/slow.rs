@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::{Counter, KeyBuf, Limit};
 use cache::{Begin, Lead, Object, Reader, Ticket, Waited};
 use message::cache_control::CacheControl;
-use message::{HeaderId, Request};
+use message::{HeaderId, Method, Request};
 use policy::Notes;
 
 use crate::core::{Ask, Core, Judgement, LiveRef, freshness, select_by};
@@ -59,7 +59,7 @@ impl Slow {
         if forward::loops(request, &self.live) {
             return pages::problem(request, Problem::Loop);
         }
-        if !matches!(self.way, Way::Pass(_)) && only_if_cached(request) {
+        if only_if_cached(request) {
             return pages::problem(request, Problem::NotCached);
         }
         let mut reply = match self.way {
@@ -72,8 +72,12 @@ impl Slow {
     }
 }
 
+/// Whether the client wants nothing but a stored response (RFC 9111 5.2.1.7). That counts whatever
+/// the site says of clients' directives: it spares the origin. An unsafe request is for the origin
+/// alone (RFC 9111 4).
 fn only_if_cached(request: &Request) -> bool {
-    request.headers.contains(HeaderId::CacheControl)
+    matches!(request.method, Method::Get | Method::Head)
+        && request.headers.contains(HeaderId::CacheControl)
         && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).only_if_cached
 }
 

@@ -284,3 +284,76 @@ async fn no_cache_is_validated_each_time_and_transferred_once() {
     stage.origin.on("/page", Script::default().close());
     assert!(matches!(stage.get("/page").await.status, 502 | 504), "never unvalidated");
 }
+
+/// The site of these tests honours clients' directives; nothing is served in a grace.
+const HONOURED: &str = "cache = { request_directives = \"honour\", ttl = { 200 = \"100ms\" }, \
+                        stale_while_revalidate = \"0s\" }";
+
+#[tokio::test]
+async fn a_client_sets_bounds_to_age_and_lifetime_where_that_is_honoured() {
+    for (site, honoured) in [(HONOURED, true), ("", false)] {
+        let stage = with_site(site).await;
+        let fields = "Cache-Control: max-age=3600\r\nAge: 1800\r\n";
+        stage.origin.on("/page", Script::ok(fields, "page"));
+        stage.get("/page").await;
+        for (directives, answers) in [
+            ("max-age=600", false),
+            ("max-age=3000", true),
+            ("min-fresh=3000", false),
+            ("min-fresh=600", true),
+            ("max-age=600, max-stale", false),
+            ("no-transform", true),
+            ("no-cache", false),
+            ("no-store", false),
+        ] {
+            let field = format!("Cache-Control: {directives}\r\n");
+            let reply = stage.ask("GET", "/page", &field).await;
+            assert_eq!(is_hit(&reply), answers || !honoured, "{directives}: {reply:?}");
+            assert_eq!((reply.status, reply.text().as_str()), (200, "page"));
+        }
+        let asked = if honoured { 6 } else { 1 };
+        assert_eq!(stage.origin.seen("/page"), asked);
+    }
+}
+
+#[tokio::test]
+async fn a_client_may_take_what_is_stale_unless_its_origin_forbids_that() {
+    for (fields, max_stale, taken) in [
+        ("", "max-stale", true),
+        ("", "max-stale=3600", true),
+        ("", "max-stale=3600, max-age=3600", true),
+        ("", "max-stale=0", false),
+        ("", "max-age=3600", false),
+        ("Cache-Control: must-revalidate\r\n", "max-stale", false),
+        ("Cache-Control: proxy-revalidate\r\n", "max-stale", false),
+        ("Cache-Control: no-cache\r\nETag: \"1\"\r\n", "max-stale", false),
+    ] {
+        let stage = gone_stale("", HONOURED, fields).await;
+        stage.origin.on("/page", Script::ok(fields, "second"));
+        let field = format!("Cache-Control: {max_stale}\r\n");
+        let reply = stage.ask("GET", "/page", &field).await;
+        let expected = if taken { "first" } else { "second" };
+        assert_eq!(reply.text(), expected, "{fields}{max_stale}");
+        // What was taken stale is renewed behind the answer.
+        eventually("a fetch", async || stage.origin.seen("/page") == 2).await;
+    }
+}
+
+#[tokio::test]
+async fn who_wants_only_what_is_stored_never_reaches_the_origin() {
+    let site = "bypass = { path = [\"/own\"] }";
+    for site in [site.to_owned(), format!("{site}\n{HONOURED}")] {
+        let stage = with_site(&site).await;
+        stage.origin.otherwise(Script::ok("Cache-Control: max-age=3600\r\n", "page"));
+        let field = "Cache-Control: only-if-cached\r\n";
+        for (method, target) in [("GET", "/page"), ("HEAD", "/page"), ("GET", "/own")] {
+            assert_eq!(stage.ask(method, target, field).await.status, 504, "{method} {target}");
+        }
+        assert_eq!(stage.origin.targets(), Vec::<String>::new());
+        stage.get("/page").await;
+        assert!(is_hit(&stage.ask("GET", "/page", field).await));
+        // What may change something is for the origin alone (RFC 9111 4).
+        let fields = format!("{field}Content-Length: 0\r\n");
+        assert_eq!(stage.ask("POST", "/own", &fields).await.status, 200);
+    }
+}

@@ -213,6 +213,8 @@ pub struct StorePlan {
     pub stale_if_unreachable_ms: u64,
     /// no-cache: every use validates first.
     pub must_validate: bool,
+    /// Stale use is forbidden, whoever wants it (RFC 9111 4.2.4); the three windows are 0 then.
+    pub never_stale: bool,
     /// How long requests for the same key need not wait for each other, when it is not stored.
     pub hit_for_miss_ms: u64,
 }
@@ -257,6 +259,7 @@ pub fn plan(
         stale_if_error_ms: window(control.stale_if_error, rules.stale_if_error_ms),
         stale_if_unreachable_ms: window(control.stale_if_error, unreachable_ms),
         must_validate: control.no_cache == Scope::Whole,
+        never_stale: facts.never_stale,
         hit_for_miss_ms: store.err().map_or(0, |why| hit_for_miss_ms(why, response.status)),
     }
 }

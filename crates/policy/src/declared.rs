@@ -6,6 +6,7 @@
 //! form: whatever is not in the key does not reach the origin either.
 
 mod compile;
+mod directives;
 mod receive;
 #[cfg(test)]
 mod tests;
@@ -13,15 +14,14 @@ mod tests;
 use std::io::Write as _;
 
 use base::KeyBuf;
-use message::cache_control::{CacheControl, Scope};
 use message::store::StoreRules;
 use message::{HeaderId, Request, cookie};
 
 use crate::acl::CidrSet;
 use crate::pattern::PathPattern;
 use crate::points::{
-    BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitVerdict, Notes, Policy, ReceiveCtx,
-    ReceiveVerdict, ResponseCtx,
+    BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
+    ReceiveCtx, ReceiveVerdict, ResponseCtx,
 };
 use compile::Plan;
 
@@ -76,21 +76,11 @@ impl Policy for Declared {
         }
     }
 
-    fn hit(&self, request: &Request, notes: &Notes) -> HitVerdict {
-        if !self.plan(notes).honours_requests {
+    fn hit(&self, ctx: &HitCtx<'_>) -> HitVerdict {
+        if !self.plan(ctx.notes).honours_requests {
             return HitVerdict::Deliver;
         }
-        let headers = &request.headers;
-        let mut lines = headers.values(HeaderId::CacheControl).peekable();
-        let reload = if lines.peek().is_some() {
-            let control = CacheControl::parse(lines);
-            control.no_cache != Scope::Absent || control.no_store || control.max_age == Some(0)
-        } else {
-            // RFC 9111 5.4: Pragma counts where there is no Cache-Control.
-            let no_cache = |v: &[u8]| v.eq_ignore_ascii_case(b"no-cache");
-            headers.values(HeaderId::Pragma).any(no_cache)
-        };
-        if reload { HitVerdict::Miss } else { HitVerdict::Deliver }
+        directives::weigh(ctx)
     }
 
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict {

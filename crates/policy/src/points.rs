@@ -63,11 +63,26 @@ pub struct Synthetic {
     pub close: bool,
 }
 
+/// Context of [`Policy::hit`]: a stored response as far as its times go.
+#[derive(Clone, Copy, Debug)]
+pub struct HitCtx<'a> {
+    /// The client's request.
+    pub request: &'a Request,
+    /// The request's notes.
+    pub notes: &'a Notes,
+    /// The stored response's age in milliseconds (RFC 9111 4.2.3).
+    pub age_ms: u64,
+    /// What is left of its lifetime, in milliseconds; 0 or less once it is stale.
+    pub ttl_ms: i64,
+}
+
 /// Verdicts of [`Policy::hit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HitVerdict {
-    /// Deliver the stored response.
+    /// Deliver the stored response, if it is fresh or within its grace.
     Deliver,
+    /// Deliver it however stale it is, unless its origin forbids that.
+    DeliverStale,
     /// Go on as if nothing was stored.
     Miss,
     /// Fetch without the cache.
@@ -140,8 +155,9 @@ pub trait Policy: Send + Sync {
     /// `flow` has put there already (Varnish: `vcl_hash`).
     fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf);
 
-    /// Whether a stored response, fresh or within its grace, answers (Varnish: `vcl_hit`).
-    fn hit(&self, _request: &Request, _notes: &Notes) -> HitVerdict {
+    /// Whether a stored response answers (Varnish: `vcl_hit`). Asked of stale ones too; there
+    /// nothing but [`HitVerdict::DeliverStale`] changes what happens.
+    fn hit(&self, _ctx: &HitCtx<'_>) -> HitVerdict {
         HitVerdict::Deliver
     }
 

@@ -552,6 +552,11 @@ fn header_changes_reach_origin_and_client() {
     assert!(response.headers.is_empty());
 }
 
+/// The verdict over a response ten seconds old that lasts for a minute.
+fn hit(policy: &Declared, request: &Request, notes: &Notes) -> HitVerdict {
+    policy.hit(&HitCtx { request, notes, age_ms: 10_000, ttl_ms: 50_000 })
+}
+
 #[test]
 fn a_client_reloads_only_where_requests_are_honoured() {
     let (safe, rfc) = (site(Settings::default()), rfc());
@@ -560,16 +565,19 @@ fn a_client_reloads_only_where_requests_are_honoured() {
         ("Cache-Control", "no-store", true),
         ("Cache-Control", "max-age=0", true),
         ("Cache-Control", "max-age=60", false),
+        ("Cache-Control", "max-age=5", true),
+        ("Cache-Control", "min-fresh=60", true),
         ("Pragma", "no-cache", true),
         ("Accept", "*/*", false),
     ] {
         let asked = ask(&rfc, with(get("/"), &[(name, value)]));
         let expected = if reloads { HitVerdict::Miss } else { HitVerdict::Deliver };
-        assert_eq!(rfc.hit(&asked.request, &asked.notes), expected, "{name}: {value}");
-        assert_eq!(safe.hit(&asked.request, &asked.notes), HitVerdict::Deliver, "{name}: {value}");
+        assert_eq!(hit(&rfc, &asked.request, &asked.notes), expected, "{name}: {value}");
+        let safe = hit(&safe, &asked.request, &asked.notes);
+        assert_eq!(safe, HitVerdict::Deliver, "{name}: {value}");
     }
     let both = with(get("/"), &[("Pragma", "no-cache"), ("Cache-Control", "max-age=60")]);
-    assert_eq!(rfc.hit(&both, &Notes::default()), HitVerdict::Deliver);
+    assert_eq!(hit(&rfc, &both, &Notes::default()), HitVerdict::Deliver);
 }
 
 #[test]
@@ -618,7 +626,7 @@ fn an_ordinary_request_is_decided_without_allocating() {
         };
         assert!(matches!(policy.receive(&mut ctx), ReceiveVerdict::Lookup));
         policy.key(&request, &notes, &mut key);
-        assert_eq!(policy.hit(&request, &notes), HitVerdict::Deliver);
+        assert_eq!(hit(&policy, &request, &notes), HitVerdict::Deliver);
         assert!(!policy.shapes_delivery(&notes));
     });
     assert_eq!(allocated.count_total, 0);
