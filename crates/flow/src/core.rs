@@ -19,6 +19,7 @@ use policy::{HitCtx, HitVerdict, Notes, ReceiveCtx, ReceiveVerdict};
 
 use crate::deliver;
 use crate::fetch;
+use crate::forward;
 use crate::interims::Interims;
 use crate::live::{Live, Shared, Site};
 use crate::pages::{self, Problem};
@@ -164,6 +165,9 @@ impl Core {
         match verdict {
             ReceiveVerdict::Lookup if request.framing == Framing::None => self.lookup(ask),
             // A body on a cacheable request is outside the key: it never meets the store.
+            ReceiveVerdict::Lookup | ReceiveVerdict::Pass if forward::is_last_hop(request) => {
+                Start::Reply(pages::options(request))
+            }
             ReceiveVerdict::Lookup | ReceiveVerdict::Pass => {
                 let reason = match request.method {
                     Method::Get | Method::Head => Forward::Bypass,

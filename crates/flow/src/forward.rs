@@ -60,8 +60,29 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
             add_validators(&mut request.headers, object);
         }
     }
+    if let Some(left) = hops_left(ask.request) {
+        request.headers.set(HeaderId::MaxForwards, left.saturating_sub(1).to_string().as_bytes());
+    }
     add_via(&mut request.headers, ask.request.version, &ask.live.pseudonym);
     request
+}
+
+/// How far an OPTIONS may go: its Max-Forwards (RFC 9110 7.6.2). The field counts for TRACE too,
+/// which is refused everywhere (nginx: 405); for other methods it means nothing. One that is no
+/// number is passed on as it is; one too large to be counted is as good as the largest.
+fn hops_left(request: &Request) -> Option<u64> {
+    if request.method != Method::Options {
+        return None;
+    }
+    let mut values = request.headers.values(HeaderId::MaxForwards);
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).map(|n| n.unwrap_or(u64::MAX))
+}
+
+/// Whether the request is to be answered here, because it may go no further.
+pub(crate) fn is_last_hop(request: &Request) -> bool {
+    hops_left(request) == Some(0)
 }
 
 fn add_validators(headers: &mut HeaderBlock, object: &Object) {
@@ -156,4 +177,36 @@ fn absolute<'a>(request: &Request, reference: &'a [u8]) -> Option<&'a [u8]> {
     }
     let same = authority.eq_ignore_ascii_case(&own);
     same.then_some(if target.is_empty() { b"/" } else { target })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(method: Method, values: &[&str]) -> Option<u64> {
+        let mut request = Request::new();
+        request.method = method;
+        for value in values {
+            request.headers.push(HeaderId::MaxForwards, value.as_bytes());
+        }
+        hops_left(&request)
+    }
+
+    #[test]
+    fn hops_are_counted_for_options_alone_and_only_where_they_are_a_number() {
+        for (values, expected) in [
+            (&["0"][..], Some(0)),
+            (&["007"], Some(7)),
+            (&["99999999999999999999999"], Some(u64::MAX)),
+            (&[""], None),
+            (&["-1"], None),
+            (&["+1"], None),
+            (&["1, 2"], None),
+            (&["1", "2"], None),
+            (&[], None),
+        ] {
+            assert_eq!(left(Method::Options, values), expected, "{values:?}");
+            assert_eq!(left(Method::Get, values), None);
+        }
+    }
 }

@@ -110,6 +110,13 @@ pub(crate) fn purged(request: &Request, removed: usize) -> Reply {
     own(request, response, Bytes::from(format!("{{\"purged\":{removed}}}\n")))
 }
 
+/// The answer to OPTIONS where the request may go no further (RFC 9110 7.6.2 and 9.3.7).
+pub(crate) fn options(request: &Request) -> Reply {
+    let mut response = Response::new(Status::NO_CONTENT);
+    response.headers.push(HeaderId::Allow, policy::ALLOW);
+    own(request, response, Bytes::new())
+}
+
 fn own(request: &Request, response: Response, body: Bytes) -> Reply {
     let body = match request.method {
         _ if response.status.has_no_body() => ReplyBody::None,

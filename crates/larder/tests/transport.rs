@@ -251,6 +251,41 @@ async fn interim_responses_a_client_does_not_read_stay_whole_and_in_order() {
     assert!(received[hints.len()..].starts_with("HTTP/1.1 200 OK\r\n"));
 }
 
+#[tokio::test]
+async fn options_go_as_far_as_they_may() {
+    let stage = Stage::new().await;
+    stage.origin.otherwise(Script::ok("", "origin"));
+    for (field, sent) in [
+        ("Max-Forwards: 1\r\n", "0"),
+        ("Max-Forwards: 12\r\n", "11"),
+        ("Max-Forwards: many\r\n", "many"),
+        ("", ""),
+    ] {
+        assert_eq!(stage.ask("OPTIONS", "/page", field).await.text(), "origin");
+        assert_eq!(support::sent_field(&stage.only("/page"), "max-forwards"), sent);
+        stage.origin.forget();
+    }
+    let mut raw = stage.connect().await;
+    for fields in ["", "Content-Length: 5\r\n"] {
+        let asked = request("OPTIONS", "/page", &format!("Max-Forwards: 0\r\n{fields}"));
+        raw.send(&asked, Pieces::Whole).await.expect("sent");
+        raw.send(&b"hello"[..if fields.is_empty() { 0 } else { 5 }], Pieces::Whole)
+            .await
+            .expect("sent");
+        let reply = whole(raw.reply("OPTIONS").await, "Max-Forwards: 0");
+        assert_eq!((reply.status, reply.closes()), (204, false));
+        assert!(reply.field("allow").is_some_and(|allow| allow.contains("OPTIONS")));
+    }
+    // TRACE is refused wherever it would go; for others the field means nothing.
+    for hops in 0..=1 {
+        let field = format!("Max-Forwards: {hops}\r\n");
+        assert_eq!(stage.ask("TRACE", "/page", &field).await.status, 405);
+    }
+    assert_eq!(stage.origin.targets(), Vec::<String>::new());
+    assert_eq!(stage.ask("GET", "/page", "Max-Forwards: 0\r\n").await.text(), "origin");
+    assert_eq!(support::sent_field(&stage.only("/page"), "max-forwards"), "0");
+}
+
 /// `body` as chunks of different sizes.
 fn chunks(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 64 * 1024);

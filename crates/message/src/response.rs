@@ -12,6 +12,8 @@ pub struct Status(u16);
 impl Status {
     /// 200 OK.
     pub const OK: Self = Self(200);
+    /// 204 No Content.
+    pub const NO_CONTENT: Self = Self(204);
     /// 206 Partial Content.
     pub const PARTIAL_CONTENT: Self = Self(206);
     /// 304 Not Modified.

@@ -17,7 +17,7 @@ pub mod rules;
 pub use declared::Declared;
 pub use hosts::HostTable;
 pub use points::{
-    BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
+    ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic,
 };
 pub use rules::{Profile, SiteRules};

@@ -7,6 +7,10 @@ use base::{KeyBuf, Now};
 use message::store::StorePlan;
 use message::{Request, Response, Status};
 
+/// What `Allow` says where this cache answers itself (RFC 9110 10.2.1): the usual methods but
+/// CONNECT and TRACE, which are refused. Others are passed on too.
+pub const ALLOW: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
 /// What a policy remembers about one request from point to point, and what `flow` reads from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {

@@ -11,7 +11,7 @@ use crate::acl::CidrSet;
 use crate::answer::Answer;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
-use crate::points::Synthetic;
+use crate::points::{ALLOW, Synthetic};
 use crate::rules::{self, Profile, Settings, SiteRules};
 
 /// Rules that every site has; their place is their number in [`Notes::rule`](crate::Notes::rule).
@@ -266,11 +266,10 @@ impl Refusals {
             let status = Status::new(code).expect("three digits");
             Arc::new(Synthetic { status, fields, body: Vec::new(), close })
         };
-        let allow = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_vec();
         Self {
             // What follows a CONNECT is no HTTP.
             connect: refusal(501, Vec::new(), true),
-            method: refusal(405, vec![(b"Allow".to_vec(), allow)], false),
+            method: refusal(405, vec![(b"Allow".to_vec(), ALLOW.to_vec())], false),
             access: refusal(403, Vec::new(), false),
             path: refusal(400, Vec::new(), false),
         }
