@@ -164,10 +164,10 @@ impl Core {
         let request = ask.request;
         match verdict {
             ReceiveVerdict::Lookup if request.framing == Framing::None => self.lookup(ask),
-            // A body on a cacheable request is outside the key: it never meets the store.
             ReceiveVerdict::Lookup | ReceiveVerdict::Pass if forward::is_last_hop(request) => {
                 Start::Reply(pages::options(request))
             }
+            // A body on a cacheable request is outside the key: it never meets the store.
             ReceiveVerdict::Lookup | ReceiveVerdict::Pass => {
                 let reason = match request.method {
                     Method::Get | Method::Head => Forward::Bypass,
