@@ -96,6 +96,7 @@ limits! {
     Connections connections Count 0, "Client connections in all; beyond it new ones are closed at once. 0: four fifths of the process's file descriptors.";
     ConnectionsPerIp connections_per_ip Count 256, "Client connections of one IPv4 address or IPv6 /64, loopback apart; beyond it new ones are closed at once. 0: no limit.";
     RequestBodyBytes request_body_bytes Bytes GIB, "One request body; beyond it 413.";
+    BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Request body received before an origin connection is taken for it; what is longer streams from there on. 0: none.";
     ObjectBytes object_bytes Bytes 64 * MIB, "Largest body the memory cache stores; larger ones pass through a window.";
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
     Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";

@@ -109,7 +109,6 @@ async fn slow_uploads_disturb_nobody() {
     let stage = start().await;
     stage.origin.on("/form", Script::ok("", "thanks"));
     let before = resident(&stage);
-    // Each holds a connection to the origin too.
     let connections = count(500, 50);
     let mut slow = JoinSet::new();
     for _ in 0..connections {
@@ -125,6 +124,7 @@ async fn slow_uploads_disturb_nobody() {
     open(&stage, connections).await;
     clean_client(&stage, "slow uploads").await;
     show_memory("slow uploads", before, resident(&stage), connections);
+    assert_eq!(stage.metric("larder_origin_connects_total").await, 1, "the page's");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -327,6 +327,61 @@ async fn large_uploads_arrive_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn a_small_upload_takes_no_connection_to_the_origin_before_it_is_whole() {
+    for (framing, first, rest) in [
+        ("Content-Length: 10\r\n", "hello", "world"),
+        ("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n", "5\r\nworld\r\n0\r\n\r\n"),
+    ] {
+        let stage = Stage::new().await;
+        stage.origin.on("/form", Script::ok("", "thanks"));
+        let mut gone = stage.connect().await;
+        let mut stays = stage.connect().await;
+        for raw in [&mut gone, &mut stays] {
+            raw.send(&request("POST", "/form", framing), Pieces::Whole).await.expect("sent");
+            raw.send(first.as_bytes(), Pieces::Whole).await.expect("sent");
+        }
+        let asked = async || stage.metric("larder_requests_total").await == 2;
+        support::eventually("both requests", asked).await;
+        drop(gone);
+        let left = async || stage.metric("larder_connections_open").await == 1;
+        support::eventually("one left", left).await;
+        assert_eq!(stage.metric("larder_origin_requests_total").await, 0);
+        assert!(stage.origin.recorded().is_empty());
+        stays.send(rest.as_bytes(), Pieces::Whole).await.expect("sent");
+        assert_eq!(whole(stays.reply("POST").await, framing).text(), "thanks");
+        assert_eq!(stage.only("/form").body, b"helloworld");
+    }
+}
+
+#[tokio::test]
+async fn a_larger_upload_reaches_the_origin_while_it_comes() {
+    let stage = Stage::new().await;
+    stage.origin.on("/form", Script::ok("", "thanks"));
+    let body = pattern(100_000);
+    let framing = format!("Content-Length: {}\r\n", body.len());
+    let mut raw = stage.connect().await;
+    raw.send(&request("POST", "/form", &framing), Pieces::Whole).await.expect("sent");
+    raw.send(&body[..20_000], Pieces::Whole).await.expect("sent");
+    let begun = async || stage.origin.recorded().iter().any(|r| r.bytes.len() > 20_000);
+    support::eventually("the first part", begun).await;
+    raw.send(&body[20_000..], Pieces::Whole).await.expect("sent");
+    assert_eq!(whole(raw.reply("POST").await, "/form").text(), "thanks");
+    assert!(stage.only("/form").body == body);
+}
+
+#[tokio::test]
+async fn a_buffer_larger_than_the_window_holds_nothing_up() {
+    let limits = "body_buffer_bytes = \"1MiB\"\nwindow_bytes = \"16KiB\"";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
+    stage.origin.on("/form", Script::ok("", "thanks"));
+    let body = pattern(300_000);
+    let mut asked = request("POST", "/form", &format!("Content-Length: {}\r\n", body.len()));
+    asked.extend_from_slice(&body);
+    assert_eq!(stage.exchange("POST", &asked).await.text(), "thanks");
+    assert!(stage.only("/form").body == body);
+}
+
+#[tokio::test]
 async fn an_upload_beyond_the_limit_is_refused_and_never_complete_at_the_origin() {
     let limits = "request_body_bytes = \"64KiB\"";
     let stage = Setup { limits, ..Setup::default() }.start().await;
@@ -400,15 +455,17 @@ async fn requests_sent_after_the_last_one_do_not_reset_its_answer() {
 
 #[tokio::test]
 async fn an_early_answer_reaches_the_client_though_its_upload_goes_on() {
-    let stage = Stage::new().await;
     let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
-    stage.origin.on("/form", Script::respond(refusal).without_reading_body().hang());
-    let mut raw = stage.connect().await.patience(Duration::from_secs(20));
-    let head = request("POST", "/form", "Content-Length: 1000000\r\n");
-    raw.send(&head, Pieces::Whole).await.expect("sent");
-    raw.send(&pattern(1000), Pieces::Whole).await.expect("sent");
-    match raw.reply("POST").await {
-        Seen::Complete(reply) => assert_eq!((reply.status, reply.text().as_str()), (403, "no")),
-        other => panic!("{other:?}"),
+    for (limits, sent) in [("", 20_000), ("body_buffer_bytes = \"0\"", 1000)] {
+        let stage = Setup { limits, ..Setup::default() }.start().await;
+        stage.origin.on("/form", Script::respond(refusal).without_reading_body().hang());
+        let mut raw = stage.connect().await.patience(Duration::from_secs(20));
+        let head = request("POST", "/form", "Content-Length: 1000000\r\n");
+        raw.send(&head, Pieces::Whole).await.expect("sent");
+        raw.send(&pattern(sent), Pieces::Whole).await.expect("sent");
+        match raw.reply("POST").await {
+            Seen::Complete(reply) => assert_eq!((reply.status, reply.text().as_str()), (403, "no")),
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -99,6 +99,23 @@ impl Upload {
         Status::new(code).map(|status| (status, reason))
     }
 
+    /// Receives the body into the window until it is whole or the limit `body_buffer_bytes` is
+    /// reached, so that a client's slowness is not the origin's (nginx: `client_body_buffer_size`).
+    pub(crate) async fn gather(
+        &mut self,
+        core: &CoreCtx,
+        guard: &Guard,
+        read: &mut ReadHalf<'_>,
+        limits: &Limits,
+    ) {
+        // A full window has nobody to empty it yet.
+        let enough = limits.body_buffer_bytes.min(limits.window_bytes);
+        poll_fn(|cx| self.poll_move(cx, core, guard, read, enough)).await;
+        if self.writer.is_none() {
+            guard.receive_done();
+        }
+    }
+
     /// Runs `main` while the body is moved on; `main` decides when this ends.
     pub(crate) async fn beside<T>(
         &mut self,
@@ -108,7 +125,8 @@ impl Upload {
         mut main: Pin<&mut impl Future<Output = T>>,
     ) -> T {
         poll_fn(|cx| {
-            if self.writer.is_some() && self.poll_move(cx, core, guard, read).is_ready() {
+            let all = u64::MAX;
+            if self.writer.is_some() && self.poll_move(cx, core, guard, read, all).is_ready() {
                 guard.receive_done();
             }
             main.as_mut().poll(cx)
@@ -116,16 +134,20 @@ impl Upload {
         .await
     }
 
-    /// Moves the body on until it ends, fails, or nobody takes it.
+    /// Moves the body on until it ends, fails, nobody takes it, or `enough` of it is here.
     fn poll_move(
         &mut self,
         cx: &mut Context<'_>,
         core: &CoreCtx,
         guard: &Guard,
         read: &mut ReadHalf<'_>,
+        enough: u64,
     ) -> Poll<()> {
         let moved = loop {
             let Some(writer) = &mut self.writer else { return Poll::Ready(()) };
+            if self.received >= enough {
+                return Poll::Ready(());
+            }
             if ready!(writer.poll_room(cx)).is_err() {
                 break Ok(());
             }

@@ -124,6 +124,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         }
     }
     let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
+    upload.gather(core, &guard, &mut read_half, &live.limits).await;
     let mut early = Early::new(request.version);
     let mut reply = match (answer, upload.fault()) {
         (Answer::Reply(reply), _) => reply,
@@ -143,13 +144,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let early = early.rest();
     let sending = Sending { core, guard: &guard, live: &live, request: &request, early, keep };
     let mut halves = (&mut read_half, &mut write_half);
-    let mut sent = sending.send(&mut halves, &mut upload, &mut reply).await;
-    if matches!(sent, Err(SendError::Early)) {
-        // Nothing has left yet: the client can still be told.
-        let reason = "The origin's answer broke off before the first byte of its body.";
-        reply = pages::refused(Status::BAD_GATEWAY, reason);
-        sent = sending.send(&mut halves, &mut upload, &mut reply).await;
-    }
+    let sent = sending.send_or_say(&mut halves, &mut upload, &mut reply).await;
     guard.receive_done();
     core.count(&reply);
     let bytes = sent.map_or(0, |sent| sent.body_bytes);
@@ -196,6 +191,23 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
+    /// Sends `reply`; a page that says why where its body broke off before anything had left.
+    async fn send_or_say(
+        &self,
+        halves: &mut (&mut ReadHalf<'_>, &mut WriteHalf<'_>),
+        upload: &mut Upload,
+        reply: &mut Reply,
+    ) -> Result<Sent, SendError> {
+        match self.send(halves, upload, reply).await {
+            Err(SendError::Early) => {
+                let reason = "The origin's answer broke off before the first byte of its body.";
+                *reply = pages::refused(Status::BAD_GATEWAY, reason);
+                self.send(halves, upload, reply).await
+            }
+            sent => sent,
+        }
+    }
+
     /// Sends `reply`, whose body it takes.
     async fn send(
         &self,
