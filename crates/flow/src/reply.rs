@@ -175,25 +175,18 @@ pub struct Reply {
 impl Reply {
     /// A reply with a head and body of its own.
     pub fn owned(response: Response, body: ReplyBody, served: Served) -> Self {
-        Self {
-            status: response.status,
-            head: Head::Owned(Box::new(response)),
-            body,
-            served,
-            age_s: None,
-            ttl_s: None,
-            content_range: None,
-            content_type: None,
-            rule: None,
-            close: false,
-        }
+        Self::new(response.status, Head::Owned(Box::new(response)), body, served)
     }
 
     /// A reply with the head of `object`.
     pub fn stored(object: &Arc<Object>, body: ReplyBody, served: Served) -> Self {
+        Self::new(object.status(), Head::Stored(Arc::clone(object)), body, served)
+    }
+
+    fn new(status: Status, head: Head, body: ReplyBody, served: Served) -> Self {
         Self {
-            status: object.status(),
-            head: Head::Stored(Arc::clone(object)),
+            status,
+            head,
             body,
             served,
             age_s: None,
