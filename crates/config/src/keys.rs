@@ -99,7 +99,7 @@ pub(crate) const MEMORY: Section = Section {
     about: "The memory cache.",
     keys: || {
         keys! {
-            "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "Ceiling of the cache with everything that belongs to it; percentages are of the machine's memory or of the control group's limit, `auto` is half of that.";
+            "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "What the daemon may take for its cache. Nine tenths are given to stored responses with everything that belongs to them, the rest to what the allocator loses between them. Percentages are of the machine's memory or of the control group's limit, `auto` is half of that.";
         }
     },
     later: &[],

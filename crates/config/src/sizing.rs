@@ -66,6 +66,14 @@ impl Machine {
         }
     }
 
+    /// Bytes to reserve for the cache within `size`: nine tenths of it. The allocator loses the rest
+    /// between blocks of different sizes once they have been replaced often enough, and the
+    /// buffers of what is under way need some, so that `size` is about what the process takes.
+    pub fn cache_bytes(&self, size: MemorySize) -> u64 {
+        let bytes = self.memory_bytes(size);
+        bytes - bytes / 10
+    }
+
     /// Core threads when the configuration names no number.
     pub fn default_workers(&self) -> usize {
         self.cpus
@@ -158,6 +166,7 @@ mod tests {
         assert_eq!(machine.memory_bytes(MemorySize::Auto), 2 << 30);
         assert_eq!(machine.memory_bytes(MemorySize::Percent(25)), 1 << 30);
         assert_eq!(machine.memory_bytes(MemorySize::Bytes(7)), 7);
+        assert_eq!(machine.cache_bytes(MemorySize::Bytes(1_000)), 900);
         assert_eq!(machine.default_workers(), 8);
     }
 

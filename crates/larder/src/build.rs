@@ -53,7 +53,7 @@ pub(crate) fn live(config: &Config, running: &[Arc<Origin>]) -> (Live, Vec<Arc<O
 pub(crate) fn cache_config(config: &Config, machine: &Machine) -> cache::Config {
     let limits = &config.limits;
     cache::Config {
-        budget_bytes: machine.memory_bytes(config.memory.size),
+        budget_bytes: machine.cache_bytes(config.memory.size),
         max_variants: limits.variants as usize,
         object_bytes_max: limits.object_bytes,
         waiters_max: limits.waiters as usize,
