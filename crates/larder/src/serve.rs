@@ -124,6 +124,7 @@ impl Daemon {
     /// Starts the cores. Call within the helper runtime.
     pub(crate) fn start(source: Source, config: &Config) -> Result<(Arc<Self>, Server), String> {
         let descriptors = raise_descriptors();
+        refuse_huge_pages();
         let machine = Machine::read();
         let (live, origins) = build::live(config, &[]);
         let shared = Shared::new(build::cache(config, &machine), live);
@@ -202,6 +203,14 @@ fn open_log(log: &config::AccessLog) -> Result<AccessLog, String> {
         config::LogFormat::Json => net::LogFormat::Json,
     };
     AccessLog::start(target, format).map_err(|e| format!("larder: access log: {e}"))
+}
+
+/// Has memory arrive in small pages. The kernel clears a huge one of 2 MiB within one page fault, and
+/// all that a core serves waits meanwhile: milliseconds where memory is a virtual machine's. It
+/// also makes resident what the allocator only keeps apart.
+fn refuse_huge_pages() {
+    // A kernel that cannot do this costs latency, nothing else.
+    _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// Raises the soft limit of file descriptors to the hard one; the result is what there is.
