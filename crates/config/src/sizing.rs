@@ -66,8 +66,8 @@ impl Machine {
         }
     }
 
-    /// Bytes to reserve for the cache within `size`: nine tenths of it. The allocator loses the rest
-    /// between blocks of different sizes once they have been replaced often enough, and the
+    /// Bytes to reserve for the cache within `size`: nine tenths of it. The allocator loses the
+    /// rest between blocks of different sizes once they have been replaced often enough, and the
     /// buffers of what is under way need some, so that `size` is about what the process takes.
     pub fn cache_bytes(&self, size: MemorySize) -> u64 {
         let bytes = self.memory_bytes(size);
