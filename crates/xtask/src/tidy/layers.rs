@@ -12,6 +12,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("base", 0),
     ("message", 1),
     ("h1", 2),
+    ("fastcgi", 2),
     ("policy", 2),
     ("cache", 3),
     ("origin", 3),

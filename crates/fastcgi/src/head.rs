@@ -1,0 +1,324 @@
+//! The head of a CGI response (RFC 3875 6), as it stands at the begin of STDOUT.
+//!
+//! A script is no HTTP peer: what it says about framing and connection is not believed.
+//! Transfer-Encoding and the other fields of one connection are dropped, as nginx and Apache drop
+//! them; Content-Length is handed out, for the caller to hold against the stream.
+
+use base::Limit;
+use message::header::{Span, is_token, is_value};
+use message::{HeaderId, Response, Status, Version};
+
+use crate::error::HeadError;
+
+/// What a head may cost at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Bytes of the whole head, the blank line included.
+    pub head_bytes: usize,
+    /// Bytes of one line without its end.
+    pub field_bytes: usize,
+    /// Lines.
+    pub field_count: usize,
+}
+
+/// A head that is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Bytes of the buffer that are the head; the rest is body.
+    pub consumed: usize,
+    /// The Content-Length the script named.
+    pub length: Option<u64>,
+}
+
+/// Reads one head, incrementally; no byte is looked at twice.
+#[derive(Clone, Debug, Default)]
+pub struct HeadReader {
+    /// Where the line begins that has not ended yet.
+    line_at: usize,
+    /// Up to where that line was searched for its end.
+    searched: usize,
+    lines: usize,
+    spans: Vec<Span>,
+    status: Option<(Status, u32, u32)>,
+    length: Option<u64>,
+    has_location: bool,
+}
+
+impl HeadReader {
+    /// A reader at the start of STDOUT.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads on. `buf` starts at the first byte of STDOUT and holds at each call the same bytes
+    /// plus maybe more; none while the head has not ended. `response` is written when it has,
+    /// whatever it held.
+    ///
+    /// # Errors
+    /// At the first line that is wrong: the response is of no use.
+    pub fn read(
+        &mut self,
+        buf: &[u8],
+        limits: &HeadLimits,
+        response: &mut Response,
+    ) -> Result<Option<Head>, HeadError> {
+        // Spans are 32 bits wide.
+        let most = limits.head_bytes.min(u32::MAX as usize);
+        let window = &buf[..buf.len().min(most)];
+        loop {
+            let Some(found) = memchr::memchr(b'\n', &window[self.searched..]) else {
+                self.searched = window.len();
+                // One more byte than a line may have: it may turn out to be its CR.
+                return if window.len() - self.line_at > limits.field_bytes + 1 {
+                    Err(Limit::HeaderFieldBytes.into())
+                } else if window.len() >= most {
+                    Err(Limit::HeaderBytes.into())
+                } else {
+                    Ok(None)
+                };
+            };
+            let line_end = self.searched + found;
+            let line = &window[self.line_at..line_end];
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.len() > limits.field_bytes {
+                return Err(Limit::HeaderFieldBytes.into());
+            }
+            if line.is_empty() {
+                self.fill(window, response);
+                return Ok(Some(Head { consumed: line_end + 1, length: self.length }));
+            }
+            if self.lines >= limits.field_count {
+                return Err(Limit::HeaderCount.into());
+            }
+            self.lines += 1;
+            self.line(line)?;
+            self.line_at = line_end + 1;
+            self.searched = self.line_at;
+        }
+    }
+
+    /// Takes one line, without its end, that begins at `line_at`.
+    fn line(&mut self, line: &[u8]) -> Result<(), HeadError> {
+        let colon = memchr::memchr(b':', line).ok_or(HeadError::Line)?;
+        let name = &line[..colon];
+        let name_len = u16::try_from(name.len()).map_err(|_| Limit::HeaderFieldBytes)?;
+        if !is_token(name) {
+            return Err(HeadError::Line);
+        }
+        let rest = &line[colon + 1..];
+        let value = rest.trim_ascii_start();
+        let value_at = self.line_at + colon + 1 + (rest.len() - value.len());
+        let value = value.trim_ascii_end();
+        // Trimming takes a stray CR for a space.
+        if !is_value(rest) {
+            return Err(HeadError::Control);
+        }
+        let id = HeaderId::of(name);
+        if name.eq_ignore_ascii_case(b"status") {
+            return self.status_line(value, value_at);
+        }
+        if id == HeaderId::ContentLength {
+            if self.length.is_some() {
+                return Err(HeadError::ContentLength);
+            }
+            self.length = Some(content_length(value).ok_or(HeadError::ContentLength)?);
+            return Ok(());
+        }
+        if id.is_hop_by_hop() {
+            return Ok(());
+        }
+        self.has_location |= id == HeaderId::Location;
+        self.spans.push(Span {
+            id,
+            name_at: self.line_at as u32,
+            name_len,
+            value_at: value_at as u32,
+            value_len: value.len() as u32,
+        });
+        Ok(())
+    }
+
+    /// `3DIGIT [ SP reason ]`. Interim statuses are no business of a script.
+    fn status_line(&mut self, value: &[u8], value_at: usize) -> Result<(), HeadError> {
+        let code = match value {
+            [a, b, c] | [a, b, c, b' ', ..] => [a, b, c],
+            _ => return Err(HeadError::Status),
+        };
+        if self.status.is_some() || !code.iter().all(|b| b.is_ascii_digit()) {
+            return Err(HeadError::Status);
+        }
+        let code = code.iter().fold(0, |n, b| n * 10 + u16::from(**b - b'0'));
+        let status =
+            Status::new(code).filter(|status| !status.is_interim()).ok_or(HeadError::Status)?;
+        let reason_at = value.len().min(4);
+        self.status =
+            Some((status, (value_at + reason_at) as u32, (value.len() - reason_at) as u32));
+        Ok(())
+    }
+
+    fn fill(&self, buf: &[u8], response: &mut Response) {
+        response.version = Version::Http11;
+        response.reason.clear();
+        response.status = match self.status {
+            Some((status, at, len)) => {
+                let (at, len) = (at as usize, len as usize);
+                response.reason.extend_from_slice(buf[at..at + len].trim_ascii());
+                status
+            }
+            // RFC 3875 6.2.3: a Location alone is a redirect.
+            None if self.has_location => Status::new(302).unwrap_or(Status::OK),
+            None => Status::OK,
+        };
+        response.headers.clear();
+        for span in &self.spans {
+            response.headers.push_span(*span);
+        }
+        response.headers.adopt(&buf[..self.line_at]);
+    }
+}
+
+/// `1*DIGIT` up to 2^63-1 (RFC 9110 8.6).
+fn content_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let length: u64 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    (length <= i64::MAX as u64).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: HeadLimits = HeadLimits { head_bytes: 200, field_bytes: 60, field_count: 5 };
+
+    type Fields = Vec<(String, String)>;
+
+    fn read(bytes: &[u8], step: usize) -> Result<Option<(Head, Response)>, HeadError> {
+        let mut reader = HeadReader::new();
+        let mut response = Response::new(Status::OK);
+        let mut end = 0;
+        loop {
+            end = (end + step).min(bytes.len());
+            match reader.read(&bytes[..end], &LIMITS, &mut response)? {
+                Some(head) => return Ok(Some((head, response))),
+                None if end == bytes.len() => return Ok(None),
+                None => {}
+            }
+        }
+    }
+
+    fn good(bytes: &str) -> (u16, Fields, Head) {
+        let (head, response) =
+            read(bytes.as_bytes(), usize::MAX / 2).expect("good").expect("whole");
+        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        let fields = response.headers.iter().map(|f| (text(f.name), text(f.value))).collect();
+        (response.status.code(), fields, head)
+    }
+
+    fn field(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn heads_end_with_a_blank_line_of_either_kind() {
+        for head in [
+            "Content-type: text/html; charset=UTF-8\r\nX-A:b\r\n\r\n",
+            "Content-type:\ttext/html; charset=UTF-8 \nX-A: b\n\n",
+            "Content-type: text/html; charset=UTF-8\r\nX-A: b\n\r\n",
+        ] {
+            let (status, fields, found) = good(&format!("{head}body"));
+            assert_eq!((status, found), (200, Head { consumed: head.len(), length: None }));
+            assert_eq!(
+                fields,
+                [field("Content-type", "text/html; charset=UTF-8"), field("X-A", "b")]
+            );
+        }
+    }
+
+    #[test]
+    fn status_is_taken_from_its_field_and_not_passed_on() {
+        let (status, fields, _) = good("status: 404 Not here\r\nX: y\r\n\r\n");
+        assert_eq!((status, fields), (404, vec![field("X", "y")]));
+        assert_eq!(good("Status: 201\n\n").0, 201);
+        assert_eq!(good("Location: /elsewhere\n\n").0, 302);
+        assert_eq!(good("Location: /elsewhere\nStatus: 201 Created\n\n").0, 201);
+        assert_eq!(good("\n").0, 200);
+    }
+
+    #[test]
+    fn the_reason_is_kept() {
+        let (_, response) =
+            read(b"Status: 404 Gone fishing\n\n", 99).expect("good").expect("whole");
+        assert_eq!(response.reason, b"Gone fishing");
+    }
+
+    #[test]
+    fn framing_is_not_a_scripts_business() {
+        let (_, fields, head) =
+            good("Transfer-Encoding: chunked\nConnection: close\nContent-Length: 12\nX: y\n\n");
+        assert_eq!((fields, head.length), (vec![field("X", "y")], Some(12)));
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        let long = format!("X: {}\n\n", "y".repeat(58));
+        let many = "X: y\n".repeat(6);
+        let large = format!("X: {}\n", "y".repeat(50)).repeat(4);
+        for (bytes, error) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", HeadError::Line),
+            ("<html>\n", HeadError::Line),
+            ("X : y\n\n", HeadError::Line),
+            (": y\n\n", HeadError::Line),
+            ("X: y\n z\n\n", HeadError::Line),
+            ("X: y\n\tz: a\n\n", HeadError::Line),
+            ("X: a\rb\n\n", HeadError::Control),
+            ("X: a\r\r\n\n", HeadError::Control),
+            ("X: a\0b\n\n", HeadError::Control),
+            ("X:\x0by\n\n", HeadError::Control),
+            ("Status: 200\nStatus: 200\n\n", HeadError::Status),
+            ("Status: 100 Continue\n\n", HeadError::Status),
+            ("Status: OK\n\n", HeadError::Status),
+            ("Status: 2000\n\n", HeadError::Status),
+            ("Status:\n\n", HeadError::Status),
+            ("Content-Length: 1\nContent-Length: 1\n\n", HeadError::ContentLength),
+            ("Content-Length: +1\n\n", HeadError::ContentLength),
+            ("Content-Length: 9223372036854775808\n\n", HeadError::ContentLength),
+            ("Content-Length:\n\n", HeadError::ContentLength),
+            (&long, HeadError::Limit(Limit::HeaderFieldBytes)),
+            (&many, HeadError::Limit(Limit::HeaderCount)),
+            (&large, HeadError::Limit(Limit::HeaderBytes)),
+        ] {
+            for step in [1, 2, usize::MAX / 2] {
+                assert_eq!(read(bytes.as_bytes(), step).err(), Some(error), "{bytes:?} {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_of_just_the_allowed_length_is_taken_in_both_kinds() {
+        for end in ["\n\n", "\r\n\r\n"] {
+            let head = format!("X: {}{end}", "y".repeat(57));
+            for step in [1, 99] {
+                assert!(read(head.as_bytes(), step).is_ok_and(|head| head.is_some()), "{step}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_split_does_not_matter(
+            text in "(Status: [0-9]{2,3}|[A-Za-z -]{0,9}:?[ -~\t\r]{0,70}|Content-Length: [0-9]{0,3})\
+                     (\r?\n){0,2}[A-C:]{0,4}\n{0,2}",
+            step in 1_usize..30,
+        ) {
+            let bytes = text.as_bytes();
+            let show = |result: Result<Option<(Head, Response)>, HeadError>| {
+                result.map(|found| found.map(|(head, r)| (head, format!("{r:?}"))))
+            };
+            prop_assert_eq!(show(read(bytes, step)), show(read(bytes, bytes.len().max(1))));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! A request's parameters: nginx's `fastcgi_params`, the script, and the header fields.
+//!
+//! Names of fields lose case and punctuation on their way into a variable, so that two fields can
+//! become one. Only fields whose names have nothing but letters, digits and `-` are passed on:
+//! `Remote_User` cannot pose as `Remote-User`. `Proxy` never is, as HTTP_PROXY is how some programs
+//! are told where to send their own requests (httpoxy, CVE-2016-5385).
+
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use message::header::Field;
+use message::{Framing, HeaderId, Request, Scheme};
+
+use crate::encode::ParamsWriter;
+
+/// What the parameters tell besides the request itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Environment<'a> {
+    /// The script.
+    pub script: Script<'a>,
+    /// Who asks.
+    pub client: Option<IpAddr>,
+    /// The client's port, when it is known to be the client's.
+    pub client_port: Option<u16>,
+    /// The address of this server that was asked.
+    pub server: Option<SocketAddr>,
+    /// SERVER_SOFTWARE.
+    pub software: &'a str,
+}
+
+/// A script and how a path led to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Script<'a> {
+    /// The document root, without a slash at its end.
+    pub root: &'a [u8],
+    /// The script's path below the root, beginning with a slash.
+    pub name: &'a [u8],
+    /// What follows it in the request's path; empty, or beginning with a slash.
+    pub path_info: &'a [u8],
+}
+
+/// Appends the records with all parameters of `request`, and the empty one that ends them.
+///
+/// A body must have a known length: CGI has no other way to tell where it ends.
+pub fn write(out: &mut Vec<u8>, request: &Request, env: &Environment<'_>) {
+    debug_assert!(
+        matches!(request.framing, Framing::None | Framing::Length(_)),
+        "a body's length is known before it is sent"
+    );
+    let mut params = ParamsWriter::new(out);
+    of_script(&mut params, &env.script);
+    of_request(&mut params, request);
+    of_connection(&mut params, request, env);
+    of_fields(&mut params, request);
+    params.finish();
+}
+
+fn of_script(params: &mut ParamsWriter<'_>, script: &Script<'_>) {
+    params.add(b"SCRIPT_FILENAME", &[script.root, script.name].concat());
+    params.add(b"SCRIPT_NAME", script.name);
+    params.add(b"DOCUMENT_URI", &[script.name, script.path_info].concat());
+    params.add(b"DOCUMENT_ROOT", script.root);
+    params.add(b"PATH_INFO", script.path_info);
+    if !script.path_info.is_empty() {
+        params.add(b"PATH_TRANSLATED", &[script.root, script.path_info].concat());
+    }
+    // PHP built for it runs nothing without this (cgi.force_redirect).
+    params.add(b"REDIRECT_STATUS", b"200");
+}
+
+fn of_request(params: &mut ParamsWriter<'_>, request: &Request) {
+    params.add(b"REQUEST_METHOD", request.method.token());
+    params.add(b"REQUEST_URI", &request.target);
+    params.add(b"QUERY_STRING", request.query().unwrap_or_default());
+    params.add(b"SERVER_PROTOCOL", b"HTTP/1.1");
+    params.add(b"CONTENT_TYPE", request.headers.value(HeaderId::ContentType).unwrap_or_default());
+    let mut digits = itoa::Buffer::new();
+    params.add(
+        b"CONTENT_LENGTH",
+        match request.framing {
+            Framing::Length(length) => digits.format(length).as_bytes(),
+            _ => b"",
+        },
+    );
+}
+
+/// SERVER_NAME and SERVER_PORT are those the client asked for (RFC 3875 4.1.14, 4.1.15), which
+/// stays true behind a proxy that ends TLS, and is what pages are kept by.
+fn of_connection(params: &mut ParamsWriter<'_>, request: &Request, env: &Environment<'_>) {
+    let mut text = Vec::with_capacity(48);
+    let mut add = |params: &mut ParamsWriter<'_>, name: &[u8], value: &dyn std::fmt::Display| {
+        text.clear();
+        write!(text, "{value}").expect("a vector takes whatever is written to it");
+        params.add(name, &text);
+    };
+    params.add(b"GATEWAY_INTERFACE", b"CGI/1.1");
+    params.add(b"SERVER_SOFTWARE", env.software.as_bytes());
+    params.add(b"REQUEST_SCHEME", request.scheme.as_str().as_bytes());
+    if request.scheme == Scheme::Https {
+        params.add(b"HTTPS", b"on");
+    }
+    params.add(b"SERVER_NAME", &request.host);
+    let port = request.port.unwrap_or_else(|| request.scheme.default_port());
+    add(params, b"SERVER_PORT", &port);
+    if let Some(server) = env.server {
+        add(params, b"SERVER_ADDR", &server.ip().to_canonical());
+    }
+    if let Some(client) = env.client {
+        add(params, b"REMOTE_ADDR", &client.to_canonical());
+    }
+    if let Some(port) = env.client_port {
+        add(params, b"REMOTE_PORT", &port);
+    }
+}
+
+fn of_fields(params: &mut ParamsWriter<'_>, request: &Request) {
+    if !request.host.is_empty() {
+        let mut host = request.host.clone();
+        if let Some(port) = request.port {
+            host.push(b':');
+            host.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
+        }
+        params.add_field(b"Host", std::iter::once(&host[..]), b"");
+    }
+    let headers = &request.headers;
+    for (at, field) in headers.iter().enumerate() {
+        let same = |other: &Field<'_>| other.name.eq_ignore_ascii_case(field.name);
+        let is_later = at > 0 && headers.iter().take(at).any(|earlier| same(&earlier));
+        if is_later || !is_passed(&field) {
+            continue;
+        }
+        let separator: &[u8] = if field.id == HeaderId::Cookie { b"; " } else { b", " };
+        let values = headers.iter().filter(same).map(|field| field.value);
+        params.add_field(field.name, values, separator);
+    }
+}
+
+/// Whether a field becomes a variable.
+fn is_passed(field: &Field<'_>) -> bool {
+    // The first two have variables of their own; Host is the canonical one.
+    let elsewhere = matches!(
+        field.id,
+        HeaderId::ContentLength | HeaderId::ContentType | HeaderId::Host | HeaderId::Expect
+    );
+    !elsewhere
+        && !field.id.is_hop_by_hop()
+        && field.name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-')
+        && !field.name.eq_ignore_ascii_case(b"proxy")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use message::Method;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::encode::tests::params;
+
+    const ENV: Environment<'static> = Environment {
+        script: Script { root: b"/srv/www", name: b"/index.php", path_info: b"" },
+        client: None,
+        client_port: None,
+        server: None,
+        software: "larder",
+    };
+
+    fn written(request: &Request, env: &Environment<'_>) -> BTreeMap<String, String> {
+        let mut out = Vec::new();
+        write(&mut out, request, env);
+        let pairs = params(&out);
+        let text = |b: Vec<u8>| String::from_utf8_lossy(&b).into_owned();
+        let count = pairs.len();
+        let map: BTreeMap<_, _> = pairs.into_iter().map(|(n, v)| (text(n), text(v))).collect();
+        assert_eq!(map.len(), count, "no parameter comes twice");
+        map
+    }
+
+    fn request(fields: &[(&str, &str)]) -> Request {
+        let mut request = Request::new();
+        request.target = b"/shop/cart?id=1&x".to_vec();
+        request.host = b"example.com".to_vec();
+        for (name, value) in fields {
+            request.headers.push_named(name.as_bytes(), value.as_bytes());
+        }
+        request
+    }
+
+    #[test]
+    fn every_parameter_of_nginx_is_there() {
+        let mut request = request(&[("Content-Type", "text/plain"), ("User-Agent", "curl")]);
+        request.method = Method::Post;
+        request.framing = Framing::Length(12);
+        request.scheme = Scheme::Https;
+        let env = Environment {
+            script: Script { root: b"/srv/www", name: b"/index.php", path_info: b"/a b" },
+            client: Some([192, 0, 2, 1].into()),
+            client_port: Some(4711),
+            server: Some(([127, 0, 0, 1], 8443).into()),
+            ..ENV
+        };
+        let found = written(&request, &env);
+        let expected = [
+            ("CONTENT_LENGTH", "12"),
+            ("CONTENT_TYPE", "text/plain"),
+            ("DOCUMENT_ROOT", "/srv/www"),
+            ("DOCUMENT_URI", "/index.php/a b"),
+            ("GATEWAY_INTERFACE", "CGI/1.1"),
+            ("HTTPS", "on"),
+            ("HTTP_HOST", "example.com"),
+            ("HTTP_USER_AGENT", "curl"),
+            ("PATH_INFO", "/a b"),
+            ("PATH_TRANSLATED", "/srv/www/a b"),
+            ("QUERY_STRING", "id=1&x"),
+            ("REDIRECT_STATUS", "200"),
+            ("REMOTE_ADDR", "192.0.2.1"),
+            ("REMOTE_PORT", "4711"),
+            ("REQUEST_METHOD", "POST"),
+            ("REQUEST_SCHEME", "https"),
+            ("REQUEST_URI", "/shop/cart?id=1&x"),
+            ("SCRIPT_FILENAME", "/srv/www/index.php"),
+            ("SCRIPT_NAME", "/index.php"),
+            ("SERVER_ADDR", "127.0.0.1"),
+            ("SERVER_NAME", "example.com"),
+            ("SERVER_PORT", "443"),
+            ("SERVER_PROTOCOL", "HTTP/1.1"),
+            ("SERVER_SOFTWARE", "larder"),
+        ];
+        let expected: BTreeMap<_, _> =
+            expected.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn plain_http_says_nothing_of_https() {
+        let mut request = request(&[]);
+        request.port = Some(8080);
+        let found = written(&request, &ENV);
+        assert!(!found.contains_key("HTTPS") && !found.contains_key("PATH_TRANSLATED"));
+        assert_eq!(found["SERVER_PORT"], "8080");
+        assert_eq!(found["HTTP_HOST"], "example.com:8080");
+        assert_eq!((&found["CONTENT_LENGTH"][..], &found["CONTENT_TYPE"][..]), ("", ""));
+    }
+
+    #[test]
+    fn t28_twins_and_httpoxy_never_become_variables() {
+        let found = written(
+            &request(&[
+                ("Remote-User", "honest"),
+                ("Remote_User", "forged"),
+                ("X.Real-IP", "forged"),
+                ("X-Real!IP", "forged"),
+                ("Proxy", "http://evil"),
+                ("PROXY", "http://evil"),
+                ("Connection", "close"),
+                ("Transfer-Encoding", "chunked"),
+                ("Expect", "100-continue"),
+                ("Content_Type", "forged"),
+                ("Host", "forged"),
+            ]),
+            &ENV,
+        );
+        let http: Vec<_> = found.iter().filter(|(name, _)| name.starts_with("HTTP_")).collect();
+        let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());
+        let expected = [pair("HTTP_HOST", "example.com"), pair("HTTP_REMOTE_USER", "honest")];
+        assert_eq!(http, expected.iter().map(|(n, v)| (n, v)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn repeated_fields_are_joined() {
+        let found = written(
+            &request(&[
+                ("Accept", "text/html"),
+                ("Cookie", "a=1"),
+                ("ACCEPT", "*/*"),
+                ("cookie", "b=2"),
+                ("X-Empty", ""),
+            ]),
+            &ENV,
+        );
+        assert_eq!(found["HTTP_ACCEPT"], "text/html, */*");
+        assert_eq!(found["HTTP_COOKIE"], "a=1; b=2");
+        assert_eq!(found["HTTP_X_EMPTY"], "");
+    }
+
+    proptest! {
+        #[test]
+        fn each_variable_has_one_source(
+            names in prop::collection::vec("[RrXx][Ee_.-][Mm1-]{1,2}", 0..12),
+        ) {
+            let fields: Vec<_> = names.iter().map(|name| (name.as_str(), "v")).collect();
+            let found = written(&request(&fields), &ENV);
+            let plain = |name: &&String| !name.contains(['_', '.']);
+            let mut expected: Vec<_> = names.iter().filter(plain)
+                .map(|name| format!("HTTP_{}", name.to_uppercase().replace('-', "_")))
+                .collect();
+            expected.push("HTTP_HOST".to_owned());
+            expected.sort();
+            expected.dedup();
+            let http: Vec<_> = found.into_keys().filter(|name| name.starts_with("HTTP_")).collect();
+            prop_assert_eq!(http, expected);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Which script a path means: nginx's `try_files`, `index` and `fastcgi_split_path_info`, decided
+//! in one place.
+//!
+//! Nothing runs but a regular file whose name ends as a script's does. A path that names a script
+//! which is not there is 404 at once and never another script's path info: `/x.jpg/y.php` does not
+//! make a program of an uploaded picture, whatever `cgi.fix_pathinfo` is.
+
+use message::Status;
+
+/// How paths become scripts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// What is tried, in this order; 404 when all of it fails.
+    pub tries: Vec<Try>,
+    /// Names of a directory's own file, the most wanted first.
+    pub index: Vec<String>,
+    /// How names of scripts end, such as `.php`.
+    pub suffixes: Vec<String>,
+    /// Directories below which no script runs: paths whose segments may be `*` for any one.
+    pub barred: Vec<String>,
+}
+
+impl Default for Rules {
+    /// As WordPress, Drupal and Laravel want it: the path itself, its directory's index, the front
+    /// controller.
+    fn default() -> Self {
+        Self {
+            tries: vec![Try::Path, Try::Directory, Try::Front("/index.php".to_owned())],
+            index: vec!["index.php".to_owned(), "index.html".to_owned()],
+            suffixes: vec![".php".to_owned()],
+            barred: Vec::new(),
+        }
+    }
+}
+
+/// One thing to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Try {
+    /// The path itself, as a script or another file (`$uri`).
+    Path,
+    /// The index of the directory that the path names (`$uri/`).
+    Directory,
+    /// This script, for every path that is still left. It is not looked for: it may be on another
+    /// machine's disk.
+    Front(String),
+    /// This status.
+    Status(Status),
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file, below the root when all links are resolved.
+    File,
+    /// A directory, below the root when all links are resolved.
+    Directory,
+    /// A link that leads out of the root.
+    Outside,
+    /// Nothing that could be served.
+    Nothing,
+}
+
+/// What is on disk.
+pub trait Tree {
+    /// What is at `path`, which begins with a slash and has no `.` or `..`.
+    fn kind(&self, path: &[u8]) -> Kind;
+}
+
+/// What a path means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// This script.
+    Script {
+        /// Its path below the root.
+        name: Vec<u8>,
+        /// What follows it in the path.
+        path_info: Vec<u8>,
+    },
+    /// This file below the root, which is no script.
+    File(Vec<u8>),
+    /// A directory that was asked for without the slash at its end: relative links in its index
+    /// would lead nowhere. Apache redirects such requests too.
+    AddSlash,
+    /// Nothing: this is the answer.
+    Status(Status),
+}
+
+impl Rules {
+    /// What `path` means: the normal form of a request's path, without query.
+    pub fn resolve(&self, path: &[u8], tree: &dyn Tree) -> Target {
+        if is_hidden(path) {
+            return status(403);
+        }
+        for attempt in &self.tries {
+            let found = match attempt {
+                Try::Path => self.path(path, tree),
+                Try::Directory => self.directory(path, tree),
+                Try::Front(name) => {
+                    Some(Target::Script { name: name.clone().into_bytes(), path_info: Vec::new() })
+                }
+                Try::Status(status) => Some(Target::Status(*status)),
+            };
+            if let Some(found) = found {
+                return found;
+            }
+        }
+        status(404)
+    }
+
+    fn path(&self, path: &[u8], tree: &dyn Tree) -> Option<Target> {
+        for end in segment_ends(path).filter(|end| self.is_script(&path[..*end])) {
+            let (name, path_info) = path.split_at(end);
+            match tree.kind(name) {
+                Kind::File if self.is_barred(name) => return Some(status(403)),
+                Kind::File => {
+                    let (name, path_info) = (name.to_vec(), path_info.to_vec());
+                    return Some(Target::Script { name, path_info });
+                }
+                // `/app.php/` may be a directory's name.
+                Kind::Directory => {}
+                Kind::Outside => return Some(status(403)),
+                Kind::Nothing => return Some(status(404)),
+            }
+        }
+        match tree.kind(path) {
+            _ if path.ends_with(b"/") => None,
+            Kind::File => Some(Target::File(path.to_vec())),
+            Kind::Outside => Some(status(403)),
+            Kind::Directory | Kind::Nothing => None,
+        }
+    }
+
+    fn directory(&self, path: &[u8], tree: &dyn Tree) -> Option<Target> {
+        let bare = path.strip_suffix(b"/").unwrap_or(path);
+        match tree.kind(if bare.is_empty() { b"/" } else { bare }) {
+            Kind::Directory => {}
+            Kind::Outside => return Some(status(403)),
+            Kind::File | Kind::Nothing => return None,
+        }
+        for index in &self.index {
+            let name = [bare, b"/", index.as_bytes()].concat();
+            match tree.kind(&name) {
+                Kind::File if !path.ends_with(b"/") => return Some(Target::AddSlash),
+                Kind::File if !self.is_script(&name) => return Some(Target::File(name)),
+                Kind::File if self.is_barred(&name) => return Some(status(403)),
+                Kind::File => return Some(Target::Script { name, path_info: Vec::new() }),
+                Kind::Outside => return Some(status(403)),
+                Kind::Directory | Kind::Nothing => {}
+            }
+        }
+        None
+    }
+
+    fn is_script(&self, name: &[u8]) -> bool {
+        self.suffixes.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
+    }
+
+    fn is_barred(&self, name: &[u8]) -> bool {
+        self.barred.iter().any(|directory| {
+            let mut segments = segments(name);
+            let mut wanted = segments_of(directory);
+            let all = wanted.all(|w| segments.next().is_some_and(|s| w == b"*" || w == s));
+            all && segments.next().is_some()
+        })
+    }
+}
+
+fn status(code: u16) -> Target {
+    Target::Status(Status::new(code).expect("a status of three digits"))
+}
+
+/// Whether a segment begins with a dot, `/.well-known/` apart (RFC 8615): `/.git`, `/.env`.
+fn is_hidden(path: &[u8]) -> bool {
+    let rest = path.strip_prefix(b"/.well-known").filter(|rest| rest.starts_with(b"/"));
+    memchr::memmem::find(rest.unwrap_or(path), b"/.").is_some()
+}
+
+/// Where the segments of `path` end.
+fn segment_ends(path: &[u8]) -> impl Iterator<Item = usize> {
+    let inner = memchr::memchr_iter(b'/', path).filter(|at| *at > 0);
+    inner.chain(std::iter::once(path.len()))
+}
+
+fn segments(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|b| *b == b'/').filter(|segment| !segment.is_empty())
+}
+
+fn segments_of(path: &str) -> impl Iterator<Item = &[u8]> {
+    segments(path.as_bytes())
+}
+
+#[cfg(test)]
+mod tests;
