@@ -97,6 +97,9 @@ limits! {
     ConnectionsPerIp connections_per_ip Count 256, "Client connections of one IPv4 address or IPv6 /64, loopback apart; beyond it new ones are closed at once. 0: no limit.";
     RequestBodyBytes request_body_bytes Bytes GIB, "One request body; beyond it 413.";
     BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Request body received before an origin connection is taken for it; what is longer streams from there on. 0: none.";
+    SpoolBytes spool_bytes Bytes MIB, "A request body of unknown length, kept in memory until its length can be told to a FastCGI server; beyond it 413.";
+    ScriptLookups script_lookups Count 10_000, "Paths per origin and core whose script is remembered, each for a second; beyond it all are looked up anew.";
+    StderrBytes stderr_bytes Bytes 4 * KIB, "What a script writes to its error stream during one request and is logged; the rest is dropped.";
     ObjectBytes object_bytes Bytes 64 * MIB, "Largest body the memory cache stores; larger ones pass through a window.";
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
     Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";

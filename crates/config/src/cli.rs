@@ -1,9 +1,10 @@
 //! A configuration without a file: `larder serve --origin URL`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
-use origin::{OriginConfig, parse_server};
+use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, ServerConfig, parse_server};
 use policy::{Profile, SiteRules};
 
 use crate::diagnostic::{Diagnostic, Source};
@@ -17,6 +18,8 @@ use crate::reader::Reader;
 pub struct CliOptions {
     /// URL of the origin's server.
     pub origin: String,
+    /// Where the scripts of a FastCGI server are.
+    pub root: Option<PathBuf>,
     /// Addresses to listen on; none for `:80`.
     pub listen: Vec<String>,
     /// Size of the memory cache, as `[memory] size`.
@@ -53,13 +56,17 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         let size = parse_memory(text);
         flag(&mut r, "--memory", text, size)
     });
+    let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
     let config = server.map(|server| Config {
         listen: if options.listen.is_empty() { default_listen() } else { listen },
         workers: options.workers.filter(|n| *n > 0),
         profile: options.profile,
         memory: MemoryConfig { size: size.unwrap_or_default() },
         admin: AdminConfig::default(),
-        origins: vec![OriginConfig::with_limits(&options.origin, vec![server], &limits)],
+        origins: vec![OriginConfig {
+            scripts,
+            ..OriginConfig::with_limits(&options.origin, vec![server], &limits)
+        }],
         limits,
         access_log: None,
         sites: vec![SiteConfig {
@@ -72,6 +79,28 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         via: "larder".to_owned(),
     });
     finish(r, config).map(|(config, _)| config)
+}
+
+/// What a FastCGI server runs.
+fn scripts(r: &mut Reader, options: &CliOptions, server: &ServerConfig) -> Option<ScriptsConfig> {
+    match (&options.root, server.protocol) {
+        (None, Protocol::Http) => {}
+        (None, Protocol::FastCgi) => {
+            let url = &options.origin;
+            r.error_nowhere(format!("--origin {url}: --root must say where the scripts are"));
+        }
+        (Some(root), _) if !root.is_absolute() => {
+            r.error_nowhere(format!("--root {}: not an absolute path", root.display()));
+        }
+        (Some(_), Protocol::Http) => {
+            r.error_nowhere("--root is for a FastCGI origin");
+        }
+        (Some(root), Protocol::FastCgi) => {
+            let (root, rules) = (root.clone(), ScriptRules::default());
+            return Some(ScriptsConfig { root, linked: Vec::new(), rules });
+        }
+    }
+    None
 }
 
 fn flag<T>(
@@ -100,6 +129,32 @@ mod tests {
             (&["*".to_owned()][..], &[0][..])
         );
         assert_eq!(config.memory.size, MemorySize::Auto);
+    }
+
+    #[test]
+    fn a_fastcgi_origin_needs_a_root_and_others_have_none() {
+        let with = |origin: &str, root: Option<&str>| {
+            from_cli(&CliOptions {
+                origin: origin.into(),
+                root: root.map(PathBuf::from),
+                ..CliOptions::default()
+            })
+        };
+        let config = with("fastcgi+unix:/run/php.sock", Some("/srv")).expect("a configuration");
+        let scripts = config.origins[0].scripts.as_ref().expect("scripts");
+        assert_eq!(scripts.root, PathBuf::from("/srv"));
+        for (origin, root, message) in [
+            (
+                "fastcgi://php",
+                None,
+                "--origin fastcgi://php: --root must say where the scripts are",
+            ),
+            ("fastcgi://php", Some("srv"), "--root srv: not an absolute path"),
+            ("http://app", Some("/srv"), "--root is for a FastCGI origin"),
+        ] {
+            let errors = with(origin, root).expect_err("a mistake");
+            assert_eq!(errors[0].message, message);
+        }
     }
 
     #[test]

@@ -161,7 +161,13 @@ pub(crate) const ORIGIN: Section = Section {
     keys: || {
         keys! {
             "name", "a string", "required", "What sites call it.";
-            "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port` or `unix:/path`; `weight` is a server's share relative to the others'.";
+            "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `weight` is a server's share relative to the others'.";
+            "root", "a path", "required for FastCGI", "The document root of a FastCGI origin: where its scripts are, and what they are told as DOCUMENT_ROOT.";
+            "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.";
+            "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.";
+            "scripts", TEXTS, "\".php\"", "How names of scripts end; other files are never run.";
+            "no_scripts", TEXTS, "none", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment.";
+            "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.";
             "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.";
             "host", "a string", "the client's", "Host field sent to the servers.";
             "probe", "a table or a path", "none", "See `[origin.probe]`.";
@@ -173,13 +179,13 @@ pub(crate) const ORIGIN: Section = Section {
             "connections", COUNT, "as in [limits]", "Connections in use to one server; 0 for no bound.";
             "queue", COUNT, "as in [limits]", "Requests waiting for a connection to one server.";
             "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.";
-            "idle", COUNT, "as in [limits]", "Idle connections kept per server and core.";
+            "idle", COUNT, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.";
             "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.";
             "retries", COUNT, "as in [limits]", "Further tries of one request.";
             "retry_budget", "a whole number of percent", "as in [limits]", "Retried requests as a share of all.";
         }
     },
-    later: &[("root", "FastCGI comes later: put the application's HTTP server here")],
+    later: &[],
 };
 
 pub(crate) const SERVER: Section = Section {
@@ -187,7 +193,7 @@ pub(crate) const SERVER: Section = Section {
     about: "One server of an origin.",
     keys: || {
         keys! {
-            "url", "a string", "required", "`http://host:port` or `unix:/path`.";
+            "url", "a string", "required", "As in `servers`.";
             "weight", COUNT, "1", "Its share of the requests relative to the other servers'.";
         }
     },
@@ -257,7 +263,7 @@ pub(crate) const SITE: Section = Section {
         ("preset", "write the rules out: see `[site.bypass]` and `[site.cookies]`"),
         ("vcl", "write the rules out: see `[[site.route]]` and `[site.bypass]`"),
         ("files", "let an origin serve them"),
-        ("root", "let an origin serve files"),
+        ("root", "scripts: set `root` in the [[origin]]; files: let an origin serve them"),
     ],
 };
 

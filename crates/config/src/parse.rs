@@ -2,6 +2,7 @@
 
 mod limits;
 mod origins;
+mod scripts;
 mod settings;
 mod sites;
 mod top;

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,6 +39,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) now: Now,
     /// Where the client waits for interim responses, if it can take them.
     pub(crate) interims: Option<&'a Rc<Interims>>,
+    /// The client's end and ours of the connection it came over, where that matters.
+    pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
 }
 
 impl Ask<'_> {
@@ -93,7 +95,7 @@ impl Core {
         let version = shared.version.load(Ordering::Acquire);
         let live = shared.live.load_full();
         Rc::new(Self {
-            pool: RefCell::new(CorePool::new(Arc::clone(&counters), &live.limits)),
+            pool: RefCell::new(pool(&shared, &counters, &live)),
             clock: System,
             live: RefCell::new(Rc::new(live)),
             version: Cell::new(version),
@@ -110,8 +112,7 @@ impl Core {
         if version != self.version.get() {
             let next = self.shared.live.load_full();
             if next.limits != self.live.borrow().limits {
-                let pool = CorePool::new(Arc::clone(&self.counters), &next.limits);
-                *self.pool.borrow_mut() = pool;
+                *self.pool.borrow_mut() = pool(&self.shared, &self.counters, &next);
             }
             *self.live.borrow_mut() = Rc::new(next);
             self.version.set(version);
@@ -152,7 +153,7 @@ impl Core {
         let mut notes = Notes::default();
         let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
-        let ask = Ask { live, site, request, notes, now, interims: None };
+        let ask = Ask { live, site, request, notes, now, interims: None, ends: None };
         let mut start = self.follow(&ask, verdict);
         if let Start::Reply(reply) = &mut start {
             ask.name_rule(reply);
@@ -321,6 +322,11 @@ impl Core {
             fetch::refresh(self, ask, key, lead, object);
         }
     }
+}
+
+/// A core's connections to origins.
+fn pool(shared: &Shared, counters: &Arc<Counters>, live: &Live) -> CorePool {
+    CorePool::with_journal(Arc::clone(counters), &live.limits, shared.journal.clone())
 }
 
 /// Begins a key anew with what is in every one: scheme, host, port and target of a request's

@@ -3,6 +3,7 @@
 //! A fetch is a task of its own. The client that caused it may leave without harm to those that
 //! wait.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,7 +15,7 @@ use message::date::parse_http_date;
 use message::store::{self, StorePlan};
 use message::vary::{Vary, VaryNames, vary_signature};
 use message::{Framing, HeaderId, Request, Response, Status, Version};
-use origin::{BodySource, Exchange, RequestBody, SourceError};
+use origin::{BodySource, Caller, Exchange, RequestBody, SourceError};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, ResponseCtx, Synthetic};
 use tokio::sync::oneshot;
 
@@ -79,6 +80,8 @@ pub(crate) struct Job {
     own: bool,
     /// Where the client waits for interim responses; none when it cannot take them.
     interims: Option<Rc<Interims>>,
+    /// Both ends of the client's connection.
+    ends: Option<(SocketAddr, SocketAddr)>,
 }
 
 impl Job {
@@ -109,6 +112,7 @@ impl Job {
             old: None,
             own: false,
             interims: ask.interims.cloned(),
+            ends: ask.ends,
         }
     }
 }
@@ -188,7 +192,9 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         let sent = core.now();
         let pool = core.pool();
         let told = &mut Told(job.interims.as_deref());
-        let mut exchange = match pool.send(&origin, &request, stream, job.key_hash, told).await {
+        let caller = Caller { client: job.notes.client, ends: job.ends };
+        let sending = pool.send(&origin, &request, stream, job.key_hash, caller, told);
+        let mut exchange = match sending.await {
             Ok(exchange) => exchange,
             Err(error) => {
                 let unreachable = error.is_unreachable();
@@ -452,6 +458,7 @@ impl Job {
             notes: self.notes,
             now: core.now(),
             interims: None,
+            ends: self.ends,
         };
         let errand = match (self.own, &self.lead) {
             (true, None) => Errand::Own,

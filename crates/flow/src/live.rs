@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use base::{HashSeed, Limits, counters::Registry};
 use cache::Cache;
 use h1::HeadLimits;
-use origin::Origin;
+use origin::{Journal, Origin};
 use policy::{Policy, hosts::HostTable};
 
 /// One site: a policy and the origins it may choose from.
@@ -57,6 +57,7 @@ pub struct Shared {
     pub seed: HashSeed,
     /// Counters of all cores.
     pub counters: Registry,
+    pub(crate) journal: Option<Arc<dyn Journal>>,
 }
 
 impl Shared {
@@ -65,15 +66,30 @@ impl Shared {
         Self::with_seed(cache, live, HashSeed::random())
     }
 
+    /// As [`Shared::new`]; what origin servers say besides responses goes to `journal`.
+    pub fn with_journal(cache: Arc<Cache>, live: Live, journal: Arc<dyn Journal>) -> Arc<Self> {
+        Arc::new(Self::assemble(cache, live, HashSeed::random(), Some(journal)))
+    }
+
     /// As [`Shared::new`], but with a seed somebody knows: for benches, which must repeat.
     pub fn with_seed(cache: Arc<Cache>, live: Live, seed: HashSeed) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::assemble(cache, live, seed, None))
+    }
+
+    fn assemble(
+        cache: Arc<Cache>,
+        live: Live,
+        seed: HashSeed,
+        journal: Option<Arc<dyn Journal>>,
+    ) -> Self {
+        Self {
             cache,
             live: ArcSwap::from_pointee(live),
             version: AtomicU64::new(0),
             seed,
             counters: Registry::default(),
-        })
+            journal,
+        }
     }
 
     /// Puts `live` in force for every request that begins from now on.

@@ -1,5 +1,6 @@
 //! The way of a request that must wait: for another request's fetch, or for its own.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,16 +47,18 @@ pub(crate) enum Way {
 
 impl Slow {
     /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile;
-    /// `interims` is where it waits for interim responses, unless the client knows none (HTTP/1.0).
+    /// `interims` is where it waits for interim responses, unless the client knows none (HTTP/1.0);
+    /// `ends` are the client's address and ours on that connection.
     pub async fn run(
         self,
         core: &Rc<Core>,
         request: &Request,
         body: Option<Reader>,
         interims: Option<&Rc<Interims>>,
+        ends: Option<(SocketAddr, SocketAddr)>,
     ) -> Reply {
         let (live, site, notes) = (&self.live, &self.site, self.notes);
-        let ask = Ask { live, site, request, notes, now: core.now(), interims };
+        let ask = Ask { live, site, request, notes, now: core.now(), interims, ends };
         if forward::loops(request, &self.live) {
             return pages::problem(request, Problem::Loop);
         }

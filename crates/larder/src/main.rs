@@ -4,6 +4,7 @@ mod admin;
 mod build;
 mod client;
 mod demo;
+mod journal;
 mod serve;
 
 use std::path::PathBuf;
@@ -53,10 +54,13 @@ struct ServeArgs {
     /// Configuration file.
     #[arg(long, value_name = "FILE", conflicts_with = "origin")]
     config: Option<PathBuf>,
-    /// Without a file: the origin for all hosts, such as http://127.0.0.1:8080 or
-    /// unix:/run/app.sock.
+    /// Without a file: the origin for all hosts, such as http://127.0.0.1:8080, unix:/run/app.sock
+    /// or fastcgi+unix:/run/php/php-fpm.sock.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     origin: Option<String>,
+    /// Where the scripts of a FastCGI origin are, such as /var/www/html.
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    root: Option<PathBuf>,
     /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     listen: Vec<String>,
@@ -166,6 +170,7 @@ impl From<ServeArgs> for serve::Source {
             None => serve::Settings::Flags(CliOptions {
                 // Required where there is no file.
                 origin: args.origin.unwrap_or_default(),
+                root: args.root,
                 listen: args.listen,
                 memory: args.memory,
                 workers: args.workers,

@@ -14,6 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
+use crate::journal::ServerLog;
 use crate::{admin, build, load, render};
 
 /// How long requests under way may take to finish after a stop was asked for.
@@ -127,7 +128,8 @@ impl Daemon {
         refuse_huge_pages();
         let machine = Machine::read();
         let (live, origins) = build::live(config, &[]);
-        let shared = Shared::new(build::cache(config, &machine), live);
+        let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
+        let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
         let log = match &config.access_log {
             Some(log) => Some(open_log(log)?),
             None => None,

@@ -107,6 +107,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let Waiting { before, request, live, answer, keep, started } = waiting;
     let guard = Rc::clone(&conn.guard);
     let held = std::mem::take(&mut conn.held);
+    let ends = conn.stream.local_addr().ok().map(|own| (conn.peer, own));
     let (mut read_half, mut write_half) = conn.stream.split();
     if let Some(mut before) = before
         && write_all(&guard, core, &mut write_half, &mut before).await.is_err()
@@ -131,7 +132,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         (Answer::Slow(_), Some((status, reason))) => pages::refused(status, &reason),
         (Answer::Slow(slow), None) => {
             let interims = early.interims();
-            let answer = pin!(slow.run(&core.flow, &request, body, interims.as_ref()));
+            let answer = pin!(slow.run(&core.flow, &request, body, interims.as_ref(), ends));
             let answer = pin!(early.beside(core, &mut write_half, answer));
             upload.beside(core, &guard, &mut read_half, answer).await
         }

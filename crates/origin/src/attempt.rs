@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::Counter;
+use fastcgi::Protocol;
 use h1::Progress;
 use message::{Framing, Request, Response, Status};
 use tokio::time::Instant;
@@ -13,9 +14,10 @@ use tokio::time::Instant;
 use crate::config::Timeouts;
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
-use crate::pool::{Core, Link, Workspace};
+use crate::pool::{Core, Link, Parts, Workspace};
 use crate::send::Events;
 use crate::server::Server;
+use crate::talk::Cgi;
 use crate::upload::{Upload, WriteError, Writer};
 
 /// What a try needs to know.
@@ -25,6 +27,8 @@ pub(crate) struct Call<'a> {
     pub(crate) request: &'a Request,
     pub(crate) timeouts: Timeouts,
     pub(crate) total: Deadline,
+    /// For a FastCGI server.
+    pub(crate) cgi: Option<&'a Cgi>,
 }
 
 /// A response's head and the connection its body comes over.
@@ -35,6 +39,10 @@ pub(crate) struct Answer {
     pub(crate) framing: Framing,
     /// Whether another request may follow, as far as is known before the body.
     pub(crate) reusable: bool,
+    /// Whether the server has taken the whole request.
+    pub(crate) delivered: bool,
+    /// Whether it comes in FastCGI's records.
+    pub(crate) records: bool,
 }
 
 /// Why a try failed, and what the server may have seen of it.
@@ -107,7 +115,13 @@ impl Call<'_> {
         events: &mut dyn Events,
     ) -> Result<Answer, Failure> {
         let mut work = Workspace::lend(self.core);
-        h1::encode::request_head(&mut work.out, self.request);
+        match self.cgi {
+            None => h1::encode::request_head(&mut work.out, self.request),
+            Some(cgi) => {
+                cgi.encode(&mut work.out, self.request, upload.has_body());
+                work.talk.about(&self.server.name, self.request, &cgi.caller);
+            }
+        }
         let mut attempt = Attempt {
             call: self,
             upload,
@@ -126,7 +140,12 @@ impl Call<'_> {
                 let delivered = attempt.reach() == Reach::Whole;
                 let Attempt { link, work, response, .. } = attempt;
                 let reusable = keep_alive && delivered;
-                Ok(Answer { link, work, response, framing, reusable })
+                let records = self.cgi.is_some();
+                Ok(Answer { link, work, response, framing, reusable, delivered, records })
+            }
+            // The server's word that it did nothing.
+            Err(error @ Error::NoAnswer { protocol: Protocol::Overloaded, .. }) => {
+                Err(error.into())
             }
             Err(error) => {
                 Err(Failure { error, answered: attempt.answered, reach: attempt.reach() })
@@ -141,7 +160,11 @@ impl Attempt<'_, '_, '_> {
         loop {
             let deadline = self.deadline(since);
             let happened = deadline.wait(|cx| self.poll(cx)).await;
-            match happened.ok_or_else(|| self.server().late(deadline))? {
+            let happened = happened.ok_or_else(|| self.server().late(deadline))?;
+            if let Some(head) = self.held_head(&happened) {
+                return Ok(head);
+            }
+            match happened {
                 Happened::Sent => {
                     self.sending = Sending::Done;
                     since = Instant::now();
@@ -149,7 +172,11 @@ impl Attempt<'_, '_, '_> {
                 Happened::Turned => since = Instant::now(),
                 Happened::Received => {
                     self.answered = true;
-                    if let Some(head) = self.parse()? {
+                    let head = match self.call.cgi {
+                        None => self.parse()?,
+                        Some(_) => self.records_head()?,
+                    };
+                    if let Some(head) = head {
                         return Ok(head);
                     }
                 }
@@ -245,6 +272,35 @@ impl Attempt<'_, '_, '_> {
                 return Ok(None);
             }
         }
+    }
+
+    /// A script's head that was held back while the request was being sent, which it is no more.
+    fn held_head(&mut self, happened: &Happened) -> Option<(Framing, bool)> {
+        let cgi = self.call.cgi.filter(|_| self.work.talk.has_head())?;
+        self.sending = match happened {
+            Happened::Sent => Sending::Done,
+            // If the body is missing, whoever reads it will notice.
+            Happened::Closed
+            | Happened::ReadFailed(_)
+            | Happened::WriteFailed(WriteError::Io(_)) => {
+                Sending::Failed(io::ErrorKind::BrokenPipe.into())
+            }
+            _ => return None,
+        };
+        Some((self.work.talk.framing(), cgi.keep))
+    }
+
+    /// Reads a script's head out of the records in the buffer; none when it is not there yet. While
+    /// the request is still being sent, it comes only when no more of the response can be held:
+    /// scripts write before they have read everything, and what is handed out ends the sending.
+    fn records_head(&mut self) -> Result<Option<(Framing, bool)>, Error> {
+        let Call { core, server, request, cgi, .. } = self.call;
+        let sending = matches!(self.sending, Sending::UnderWay);
+        let Parts { bytes, start, end, talk, .. } = &mut *self.work;
+        let reading = core.reading(&server.name);
+        let response = (&request.method, &mut self.response);
+        let framing = talk.read_head(&bytes[..*end], start, &reading, response, sending)?;
+        Ok(framing.map(|framing| (framing, cgi.is_some_and(|cgi| cgi.keep))))
     }
 
     fn note_interim(&mut self) -> Result<(), Error> {

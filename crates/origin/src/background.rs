@@ -24,7 +24,7 @@ pub async fn run_background(origin: Arc<Origin>) {
             tasks.spawn(resolve::resolve_for_ever(server, host, port, resolve::system_resolver));
         }
         if let Some(probe) = &origin.config().probe {
-            let head = probe::request_head(&server.config.address, origin.config(), probe);
+            let head = probe::request_head(&server.config, origin.config(), probe);
             tasks.spawn(probe::probe_for_ever(Arc::clone(server), head, probe.clone()));
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use base::Limits;
+use fastcgi::script::Rules;
 
 /// An origin: one or more servers that answer for the same content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,19 @@ pub struct OriginConfig {
     pub idle_timeout_ms: u64,
     /// Passive ejection.
     pub eject: EjectConfig,
+    /// What its FastCGI servers run; without it they run nothing.
+    pub scripts: Option<ScriptsConfig>,
+}
+
+/// The scripts of a FastCGI origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptsConfig {
+    /// The document root, an absolute path.
+    pub root: PathBuf,
+    /// Directories outside the root that links in it may lead into.
+    pub linked: Vec<PathBuf>,
+    /// Which script a path means.
+    pub rules: Rules,
 }
 
 /// One server of an origin.
@@ -45,8 +59,20 @@ pub struct OriginConfig {
 pub struct ServerConfig {
     /// Where it listens.
     pub address: Address,
+    /// What it speaks.
+    pub protocol: Protocol,
     /// Its share of the requests relative to the other servers'; 0 is taken as 1.
     pub weight: u32,
+}
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http,
+    /// FastCGI 1.0, as PHP-FPM does.
+    FastCgi,
 }
 
 /// Where a server listens.
@@ -152,7 +178,11 @@ impl Default for EjectConfig {
 
 impl OriginConfig {
     /// An origin with `servers` and everything else as `limits` says.
+    ///
+    /// Idle connections to FastCGI servers are not kept unless somebody asks for it, as with nginx:
+    /// a worker process of PHP-FPM serves one connection, and an idle one keeps it from all others.
     pub fn with_limits(name: &str, servers: Vec<ServerConfig>, limits: &Limits) -> Self {
+        let fastcgi = servers.iter().any(|server| server.protocol == Protocol::FastCgi);
         Self {
             name: name.to_owned(),
             servers,
@@ -170,9 +200,10 @@ impl OriginConfig {
             queue_timeout_ms: limits.origin_queue_timeout,
             retries: clamp(limits.retries),
             retry_budget_percent: clamp(limits.retry_budget),
-            idle_max: clamp(limits.origin_idle),
+            idle_max: if fastcgi { 0 } else { clamp(limits.origin_idle) },
             idle_timeout_ms: limits.origin_idle_timeout,
             eject: EjectConfig::default(),
+            scripts: None,
         }
     }
 }
@@ -186,7 +217,7 @@ fn clamp(limit: u64) -> u32 {
 pub enum ServerUrlError {
     /// `https://`: connections to origins are plain text.
     Https,
-    /// Neither `http://`, `unix:` nor `http+unix:`.
+    /// None of `http://`, `unix:`, `http+unix:`, `fastcgi://` and `fastcgi+unix:`.
     Scheme,
     /// No host, or one that is neither a name nor an IP literal.
     Host,
@@ -205,7 +236,9 @@ impl fmt::Display for ServerUrlError {
                 "TLS to an origin is not supported: use http:// over a network you trust, or a \
                  unix socket"
             }
-            Self::Scheme => "expected http://host:port, unix:/path or http+unix:/path",
+            Self::Scheme => {
+                "expected http://host:port, unix:/path, or fastcgi:// and fastcgi+unix:"
+            }
             Self::Host => "expected a host name or an IP address; IPv6 in brackets",
             Self::Port => "expected a port from 1 to 65535",
             Self::Extra => "expected nothing after host and port",
@@ -219,8 +252,12 @@ impl std::error::Error for ServerUrlError {}
 /// Longest path of a unix socket on Linux: `sun_path` has 108 bytes, the last of them NUL.
 const SOCKET_PATH_BYTES: usize = 107;
 
-/// Reads a server's URL: `http://host`, `http://host:port`, `http://[::1]:8080`, `unix:/path` or
-/// `http+unix:/path`. The port is 80 when there is none, the weight 1.
+/// The port of PHP-FPM and most other FastCGI servers.
+const FASTCGI_PORT: u16 = 9000;
+
+/// Reads a server's URL: `http://host`, `http://host:port`, `http://[::1]:8080`, `unix:/path`,
+/// `http+unix:/path`, and the same with `fastcgi` for `http`. The port is 80, or 9000 for FastCGI,
+/// when there is none, the weight 1.
 pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
     let url = url.trim();
     let scheme = |prefix: &str| {
@@ -231,12 +268,17 @@ pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
     if scheme("https:").is_some() || scheme("https+unix:").is_some() {
         return Err(ServerUrlError::Https);
     }
-    let address = if let Some(path) = scheme("http+unix:").or_else(|| scheme("unix:")) {
-        parse_socket(path)?
+    let (protocol, address) = if let Some(path) = scheme("fastcgi+unix:") {
+        (Protocol::FastCgi, parse_socket(path)?)
+    } else if let Some(rest) = scheme("fastcgi://") {
+        (Protocol::FastCgi, parse_authority(rest, FASTCGI_PORT)?)
+    } else if let Some(path) = scheme("http+unix:").or_else(|| scheme("unix:")) {
+        (Protocol::Http, parse_socket(path)?)
     } else {
-        parse_authority(scheme("http://").ok_or(ServerUrlError::Scheme)?)?
+        let rest = scheme("http://").ok_or(ServerUrlError::Scheme)?;
+        (Protocol::Http, parse_authority(rest, 80)?)
     };
-    Ok(ServerConfig { address, weight: 1 })
+    Ok(ServerConfig { address, protocol, weight: 1 })
 }
 
 fn parse_socket(path: &str) -> Result<Address, ServerUrlError> {
@@ -249,7 +291,7 @@ fn parse_socket(path: &str) -> Result<Address, ServerUrlError> {
     if usable { Ok(Address::Unix(PathBuf::from(path))) } else { Err(ServerUrlError::Path) }
 }
 
-fn parse_authority(rest: &str) -> Result<Address, ServerUrlError> {
+fn parse_authority(rest: &str, default_port: u16) -> Result<Address, ServerUrlError> {
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     if authority.contains(['/', '?', '#', '@']) {
         return Err(ServerUrlError::Extra);
@@ -269,7 +311,7 @@ fn parse_authority(rest: &str) -> Result<Address, ServerUrlError> {
         }
     };
     let port = match port {
-        None => 80,
+        None => default_port,
         Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
             digits.parse().ok().filter(|p| *p != 0).ok_or(ServerUrlError::Port)?
         }
@@ -314,6 +356,36 @@ mod tests {
         }
         assert_eq!(address("unix:run/app.sock"), Err(ServerUrlError::Path));
         assert_eq!(address(&format!("unix:/{}", "x".repeat(107))), Err(ServerUrlError::Path));
+    }
+
+    #[test]
+    fn fastcgi_servers_are_spelt_like_http_ones() {
+        for (url, expected) in [
+            ("fastcgi://127.0.0.1:9001", "127.0.0.1:9001"),
+            ("FastCGI://php", "php:9000"),
+            ("fastcgi://[::1]", "[::1]:9000"),
+            ("fastcgi+unix:/run/php.sock", "unix:/run/php.sock"),
+            ("fastcgi+unix:///run/php.sock", "unix:/run/php.sock"),
+        ] {
+            let server = parse_server(url).expect("a good URL");
+            assert_eq!(
+                (&*server.address.to_string(), server.protocol),
+                (expected, Protocol::FastCgi)
+            );
+        }
+        assert_eq!(address("fastcgi:/run/php.sock"), Err(ServerUrlError::Scheme));
+        assert_eq!(address("fastcgi+unix:php.sock"), Err(ServerUrlError::Path));
+        assert_eq!(parse_server("unix:/run/app").map(|s| s.protocol), Ok(Protocol::Http));
+    }
+
+    #[test]
+    fn idle_fastcgi_connections_are_kept_only_when_asked_for() {
+        let idle = |url| {
+            let server = parse_server(url).expect("a good URL");
+            OriginConfig::with_limits("o", vec![server], &Limits::default()).idle_max
+        };
+        assert_eq!(idle("fastcgi://php"), 0);
+        assert!(idle("http://app") > 0);
     }
 
     #[test]

@@ -87,6 +87,37 @@ pub enum Error {
         /// Why.
         source: h1::BodyError,
     },
+    /// What came is not FastCGI, or answers nothing that was asked.
+    Records {
+        /// The server.
+        server: Arc<str>,
+        /// Why.
+        source: fastcgi::RecordError,
+    },
+    /// A script's response head is malformed or too large.
+    ScriptHead {
+        /// The server.
+        server: Arc<str>,
+        /// Why.
+        source: fastcgi::HeadError,
+    },
+    /// A FastCGI server ended the request without a response.
+    NoAnswer {
+        /// The server.
+        server: Arc<str>,
+        /// What it said has become of the request.
+        protocol: fastcgi::Protocol,
+    },
+    /// A script's output was longer than its Content-Length.
+    Surplus {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// Nothing says where the scripts of a FastCGI origin are.
+    NoScripts {
+        /// The origin.
+        origin: Arc<str>,
+    },
     /// The connection ended before the response's body did.
     Truncated {
         /// The server.
@@ -120,6 +151,9 @@ pub enum RequestBodyError {
     TooShort,
     /// It went on after its length was reached.
     TooLong,
+    /// It is of unknown length, its length must be told beforehand, and it is too long to be kept
+    /// until that is known.
+    TooLarge,
     /// Its source failed: as a rule the client went away.
     Source(SourceError),
 }
@@ -130,9 +164,11 @@ pub struct SourceError(pub &'static str);
 
 impl Error {
     /// The status for the client, as nginx chooses it: 504 for timeouts, 503 when nothing could be
-    /// asked, 400 for the request's own body, else 502.
+    /// asked, 400 or 413 for the request's own body, else 502.
     pub fn status(&self) -> Status {
         let code = match self {
+            Self::RequestBody(RequestBodyError::TooLarge) => 413,
+            Self::NoAnswer { protocol: fastcgi::Protocol::Overloaded, .. } => 503,
             Self::RequestBody(_) => 400,
             Self::Resolve { .. }
             | Self::QueueFull { .. }
@@ -152,6 +188,8 @@ impl Error {
             Self::TooManyInterim { .. } => Some(Limit::InterimResponses),
             Self::Response { source, .. } => source.limit(),
             Self::Body { source, .. } => source.limit(),
+            Self::ScriptHead { source, .. } => source.limit(),
+            Self::RequestBody(RequestBodyError::TooLarge) => Some(Limit::SpoolBytes),
             _ => None,
         }
     }
@@ -177,7 +215,7 @@ impl Error {
     /// Whether it says something about the server: neither the client's fault nor this machine's.
     pub(crate) fn is_servers_fault(&self) -> bool {
         match self {
-            Self::RequestBody(_) => false,
+            Self::RequestBody(_) | Self::NoScripts { .. } => false,
             Self::Connect { source, .. } => !is_shortage(source),
             _ => true,
         }
@@ -254,6 +292,23 @@ impl fmt::Display for Error {
                 write!(f, "{server}: switched protocols without being asked to")
             }
             Self::Body { server, source } => write!(f, "{server}: bad response body: {source}"),
+            Self::Records { server, source } => write!(f, "{server}: bad response: {source}"),
+            Self::ScriptHead { server, source } => {
+                write!(f, "{server}: bad response head of a script: {source}")
+            }
+            Self::NoAnswer { server, protocol } => write!(
+                f,
+                "{server}: {}",
+                match protocol {
+                    fastcgi::Protocol::Overloaded => "is overloaded",
+                    fastcgi::Protocol::Complete => "ended the request without a response",
+                    _ => "refused the request",
+                },
+            ),
+            Self::Surplus { server } => {
+                write!(f, "{server}: the response's body is longer than its Content-Length")
+            }
+            Self::NoScripts { origin } => write!(f, "{origin}: no root for its scripts"),
             Self::Truncated { server } => {
                 write!(f, "{server}: the connection ended before the response's body did")
             }
@@ -280,6 +335,8 @@ impl std::error::Error for Error {
             | Self::Read { source, .. } => Some(source),
             Self::Response { source, .. } => Some(source),
             Self::Body { source, .. } => Some(source),
+            Self::Records { source, .. } => Some(source),
+            Self::ScriptHead { source, .. } => Some(source),
             _ => None,
         }
     }
@@ -290,6 +347,11 @@ impl fmt::Display for RequestBodyError {
         match self {
             Self::TooShort => f.write_str("shorter than announced"),
             Self::TooLong => f.write_str("longer than announced"),
+            Self::TooLarge => write!(
+                f,
+                "of unknown length and too long to be kept until it is known ({})",
+                limit_name(Limit::SpoolBytes),
+            ),
             Self::Source(error) => error.fmt(f),
         }
     }

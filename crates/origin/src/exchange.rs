@@ -1,9 +1,11 @@
 //! A response from its head to the end of its body.
 
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, clock};
+use bytes::Bytes;
 use h1::BodyReader;
 use message::{Framing, Response};
 use tokio::time::Instant;
@@ -11,8 +13,9 @@ use tokio::time::Instant;
 use crate::attempt::Answer;
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
-use crate::pool::{Link, Workspace};
+use crate::pool::{Link, Parts, Workspace};
 use crate::server::Permit;
+use crate::talk::Heard;
 
 /// A response whose body is still to be read.
 ///
@@ -22,7 +25,8 @@ pub struct Exchange {
     /// The final response's head.
     pub response: Response,
     /// How its body is framed. [`Framing::UntilClose`] cannot tell an end from an accident: such a
-    /// body is never known to be whole.
+    /// body is never known to be whole. A FastCGI response of unknown length is
+    /// [`Framing::Chunked`]: its end is said too.
     pub framing: Framing,
     /// The server that answered, as an index into the origin's list.
     pub server: usize,
@@ -39,6 +43,8 @@ pub struct Exchange {
 enum Body {
     /// Bytes to come.
     Open(Box<Open>),
+    /// Bytes that are there.
+    Ready(Bytes),
     /// Read to its end.
     Ended,
     /// Broken: there is no clean end any more.
@@ -50,11 +56,19 @@ struct Open {
     // Before the permit: whoever it lets in finds the connection idle, or its place free.
     link: Link,
     work: Workspace,
-    reader: BodyReader,
+    coding: Coding,
+    delivered: bool,
     reusable: bool,
     total: Deadline,
     between_bytes_ms: u64,
     permit: Permit,
+}
+
+/// In what the body comes.
+enum Coding {
+    Http(BodyReader),
+    /// FastCGI's records; the workspace knows where in them it is.
+    Records,
 }
 
 /// What the caller of [`Exchange::new`] knows.
@@ -69,8 +83,9 @@ pub(crate) struct Origins {
 
 impl Exchange {
     pub(crate) fn new(answer: Answer, of: Origins) -> Self {
-        let Answer { link, work, response, framing, reusable } = answer;
+        let Answer { link, work, response, framing, reusable, delivered, records } = answer;
         let reader = BodyReader::for_response(framing, work.core().trailer_bytes);
+        let is_over = !records && reader.is_done();
         let mut exchange = Self {
             response,
             framing,
@@ -83,18 +98,34 @@ impl Exchange {
         let open = Open {
             link,
             work,
-            reader,
+            coding: if records { Coding::Records } else { Coding::Http(reader) },
+            delivered,
             reusable: reusable && framing != Framing::UntilClose,
             total: of.total,
             between_bytes_ms: of.between_bytes_ms,
             permit: of.permit,
         };
-        if open.reader.is_done() {
+        if is_over {
             open.finish();
         } else {
             exchange.body = Body::Open(Box::new(open));
         }
         exchange
+    }
+
+    /// An answer made here: no server was asked.
+    pub(crate) fn own(response: Response, body: Bytes, origin: &Arc<str>) -> Self {
+        let framing =
+            if body.is_empty() { Framing::None } else { Framing::Length(body.len() as u64) };
+        Self {
+            response,
+            framing,
+            server: 0,
+            server_name: Arc::clone(origin),
+            reused: false,
+            tries: 0,
+            body: Body::Ready(body),
+        }
     }
 
     /// Hands the next body bytes to `sink`, as slices of the buffer they were read into, waiting
@@ -110,6 +141,13 @@ impl Exchange {
     pub async fn next(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         let open = match &mut self.body {
             Body::Open(open) => open,
+            Body::Ready(body) => {
+                if !body.is_empty() {
+                    sink(body);
+                }
+                self.body = Body::Ended;
+                return Ok(false);
+            }
             Body::Ended => return Ok(false),
             Body::Failed => return Err(Error::Truncated { server: Arc::clone(&self.server_name) }),
         };
@@ -124,6 +162,7 @@ impl Exchange {
             Err(error) => {
                 open.work.core().note_failure(&error);
                 open.permit.server().note_error(error.to_string());
+                open.abandon();
                 self.body = Body::Failed;
                 Err(error)
             }
@@ -134,47 +173,73 @@ impl Exchange {
 impl Open {
     /// Hands out what is in the buffer, reading if it is empty; whether there may be more.
     async fn step(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        let mut since = None;
         loop {
-            if self.work.unread().is_empty() && !self.read().await? {
-                return Ok(false);
-            }
-            let mut handed_out = false;
-            while !self.work.unread().is_empty() {
-                let unread = self.work.unread();
-                let step = self
-                    .reader
-                    .read(unread)
-                    .map_err(|source| Error::Body { server: self.name(), source })?;
-                if !step.data.is_empty() {
-                    sink(&unread[step.data]);
-                    handed_out = true;
-                }
-                self.work.start += step.consumed;
-                if step.done {
-                    return Ok(false);
-                }
-            }
-            if handed_out {
-                return Ok(true);
+            let heard = match self.coding {
+                Coding::Http(_) => self.decode(sink)?,
+                Coding::Records => self.decode_records(sink)?,
+            };
+            match heard {
+                Heard::End => return Ok(false),
+                Heard::Some => return Ok(true),
+                Heard::Nothing if self.read(&mut since).await? => {}
+                Heard::Nothing => return self.at_eof(),
             }
         }
     }
 
-    /// Fills the empty buffer; false when the connection ended and the body with it.
-    async fn read(&mut self) -> Result<bool, Error> {
+    fn decode(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<Heard, Error> {
+        let mut heard = Heard::Nothing;
+        while !self.work.unread().is_empty() {
+            let name = self.name();
+            let Coding::Http(reader) = &mut self.coding else { break };
+            let unread = self.work.unread();
+            let step =
+                reader.read(unread).map_err(|source| Error::Body { server: name, source })?;
+            if !step.data.is_empty() {
+                sink(&unread[step.data]);
+                heard = Heard::Some;
+            }
+            self.work.start += step.consumed;
+            if step.done {
+                return Ok(Heard::End);
+            }
+        }
+        Ok(heard)
+    }
+
+    fn decode_records(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<Heard, Error> {
+        let name = self.name();
+        let core = Rc::clone(self.work.core());
+        let Parts { bytes, start, end, talk, .. } = &mut *self.work;
+        talk.read_body(&bytes[..*end], start, &core.reading(&name), sink)
+    }
+
+    /// The connection ended; whether the body may go on, which it never does.
+    fn at_eof(&mut self) -> Result<bool, Error> {
+        let whole = match &self.coding {
+            Coding::Http(reader) => reader.at_eof().is_ok(),
+            Coding::Records => self.work.talk.is_whole_at_eof(),
+        };
+        self.reusable = false;
+        if whole { Ok(false) } else { Err(Error::Truncated { server: self.name() }) }
+    }
+
+    /// Fills the empty buffer; false when the connection ended. What is no body, such as a script's
+    /// error stream, puts off no deadline: `since` is when the wait began.
+    async fn read(&mut self, since: &mut Option<Instant>) -> Result<bool, Error> {
         let now = Instant::now();
         if now >= self.total.at {
             // Checked here too: while bytes keep coming no timer is ever made.
             return Err(self.permit.server().late(self.total));
         }
-        let deadline = Deadline::new(Step::BetweenBytes, now, self.between_bytes_ms).or(self.total);
+        let between =
+            Deadline::new(Step::BetweenBytes, *since.get_or_insert(now), self.between_bytes_ms);
+        let deadline = between.or(self.total);
         let Self { link, work, .. } = self;
         let read = deadline.wait(|cx| link.stream.poll_read(cx, &mut work.bytes)).await;
         match read.ok_or_else(|| self.permit.server().late(deadline))? {
-            Ok(0) => match self.reader.at_eof() {
-                Ok(()) => Ok(false),
-                Err(_) => Err(Error::Truncated { server: self.name() }),
-            },
+            Ok(0) => Ok(false),
             Ok(read) => {
                 self.work.start = 0;
                 self.work.end = read;
@@ -182,6 +247,14 @@ impl Open {
                 Ok(true)
             }
             Err(source) => Err(Error::Read { server: self.name(), source, in_body: true }),
+        }
+    }
+
+    /// Tells a FastCGI server that nobody waits any more. The connection ends right after; not all
+    /// applications look for that while they work.
+    fn abandon(&self) {
+        if matches!(self.coding, Coding::Records) && self.delivered {
+            self.link.stream.send_now(fastcgi::encode::ABORT_REQUEST);
         }
     }
 
@@ -196,6 +269,14 @@ impl Open {
 
     fn name(&self) -> Arc<str> {
         Arc::clone(&self.permit.server().name)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Body::Open(open) = &self.body {
+            open.abandon();
+        }
     }
 }
 

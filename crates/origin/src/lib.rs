@@ -1,5 +1,5 @@
-//! The client side: origins, their servers, and exchanges with them over HTTP/1.1, TCP and unix
-//! sockets.
+//! The client side: origins, their servers, and exchanges with them over HTTP/1.1 and FastCGI, TCP
+//! and unix sockets.
 //!
 //! [`Origin`] is what all cores share: settings, addresses, health, the retry budget. [`CorePool`]
 //! is one core's: kept connections and buffers; it never leaves its thread. [`run_background`]
@@ -8,7 +8,7 @@
 //!
 //! What this crate must never do: send a request twice that may have been acted on and is not
 //! idempotent; reuse a connection about which anything is in doubt; end a body cleanly that was
-//! cut; wait without a bound. Framing is `h1`'s business alone.
+//! cut; wait without a bound. Framing is the business of `h1` and `fastcgi` alone.
 
 mod attempt;
 mod background;
@@ -19,24 +19,30 @@ mod deadline;
 mod error;
 mod exchange;
 mod health;
+mod journal;
 mod origin;
 mod pool;
 mod probe;
 mod resolve;
+mod scripts;
 mod send;
 mod server;
 mod stream;
+mod talk;
 mod upload;
 
 pub use background::run_background;
 pub use config::{
-    Address, Balance, EjectConfig, OriginConfig, ProbeConfig, ServerConfig, ServerUrlError,
-    Timeouts, parse_server,
+    Address, Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, ScriptsConfig,
+    ServerConfig, ServerUrlError, Timeouts, parse_server,
 };
 pub use error::{Error, RequestBodyError, SourceError, Step};
 pub use exchange::Exchange;
+pub use fastcgi::script::{Rules as ScriptRules, Try};
 pub use health::Probed;
+pub use journal::{Journal, Said};
 pub use origin::{Origin, ServerStatus};
 pub use pool::CorePool;
 pub use send::Events;
+pub use talk::Caller;
 pub use upload::{BodySource, RequestBody};

@@ -7,7 +7,7 @@ use base::clock;
 
 use crate::balance::Balancer;
 use crate::budget::RetryBudget;
-use crate::config::OriginConfig;
+use crate::config::{OriginConfig, Protocol};
 use crate::health::{ProbeWindow, Probed};
 use crate::server::Server;
 
@@ -58,6 +58,11 @@ impl Origin {
     pub fn servers(&self) -> Vec<ServerStatus> {
         let now_ms = clock::System.now().mono_ms;
         self.servers.iter().map(|server| ServerStatus::of(server, now_ms)).collect()
+    }
+
+    /// What its servers speak: the same, all of them.
+    pub fn protocol(&self) -> Protocol {
+        self.config.servers.first().map_or_else(Protocol::default, |server| server.protocol)
     }
 
     pub(crate) fn shared(&self) -> &[Arc<Server>] {

@@ -11,8 +11,11 @@ use base::{Counter, Counters, Limits};
 use h1::{HeadLimits, ResponseReader};
 
 use crate::error::Error;
+use crate::journal::Journal;
+use crate::scripts::Lookups;
 use crate::server::Server;
 use crate::stream::Stream;
+use crate::talk::{Reading, Talk};
 
 /// Read buffer of a connection under way: large bodies arrive in few system calls.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -32,6 +35,11 @@ pub(crate) struct Core {
     pub(crate) head_limits: HeadLimits,
     pub(crate) trailer_bytes: usize,
     pub(crate) interim_responses: usize,
+    pub(crate) spool_bytes: u64,
+    pub(crate) script_lookups: usize,
+    pub(crate) lookups: Lookups,
+    stderr_bytes: usize,
+    journal: Option<Arc<dyn Journal>>,
     buffer_bytes: usize,
     idle: RefCell<HashMap<usize, Kept>>,
     spare: RefCell<Vec<Parts>>,
@@ -59,6 +67,15 @@ impl CorePool {
     /// A pool without connections. Response heads are held to `limits`; all that concerns one
     /// origin is in its own settings.
     pub fn new(counters: Arc<Counters>, limits: &Limits) -> Self {
+        Self::with_journal(counters, limits, None)
+    }
+
+    /// As [`CorePool::new`]; what servers say besides responses goes to `journal`.
+    pub fn with_journal(
+        counters: Arc<Counters>,
+        limits: &Limits,
+        journal: Option<Arc<dyn Journal>>,
+    ) -> Self {
         let head_limits = HeadLimits::from(limits);
         let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
         Self {
@@ -67,6 +84,11 @@ impl CorePool {
                 head_limits,
                 trailer_bytes: size(limits.trailer_bytes),
                 interim_responses: size(limits.interim_responses),
+                spool_bytes: limits.spool_bytes,
+                script_lookups: size(limits.script_lookups),
+                lookups: Lookups::default(),
+                stderr_bytes: size(limits.stderr_bytes),
+                journal,
                 // A head is parsed where it was read, so the largest one must fit.
                 buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
                 idle: RefCell::default(),
@@ -79,6 +101,7 @@ impl CorePool {
     /// longer has. Called about once a second; `now_ms` is of the monotonic clock, as
     /// [`base::Now::mono_ms`].
     pub fn sweep(&self, now_ms: u64) {
+        self.core.lookups.sweep(now_ms);
         self.core.idle.borrow_mut().retain(|_, kept| {
             let Kept { server, connections } = kept;
             connections.retain(|idle| idle.is_usable(server, now_ms));
@@ -118,6 +141,16 @@ impl Core {
             kept.connections.pop_front();
         }
         kept.connections.push_back(Idle { link, since_ms: now_ms });
+    }
+
+    /// What reading a script's response from `server` needs to know.
+    pub(crate) fn reading<'a>(&self, server: &'a Arc<str>) -> Reading<'a> {
+        let HeadLimits { head_bytes, field_bytes, field_count, .. } = self.head_limits;
+        Reading {
+            server,
+            limits: fastcgi::HeadLimits { head_bytes, field_bytes, field_count },
+            stderr_bytes: self.stderr_bytes,
+        }
     }
 
     /// Notes an exchange that gave no usable response. The client's failures are counted where it
@@ -161,6 +194,8 @@ pub(crate) struct Parts {
     /// Head and chunk lines to be written.
     pub(crate) out: Vec<u8>,
     pub(crate) reader: ResponseReader,
+    /// The same for a response of FastCGI.
+    pub(crate) talk: Talk,
 }
 
 impl Workspace {
@@ -198,6 +233,7 @@ impl Parts {
         self.end = 0;
         self.out.clear();
         self.reader.reset();
+        self.talk.reset();
     }
 }
 
@@ -217,6 +253,11 @@ impl DerefMut for Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
+        if let Some(journal) = &self.core.journal
+            && let Some(said) = self.parts.talk.said()
+        {
+            journal.said(&said);
+        }
         let mut spare = self.core.spare.borrow_mut();
         if spare.len() < SPARE_BUFFERS {
             let mut parts = std::mem::take(&mut self.parts);

@@ -4,19 +4,22 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::units::DurationMs;
+use fastcgi::params::{self, Environment, Script};
 use h1::{HeadLimits, Progress, ResponseError, ResponseReader};
-use message::{Method, Response, Status};
+use message::{Method, Request, Response, Status};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::config::{Address, OriginConfig, ProbeConfig};
+use crate::config::{Address, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::server::Server;
 use crate::stream::Stream;
+use crate::talk::{Reading, Talk};
 
 /// Longest head of an answer to a probe; far above what a health page sends.
 const HEAD_BYTES: usize = 16 << 10;
@@ -40,23 +43,47 @@ pub(crate) async fn probe_for_ever(server: Arc<Server>, head: Vec<u8>, probe: Pr
     }
 }
 
-/// The probe's request for `server`.
+/// The probe's request for `server`. A FastCGI server is asked for a script of the probe's path, as
+/// PHP-FPM's `ping.path` wants it.
 pub(crate) fn request_head(
-    address: &Address,
+    server: &ServerConfig,
     origin: &OriginConfig,
     probe: &ProbeConfig,
 ) -> Vec<u8> {
+    let address = &server.address;
     let own = match address {
         Address::Tcp { .. } => address.to_string(),
         // A socket has no name that a Host field could hold.
         Address::Unix(_) => "localhost".to_owned(),
     };
     let host = probe.host.as_ref().or(origin.host_header.as_ref()).unwrap_or(&own);
+    if server.protocol == Protocol::FastCgi {
+        return script_request(host, origin, probe);
+    }
     format!(
         "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: larder-probe\r\nConnection: close\r\n\r\n",
         probe.path
     )
     .into_bytes()
+}
+
+fn script_request(host: &str, origin: &OriginConfig, probe: &ProbeConfig) -> Vec<u8> {
+    let mut request = Request::new();
+    request.host = host.as_bytes().to_vec();
+    request.target = probe.path.as_bytes().to_vec();
+    let root = origin.scripts.as_ref().map(|scripts| scripts.root.as_os_str().as_bytes());
+    let env = Environment {
+        script: Script { root: root.unwrap_or_default(), name: request.path(), path_info: b"" },
+        client: None,
+        client_port: None,
+        server: None,
+        software: "larder-probe",
+    };
+    let mut out = Vec::new();
+    fastcgi::encode::begin_request(&mut out, false);
+    params::write(&mut out, &request, &env);
+    out.extend_from_slice(fastcgi::encode::STDIN_END);
+    out
 }
 
 /// Why a probe was not good.
@@ -67,13 +94,14 @@ enum ProbeError {
     Io(io::Error),
     Closed,
     Response(ResponseError),
+    Script(Error),
     Status(Status),
 }
 
 impl fmt::Display for ProbeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect(error) => error.fmt(f),
+            Self::Connect(error) | Self::Script(error) => error.fmt(f),
             Self::Timeout { after_ms } => write!(f, "no answer within {}", DurationMs(*after_ms)),
             Self::Io(error) => error.fmt(f),
             Self::Closed => f.write_str("closed before the end of the response's head"),
@@ -88,7 +116,10 @@ async fn probe_once(server: &Server, head: &[u8], probe: &ProbeConfig) -> Result
     let asking = async {
         let (mut stream, _) = server.connect(deadline).await.map_err(ProbeError::Connect)?;
         write(&mut stream, head).await.map_err(ProbeError::Io)?;
-        read_status(&mut stream).await
+        match server.config.protocol {
+            Protocol::Http => read_status(&mut stream).await,
+            Protocol::FastCgi => read_script_status(&mut stream, server).await,
+        }
     };
     let status = tokio::time::timeout_at(deadline.at, asking)
         .await
@@ -136,6 +167,34 @@ async fn read_status(stream: &mut Stream) -> Result<Status, ProbeError> {
     }
 }
 
+/// The status of a script's response.
+async fn read_script_status(stream: &mut Stream, server: &Server) -> Result<Status, ProbeError> {
+    let limits = base::Limits::default();
+    let reading = Reading {
+        server: &server.name,
+        limits: fastcgi::HeadLimits {
+            head_bytes: HEAD_BYTES,
+            field_bytes: HEAD_BYTES,
+            field_count: usize::try_from(limits.header_count).unwrap_or(usize::MAX),
+        },
+        stderr_bytes: 0,
+    };
+    let mut talk = Talk::default();
+    let mut response = Response::new(Status::OK);
+    let mut buffer = vec![0; HEAD_BYTES];
+    loop {
+        let end = poll_fn(|cx| stream.poll_read(cx, &mut buffer)).await.map_err(ProbeError::Io)?;
+        if end == 0 {
+            return Err(ProbeError::Closed);
+        }
+        let into = (&Method::Get, &mut response);
+        let head = talk.read_head(&buffer[..end], &mut 0, &reading, into, false);
+        if head.map_err(ProbeError::Script)?.is_some() {
+            return Ok(response.status);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +206,7 @@ mod tests {
             OriginConfig::with_limits("o", vec![server.clone()], &base::Limits::default());
         let mut probe = ProbeConfig { path: "/up".to_owned(), ..ProbeConfig::default() };
         let head = |origin: &OriginConfig, probe: &ProbeConfig| {
-            String::from_utf8(request_head(&server.address, origin, probe)).expect("ASCII")
+            String::from_utf8(request_head(&server, origin, probe)).expect("ASCII")
         };
         assert!(head(&origin, &probe).starts_with("GET /up HTTP/1.1\r\nHost: 10.0.0.1:8080\r\n"));
         origin.host_header = Some("shop".to_owned());

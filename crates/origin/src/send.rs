@@ -5,17 +5,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, clock};
-use message::{Request, Response};
+use message::{Framing, Request, Response};
 use tokio::time::Instant;
 
 use crate::attempt::{Answer, Call, Failure, Reach};
+use crate::config::Protocol;
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::exchange::{Exchange, Origins};
 use crate::origin::Origin;
 use crate::pool::{Core, CorePool, Link};
+use crate::scripts;
 use crate::server::Server;
-use crate::upload::{RequestBody, Upload};
+use crate::talk::{Caller, Cgi};
+use crate::upload::{self, RequestBody, Upload};
 
 /// Is told what becomes of a request while its final response is awaited. `()` is for callers who
 /// do not want to know.
@@ -36,9 +39,10 @@ impl Events for () {}
 impl CorePool {
     /// Sends `request` to one of `origin`'s servers and returns with the response's head.
     ///
-    /// `hash` chooses the server where the origin balances by hash. `body` is what
-    /// `request.framing` says; it is read no faster than the server takes it, and no further than
-    /// needed when the server answers before its end.
+    /// `hash` chooses the server where the origin balances by hash; `caller` is what FastCGI's
+    /// parameters tell of the client. `body` is what `request.framing` says; it is read no faster
+    /// than the server takes it, and no further than needed when the server answers before its end.
+    /// For a FastCGI server a chunked one is read whole before it is sent.
     ///
     /// A failed try is repeated, on another server if there is one, while all of this holds: the
     /// server has sent no byte; the request is idempotent, or no byte of it was sent; no byte of
@@ -53,24 +57,61 @@ impl CorePool {
         request: &Request,
         body: RequestBody<'_>,
         hash: u64,
+        caller: Caller,
         events: &mut dyn Events,
     ) -> Result<Exchange, Error> {
         let core = &self.core;
+        let timeouts = origin.config().timeouts;
+        let mut request = with_host(origin, request);
+        let mut body = body;
+        let mut cgi = None;
+        if origin.protocol() == Protocol::FastCgi {
+            match self.script(origin, &request, caller).await? {
+                Ok(script) => cgi = Some(script),
+                Err(answered) => return Ok(answered),
+            }
+            if request.framing == Framing::Chunked {
+                let whole = upload::spool(body, core.spool_bytes).await.map_err(Error::RequestBody);
+                let whole = whole.inspect_err(|error| core.note_failure(error))?;
+                request.to_mut().framing = Framing::Length(whole.len() as u64);
+                body = RequestBody::Stream(Box::new(upload::Whole(whole)));
+            }
+        }
         core.counters.inc(Counter::Fetches);
         origin.budget().deposit();
-        let request = with_host(origin, request);
-        let timeouts = origin.config().timeouts;
         let sender = Sender {
             core,
             origin,
             request: &request,
-            upload: Upload::new(&request, body),
+            upload: Upload::new(&request, body, origin.protocol()),
+            cgi: cgi.as_ref(),
             total: Deadline::new(Step::Total, Instant::now(), timeouts.total_ms),
             events,
             tried: Vec::new(),
             tries: 0,
         };
         sender.send(hash).await.inspect_err(|error| core.note_failure(error))
+    }
+
+    /// The script that answers `request`, or the answer when there is none.
+    async fn script(
+        &self,
+        origin: &Arc<Origin>,
+        request: &Request,
+        caller: Caller,
+    ) -> Result<Result<Cgi, Exchange>, Error> {
+        let core = &self.core;
+        let config = origin.config();
+        let scripts = config
+            .scripts
+            .as_ref()
+            .ok_or_else(|| Error::NoScripts { origin: Arc::clone(origin.name()) })?;
+        let now_ms = clock::System.now().mono_ms;
+        let found = core.lookups.find(origin, scripts, request, now_ms, core.script_lookups).await;
+        Ok(match scripts::answer(request, &found.target) {
+            None => Ok(Cgi { found, caller, keep: config.idle_max > 0 }),
+            Some((response, body)) => Err(Exchange::own(response, body, origin.name())),
+        })
     }
 }
 
@@ -94,6 +135,7 @@ struct Sender<'a, 'b> {
     origin: &'a Arc<Origin>,
     request: &'a Request,
     upload: Upload<'b>,
+    cgi: Option<&'a Cgi>,
     total: Deadline,
     events: &'a mut dyn Events,
     /// Servers that failed it.
@@ -177,6 +219,7 @@ impl Sender<'_, '_> {
             request: self.request,
             timeouts: self.origin.config().timeouts,
             total: self.total,
+            cgi: self.cgi,
         };
         call.attempt(link, &mut self.upload, self.events).await
     }
@@ -201,6 +244,10 @@ impl Sender<'_, '_> {
         let helps = match &failure.error {
             Error::Connect { .. } | Error::Resolve { .. } => true,
             error if error.is_drop() => true,
+            // It has done nothing, but more of the same would not help it either.
+            Error::NoAnswer { protocol: fastcgi::Protocol::Overloaded, .. } => {
+                self.origin.has_other(&self.tried)
+            }
             // A server that is slow is not helped by more of the same.
             Error::Timeout { step: Step::Connect | Step::Send | Step::FirstByte, .. } => {
                 self.origin.has_other(&self.tried)

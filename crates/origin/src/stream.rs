@@ -55,6 +55,15 @@ impl Stream {
         }
     }
 
+    /// Writes a few last bytes if there is room for them at once.
+    pub(crate) fn send_now(&self, bytes: &[u8]) {
+        // The connection is given up whatever comes of it.
+        _ = match self {
+            Self::Tcp(stream) => stream.try_write(bytes),
+            Self::Unix(stream) => stream.try_write(bytes),
+        };
+    }
+
     /// Whether an idle connection is still good: open, and not a byte to read.
     ///
     /// Asks the socket itself. The runtime's own idea of it is as old as its last look at its

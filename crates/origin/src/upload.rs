@@ -1,12 +1,14 @@
 //! A request's way to the server: the head, then the body as its source yields it, framed by the
 //! head's word.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, Bytes};
 use message::{Framing, Request};
 
+use crate::config::Protocol;
 use crate::error::{RequestBodyError, SourceError};
 use crate::stream::Stream;
 
@@ -38,7 +40,7 @@ pub enum RequestBody<'a> {
 /// kept.
 pub(crate) struct Upload<'a> {
     source: RequestBody<'a>,
-    chunked: bool,
+    coding: Coding,
     /// Bytes that Content-Length says are still to come from the source.
     left: u64,
     piece: Bytes,
@@ -47,17 +49,29 @@ pub(crate) struct Upload<'a> {
     has_body: bool,
 }
 
+/// What stands around a body's pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    /// Nothing: the length was told.
+    Plain,
+    /// Chunk lines.
+    Chunked,
+    /// FastCGI records, besides the length that was told.
+    Records,
+}
+
 impl<'a> Upload<'a> {
-    pub(crate) fn new(request: &Request, source: RequestBody<'a>) -> Self {
-        let (chunked, left) = match request.framing {
-            Framing::Chunked => (true, 0),
-            Framing::Length(length) => (false, length),
-            Framing::None | Framing::UntilClose => (false, 0),
+    pub(crate) fn new(request: &Request, source: RequestBody<'a>, protocol: Protocol) -> Self {
+        let (coding, left) = match (request.framing, protocol) {
+            (Framing::Chunked, Protocol::Http) => (Coding::Chunked, 0),
+            (Framing::Length(length), Protocol::FastCgi) => (Coding::Records, length),
+            (Framing::Length(length), Protocol::Http) => (Coding::Plain, length),
+            _ => (Coding::Plain, 0),
         };
-        let has_body = chunked || left > 0;
+        let has_body = coding == Coding::Chunked || left > 0;
         Self {
             source,
-            chunked,
+            coding,
             left,
             piece: Bytes::new(),
             ended: !has_body,
@@ -86,7 +100,7 @@ impl<'a> Upload<'a> {
                 }
             };
             match next {
-                Some(piece) if self.chunked => self.piece = piece,
+                Some(piece) if self.coding == Coding::Chunked => self.piece = piece,
                 Some(piece) => {
                     self.left = self
                         .left
@@ -95,7 +109,7 @@ impl<'a> Upload<'a> {
                     self.ended = self.left == 0;
                     self.piece = piece;
                 }
-                None if self.chunked => self.ended = true,
+                None if self.coding == Coding::Chunked => self.ended = true,
                 None => return Poll::Ready(Err(RequestBodyError::TooShort)),
             }
         }
@@ -109,11 +123,11 @@ impl<'a> Upload<'a> {
 pub(crate) struct Writer {
     /// How much of the head and chunk lines is written.
     at: usize,
-    /// What follows the piece.
+    /// How much of the piece at hand is to follow them.
+    part: usize,
+    /// What follows that part.
     tail: &'static [u8],
-    /// Whether the piece at hand has its chunk line.
-    staged: bool,
-    /// Whether the last chunk has been put in line.
+    /// Whether the last chunk or record has been put in line.
     closed: bool,
     written: u64,
 }
@@ -135,11 +149,14 @@ impl Writer {
 
     /// Whether the server has taken the whole request.
     pub(crate) fn is_done(&self, out: &[u8], upload: &Upload<'_>) -> bool {
-        self.is_drained(out, upload) && upload.ended && (self.closed || !upload.chunked)
+        let closes = upload.has_body && upload.coding != Coding::Plain;
+        let all_taken = upload.ended && upload.piece.is_empty();
+        self.is_drained(out) && all_taken && (self.closed || !closes)
     }
 
-    fn is_drained(&self, out: &[u8], upload: &Upload<'_>) -> bool {
-        self.at == out.len() && upload.piece.is_empty() && self.tail.is_empty()
+    /// Whether everything that was put in line is written.
+    fn is_drained(&self, out: &[u8]) -> bool {
+        self.at == out.len() && self.part == 0 && self.tail.is_empty()
     }
 
     /// Writes until the request is done. `out` begins with the head; `blocked` says on return why
@@ -157,10 +174,10 @@ impl Writer {
             match upload.poll_piece(cx) {
                 Poll::Ready(Ok(())) => self.stage(out, upload),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(WriteError::Body(error))),
-                Poll::Pending if self.is_drained(out, upload) => return Poll::Pending,
+                Poll::Pending if self.is_drained(out) => return Poll::Pending,
                 Poll::Pending => {}
             }
-            let bufs = [&out[self.at..], &upload.piece[..], self.tail].map(IoSlice::new);
+            let bufs = [&out[self.at..], &upload.piece[..self.part], self.tail].map(IoSlice::new);
             match stream.poll_write_vectored(cx, &bufs) {
                 Poll::Ready(Ok(0)) => {
                     return Poll::Ready(Err(WriteError::Io(io::ErrorKind::WriteZero.into())));
@@ -176,18 +193,32 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Puts chunk framing around the piece at hand, or the last chunk at the end.
+    /// Puts the piece at hand in line, with what must stand around it, or the body's end.
     fn stage(&mut self, out: &mut Vec<u8>, upload: &Upload<'_>) {
-        if !upload.chunked || self.staged || self.closed {
+        if self.part > 0 || !self.tail.is_empty() || self.closed {
             return;
         }
-        if upload.piece.is_empty() {
-            out.extend_from_slice(h1::encode::LAST_CHUNK);
-            self.closed = true;
-        } else {
-            h1::encode::chunk_start(out, upload.piece.len());
-            self.tail = h1::encode::CHUNK_END;
-            self.staged = true;
+        let len = upload.piece.len();
+        match upload.coding {
+            Coding::Plain => self.part = len,
+            _ if !upload.has_body => {}
+            Coding::Chunked if len == 0 => {
+                out.extend_from_slice(h1::encode::LAST_CHUNK);
+                self.closed = true;
+            }
+            Coding::Chunked => {
+                h1::encode::chunk_start(out, len);
+                self.part = len;
+                self.tail = h1::encode::CHUNK_END;
+            }
+            Coding::Records if len == 0 => {
+                out.extend_from_slice(fastcgi::encode::STDIN_END);
+                self.closed = true;
+            }
+            Coding::Records => {
+                self.part = len.min(fastcgi::encode::STDIN_BYTES);
+                fastcgi::encode::stdin_start(out, self.part);
+            }
         }
     }
 
@@ -195,14 +226,42 @@ impl Writer {
         self.written += taken as u64;
         let lines = taken.min(out.len() - self.at);
         self.at += lines;
-        let data = (taken - lines).min(upload.piece.len());
+        let data = (taken - lines).min(self.part);
         upload.piece.advance(data);
+        self.part -= data;
         upload.started |= data > 0;
         self.tail = &self.tail[taken - lines - data..];
-        if self.is_drained(out, upload) {
+        if self.is_drained(out) {
             out.clear();
             self.at = 0;
-            self.staged = false;
         }
+    }
+}
+
+/// Takes a body of unknown length whole into memory, for a server that must be told its length.
+///
+/// # Errors
+/// When its source fails, or it is longer than `most` bytes.
+pub(crate) async fn spool(body: RequestBody<'_>, most: u64) -> Result<Bytes, RequestBodyError> {
+    let RequestBody::Stream(mut source) = body else { return Ok(Bytes::new()) };
+    let mut whole = Vec::new();
+    while let Some(piece) =
+        poll_fn(|cx| source.poll_data(cx)).await.map_err(RequestBodyError::Source)?
+    {
+        if (whole.len() + piece.len()) as u64 > most {
+            return Err(RequestBodyError::TooLarge);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.into())
+}
+
+/// A body that is there already.
+pub(crate) struct Whole(pub(crate) Bytes);
+
+impl BodySource for Whole {
+    fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
+        let all = std::mem::take(&mut self.0);
+        Poll::Ready(Ok((!all.is_empty()).then_some(all)))
     }
 }

@@ -1,7 +1,9 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
 use base::Limits;
-use origin::{Balance, EjectConfig, OriginConfig, ProbeConfig, ServerConfig, parse_server};
+use origin::{
+    Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, ServerConfig, parse_server,
+};
 
 use crate::keys;
 use crate::reader::{Item, Reader, Span, Table};
@@ -51,7 +53,18 @@ impl Origins<'_> {
         }
         // Names have no colon, so this is no name.
         if text.contains(':') {
-            let config = OriginConfig::with_limits(text, vec![server_url(r, item)?], self.limits);
+            let server = server_url(r, item)?;
+            if server.protocol == Protocol::FastCgi {
+                r.error(
+                    item.span.clone(),
+                    "a FastCGI server needs to know where its scripts are",
+                )
+                .help = Some(
+                    "write an [[origin]] with this URL and a `root`, and its name here".into(),
+                );
+                return None;
+            }
+            let config = OriginConfig::with_limits(text, vec![server], self.limits);
             self.known.push(Known { config, name: None, used: true });
             return Some(self.known.len() - 1);
         }
@@ -111,6 +124,7 @@ fn origin(r: &mut Reader, table: &Table<'_>, name: &str, limits: &Limits) -> Ori
         config.eject = eject(r, &item);
     }
     bounds(r, table, &mut config);
+    config.scripts = super::scripts::scripts(r, table, &config.servers);
     config
 }
 
@@ -175,9 +189,9 @@ fn server(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
 fn server_url(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
     let url = r.text(item)?;
     let begins = |scheme: &str| url.trim_start().to_ascii_lowercase().starts_with(scheme);
-    if begins("fastcgi") {
-        r.error(item.span.clone(), "this version does not have `fastcgi` servers yet").help =
-            Some("let an HTTP server speak to it, and put its URL here".to_owned());
+    if begins("fastcgi:/") && !begins("fastcgi://") {
+        r.error(item.span.clone(), "a FastCGI server's URL without host").help =
+            Some("a socket is written \"fastcgi+unix:/run/php/php-fpm.sock\"".to_owned());
         return None;
     }
     let server = parse_server(url);

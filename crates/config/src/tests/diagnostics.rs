@@ -1,5 +1,6 @@
 //! What is said about files that cannot be used, word for word.
 
+mod scripts;
 mod sites;
 
 use insta::assert_snapshot;
@@ -104,23 +105,6 @@ origin = "http://127.0.0.1:8080"
       |                           ^^^^^^^^^^
       |
       = help: plain-text TCP only; let a server in front of it end TLS
-    "#);
-}
-
-#[test]
-fn fastcgi_is_not_there_yet() {
-    let text = r#"[[site]]
-host = "*"
-origin = "fastcgi+unix:/run/php.sock"
-"#;
-    assert_snapshot!(said(text), @r#"
-    error: this version does not have `fastcgi` servers yet
-     --> larder.toml:3:10
-      |
-    3 | origin = "fastcgi+unix:/run/php.sock"
-      |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: let an HTTP server speak to it, and put its URL here
     "#);
 }
 
@@ -482,7 +466,7 @@ origin = "ftp://a"
     6 | cache_status = 1
       |                ^
 
-    error: `origin`: expected http://host:port, unix:/path or http+unix:/path
+    error: `origin`: expected http://host:port, unix:/path, or fastcgi:// and fastcgi+unix:
      --> larder.toml:9:10
       |
     9 | origin = "ftp://a"

@@ -1,7 +1,7 @@
 //! Tests of the choice among servers.
 
 use super::*;
-use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, ServerConfig};
+use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use tokio::time::Instant;
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 fn servers(weights: &[u32], change: impl FnOnce(&mut OriginConfig)) -> Vec<Arc<Server>> {
     let server = |(n, weight): (usize, &u32)| ServerConfig {
         address: Address::Tcp { host: format!("10.0.0.{}", n + 1), port: 80 },
+        protocol: Protocol::Http,
         weight: *weight,
     };
     let list: Vec<_> = weights.iter().enumerate().map(server).collect();

@@ -167,7 +167,8 @@ impl Client {
         body: RequestBody<'_>,
     ) -> Result<Exchange, Error> {
         let mut events = ();
-        let sending = self.pool.send(&self.origin, request, body, 0, &mut events);
+        let sending =
+            self.pool.send(&self.origin, request, body, 0, origin::Caller::default(), &mut events);
         tokio::time::timeout(LONG, sending).await.expect("an outcome")
     }
 

@@ -1,0 +1,61 @@
+//! What servers say besides responses: FastCGI's error stream, which PHP's own log goes to.
+
+use std::fmt::{self, Write as _};
+
+/// Takes what a server said, for the log. Called on core threads: it must not wait.
+pub trait Journal: Send + Sync {
+    /// Notes one request's text.
+    fn said(&self, said: &Said<'_>);
+}
+
+/// What was said.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    /// Who said it, of which request: on one line, without control characters.
+    pub about: &'a str,
+    /// The text as it came; lines and control bytes included.
+    pub text: &'a [u8],
+    /// How many bytes more there were.
+    pub dropped: u64,
+}
+
+impl fmt::Display for Said<'_> {
+    /// One line for each line of the text; what is no text is escaped, so that nobody forges a
+    /// line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+        for line in lines.filter(|line| !line.is_empty()) {
+            write!(f, "{}: ", self.about)?;
+            for c in String::from_utf8_lossy(line).chars() {
+                match c {
+                    c if c.is_control() => write!(f, "{}", c.escape_default())?,
+                    c => f.write_char(c)?,
+                }
+            }
+            f.write_str("\n")?;
+        }
+        if self.dropped > 0 {
+            writeln!(f, "{}: {} bytes more (limit: stderr_bytes)", self.about, self.dropped)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_names_the_request_and_none_can_be_forged() {
+        let said = Said {
+            about: "php:9000: GET http://a/b",
+            text: b"PHP Warning: x\r\n\n\x1b[2Jred\xff\nlast",
+            dropped: 7,
+        };
+        let expected = "php:9000: GET http://a/b: PHP Warning: x\n\
+                        php:9000: GET http://a/b: \\u{1b}[2Jred\u{fffd}\n\
+                        php:9000: GET http://a/b: last\n\
+                        php:9000: GET http://a/b: 7 bytes more (limit: stderr_bytes)\n";
+        assert_eq!(said.to_string(), expected);
+    }
+}

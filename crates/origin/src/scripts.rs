@@ -1,0 +1,287 @@
+//! Which script of a FastCGI origin answers a request: the rules of [`fastcgi::script`], and the
+//! disk they ask.
+//!
+//! The disk is looked at on a thread of its own, never on a core's: a directory may be on a slow
+//! or stalled disk. What was found is good for a second, so that a busy path costs no look at all.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fastcgi::script::{Kind, Target, Tree};
+use message::{HeaderId, Method, Request, Response, Status, path};
+
+use crate::config::ScriptsConfig;
+use crate::origin::Origin;
+
+/// How long a look at the disk is good for.
+const KEPT_MS: u64 = 1_000;
+
+/// What a path means, and where the root really is.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The root with all links in it resolved, so that a deployment that moves a link is seen by
+    /// PHP's own caches at once (nginx: `$realpath_root`).
+    pub(crate) root: Vec<u8>,
+    pub(crate) target: Target,
+}
+
+/// One core's memory of what it found, by origin.
+#[derive(Debug, Default)]
+pub(crate) struct Lookups {
+    origins: RefCell<HashMap<usize, Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// Keeps the address that is its key from being used again.
+    _origin: Arc<Origin>,
+    paths: HashMap<Vec<u8>, (Rc<Found>, u64)>,
+}
+
+impl Lookups {
+    /// What `request`'s path means. At most `most` paths are remembered.
+    pub(crate) async fn find(
+        &self,
+        origin: &Arc<Origin>,
+        scripts: &ScriptsConfig,
+        request: &Request,
+        now_ms: u64,
+        most: usize,
+    ) -> Rc<Found> {
+        let mut normal = Vec::new();
+        let Ok(differs) = path::normal_form(request.path(), &mut normal) else {
+            // Policy refuses such paths long before.
+            let target = Target::Status(Status::new(400).unwrap_or(Status::OK));
+            return Rc::new(Found { root: Vec::new(), target });
+        };
+        let path = if differs { &normal } else { request.path() };
+        let key = Arc::as_ptr(origin).addr();
+        if let Some(known) = self.origins.borrow().get(&key)
+            && let Some((found, until_ms)) = known.paths.get(path)
+            && now_ms < *until_ms
+        {
+            return Rc::clone(found);
+        }
+        let (scripts, path) = (scripts.clone(), path.to_vec());
+        let looked = tokio::task::spawn_blocking(move || {
+            let found = look(&scripts, &path);
+            (path, found)
+        });
+        let (path, found) = match looked.await {
+            Ok(looked) => looked,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        let found = Rc::new(found);
+        let mut origins = self.origins.borrow_mut();
+        let known = origins
+            .entry(key)
+            .or_insert_with(|| Known { _origin: Arc::clone(origin), paths: HashMap::new() });
+        if known.paths.len() >= most {
+            known.paths.clear();
+        }
+        if most > 0 {
+            known.paths.insert(path, (Rc::clone(&found), now_ms + KEPT_MS));
+        }
+        found
+    }
+
+    /// Forgets what is no longer good.
+    pub(crate) fn sweep(&self, now_ms: u64) {
+        self.origins.borrow_mut().retain(|_, known| {
+            known.paths.retain(|_, (_, until_ms)| now_ms < *until_ms);
+            !known.paths.is_empty()
+        });
+    }
+}
+
+fn look(scripts: &ScriptsConfig, path: &[u8]) -> Found {
+    // A root that is not here may be on the application's machine; what is only named is found.
+    let root = fs::canonicalize(&scripts.root).unwrap_or_else(|_| scripts.root.clone());
+    let linked = scripts.linked.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
+    let disk = Disk { root: &root, linked };
+    let target = scripts.rules.resolve(path, &disk);
+    let mut root = root.into_os_string().into_vec();
+    // The root of the file system is the empty string before a path that begins with a slash.
+    if root.ends_with(b"/") {
+        root.pop();
+    }
+    Found { root, target }
+}
+
+/// Files below a root. Links count as what they lead to, and only within the root and the
+/// directories that settings add to it.
+struct Disk<'a> {
+    root: &'a Path,
+    linked: Vec<PathBuf>,
+}
+
+impl Tree for Disk<'_> {
+    fn kind(&self, path: &[u8]) -> Kind {
+        let relative = path.strip_prefix(b"/").unwrap_or(path);
+        let Ok(real) = fs::canonicalize(self.root.join(OsStr::from_bytes(relative))) else {
+            return Kind::Nothing;
+        };
+        let within = real.starts_with(self.root) || self.linked.iter().any(|d| real.starts_with(d));
+        match fs::metadata(&real) {
+            _ if !within => Kind::Outside,
+            Ok(found) if found.is_file() => Kind::File,
+            Ok(found) if found.is_dir() => Kind::Directory,
+            _ => Kind::Nothing,
+        }
+    }
+}
+
+/// The answer to a request that no script answers.
+pub(crate) fn answer(request: &Request, target: &Target) -> Option<(Response, Bytes)> {
+    let (code, reason) = match target {
+        Target::Script { .. } => return None,
+        Target::File(_) => (404, "This is a file, and only scripts are run here."),
+        Target::AddSlash => (redirect_status(request), "Here is a directory."),
+        Target::Status(status) => (status.code(), "No script answers here."),
+    };
+    let status = Status::new(code)?;
+    let mut response = Response::new(status);
+    response.headers.push(HeaderId::ContentType, b"text/html; charset=utf-8");
+    if *target == Target::AddSlash {
+        response.headers.push(HeaderId::Location, &with_slash(request));
+    }
+    let page = format!(
+        "<!doctype html><html><head><title>{status} {phrase}</title></head>\n<body><h1>{status} \
+         {phrase}</h1>\n<p>{reason}</p>\n</body></html>\n",
+        phrase = status.reason(),
+    );
+    let body = if request.method == Method::Head { Bytes::new() } else { page.into() };
+    Some((response, body))
+}
+
+/// A redirect that keeps the method where that matters.
+fn redirect_status(request: &Request) -> u16 {
+    if matches!(request.method, Method::Get | Method::Head) { 301 } else { 308 }
+}
+
+/// The request's own URL with a slash behind its path. It is absolute: a path that begins with two
+/// slashes would lead to another host.
+fn with_slash(request: &Request) -> Vec<u8> {
+    let mut url = format!("{}://", request.scheme.as_str()).into_bytes();
+    url.extend_from_slice(&request.host);
+    if let Some(port) = request.port {
+        url.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    url.extend_from_slice(request.path());
+    url.push(b'/');
+    if let Some(query) = request.query() {
+        url.push(b'?');
+        url.extend_from_slice(query);
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use fastcgi::script::Rules;
+
+    use super::*;
+
+    /// A folder that is gone with its test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("larder-{name}-{}", std::process::id()));
+            fs::create_dir_all(&folder).expect("a folder");
+            Self(folder)
+        }
+
+        fn file(&self, name: &str) {
+            let path = self.0.join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::write(path, "<?php").expect("a file");
+        }
+
+        fn link(&self, to: &Path, name: &str) {
+            symlink(to, self.0.join(name)).expect("a link");
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn config(root: &Path, linked: Vec<PathBuf>) -> ScriptsConfig {
+        ScriptsConfig { root: root.to_path_buf(), linked, rules: Rules::default() }
+    }
+
+    fn name(found: &Found) -> Option<&[u8]> {
+        match &found.target {
+            Target::Script { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn links_lead_within_the_root_or_where_they_are_allowed_to() {
+        let folder = Folder::new("links");
+        folder.file("site/index.php");
+        folder.file("shared/plugin.php");
+        folder.file("secret/evil.php");
+        fs::create_dir_all(folder.0.join("site/d.php")).expect("a folder");
+        let at = |name: &str| folder.0.join(name);
+        folder.link(&at("site/index.php"), "site/same.php");
+        folder.link(&at("shared"), "site/shared");
+        folder.link(&at("secret/evil.php"), "site/evil.php");
+        folder.link(&at("nowhere"), "site/dangling.php");
+        folder.link(&at("site"), "current");
+
+        let config = config(&at("current"), vec![at("shared")]);
+        let real = fs::canonicalize(at("site")).expect("a folder").into_os_string().into_vec();
+        for path in ["/same.php", "/shared/plugin.php", "/index.php"] {
+            let found = look(&config, path.as_bytes());
+            assert_eq!(name(&found), Some(path.as_bytes()));
+            assert_eq!(found.root, real, "the root is where the link leads");
+        }
+        let code = |path: &str| match look(&config, path.as_bytes()).target {
+            Target::Status(status) => status.code(),
+            other => panic!("{path}: {other:?}"),
+        };
+        assert_eq!(code("/evil.php"), 403);
+        assert_eq!(code("/dangling.php"), 404);
+        let found = look(&config, b"/d.php");
+        assert_eq!(name(&found), Some(&b"/index.php"[..]), "a directory is no script");
+    }
+
+    #[test]
+    fn a_root_that_is_elsewhere_has_only_what_is_named() {
+        let config = config(Path::new("/no/such/root"), Vec::new());
+        let found = look(&config, b"/a/b");
+        assert_eq!(name(&found), Some(&b"/index.php"[..]));
+        assert_eq!(found.root, b"/no/such/root");
+    }
+
+    #[test]
+    fn a_missing_slash_is_added_to_an_absolute_url() {
+        let mut request = Request::new();
+        request.host = b"example.com".to_vec();
+        request.port = Some(8080);
+        request.target = b"//evil.example?a=b".to_vec();
+        let (response, _) = answer(&request, &Target::AddSlash).expect("an answer");
+        assert_eq!(response.status.code(), 301);
+        assert_eq!(
+            response.headers.value(HeaderId::Location),
+            Some(&b"http://example.com:8080//evil.example/?a=b"[..])
+        );
+        request.method = Method::Post;
+        let (response, _) = answer(&request, &Target::AddSlash).expect("an answer");
+        assert_eq!(response.status.code(), 308);
+    }
+}
