@@ -16,6 +16,8 @@ case ${1:-basic} in
     missing cc && packages+=(build-essential)
     missing node && packages+=(nodejs)
     missing npm && packages+=(npm)
+    # Debian has the version in its name.
+    compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
     ;;
   wordpress)
     missing apache2 && packages+=(apache2)

@@ -1,0 +1,355 @@
+//! A FastCGI application that does exactly what its scripts say, and remembers what it was asked.
+//!
+//! It shares no code with the product: records are taken apart and put together here by hand.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, sleep};
+
+const END_REQUEST: u8 = 3;
+const STDOUT: u8 = 6;
+const STDERR: u8 = 7;
+
+/// One thing an application does.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Sends this as STDOUT, in one record.
+    Stdout(Vec<u8>),
+    /// Sends this as STDERR, in one record.
+    Stderr(Vec<u8>),
+    /// Sends these bytes as they are.
+    Raw(Vec<u8>),
+    /// Ends the request with this protocol status; 0 is success, 2 overload.
+    End(u8),
+    /// Reads the request's body to its end.
+    ReadStdin,
+    /// Does something so many times.
+    Repeat(Box<Self>, usize),
+    /// Waits.
+    DelayMs(u64),
+    /// Closes the connection.
+    Close,
+    /// Resets it.
+    Reset,
+    /// Keeps it open and silent.
+    Hang,
+}
+
+/// What an application does with a request.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    acts: Vec<Act>,
+    bytewise: bool,
+}
+
+impl Program {
+    /// Does `acts` in order; then the next request of the connection is read.
+    pub fn new(acts: Vec<Act>) -> Self {
+        Self { acts, bytewise: false }
+    }
+
+    /// Reads the body, sends `output` (head and body) and ends well.
+    pub fn answer(output: impl Into<Vec<u8>>) -> Self {
+        Self::new(vec![Act::ReadStdin, Act::Stdout(output.into()), Act::End(0)])
+    }
+
+    /// Sends one byte at a time.
+    #[must_use]
+    pub fn bytewise(mut self) -> Self {
+        self.bytewise = true;
+        self
+    }
+}
+
+/// A request as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Number of its connection, from 0.
+    pub connection: usize,
+    /// Whether the connection is to stay open.
+    pub keep: bool,
+    /// Its parameters in order.
+    pub params: Vec<(String, String)>,
+    /// Its body, as far as it was read.
+    pub stdin: Vec<u8>,
+    /// How many records the body came in.
+    pub stdin_records: usize,
+}
+
+impl Asked {
+    /// The one value of a parameter; empty when there is none.
+    ///
+    /// # Panics
+    /// When it came twice.
+    pub fn param(&self, name: &str) -> &str {
+        let mut values = self.params.iter().filter(|(own, _)| own == name).map(|(_, v)| &**v);
+        let first = values.next().unwrap_or_default();
+        assert_eq!(values.next(), None, "{name} came twice");
+        first
+    }
+
+    /// Whether the parameter came at all.
+    pub fn has(&self, name: &str) -> bool {
+        self.params.iter().any(|(own, _)| own == name)
+    }
+}
+
+/// One record of type `kind` for request `id`.
+pub fn record(kind: u8, id: u16, content: &[u8], padding: u8) -> Vec<u8> {
+    let length = u16::try_from(content.len()).expect("a record holds 65535 bytes");
+    let mut bytes = vec![1, kind];
+    bytes.extend(id.to_be_bytes());
+    bytes.extend(length.to_be_bytes());
+    bytes.extend([padding, 0]);
+    bytes.extend(content);
+    bytes.resize(bytes.len() + usize::from(padding), 0);
+    bytes
+}
+
+#[derive(Debug, Default)]
+struct State {
+    by_script: HashMap<String, Program>,
+    otherwise: Program,
+    asked: Vec<Asked>,
+    connections: usize,
+    aborted: usize,
+}
+
+/// A running application on a loopback port; it stops when dropped.
+#[derive(Debug)]
+pub struct Application {
+    addr: SocketAddr,
+    state: Arc<Mutex<State>>,
+    acceptor: JoinHandle<()>,
+}
+
+impl Application {
+    /// Starts on a free port. Scripts without a program get an empty page.
+    ///
+    /// # Errors
+    /// Those of binding.
+    pub async fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let addr = listener.local_addr()?;
+        let otherwise = Program::answer("Content-Type: text/plain\r\n\r\n");
+        let state = Arc::new(Mutex::new(State { otherwise, ..State::default() }));
+        let acceptor = tokio::spawn(accept(listener, Arc::clone(&state)));
+        Ok(Self { addr, state, acceptor })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Runs `program` for the script of this name, or of this REQUEST_URI.
+    pub fn on(&self, name: &str, program: Program) {
+        self.state.lock().by_script.insert(name.to_owned(), program);
+    }
+
+    /// Runs `program` for all others.
+    pub fn otherwise(&self, program: Program) {
+        self.state.lock().otherwise = program;
+    }
+
+    /// Every request so far whose parameters came whole.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.state.lock().asked.clone()
+    }
+
+    /// The latest of them.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn last(&self) -> Asked {
+        self.state.lock().asked.last().expect("a request").clone()
+    }
+
+    /// How many connections were taken.
+    pub fn connections(&self) -> usize {
+        self.state.lock().connections
+    }
+
+    /// How many requests were taken back.
+    pub fn aborted(&self) -> usize {
+        self.state.lock().aborted
+    }
+}
+
+impl Drop for Application {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let number = {
+            let mut state = state.lock();
+            state.connections += 1;
+            state.connections - 1
+        };
+        let connection = Connection { stream, number, state: Arc::clone(&state), at: 0 };
+        // A peer that goes away is no failure of the application.
+        tokio::spawn(async move { connection.run().await });
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    number: usize,
+    state: Arc<Mutex<State>>,
+    /// Index of the request under way.
+    at: usize,
+}
+
+/// Whether the connection is used further.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Continue,
+    Stop,
+}
+
+impl Connection {
+    async fn run(mut self) -> io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        loop {
+            let program = self.request().await?;
+            for act in &program.acts {
+                if self.perform(act, program.bytewise).await? == Next::Stop {
+                    return Ok(());
+                }
+            }
+            if !self.state.lock().asked[self.at].keep {
+                return self.stream.shutdown().await;
+            }
+        }
+    }
+
+    /// Reads one record: its type and content.
+    async fn record(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        let mut header = [0; 8];
+        self.stream.read_exact(&mut header).await?;
+        let [version, kind, id_high, id_low, high, low, padding, _] = header;
+        if (version, id_high, id_low) != (1, 0, 1) {
+            return Err(io::Error::other(format!("a strange record: {header:?}")));
+        }
+        let length = usize::from(high) << 8 | usize::from(low);
+        let mut content = vec![0; length + usize::from(padding)];
+        self.stream.read_exact(&mut content).await?;
+        content.truncate(length);
+        if kind == 2 {
+            self.state.lock().aborted += 1;
+        }
+        Ok((kind, content))
+    }
+
+    /// Reads up to the end of a request's parameters.
+    async fn request(&mut self) -> io::Result<Program> {
+        let (mut keep, mut stream) = (None, Vec::new());
+        loop {
+            match (self.record().await?, keep) {
+                ((1, content), None) => keep = Some(content.get(2) == Some(&1)),
+                ((4, content), Some(keep)) if content.is_empty() => {
+                    let params = params(&stream).ok_or_else(|| io::Error::other("parameters"))?;
+                    let connection = self.number;
+                    let asked = Asked { connection, keep, params, ..Asked::default() };
+                    let mut state = self.state.lock();
+                    let named = |name| state.by_script.get(asked.param(name)).cloned();
+                    let program = named("REQUEST_URI").or_else(|| named("SCRIPT_NAME"));
+                    let program = program.unwrap_or_else(|| state.otherwise.clone());
+                    self.at = state.asked.len();
+                    state.asked.push(asked);
+                    return Ok(program);
+                }
+                ((4, content), Some(_)) => stream.extend(content),
+                // What is left of the former request's body.
+                ((5, _), None) => {}
+                ((kind, _), _) => return Err(io::Error::other(format!("record {kind}"))),
+            }
+        }
+    }
+
+    async fn perform(&mut self, act: &Act, bytewise: bool) -> io::Result<Next> {
+        match act {
+            Act::Stdout(bytes) => self.send(&record(STDOUT, 1, bytes, 0), bytewise).await?,
+            Act::Stderr(bytes) => self.send(&record(STDERR, 1, bytes, 3), bytewise).await?,
+            Act::Raw(bytes) => self.send(bytes, bytewise).await?,
+            Act::End(status) => {
+                let end = record(END_REQUEST, 1, &[0, 0, 0, 0, *status, 0, 0, 0], 0);
+                self.send(&end, bytewise).await?;
+            }
+            Act::ReadStdin => loop {
+                let (kind, content) = self.record().await?;
+                if kind != 5 || content.is_empty() {
+                    break;
+                }
+                let asked = &mut self.state.lock().asked[self.at];
+                asked.stdin.extend(content);
+                asked.stdin_records += 1;
+            },
+            Act::Repeat(act, times) => {
+                for _ in 0..*times {
+                    if Box::pin(self.perform(act, bytewise)).await? == Next::Stop {
+                        return Ok(Next::Stop);
+                    }
+                }
+            }
+            Act::DelayMs(ms) => sleep(Duration::from_millis(*ms)).await,
+            Act::Close => return Ok(Next::Stop),
+            Act::Reset => {
+                self.stream.set_zero_linger()?;
+                return Ok(Next::Stop);
+            }
+            Act::Hang => {
+                while self.record().await.is_ok() {}
+                return Ok(Next::Stop);
+            }
+        }
+        Ok(Next::Continue)
+    }
+
+    async fn send(&mut self, bytes: &[u8], bytewise: bool) -> io::Result<()> {
+        if !bytewise {
+            return self.stream.write_all(bytes).await;
+        }
+        for byte in bytes {
+            self.stream.write_all(&[*byte]).await?;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+}
+
+/// Names and values (FastCGI 1.0, 3.4).
+fn params(mut bytes: &[u8]) -> Option<Vec<(String, String)>> {
+    let mut pairs = Vec::new();
+    while !bytes.is_empty() {
+        let (name, rest) = length(bytes)?;
+        let (value, rest) = length(rest)?;
+        let (name, rest) = rest.split_at_checked(name)?;
+        let (value, rest) = rest.split_at_checked(value)?;
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        pairs.push((text(name), text(value)));
+        bytes = rest;
+    }
+    Some(pairs)
+}
+
+fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    match bytes {
+        [short @ 0..=127, rest @ ..] => Some((usize::from(*short), rest)),
+        [a, b, c, d, rest @ ..] => {
+            let long = u32::from_be_bytes([a & 0x7f, *b, *c, *d]);
+            Some((usize::try_from(long).ok()?, rest))
+        }
+        _ => None,
+    }
+}
