@@ -11,6 +11,7 @@ use super::Problem;
 const LAYERS: &[(&str, u32)] = &[
     ("base", 0),
     ("message", 1),
+    ("tls", 1),
     ("h1", 2),
     ("fastcgi", 2),
     ("policy", 2),
@@ -28,8 +29,8 @@ const TOOLS: &[&str] = &["counts", "testkit", "xtask"];
 /// Within the layers, who may use whom more narrowly: the hourglass's front meets its back only in
 /// `flow`.
 const NARROWED: &[(&str, &[&str])] = &[
-    ("config", &["base", "message", "policy", "origin", "flow"]),
-    ("net", &["base", "message", "h1", "cache", "flow"]),
+    ("config", &["base", "message", "tls", "policy", "origin", "flow"]),
+    ("net", &["base", "message", "h1", "tls", "cache", "flow"]),
 ];
 
 /// Dependencies that only some crates may name: what touches sockets, timers or the command line
@@ -40,6 +41,8 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("hickory-resolver", &["origin"]),
     ("clap", &["larder"]),
     ("mimalloc", &["larder"]),
+    ("rustls", &["tls"]),
+    ("x509-parser", &["tls"]),
     ("toml", &["config"]),
     ("rustix", &["base", "net", "config", "larder"]),
 ];

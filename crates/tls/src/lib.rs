@@ -1,0 +1,18 @@
+//! TLS: certificates and what is made of them, and sessions as bytes in and bytes out.
+//!
+//! The one place that knows rustls. It never touches a socket or a file: whoever uses it hands over
+//! what was read, and sends what comes out.
+
+mod auth;
+mod error;
+mod handshake;
+mod pair;
+mod server;
+mod session;
+
+pub use auth::{AuthMode, ClientAuth};
+pub use error::{HandshakeError, MaterialError};
+pub use handshake::Handshake;
+pub use pair::Pair;
+pub use server::{Domain, Find, Server};
+pub use session::{Secured, Session};

@@ -1,0 +1,167 @@
+//! A certificate with its chain and its key.
+
+use std::sync::Arc;
+
+use rustls::SignatureScheme;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::error::MaterialError;
+use crate::server::provider;
+
+/// A certificate chain and the key that belongs to it, checked against each other.
+#[derive(Debug)]
+pub struct Pair {
+    pub(crate) certified: Arc<CertifiedKey>,
+    /// DNS names of the leaf, in lower case, wildcards as `*.example.com`.
+    names: Vec<Box<str>>,
+    addresses: Vec<std::net::IpAddr>,
+    /// End of the shortest-lived certificate that is sent, in seconds since 1970.
+    not_after: u64,
+    elliptic: bool,
+}
+
+impl Pair {
+    /// Reads a chain, leaf first, and its key (PKCS#8, SEC1 or PKCS#1), both PEM.
+    ///
+    /// # Errors
+    /// When one cannot be read, or they do not belong together. That a certificate has expired is
+    /// no error here: see [`Pair::not_after`].
+    pub fn parse(chain_pem: &[u8], key_pem: &[u8]) -> Result<Self, MaterialError> {
+        let chain = certificates(chain_pem)?;
+        let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| match error {
+            pem::Error::NoItemsFound => MaterialError::NoKey,
+            error => MaterialError::Pem(error.to_string()),
+        })?;
+        let key = provider()
+            .key_provider
+            .load_private_key(key)
+            .map_err(|error| MaterialError::Key(error.to_string()))?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            Ok(()) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => return Err(MaterialError::Mismatch),
+            Err(error) => return Err(MaterialError::Certificate(error.to_string())),
+        }
+        Self::of(certified)
+    }
+
+    fn of(certified: CertifiedKey) -> Result<Self, MaterialError> {
+        let (mut names, mut addresses) = (Vec::new(), Vec::new());
+        let mut not_after = u64::MAX;
+        for (at, der) in certified.cert.iter().enumerate() {
+            let (_, parsed) = X509Certificate::from_der(der)
+                .map_err(|error| MaterialError::Certificate(error.to_string()))?;
+            let end = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or(0);
+            not_after = not_after.min(end);
+            if at > 0 {
+                continue;
+            }
+            let alternatives = parsed
+                .subject_alternative_name()
+                .map_err(|error| MaterialError::Certificate(error.to_string()))?;
+            for name in alternatives.iter().flat_map(|names| &names.value.general_names) {
+                match name {
+                    GeneralName::DNSName(name) => names.push(name.to_ascii_lowercase().into()),
+                    GeneralName::IPAddress(bytes) => addresses.extend(address(bytes)),
+                    _ => {}
+                }
+            }
+        }
+        let elliptic = certified
+            .key
+            .choose_scheme(&[
+                SignatureScheme::ECDSA_NISTP256_SHA256,
+                SignatureScheme::ECDSA_NISTP384_SHA384,
+                SignatureScheme::ECDSA_NISTP521_SHA512,
+                SignatureScheme::ED25519,
+            ])
+            .is_some();
+        Ok(Self { certified: Arc::new(certified), names, addresses, not_after, elliptic })
+    }
+
+    /// End of the validity of the chain's shortest-lived certificate, in seconds since 1970.
+    pub fn not_after(&self) -> u64 {
+        self.not_after
+    }
+
+    /// Whether the key is on an elliptic curve: cheaper to sign with than RSA.
+    pub(crate) fn is_elliptic(&self) -> bool {
+        self.elliptic
+    }
+
+    /// Whether the certificate is valid for `host`, in lower case; an IPv6 address stands in
+    /// brackets (RFC 6125 6.4: a wildcard stands for one label).
+    pub fn covers(&self, host: &str) -> bool {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = bare.parse() {
+            return self.addresses.contains(&address);
+        }
+        let parent = host.split_once('.').map(|(_, parent)| parent);
+        self.names.iter().any(|name| match name.strip_prefix("*.") {
+            Some(below) => parent == Some(below),
+            None => **name == *host,
+        })
+    }
+
+    /// Whether a site's host pattern (`*.example.com`, `example.com`) is covered as a whole. `*` is
+    /// whatever comes, so nothing is missing.
+    pub fn covers_pattern(&self, pattern: &str) -> bool {
+        pattern == "*" || self.names.iter().any(|name| **name == *pattern) || self.covers(pattern)
+    }
+}
+
+/// The certificates in a PEM file, in their order.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, MaterialError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let chain = chain.map_err(|error| MaterialError::Pem(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(MaterialError::NoCertificate);
+    }
+    Ok(chain)
+}
+
+fn address(bytes: &[u8]) -> Option<std::net::IpAddr> {
+    match bytes.len() {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(Into::into),
+        _ => <[u8; 16]>::try_from(bytes).ok().map(Into::into),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::tests::made;
+
+    #[test]
+    fn names_and_wildcards_cover_as_rfc_6125_says() {
+        let (cert, key) = made(&["example.com", "*.example.com", "192.0.2.1"]);
+        let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
+        for host in ["example.com", "www.example.com", "192.0.2.1"] {
+            assert!(pair.covers(host), "{host}");
+        }
+        for host in ["a.b.example.com", "example.org", "com", "xexample.com", "192.0.2.2"] {
+            assert!(!pair.covers(host), "{host}");
+        }
+        assert!(pair.covers_pattern("*.example.com") && pair.covers_pattern("*"));
+        assert!(!pair.covers_pattern("*.example.org"));
+    }
+
+    #[test]
+    fn what_is_no_pair_says_why() {
+        let (cert, key) = made(&["a.test"]);
+        let (other, _) = made(&["a.test"]);
+        let parse = |cert: &str, key: &str| Pair::parse(cert.as_bytes(), key.as_bytes()).err();
+        assert_eq!(parse(&cert, &key), None);
+        assert_eq!(parse(&other, &key), Some(MaterialError::Mismatch));
+        assert_eq!(parse("", &key), Some(MaterialError::NoCertificate));
+        assert_eq!(parse(&cert, ""), Some(MaterialError::NoKey));
+        let half = &cert[..cert.len() / 2];
+        assert!(matches!(parse(half, &key), Some(MaterialError::Pem(_))));
+        let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(matches!(parse(junk, &key), Some(MaterialError::Certificate(_))));
+    }
+}

@@ -1,0 +1,241 @@
+//! The server's side: which certificate a client is shown, and what it must show.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::{self, Ticketer};
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, ServerConfig,
+    WebPkiClientVerifier,
+};
+use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
+
+use crate::auth::ClientAuth;
+use crate::error::MaterialError;
+use crate::pair::Pair;
+
+/// Application protocols offered, the preferred first (RFC 7301).
+const ALPN: [&[u8]; 1] = [b"http/1.1"];
+
+/// Suites, groups and signatures as in Mozilla's intermediate profile without finite-field
+/// Diffie-Hellman, and X25519MLKEM768 first. Of the suites the client chooses.
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: LazyLock<Arc<CryptoProvider>> =
+        LazyLock::new(|| Arc::new(aws_lc_rs::default_provider()));
+    Arc::clone(&PROVIDER)
+}
+
+/// What one site shows its clients and wants of them.
+#[derive(Clone, Debug, Default)]
+pub struct Domain {
+    /// Its certificates; a client gets the first it can check, elliptic ones before RSA.
+    pub pairs: Vec<Arc<Pair>>,
+    /// How clients are checked; `None` lets everyone in.
+    pub auth: Option<ClientAuth>,
+}
+
+/// The index of the domain for a name in lower case; the empty name is that of clients that name
+/// none.
+pub type Find = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
+
+/// All that handshakes need. Immutable: a change makes a new one.
+pub struct Server {
+    domains: Vec<Option<Arc<Shown>>>,
+    default: Option<Arc<Shown>>,
+    find: Find,
+    tickets: Vec<(Option<ClientAuth>, Arc<dyn ProducesTickets>)>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("domains", &self.domains.len()).finish_non_exhaustive()
+    }
+}
+
+/// A domain ready for handshakes.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) pairs: Vec<Arc<Pair>>,
+    pub(crate) auth: Option<ClientAuth>,
+}
+
+impl Server {
+    /// Serves `domains`; `find` tells which of them a name belongs to. `default`, a domain of its
+    /// own, is for clients that name no host or one without certificate; without it they are
+    /// refused. Domains without pairs use the default's.
+    ///
+    /// Tickets given out under `previous` stay good where clients are still checked the same way.
+    ///
+    /// # Errors
+    /// When the random source fails.
+    pub fn new(
+        domains: Vec<Domain>,
+        default: Option<Domain>,
+        find: Find,
+        previous: Option<&Self>,
+    ) -> Result<Self, MaterialError> {
+        let mut server = Self { domains: Vec::new(), default: None, find, tickets: Vec::new() };
+        let spare = default.as_ref().map(|d| d.pairs.clone()).unwrap_or_default();
+        server.default = default.map(|domain| server.show(domain, previous)).transpose()?;
+        for mut domain in domains {
+            if domain.pairs.is_empty() {
+                domain.pairs.clone_from(&spare);
+            }
+            let shown = match domain.pairs.is_empty() {
+                true => None,
+                false => Some(server.show(domain, previous)?),
+            };
+            server.domains.push(shown);
+        }
+        Ok(server)
+    }
+
+    fn show(
+        &mut self,
+        mut domain: Domain,
+        previous: Option<&Self>,
+    ) -> Result<Arc<Shown>, MaterialError> {
+        domain.pairs.sort_by_key(|pair| !pair.is_elliptic());
+        let verifier = match &domain.auth {
+            Some(auth) => auth.verifier(),
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
+        let chosen = domain.pairs.iter().map(|pair| Arc::clone(&pair.certified)).collect();
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .map_err(|error| MaterialError::Key(error.to_string()))?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(Chooser(chosen)));
+        config.alpn_protocols = ALPN.iter().map(|name| name.to_vec()).collect();
+        config.ticketer = self.ticketer(domain.auth.as_ref(), previous)?;
+        // Tickets do for every client of this century; a store would be a lock all cores share.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(Arc::new(Shown { config: Arc::new(config), pairs: domain.pairs, auth: domain.auth }))
+    }
+
+    /// The ticket keys for everyone who is checked by `auth`: a ticket of one site cannot even be
+    /// decrypted for a site that lets in others (nginx's CVE-2025-23419). They rotate by themselves.
+    fn ticketer(
+        &mut self,
+        auth: Option<&ClientAuth>,
+        previous: Option<&Self>,
+    ) -> Result<Arc<dyn ProducesTickets>, MaterialError> {
+        let of = |list: &[(Option<ClientAuth>, Arc<dyn ProducesTickets>)]| {
+            list.iter().find(|(own, _)| own.as_ref() == auth).map(|(_, t)| Arc::clone(t))
+        };
+        if let Some(known) = of(&self.tickets) {
+            return Ok(known);
+        }
+        let ticketer = match previous.and_then(|server| of(&server.tickets)) {
+            Some(kept) => kept,
+            None => Ticketer::new().map_err(|error| MaterialError::Key(error.to_string()))?,
+        };
+        self.tickets.push((auth.cloned(), Arc::clone(&ticketer)));
+        Ok(ticketer)
+    }
+
+    /// The domain for a client that names `sni`. Who names none gets what is there for every other
+    /// name.
+    pub(crate) fn choose(&self, sni: Option<&str>) -> Option<&Arc<Shown>> {
+        match (self.find)(sni.unwrap_or_default().as_bytes()) {
+            // A site that has no certificate is not shown under another's.
+            Some(domain) => self.domains.get(domain)?.as_ref(),
+            None => self.default.as_ref(),
+        }
+    }
+}
+
+/// Shows the first certificate whose kind of signature the client can check.
+#[derive(Debug)]
+struct Chooser(Vec<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Chooser {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let usable =
+            |pair: &&Arc<CertifiedKey>| pair.key.choose_scheme(hello.signature_schemes()).is_some();
+        self.0.iter().find(usable).map(Arc::clone)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A certificate that signs itself, and its key.
+    pub(crate) fn made(names: &[&str]) -> (String, String) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    fn domain(name: &str, auth: Option<ClientAuth>) -> Domain {
+        let (cert, key) = made(&[name]);
+        let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
+        Domain { pairs: vec![Arc::new(pair)], auth }
+    }
+
+    fn find() -> Find {
+        Box::new(|name| match name {
+            b"a.test" => Some(0),
+            b"b.test" => Some(1),
+            b"none.test" => Some(2),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn names_choose_their_domain_and_strangers_the_default() {
+        let domains = || vec![domain("a.test", None), domain("b.test", None), Domain::default()];
+        let server = Server::new(domains(), None, find(), None).expect("a server");
+        let covers = |server: &Server, sni: Option<&str>, host: &str| {
+            server.choose(sni).is_some_and(|shown| shown.pairs[0].covers(host))
+        };
+        assert!(covers(&server, Some("a.test"), "a.test"));
+        assert!(covers(&server, Some("b.test"), "b.test"));
+        for sni in [None, Some("none.test"), Some("stranger.test")] {
+            assert!(server.choose(sni).is_none(), "{sni:?}");
+        }
+        let default = Some(domain("default.test", None));
+        let server = Server::new(domains(), default, find(), None).expect("a server");
+        for sni in [None, Some("none.test"), Some("stranger.test")] {
+            assert!(covers(&server, sni, "default.test"), "{sni:?}");
+        }
+    }
+
+    #[test]
+    fn ticket_keys_are_shared_only_by_sites_that_check_clients_alike() {
+        let (authority, _) = made(&["authority.test"]);
+        let auth = |mode| ClientAuth::new(authority.as_bytes(), mode).expect("an authority");
+        use crate::auth::AuthMode::{Optional, Require};
+        let domains = || {
+            vec![
+                domain("a.test", None),
+                domain("b.test", None),
+                domain("none.test", Some(auth(Require))),
+                domain("x.test", Some(auth(Require))),
+                domain("y.test", Some(auth(Optional))),
+            ]
+        };
+        let first = Server::new(domains(), None, find(), None).expect("a server");
+        let keys = |server: &Server, at: usize| {
+            Arc::clone(&server.domains[at].as_ref().expect("a domain").config.ticketer)
+        };
+        assert!(Arc::ptr_eq(&keys(&first, 0), &keys(&first, 1)));
+        assert!(Arc::ptr_eq(&keys(&first, 2), &keys(&first, 3)));
+        assert!(!Arc::ptr_eq(&keys(&first, 0), &keys(&first, 2)));
+        assert!(!Arc::ptr_eq(&keys(&first, 2), &keys(&first, 4)));
+        let second = Server::new(domains(), None, find(), Some(&first)).expect("a server");
+        for at in 0..5 {
+            assert!(Arc::ptr_eq(&keys(&first, at), &keys(&second, at)), "{at}");
+        }
+    }
+
+    #[test]
+    fn the_post_quantum_group_comes_first() {
+        let provider = provider();
+        assert_eq!(provider.kx_groups[0].name(), rustls::NamedGroup::X25519MLKEM768);
+    }
+}

@@ -1,0 +1,123 @@
+//! A connection after its handshake: sealed bytes in, plain bytes out, and the reverse.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::sync::Arc;
+
+use rustls::ServerConnection;
+
+use crate::auth::ClientAuth;
+use crate::server::Shown;
+
+/// An established session. It holds sealed bytes that wait to be sent, and of what was received at
+/// most one record that is not whole.
+///
+/// Receiving: [`Session::open`] until it says there is no more. Sending: [`Session::seal`], then
+/// [`Session::send`] until [`Session::is_sent`].
+#[derive(Debug)]
+pub struct Session {
+    connection: ServerConnection,
+}
+
+impl Session {
+    pub(crate) fn new(connection: ServerConnection) -> Self {
+        Self { connection }
+    }
+
+    /// Takes plain bytes that are there already; 0 when none are.
+    pub fn take(&mut self, out: &mut [u8]) -> usize {
+        // "Would block" and the end of the stream both mean that nothing is there.
+        self.connection.reader().read(out).unwrap_or(0)
+    }
+
+    /// Opens `sealed`, all of it, as received, and writes what was in it to `out`; the result is
+    /// how many plain bytes that were.
+    ///
+    /// `out` must have room for `sealed` and one record (16 KiB) more: [`Session::OPEN_SPARE`].
+    ///
+    /// # Errors
+    /// When the client breaks the protocol. An alert that says so waits to be sent.
+    pub fn open(&mut self, mut sealed: &[u8], out: &mut [u8]) -> io::Result<usize> {
+        let mut opened = 0;
+        while !sealed.is_empty() && !self.is_ended() {
+            self.connection.read_tls(&mut sealed)?;
+            self.connection
+                .process_new_packets()
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            opened += self.take(&mut out[opened..]);
+        }
+        Ok(opened)
+    }
+
+    /// Room that [`Session::open`] may need beyond the length of what it is given.
+    pub const OPEN_SPARE: usize = 17 * 1024;
+
+    /// Whether the client has said that it sends no more. Without this the end of its bytes is a
+    /// truncation.
+    pub fn is_ended(&mut self) -> bool {
+        // Only after a close_notify does an empty reader tell of an end.
+        matches!(self.connection.reader().into_first_chunk(), Ok([]))
+    }
+
+    /// Seals as much of `plain` as a batch takes (64 KiB), as few records as possible; the result
+    /// is how many bytes that was. Call it when what was sealed before is sent.
+    pub fn seal(&mut self, plain: &[IoSlice<'_>]) -> usize {
+        // Writing to the session's own buffer cannot fail.
+        self.connection.writer().write_vectored(plain).unwrap_or(0)
+    }
+
+    /// Says that no more will be sent.
+    pub fn end(&mut self) {
+        self.connection.send_close_notify();
+    }
+
+    /// Whether nothing sealed waits to be sent.
+    pub fn is_sent(&self) -> bool {
+        !self.connection.wants_write()
+    }
+
+    /// Hands sealed bytes to `out`, in one vectored write; the result is how many it took.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn send(&mut self, out: &mut dyn Write) -> io::Result<usize> {
+        self.connection.write_tls(out)
+    }
+}
+
+/// What a session was agreed for: which requests may come over it.
+#[derive(Debug)]
+pub struct Secured {
+    sni: Option<Box<str>>,
+    shown: Arc<Shown>,
+    resumed: bool,
+}
+
+impl Secured {
+    pub(crate) fn new(connection: &ServerConnection, shown: Arc<Shown>) -> Self {
+        Self {
+            sni: connection.server_name().map(Into::into),
+            shown,
+            resumed: connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+        }
+    }
+
+    /// How the client was checked.
+    pub fn auth(&self) -> Option<&ClientAuth> {
+        self.shown.auth.as_ref()
+    }
+
+    /// Whether the session goes on from an earlier one.
+    pub fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// Whether a request for `host`, in canonical form, may come over it, as far as names go: it is
+    /// the one the client asked for in the handshake, or one that the certificate shown is good
+    /// for. A client that named none could not have chosen better.
+    pub fn speaks_for(&self, host: &[u8]) -> bool {
+        let Some(sni) = &self.sni else { return true };
+        sni.as_bytes() == host
+            || std::str::from_utf8(host)
+                .is_ok_and(|host| self.shown.pairs.iter().all(|pair| pair.covers(host)))
+    }
+}
