@@ -50,6 +50,9 @@ counters! {
     Connections connections_total Counter "Client connections accepted.";
     ConnectionsOpen connections_open Gauge "Client connections open now.";
     ConnectionsRefused connections_refused_total Counter "Client connections closed at once because of a limit.";
+    TlsHandshakes tls_handshakes_total Counter "TLS handshakes completed with clients.";
+    TlsResumed tls_resumed_total Counter "TLS handshakes that went on from an earlier session.";
+    TlsFailures tls_handshake_failures_total Counter "TLS handshakes with clients that came to nothing.";
     Requests requests_total Counter "Requests whose head was read whole and well-formed.";
     BadRequests bad_requests_total Counter "Requests refused for their form (4xx and close).";
     Hits hits_total Counter "Answered from a fresh stored response.";

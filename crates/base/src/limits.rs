@@ -83,6 +83,8 @@ limits! {
     TargetBytes target_bytes Bytes 8 * KIB, "Request target; beyond it 414.";
     TrailerBytes trailer_bytes Bytes 8 * KIB, "Trailer section of a chunked body in all; beyond it 400 or 502.";
     HeaderTimeout header_timeout Ms 10_000, "From the first byte of a request head to its last; beyond it 408 and close.";
+    HandshakeTimeout handshake_timeout Ms 10_000, "From a TLS connection's beginning to the end of its handshake; then it is closed.";
+    Handshakes handshakes Count 1_000, "TLS handshakes under way on one core; beyond it the oldest is closed.";
     IdleTimeout idle_timeout Ms 30_000, "A kept-alive client connection without a request; then it is closed.";
     BodyTimeout body_timeout Ms 30_000, "A request body without a new byte; beyond it 408 and close.";
     BodyMinRate body_min_rate BytesPerSecond KIB, "Slowest request body after its first 10 s; below it 408 and close.";

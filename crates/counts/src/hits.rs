@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Limits};
-use flow::{Announce, Core, Live, Served, Shared, Site, Start};
+use flow::{Announce, Client, Core, Live, Served, Shared, Site, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
 use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
@@ -16,6 +16,8 @@ use crate::samples::{self, NOW, PLAIN_REQUEST};
 use crate::stores;
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// A client on a plain connection.
+const PLAIN: Client<'_> = Client { address: CLIENT, secured: None };
 
 /// Decides about a request for which a site with three routes has no route.
 pub(crate) fn policy(rounds: u32) {
@@ -40,7 +42,7 @@ pub(crate) fn hit(rounds: u32) {
     for _ in 0..rounds {
         out.clear();
         let live = core.live();
-        let Start::Reply(reply) = core.start(&live, black_box(&mut request), CLIENT, NOW) else {
+        let Start::Reply(reply) = core.start(&live, black_box(&mut request), &PLAIN, NOW) else {
             panic!("a stored response needs no waiting");
         };
         assert_eq!(reply.served, Served::Hit);
@@ -58,12 +60,14 @@ fn core() -> Rc<Core> {
         name: "www.example.com".to_owned(),
         policy: Arc::new(samples::site()),
         origins: Vec::new(),
+        client_auth: None,
     };
     let mut sites = HostTable::new(samples::seed());
     sites.insert(&site.name.clone(), Arc::new(site)).expect("a host name");
     let limits = Limits::default();
     let live = Live {
         sites,
+        tls: None,
         head_limits: samples::head_limits(),
         limits,
         announce: Announce { cache_status: true, x_cache: false, detail: false },

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,7 @@ use message::{Framing, HeaderBlock, Method, Request, Scheme, conditional};
 use origin::CorePool;
 use policy::{HitCtx, HitVerdict, Notes, ReceiveCtx, ReceiveVerdict};
 
+use crate::client::Client;
 use crate::deliver;
 use crate::fetch;
 use crate::forward;
@@ -143,15 +144,18 @@ impl Core {
         self: &Rc<Self>,
         live: &LiveRef,
         request: &mut Request,
-        client: IpAddr,
+        client: &Client<'_>,
         now: Now,
     ) -> Start {
         self.counters.inc(Counter::Requests);
         let Some(site) = live.sites.find(&request.host) else {
             return Start::Reply(pages::problem(request, Problem::NoSite));
         };
+        if let Err(problem) = client.admit(&request.host, site.client_auth.as_ref()) {
+            return Start::Reply(pages::problem(request, problem));
+        }
         let mut notes = Notes::default();
-        let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
+        let mut ctx = ReceiveCtx { request, client: client.address, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         let ask = Ask { live, site, request, notes, now, interims: None, ends: None };
         let mut start = self.follow(&ask, verdict);

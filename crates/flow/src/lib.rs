@@ -4,6 +4,7 @@
 //! at once, without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited.
 //! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
+mod client;
 mod core;
 mod deliver;
 mod fetch;
@@ -14,6 +15,7 @@ pub mod pages;
 pub mod reply;
 mod slow;
 
+pub use crate::client::Client;
 pub use crate::core::{Core, LiveRef, Start, begin_key};
 pub use crate::interims::Interims;
 pub use crate::live::{Announce, Live, Shared, Site};

@@ -9,6 +9,7 @@ use cache::Cache;
 use h1::HeadLimits;
 use origin::{Journal, Origin};
 use policy::{Policy, hosts::HostTable};
+use tls::ClientAuth;
 
 /// One site: a policy and the origins it may choose from.
 pub struct Site {
@@ -19,6 +20,8 @@ pub struct Site {
     /// Its origins; [`policy::Notes::origin`] is an index into this list. Empty when policy answers
     /// everything itself.
     pub origins: Vec<Arc<Origin>>,
+    /// How its TLS clients are checked; `None` lets everyone in.
+    pub client_auth: Option<ClientAuth>,
 }
 
 /// What a response says about the cache.
@@ -36,6 +39,8 @@ pub struct Announce {
 pub struct Live {
     /// Sites by host.
     pub sites: HostTable<Arc<Site>>,
+    /// What TLS listeners shake hands with; none when there are no certificates.
+    pub tls: Option<Arc<tls::Server>>,
     /// Limits.
     pub limits: Limits,
     /// The limits on heads, as the engine wants them.

@@ -11,6 +11,11 @@ use crate::reply::{Reply, ReplyBody, Served};
 pub enum Problem {
     /// No site of this configuration has the request's host.
     NoSite,
+    /// The connection was agreed on for another host, and must not serve this one (RFC 9110
+    /// 15.5.20).
+    Misdirected,
+    /// The site lets in only clients with a certificate, and the connection is plain.
+    CertificateNeeded,
     /// `only-if-cached`, and nothing usable is stored (RFC 9111 5.2.1.7).
     NotCached,
     /// Too many requests wait for one fetch already.
@@ -33,7 +38,8 @@ pub enum Problem {
 impl Problem {
     fn status(&self) -> Status {
         let code = match self {
-            Self::NoSite => 421,
+            Self::NoSite | Self::Misdirected => 421,
+            Self::CertificateNeeded => 403,
             Self::NotCached => 504,
             Self::TooManyWaiters => 503,
             Self::SharedFetchFailed => 502,
@@ -47,6 +53,8 @@ impl Problem {
     fn reason(&self) -> &str {
         match self {
             Self::NoSite => "No site here has this host name.",
+            Self::Misdirected => "This connection was not opened for this host name.",
+            Self::CertificateNeeded => "This site is only for clients with a certificate.",
             Self::NotCached => "Nothing is stored for this request, and it asked for nothing else.",
             Self::TooManyWaiters => "Too many requests wait for this page (limit: waiters).",
             Self::SharedFetchFailed => "The fetch this request waited for failed.",

@@ -7,34 +7,38 @@
 
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
 use cache::Object;
-use flow::{LiveRef, Reply, ReplyBody, Slow, Start};
+use flow::{Client, LiveRef, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestReader};
 use message::{Framing, Request, Scheme, Version};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
+use tls::Secured;
+use tokio::io::ReadBuf;
 
 use crate::core::{CoreCtx, Scratch};
 use crate::guard::{Guard, Phase};
 use crate::last::Last;
 use crate::segments::{Segments, copy_range};
+use crate::stream::Stream;
 
 /// Bodies up to this size are copied behind their head and leave in one plain write; above it,
 /// scattered pieces cost less than the copy.
 const COPY_MAX: u64 = 16 * 1024;
+/// The same for TLS, where sealing copies them anyway.
+const SEALED_COPY_MAX: u64 = 2 * 1024;
 /// Collected answers beyond this are written before the next request is looked at.
 const FLUSH_AT: usize = 64 * 1024;
 
 /// A client connection.
 pub(crate) struct Conn {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Stream,
+    /// What was agreed on in the handshake; none for a plain connection.
+    secured: Option<Secured>,
     pub(crate) peer: SocketAddr,
     pub(crate) guard: Rc<Guard>,
     /// Received bytes that no request has used yet; empty while idle.
@@ -124,11 +128,18 @@ impl Work {
 }
 
 impl Conn {
-    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, now: Now) -> Self {
+    pub(crate) fn new(
+        stream: Stream,
+        secured: Option<Secured>,
+        peer: SocketAddr,
+        guard: Rc<Guard>,
+        now: Now,
+    ) -> Self {
         Self {
             stream,
+            secured,
             peer,
-            guard: Guard::new(now.mono_ms),
+            guard,
             held: Vec::new(),
             unread: false,
             partial: None,
@@ -150,7 +161,7 @@ impl Conn {
             let mut read = 0;
             if !std::mem::take(&mut self.unread) {
                 let mut buf = ReadBuf::new(input);
-                match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf)) {
+                match ready!(self.stream.poll_read(cx, &mut buf, &core.sealed)) {
                     Ok(()) if !buf.filled().is_empty() => read = buf.filled().len(),
                     _ => return Poll::Ready(Step::Close),
                 }
@@ -185,6 +196,10 @@ impl Conn {
         now: Now,
     ) -> Option<Stop> {
         let live = core.flow.live();
+        let scheme = match self.secured {
+            None => Scheme::Http,
+            Some(_) => Scheme::Https,
+        };
         let mut used = 0;
         let mut stop = None;
         while used < bytes.len() && stop.is_none() && work.output.len() < FLUSH_AT {
@@ -193,7 +208,7 @@ impl Conn {
                 Some(partial) => (&mut partial.reader, &mut partial.request),
                 None => work.fresh(),
             };
-            match reader.read(&bytes[used..], &live.head_limits, Scheme::Http, request) {
+            match reader.read(&bytes[used..], &live.head_limits, scheme, request) {
                 Ok(Progress::Complete(len)) => {
                     used += len;
                     if let Some(partial) = partial {
@@ -243,12 +258,14 @@ impl Conn {
             && self.served < limits.keepalive_requests
             && now.mono_ms - self.opened_ms < limits.connection_lifetime
             && !core.draining.get();
-        let answer = match core.flow.start(live, request, self.peer.ip(), now) {
+        let client = Client { address: self.peer.ip(), secured: self.secured.as_ref() };
+        let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
+        let answer = match core.flow.start(live, request, &client, now) {
             Start::Reply(reply) if request.framing == Framing::None && reply.is_at_hand() => {
                 core.count(&reply);
                 let bytes = reply.length().unwrap_or(0);
                 core.log.answered(self.peer.ip(), request, &reply, bytes, (now, now));
-                return reply_now(live, request, &reply, keep, &mut work.output);
+                return reply_now(live, request, &reply, (keep, copy_max), &mut work.output);
             }
             Start::Reply(reply) => Answer::Reply(reply),
             Start::Slow(slow) => Answer::Slow(slow),
@@ -289,7 +306,13 @@ impl Conn {
         };
         let mut segments = Segments::new(std::mem::take(output), stored);
         let written = match then {
-            Then::Close => segments.poll_write(cx, &mut Last(&self.stream), core),
+            Then::Close => {
+                self.stream.is_last();
+                match &mut self.stream {
+                    Stream::Plain(tcp) => segments.poll_write(cx, &mut Last(tcp), core),
+                    stream => segments.poll_write(cx, stream, core),
+                }
+            }
             Then::Next | Then::Linger => segments.poll_write(cx, &mut self.stream, core),
         };
         match written {
@@ -312,7 +335,7 @@ fn reply_now(
     live: &LiveRef,
     request: &Request,
     reply: &Reply,
-    keep: bool,
+    (keep, copy_max): (bool, u64),
     output: &mut Vec<u8>,
 ) -> Option<Stop> {
     let keep = keep && !reply.close;
@@ -320,7 +343,7 @@ fn reply_now(
     append(live, request, reply, keep, output);
     let mut large = None;
     match &reply.body {
-        ReplyBody::Stored(object, range) if range.end - range.start > COPY_MAX => {
+        ReplyBody::Stored(object, range) if range.end - range.start > copy_max => {
             large = Some((Arc::clone(object), range.clone()));
         }
         ReplyBody::Stored(object, range) => copy_range(object, range.clone(), output),

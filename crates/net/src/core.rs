@@ -9,11 +9,13 @@ use flow::{Core, Reply};
 
 use crate::conn::Work;
 use crate::guard::Sweep;
+use crate::handshake::Handshakes;
 use crate::log::CoreLog;
+use crate::stream::SEALED_BYTES;
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says
 /// "empty".
-const READ_BYTES: usize = 64 * 1024;
+pub(crate) const READ_BYTES: usize = 64 * 1024;
 
 /// Memory the fast way works in; only ever borrowed within one poll.
 pub(crate) struct Scratch {
@@ -25,7 +27,10 @@ pub(crate) struct Scratch {
 pub(crate) struct CoreCtx {
     pub(crate) flow: Rc<Core>,
     pub(crate) scratch: RefCell<Scratch>,
+    /// What a TLS stream has received and not opened yet; only ever borrowed within one read.
+    pub(crate) sealed: RefCell<Box<[u8]>>,
     pub(crate) sweep: Sweep,
+    pub(crate) handshakes: Handshakes,
     pub(crate) draining: Cell<bool>,
     pub(crate) log: CoreLog,
 }
@@ -37,7 +42,9 @@ impl CoreCtx {
         Rc::new(Self {
             flow,
             scratch: RefCell::new(scratch),
+            sealed: RefCell::new(vec![0; SEALED_BYTES].into_boxed_slice()),
             sweep: Sweep::default(),
+            handshakes: Handshakes::default(),
             draining: Cell::new(false),
             log,
         })

@@ -15,6 +15,7 @@ use message::Version;
 use tokio::io::AsyncWrite;
 
 use crate::core::CoreCtx;
+use crate::stream::Both;
 
 /// The interim responses to one request.
 pub(crate) struct Early {
@@ -39,12 +40,12 @@ impl Early {
     pub(crate) async fn beside<T>(
         &mut self,
         core: &CoreCtx,
-        write: &mut (impl AsyncWrite + Unpin),
+        stream: &Both<'_>,
         mut main: Pin<&mut impl Future<Output = T>>,
     ) -> T {
         poll_fn(|cx| {
             let done = main.as_mut().poll(cx);
-            self.poll_write(cx, core, write);
+            self.poll_write(cx, core, stream);
             done
         })
         .await
@@ -55,20 +56,19 @@ impl Early {
         &self.out[self.sent..]
     }
 
-    fn poll_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        core: &CoreCtx,
-        write: &mut (impl AsyncWrite + Unpin),
-    ) {
+    fn poll_write(&mut self, cx: &mut Context<'_>, core: &CoreCtx, stream: &Both<'_>) {
         let Some(interims) = &self.interims else { return };
         while let Poll::Ready(response) = interims.poll_take(cx) {
             encode::interim(&mut self.out, response.status, &response.headers);
         }
+        if self.out.is_empty() {
+            return;
+        }
+        let mut stream = stream.borrow_mut();
         while self.sent < self.out.len() {
             // A failure shows again when the final response is written.
             let Poll::Ready(Ok(wrote @ 1..)) =
-                Pin::new(&mut *write).poll_write(cx, &self.out[self.sent..])
+                Pin::new(&mut **stream).poll_write(cx, &self.out[self.sent..])
             else {
                 return;
             };
@@ -77,5 +77,7 @@ impl Early {
         }
         self.out.clear();
         self.sent = 0;
+        // Over TLS they were only sealed so far; what does not leave now leaves with what follows.
+        _ = Pin::new(&mut **stream).poll_flush(cx);
     }
 }

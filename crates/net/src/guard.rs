@@ -13,6 +13,8 @@ use base::{Limit, Limits};
 /// What a connection is doing, as far as timeouts go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// TLS is being agreed on.
+    Handshake,
     /// Kept alive, nothing received.
     Idle,
     /// A request head has begun and is not whole.
@@ -148,6 +150,9 @@ impl Guard {
         let silent = || now_ms.saturating_sub(self.receive.moved_ms.get());
         let phase = match self.phase.get() {
             Phase::Idle if draining || in_phase > limits.idle_timeout => Some(Limit::IdleTimeout),
+            Phase::Handshake if in_phase > limits.handshake_timeout => {
+                Some(Limit::HandshakeTimeout)
+            }
             Phase::Head if in_phase > limits.header_timeout => Some(Limit::HeaderTimeout),
             Phase::Linger if in_phase > limits.linger_time => Some(Limit::LingerTime),
             Phase::Linger if silent() > limits.linger_timeout => Some(Limit::LingerTimeout),
@@ -172,7 +177,8 @@ impl Guard {
         phase.or_else(send).or_else(receive)
     }
 
-    fn expire(&self, limit: Limit) {
+    /// Ends the connection because of `limit`.
+    pub(crate) fn expire(&self, limit: Limit) {
         self.expired.set(Some(limit));
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();

@@ -8,13 +8,15 @@ mod conn;
 mod core;
 mod early;
 mod guard;
+mod handshake;
 mod last;
 mod log;
 mod peers;
 mod segments;
+mod stream;
 mod upload;
 mod wait;
 mod worker;
 
 pub use crate::log::{AccessLog, LogFormat, LogTarget};
-pub use crate::worker::{Server, Settings};
+pub use crate::worker::{Listen, Server, Settings};

@@ -44,7 +44,8 @@ impl Segments {
         self.left() == 0
     }
 
-    /// Writes on; ready when everything is in the socket's buffer.
+    /// Writes on; ready when everything is in the socket's buffer. Pending with nothing left to be
+    /// written, it is to be asked again all the same.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -59,7 +60,8 @@ impl Segments {
             core.flow.counters.add(Counter::BytesOut, wrote as u64);
             self.advance(wrote);
         }
-        Poll::Ready(Ok(()))
+        // Over TLS, what was taken was only sealed so far.
+        Pin::new(stream).poll_flush(cx)
     }
 
     fn poll_once(

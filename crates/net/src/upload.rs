@@ -10,11 +10,11 @@ use cache::{Body, BodyWriter, Reader};
 use flow::Live;
 use h1::BodyReader;
 use message::{Framing, Status};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::tcp::ReadHalf;
+use tokio::io::ReadBuf;
 
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
+use crate::stream::Both;
 
 /// The body of the request at hand.
 pub(crate) struct Upload {
@@ -105,12 +105,12 @@ impl Upload {
         &mut self,
         core: &CoreCtx,
         guard: &Guard,
-        read: &mut ReadHalf<'_>,
+        stream: &Both<'_>,
         limits: &Limits,
     ) {
         // A full window has nobody to empty it yet.
         let enough = limits.body_buffer_bytes.min(limits.window_bytes);
-        poll_fn(|cx| self.poll_move(cx, core, guard, read, enough)).await;
+        poll_fn(|cx| self.poll_move(cx, core, guard, stream, enough)).await;
         if self.writer.is_none() {
             guard.receive_done();
         }
@@ -121,12 +121,12 @@ impl Upload {
         &mut self,
         core: &CoreCtx,
         guard: &Guard,
-        read: &mut ReadHalf<'_>,
+        stream: &Both<'_>,
         mut main: Pin<&mut impl Future<Output = T>>,
     ) -> T {
         poll_fn(|cx| {
             let all = u64::MAX;
-            if self.writer.is_some() && self.poll_move(cx, core, guard, read, all).is_ready() {
+            if self.writer.is_some() && self.poll_move(cx, core, guard, stream, all).is_ready() {
                 guard.receive_done();
             }
             main.as_mut().poll(cx)
@@ -140,7 +140,7 @@ impl Upload {
         cx: &mut Context<'_>,
         core: &CoreCtx,
         guard: &Guard,
-        read: &mut ReadHalf<'_>,
+        stream: &Both<'_>,
         enough: u64,
     ) -> Poll<()> {
         let moved = loop {
@@ -154,7 +154,7 @@ impl Upload {
             match self.decode() {
                 Ok(_) if self.ended => break Ok(()),
                 Ok(true) => {}
-                Ok(false) => match ready!(self.poll_fill(cx, core, guard, read)) {
+                Ok(false) => match ready!(self.poll_fill(cx, core, guard, stream)) {
                     Ok(()) => {}
                     Err(fault) => break Err(fault),
                 },
@@ -204,11 +204,11 @@ impl Upload {
         cx: &mut Context<'_>,
         core: &CoreCtx,
         guard: &Guard,
-        read: &mut ReadHalf<'_>,
+        stream: &Both<'_>,
     ) -> Poll<Result<(), Fault>> {
         let mut scratch = core.scratch.borrow_mut();
         let mut buf = ReadBuf::new(&mut scratch.input);
-        let polled = Pin::new(read).poll_read(cx, &mut buf);
+        let polled = stream.borrow_mut().poll_read(cx, &mut buf, &core.sealed);
         if polled.is_pending()
             && let Poll::Ready(limit) = guard.poll_expired(cx)
         {
@@ -237,7 +237,7 @@ impl Upload {
         &mut self,
         core: &CoreCtx,
         guard: &Guard,
-        read: &mut ReadHalf<'_>,
+        stream: &Both<'_>,
         limits: &Limits,
     ) -> bool {
         self.writer = None;
@@ -248,7 +248,7 @@ impl Upload {
                 Ok(_) if self.received > allowed => return false,
                 Ok(true) => {}
                 Ok(false) => {
-                    let filled = poll_fn(|cx| self.poll_fill(cx, core, guard, read)).await;
+                    let filled = poll_fn(|cx| self.poll_fill(cx, core, guard, stream)).await;
                     if filled.is_err() {
                         return false;
                     }

@@ -1,6 +1,7 @@
 //! What a connection does outside its fast way: waiting for an answer while the request's body goes
 //! up, sending bodies that are not all there yet, finishing slow writes, closing with grace.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -12,14 +13,14 @@ use cache::Reader;
 use flow::{LiveRef, Reply, ReplyBody, pages};
 use h1::encode::{self, BodyFraming};
 use message::{Framing, Request, Status};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::io::{AsyncWrite, ReadBuf};
 
 use crate::conn::{Answer, Conn, Step, Then, Waiting, append};
 use crate::core::CoreCtx;
 use crate::early::Early;
 use crate::guard::{Guard, Phase};
 use crate::segments::{Segments, copy_range};
+use crate::stream::Both;
 use crate::upload::Upload;
 
 /// What a client that sent `Expect: 100-continue` waits for (RFC 9110 10.1.1).
@@ -31,8 +32,8 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
         let then = match poll_fn(|cx| conn.poll_fast(cx, &core)).await {
             Step::Close => Then::Close,
             Step::Expired(limit) => {
-                Box::pin(expired(&conn, &core, limit)).await;
-                return;
+                Box::pin(expired(&mut conn, &core, limit)).await;
+                Then::Close
             }
             Step::Send(mut segments, then) => {
                 match Box::pin(send(&mut conn, &core, &mut segments)).await {
@@ -44,7 +45,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
         };
         match then {
             Then::Next => conn.guard.enter(Phase::Idle, core.flow.now().mono_ms),
-            Then::Close if conn.held.is_empty() => return,
+            Then::Close if conn.held.is_empty() => return conn.stream.close(),
             // Closing with requests unread would be a reset, which takes the last answer along.
             Then::Close | Then::Linger => {
                 Box::pin(linger(&mut conn, &core)).await;
@@ -55,7 +56,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
 }
 
 /// A limit ended the connection: says so where a request had begun.
-async fn expired(conn: &Conn, core: &CoreCtx, limit: Limit) {
+async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
     if limit != Limit::HeaderTimeout {
         return;
     }
@@ -69,13 +70,14 @@ async fn expired(conn: &Conn, core: &CoreCtx, limit: Limit) {
         out.extend_from_slice(body);
     }
     // As much as the socket takes at once; a client this slow gets no more of our time.
-    _ = conn.stream.try_write(&out);
+    conn.stream.write_now(&out);
 }
 
 async fn send(conn: &mut Conn, core: &CoreCtx, segments: &mut Segments) -> io::Result<()> {
     let guard = Rc::clone(&conn.guard);
     guard.sending(core.flow.now().mono_ms);
-    let sent = write_all(&guard, core, &mut conn.stream, segments).await;
+    let stream = RefCell::new(&mut conn.stream);
+    let sent = write_all(&guard, core, &stream, segments).await;
     guard.send_done();
     sent
 }
@@ -84,14 +86,15 @@ async fn send(conn: &mut Conn, core: &CoreCtx, segments: &mut Segments) -> io::R
 async fn write_all(
     guard: &Guard,
     core: &CoreCtx,
-    stream: &mut (impl AsyncWrite + Unpin),
+    stream: &Both<'_>,
     segments: &mut Segments,
 ) -> io::Result<()> {
     poll_fn(|cx| {
-        let before = segments.left();
-        let done = segments.poll_write(cx, stream, core);
+        let mut stream = stream.borrow_mut();
+        let (before, wire_before) = (segments.left(), stream.wire_bytes());
+        let done = segments.poll_write(cx, &mut **stream, core);
         let wrote = before - segments.left();
-        if wrote > 0 {
+        if wrote > 0 || stream.wire_bytes() > wire_before {
             guard.sent(wrote as usize, core.flow.now().mono_ms);
         }
         match done {
@@ -108,9 +111,9 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let guard = Rc::clone(&conn.guard);
     let held = std::mem::take(&mut conn.held);
     let ends = conn.stream.local_addr().ok().map(|own| (conn.peer, own));
-    let (mut read_half, mut write_half) = conn.stream.split();
+    let stream = &RefCell::new(&mut conn.stream);
     if let Some(mut before) = before
-        && write_all(&guard, core, &mut write_half, &mut before).await.is_err()
+        && write_all(&guard, core, stream, &mut before).await.is_err()
     {
         return Then::Close;
     }
@@ -120,12 +123,12 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         && !upload.refuse_declared(core);
     if wanted && request.expect_continue && upload.is_untouched() {
         let mut go_on = Segments::new(CONTINUE.to_vec(), None);
-        if write_all(&guard, core, &mut write_half, &mut go_on).await.is_err() {
+        if write_all(&guard, core, stream, &mut go_on).await.is_err() {
             return Then::Close;
         }
     }
     let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
-    upload.gather(core, &guard, &mut read_half, &live.limits).await;
+    upload.gather(core, &guard, stream, &live.limits).await;
     let mut early = Early::new(request.version);
     let mut reply = match (answer, upload.fault()) {
         (Answer::Reply(reply), _) => reply,
@@ -133,8 +136,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         (Answer::Slow(slow), None) => {
             let interims = early.interims();
             let answer = pin!(slow.run(&core.flow, &request, body, interims.as_ref(), ends));
-            let answer = pin!(early.beside(core, &mut write_half, answer));
-            upload.beside(core, &guard, &mut read_half, answer).await
+            let answer = pin!(early.beside(core, stream, answer));
+            upload.beside(core, &guard, stream, answer).await
         }
     };
     if let Some((status, reason)) = upload.fault() {
@@ -144,8 +147,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let keep = keep && upload.may_finish(&live.limits) && !reply.close;
     let early = early.rest();
     let sending = Sending { core, guard: &guard, live: &live, request: &request, early, keep };
-    let mut halves = (&mut read_half, &mut write_half);
-    let sent = sending.send_or_say(&mut halves, &mut upload, &mut reply).await;
+    let sent = sending.send_or_say(stream, &mut upload, &mut reply).await;
     guard.receive_done();
     core.count(&reply);
     let bytes = sent.map_or(0, |sent| sent.body_bytes);
@@ -156,7 +158,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
             core.flow.counters.inc(Counter::Aborted);
             if error != SendError::Io {
                 // The client must see that the answer is not whole: a reset, not an orderly end.
-                _ = conn.stream.set_zero_linger();
+                conn.stream.cut();
             }
             return Then::Close;
         }
@@ -164,7 +166,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     if ends {
         return if upload.is_spent() { Then::Close } else { Then::Linger };
     }
-    if !upload.finish(core, &guard, &mut read_half, &live.limits).await {
+    if !upload.finish(core, &guard, stream, &live.limits).await {
         return Then::Linger;
     }
     conn.held = upload.into_rest();
@@ -195,15 +197,15 @@ impl Sending<'_> {
     /// Sends `reply`; a page that says why where its body broke off before anything had left.
     async fn send_or_say(
         &self,
-        halves: &mut (&mut ReadHalf<'_>, &mut WriteHalf<'_>),
+        stream: &Both<'_>,
         upload: &mut Upload,
         reply: &mut Reply,
     ) -> Result<Sent, SendError> {
-        match self.send(halves, upload, reply).await {
+        match self.send(stream, upload, reply).await {
             Err(SendError::Early) => {
                 let reason = "The origin's answer broke off before the first byte of its body.";
                 *reply = pages::refused(Status::BAD_GATEWAY, reason);
-                self.send(halves, upload, reply).await
+                self.send(stream, upload, reply).await
             }
             sent => sent,
         }
@@ -212,7 +214,7 @@ impl Sending<'_> {
     /// Sends `reply`, whose body it takes.
     async fn send(
         &self,
-        (read, write): &mut (&mut ReadHalf<'_>, &mut WriteHalf<'_>),
+        stream: &Both<'_>,
         upload: &mut Upload,
         reply: &mut Reply,
     ) -> Result<Sent, SendError> {
@@ -223,8 +225,8 @@ impl Sending<'_> {
         let before_body = guard.sent_in_all() + head.len() as u64;
         let body = std::mem::replace(&mut reply.body, ReplyBody::None);
         guard.sending(core.flow.now().mono_ms);
-        let send = pin!(send_body(core, guard, write, head, body, framing));
-        let sent = upload.beside(core, guard, read, send).await;
+        let send = pin!(send_body(core, guard, stream, head, body, framing));
+        let sent = upload.beside(core, guard, stream, send).await;
         guard.send_done();
         sent.map(|()| Sent {
             body_bytes: guard.sent_in_all().saturating_sub(before_body),
@@ -246,7 +248,7 @@ enum SendError {
 async fn send_body(
     core: &CoreCtx,
     guard: &Guard,
-    stream: &mut WriteHalf<'_>,
+    stream: &Both<'_>,
     head: Vec<u8>,
     body: ReplyBody,
     framing: BodyFraming,
@@ -284,7 +286,7 @@ async fn send_body(
 async fn send_stream(
     core: &CoreCtx,
     guard: &Guard,
-    stream: &mut WriteHalf<'_>,
+    stream: &Both<'_>,
     head: Vec<u8>,
     mut reader: Reader,
     length: Option<u64>,
@@ -355,7 +357,7 @@ async fn linger(conn: &mut Conn, core: &CoreCtx) {
             }
             let mut scratch = core.scratch.borrow_mut();
             let mut buf = ReadBuf::new(&mut scratch.input);
-            Pin::new(&mut conn.stream).poll_read(cx, &mut buf).map_ok(|()| buf.filled().len())
+            conn.stream.poll_discard(cx, &mut buf).map_ok(|()| buf.filled().len())
         });
         match read.await {
             Ok(read @ 1..) => {

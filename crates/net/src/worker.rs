@@ -16,8 +16,11 @@ use tokio::sync::watch;
 
 use crate::conn::Conn;
 use crate::core::CoreCtx;
+use crate::guard::{Guard, Phase};
+use crate::handshake;
 use crate::log::{AccessLog, CoreLog};
 use crate::peers::{Entry, Peers, Refused};
+use crate::stream::Stream;
 use crate::wait;
 
 /// Connections the kernel queues for one listener of one core.
@@ -26,11 +29,20 @@ const BACKLOG: i32 = 4096;
 /// time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// One address to listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The address; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Whether clients speak TLS there.
+    pub tls: bool,
+}
+
 /// What a server listens on and how wide it is.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Addresses to listen on; port 0 takes a free one.
-    pub listen: Vec<SocketAddr>,
+    /// Addresses to listen on.
+    pub listen: Vec<Listen>,
     /// Core threads.
     pub workers: usize,
     /// Connections in all when the limit `connections` is 0.
@@ -42,7 +54,7 @@ pub struct Settings {
 /// The running core threads.
 #[derive(Debug)]
 pub struct Server {
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Listen>,
     threads: Vec<JoinHandle<()>>,
     stop: watch::Sender<Stop>,
 }
@@ -62,16 +74,15 @@ impl Server {
     /// When an address cannot be bound or a thread not be started.
     pub fn start(shared: &Arc<Shared>, settings: &Settings) -> io::Result<Self> {
         let mut addresses = Vec::new();
-        let mut per_core: Vec<Vec<std::net::TcpListener>> =
-            (0..settings.workers).map(|_| Vec::new()).collect();
+        let mut per_core: Vec<Vec<Bound>> = (0..settings.workers).map(|_| Vec::new()).collect();
         for asked in &settings.listen {
-            let mut address = *asked;
+            let mut address = asked.address;
             for listeners in &mut per_core {
                 let listener = bind(address)?;
                 address = listener.local_addr()?;
-                listeners.push(listener);
+                listeners.push(Bound { listener, tls: asked.tls });
             }
-            addresses.push(address);
+            addresses.push(Listen { address, tls: asked.tls });
         }
         let (stop, stopped) = watch::channel(Stop::No);
         let peers = Arc::new(Peers::default());
@@ -93,7 +104,7 @@ impl Server {
     }
 
     /// The addresses in use.
-    pub fn addresses(&self) -> &[SocketAddr] {
+    pub fn addresses(&self) -> &[Listen] {
         &self.addresses
     }
 
@@ -104,6 +115,12 @@ impl Server {
             _ = thread.join();
         }
     }
+}
+
+/// A listening socket of one core.
+struct Bound {
+    listener: std::net::TcpListener,
+    tls: bool,
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -130,7 +147,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(self, index: usize, listeners: Vec<std::net::TcpListener>) {
+    fn run(self, index: usize, listeners: Vec<Bound>) {
         pin_to(index);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -145,7 +162,7 @@ impl Worker {
         runtime.block_on(self.serve(listeners));
     }
 
-    async fn serve(self, listeners: Vec<std::net::TcpListener>) {
+    async fn serve(self, listeners: Vec<Bound>) {
         let flow = Core::new(Arc::clone(&self.shared));
         let log = match &self.log {
             Some(log) => log.for_core(Arc::clone(&flow.counters)),
@@ -154,12 +171,13 @@ impl Worker {
         let core = CoreCtx::new(flow, log);
         let accepting: Vec<_> = listeners
             .into_iter()
-            .filter_map(|listener| TcpListener::from_std(listener).ok())
-            .map(|listener| {
+            .filter_map(|bound| Some((TcpListener::from_std(bound.listener).ok()?, bound.tls)))
+            .map(|(listener, tls)| {
                 let gate = Gate {
                     core: Rc::clone(&core),
                     peers: Arc::clone(&self.peers),
                     connections: self.connections,
+                    tls,
                 };
                 tokio::task::spawn_local(gate.accept(listener))
             })
@@ -218,6 +236,7 @@ struct Gate {
     core: Rc<CoreCtx>,
     peers: Arc<Peers>,
     connections: u64,
+    tls: bool,
 }
 
 impl Gate {
@@ -241,15 +260,15 @@ impl Gate {
         };
         match self.peers.enter(peer.ip(), max, live.limits.connections_per_ip) {
             Ok(entry) => {
-                let conn = Conn::new(stream, peer, self.core.flow.now());
-                let place = self.core.sweep.join(Rc::clone(&conn.guard));
+                let guard = Guard::new(self.core.flow.now().mono_ms);
+                let place = self.core.sweep.join(Rc::clone(&guard));
                 counters.inc(Counter::ConnectionsOpen);
                 let open = Open { core: Rc::clone(&self.core), place, _entry: entry };
-                tokio::task::spawn_local(async move {
-                    let core = Rc::clone(&open.core);
-                    wait::serve(conn, core).await;
-                    drop(open);
-                });
+                if self.tls {
+                    tokio::task::spawn_local(serve_tls(stream, peer, guard, open));
+                } else {
+                    tokio::task::spawn_local(serve_plain(stream, peer, guard, open));
+                }
             }
             Err(refused) => {
                 counters.inc(Counter::ConnectionsRefused);
@@ -260,6 +279,29 @@ impl Gate {
             }
         }
     }
+}
+
+async fn serve_plain(stream: TcpStream, peer: SocketAddr, guard: Rc<Guard>, open: Open) {
+    let core = Rc::clone(&open.core);
+    let conn = Conn::new(Stream::Plain(stream), None, peer, guard, core.flow.now());
+    wait::serve(conn, core).await;
+    drop(open);
+}
+
+async fn serve_tls(stream: TcpStream, peer: SocketAddr, guard: Rc<Guard>, open: Open) {
+    let core = Rc::clone(&open.core);
+    // Without certificates there is nothing to agree on.
+    let Some(server) = core.flow.live().tls.clone() else { return };
+    // Boxed, so that its state is gone when the connection has begun.
+    let shaken = Box::pin(handshake::shake(stream, &guard, &core, &server)).await;
+    drop(server);
+    if let Some((stream, secured)) = shaken {
+        let now = core.flow.now();
+        guard.enter(Phase::Idle, now.mono_ms);
+        let conn = Conn::new(stream, Some(secured), peer, guard, now);
+        wait::serve(conn, core).await;
+    }
+    drop(open);
 }
 
 /// An open connection's places in the books; they are given back however it ends.

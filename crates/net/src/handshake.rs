@@ -1,0 +1,152 @@
+//! TLS handshakes on a core's loop: timed, counted, and never more at once than a core can bear.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use base::{Counter, Limit};
+use flow::{ReplyBody, pages};
+use message::{Request, Status};
+use tls::{Handshake, HandshakeError, Secured, Server};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::conn::append;
+use crate::core::CoreCtx;
+use crate::guard::{Guard, Phase};
+use crate::stream::{Now, Socket, Stream};
+
+/// Handshakes under way on a core, the oldest first.
+#[derive(Default)]
+pub(crate) struct Handshakes {
+    next: Cell<u64>,
+    under_way: RefCell<BTreeMap<u64, Rc<Guard>>>,
+}
+
+/// A handshake's place among those under way.
+struct Place<'a> {
+    core: &'a CoreCtx,
+    number: u64,
+}
+
+impl<'a> Place<'a> {
+    /// Takes a place. When there are too many, the oldest handshake gives way: of those that flood
+    /// a server with halves it is one of theirs, since whoever means it is done in two round trips.
+    fn take(core: &'a CoreCtx, guard: &Rc<Guard>, max: u64) -> Self {
+        let Handshakes { next, under_way } = &core.handshakes;
+        let number = next.replace(next.get() + 1);
+        let mut under_way = under_way.borrow_mut();
+        if under_way.len() as u64 >= max
+            && let Some((_, oldest)) = under_way.pop_first()
+        {
+            core.flow.counters.limit(Limit::Handshakes);
+            oldest.expire(Limit::Handshakes);
+        }
+        under_way.insert(number, Rc::clone(guard));
+        Self { core, number }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.core.handshakes.under_way.borrow_mut().remove(&self.number);
+    }
+}
+
+/// Shakes hands; `None` when it came to nothing.
+pub(crate) async fn shake(
+    mut tcp: TcpStream,
+    guard: &Rc<Guard>,
+    core: &CoreCtx,
+    server: &Server,
+) -> Option<(Stream, Secured)> {
+    guard.enter(Phase::Handshake, core.flow.now().mono_ms);
+    let max = core.flow.live().limits.handshakes.max(1);
+    let place = Place::take(core, guard, max);
+    let mut handshake = Handshake::default();
+    let shaken = poll_fn(|cx| poll_shake(cx, &mut tcp, &mut handshake, guard, core, server)).await;
+    drop(place);
+    let counters = &core.flow.counters;
+    match shaken {
+        Ok(()) => {
+            let (session, secured) = handshake.finish()?;
+            counters.inc(Counter::TlsHandshakes);
+            if secured.is_resumed() {
+                counters.inc(Counter::TlsResumed);
+            }
+            Some((Stream::secure(tcp, session), secured))
+        }
+        Err(failure) => {
+            counters.inc(Counter::TlsFailures);
+            match failure {
+                Failure::Tls(HandshakeError::PlainHttp) => plain_http(&tcp, core),
+                // The alert, as far as it goes out at once.
+                Failure::Tls(_) => _ = handshake.send(&mut Now(&tcp)),
+                Failure::Gone | Failure::Expired => {}
+            }
+            None
+        }
+    }
+}
+
+enum Failure {
+    Tls(HandshakeError),
+    /// The client has closed, or the socket broke.
+    Gone,
+    /// A limit ended it.
+    Expired,
+}
+
+fn poll_shake(
+    cx: &mut Context<'_>,
+    tcp: &mut TcpStream,
+    handshake: &mut Handshake,
+    guard: &Guard,
+    core: &CoreCtx,
+    server: &Server,
+) -> Poll<Result<(), Failure>> {
+    if guard.poll_expired(cx).is_ready() {
+        return Poll::Ready(Err(Failure::Expired));
+    }
+    loop {
+        while !handshake.is_sent() {
+            match handshake.send(&mut Socket { tcp, cx }) {
+                Ok(sent) if sent > 0 => core.flow.counters.add(Counter::BytesOut, sent as u64),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                _ => return Poll::Ready(Err(Failure::Gone)),
+            }
+        }
+        if handshake.is_done() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut sealed = core.sealed.borrow_mut();
+        let mut received = ReadBuf::new(&mut sealed);
+        let read = ready!(Pin::new(&mut *tcp).poll_read(cx, &mut received));
+        if read.is_err() || received.filled().is_empty() {
+            return Poll::Ready(Err(Failure::Gone));
+        }
+        core.flow.counters.add(Counter::BytesIn, received.filled().len() as u64);
+        if let Err(error) = handshake.feed(received.filled(), server) {
+            return Poll::Ready(Err(Failure::Tls(error)));
+        }
+    }
+}
+
+/// Tells a client that speaks plain HTTP to a TLS port so, as nginx does.
+fn plain_http(tcp: &TcpStream, core: &CoreCtx) {
+    let reason = "The plain HTTP request was sent to an HTTPS port.";
+    let Some(status) = Status::new(400) else { return };
+    let reply = pages::refused(status, reason);
+    core.flow.counters.inc(Counter::BadRequests);
+    core.count(&reply);
+    let mut out = Vec::new();
+    append(&core.flow.live(), &Request::new(), &reply, false, &mut out);
+    if let ReplyBody::Bytes(body) = &reply.body {
+        out.extend_from_slice(body);
+    }
+    _ = tcp.try_write(&out);
+}
