@@ -9,7 +9,9 @@ use policy::{Profile, SiteRules};
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
-use crate::model::{AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, SiteConfig};
+use crate::model::{
+    AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, SiteConfig, SiteTls,
+};
 use crate::parse::{finish, parse_memory};
 use crate::reader::Reader;
 
@@ -49,6 +51,10 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         .iter()
         .filter_map(|text| {
             let spec = parse_listen(text).map_err(|why| format!("{why}; {}", listen::EXPECTED));
+            let spec = spec.and_then(|spec| match spec.tls {
+                true => Err("TLS needs a certificate, which only a file can name".to_owned()),
+                false => Ok(spec),
+            });
             flag(&mut r, "--listen", text, spec)
         })
         .collect();
@@ -73,7 +79,9 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             hosts: vec!["*".to_owned()],
             origins: vec![0],
             rules: SiteRules { profile: options.profile, ..SiteRules::default() },
+            tls: SiteTls::default(),
         }],
+        certificates: Vec::new(),
         x_cache: false,
         cache_status: CacheStatus::default(),
         via: "larder".to_owned(),

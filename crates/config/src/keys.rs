@@ -64,15 +64,14 @@ const DURATION: &str = "a duration such as \"10s\"";
 const BOOLEAN: &str = "true or false";
 const COUNT: &str = "a whole number";
 const TABLE: &str = "a table";
-
-const TLS_LATER: &str = "let another server end TLS and name it in `trusted_proxies`";
+const PATHS: &str = "a path or a list of paths";
 
 pub(crate) const TOP: Section = Section {
     title: "",
     about: "Keys that stand before the first `[table]`, and the tables themselves.",
     keys: || {
         keys! {
-            "listen", TEXTS, "\":80\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one.";
+            "listen", TEXTS, "\":80\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS.";
             "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.";
             "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.";
             "trusted_proxies", TEXTS, "none", "Addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are believed.";
@@ -82,14 +81,14 @@ pub(crate) const TOP: Section = Section {
             "access_log", "\"off\", \"stdout\", a path, or a table", "\"off\"", "Where requests are logged.";
             "memory", TABLE, "none", "See `[memory]`.";
             "admin", TABLE, "none", "See `[admin]`.";
+            "tls", TABLE, "none", "See `[tls]`.";
             "limits", TABLE, "none", "See `[limits]`.";
             "origin", "a list of tables", "none", "See `[[origin]]`.";
             "site", "a list of tables", "none", "See `[[site]]`; at least one.";
         }
     },
     later: &[
-        ("tls", TLS_LATER),
-        ("acme", TLS_LATER),
+        ("acme", "name certificates and keys: see `[tls]`"),
         ("disk", "the cache lives in memory: see `[memory]`"),
     ],
 };
@@ -114,6 +113,37 @@ pub(crate) const ADMIN: Section = Section {
         }
     },
     later: &[],
+};
+
+/// A certificate and its key, in `[tls]` and in `[site.tls]`.
+fn pair() -> Vec<Key> {
+    keys! {
+        "cert", PATHS, "none", "PEM files, each a certificate followed by its chain; with several, a client gets the first it can check, elliptic curves before RSA.";
+        "key", PATHS, "none", "PEM files with the private keys, in the order of `cert`.";
+    }
+}
+
+pub(crate) const TLS: Section = Section {
+    title: "[tls]",
+    about: "The certificate of sites that have none of their own, and of clients that name no host \
+            or one without certificate. Without it such clients are refused. Files are read again \
+            within a second of a change; what does not fit together changes nothing.",
+    keys: pair,
+    later: &[("acme", "name certificates and keys: `cert` and `key`")],
+};
+
+pub(crate) const SITE_TLS: Section = Section {
+    title: "[site.tls]",
+    about: "A site's certificates, and how its clients are checked.",
+    keys: || {
+        let mut keys = pair();
+        keys.append(&mut keys! {
+            "client_ca", "a path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients are checked.";
+            "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether a client must have a certificate, or one that it shows need only be good. Requests over plain connections are refused where one is required.";
+        });
+        keys
+    },
+    later: &[("acme", "name certificates and keys: `cert` and `key`")],
 };
 
 pub(crate) const ACCESS_LOG: Section = Section {
@@ -254,12 +284,12 @@ pub(crate) const SITE: Section = Section {
             "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.";
             "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.";
             "route", "a list of tables", "none", "See `[[site.route]]`.";
+            "tls", TABLE, "none", "See `[site.tls]`.";
         };
         keys.append(&mut settings());
         keys
     },
     later: &[
-        ("tls", TLS_LATER),
         ("preset", "write the rules out: see `[site.bypass]` and `[site.cookies]`"),
         ("vcl", "write the rules out: see `[[site.route]]` and `[site.bypass]`"),
         ("files", "let an origin serve them"),
@@ -400,12 +430,14 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &TOP,
     &MEMORY,
     &ADMIN,
+    &TLS,
     &ACCESS_LOG,
     &ORIGIN,
     &SERVER,
     &PROBE,
     &EJECT,
     &SITE,
+    &SITE_TLS,
     &ROUTE,
     &CACHE,
     &COOKIES,

@@ -24,8 +24,8 @@ use std::sync::Arc;
 pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use model::{
-    AccessLog, AdminConfig, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig,
-    MemorySize, SiteConfig,
+    AccessLog, AdminConfig, CacheStatus, Certificates, ClientFiles, Config, ListenSpec, LogFormat,
+    LogTarget, MemoryConfig, MemorySize, PairFiles, Place, SiteConfig, SiteTls,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

@@ -14,7 +14,7 @@ pub(crate) enum ListenError {
     NoPort,
     /// The host is a name.
     Name,
-    /// A word after the address that a later version understands (`tls`, `quic`, `proxy`), or
+    /// A word after the address that a later version understands (`quic`, `proxy`), or
     /// `unix:`.
     Later(String),
     /// A word after the address that means nothing.
@@ -34,16 +34,21 @@ impl fmt::Display for ListenError {
 }
 
 /// What is expected, for help texts.
-pub(crate) const EXPECTED: &str =
-    "write \":80\" for all addresses, \"127.0.0.1:80\" or \"[::1]:80\" for one";
+pub(crate) const EXPECTED: &str = "write \":80\" for all addresses, \"127.0.0.1:80\" or \"[::1]:80\" for one, and \"tls\" after it for TLS";
 
-const LATER: [&str; 4] = ["tls", "quic", "proxy", "http3"];
+const LATER: [&str; 3] = ["quic", "proxy", "http3"];
 
-/// Reads `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`.
+/// Reads `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`, perhaps with `tls`
+/// after it.
 pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     let mut words = text.split_ascii_whitespace();
     let address = words.next().ok_or(ListenError::Syntax)?;
-    if let Some(word) = words.next() {
+    let mut tls = false;
+    for word in words {
+        if word == "tls" && !tls {
+            tls = true;
+            continue;
+        }
         let known = LATER.contains(&word);
         return Err(if known {
             ListenError::Later(word.into())
@@ -54,7 +59,7 @@ pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     if address.starts_with("unix:") || address.starts_with('/') {
         return Err(ListenError::Later("unix".to_owned()));
     }
-    let spec = |addresses| Ok(ListenSpec { text: text.trim().to_owned(), addresses });
+    let spec = |addresses| Ok(ListenSpec { text: text.trim().to_owned(), addresses, tls });
     if let Ok(one) = address.parse::<SocketAddr>() {
         return spec(vec![one]);
     }
@@ -94,6 +99,8 @@ mod tests {
         assert_eq!(addresses("*:80"), ["0.0.0.0:80", "[::]:80"]);
         assert_eq!(addresses("localhost:0"), ["127.0.0.1:0", "[::1]:0"]);
         assert_eq!(addresses("127.0.0.1:8080"), ["127.0.0.1:8080"]);
+        assert!(parse_listen(":443 tls").is_ok_and(|spec| spec.tls));
+        assert!(parse_listen(":443").is_ok_and(|spec| !spec.tls));
         assert_eq!(addresses(" [2001:db8::1]:80 "), ["[2001:db8::1]:80"]);
     }
 
@@ -110,7 +117,8 @@ mod tests {
             (":65536", ListenError::Syntax),
             ("::1:80x", ListenError::Syntax),
             ("example.com:80", ListenError::Name),
-            (":443 tls", ListenError::Later("tls".to_owned())),
+            (":443 tls tls", ListenError::Word("tls".to_owned())),
+            (":443 tls quic", ListenError::Later("quic".to_owned())),
             ("unix:/run/larder.sock", ListenError::Later("unix".to_owned())),
             (":443 ssl", ListenError::Word("ssl".to_owned())),
         ] {

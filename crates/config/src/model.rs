@@ -1,11 +1,15 @@
 //! The configuration as the rest of the program uses it: read, checked, every default filled in.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base::Limits;
 use origin::OriginConfig;
 use policy::{Profile, SiteRules};
+
+use crate::diagnostic::{Diagnostic, Severity, Source};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -28,6 +32,8 @@ pub struct Config {
     pub origins: Vec<OriginConfig>,
     /// The sites, in the order of the file.
     pub sites: Vec<SiteConfig>,
+    /// The certificates of sites without their own, and of clients that name no site.
+    pub certificates: Certificates,
     /// Whether responses say `X-Cache: HIT` or `MISS`.
     pub x_cache: bool,
     /// What responses say in Cache-Status.
@@ -43,6 +49,70 @@ pub struct ListenSpec {
     pub text: String,
     /// What it stands for. `:80` is two sockets, `0.0.0.0` and `[::]`, the latter for IPv6 only.
     pub addresses: Vec<SocketAddr>,
+    /// Whether clients speak TLS there.
+    pub tls: bool,
+}
+
+/// A place in the file, for what turns out to be wrong only when it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: Arc<Source>,
+    /// Where in it, in bytes.
+    pub span: Range<usize>,
+}
+
+impl Place {
+    /// An error there.
+    pub fn error(&self, message: String) -> Diagnostic {
+        self.say(Severity::Error, message)
+    }
+
+    /// A warning there.
+    pub fn warning(&self, message: String) -> Diagnostic {
+        self.say(Severity::Warning, message)
+    }
+
+    fn say(&self, severity: Severity, message: String) -> Diagnostic {
+        let (file, span) = (Arc::clone(&self.file), Some(self.span.clone()));
+        Diagnostic { severity, message, span, related: None, help: None, file }
+    }
+}
+
+/// A certificate's file and its key's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairFiles {
+    /// The certificate and its chain, PEM.
+    pub cert: PathBuf,
+    /// Where that is written.
+    pub cert_place: Place,
+    /// The private key, PEM.
+    pub key: PathBuf,
+    /// Where that is written.
+    pub key_place: Place,
+}
+
+/// Several pairs for the same names.
+pub type Certificates = Vec<PairFiles>;
+
+/// How clients of a site are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientFiles {
+    /// The authorities, PEM.
+    pub ca: PathBuf,
+    /// Where that is written.
+    pub place: Place,
+    /// Whether a client must have a certificate.
+    pub required: bool,
+}
+
+/// `[site.tls]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteTls {
+    /// Its certificates; with none, those of `[tls]`.
+    pub pairs: Certificates,
+    /// How its clients are checked; `None` lets everyone in.
+    pub client: Option<ClientFiles>,
 }
 
 /// `[memory]`.
@@ -121,4 +191,6 @@ pub struct SiteConfig {
     pub origins: Vec<usize>,
     /// What [`policy::Declared`] is built from.
     pub rules: SiteRules,
+    /// Its certificates.
+    pub tls: SiteTls,
 }

@@ -5,6 +5,7 @@ mod origins;
 mod scripts;
 mod settings;
 mod sites;
+mod tls;
 mod top;
 
 pub(crate) use top::parse_memory;

@@ -11,9 +11,16 @@ use h1::HeadLimits;
 use origin::Origin;
 use policy::{Declared, HostTable};
 
+use crate::material::Material;
+
 /// Builds what a configuration says. Origins that did not change are taken over from `running`,
 /// with their health and their connections.
-pub(crate) fn live(config: &Config, running: &[Arc<Origin>]) -> (Live, Vec<Arc<Origin>>) {
+pub(crate) fn live(
+    config: &Config,
+    running: &[Arc<Origin>],
+    material: &Material,
+    tls: Option<Arc<tls::Server>>,
+) -> (Live, Vec<Arc<Origin>>) {
     let origins: Vec<Arc<Origin>> = config
         .origins
         .iter()
@@ -28,6 +35,7 @@ pub(crate) fn live(config: &Config, running: &[Arc<Origin>]) -> (Live, Vec<Arc<O
             name: site.hosts.first().cloned().unwrap_or_default(),
             policy: Arc::new(Declared::new(site.rules.clone())),
             origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
+            client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
         });
         for host in &site.hosts {
             // Hosts were checked, and checked against each other, when the file was read.
@@ -37,6 +45,7 @@ pub(crate) fn live(config: &Config, running: &[Arc<Origin>]) -> (Live, Vec<Arc<O
     }
     let live = Live {
         sites,
+        tls,
         head_limits: HeadLimits::from(&config.limits),
         limits: config.limits.clone(),
         announce: Announce {

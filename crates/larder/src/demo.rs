@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let mut config = source.config()?;
     demo_settings(&mut config);
     let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
-    let address = server.addresses()[0];
+    let address = server.addresses()[0].address;
     println!("larder demo");
     println!(
         "  site      http://{address}/             one page: {PAGE_BYTES} bytes, 180 ms of work"

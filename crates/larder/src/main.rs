@@ -5,6 +5,7 @@ mod build;
 mod client;
 mod demo;
 mod journal;
+mod material;
 mod serve;
 
 use std::path::PathBuf;
@@ -136,6 +137,7 @@ fn main() -> ExitCode {
 fn check(path: &std::path::Path) -> Result<(), String> {
     let (config, warnings) = load(path)?;
     eprint!("{warnings}");
+    read_material(&config)?;
     println!(
         "{}: good: {} site{}, {} origin{}",
         path.display(),
@@ -157,6 +159,16 @@ fn load(path: &std::path::Path) -> Result<(Config, String), String> {
         Ok((config, warnings)) => Ok((config, render(&warnings))),
         Err(problems) => Err(render(&problems)),
     }
+}
+
+/// Reads the files that a configuration names; warnings go to standard error.
+fn read_material(config: &Config) -> Result<material::Material, String> {
+    let (material, found) = material::Material::read(config);
+    if found.iter().any(|problem| problem.severity == config::Severity::Error) {
+        return Err(render(&found));
+    }
+    eprint!("{}", render(&found));
+    Ok(material)
 }
 
 fn render(diagnostics: &[Diagnostic]) -> String {

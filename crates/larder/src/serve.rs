@@ -15,7 +15,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::journal::ServerLog;
-use crate::{admin, build, load, render};
+use crate::material::{LOOK, Material};
+use crate::{admin, build, load, read_material, render};
 
 /// How long requests under way may take to finish after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -56,7 +57,14 @@ pub(crate) struct Daemon {
     pub(crate) shared: Arc<Shared>,
     machine: Machine,
     log: Option<AccessLog>,
-    origins: Mutex<Vec<Tended>>,
+    running: Mutex<Running>,
+}
+
+/// What is in force, to build the next from.
+struct Running {
+    config: Config,
+    material: Material,
+    origins: Vec<Tended>,
 }
 
 /// An origin and its background work.
@@ -99,8 +107,9 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
     // Whoever has read that it listens may send signals: until then a hangup would end it.
     let signals = runtime.block_on(async { Signals::listen() })?;
-    for address in server.addresses() {
-        eprintln!("larder: listening on {address}");
+    for listen in server.addresses() {
+        let tls = if listen.tls { " (TLS)" } else { "" };
+        eprintln!("larder: listening on {}{tls}", listen.address);
     }
     runtime.block_on(daemon.until_told(signals));
     eprintln!("larder: finishing requests under way");
@@ -127,7 +136,9 @@ impl Daemon {
         let descriptors = raise_descriptors();
         refuse_huge_pages();
         let machine = Machine::read();
-        let (live, origins) = build::live(config, &[]);
+        let material = read_material(config)?;
+        let tls = material.server(config, None)?;
+        let (live, origins) = build::live(config, &[], &material, tls);
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
         let log = match &config.access_log {
@@ -135,15 +146,16 @@ impl Daemon {
             None => None,
         };
         let settings = net::Settings {
-            listen: config.listen.iter().flat_map(|l| l.addresses.clone()).collect(),
+            listen: listeners(config),
             workers: config.workers.unwrap_or_else(|| machine.default_workers()),
             connections: descriptors / 5 * 4,
             log: log.clone(),
         };
         let server = Server::start(&shared, &settings)
             .map_err(|e| format!("larder: cannot listen on {:?}: {e}", settings.listen))?;
-        let tended = origins.into_iter().map(tend).collect();
-        let daemon = Arc::new(Self { source, shared, machine, log, origins: Mutex::new(tended) });
+        let origins = origins.into_iter().map(tend).collect();
+        let running = Mutex::new(Running { config: config.clone(), material, origins });
+        let daemon = Arc::new(Self { source, shared, machine, log, running });
         admin::start(&daemon, &daemon.source.admin_socket, config.admin.listen.as_ref());
         Ok((daemon, server))
     }
@@ -151,9 +163,56 @@ impl Daemon {
     /// Reads the configuration again. A bad one changes nothing.
     pub(crate) fn reload(&self) -> Result<(), String> {
         let config = self.source.config()?;
-        let mut tended = self.origins.lock();
-        let running: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
-        let (live, origins) = build::live(&config, &running);
+        let material = read_material(&config)?;
+        let mut running = self.running.lock();
+        self.shared.cache.set_config(build::cache_config(&config, &self.machine));
+        let tls = self.shake_with(&config, &material)?;
+        self.replace(&mut running, config, material, tls);
+        Ok(())
+    }
+
+    /// Reads certificates again whose files were changed; what cannot be used is said, and the old
+    /// stays.
+    fn renew_certificates(&self) {
+        let mut running = self.running.lock();
+        let (renewed, refused) = running.material.renew();
+        if !refused.is_empty() {
+            eprintln!("{}\nlarder: the certificates in use stay", render(&refused));
+        }
+        if !renewed {
+            return;
+        }
+        match self.shake_with(&running.config, &running.material) {
+            Ok(tls) => {
+                let config = running.config.clone();
+                let material = std::mem::take(&mut running.material);
+                self.replace(&mut running, config, material, tls);
+                eprintln!("larder: certificates renewed");
+            }
+            Err(problem) => eprintln!("{problem}"),
+        }
+    }
+
+    /// What TLS listeners are to shake hands with.
+    fn shake_with(
+        &self,
+        config: &Config,
+        material: &Material,
+    ) -> Result<Option<Arc<tls::Server>>, String> {
+        material.server(config, self.shared.live().tls.as_deref())
+    }
+
+    /// Puts a configuration in force.
+    fn replace(
+        &self,
+        running: &mut Running,
+        config: Config,
+        material: Material,
+        tls: Option<Arc<tls::Server>>,
+    ) {
+        let tended = &mut running.origins;
+        let origins: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
+        let (live, origins) = build::live(&config, &origins, &material, tls);
         let mut next = Vec::with_capacity(origins.len());
         for origin in origins {
             let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
@@ -162,18 +221,18 @@ impl Daemon {
                 None => tend(origin),
             });
         }
-        *tended = next;
-        self.shared.cache.set_config(build::cache_config(&config, &self.machine));
+        *running = Running { config, material, origins: next };
         self.shared.replace(live);
-        Ok(())
     }
 
     async fn until_told(&self, signals: Signals) {
+        let mut look = tokio::time::interval(LOOK);
         let Signals { mut terminate, mut interrupt, mut hangup, mut reopen } = signals;
         loop {
             tokio::select! {
                 _ = terminate.recv() => return,
                 _ = interrupt.recv() => return,
+                _ = look.tick() => self.renew_certificates(),
                 _ = reopen.recv() => {
                     if let Some(log) = &self.log {
                         log.reopen();
@@ -188,6 +247,17 @@ impl Daemon {
             }
         }
     }
+}
+
+fn listeners(config: &Config) -> Vec<net::Listen> {
+    let listen = |spec: &config::ListenSpec| {
+        let tls = spec.tls;
+        spec.addresses
+            .iter()
+            .map(move |address| net::Listen { address: *address, tls })
+            .collect::<Vec<_>>()
+    };
+    config.listen.iter().flat_map(listen).collect()
 }
 
 fn tend(origin: Arc<Origin>) -> Tended {

@@ -46,7 +46,8 @@ pub(super) fn sites(
                 trusted_proxies: trusted.to_vec(),
                 ..rules(r, table, profile, &mut origins)
             };
-            SiteConfig { hosts, origins: origins.into_indices(), rules }
+            let origins = origins.into_indices();
+            SiteConfig { hosts, origins, rules, tls: super::tls::site(r, table) }
         })
         .collect()
 }

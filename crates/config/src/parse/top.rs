@@ -37,8 +37,11 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         origins.warn_of_unused(r);
     }
     let origins = origins.into_configs();
+    let listen = listen_list(r, &top);
+    let certificates = super::tls::default_pairs(r, &top);
+    super::tls::check(r, &top, &listen, &certificates, &sites);
     Some(Config {
-        listen: listen_list(r, &top),
+        listen,
         workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
         memory: memory(r, &top),
@@ -47,6 +50,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
         origins,
         sites,
+        certificates,
         x_cache: top.item("x_cache").and_then(|item| r.boolean(&item)).unwrap_or(false),
         cache_status: top
             .item("cache_status")
@@ -90,7 +94,7 @@ fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec>
         Err(error) => error,
     };
     let help = match &error {
-        ListenError::Later(_) => "plain-text TCP only; let a server in front of it end TLS",
+        ListenError::Later(_) => "TCP listeners only, plain or with `tls`",
         _ => listen::EXPECTED,
     };
     r.error(item.span.clone(), format!("`{}`: {error}", item.name)).help = Some(help.to_owned());
@@ -152,14 +156,16 @@ fn enough(bytes: u64) -> Result<MemorySize, &'static str> {
 }
 
 fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
-    let listen = top
+    let item = top
         .item("admin")
         .and_then(|item| r.table(&item, &keys::ADMIN))
-        .and_then(|table| table.item("listen"))
-        .and_then(|item| {
-            let text = r.text(&item)?;
-            one_listen(r, text, &item)
-        });
+        .and_then(|table| table.item("listen"));
+    let Some(item) = item else { return AdminConfig::default() };
+    let listen = r.text(&item).and_then(|text| one_listen(r, text, &item));
+    if listen.as_ref().is_some_and(|spec| spec.tls) {
+        r.error(item.span, "the admin listener has no TLS").help =
+            Some("let it listen on 127.0.0.1, or reach it through a tunnel".to_owned());
+    }
     AdminConfig { listen }
 }
 

@@ -74,37 +74,37 @@ origin = "http://127.0.0.1:8080"
 #[test]
 fn a_key_of_a_later_version_says_what_to_do() {
     let text = r#"[tls]
-key = "x"
+acme = { email = "ops@example.com" }
 [[site]]
 host = "*"
 origin = "http://127.0.0.1:8080"
 "#;
     assert_snapshot!(said(text), @r#"
-    error: this version does not have `tls` yet
-     --> larder.toml:1:2
+    error: this version does not have `acme` yet
+     --> larder.toml:2:1
       |
-    1 | [tls]
-      |  ^^^
+    2 | acme = { email = "ops@example.com" }
+      | ^^^^
       |
-      = help: let another server end TLS and name it in `trusted_proxies`
+      = help: name certificates and keys: `cert` and `key`
     "#);
 }
 
 #[test]
-fn a_tls_listener_is_not_there_yet() {
+fn a_tls_listener_needs_a_certificate() {
     let text = r#"listen = ["127.0.0.1:80", ":443 tls"]
 [[site]]
 host = "*"
 origin = "http://127.0.0.1:8080"
 "#;
     assert_snapshot!(said(text), @r#"
-    error: `listen`: this version does not have `tls` listeners yet
-     --> larder.toml:1:27
+    error: a TLS listener, and no certificate
+     --> larder.toml:1:10
       |
     1 | listen = ["127.0.0.1:80", ":443 tls"]
-      |                           ^^^^^^^^^^
+      |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: plain-text TCP only; let a server in front of it end TLS
+      = help: add `tls = { cert = "/path/fullchain.pem", key = "/path/privkey.pem" }` to a [[site]], or a [tls] table for all
     "#);
 }
 
@@ -357,7 +357,7 @@ origin = "http://127.0.0.1:8080"
     1 | listen = ["80", "example.com:80", ":80", "*:80"]
       |           ^^^^
       |
-      = help: write ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one
+      = help: write ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one, and "tls" after it for TLS
 
     error: `listen`: an address to listen on is an IP address, not a name
      --> larder.toml:1:17
@@ -365,7 +365,7 @@ origin = "http://127.0.0.1:8080"
     1 | listen = ["80", "example.com:80", ":80", "*:80"]
       |                 ^^^^^^^^^^^^^^^^
       |
-      = help: write ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one
+      = help: write ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one, and "tls" after it for TLS
 
     error: `*:80` is listened on already
      --> larder.toml:1:42
@@ -471,5 +471,52 @@ origin = "ftp://a"
       |
     9 | origin = "ftp://a"
       |          ^^^^^^^^^
+    "#);
+}
+
+#[test]
+fn certificates_and_keys_go_in_pairs() {
+    let text = r#"listen = ":443 tls"
+[[site]]
+host = "a.test"
+origin = "http://127.0.0.1:8080"
+tls = { cert = ["/a.pem", "/b.pem"], key = "/a.key", client_auth = "require" }
+[[site]]
+host = "b.test"
+origin = "http://127.0.0.1:8080"
+tls = { cert = "b.pem", key = "/b.key" }
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: a TLS listener, and no certificate
+     --> larder.toml:1:10
+      |
+    1 | listen = ":443 tls"
+      |          ^^^^^^^^^^
+      |
+      = help: add `tls = { cert = "/path/fullchain.pem", key = "/path/privkey.pem" }` to a [[site]], or a [tls] table for all
+
+    error: `cert` and `key` name a different number of files
+     --> larder.toml:5:44
+      |
+    5 | tls = { cert = ["/a.pem", "/b.pem"], key = "/a.key", client_auth = "require" }
+      |                --------------------        ^^^^^^^^
+      |                |
+      |                the certificates
+      |
+      = help: write the keys in the order of their certificates
+
+    error: `client_auth` without `client_ca`
+     --> larder.toml:5:68
+      |
+    5 | tls = { cert = ["/a.pem", "/b.pem"], key = "/a.key", client_auth = "require" }
+      |                                                                    ^^^^^^^^^
+      |
+      = help: name the file with the authorities that sign the clients' certificates
+
+    error: `cert` takes an absolute path
+     --> larder.toml:9:16
+      |
+    9 | tls = { cert = "b.pem", key = "/b.key" }
+      |                ^^^^^^^
     "#);
 }

@@ -3,6 +3,8 @@
 // Each test file uses its own part of this.
 #![allow(dead_code, reason = "compiled once for every test file")]
 
+pub(crate) mod tls;
+
 use std::future::Future;
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,148 @@
+//! Sites that check their clients differently, on one TLS listener: what was agreed on for one must
+//! never open another.
+
+mod support;
+
+use support::tls::{Authority, Kind, Served};
+use support::whole;
+use testkit::client::{Pieces, Raw};
+use testkit::origin::Script;
+
+const TEXT: &str = "0123456789abcdefghij";
+
+/// `open.test` for everyone, `closed.test` and `also.test` for those with a certificate,
+/// `maybe.test` for both; one certificate is for all of them.
+async fn sites(authority: &Authority) -> Served {
+    let names = ["open.test", "closed.test", "also.test", "maybe.test"];
+    authority.sign("all", &names, Kind::Elliptic);
+    let (pair, ca) = (authority.pair("all"), authority.path("ca.pem"));
+    let require = format!("tls = {{ {pair}, client_ca = \"{ca}\" }}");
+    let optional = format!("tls = {{ {pair}, client_ca = \"{ca}\", client_auth = \"optional\" }}");
+    let served = Served::start(&format!(
+        "[[site]]\nhost = \"open.test\"\norigin = \"app\"\ntls = {{ {pair} }}\n\
+         [[site]]\nhost = [\"closed.test\", \"also.test\"]\norigin = \"app\"\n{require}\n\
+         [[site]]\nhost = \"maybe.test\"\norigin = \"app\"\n{optional}\n"
+    ))
+    .await;
+    served.origin.on("/page", Script::cacheable(TEXT));
+    served
+}
+
+#[tokio::test]
+async fn only_clients_with_a_good_certificate_reach_a_site_that_requires_one() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let served = sites(&authority).await;
+    let own = authority.make(&["client.test"], Kind::Elliptic, false);
+    let good = authority.client_of(rustls::ALL_VERSIONS, Some(own));
+    assert_eq!(good.get(served.addr(), "closed.test", "/page").await.text(), TEXT);
+    assert_eq!(good.get(served.addr(), "maybe.test", "/page").await.text(), TEXT);
+    assert_eq!(authority.client().get(served.addr(), "maybe.test", "/page").await.text(), TEXT);
+    let foreign = other.make(&["client.test"], Kind::Elliptic, false);
+    let expired = authority.make(&["client.test"], Kind::Elliptic, true);
+    for (own, name) in [
+        (None, "closed.test"),
+        (Some(foreign.clone()), "closed.test"),
+        (Some(expired), "closed.test"),
+        (Some(foreign), "maybe.test"),
+    ] {
+        for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+            let client = authority.client_of(&[version], own.clone());
+            let Ok(mut connection) = client.try_connect(served.addr(), name).await else {
+                continue;
+            };
+            // In TLS 1.3 the client is done before the server has seen its certificate.
+            _ = connection.send(&support::tls::get(name, "/page")).await;
+            let seen = connection.reply("GET").await;
+            assert!(!matches!(seen, testkit::reply::Seen::Complete(_)), "{name}: {seen:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plain_connection_does_not_reach_a_site_that_requires_a_certificate() {
+    let authority = Authority::new();
+    let served = sites(&authority).await;
+    for (host, status) in [("open.test", 200), ("maybe.test", 200), ("closed.test", 403)] {
+        let mut raw = Raw::connect(served.plain()).await.expect("a connection");
+        raw.send(&support::tls::get(host, "/page"), Pieces::Whole).await.expect("sent");
+        assert_eq!(whole(raw.reply("GET").await, host).status, status, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_over_the_wrong_connection_is_misdirected() {
+    let authority = Authority::new();
+    let served = sites(&authority).await;
+    let own = authority.make(&["client.test"], Kind::Elliptic, false);
+    let client = authority.client_of(rustls::ALL_VERSIONS, Some(own));
+    for (name, host, status) in [
+        ("open.test", "open.test", 200),
+        ("open.test", "closed.test", 421),
+        ("open.test", "maybe.test", 421),
+        ("maybe.test", "closed.test", 421),
+        ("closed.test", "also.test", 200),
+        ("closed.test", "open.test", 421),
+        ("closed.test", "CLOSED.test:443", 200),
+    ] {
+        let mut connection = client.connect(served.addr(), name).await;
+        assert_eq!(connection.get(host, "/page").await.status, status, "{host} over {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_the_certificate_shown_is_not_for_is_misdirected() {
+    let authority = Authority::new();
+    authority.sign("ab", &["a.test", "b.test"], Kind::Elliptic);
+    authority.sign("c", &["c.test"], Kind::Elliptic);
+    let (ab, c) = (authority.pair("ab"), authority.pair("c"));
+    let served = Served::start(&format!(
+        "[[site]]\nhost = \"a.test\"\norigin = \"app\"\ntls = {{ {ab} }}\n\
+         [[site]]\nhost = \"b.test\"\norigin = \"app\"\ntls = {{ {ab} }}\n\
+         [[site]]\nhost = \"c.test\"\norigin = \"app\"\ntls = {{ {c} }}\n"
+    ))
+    .await;
+    served.origin.on("/page", Script::cacheable(TEXT));
+    let mut connection = authority.client().connect(served.addr(), "a.test").await;
+    assert_eq!(connection.get("b.test", "/page").await.status, 200);
+    assert_eq!(connection.get("c.test", "/page").await.status, 421);
+    assert_eq!(connection.get("a.test", "/page").await.status, 200);
+}
+
+#[tokio::test]
+async fn sessions_resume_within_a_site_and_never_across_checks() {
+    let authority = Authority::new();
+    let served = sites(&authority).await;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let client = authority.client_of(&[version], None);
+        for wanted in [false, true, true] {
+            let mut connection = client.connect(served.addr(), "open.test").await;
+            // Tickets of TLS 1.3 come with the first answer.
+            connection.get("open.test", "/page").await;
+            assert_eq!(connection.is_resumed(), wanted);
+        }
+    }
+    assert_eq!(served.metric("larder_tls_resumed_total").await, 4);
+
+    // A client that takes its tickets for one host to another: it holds one name and one address
+    // for the same thing. The ticket of the open site must not even be readable for the closed one.
+    let before = served.metric("larder_tls_resumed_total").await;
+    let addr = served.addr().to_string();
+    let folder = authority.folder.clone();
+    let run = move |name: &'static str, flag: &'static str| {
+        let file = folder.join("session");
+        let mut command = std::process::Command::new("openssl");
+        command.args(["s_client", "-connect", &addr, "-servername", name, "-tls1_2", flag]);
+        command.arg(file).stdin(std::process::Stdio::null());
+        let output = command.output().expect("openssl is installed");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = tokio::task::spawn_blocking(move || {
+        run("open.test", "-sess_out");
+        [run("open.test", "-sess_in"), run("closed.test", "-sess_in")]
+    })
+    .await
+    .expect("it ran");
+    assert!(said[0].contains("Reused, TLSv1.2"), "{}", said[0]);
+    assert!(!said[1].contains("Reused"), "{}", said[1]);
+    assert_eq!(served.metric("larder_tls_resumed_total").await, before + 1);
+}
