@@ -41,6 +41,8 @@ pub struct OriginConfig {
     pub eject: EjectConfig,
     /// What its FastCGI servers run; without it they run nothing.
     pub scripts: Option<ScriptsConfig>,
+    /// How its `https://` servers are connected to; without it they cannot be.
+    pub tls: Option<TlsConfig>,
 }
 
 /// The scripts of a FastCGI origin.
@@ -54,6 +56,15 @@ pub struct ScriptsConfig {
     pub rules: Rules,
 }
 
+/// TLS to an origin's servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// Whom to trust, and what to show.
+    pub upstream: tls::Upstream,
+    /// The name to ask for and to verify; each server's own when not set.
+    pub name: Option<String>,
+}
+
 /// One server of an origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
@@ -63,6 +74,8 @@ pub struct ServerConfig {
     pub protocol: Protocol,
     /// Its share of the requests relative to the other servers'; 0 is taken as 1.
     pub weight: u32,
+    /// Whether it speaks TLS.
+    pub tls: bool,
 }
 
 /// What a server speaks.
@@ -204,6 +217,7 @@ impl OriginConfig {
             idle_timeout_ms: limits.origin_idle_timeout,
             eject: EjectConfig::default(),
             scripts: None,
+            tls: None,
         }
     }
 }
@@ -215,9 +229,9 @@ fn clamp(limit: u64) -> u32 {
 /// Why a server's URL cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerUrlError {
-    /// `https://`: connections to origins are plain text.
+    /// TLS over a unix socket, where nobody is in between.
     Https,
-    /// None of `http://`, `unix:`, `http+unix:`, `fastcgi://` and `fastcgi+unix:`.
+    /// None of `http://`, `https://`, `unix:`, `http+unix:`, `fastcgi://` and `fastcgi+unix:`.
     Scheme,
     /// No host, or one that is neither a name nor an IP literal.
     Host,
@@ -232,12 +246,10 @@ pub enum ServerUrlError {
 impl fmt::Display for ServerUrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Https => {
-                "TLS to an origin is not supported: use http:// over a network you trust, or a \
-                 unix socket"
-            }
+            Self::Https => "a unix socket needs no TLS: write unix:/path",
             Self::Scheme => {
-                "expected http://host:port, unix:/path, or fastcgi:// and fastcgi+unix:"
+                "expected http://host:port, https://host:port, unix:/path, or fastcgi:// and \
+                 fastcgi+unix:"
             }
             Self::Host => "expected a host name or an IP address; IPv6 in brackets",
             Self::Port => "expected a port from 1 to 65535",
@@ -255,9 +267,9 @@ const SOCKET_PATH_BYTES: usize = 107;
 /// The port of PHP-FPM and most other FastCGI servers.
 const FASTCGI_PORT: u16 = 9000;
 
-/// Reads a server's URL: `http://host`, `http://host:port`, `http://[::1]:8080`, `unix:/path`,
-/// `http+unix:/path`, and the same with `fastcgi` for `http`. The port is 80, or 9000 for FastCGI,
-/// when there is none, the weight 1.
+/// Reads a server's URL: `http://host`, `https://host:port`, `http://[::1]:8080`, `unix:/path`,
+/// `http+unix:/path`, and the same with `fastcgi` for `http`. The port is the scheme's, or 9000 for
+/// FastCGI, when there is none, the weight 1.
 pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
     let url = url.trim();
     let scheme = |prefix: &str| {
@@ -265,20 +277,22 @@ pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
             .filter(|start| start.eq_ignore_ascii_case(prefix))
             .map(|_| &url[prefix.len()..])
     };
-    if scheme("https:").is_some() || scheme("https+unix:").is_some() {
+    if scheme("https+unix:").is_some() {
         return Err(ServerUrlError::Https);
     }
-    let (protocol, address) = if let Some(path) = scheme("fastcgi+unix:") {
-        (Protocol::FastCgi, parse_socket(path)?)
+    let (protocol, address, tls) = if let Some(path) = scheme("fastcgi+unix:") {
+        (Protocol::FastCgi, parse_socket(path)?, false)
     } else if let Some(rest) = scheme("fastcgi://") {
-        (Protocol::FastCgi, parse_authority(rest, FASTCGI_PORT)?)
+        (Protocol::FastCgi, parse_authority(rest, FASTCGI_PORT)?, false)
     } else if let Some(path) = scheme("http+unix:").or_else(|| scheme("unix:")) {
-        (Protocol::Http, parse_socket(path)?)
+        (Protocol::Http, parse_socket(path)?, false)
+    } else if let Some(rest) = scheme("https://") {
+        (Protocol::Http, parse_authority(rest, 443)?, true)
     } else {
         let rest = scheme("http://").ok_or(ServerUrlError::Scheme)?;
-        (Protocol::Http, parse_authority(rest, 80)?)
+        (Protocol::Http, parse_authority(rest, 80)?, false)
     };
-    Ok(ServerConfig { address, protocol, weight: 1 })
+    Ok(ServerConfig { address, protocol, weight: 1, tls })
 }
 
 fn parse_socket(path: &str) -> Result<Address, ServerUrlError> {
@@ -391,7 +405,7 @@ mod tests {
     #[test]
     fn what_cannot_be_used_says_why() {
         for (url, error) in [
-            ("https://app", ServerUrlError::Https),
+            ("https+unix:/run/a", ServerUrlError::Https),
             ("ftp://app", ServerUrlError::Scheme),
             ("app:8080", ServerUrlError::Scheme),
             ("http://", ServerUrlError::Host),
@@ -410,6 +424,13 @@ mod tests {
             assert_eq!(address(url), Err(error), "{url}");
         }
         assert!(ServerUrlError::Https.to_string().contains("TLS"));
+    }
+
+    #[test]
+    fn https_has_its_own_port() {
+        let server = parse_server("https://App").expect("a good URL");
+        assert_eq!((server.address.to_string().as_str(), server.tls), ("app:443", true));
+        assert!(!parse_server("http://app:443").expect("a good URL").tls);
     }
 
     #[test]

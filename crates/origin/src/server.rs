@@ -1,6 +1,7 @@
 //! One server of an origin, as all cores share it: where it is, how it is doing, how much it is
 //! given.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use crate::config::{Address, EjectConfig, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::health::{Ejection, ProbeWindow, Probed, Standing};
-use crate::stream::Stream;
+use crate::stream::{Secure, Stream};
 
 /// Most addresses of one name that are used; beyond it the rest of the answer is left out.
 pub(crate) const ADDRESSES: usize = 64;
@@ -67,6 +68,7 @@ pub(crate) struct Server {
     pub(crate) idle_max: usize,
     pub(crate) idle_timeout_ms: u64,
     eject: EjectConfig,
+    secure: Option<Secure>,
     answer: ArcSwapOption<Answer>,
     answered: Notify,
     /// The latest lookup of its name failed.
@@ -91,6 +93,10 @@ impl Server {
             idle_max: origin.idle_max as usize,
             idle_timeout_ms: origin.idle_timeout_ms,
             eject: origin.eject,
+            secure: match (&config.address, &origin.tls) {
+                (Address::Tcp { host, .. }, Some(tls)) if config.tls => Secure::new(tls, host),
+                _ => None,
+            },
             answer: ArcSwapOption::empty(),
             answered: Notify::new(),
             unresolvable: AtomicBool::new(false),
@@ -170,7 +176,7 @@ impl Server {
             let now = Instant::now();
             let share = deadline.at.saturating_duration_since(now) / left.max(1);
             left = left.saturating_sub(1);
-            let tried = timeout_at(now + share, Stream::connect_tcp(address)).await;
+            let tried = timeout_at(now + share, self.connect_to(address)).await;
             answer.note(at, matches!(tried, Ok(Ok(_))));
             match tried {
                 Ok(Ok(stream)) => return Ok((stream, Some(address))),
@@ -182,6 +188,15 @@ impl Server {
             Some(source) => Error::Connect { server: Arc::clone(&self.name), source },
             None => self.late(deadline),
         })
+    }
+
+    async fn connect_to(&self, address: SocketAddr) -> io::Result<Stream> {
+        match &self.secure {
+            Some(secure) => Stream::connect_tls(address, secure).await,
+            // Never in plain text where TLS was asked for.
+            None if self.config.tls => Err(io::Error::other("TLS: no name to verify")),
+            None => Stream::connect_tcp(address).await,
+        }
     }
 
     /// The addresses; waits for the first answer of all, so that requests just after start do not

@@ -1,5 +1,6 @@
 //! A connection's socket.
 
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -10,12 +11,39 @@ use std::task::{Context, Poll};
 use socket2::SockRef;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::config::TlsConfig;
+
+/// How a server's TLS is spoken.
+pub(crate) struct Secure {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl Secure {
+    /// None when `host` is no name that a certificate could be for.
+    pub(crate) fn new(config: &TlsConfig, host: &str) -> Option<Self> {
+        let name = config.name.as_deref().unwrap_or(host).to_owned();
+        let connector = TlsConnector::from(config.upstream.config());
+        Some(Self { connector, name: ServerName::try_from(name).ok()? })
+    }
+}
+
+impl fmt::Debug for Secure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secure").field("name", &self.name).finish_non_exhaustive()
+    }
+}
 
 /// A socket connected to a server.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
@@ -24,6 +52,16 @@ impl Stream {
         // Requests are written whole: waiting for more to fill a segment only delays them.
         stream.set_nodelay(true)?;
         Ok(Self::Tcp(stream))
+    }
+
+    /// As [`Stream::connect_tcp`], with a TLS handshake for `name`.
+    pub(crate) async fn connect_tls(address: SocketAddr, tls: &Secure) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let connected = tls.connector.connect(tls.name.clone(), stream).await;
+        let stream =
+            connected.map_err(|error| io::Error::new(error.kind(), tls::explain(&error)))?;
+        Ok(Self::Tls(Box::new(stream)))
     }
 
     pub(crate) async fn connect_unix(path: &Path) -> io::Result<Self> {
@@ -40,6 +78,13 @@ impl Stream {
         let read = match self {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buf),
+            Self::Tls(stream) => {
+                // What is sealed and not sent yet must go, or there is nothing to wait for.
+                if let Poll::Ready(Err(error)) = Pin::new(&mut **stream).poll_flush(cx) {
+                    return Poll::Ready(Err(error));
+                }
+                Pin::new(&mut **stream).poll_read(cx, &mut buf)
+            }
         };
         read.map_ok(|()| buf.filled().len())
     }
@@ -52,6 +97,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -73,6 +119,14 @@ impl Stream {
         let read = match self {
             Self::Tcp(stream) => SockRef::from(stream).recv(&mut byte),
             Self::Unix(stream) => SockRef::from(stream).recv(&mut byte),
+            Self::Tls(stream) => {
+                let (socket, session) = stream.get_ref();
+                // Opened bytes that nobody asked for, or an announced end.
+                if !session.wants_read() {
+                    return false;
+                }
+                SockRef::from(socket).recv(&mut byte)
+            }
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }

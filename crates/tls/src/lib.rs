@@ -9,6 +9,7 @@ mod handshake;
 mod pair;
 mod server;
 mod session;
+mod upstream;
 
 pub use auth::{AuthMode, ClientAuth};
 pub use error::{HandshakeError, MaterialError};
@@ -16,3 +17,4 @@ pub use handshake::Handshake;
 pub use pair::Pair;
 pub use server::{Domain, Find, Server};
 pub use session::{Secured, Session};
+pub use upstream::{Upstream, explain};

@@ -117,7 +117,8 @@ impl Server {
     }
 
     /// The ticket keys for everyone who is checked by `auth`: a ticket of one site cannot even be
-    /// decrypted for a site that lets in others (nginx's CVE-2025-23419). They rotate by themselves.
+    /// decrypted for a site that lets in others (nginx's CVE-2025-23419). They rotate by
+    /// themselves.
     fn ticketer(
         &mut self,
         auth: Option<&ClientAuth>,

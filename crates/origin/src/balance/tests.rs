@@ -11,6 +11,7 @@ fn servers(weights: &[u32], change: impl FnOnce(&mut OriginConfig)) -> Vec<Arc<S
         address: Address::Tcp { host: format!("10.0.0.{}", n + 1), port: 80 },
         protocol: Protocol::Http,
         weight: *weight,
+        tls: false,
     };
     let list: Vec<_> = weights.iter().enumerate().map(server).collect();
     let mut config = OriginConfig::with_limits("o", list, &base::Limits::default());

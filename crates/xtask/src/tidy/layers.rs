@@ -42,6 +42,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("clap", &["larder"]),
     ("mimalloc", &["larder"]),
     ("rustls", &["tls"]),
+    ("tokio-rustls", &["origin"]),
     ("x509-parser", &["tls"]),
     ("toml", &["config"]),
     ("rustix", &["base", "net", "config", "larder"]),
