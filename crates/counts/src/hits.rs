@@ -61,6 +61,7 @@ fn core() -> Rc<Core> {
         policy: Arc::new(samples::site()),
         origins: Vec::new(),
         client_auth: None,
+        hsts: None,
     };
     let mut sites = HostTable::new(samples::seed());
     sites.insert(&site.name.clone(), Arc::new(site)).expect("a host name");
@@ -68,6 +69,7 @@ fn core() -> Rc<Core> {
     let live = Live {
         sites,
         tls: None,
+        hsts: Vec::new(),
         head_limits: samples::head_limits(),
         limits,
         announce: Announce { cache_status: true, x_cache: false, detail: false },

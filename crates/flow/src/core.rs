@@ -45,8 +45,12 @@ pub(crate) struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// Names the rule that decided in the reply, where the configuration wants it.
-    pub(crate) fn name_rule(&self, reply: &mut Reply) {
+    /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and the
+    /// rule that decided, where the configuration wants it.
+    pub(crate) fn sign(&self, reply: &mut Reply) {
+        if self.request.scheme == Scheme::Https {
+            reply.hsts = self.site.hsts;
+        }
         if self.live.announce.detail {
             reply.rule = Some(self.site.policy.rule_name(self.notes.rule).into());
         }
@@ -160,7 +164,7 @@ impl Core {
         let ask = Ask { live, site, request, notes, now, interims: None, ends: None };
         let mut start = self.follow(&ask, verdict);
         if let Start::Reply(reply) = &mut start {
-            ask.name_rule(reply);
+            ask.sign(reply);
         }
         start
     }

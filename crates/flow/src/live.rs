@@ -22,6 +22,8 @@ pub struct Site {
     pub origins: Vec<Arc<Origin>>,
     /// How its TLS clients are checked; `None` lets everyone in.
     pub client_auth: Option<ClientAuth>,
+    /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
+    pub hsts: Option<usize>,
 }
 
 /// What a response says about the cache.
@@ -41,6 +43,8 @@ pub struct Live {
     pub sites: HostTable<Arc<Site>>,
     /// What TLS listeners shake hands with; none when there are no certificates.
     pub tls: Option<Arc<tls::Server>>,
+    /// Values of Strict-Transport-Security (RFC 6797) that sites send over HTTPS.
+    pub hsts: Vec<String>,
     /// Limits.
     pub limits: Limits,
     /// The limits on heads, as the engine wants them.

@@ -162,6 +162,8 @@ pub struct Reply {
     pub age_s: Option<u64>,
     /// Remaining lifetime to tell, in seconds; negative when stale.
     pub ttl_s: Option<i64>,
+    /// Strict-Transport-Security to send, as an index into [`Live::hsts`].
+    pub hsts: Option<usize>,
     /// Content-Range of a 206 or 416.
     pub content_range: Option<Box<str>>,
     /// Content-Type that replaces the stored one (multipart/byteranges).
@@ -191,6 +193,7 @@ impl Reply {
             served,
             age_s: None,
             ttl_s: None,
+            hsts: None,
             content_range: None,
             content_type: None,
             rule: None,
@@ -238,6 +241,11 @@ impl Reply {
             out.extend_from_slice(b"Age: ");
             number(out, age);
             out.extend_from_slice(b"\r\n");
+        }
+        if let Some(hsts) = self.hsts.and_then(|at| live.hsts.get(at)) {
+            for part in ["Strict-Transport-Security: ", hsts, "\r\n"] {
+                out.extend_from_slice(part.as_bytes());
+            }
         }
         if let Some(range) = &self.content_range {
             line(out, HeaderId::ContentRange, range.as_bytes());

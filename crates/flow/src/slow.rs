@@ -70,7 +70,7 @@ impl Slow {
             Way::Alone { key, reason } => alone(core, &ask, &key, reason).await,
             Way::Fetch { key, old } => shared(core, ask, &key, old).await,
         };
-        ask.name_rule(&mut reply);
+        ask.sign(&mut reply);
         reply
     }
 }

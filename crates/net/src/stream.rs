@@ -59,8 +59,8 @@ impl Stream {
         }
     }
 
-    /// Reads what is there into `buf`, which is empty and [`crate::core::READ_BYTES`] large; nothing
-    /// at the end. `sealed` is scratch memory.
+    /// Reads what is there into `buf`, which is empty and [`crate::core::READ_BYTES`] large;
+    /// nothing at the end. `sealed` is scratch memory.
     ///
     /// The end of a TLS stream that its peer did not announce is an error (truncation).
     pub(crate) fn poll_read(
@@ -83,8 +83,8 @@ impl Stream {
         }
     }
 
-    /// Says that nothing follows what is written from now on, so that a TLS stream announces its end
-    /// together with it.
+    /// Says that nothing follows what is written from now on, so that a TLS stream announces its
+    /// end together with it.
     pub(crate) fn is_last(&mut self) {
         if let Self::Tls(secure) = self {
             secure.last = true;
@@ -177,8 +177,8 @@ impl Secure {
         Poll::Ready(Ok(()))
     }
 
-    /// Seals what fits into one batch. It leaves with [`AsyncWrite::poll_flush`], or before the next
-    /// batch.
+    /// Seals what fits into one batch. It leaves with [`AsyncWrite::poll_flush`], or before the
+    /// next batch.
     fn poll_seal(
         &mut self,
         cx: &mut Context<'_>,

@@ -57,6 +57,8 @@ pub struct Redirect {
 enum Piece {
     Text(String),
     Host,
+    /// The host without its port.
+    Name,
     Path,
     Query,
 }
@@ -100,6 +102,18 @@ impl Redirect {
         Ok(Self { status, pieces })
     }
 
+    /// To the same page over HTTPS, at `port` when that is not 443.
+    ///
+    /// # Errors
+    /// When the status is no redirect's.
+    pub fn to_https(status: Status, port: Option<u16>) -> Result<Self, RedirectError> {
+        let mut redirect = Self::parse(status, "$path$query")?;
+        let port = port.map(|port| Piece::Text(format!(":{port}")));
+        let before = [Piece::Text("https://".to_owned()), Piece::Name];
+        redirect.pieces.splice(0..0, before.into_iter().chain(port));
+        Ok(redirect)
+    }
+
     /// The response to `request`; `None` when it names no host and the target needs one, or the
     /// target would not be a valid field value.
     pub(crate) fn answer(&self, request: &Request) -> Option<Synthetic> {
@@ -107,7 +121,8 @@ impl Redirect {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => location.extend_from_slice(text.as_bytes()),
-                Piece::Host if request.host.is_empty() => return None,
+                Piece::Host | Piece::Name if request.host.is_empty() => return None,
+                Piece::Name => location.extend_from_slice(&request.host),
                 Piece::Host => {
                     location.extend_from_slice(&request.host);
                     if let Some(port) = request.port {
@@ -186,6 +201,22 @@ mod tests {
         let found = Status::new(302).expect("three digits");
         let redirect = Redirect::parse(found, "https://$host/").expect("a redirect");
         assert_eq!(redirect.answer(&Request::new()), None);
+    }
+
+    #[test]
+    fn https_keeps_page_and_host_and_takes_its_own_port() {
+        let status = Status::new(308).expect("a status");
+        let mut request = Request::new();
+        request.host.extend_from_slice(b"a.test");
+        request.port = Some(8080);
+        request.target.extend_from_slice(b"/x/y?z=1");
+        let location = |port| {
+            let redirect = Redirect::to_https(status, port).expect("a redirect");
+            let (_, value) = redirect.answer(&request).expect("an answer").fields.remove(0);
+            String::from_utf8(value).expect("text")
+        };
+        assert_eq!(location(None), "https://a.test/x/y?z=1");
+        assert_eq!(location(Some(8443)), "https://a.test:8443/x/y?z=1");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use message::store::StoreRules;
 use message::{HeaderId, Request, cookie};
 
 use crate::acl::CidrSet;
+use crate::answer::Redirect;
 use crate::pattern::PathPattern;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
@@ -31,6 +32,7 @@ pub struct Declared {
     /// Whether cookies and Authorization make a request personal.
     requests_are_personal: bool,
     trusted: CidrSet,
+    redirect_https: Option<Redirect>,
     /// Which requests a route is for; the first that matches counts.
     matchers: Vec<Matcher>,
     /// What to do with them: that of the site itself first, then those of `matchers`.

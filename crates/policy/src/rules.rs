@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use message::Method;
 use message::store::{StatusMatch, StoreRules};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Redirect};
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 
@@ -39,6 +39,8 @@ pub struct SiteRules {
     pub profile: Profile,
     /// Peers whose X-Forwarded-For and X-Forwarded-Proto are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Where requests over plain HTTP are sent, those of certificate authorities apart.
+    pub redirect_https: Option<Redirect>,
     /// Routes in the order of the file; the first that matches counts.
     pub routes: Vec<RouteRules>,
     /// Settings of requests no route matches.

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use message::cookie;
-use message::{Framing, HeaderId, Method, Request, path};
+use message::{Framing, HeaderId, Method, Request, Scheme, path};
 
 use super::compile::{Plan, Rule};
 use super::{Declared, Matcher};
-use crate::answer::Answer;
+use crate::answer::{Answer, Redirect};
 use crate::peer::{self, Seen};
 use crate::points::{ReceiveCtx, ReceiveVerdict};
+
+/// Where certificate authorities ask over plain HTTP (RFC 8555 8.3).
+const ACME_CHALLENGE: &[u8] = b"/.well-known/acme-challenge/";
 
 /// A path that is not its own normal form, in the two readings an origin may have of it.
 #[derive(Debug, Default)]
@@ -40,6 +43,13 @@ impl Declared {
         if let Some(refusal) = refusal {
             ctx.notes.rule = Rule::MethodRefused as u32;
             return ReceiveVerdict::Synth(Arc::clone(refusal));
+        }
+        if let Some(redirect) = &self.redirect_https
+            && ctx.request.scheme == Scheme::Http
+            && !ctx.request.path().starts_with(ACME_CHALLENGE)
+        {
+            ctx.notes.rule = Rule::Answer as u32;
+            return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
         }
         let mut readings = None;
         let Some(route) = self.route(ctx.request, &mut readings) else {
@@ -90,10 +100,14 @@ impl Declared {
     fn answer(&self, answer: &Answer, request: &Request) -> Arc<crate::Synthetic> {
         match answer {
             Answer::Fixed(synthetic) => Arc::clone(synthetic),
-            Answer::Redirect(redirect) => match redirect.answer(request) {
-                Some(synthetic) => Arc::new(synthetic),
-                None => Arc::clone(&self.refusals.path),
-            },
+            Answer::Redirect(redirect) => self.redirect(redirect, request),
+        }
+    }
+
+    fn redirect(&self, redirect: &Redirect, request: &Request) -> Arc<crate::Synthetic> {
+        match redirect.answer(request) {
+            Some(synthetic) => Arc::new(synthetic),
+            None => Arc::clone(&self.refusals.path),
         }
     }
 
