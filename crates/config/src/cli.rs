@@ -10,9 +10,9 @@ use policy::{Profile, SiteRules};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
-    AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, SiteConfig, SiteTls,
+    AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, Place, SiteConfig, SiteTls,
 };
-use crate::parse::{finish, parse_memory};
+use crate::parse::{finish, parse_memory, plain_origin};
 use crate::reader::Reader;
 
 /// What the command line says.
@@ -64,6 +64,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     });
     let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
     let config = server.map(|server| Config {
+        origin_tls: vec![server.tls.then(|| plain_origin(Place::nowhere()))],
         listen: if options.listen.is_empty() { default_listen() } else { listen },
         workers: options.workers.filter(|n| *n > 0),
         profile: options.profile,
@@ -80,6 +81,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             origins: vec![0],
             rules: SiteRules { profile: options.profile, ..SiteRules::default() },
             tls: SiteTls::default(),
+            hsts: None,
         }],
         certificates: Vec::new(),
         x_cache: false,
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn every_flag_that_is_wrong_is_named() {
         let options = CliOptions {
-            origin: "https://app".into(),
+            origin: "ftp://app".into(),
             listen: vec!["80".into(), ":81".into()],
             memory: Some("lots".into()),
             ..CliOptions::default()
@@ -176,7 +178,7 @@ mod tests {
         let errors = from_cli(&options).expect_err("three mistakes");
         let messages: Vec<_> =
             errors.iter().map(|e| e.message.split(':').next().unwrap_or_default()).collect();
-        assert_eq!(messages, ["--origin https", "--listen 80", "--memory lots"]);
-        assert!(errors[0].to_string().starts_with("error: --origin https://app: TLS to an origin"));
+        assert_eq!(messages, ["--origin ftp", "--listen 80", "--memory lots"]);
+        assert!(errors[0].to_string().starts_with("error: --origin ftp://app: expected http://"));
     }
 }

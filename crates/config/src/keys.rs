@@ -146,6 +146,20 @@ pub(crate) const SITE_TLS: Section = Section {
     later: &[("acme", "name certificates and keys: `cert` and `key`")],
 };
 
+pub(crate) const HSTS: Section = Section {
+    title: "[site.hsts]",
+    about: "Strict-Transport-Security, when more than its duration is to be said. Where the origin \
+            sends one, that comes first and counts.",
+    keys: || {
+        keys! {
+            "max_age", DURATION, "\"2y\"", "How long browsers use HTTPS only.";
+            "subdomains", BOOLEAN, "false", "Whether that holds for all hosts below this one.";
+            "preload", BOOLEAN, "false", "Whether browsers may have it built in.";
+        }
+    },
+    later: &[],
+};
+
 pub(crate) const ACCESS_LOG: Section = Section {
     title: "[access_log]",
     about: "The access log, when more than its path is to be said.",
@@ -191,7 +205,7 @@ pub(crate) const ORIGIN: Section = Section {
     keys: || {
         keys! {
             "name", "a string", "required", "What sites call it.";
-            "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `weight` is a server's share relative to the others'.";
+            "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `weight` is a server's share relative to the others'.";
             "root", "a path", "required for FastCGI", "The document root of a FastCGI origin: where its scripts are, and what they are told as DOCUMENT_ROOT.";
             "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.";
             "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.";
@@ -200,6 +214,7 @@ pub(crate) const ORIGIN: Section = Section {
             "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.";
             "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.";
             "host", "a string", "the client's", "Host field sent to the servers.";
+            "tls", TABLE, "none", "How `https://` servers are connected to: see `[origin.tls]`.";
             "probe", "a table or a path", "none", "See `[origin.probe]`.";
             "eject", "a table", "none", "See `[origin.eject]`.";
             "connect_timeout", DURATION, "as in [limits]", "Connecting to a server.";
@@ -225,6 +240,22 @@ pub(crate) const SERVER: Section = Section {
         keys! {
             "url", "a string", "required", "As in `servers`.";
             "weight", COUNT, "1", "Its share of the requests relative to the other servers'.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const ORIGIN_TLS: Section = Section {
+    title: "[origin.tls]",
+    about: "TLS to `https://` servers. Their certificates are verified, name included; the handshake is \
+            part of `connect_timeout`.",
+    keys: || {
+        keys! {
+            "ca", "a path", "the system's", "PEM file with the authorities trusted.";
+            "sni", "a string", "the server's name", "The name that is asked for and that the certificate must be for.";
+            "cert", "a path", "none", "PEM file with a certificate shown to servers that ask for one.";
+            "key", "a path", "none", "PEM file with its private key.";
+            "verify", BOOLEAN, "true", "Whether certificates are verified. Without it anyone on the way can read and change everything.";
         }
     },
     later: &[],
@@ -285,6 +316,8 @@ pub(crate) const SITE: Section = Section {
             "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.";
             "route", "a list of tables", "none", "See `[[site.route]]`.";
             "tls", TABLE, "none", "See `[site.tls]`.";
+            "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
+            "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.";
         };
         keys.append(&mut settings());
         keys
@@ -434,10 +467,12 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ACCESS_LOG,
     &ORIGIN,
     &SERVER,
+    &ORIGIN_TLS,
     &PROBE,
     &EJECT,
     &SITE,
     &SITE_TLS,
+    &HSTS,
     &ROUTE,
     &CACHE,
     &COOKIES,

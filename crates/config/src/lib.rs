@@ -25,7 +25,7 @@ pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use model::{
     AccessLog, AdminConfig, CacheStatus, Certificates, ClientFiles, Config, ListenSpec, LogFormat,
-    LogTarget, MemoryConfig, MemorySize, PairFiles, Place, SiteConfig, SiteTls,
+    LogTarget, MemoryConfig, MemorySize, OriginTls, PairFiles, Place, SiteConfig, SiteTls,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

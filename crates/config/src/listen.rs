@@ -34,7 +34,8 @@ impl fmt::Display for ListenError {
 }
 
 /// What is expected, for help texts.
-pub(crate) const EXPECTED: &str = "write \":80\" for all addresses, \"127.0.0.1:80\" or \"[::1]:80\" for one, and \"tls\" after it for TLS";
+pub(crate) const EXPECTED: &str =
+    "\":80\" for all addresses, \"127.0.0.1:80\" or \"[::1]:80\" for one; \":443 tls\" for TLS";
 
 const LATER: [&str; 3] = ["quic", "proxy", "http3"];
 

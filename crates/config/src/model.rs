@@ -30,6 +30,8 @@ pub struct Config {
     pub access_log: Option<AccessLog>,
     /// Every origin that a site uses, and those that none does.
     pub origins: Vec<OriginConfig>,
+    /// How those with `https://` servers are connected to, in the order of `origins`.
+    pub origin_tls: Vec<Option<OriginTls>>,
     /// The sites, in the order of the file.
     pub sites: Vec<SiteConfig>,
     /// The certificates of sites without their own, and of clients that name no site.
@@ -63,6 +65,12 @@ pub struct Place {
 }
 
 impl Place {
+    /// No place: the command line's.
+    pub(crate) fn nowhere() -> Self {
+        let file = Source { name: String::new(), text: String::new() };
+        Self { file: Arc::new(file), span: 0..0 }
+    }
+
     /// An error there.
     pub fn error(&self, message: String) -> Diagnostic {
         self.say(Severity::Error, message)
@@ -104,6 +112,21 @@ pub struct ClientFiles {
     pub place: Place,
     /// Whether a client must have a certificate.
     pub required: bool,
+}
+
+/// `[origin.tls]`, and its defaults for origins with `https://` servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginTls {
+    /// The authorities trusted, PEM; `None` for the system's.
+    pub ca: Option<(PathBuf, Place)>,
+    /// A certificate to show.
+    pub pair: Option<PairFiles>,
+    /// The name to ask for and verify; the server's own when not set.
+    pub sni: Option<String>,
+    /// Whether certificates are verified.
+    pub verify: bool,
+    /// Where it is written.
+    pub place: Place,
 }
 
 /// `[site.tls]`.
@@ -193,4 +216,6 @@ pub struct SiteConfig {
     pub rules: SiteRules,
     /// Its certificates.
     pub tls: SiteTls,
+    /// Strict-Transport-Security of responses over HTTPS (RFC 6797).
+    pub hsts: Option<String>,
 }

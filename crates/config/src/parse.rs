@@ -8,6 +8,7 @@ mod sites;
 mod tls;
 mod top;
 
+pub(crate) use tls::plain_origin;
 pub(crate) use top::parse_memory;
 
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use config::sizing::Machine;
 use config::{CacheStatus, Config};
 use flow::{Announce, Live, Site};
 use h1::HeadLimits;
-use origin::Origin;
+use origin::{Origin, OriginConfig, TlsConfig};
 use policy::{Declared, HostTable};
 
 use crate::material::Material;
@@ -24,17 +24,26 @@ pub(crate) fn live(
     let origins: Vec<Arc<Origin>> = config
         .origins
         .iter()
-        .map(|wanted| {
-            let same = running.iter().find(|origin| origin.config() == wanted);
-            same.map_or_else(|| Origin::new(wanted.clone()), Arc::clone)
+        .enumerate()
+        .map(|(at, wanted)| {
+            let name = config.origin_tls[at].as_ref().and_then(|tls| tls.sni.clone());
+            let tls = material.upstream(at).map(|upstream| TlsConfig { upstream, name });
+            let wanted = OriginConfig { tls, ..wanted.clone() };
+            let same = running.iter().find(|origin| *origin.config() == wanted);
+            same.map_or_else(|| Origin::new(wanted), Arc::clone)
         })
         .collect();
+    let mut hsts = Vec::new();
     let mut sites = HostTable::new(HashSeed::random());
     for site in &config.sites {
         let built = Arc::new(Site {
             name: site.hosts.first().cloned().unwrap_or_default(),
             policy: Arc::new(Declared::new(site.rules.clone())),
             origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
+            hsts: site.hsts.as_ref().map(|value| {
+                hsts.push(value.clone());
+                hsts.len() - 1
+            }),
             client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
         });
         for host in &site.hosts {
@@ -46,6 +55,7 @@ pub(crate) fn live(
     let live = Live {
         sites,
         tls,
+        hsts,
         head_limits: HeadLimits::from(&config.limits),
         limits: config.limits.clone(),
         announce: Announce {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base::HashSeed;
-use config::{ClientFiles, Config, Diagnostic, PairFiles, Place};
+use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
-use tls::{AuthMode, ClientAuth, Domain, MaterialError, Pair, Server};
+use tls::{AuthMode, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
 
 /// How often files are looked at. A change counts when it has lasted from one look to the next, so
 /// that nothing is read while it is being written; two looks make less than a second.
@@ -24,6 +24,7 @@ type Stamp = Option<(u64, u64, u64, i64, i64)>;
 #[derive(Debug, Default)]
 pub(crate) struct Material {
     pairs: BTreeMap<(PathBuf, PathBuf), Watched<PairFiles, Arc<Pair>>>,
+    upstreams: BTreeMap<usize, Upstream>,
     clients: BTreeMap<(PathBuf, bool), Watched<ClientFiles, ClientAuth>>,
 }
 
@@ -88,6 +89,13 @@ impl Material {
                 Err(problem) => found.push(problem),
             }
         }
+        for (at, files) in config.origin_tls.iter().enumerate() {
+            let Some(files) = files else { continue };
+            match read_upstream(files) {
+                Ok(upstream) => _ = material.upstreams.insert(at, upstream),
+                Err(problem) => found.push(problem),
+            }
+        }
         found.extend(material.uncovered(config));
         (material, found)
     }
@@ -125,6 +133,11 @@ impl Material {
     pub(crate) fn client_auth(&self, files: &ClientFiles) -> Option<ClientAuth> {
         let key = (files.ca.clone(), files.required);
         self.clients.get(&key).map(|watched| watched.value.clone())
+    }
+
+    /// How the `at`-th origin's TLS servers are connected to.
+    pub(crate) fn upstream(&self, at: usize) -> Option<Upstream> {
+        self.upstreams.get(&at).cloned()
     }
 
     fn pairs(&self, files: &[PairFiles]) -> Vec<Arc<Pair>> {
@@ -201,6 +214,32 @@ fn read_client(files: &ClientFiles) -> Result<ClientAuth, Diagnostic> {
     let mode = if files.required { AuthMode::Require } else { AuthMode::Optional };
     ClientAuth::new(&authorities, mode)
         .map_err(|error| files.place.error(format!("{}: {error}", files.ca.display())))
+}
+
+/// Where systems keep the authorities they trust: Debian, Fedora, SUSE, Alpine.
+const SYSTEM_CA: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+fn read_upstream(files: &OriginTls) -> Result<Upstream, Diagnostic> {
+    let own = files.pair.as_ref().map(read_pair).transpose()?;
+    let place = files.ca.as_ref().map_or(&files.place, |(_, place)| place);
+    let authorities = match &files.ca {
+        _ if !files.verify => None,
+        Some((path, place)) => Some(read_file(path, place)?),
+        None => {
+            let system = SYSTEM_CA.iter().find_map(|path| std::fs::read(path).ok());
+            let none = || {
+                let text = "no authorities to verify servers by: set `ca`";
+                place.error(text.to_owned())
+            };
+            Some(system.ok_or_else(none)?)
+        }
+    };
+    Upstream::new(authorities.as_deref(), own).map_err(|error| place.error(error.to_string()))
 }
 
 fn read_file(path: &Path, place: &Place) -> Result<Vec<u8>, Diagnostic> {

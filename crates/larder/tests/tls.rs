@@ -323,3 +323,31 @@ async fn garbage_in_a_handshake_ends_the_connection() {
     assert_eq!(reply.text(), TEXT);
     assert_eq!(served.metric("larder_tls_handshake_failures_total").await, 3);
 }
+
+#[tokio::test]
+async fn plain_requests_are_redirected_and_https_is_pinned_where_a_site_says_so() {
+    let authority = Authority::new();
+    let served = one_site(&authority, "redirect_https = true\nhsts = true\n").await;
+    served.origin.on("/page?a=1", Script::cacheable(TEXT));
+    served
+        .origin
+        .on("/.well-known/acme-challenge/x", Script::ok("Cache-Control: no-store\r\n", "y"));
+    let ask = |target: &'static str| {
+        let addr = served.plain();
+        async move {
+            let mut raw = Raw::connect(addr).await.expect("a connection");
+            whole(raw.get(target).await.expect("sent"), target)
+        }
+    };
+    let reply = ask("/page?a=1").await;
+    let location = reply.field("location");
+    let location = location.as_deref();
+    assert_eq!((reply.status, location), (308, Some("https://larder.test/page?a=1")));
+    assert_eq!(reply.field("strict-transport-security"), None);
+    assert_eq!(ask("/.well-known/acme-challenge/x").await.text(), "y");
+    let mut connection = authority.client().connect(served.addr(), "larder.test").await;
+    for _ in 0..2 {
+        let reply = connection.get("larder.test", "/page?a=1").await;
+        assert_eq!(reply.field("strict-transport-security").as_deref(), Some("max-age=63072000"));
+    }
+}

@@ -1,11 +1,15 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
+use std::sync::Arc;
+
 use base::Limits;
 use origin::{
     Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, ServerConfig, parse_server,
 };
 
+use super::tls;
 use crate::keys;
+use crate::model::{OriginTls, Place};
 use crate::reader::{Item, Reader, Span, Table};
 use crate::suggest;
 
@@ -19,6 +23,7 @@ pub(super) struct Origins<'l> {
 #[derive(Debug)]
 struct Known {
     config: OriginConfig,
+    tls: Option<OriginTls>,
     /// Where its name is written, if it has one.
     name: Option<Span>,
     used: bool,
@@ -32,12 +37,13 @@ pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -
         let name = name(r, &table);
         // Read even without a name: its other problems are reported too.
         let config = origin(r, &table, name.as_ref().map_or("", |(name, _)| *name), limits);
+        let tls = tls::origin(r, &table, &config);
         let Some((name, span)) = name else { continue };
         if let Some(earlier) = origins.known.iter().find(|known| known.config.name == name) {
             let related = earlier.name.clone().map(|span| (span, "the first one".to_owned()));
             r.error(span, format!("two origins are called `{name}`")).related = related;
         } else {
-            origins.known.push(Known { config, name: Some(span), used: false });
+            origins.known.push(Known { config, tls, name: Some(span), used: false });
         }
     }
     origins
@@ -65,7 +71,9 @@ impl Origins<'_> {
                 return None;
             }
             let config = OriginConfig::with_limits(text, vec![server], self.limits);
-            self.known.push(Known { config, name: None, used: true });
+            let place = Place { file: Arc::clone(&r.source), span: item.span.clone() };
+            let tls = uses_tls(&config).then(|| tls::plain_origin(place));
+            self.known.push(Known { config, tls, name: None, used: true });
             return Some(self.known.len() - 1);
         }
         let names = self.known.iter().filter(|known| known.name.is_some());
@@ -87,9 +95,14 @@ impl Origins<'_> {
         }
     }
 
-    pub(super) fn into_configs(self) -> Vec<OriginConfig> {
-        self.known.into_iter().map(|known| known.config).collect()
+    pub(super) fn into_configs(self) -> (Vec<OriginConfig>, Vec<Option<OriginTls>>) {
+        self.known.into_iter().map(|known| (known.config, known.tls)).unzip()
     }
+}
+
+/// Whether one of its servers speaks TLS.
+pub(super) fn uses_tls(config: &OriginConfig) -> bool {
+    config.servers.iter().any(|server| server.tls)
 }
 
 fn name<'a>(r: &mut Reader, table: &Table<'a>) -> Option<(&'a str, Span)> {

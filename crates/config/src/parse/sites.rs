@@ -19,6 +19,7 @@ pub(super) fn sites(
     top: &Table<'_>,
     profile: Profile,
     trusted: &[IpNet],
+    https_port: Option<u16>,
     origins: &mut Origins<'_>,
 ) -> Vec<SiteConfig> {
     let Some(item) = top.item("site") else {
@@ -44,10 +45,12 @@ pub(super) fn sites(
             let mut origins = SiteOrigins::new(origins);
             let rules = SiteRules {
                 trusted_proxies: trusted.to_vec(),
+                redirect_https: super::tls::redirect(r, table, https_port),
                 ..rules(r, table, profile, &mut origins)
             };
             let origins = origins.into_indices();
-            SiteConfig { hosts, origins, rules, tls: super::tls::site(r, table) }
+            let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
+            SiteConfig { hosts, origins, rules, tls, hsts }
         })
         .collect()
 }
@@ -124,6 +127,7 @@ fn rules(
     SiteRules {
         profile,
         trusted_proxies: Vec::new(),
+        redirect_https: None,
         routes: routes.into_iter().map(|(route, _)| route).collect(),
         settings,
     }

@@ -3,8 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use message::Status;
+use origin::OriginConfig;
+use policy::answer::Redirect;
+use toml::de::DeValue;
+
 use crate::keys;
-use crate::model::{Certificates, ClientFiles, ListenSpec, PairFiles, Place, SiteConfig, SiteTls};
+use crate::model::{
+    Certificates, ClientFiles, ListenSpec, OriginTls, PairFiles, Place, SiteConfig, SiteTls,
+};
 use crate::reader::{Item, Reader, Table};
 
 /// `[tls]`.
@@ -51,6 +58,105 @@ fn pairs(r: &mut Reader, table: &Table<'_>) -> Certificates {
     let pair =
         |((cert, cert_place), (key, key_place))| PairFiles { cert, cert_place, key, key_place };
     cert_files.into_iter().zip(key_files).map(pair).collect()
+}
+
+/// `[origin.tls]`; what holds without it, when a server speaks TLS.
+pub(super) fn origin(
+    r: &mut Reader,
+    origin: &Table<'_>,
+    config: &OriginConfig,
+) -> Option<OriginTls> {
+    let used = super::origins::uses_tls(config);
+    let Some(item) = origin.item("tls") else {
+        let place = Place { file: Arc::clone(&r.source), span: origin.span.clone() };
+        return used.then(|| plain_origin(place));
+    };
+    let table = r.table(&item, &keys::ORIGIN_TLS)?;
+    if !used {
+        r.warning(item.span.clone(), "none of the servers speaks TLS").help =
+            Some("write their URLs with https://".to_owned());
+    }
+    let mut pairs = pairs(r, &table);
+    if pairs.len() > 1 {
+        r.error(item.span.clone(), "an origin is shown one certificate");
+    }
+    let verify = table.item("verify");
+    let verified = verify.as_ref().and_then(|item| r.boolean(item)).unwrap_or(true);
+    if let (Some(item), false) = (&verify, verified) {
+        r.warning(item.span.clone(), "the servers' certificates are not verified").help = Some(
+            "anyone on the way can read and change everything: name their authority in `ca`"
+                .to_owned(),
+        );
+    }
+    Some(OriginTls {
+        ca: table.item("ca").and_then(|item| path(r, &item)),
+        pair: pairs.pop(),
+        sni: table.item("sni").and_then(|item| sni(r, &item)),
+        verify: verified,
+        place: Place { file: Arc::clone(&r.source), span: item.span },
+    })
+}
+
+/// Verified by the system's authorities, nothing shown.
+pub(crate) fn plain_origin(place: Place) -> OriginTls {
+    OriginTls { ca: None, pair: None, sni: None, verify: true, place }
+}
+
+fn sni(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    let name = policy::hosts::canonical(text).filter(|name| !name.contains(['*', '[', '_']));
+    if name.is_none() {
+        r.error(item.span.clone(), "`sni` is a host name");
+    }
+    name
+}
+
+/// `redirect_https`, to the port of the first TLS listener.
+pub(super) fn redirect(r: &mut Reader, site: &Table<'_>, port: Option<u16>) -> Option<Redirect> {
+    let item = site.item("redirect_https")?;
+    let code = match item.value {
+        DeValue::Boolean(false) => return None,
+        DeValue::Boolean(true) => 308,
+        DeValue::Integer(_) => match r.count(&item, 301, 308)? {
+            code @ (301 | 308) => code,
+            _ => {
+                r.error(item.span, "`redirect_https` is true, false, 301 or 308");
+                return None;
+            }
+        },
+        _ => {
+            r.wrong_type(&item);
+            return None;
+        }
+    };
+    let status = Status::new(u16::try_from(code).ok()?)?;
+    // Without a TLS listener of ours a proxy in front ends TLS, and says so in X-Forwarded-Proto.
+    Redirect::to_https(status, port.filter(|port| *port != 443)).ok()
+}
+
+/// `hsts`: the field's value.
+pub(super) fn hsts(r: &mut Reader, site: &Table<'_>) -> Option<String> {
+    const TWO_YEARS_MS: u64 = 2 * 365 * 24 * 3_600_000;
+    let item = site.item("hsts")?;
+    let (mut max_age_ms, mut flags) = (TWO_YEARS_MS, [false; 2]);
+    match item.value {
+        DeValue::Boolean(false) => return None,
+        DeValue::Boolean(true) => {}
+        DeValue::Table(_) => {
+            let table = r.table(&item, &keys::HSTS)?;
+            if let Some(item) = table.item("max_age") {
+                max_age_ms = r.duration(&item)?;
+            }
+            for (name, flag) in ["subdomains", "preload"].into_iter().zip(&mut flags) {
+                *flag = table.item(name).and_then(|item| r.boolean(&item)).unwrap_or(false);
+            }
+        }
+        _ => max_age_ms = r.duration(&item)?,
+    }
+    let [subdomains, preload] = flags;
+    let subdomains = if subdomains { "; includeSubDomains" } else { "" };
+    let preload = if preload { "; preload" } else { "" };
+    Some(format!("max-age={}{subdomains}{preload}", max_age_ms / 1000))
 }
 
 fn client(r: &mut Reader, table: &Table<'_>) -> Option<ClientFiles> {
@@ -100,8 +206,7 @@ pub(super) fn check(
         None if listens => {
             let span = top.item("listen").map(|item| item.span).unwrap_or_default();
             r.error(span, "a TLS listener, and no certificate").help = Some(
-                "add `tls = { cert = \"/path/fullchain.pem\", key = \"/path/privkey.pem\" }` to a \
-                 [[site]], or a [tls] table for all"
+                "name one in a [tls] table, or in a site: `tls = { cert = \"...\", key = \"...\" }`"
                     .to_owned(),
             );
         }

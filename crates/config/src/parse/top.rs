@@ -1,5 +1,6 @@
 //! The top of the file.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use base::units;
@@ -31,13 +32,16 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let profile = top.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or_default();
     let trusted = top.item("trusted_proxies").map(|item| super::settings::nets(r, &item));
     let mut origins = origins::origins(r, &top, &limits);
-    let sites = sites::sites(r, &top, profile, &trusted.unwrap_or_default(), &mut origins);
+    let listen = listen_list(r, &top);
+    let https = listen.iter().find(|spec| spec.tls).and_then(|spec| spec.addresses.first());
+    let https_port = https.map(SocketAddr::port).filter(|port| *port != 0);
+    let trusted = trusted.unwrap_or_default();
+    let sites = sites::sites(r, &top, profile, &trusted, https_port, &mut origins);
     // With an error about, the origin may be unused only because its use could not be read.
     if r.found.iter().all(|d| d.severity == Severity::Warning) {
         origins.warn_of_unused(r);
     }
-    let origins = origins.into_configs();
-    let listen = listen_list(r, &top);
+    let (origins, origin_tls) = origins.into_configs();
     let certificates = super::tls::default_pairs(r, &top);
     super::tls::check(r, &top, &listen, &certificates, &sites);
     Some(Config {
@@ -49,6 +53,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         limits,
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
         origins,
+        origin_tls,
         sites,
         certificates,
         x_cache: top.item("x_cache").and_then(|item| r.boolean(&item)).unwrap_or(false),

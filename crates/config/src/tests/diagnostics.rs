@@ -104,20 +104,35 @@ origin = "http://127.0.0.1:8080"
     1 | listen = ["127.0.0.1:80", ":443 tls"]
       |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: add `tls = { cert = "/path/fullchain.pem", key = "/path/privkey.pem" }` to a [[site]], or a [tls] table for all
+      = help: name one in a [tls] table, or in a site: `tls = { cert = "...", key = "..." }`
     "#);
 }
 
 #[test]
-fn https_to_an_origin_is_refused() {
-    let text = r#"[[site]]
+fn an_origin_that_is_not_verified_is_warned_of() {
+    let text = r#"[[origin]]
+name = "app"
+servers = ["https://app:8443"]
+tls = { verify = false, sni = "*.app" }
+[[site]]
 host = "*"
-origin = "https://a"
+origin = "app"
 "#;
-    // The sentence is the origin crate's own.
-    let said = said(text);
-    assert!(said.starts_with("error: `origin`: TLS to an origin is not supported"), "{said}");
-    assert!(said.contains("larder.toml:3:10"), "{said}");
+    assert_snapshot!(said(text), @r#"
+    warning: the servers' certificates are not verified
+     --> larder.toml:4:18
+      |
+    4 | tls = { verify = false, sni = "*.app" }
+      |                  ^^^^^
+      |
+      = help: anyone on the way can read and change everything: name their authority in `ca`
+
+    error: `sni` is a host name
+     --> larder.toml:4:31
+      |
+    4 | tls = { verify = false, sni = "*.app" }
+      |                               ^^^^^^^
+    "#);
 }
 
 #[test]
@@ -357,7 +372,7 @@ origin = "http://127.0.0.1:8080"
     1 | listen = ["80", "example.com:80", ":80", "*:80"]
       |           ^^^^
       |
-      = help: write ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one, and "tls" after it for TLS
+      = help: ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one; ":443 tls" for TLS
 
     error: `listen`: an address to listen on is an IP address, not a name
      --> larder.toml:1:17
@@ -365,7 +380,7 @@ origin = "http://127.0.0.1:8080"
     1 | listen = ["80", "example.com:80", ":80", "*:80"]
       |                 ^^^^^^^^^^^^^^^^
       |
-      = help: write ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one, and "tls" after it for TLS
+      = help: ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one; ":443 tls" for TLS
 
     error: `*:80` is listened on already
      --> larder.toml:1:42
@@ -466,7 +481,7 @@ origin = "ftp://a"
     6 | cache_status = 1
       |                ^
 
-    error: `origin`: expected http://host:port, unix:/path, or fastcgi:// and fastcgi+unix:
+    error: `origin`: expected http://host:port, https://host:port, unix:/path, or fastcgi:// and fastcgi+unix:
      --> larder.toml:9:10
       |
     9 | origin = "ftp://a"
@@ -493,7 +508,7 @@ tls = { cert = "b.pem", key = "/b.key" }
     1 | listen = ":443 tls"
       |          ^^^^^^^^^^
       |
-      = help: add `tls = { cert = "/path/fullchain.pem", key = "/path/privkey.pem" }` to a [[site]], or a [tls] table for all
+      = help: name one in a [tls] table, or in a site: `tls = { cert = "...", key = "..." }`
 
     error: `cert` and `key` name a different number of files
      --> larder.toml:5:44

@@ -46,9 +46,11 @@ impl Authority {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("larder-tls-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let folder = std::env::temp_dir().join(&name);
         fs::create_dir_all(&folder).expect("a folder");
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        // Two authorities of one name would be told apart by their signatures only.
+        params.distinguished_name.push(rcgen::DnType::CommonName, name.clone());
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let root = params.self_signed(&key).expect("an authority");
