@@ -23,7 +23,7 @@ pub struct Site {
     /// How its TLS clients are checked; `None` lets everyone in.
     pub client_auth: Option<ClientAuth>,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
-    pub hsts: Option<usize>,
+    pub hsts: Option<u16>,
 }
 
 /// What a response says about the cache.
@@ -43,7 +43,7 @@ pub struct Live {
     pub sites: HostTable<Arc<Site>>,
     /// What TLS listeners shake hands with; none when there are no certificates.
     pub tls: Option<Arc<tls::Server>>,
-    /// Values of Strict-Transport-Security (RFC 6797) that sites send over HTTPS.
+    /// The different values of Strict-Transport-Security (RFC 6797) that sites send over HTTPS.
     pub hsts: Vec<String>,
     /// Limits.
     pub limits: Limits,

@@ -163,7 +163,7 @@ pub struct Reply {
     /// Remaining lifetime to tell, in seconds; negative when stale.
     pub ttl_s: Option<i64>,
     /// Strict-Transport-Security to send, as an index into [`Live::hsts`].
-    pub hsts: Option<usize>,
+    pub hsts: Option<u16>,
     /// Content-Range of a 206 or 416.
     pub content_range: Option<Box<str>>,
     /// Content-Type that replaces the stored one (multipart/byteranges).
@@ -242,7 +242,7 @@ impl Reply {
             number(out, age);
             out.extend_from_slice(b"\r\n");
         }
-        if let Some(hsts) = self.hsts.and_then(|at| live.hsts.get(at)) {
+        if let Some(hsts) = self.hsts.and_then(|at| live.hsts.get(usize::from(at))) {
             for part in ["Strict-Transport-Security: ", hsts, "\r\n"] {
                 out.extend_from_slice(part.as_bytes());
             }

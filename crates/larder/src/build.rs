@@ -40,10 +40,7 @@ pub(crate) fn live(
             name: site.hosts.first().cloned().unwrap_or_default(),
             policy: Arc::new(Declared::new(site.rules.clone())),
             origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
-            hsts: site.hsts.as_ref().map(|value| {
-                hsts.push(value.clone());
-                hsts.len() - 1
-            }),
+            hsts: site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value)),
             client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
         });
         for host in &site.hosts {
@@ -66,6 +63,16 @@ pub(crate) fn live(
         pseudonym: config.via.clone(),
     };
     (live, origins)
+}
+
+/// The index of `value`, which is added when it is not there yet; none beyond 65,536 different
+/// ones, where few sites have a second.
+fn index_of(values: &mut Vec<String>, value: &str) -> Option<u16> {
+    let at = values.iter().position(|known| known == value).unwrap_or_else(|| {
+        values.push(value.to_owned());
+        values.len() - 1
+    });
+    u16::try_from(at).ok()
 }
 
 /// The store's settings.

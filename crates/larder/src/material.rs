@@ -71,7 +71,7 @@ impl Material {
                         Watched { files: files.clone(), value, found: read.clone(), read };
                     material.pairs.insert(key, watched);
                 }
-                Err(problem) => found.push(problem),
+                Err(problem) => found.push(*problem),
             }
         }
         for files in config.sites.iter().filter_map(|site| site.tls.client.as_ref()) {
@@ -86,14 +86,14 @@ impl Material {
                         Watched { files: files.clone(), value, found: read.clone(), read };
                     material.clients.insert(key, watched);
                 }
-                Err(problem) => found.push(problem),
+                Err(problem) => found.push(*problem),
             }
         }
         for (at, files) in config.origin_tls.iter().enumerate() {
             let Some(files) = files else { continue };
             match read_upstream(files) {
                 Ok(upstream) => _ = material.upstreams.insert(at, upstream),
-                Err(problem) => found.push(problem),
+                Err(problem) => found.push(*problem),
             }
         }
         found.extend(material.uncovered(config));
@@ -110,11 +110,11 @@ impl Material {
             }
             let pair = read_pair(&watched.files);
             match pair.and_then(|pair| match expired(&watched.files, &pair) {
-                Some(late) => Err(late),
+                Some(late) => Err(Box::new(late)),
                 None => Ok(pair),
             }) {
                 Ok(pair) => (watched.value, renewed) = (pair, true),
-                Err(problem) => refused.push(problem),
+                Err(problem) => refused.push(*problem),
             }
         }
         for watched in self.clients.values_mut() {
@@ -123,7 +123,7 @@ impl Material {
             }
             match read_client(&watched.files) {
                 Ok(auth) => (watched.value, renewed) = (auth, true),
-                Err(problem) => refused.push(problem),
+                Err(problem) => refused.push(*problem),
             }
         }
         (renewed, refused)
@@ -195,7 +195,7 @@ impl Material {
     }
 }
 
-fn read_pair(files: &PairFiles) -> Result<Arc<Pair>, Diagnostic> {
+fn read_pair(files: &PairFiles) -> Result<Arc<Pair>, Box<Diagnostic>> {
     let chain = read_file(&files.cert, &files.cert_place)?;
     let key = read_file(&files.key, &files.key_place)?;
     Pair::parse(&chain, &key).map(Arc::new).map_err(|error| {
@@ -205,15 +205,15 @@ fn read_pair(files: &PairFiles) -> Result<Arc<Pair>, Diagnostic> {
             }
             _ => (&files.cert_place, &files.cert),
         };
-        place.error(format!("{}: {error}", path.display()))
+        Box::new(place.error(format!("{}: {error}", path.display())))
     })
 }
 
-fn read_client(files: &ClientFiles) -> Result<ClientAuth, Diagnostic> {
+fn read_client(files: &ClientFiles) -> Result<ClientAuth, Box<Diagnostic>> {
     let authorities = read_file(&files.ca, &files.place)?;
     let mode = if files.required { AuthMode::Require } else { AuthMode::Optional };
     ClientAuth::new(&authorities, mode)
-        .map_err(|error| files.place.error(format!("{}: {error}", files.ca.display())))
+        .map_err(|error| Box::new(files.place.error(format!("{}: {error}", files.ca.display()))))
 }
 
 /// Where systems keep the authorities they trust: Debian, Fedora, SUSE, Alpine.
@@ -224,7 +224,7 @@ const SYSTEM_CA: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-fn read_upstream(files: &OriginTls) -> Result<Upstream, Diagnostic> {
+fn read_upstream(files: &OriginTls) -> Result<Upstream, Box<Diagnostic>> {
     let own = files.pair.as_ref().map(read_pair).transpose()?;
     let place = files.ca.as_ref().map_or(&files.place, |(_, place)| place);
     let authorities = match &files.ca {
@@ -234,16 +234,18 @@ fn read_upstream(files: &OriginTls) -> Result<Upstream, Diagnostic> {
             let system = SYSTEM_CA.iter().find_map(|path| std::fs::read(path).ok());
             let none = || {
                 let text = "no authorities to verify servers by: set `ca`";
-                place.error(text.to_owned())
+                Box::new(place.error(text.to_owned()))
             };
             Some(system.ok_or_else(none)?)
         }
     };
-    Upstream::new(authorities.as_deref(), own).map_err(|error| place.error(error.to_string()))
+    Upstream::new(authorities.as_deref(), own)
+        .map_err(|error| Box::new(place.error(error.to_string())))
 }
 
-fn read_file(path: &Path, place: &Place) -> Result<Vec<u8>, Diagnostic> {
-    std::fs::read(path).map_err(|error| place.error(format!("{}: {error}", path.display())))
+fn read_file(path: &Path, place: &Place) -> Result<Vec<u8>, Box<Diagnostic>> {
+    std::fs::read(path)
+        .map_err(|error| Box::new(place.error(format!("{}: {error}", path.display()))))
 }
 
 /// A warning when the pair's time is over.

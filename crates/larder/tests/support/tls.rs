@@ -50,7 +50,7 @@ impl Authority {
         fs::create_dir_all(&folder).expect("a folder");
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         // Two authorities of one name would be told apart by their signatures only.
-        params.distinguished_name.push(rcgen::DnType::CommonName, name.clone());
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let root = params.self_signed(&key).expect("an authority");
