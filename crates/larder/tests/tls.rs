@@ -351,3 +351,23 @@ async fn plain_requests_are_redirected_and_https_is_pinned_where_a_site_says_so(
         assert_eq!(reply.field("strict-transport-security").as_deref(), Some("max-age=63072000"));
     }
 }
+
+#[tokio::test]
+async fn early_hints_leave_at_once() {
+    let authority = Authority::new();
+    let served = one_site(&authority, "").await;
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
+    let last = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok";
+    served.origin.on("/hints", Script::respond(hints).delay_ms(2_000).send(last));
+    let mut connection = authority.client().connect(served.addr(), "larder.test").await;
+    connection.send(&get("larder.test", "/hints")).await.expect("sent");
+    let mut first = Vec::new();
+    while !first.ends_with(b"\r\n\r\n") {
+        let read = timeout(PATIENCE, connection.stream.read_buf(&mut first)).await;
+        assert!(matches!(read, Ok(Ok(1..))), "the connection stays open");
+    }
+    let first = String::from_utf8_lossy(&first);
+    assert!(first.starts_with("HTTP/1.1 103"), "{first}");
+    assert!(!first.contains("200 OK"), "they came together: {first}");
+    assert_eq!(whole(connection.reply("GET").await, "/hints").text(), "ok");
+}
