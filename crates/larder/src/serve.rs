@@ -277,8 +277,8 @@ fn open_log(log: &config::AccessLog) -> Result<AccessLog, String> {
     AccessLog::start(target, format).map_err(|e| format!("larder: access log: {e}"))
 }
 
-/// Has memory arrive in small pages. The kernel clears a huge one of 2 MiB within one page fault, and
-/// all that a core serves waits meanwhile: milliseconds where memory is a virtual machine's. It
+/// Has memory arrive in small pages. The kernel clears a huge one of 2 MiB within one page fault,
+/// and all that a core serves waits meanwhile: milliseconds where memory is a virtual machine's. It
 /// also makes resident what the allocator only keeps apart.
 fn refuse_huge_pages() {
     // A kernel that cannot do this costs latency, nothing else.

@@ -248,8 +248,7 @@ impl fmt::Display for ServerUrlError {
         f.write_str(match self {
             Self::Https => "a unix socket needs no TLS: write unix:/path",
             Self::Scheme => {
-                "expected http://host:port, https://host:port, unix:/path, or fastcgi:// and \
-                 fastcgi+unix:"
+                "expected http(s)://host:port, unix:/path, fastcgi://host:port or fastcgi+unix:"
             }
             Self::Host => "expected a host name or an IP address; IPv6 in brackets",
             Self::Port => "expected a port from 1 to 65535",

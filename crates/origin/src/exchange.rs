@@ -252,7 +252,7 @@ impl Open {
 
     /// Tells a FastCGI server that nobody waits any more. The connection ends right after; not all
     /// applications look for that while they work.
-    fn abandon(&self) {
+    fn abandon(&mut self) {
         if matches!(self.coding, Coding::Records) && self.delivered {
             self.link.stream.send_now(fastcgi::encode::ABORT_REQUEST);
         }
@@ -274,7 +274,7 @@ impl Open {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if let Body::Open(open) = &self.body {
+        if let Body::Open(open) = &mut self.body {
             open.abandon();
         }
     }

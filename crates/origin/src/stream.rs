@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
@@ -102,12 +102,10 @@ impl Stream {
     }
 
     /// Writes a few last bytes if there is room for them at once.
-    pub(crate) fn send_now(&self, bytes: &[u8]) {
-        // The connection is given up whatever comes of it.
-        _ = match self {
-            Self::Tcp(stream) => stream.try_write(bytes),
-            Self::Unix(stream) => stream.try_write(bytes),
-        };
+    pub(crate) fn send_now(&mut self, bytes: &[u8]) {
+        // The connection is given up whatever comes of it: nobody waits.
+        let mut cx = Context::from_waker(Waker::noop());
+        _ = self.poll_write_vectored(&mut cx, &[IoSlice::new(bytes)]);
     }
 
     /// Whether an idle connection is still good: open, and not a byte to read.
