@@ -179,6 +179,6 @@ mod tests {
         let messages: Vec<_> =
             errors.iter().map(|e| e.message.split(':').next().unwrap_or_default()).collect();
         assert_eq!(messages, ["--origin ftp", "--listen 80", "--memory lots"]);
-        assert!(errors[0].to_string().starts_with("error: --origin ftp://app: expected http://"));
+        assert!(errors[0].to_string().starts_with("error: --origin ftp://app: expected http(s)://"));
     }
 }
