@@ -297,7 +297,7 @@ fn settings() -> Vec<Key> {
         "cache", "a table or false", "none", "See `[site.cache]`; `false` sends every request to the origin.";
         "cookies", TABLE, "none", "See `[site.cookies]`.";
         "query", TABLE, "none", "See `[site.query]`.";
-        "bypass", TABLE, "none", "See `[site.bypass]`.";
+        "bypass", "a table or false", "none", "See `[site.bypass]`; `false` in a route forgets what its site says.";
         "request_headers", TABLE, "none", "See `[site.request_headers]`.";
         "response_headers", TABLE, "none", "See `[site.response_headers]`.";
         "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.";
@@ -330,21 +330,22 @@ pub(crate) const SITE: Section = Section {
     ],
 };
 
+/// The keys that say what a route is for.
+fn scope() -> Vec<Key> {
+    keys! {
+        "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.";
+        "method", TEXTS, "every method", "Methods, in capitals.";
+        "name", "a string", "its path", "What logs and `larder explain` call it.";
+    }
+}
+
 pub(crate) const ROUTE: Section = Section {
     title: "[[site.route]]",
     about: "Other settings for some requests of a site. The first route that matches counts, in \
             the order of the file. A route has its site's settings and changes what it names: \
             `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
             and name, other lists add.",
-    keys: || {
-        let mut keys = keys! {
-            "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.";
-            "method", TEXTS, "every method", "Methods, in capitals.";
-            "name", "a string", "its path", "What logs and `larder explain` call it.";
-        };
-        keys.append(&mut settings());
-        keys
-    },
+    keys: || [scope(), settings()].concat(),
     later: &[
         ("files", "let an origin serve them"),
         ("preset", "write the rules out: see `[site.bypass]` and `[site.cookies]`"),
@@ -363,6 +364,9 @@ pub(crate) const CACHE: Section = Section {
             "stale_while_revalidate", DURATION, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile.";
             "stale_if_error", DURATION, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile.";
             "stale_if_unreachable", DURATION, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach.";
+            "drop_set_cookie", BOOLEAN, "false", "Whether Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), so that they are stored; otherwise Set-Cookie keeps a response from being stored.";
+            "key_headers", TEXTS, "none", "Header fields of requests whose values are part of the cache key.";
+            "match_type", BOOLEAN, "false", "Whether only what has the Content-Type that its path's suffix stands for is stored (`.css` as `text/css`), and nothing below a path with `;` or an escaped delimiter: for rules that go by suffix.";
             "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale) counts; `honour` in the rfc profile. only-if-cached always does.";
         }
     },
@@ -375,7 +379,7 @@ pub(crate) const COOKIES: Section = Section {
             marked as shared (`public`, `s-maxage`).",
     keys: || {
         keys! {
-            "strip", TEXTS, "none", "Cookies removed from cacheable requests: a name, or `prefix*`.";
+            "strip", TEXTS, "none", "Cookies removed from cacheable requests: a name, `prefix*`, `*suffix` or `*part*`.";
             "strip_tracking", BOOLEAN, "true", "Whether known tracking cookies (`_ga*`, `_fbp`, ...) are removed; false in the rfc profile.";
             "key", TEXTS, "none", "Cookies whose values are part of the cache key; they do not make a request personal.";
         }
@@ -404,8 +408,8 @@ pub(crate) const BYPASS: Section = Section {
     keys: || {
         keys! {
             "path", TEXTS, "none", "Paths, as in `[[site.route]]`.";
-            "cookie", TEXTS, "none", "Names of cookies, or `prefix*`.";
-            "query", "true, a string or a list of strings", "none", "Names of parameters, or `prefix*`; `true` for every request with a query.";
+            "cookie", TEXTS, "none", "Names of cookies, `prefix*`, `*suffix` or `*part*`.";
+            "query", "true, false, a string, a list of strings, or a table of values", "none", "Names of parameters, or `prefix*`; `true` for every request with a query, `false` for none (a route forgets what its site says). In a table, each with the values it must have (whole, `prefix*`, or `~ regex` as in paths), or `true` for any.";
             "header", "a string, a list of strings, or a table of values", "none", "Names of header fields; in a table, each with the value it must have, or `true` for any.";
         }
     },

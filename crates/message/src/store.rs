@@ -160,6 +160,8 @@ pub enum NotStored {
     SetCookie,
     /// No lifetime and nothing to validate with.
     NoLifetime,
+    /// The Content-Type is not the one that the path's suffix stands for, and a setting wants it.
+    ContentType,
     /// Already stale, without grace and nothing to validate with.
     NoValidator,
 }
@@ -180,6 +182,7 @@ impl NotStored {
             Self::VaryAny => "vary-any",
             Self::SetCookie => "set-cookie",
             Self::NoLifetime => "no-lifetime",
+            Self::ContentType => "content-type",
             Self::NoValidator => "no-validator",
         }
     }
@@ -217,6 +220,29 @@ pub struct StorePlan {
     pub never_stale: bool,
     /// How long requests for the same key need not wait for each other, when it is not stored.
     pub hit_for_miss_ms: u64,
+}
+
+impl StorePlan {
+    /// Whether the response is one that Set-Cookie alone keeps from being stored, and that its
+    /// origin marked as shared and gave a lifetime. Then it may be stored from now on, and the
+    /// caller removes Set-Cookie.
+    pub fn admit_without_cookies(&mut self) -> bool {
+        use LifetimeSource::{Expires, MaxAge, SMaxAge, Targeted};
+        let explicit = matches!(self.source, SMaxAge | MaxAge | Expires | Targeted);
+        let fresh = self.lifetime_ms > self.age_ms;
+        let admit = self.store == Err(NotStored::SetCookie) && self.shared && explicit && fresh;
+        if admit {
+            self.store = Ok(());
+            self.hit_for_miss_ms = 0;
+        }
+        admit
+    }
+
+    /// Keeps a response of `status` from being stored, for the reason `why`.
+    pub fn refuse(&mut self, why: NotStored, status: Status) {
+        self.store = Err(why);
+        self.hit_for_miss_ms = hit_for_miss_ms(why, status);
+    }
 }
 
 /// When an exchange with the origin happened, in unix milliseconds.

@@ -66,6 +66,22 @@ enum Piece {
 const VARIABLES: [(&str, Piece); 3] =
     [("host", Piece::Host), ("path", Piece::Path), ("query", Piece::Query)];
 
+impl fmt::Display for Redirect {
+    /// Its status and its target, as it would be written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to ", self.status)?;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => f.write_str(&text.replace('$', "$$"))?,
+                Piece::Host => f.write_str("$host")?,
+                Piece::Path => f.write_str("$path")?,
+                Piece::Query => f.write_str("$query")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Redirect {
     /// Reads a target: an absolute URL or a path, with `$host` (name and port), `$path`, `$query`
     /// (with its question mark; empty when the request has none), and `$$` for a dollar sign.

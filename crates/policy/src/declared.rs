@@ -7,6 +7,7 @@
 
 mod compile;
 mod directives;
+mod media;
 mod receive;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ mod tests;
 use std::io::Write as _;
 
 use base::KeyBuf;
-use message::store::StoreRules;
+use message::store::{NotStored, StoreRules};
 use message::{HeaderId, Request, cookie};
 
 use crate::acl::CidrSet;
@@ -76,6 +77,13 @@ impl Policy for Declared {
             }
             key.field(b"0");
         }
+        for name in &self.plan(notes).header_key {
+            for value in name.values(&request.headers) {
+                key.field(b"1");
+                key.field(value);
+            }
+            key.field(b"0");
+        }
     }
 
     fn hit(&self, ctx: &HitCtx<'_>) -> HitVerdict {
@@ -109,7 +117,19 @@ impl Policy for Declared {
         &self.plan(notes).store
     }
 
-    fn response(&self, _ctx: &mut ResponseCtx<'_>) -> BackendResponse {
+    fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse {
+        let plan = self.plan(ctx.notes);
+        // A request that passed gets its cookies, whatever its answer says.
+        let looked_up = ctx.notes.rule == compile::Rule::Cache as u32;
+        if plan.drop_set_cookie && looked_up && ctx.plan.admit_without_cookies() {
+            ctx.response.headers.remove(HeaderId::SetCookie);
+        }
+        if plan.match_type && ctx.plan.store.is_ok() {
+            let kind = ctx.response.headers.value(HeaderId::ContentType).unwrap_or_default();
+            if !media::fits(ctx.request.path(), kind) {
+                ctx.plan.refuse(NotStored::ContentType, ctx.response.status);
+            }
+        }
         BackendResponse::Deliver
     }
 

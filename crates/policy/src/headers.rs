@@ -77,6 +77,12 @@ impl FieldName {
     }
 }
 
+impl fmt::Display for FieldName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.name))
+    }
+}
+
 /// A field value that may be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldValue(Box<[u8]>);
@@ -98,6 +104,12 @@ impl FieldValue {
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
     }
 }
 
@@ -126,6 +138,11 @@ impl HeaderOps {
     /// Whether there is nothing to change.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
+    }
+
+    /// The changes: a field, and its new value or none.
+    pub fn iter(&self) -> impl Iterator<Item = (&FieldName, Option<&FieldValue>)> {
+        self.ops.iter().map(|(name, value)| (name, value.as_ref()))
     }
 
     /// Makes the changes.

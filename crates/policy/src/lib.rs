@@ -13,6 +13,7 @@ pub mod pattern;
 mod peer;
 pub mod points;
 pub mod rules;
+pub mod value;
 
 pub use declared::Declared;
 pub use hosts::HostTable;

@@ -15,7 +15,7 @@ pub enum PatternError {
     Start,
     /// The regular expression is malformed or too large; the text says how.
     Regex(String),
-    /// A name pattern with `*` elsewhere than at its end.
+    /// A name pattern with `*` where it may not stand.
     Star,
     /// A name that cannot occur: empty, or with a byte that names do not have.
     Name,
@@ -28,7 +28,9 @@ impl fmt::Display for PatternError {
                 f.write_str("a path begins with `/`, a suffix with `*`, an expression with `~`")
             }
             Self::Regex(why) => f.write_str(why),
-            Self::Star => f.write_str("`*` may only stand at the end of a name"),
+            Self::Star => f.write_str(
+                "`*` may only stand at the end of a name, of a cookie's also at its start",
+            ),
             Self::Name => f.write_str("not a name that can occur"),
         }
     }
@@ -163,7 +165,7 @@ fn glob(text: &str) -> String {
     expression
 }
 
-fn regex(expression: &str, ignore_case: bool) -> Result<Regex, PatternError> {
+pub(crate) fn regex(expression: &str, ignore_case: bool) -> Result<Regex, PatternError> {
     // Bytes, not characters, and `.` is any of them: a path with a stray byte must not slip past a
     // rule.
     RegexBuilder::new(expression)
@@ -182,8 +184,8 @@ fn explain(error: &regex::Error) -> String {
     last.trim_start_matches("error: ").to_owned()
 }
 
-/// A name (of a cookie or query parameter) or the beginning of names: `sid`,
-/// `wordpress_logged_in*`. Case-sensitive, as both kinds of name are.
+/// A name (of a cookie or query parameter) or a part of names: `sid`, `wordpress_logged_in*`, for
+/// cookies also `*_session` and `*Token*`. Case-sensitive, as both kinds of name are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamePattern {
     text: String,
@@ -194,9 +196,11 @@ impl NamePattern {
     /// PHP has them).
     ///
     /// # Errors
-    /// When no cookie can have the name, or `*` stands elsewhere than at the end.
+    /// When no cookie can have the name, or `*` stands elsewhere than at its start or end.
     pub fn cookie(text: &str) -> Result<Self, PatternError> {
-        Self::parse(text, |b| header::is_token_byte(b) || matches!(b, b'[' | b']'))
+        let allowed = |b| header::is_token_byte(b) || matches!(b, b'[' | b']');
+        let name = text.strip_prefix('*').unwrap_or(text);
+        Self::parse(text, name, allowed)
     }
 
     /// Reads a pattern of query parameter names, as they stand in the target.
@@ -204,11 +208,11 @@ impl NamePattern {
     /// # Errors
     /// When no parameter can have the name, or `*` stands elsewhere than at the end.
     pub fn query(text: &str) -> Result<Self, PatternError> {
-        Self::parse(text, |b| b.is_ascii_graphic() && !matches!(b, b'&' | b'=' | b'#'))
+        Self::parse(text, text, |b| b.is_ascii_graphic() && !matches!(b, b'&' | b'=' | b'#'))
     }
 
-    fn parse(text: &str, allowed: impl Fn(u8) -> bool) -> Result<Self, PatternError> {
-        let name = text.strip_suffix('*').unwrap_or(text);
+    fn parse(text: &str, name: &str, allowed: impl Fn(u8) -> bool) -> Result<Self, PatternError> {
+        let name = name.strip_suffix('*').unwrap_or(name);
         if name.contains('*') {
             return Err(PatternError::Star);
         }
@@ -218,11 +222,35 @@ impl NamePattern {
         Ok(Self { text: text.to_owned() })
     }
 
+    /// Whether a star stands at its start, what is between the stars, and whether one stands at its
+    /// end. A star alone counts as one at the end.
+    fn parts(&self) -> (bool, &[u8], bool) {
+        match self.text.as_bytes() {
+            [b'*', middle @ .., b'*'] => (true, middle, true),
+            [start @ .., b'*'] => (false, start, true),
+            [b'*', end @ ..] => (true, end, false),
+            whole => (false, whole, false),
+        }
+    }
+
     /// Whether `name` matches.
     pub fn matches(&self, name: &[u8]) -> bool {
-        match self.text.as_bytes() {
-            [prefix @ .., b'*'] => name.starts_with(prefix),
-            exact => name == exact,
+        match self.parts() {
+            (false, whole, false) => name == whole,
+            (false, start, true) => name.starts_with(start),
+            (true, end, false) => name.ends_with(end),
+            (true, middle, true) => memchr::memmem::find(name, middle).is_some(),
+        }
+    }
+
+    /// Whether every name that `other` matches is matched by `self` too.
+    pub fn covers(&self, other: &Self) -> bool {
+        let (open_start, text, open_end) = other.parts();
+        match self.parts() {
+            (false, whole, false) => !open_start && !open_end && text == whole,
+            (false, start, true) => start.is_empty() || (!open_start && text.starts_with(start)),
+            (true, end, false) => !open_end && text.ends_with(end),
+            (true, middle, true) => memchr::memmem::find(text, middle).is_some(),
         }
     }
 
@@ -312,15 +340,32 @@ mod tests {
         assert!(name("sid").matches(b"sid") && !name("sid").matches(b"sid2"));
         assert!(name("wp-*").matches(b"wp-") && name("wp-*").matches(b"wp-x"));
         assert!(!name("wp-*").matches(b"WP-x") && name("*").matches(b"anything"));
+        assert!(
+            name("*_session").matches(b"my_wiki_session") && !name("*_session").matches(b"session")
+        );
+        assert!(name("*UserID*").matches(b"wikiUserID2") && !name("*UserID*").matches(b"wikiUser"));
         assert_eq!(NamePattern::cookie("a*b"), Err(PatternError::Star));
         for bad in ["", "a;b", "a=b", "a b"] {
             assert_eq!(NamePattern::cookie(bad), Err(PatternError::Name), "{bad}");
         }
         assert_eq!(NamePattern::query("a&b"), Err(PatternError::Name));
+        assert_eq!(NamePattern::query("*a"), Err(PatternError::Star));
         assert!(NamePattern::query("items[]").is_ok());
     }
 
     proptest! {
+        #[test]
+        fn a_name_pattern_covers_only_what_it_matches(
+            wide in "[*]?[ab]{0,2}[*]?", narrow in "[*]?[ab]{0,3}[*]?", probe in "[ab]{0,5}",
+        ) {
+            let (Ok(wide), Ok(narrow)) = (NamePattern::cookie(&wide), NamePattern::cookie(&narrow))
+            else { return Ok(()) };
+            if wide.covers(&narrow) && narrow.matches(probe.as_bytes()) {
+                prop_assert!(wide.matches(probe.as_bytes()));
+            }
+            prop_assert!(wide.covers(&wide));
+        }
+
         #[test]
         fn any_text_is_read_or_refused(
             text in "\\PC{0,20}",

@@ -3,6 +3,8 @@
 //! Every value here is already of the type that the request path uses, so that building a
 //! [`Declared`](crate::Declared) from it cannot fail.
 
+use std::fmt;
+
 use ipnet::IpNet;
 use message::Method;
 use message::store::{StatusMatch, StoreRules};
@@ -10,6 +12,7 @@ use message::store::{StatusMatch, StoreRules};
 use crate::answer::{Answer, Redirect};
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
+use crate::value::ValuePattern;
 
 /// Which defaults a site starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +97,12 @@ pub struct Settings {
     pub stale_if_unreachable_ms: Option<u64>,
     /// Whether a client's Cache-Control counts (nginx, Varnish and most others ignore it).
     pub honour_request_directives: Option<bool>,
+    /// Fields of requests whose values are part of the key.
+    pub key_headers: Vec<FieldName>,
+    /// Whether Set-Cookie is removed from what the origin marked as shared and gave a lifetime.
+    pub drop_set_cookie: bool,
+    /// Whether only what has the Content-Type that its path's suffix stands for is stored.
+    pub match_type: bool,
     /// Requests that go past the cache.
     pub bypass: Vec<Bypass>,
     /// Cookies.
@@ -123,6 +132,9 @@ impl Default for Settings {
             stale_if_error_ms: None,
             stale_if_unreachable_ms: None,
             honour_request_directives: None,
+            key_headers: Vec::new(),
+            drop_set_cookie: false,
+            match_type: false,
             bypass: Vec::new(),
             cookies: CookieRules::default(),
             query: QueryRules::default(),
@@ -159,8 +171,25 @@ pub enum Bypass {
     Header(FieldName, Option<Vec<u8>>),
     /// There is a query.
     AnyQuery,
-    /// A query parameter has such a name.
-    Query(NamePattern),
+    /// A query parameter has such a name, and such a value if one is given.
+    Query(NamePattern, Option<ValuePattern>),
+}
+
+impl fmt::Display for Bypass {
+    /// What is looked at, and for what.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(pattern) => write!(f, "path {pattern}"),
+            Self::Cookie(name) => write!(f, "cookie {name}"),
+            Self::Header(name, None) => write!(f, "header {name}"),
+            Self::Header(name, Some(value)) => {
+                write!(f, "header {name}: {}", String::from_utf8_lossy(value))
+            }
+            Self::AnyQuery => f.write_str("query"),
+            Self::Query(name, None) => write!(f, "query {name}"),
+            Self::Query(name, Some(value)) => write!(f, "query {name}={value}"),
+        }
+    }
 }
 
 /// What to do with cookies.

@@ -12,6 +12,7 @@ use policy::answer::{Answer, Redirect};
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::pattern::{NamePattern, PatternError};
 use policy::rules::{Bypass, Settings};
+use policy::value::ValuePattern;
 use toml::de::DeValue;
 
 use super::origins::Origins;
@@ -60,6 +61,12 @@ pub(super) fn read(
     if let Some(origin) = origin {
         settings.origin = origin;
     }
+    rules(r, table, settings);
+    origin.is_some()
+}
+
+/// Changes `settings` as `table` says, but for the origin, which a preset has none of.
+pub(super) fn rules(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
     if let Some(item) = table.item("cache") {
         cache(r, &item, settings);
     }
@@ -69,8 +76,11 @@ pub(super) fn read(
     if let Some(table) = table.item("query").and_then(|item| r.table(&item, &keys::QUERY)) {
         query(r, &table, settings);
     }
-    if let Some(table) = table.item("bypass").and_then(|item| r.table(&item, &keys::BYPASS)) {
-        bypass(r, &table, settings);
+    if let Some(item) = table.item("bypass") {
+        match item.value {
+            DeValue::Boolean(false) => settings.bypass.clear(),
+            _ => bypass(r, &item, settings),
+        }
     }
     if let Some(item) = table.item("request_headers") {
         header_ops(r, &item, &keys::REQUEST_HEADERS, &mut settings.request_headers);
@@ -89,7 +99,6 @@ pub(super) fn read(
     if let Some(item) = table.item("deny") {
         settings.deny = nets(r, &item);
     }
-    origin.is_some()
 }
 
 /// Addresses and networks.
@@ -116,6 +125,20 @@ fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     ] {
         if let Some(item) = table.item(key) {
             *slot = r.duration(&item);
+        }
+    }
+    if let Some(item) = table.item("key_headers") {
+        for (text, item) in r.texts(&item) {
+            let name = r.check(&item, FieldName::parse(text));
+            settings.key_headers.extend(name);
+        }
+    }
+    for (key, slot) in [
+        ("match_type", &mut settings.match_type),
+        ("drop_set_cookie", &mut settings.drop_set_cookie),
+    ] {
+        if let Some(on) = table.item(key).and_then(|item| r.boolean(&item)) {
+            *slot = on;
         }
     }
     if let Some(item) = table.item("request_directives") {
@@ -207,7 +230,8 @@ fn names(
     texts.iter().filter_map(|(text, item)| r.check(item, parse(text))).collect()
 }
 
-fn bypass(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
+fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+    let Some(table) = r.table(item, &keys::BYPASS) else { return };
     let mut found = Vec::new();
     if let Some(item) = table.item("path") {
         found.extend(patterns(r, &item).into_iter().map(Bypass::Path));
@@ -216,15 +240,42 @@ fn bypass(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
         found.extend(names(r, &item, NamePattern::cookie).into_iter().map(Bypass::Cookie));
     }
     if let Some(item) = table.item("query") {
-        match item.value {
-            DeValue::Boolean(true) => found.push(Bypass::AnyQuery),
-            _ => found.extend(names(r, &item, NamePattern::query).into_iter().map(Bypass::Query)),
-        }
+        bypass_query(r, &item, settings, &mut found);
     }
     if let Some(item) = table.item("header") {
         bypass_headers(r, &item, &mut found);
     }
+    // Presets that are used together have some rules in common.
+    let known: Vec<String> = settings.bypass.iter().map(ToString::to_string).collect();
+    found.retain(|reason| !known.contains(&reason.to_string()));
     settings.bypass.append(&mut found);
+}
+
+fn bypass_query(r: &mut Reader, item: &Item<'_>, settings: &mut Settings, found: &mut Vec<Bypass>) {
+    let any = |name| Bypass::Query(name, None);
+    if let Some(pairs) = item.pairs() {
+        for (name, span, item) in pairs {
+            let name = NamePattern::query(name)
+                .map_err(|why| r.error(span, format!("`{}`: {why}", name.escape_debug())));
+            let Ok(name) = name else { continue };
+            if matches!(item.value, DeValue::Boolean(true)) {
+                found.push(any(name));
+                continue;
+            }
+            for (text, item) in r.texts(&item) {
+                let value = r.check(&item, ValuePattern::parse(text));
+                found.extend(value.map(|value| Bypass::Query(name.clone(), Some(value))));
+            }
+        }
+        return;
+    }
+    match item.value {
+        DeValue::Boolean(true) => found.push(Bypass::AnyQuery),
+        DeValue::Boolean(false) => {
+            settings.bypass.retain(|b| !matches!(b, Bypass::AnyQuery | Bypass::Query(..)));
+        }
+        _ => found.extend(names(r, item, NamePattern::query).into_iter().map(any)),
+    }
 }
 
 fn bypass_headers(r: &mut Reader, item: &Item<'_>, found: &mut Vec<Bypass>) {

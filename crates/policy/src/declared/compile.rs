@@ -13,6 +13,7 @@ use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::{ALLOW, Synthetic};
 use crate::rules::{self, Profile, Settings, SiteRules};
+use crate::value::ValuePattern;
 
 /// Rules that every site has; their place is their number in [`Notes::rule`](crate::Notes::rule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,9 @@ pub(super) struct Plan {
     pub(super) answer: Option<Answer>,
     pub(super) cookies: Cookies,
     pub(super) cookie_key: Vec<Box<[u8]>>,
+    pub(super) header_key: Vec<FieldName>,
+    pub(super) drop_set_cookie: bool,
+    pub(super) match_type: bool,
     /// `None`: the query stays as it is.
     pub(super) query: Option<Query>,
     pub(super) bypass: Bypass,
@@ -86,7 +90,7 @@ pub(super) struct Bypass {
     pub(super) cookies: Vec<(NamePattern, u32)>,
     pub(super) headers: Vec<(FieldName, Option<Vec<u8>>, u32)>,
     pub(super) any_query: Option<u32>,
-    pub(super) queries: Vec<(NamePattern, u32)>,
+    pub(super) queries: Vec<(NamePattern, Option<ValuePattern>, u32)>,
 }
 
 /// Answers to what no site allows, made once.
@@ -144,6 +148,9 @@ impl Plan {
                 strip_tracking: settings.cookies.strip_tracking.unwrap_or(safe),
             },
             cookie_key: key,
+            header_key: settings.key_headers,
+            drop_set_cookie: settings.drop_set_cookie,
+            match_type: settings.match_type,
             query: Query::new(&settings.query, safe),
             bypass: Bypass::new(settings.bypass, rule_names),
             request_headers: settings.request_headers,
@@ -229,33 +236,14 @@ impl Bypass {
         let mut bypass = Self::default();
         for reason in reasons {
             let rule = rule_names.len() as u32;
-            let what = match reason {
-                rules::Bypass::Path(pattern) => {
-                    let what = format!("path {pattern}");
-                    bypass.paths.push((pattern, rule));
-                    what
-                }
-                rules::Bypass::Cookie(pattern) => {
-                    let what = format!("cookie {pattern}");
-                    bypass.cookies.push((pattern, rule));
-                    what
-                }
-                rules::Bypass::Query(pattern) => {
-                    let what = format!("query {pattern}");
-                    bypass.queries.push((pattern, rule));
-                    what
-                }
-                rules::Bypass::AnyQuery => {
-                    bypass.any_query = Some(rule);
-                    "query".to_owned()
-                }
-                rules::Bypass::Header(name, value) => {
-                    let what = format!("header {}", String::from_utf8_lossy(name.as_bytes()));
-                    bypass.headers.push((name, value, rule));
-                    what
-                }
-            };
-            rule_names.push(format!("bypass {what}"));
+            rule_names.push(format!("bypass {reason}"));
+            match reason {
+                rules::Bypass::Path(pattern) => bypass.paths.push((pattern, rule)),
+                rules::Bypass::Cookie(name) => bypass.cookies.push((name, rule)),
+                rules::Bypass::Query(name, value) => bypass.queries.push((name, value, rule)),
+                rules::Bypass::AnyQuery => bypass.any_query = Some(rule),
+                rules::Bypass::Header(name, value) => bypass.headers.push((name, value, rule)),
+            }
         }
         bypass
     }

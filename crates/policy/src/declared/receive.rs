@@ -8,8 +8,10 @@ use message::{Framing, HeaderId, Method, Request, Scheme, path};
 use super::compile::{Plan, Rule};
 use super::{Declared, Matcher};
 use crate::answer::{Answer, Redirect};
+use crate::pattern::NamePattern;
 use crate::peer::{self, Seen};
 use crate::points::{ReceiveCtx, ReceiveVerdict};
+use crate::value::ValuePattern;
 
 /// Where certificate authorities ask over plain HTTP (RFC 8555 8.3).
 const ACME_CHALLENGE: &[u8] = b"/.well-known/acme-challenge/";
@@ -194,9 +196,13 @@ impl super::compile::Bypass {
         }
         let query = request.query()?;
         self.any_query.or_else(|| {
-            let mut names = message::query::params(query).map(message::query::name);
-            names.find_map(|name| {
-                self.queries.iter().find(|(p, _)| p.matches(name)).map(|(_, rule)| *rule)
+            message::query::params(query).find_map(|param| {
+                let name = message::query::name(param);
+                let value = param.get(name.len() + 1..).unwrap_or_default();
+                let applies = |(n, v, _): &&(NamePattern, Option<ValuePattern>, u32)| {
+                    n.matches(name) && v.as_ref().is_none_or(|v| v.matches(value))
+                };
+                self.queries.iter().find(applies).map(|(_, _, rule)| *rule)
             })
         })
     }

@@ -1,6 +1,8 @@
 //! The declared policy by its behaviour; `p1`, `p3`... name the probes of cache poisoning and
 //! deception that policy answers.
 
+mod storing;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use crate::headers::{FieldName, FieldValue};
 use crate::pattern::NamePattern;
 use crate::points::Synthetic;
 use crate::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
+use crate::value::ValuePattern;
 
 const NOW: Now = Now { mono_ms: 0, unix_ms: 0 };
 
@@ -422,7 +425,11 @@ fn bypass_rules_look_at_the_canonical_request_and_name_themselves() {
             Bypass::Cookie(cookie_name("wordpress_logged_in*")),
             Bypass::Header(field("X-Requested-With"), Some(b"XMLHttpRequest".to_vec())),
             Bypass::Header(field("X-Preview"), None),
-            Bypass::Query(query_name("preview*")),
+            Bypass::Query(query_name("preview*"), None),
+            Bypass::Query(
+                query_name("title"),
+                Some(ValuePattern::parse("~* ^special:").expect("a pattern")),
+            ),
         ],
         ..Settings::default()
     };
@@ -438,19 +445,35 @@ fn bypass_rules_look_at_the_canonical_request_and_name_themselves() {
         ),
         (
             with(get("/"), &[("x-requested-with", "XMLHttpRequest")]),
-            "bypass header X-Requested-With",
+            "bypass header X-Requested-With: XMLHttpRequest",
         ),
         (with(get("/"), &[("X-PREVIEW", "")]), "bypass header X-Preview"),
         (get("/?a=1&preview_id=2"), "bypass query preview*"),
+        (get("/?a=1&title=Special%3aLogin"), "bypass query title=~* ^special:"),
     ] {
         let asked = ask(&policy, request);
         assert!(asked.is_pass(), "{rule}");
         assert_eq!(asked.rule, rule);
     }
-    for request in
-        [get("/wp-admin"), get("/?a=preview"), with(get("/"), &[("X-Requested-With", "fetch")])]
-    {
+    for request in [
+        get("/wp-admin"),
+        get("/?a=preview"),
+        get("/?title&a=special:"),
+        with(get("/"), &[("X-Requested-With", "fetch")]),
+    ] {
         assert!(ask(&policy, request).is_lookup());
+    }
+}
+
+#[test]
+fn header_fields_are_keyed_as_set() {
+    let policy = site(Settings { key_headers: vec![field("Store")], ..Settings::default() });
+    let asked = |fields: &[(&str, &str)]| ask(&policy, with(get("/"), fields));
+    let german = asked(&[("Store", "de")]);
+    assert!(german.is_lookup() && !german.notes.personal);
+    assert_eq!(key(&policy, &german), key(&policy, &asked(&[("store", "de"), ("Accept", "*/*")])));
+    for other in [&[("Store", "en")][..], &[], &[("Store", "d"), ("Store", "e")]] {
+        assert_ne!(key(&policy, &german), key(&policy, &asked(other)), "{other:?}");
     }
 }
 

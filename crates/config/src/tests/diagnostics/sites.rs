@@ -332,7 +332,7 @@ strip = ["a*b"]
 key = ["lang*"]
 "#;
     assert_snapshot!(said(text), @r#"
-    error: `strip`: `*` may only stand at the end of a name
+    error: `strip`: `*` may only stand at the end of a name, of a cookie's also at its start
      --> larder.toml:5:10
       |
     5 | strip = ["a*b"]

@@ -1,0 +1,111 @@
+//! Patterns of query values, as settings write them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use regex::bytes::Regex;
+
+use crate::pattern::{self, PatternError};
+
+/// A pattern of query values: the whole value, `prefix*`, or `~ regex` (`~* regex` without regard
+/// to case). Matched against the value as an application reads it: percent escapes and `+` decoded
+/// once, so that no spelling slips past.
+#[derive(Clone, Debug)]
+pub struct ValuePattern {
+    text: String,
+    /// `None`: the text itself, whole or up to its star.
+    regex: Option<Regex>,
+}
+
+impl ValuePattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When its regular expression is refused.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let regex = match text.as_bytes() {
+            [b'~', b'*', ..] => Some(pattern::regex(text[2..].trim(), true)?),
+            [b'~', ..] => Some(pattern::regex(text[1..].trim(), false)?),
+            _ => None,
+        };
+        Ok(Self { text: text.to_owned(), regex })
+    }
+
+    /// Whether `value`, as it stands in the query, matches.
+    pub fn matches(&self, value: &[u8]) -> bool {
+        let value = decode(value);
+        match (&self.regex, self.text.as_bytes()) {
+            (Some(regex), _) => regex.is_match(&value),
+            (None, [start @ .., b'*']) => value.starts_with(start),
+            (None, whole) => *value == *whole,
+        }
+    }
+
+    /// The pattern as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for ValuePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// `value` of a form (`application/x-www-form-urlencoded`) decoded; what is no escape stays.
+fn decode(value: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr2(b'%', b'+', value).is_none() {
+        return Cow::Borrowed(value);
+    }
+    let digit = |b: u8| char::from(b).to_digit(16).map(|digit| digit as u8);
+    let mut decoded = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        let escaped = match after {
+            [high, low, ..] if *byte == b'%' => digit(*high).zip(digit(*low)),
+            _ => None,
+        };
+        match escaped {
+            Some((high, low)) => {
+                decoded.push(high << 4 | low);
+                rest = &after[2..];
+            }
+            None => decoded.push(if *byte == b'+' { b' ' } else { *byte }),
+        }
+    }
+    Cow::Owned(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn values_match_as_an_application_reads_them() {
+        for (pattern, yes, no) in [
+            ("edit", &["edit", "%65dit"][..], &["edits", "Edit", "", "edit%"][..]),
+            ("Special:*", &["Special:Login", "Special%3aX"], &["special:Login", "Talk:Special:"]),
+            ("~* ^[ _]*special:", &["+_Special:X", "%20SPECIAL%3A"], &["Specials", "+x+special:"]),
+            ("~ ^a.c$", &["a%0ac", "a%c"], &["a%z", "ABC"]),
+            ("*", &["", "anything"], &[]),
+        ] {
+            let compiled = ValuePattern::parse(pattern).expect("a pattern");
+            let matches = |value: &&str| compiled.matches(value.as_bytes());
+            assert_eq!(yes.iter().find(|value| !matches(value)), None, "{pattern}");
+            assert_eq!(no.iter().find(|value| matches(value)), None, "{pattern}");
+        }
+        assert!(matches!(ValuePattern::parse("~ ("), Err(PatternError::Regex(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn an_escaped_value_is_the_value(value in prop::collection::vec(any::<u8>(), 0..20)) {
+            let escaped: String = value.iter().map(|b| format!("%{b:02X}")).collect();
+            prop_assert_eq!(&*decode(escaped.as_bytes()), &value[..]);
+        }
+    }
+}
