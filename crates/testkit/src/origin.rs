@@ -20,7 +20,7 @@ mod tests;
 
 pub use script::{Action, Script};
 
-use crate::strict;
+use crate::strict::{self, ParsedRequest};
 
 /// What one connection carried towards the origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ struct State {
     otherwise: Script,
     recorded: Vec<Recorded>,
     seen: HashMap<String, usize>,
+    /// How many answers of [`Action::Mirror`] there were.
+    mirrored: usize,
 }
 
 /// A running scripted origin on a loopback port; it stops when dropped.
@@ -124,7 +126,7 @@ async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
             state.recorded.len() - 1
         };
         let state = Arc::clone(&state);
-        let connection = Connection { stream, index, state, unread: Vec::new() };
+        let connection = Connection { stream, index, state, unread: Vec::new(), last: None };
         tokio::spawn(async move {
             // A peer that goes away in the middle of a script is no failure of the origin.
             let _ = connection.run().await;
@@ -138,6 +140,8 @@ struct Connection {
     state: Arc<Mutex<State>>,
     /// Received and not yet taken as part of a request.
     unread: Vec<u8>,
+    /// The latest request that was read to its end.
+    last: Option<ParsedRequest>,
 }
 
 /// Whether the connection is used further.
@@ -195,8 +199,9 @@ impl Connection {
     async fn read_request(&mut self) -> io::Result<bool> {
         loop {
             match strict::read_first(&self.unread) {
-                Ok(Some((_, used))) => {
+                Ok(Some((request, used))) => {
                     self.unread.drain(..used);
+                    self.last = Some(request);
                     return Ok(true);
                 }
                 Ok(None) => {}
@@ -223,6 +228,10 @@ impl Connection {
                         self.stream.write_all(bytes).await?;
                     }
                 }
+                Action::Mirror(fields) => {
+                    let answer = self.mirror(fields);
+                    self.stream.write_all(&answer).await?;
+                }
                 Action::DelayMs(pause_ms) => sleep(Duration::from_millis(*pause_ms)).await,
                 Action::ReadRequest => {
                     if !self.read_request().await? {
@@ -243,6 +252,30 @@ impl Connection {
             }
         }
         Ok(Next::Continue)
+    }
+
+    /// The answer of [`Action::Mirror`] to the latest request.
+    fn mirror(&self, fields: &str) -> Vec<u8> {
+        let number = {
+            let mut state = self.state.lock();
+            state.mirrored += 1;
+            state.mirrored
+        };
+        let mut body = format!("answer {number}\n").into_bytes();
+        if let Some(request) = &self.last {
+            body.extend_from_slice(format!("{} {}\n", request.method, request.target).as_bytes());
+            for (name, value) in &request.fields {
+                for part in [name.as_bytes(), b": ", value, b"\n"] {
+                    body.extend_from_slice(part);
+                }
+            }
+            body.extend_from_slice(&request.body);
+        }
+        let fields = fields.replace("{n}", &number.to_string());
+        let length = body.len();
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n");
+        let head_only = self.last.as_ref().is_some_and(|request| request.method == "HEAD");
+        [head.into_bytes(), if head_only { Vec::new() } else { body }].concat()
     }
 
     /// Reads once and records; the number of bytes, 0 at the end.

@@ -21,6 +21,9 @@ pub enum Action {
     },
     /// Does nothing for so many milliseconds.
     DelayMs(u64),
+    /// Writes a 200 with these field lines, each with its CRLF, and the request it answers as body:
+    /// its head and body, and the number of the answer. `{n}` in the lines stands for that too.
+    Mirror(String),
     /// Reads the request to its end; for scripts that began without its body.
     ReadRequest,
     /// Sends FIN and goes on with the script.
@@ -61,6 +64,13 @@ impl Script {
     pub fn ok(fields: &str, body: &str) -> Self {
         let length = body.len();
         Self::respond(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n{body}"))
+    }
+
+    /// A 200 with the given field lines, whose body shows the whole request and a number that no
+    /// other answer has: who gets it can tell whom it was made for. `{n}` in the lines stands for
+    /// the number.
+    pub fn mirror(fields: &str) -> Self {
+        Self::default().then(Action::Mirror(fields.to_owned()))
     }
 
     /// Starts as soon as the request's head is there, its body unread.

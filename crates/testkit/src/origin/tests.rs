@@ -79,3 +79,19 @@ async fn what_is_no_http_is_recorded_to_the_last_byte() {
     assert_eq!(client.rest().await, (Vec::new(), End::Closed));
     assert!(origin.recorded()[0].bytes.ends_with(b"/smuggled"));
 }
+
+#[tokio::test]
+async fn a_mirror_shows_the_request_and_numbers_its_answers() {
+    let origin = Scripted::start().await.expect("a port");
+    origin.otherwise(Script::mirror("Set-Cookie: sid={n}\r\n"));
+    let sent = b"POST /p HTTP/1.1\r\nHost: h\r\nCookie: a=b\r\nContent-Length: 4\r\n\r\nbody";
+    let mut client = Raw::connect(origin.addr()).await.expect("connected");
+    client.send(sent, Pieces::Whole).await.expect("sent");
+    let first = client.reply("POST").await.complete().expect("whole").clone();
+    let text = first.text();
+    assert!(text.starts_with("answer 1\nPOST /p\n") && text.ends_with("\nbody"), "{text}");
+    assert!(text.contains("\nCookie: a=b\n"), "{text}");
+    client.send(&request("HEAD", "/p", ""), Pieces::Whole).await.expect("sent");
+    let second = client.reply("HEAD").await.complete().expect("whole").clone();
+    assert_eq!(second.field("set-cookie").as_deref(), Some("sid=2"));
+}
