@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use base::Limits;
 use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, ServerConfig, parse_server};
-use policy::{Profile, SiteRules};
+use policy::Profile;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
     AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, Place, SiteConfig, SiteTls,
 };
-use crate::parse::{finish, parse_memory, plain_origin};
+use crate::parse::{Presets, finish, parse_memory, plain_origin};
 use crate::reader::Reader;
 
 /// What the command line says.
@@ -26,6 +26,8 @@ pub struct CliOptions {
     pub listen: Vec<String>,
     /// Size of the memory cache, as `[memory] size`.
     pub memory: Option<String>,
+    /// Presets of the site, by name.
+    pub presets: Vec<String>,
     /// Core threads.
     pub workers: Option<usize>,
     /// Defaults of the site.
@@ -63,6 +65,11 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         flag(&mut r, "--memory", text, size)
     });
     let scripts = server.as_ref().and_then(|server| scripts(&mut r, options, server));
+    let presets = Presets::named(&mut r, &options.presets);
+    if let (Some(name), Profile::Rfc) = (presets.names().first(), options.profile) {
+        r.error_nowhere(format!("--preset {name}: presets count on --profile safe"));
+    }
+    let rules = presets.rules(&mut r, options.profile);
     let config = server.map(|server| Config {
         origin_tls: vec![server.tls.then(|| plain_origin(Place::nowhere()))],
         listen: if options.listen.is_empty() { default_listen() } else { listen },
@@ -79,7 +86,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         sites: vec![SiteConfig {
             hosts: vec!["*".to_owned()],
             origins: vec![0],
-            rules: SiteRules { profile: options.profile, ..SiteRules::default() },
+            presets: presets.names(),
+            rules,
             tls: SiteTls::default(),
             hsts: None,
         }],
@@ -172,13 +180,17 @@ mod tests {
         let options = CliOptions {
             origin: "ftp://app".into(),
             listen: vec!["80".into(), ":81".into()],
+            presets: vec!["wordpres".into()],
             memory: Some("lots".into()),
             ..CliOptions::default()
         };
-        let errors = from_cli(&options).expect_err("three mistakes");
+        let errors = from_cli(&options).expect_err("four mistakes");
         let messages: Vec<_> =
             errors.iter().map(|e| e.message.split(':').next().unwrap_or_default()).collect();
-        assert_eq!(messages, ["--origin ftp", "--listen 80", "--memory lots"]);
+        assert_eq!(
+            messages,
+            ["--origin ftp", "--listen 80", "--memory lots", "--preset wordpres"]
+        );
         assert!(errors[0].to_string().starts_with("error: --origin ftp://app: expected http(s)://"));
     }
 }

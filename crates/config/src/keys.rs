@@ -314,6 +314,7 @@ pub(crate) const SITE: Section = Section {
         let mut keys = keys! {
             "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.";
             "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.";
+            "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.";
             "route", "a list of tables", "none", "See `[[site.route]]`.";
             "tls", TABLE, "none", "See `[site.tls]`.";
             "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
@@ -323,7 +324,6 @@ pub(crate) const SITE: Section = Section {
         keys
     },
     later: &[
-        ("preset", "write the rules out: see `[site.bypass]` and `[site.cookies]`"),
         ("vcl", "write the rules out: see `[[site.route]]` and `[site.bypass]`"),
         ("files", "let an origin serve them"),
         ("root", "scripts: set `root` in the [[origin]]; files: let an origin serve them"),
@@ -348,9 +348,32 @@ pub(crate) const ROUTE: Section = Section {
     keys: || [scope(), settings()].concat(),
     later: &[
         ("files", "let an origin serve them"),
-        ("preset", "write the rules out: see `[site.bypass]` and `[site.cookies]`"),
         ("vcl", "write the rules out: see `[site.bypass]`"),
     ],
+};
+
+/// A preset's file: a site without what only a site can know.
+pub(crate) const PRESET: Section = Section {
+    title: "a preset",
+    about: "",
+    keys: || {
+        let mut keys = keys! { "route", "a list of tables", "none", ""; };
+        keys.extend(settings().into_iter().filter(|key| key.name != "origin"));
+        keys
+    },
+    later: &[],
+};
+
+/// A route of a preset's file.
+pub(crate) const PRESET_ROUTE: Section = Section {
+    title: "[[route]]",
+    about: "",
+    keys: || {
+        let mut keys = [scope(), settings()].concat();
+        keys.retain(|key| key.name != "origin");
+        keys
+    },
+    later: &[],
 };
 
 pub(crate) const CACHE: Section = Section {

@@ -10,8 +10,10 @@ mod keys;
 mod listen;
 pub mod model;
 mod parse;
+pub mod preset;
 mod reader;
 mod reference;
+mod show;
 pub mod sizing;
 mod suggest;
 
@@ -29,6 +31,7 @@ pub use model::{
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;
+pub use show::show;
 
 /// Reads the configuration in the file at `path`, as [`load_str`] does.
 ///

@@ -212,6 +212,8 @@ pub struct SiteConfig {
     /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into
     /// this.
     pub origins: Vec<usize>,
+    /// Its presets, in its order.
+    pub presets: Vec<&'static str>,
     /// What [`policy::Declared`] is built from.
     pub rules: SiteRules,
     /// Its certificates.

@@ -2,12 +2,16 @@
 
 mod limits;
 mod origins;
+mod presets;
 mod scripts;
 mod settings;
 mod sites;
 mod tls;
 mod top;
 
+pub(crate) use presets::Presets;
+#[cfg(test)]
+pub(crate) use presets::said_of_preset;
 pub(crate) use tls::plain_origin;
 pub(crate) use top::parse_memory;
 

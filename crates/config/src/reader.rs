@@ -76,6 +76,11 @@ impl<'a> Item<'a> {
         Some(pairs)
     }
 
+    /// The value of `key` in a table; `None` for other values.
+    pub(crate) fn key(&self, key: &str) -> Option<Self> {
+        self.value.as_table()?.get(key).map(|value| self.with(value))
+    }
+
     fn with(&self, value: &'a Spanned<DeValue<'a>>) -> Self {
         Self { value: value.get_ref(), span: value.span(), ..self.clone() }
     }
@@ -128,6 +133,11 @@ impl Reader {
         table
     }
 
+    /// The whole document of a preset.
+    pub(crate) fn preset<'a>(document: &'a Spanned<DeTable<'a>>) -> Table<'a> {
+        Table { section: &keys::PRESET, map: document.get_ref(), span: document.span() }
+    }
+
     /// `item` as a table of kind `section`, its keys checked.
     pub(crate) fn table<'a>(
         &mut self,
@@ -156,7 +166,8 @@ impl Reader {
         item.each().iter().filter_map(|each| self.table(each, section)).collect()
     }
 
-    fn check_keys(&mut self, table: &Table<'_>) {
+    /// Notes every key of `table` that its section does not have.
+    pub(crate) fn check_keys(&mut self, table: &Table<'_>) {
         let section = table.section;
         let keys = (section.keys)();
         for name in table.map.keys() {

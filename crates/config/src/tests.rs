@@ -2,6 +2,7 @@
 
 mod diagnostics;
 mod keys;
+mod presets;
 
 use base::Limits;
 use insta::assert_snapshot;
@@ -14,6 +15,7 @@ use policy::rules::Bypass;
 use proptest::prelude::*;
 
 use crate::*;
+use diagnostics::said;
 
 fn load(text: &str) -> Config {
     match load_str(text, "larder.toml") {

@@ -6,6 +6,7 @@ mod client;
 mod demo;
 mod journal;
 mod material;
+mod preset;
 mod serve;
 
 use std::path::PathBuf;
@@ -36,7 +37,13 @@ enum Verb {
         /// The file.
         #[arg(default_value = "/etc/larder/larder.toml")]
         config: PathBuf,
+        /// Also print every site in full: presets applied, rules in the order in which they decide.
+        #[arg(long)]
+        show: bool,
     },
+    /// Presets: rules for a kind of site, such as wordpress.
+    #[command(subcommand)]
+    Preset(preset::PresetVerb),
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
     /// Show the running daemon's counters.
@@ -62,6 +69,9 @@ struct ServeArgs {
     /// Where the scripts of a FastCGI origin are, such as /var/www/html.
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
     root: Option<PathBuf>,
+    /// Preset of the site, such as wordpress; repeatable. `larder preset list` names them.
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    preset: Vec<String>,
     /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     listen: Vec<String>,
@@ -121,7 +131,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Serve(args) => serve::run(serve::Source::from(args)),
         Verb::Demo(args) => demo::run(&args),
-        Verb::Check { config } => check(&config),
+        Verb::Check { config, show } => check(&config, show),
+        Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
         Verb::Stat { admin, json } => client::stat(&admin.admin_socket, json),
     };
@@ -134,7 +145,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn check(path: &std::path::Path) -> Result<(), String> {
+fn check(path: &std::path::Path, show: bool) -> Result<(), String> {
     let (config, warnings) = load(path)?;
     eprint!("{warnings}");
     read_material(&config)?;
@@ -146,6 +157,9 @@ fn check(path: &std::path::Path) -> Result<(), String> {
         config.origins.len(),
         plural(config.origins.len()),
     );
+    if show {
+        preset::print(&config::show(&config))?;
+    }
     Ok(())
 }
 
@@ -183,6 +197,7 @@ impl From<ServeArgs> for serve::Source {
                 // Required where there is no file.
                 origin: args.origin.unwrap_or_default(),
                 root: args.root,
+                presets: args.preset,
                 listen: args.listen,
                 memory: args.memory,
                 workers: args.workers,

@@ -8,6 +8,7 @@ use policy::pattern::PathPattern;
 use policy::rules::{Profile, RouteRules, Settings, SiteRules};
 
 use super::origins::Origins;
+use super::presets::Presets;
 use super::settings::{self, SiteOrigins};
 use crate::keys;
 use crate::model::SiteConfig;
@@ -42,15 +43,17 @@ pub(super) fn sites(
                 .item("profile")
                 .and_then(|item| super::top::profile(r, &item))
                 .unwrap_or(profile);
+            let presets = Presets::read(r, table, profile);
             let mut origins = SiteOrigins::new(origins);
             let rules = SiteRules {
                 trusted_proxies: trusted.to_vec(),
                 redirect_https: super::tls::redirect(r, table, https_port),
-                ..rules(r, table, profile, &mut origins)
+                ..rules(r, table, profile, &presets, &mut origins)
             };
             let origins = origins.into_indices();
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
-            SiteConfig { hosts, origins, rules, tls, hsts }
+            let presets = presets.names();
+            SiteConfig { hosts, origins, presets, rules, tls, hsts }
         })
         .collect()
 }
@@ -98,9 +101,10 @@ fn rules(
     r: &mut Reader,
     table: &Table<'_>,
     profile: Profile,
+    presets: &Presets,
     origins: &mut SiteOrigins<'_, '_>,
 ) -> SiteRules {
-    let mut settings = Settings::default();
+    let mut settings = presets.settings(r);
     let has_origin = settings::read(r, table, &mut settings, origins);
     let answers = table.item("redirect").is_some() || table.item("respond").is_some();
     if !has_origin && !answers && table.item("origin").is_none() {
@@ -108,6 +112,7 @@ fn rules(
             "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned(),
         );
     }
+    presets.check_against(r, table, &settings, has_origin || table.item("origin").is_some());
     let mut routes: Vec<(RouteRules, Span)> = Vec::new();
     let tables = table.item("route").map(|item| r.tables(&item, &keys::ROUTE)).unwrap_or_default();
     for table in &tables {
@@ -124,13 +129,9 @@ fn rules(
             routes.push((route, span));
         }
     }
-    SiteRules {
-        profile,
-        trusted_proxies: Vec::new(),
-        redirect_https: None,
-        routes: routes.into_iter().map(|(route, _)| route).collect(),
-        settings,
-    }
+    let mut routes: Vec<RouteRules> = routes.into_iter().map(|(route, _)| route).collect();
+    routes.append(&mut presets.routes(r, &settings));
+    SiteRules { profile, trusted_proxies: Vec::new(), redirect_https: None, routes, settings }
 }
 
 fn warn_of_shadowed(
@@ -149,7 +150,7 @@ fn warn_of_shadowed(
 }
 
 /// What a route is for, and where that is written.
-fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {
+pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {
     let (path, method) = (table.item("path"), table.item("method"));
     let paths = path.as_ref().map(|item| patterns(r, item)).unwrap_or_default();
     let methods = method.as_ref().map(|item| methods(r, item)).unwrap_or_default();

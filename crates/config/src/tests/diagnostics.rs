@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use crate::{load_str, render};
 
 /// Everything said about `text`, warnings of a usable file included.
-fn said(text: &str) -> String {
+pub(super) fn said(text: &str) -> String {
     let found = match load_str(text, "larder.toml") {
         Ok((_, warnings)) => warnings,
         Err(errors) => errors,

@@ -1,0 +1,262 @@
+//! `preset` of a `[[site]]`: the files of presets read into a site's settings and routes.
+
+use std::sync::Arc;
+
+use policy::pattern::NamePattern;
+use policy::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{settings, sites, syntax_errors};
+use crate::diagnostic::Source;
+use crate::keys;
+use crate::preset::{PRESETS, Preset, find};
+use crate::reader::{Item, Reader, Span, Table};
+use crate::suggest;
+
+/// The presets of one site, in its order.
+#[derive(Debug)]
+pub(crate) struct Presets {
+    chosen: Vec<Chosen>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Chosen {
+    preset: &'static Preset,
+    source: Arc<Source>,
+    document: Spanned<DeTable<'static>>,
+    /// Where the site names it.
+    span: Span,
+}
+
+impl Presets {
+    /// Reads which presets `site` names.
+    pub(super) fn read(r: &mut Reader, site: &Table<'_>, profile: Profile) -> Self {
+        let mut chosen: Vec<Chosen> = Vec::new();
+        let names = site.item("preset").map(|item| r.texts(&item)).unwrap_or_default();
+        for (name, item) in names {
+            if let Some(first) = chosen.iter().find(|c| c.preset.name == name) {
+                let related = Some((first.span.clone(), "here for the first time".to_owned()));
+                r.error(item.span, format!("preset `{name}` twice")).related = related;
+                continue;
+            }
+            match known(name) {
+                Ok(preset) => chosen.extend(Chosen::read(r, preset, item.span)),
+                Err((message, help)) => r.error(item.span, message).help = Some(help),
+            }
+        }
+        if let (Some(first), Profile::Rfc) = (chosen.first(), profile) {
+            let message = format!("preset `{}` counts on the `safe` profile", first.preset.name);
+            let related = site.item("profile").map(|p| (p.span, "this is another".to_owned()));
+            let error = r.error(first.span.clone(), message);
+            error.related = related;
+            error.help = Some(
+                "in `rfc` no cookie makes a request personal; write `profile = \"safe\"` in [[site]]"
+                    .to_owned(),
+            );
+        }
+        Self { chosen }
+    }
+
+    /// The presets called `names`, for a site that no file speaks of.
+    pub(crate) fn named(r: &mut Reader, names: &[String]) -> Self {
+        let mut chosen: Vec<Chosen> = Vec::new();
+        for name in names {
+            match known(name) {
+                Ok(preset) if chosen.iter().any(|c| c.preset == preset) => {}
+                Ok(preset) => chosen.extend(Chosen::read(r, preset, 0..0)),
+                Err((message, help)) => {
+                    r.error_nowhere(format!("--preset {name}: {message}")).help = Some(help);
+                }
+            }
+        }
+        Self { chosen }
+    }
+
+    /// The rules of a site that says nothing itself.
+    pub(crate) fn rules(&self, r: &mut Reader, profile: Profile) -> SiteRules {
+        let settings = self.settings(r);
+        let routes = self.routes(r, &settings);
+        SiteRules { profile, trusted_proxies: Vec::new(), routes, settings }
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.chosen.iter().map(|chosen| chosen.preset.name).collect()
+    }
+
+    /// What a site starts from: of single values the last preset's counts, lists add.
+    pub(super) fn settings(&self, r: &mut Reader) -> Settings {
+        let mut settings = Settings::default();
+        for chosen in &self.chosen {
+            chosen.with(r, |r, table| settings::rules(r, table, &mut settings));
+        }
+        settings
+    }
+
+    /// Their routes, which have the site's `settings` and change what they name.
+    pub(super) fn routes(&self, r: &mut Reader, settings: &Settings) -> Vec<RouteRules> {
+        let mut routes = Vec::new();
+        for chosen in &self.chosen {
+            chosen.with(r, |r, table| {
+                let item = table.item("route");
+                let tables = item.map(|item| r.tables(&item, &keys::PRESET_ROUTE));
+                for table in tables.unwrap_or_default() {
+                    let (mut route, _) = sites::route(r, &table, settings.inherit());
+                    settings::rules(r, &table, &mut route.settings);
+                    route.name = format!("{}: {}", chosen.preset.name, route.name);
+                    routes.push(route);
+                }
+            });
+        }
+        routes
+    }
+
+    /// Says where what `site` itself says undoes what its presets do. `settings` are the site's.
+    pub(super) fn check_against(
+        &self,
+        r: &mut Reader,
+        site: &Table<'_>,
+        settings: &Settings,
+        has_origin: bool,
+    ) {
+        let Some(first) = self.chosen.first() else { return };
+        if !has_origin && (site.item("redirect").is_some() || site.item("respond").is_some()) {
+            let message = "a preset in a site that has no origin";
+            r.error(first.span.clone(), message).help =
+                Some("a site that answers everything itself needs no preset".to_owned());
+        }
+        if let Some(bypass) = site.item("bypass").filter(|b| b.value.as_bool() == Some(false)) {
+            let related = Some((first.span.clone(), "the preset".to_owned()));
+            let error = r.error(bypass.span, "`bypass = false` takes away what a preset passes");
+            error.related = related;
+            error.help = Some("write it in a [[site.route]], for the paths it is for".to_owned());
+        }
+        self.check_cookies(r, site, settings);
+        self.check_query(r, site, settings);
+    }
+
+    /// A cookie that is removed cannot send its request past the cache any more.
+    fn check_cookies(&self, r: &mut Reader, site: &Table<'_>, settings: &Settings) {
+        let Some(cookies) = site.item("cookies").and_then(|item| item.key("strip")) else { return };
+        for item in cookies.each() {
+            let strip = item.value.as_str().and_then(|text| NamePattern::cookie(text).ok());
+            let Some(strip) = strip else { continue };
+            let lost = settings.bypass.iter().find_map(|bypass| match bypass {
+                Bypass::Cookie(name) if strip.covers(name) => Some(name.as_str()),
+                _ => None,
+            });
+            if let Some(lost) = lost {
+                self.warn_of_lost(r, &item, "cookie", lost);
+            }
+        }
+    }
+
+    /// So is a parameter.
+    fn check_query(&self, r: &mut Reader, site: &Table<'_>, settings: &Settings) {
+        let Some(query) = site.item("query") else { return };
+        if let Some(item) = query.key("ignore").filter(|i| i.value.as_bool() == Some(true)) {
+            let lost = settings.bypass.iter().find_map(|bypass| match bypass {
+                Bypass::AnyQuery => Some("query"),
+                Bypass::Query(name, _) => Some(name.as_str()),
+                _ => None,
+            });
+            if let Some(lost) = lost {
+                self.warn_of_lost(r, &item, "query", lost);
+            }
+        }
+        for item in query.key("strip").map(|item| item.each()).unwrap_or_default() {
+            let strip = item.value.as_str().and_then(|text| NamePattern::query(text).ok());
+            let Some(strip) = strip else { continue };
+            let lost = settings.bypass.iter().find_map(|bypass| match bypass {
+                Bypass::Query(name, _) if strip.covers(name) => Some(name.as_str()),
+                _ => None,
+            });
+            if let Some(lost) = lost {
+                self.warn_of_lost(r, &item, "query", lost);
+            }
+        }
+    }
+
+    fn warn_of_lost(&self, r: &mut Reader, item: &Item<'_>, what: &str, lost: &str) {
+        let rule = self.chosen.iter().find_map(|chosen| chosen.place(what, lost));
+        let removed = if lost == what { format!("the {what}") } else { format!("`{lost}`") };
+        let message = format!("this removes {removed} before `bypass` looks for it");
+        let warning = r.warning(item.span.clone(), message);
+        warning.help = Some(match rule {
+            Some((preset, line)) => format!(
+                "preset `{}`, line {line}, passes such requests; here the cache answers \
+                 them",
+                preset.name
+            ),
+            None => "such requests are answered from the cache".to_owned(),
+        });
+    }
+}
+
+impl Chosen {
+    /// Parses the preset's file; `None` when it is no TOML.
+    fn read(r: &mut Reader, preset: &'static Preset, span: Span) -> Option<Self> {
+        let source = Arc::new(Source { name: preset.file(), text: preset.text.to_owned() });
+        let (document, errors) = DeTable::parse_recoverable(preset.text);
+        let chosen = Self { preset, source, document, span };
+        if errors.is_empty() {
+            // Once, and not each time that a part of it is read.
+            chosen.with_reader(r, |r| r.check_keys(&Reader::preset(&chosen.document)));
+            return Some(chosen);
+        }
+        chosen.with_reader(r, |r| syntax_errors(r, &errors));
+        None
+    }
+
+    /// Reads in the preset's file: what is found wrong there is shown there.
+    fn with(&self, r: &mut Reader, read: impl FnOnce(&mut Reader, &Table<'_>)) {
+        self.with_reader(r, |r| {
+            read(r, &Reader::preset(&self.document));
+        });
+    }
+
+    fn with_reader(&self, r: &mut Reader, read: impl FnOnce(&mut Reader)) {
+        let mut own = Reader::new(Arc::clone(&self.source));
+        read(&mut own);
+        r.found.append(&mut own.found);
+    }
+
+    /// The line, from 1, on which the rule `[bypass] what` names `lost`, in its file.
+    fn place(&self, what: &str, lost: &str) -> Option<(&'static Preset, usize)> {
+        let bypass = self.document.get_ref().get("bypass")?.get_ref().as_table()?;
+        let value = bypass.get(what)?;
+        let span = match value.get_ref() {
+            DeValue::Array(names) => {
+                names.iter().find(|name| name.get_ref().as_str() == Some(lost))?.span()
+            }
+            DeValue::Table(names) => names.get(lost)?.span(),
+            _ => value.span(),
+        };
+        let before = self.preset.text.get(..span.start)?;
+        Some((self.preset, before.matches('\n').count() + 1))
+    }
+}
+
+/// Everything said about a preset's file with this `text`.
+#[cfg(test)]
+pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
+    let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
+    let preset: &'static Preset = Box::leak(Box::new(Preset { name, text }));
+    let presets = Presets { chosen: Chosen::read(&mut r, preset, 0..0).into_iter().collect() };
+    presets.rules(&mut r, Profile::Safe);
+    crate::render(&r.found, false)
+}
+
+/// The preset called `name`, or what is wrong and what may be meant.
+fn known(name: &str) -> Result<&'static Preset, (String, String)> {
+    find(name).ok_or_else(|| {
+        let names = PRESETS.iter().map(|preset| preset.name);
+        let help = match suggest::closest(name, names.clone()) {
+            Some(close) => format!("did you mean \"{close}\"?"),
+            None => format!("presets are {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        (format!("no preset is called `{name}`"), help)
+    })
+}

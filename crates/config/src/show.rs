@@ -1,0 +1,205 @@
+//! A configuration's sites in full, for people: presets applied, defaults filled in, every rule in
+//! the order in which it decides.
+
+use std::fmt::{Display, Write as _};
+
+use base::units::DurationMs;
+use message::store::{StatusMatch, StoreRules};
+use policy::answer::Answer;
+use policy::headers::{FieldName, FieldValue, HeaderOps};
+use policy::rules::{Profile, RouteRules, Settings};
+
+use crate::model::{Config, SiteConfig};
+
+/// How wide the column of names is.
+const NAMES: usize = 18;
+
+/// Every site of `config` in full, as text.
+pub fn show(config: &Config) -> String {
+    let sites: Vec<String> = config.sites.iter().map(|site| self::site(config, site)).collect();
+    sites.join("\n")
+}
+
+/// Lines of a name and what it stands for, indented.
+struct Page {
+    text: String,
+    indent: usize,
+}
+
+impl Page {
+    fn line(&mut self, name: &str, value: impl Display) {
+        let indent = self.indent;
+        let done = writeln!(self.text, "{:indent$}{name:NAMES$} {value}", "");
+        done.expect("a string takes whatever is written to it");
+    }
+
+    /// One line per value, the name on the first.
+    fn lines(&mut self, name: &str, values: impl IntoIterator<Item = String>) {
+        for (at, value) in values.into_iter().enumerate() {
+            self.line(if at == 0 { name } else { "" }, value);
+        }
+    }
+
+    fn list(&mut self, name: &str, values: &[impl Display]) {
+        self.lines(name, values.iter().map(ToString::to_string));
+    }
+}
+
+fn site(config: &Config, site: &SiteConfig) -> String {
+    let rules = &site.rules;
+    let mut page = Page { text: String::new(), indent: 0 };
+    page.line("site", site.hosts.join(", "));
+    page.indent = 2;
+    page.line(
+        "presets",
+        if site.presets.is_empty() { "none".into() } else { site.presets.join(", ") },
+    );
+    page.line(
+        "profile",
+        match rules.profile {
+            Profile::Safe => "safe",
+            Profile::Rfc => "rfc",
+        },
+    );
+    page.list("trusted proxies", &rules.trusted_proxies);
+    for (at, route) in rules.routes.iter().enumerate() {
+        page.indent = 2;
+        page.line(&format!("route {}", at + 1), &route.name);
+        page.indent = 4;
+        scope(&mut page, route);
+        settings(&mut page, config, site, &route.settings);
+    }
+    page.indent = 2;
+    page.line(if rules.routes.is_empty() { "every request" } else { "other requests" }, "");
+    page.indent = 4;
+    settings(&mut page, config, site, &rules.settings);
+    let lines = page.text.lines().map(str::trim_end).map(|line| format!("{line}\n"));
+    lines.collect()
+}
+
+fn scope(page: &mut Page, route: &RouteRules) {
+    page.list("path", &route.paths);
+    page.list("method", &route.methods);
+}
+
+/// Settings in the order in which they count: who is let in, an answer of its own, what passes
+/// unread, what is removed, what passes then, the key, storing, and header changes.
+fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Settings) {
+    page.list("deny", &settings.deny);
+    page.list("allow", &settings.allow);
+    match &settings.answer {
+        Some(Answer::Fixed(fixed)) => {
+            page.line("answers", format!("{} with {} bytes", fixed.status, fixed.body.len()));
+            return;
+        }
+        Some(Answer::Redirect(redirect)) => {
+            page.line("answers", redirect);
+            return;
+        }
+        None => {}
+    }
+    let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
+    if let Some(origin) = origin.and_then(|index| config.origins.get(*index)) {
+        page.line("origin", &origin.name);
+    }
+    if settings.cache {
+        let safe = site.rules.profile == Profile::Safe;
+        page.line("passed", "methods other than GET and HEAD, requests with a body");
+        removed(page, settings, safe);
+        bypass(page, settings);
+        page.list("key: cookies", &settings.cookies.key);
+        page.list("key: fields", &settings.key_headers);
+        storing(page, settings, site.rules.profile);
+    } else {
+        page.line("passed", "every request, as it came (cache = false)");
+    }
+    changes(page, "to the origin", &settings.request_headers);
+    changes(page, "to the client", &settings.response_headers);
+}
+
+fn removed(page: &mut Page, settings: &Settings, safe: bool) {
+    let cookies = &settings.cookies;
+    let tracking = cookies.strip_tracking.unwrap_or(safe);
+    page.lines("cookies removed", tracking.then(|| "known tracking cookies".to_owned()));
+    page.list(if tracking { "" } else { "cookies removed" }, &cookies.strip);
+    let query = &settings.query;
+    if query.ignore {
+        page.line("query removed", "all of it");
+        return;
+    }
+    let tracking = query.strip_tracking.unwrap_or(safe);
+    page.lines("query removed", tracking.then(|| "known tracking parameters".to_owned()));
+    page.list(if tracking { "" } else { "query removed" }, &query.strip);
+    if query.sort {
+        page.line("query", "sorted by name");
+    }
+}
+
+/// Paths are looked at first, then cookies, header fields, and the query.
+fn bypass(page: &mut Page, settings: &Settings) {
+    let looks = |kind: &'static str| {
+        let reasons = settings.bypass.iter().map(ToString::to_string);
+        reasons.filter_map(move |reason| {
+            let rest = reason.strip_prefix(kind)?;
+            Some(if rest.is_empty() { "any".to_owned() } else { rest.trim_start().to_owned() })
+        })
+    };
+    page.lines("passed: path", looks("path"));
+    page.lines("passed: cookie", looks("cookie"));
+    page.lines("passed: field", looks("header"));
+    page.lines("passed: query", looks("query"));
+}
+
+fn storing(page: &mut Page, settings: &Settings, profile: Profile) {
+    let defaults: StoreRules = profile.store_rules();
+    let ms = |ms: u64| DurationMs(ms).to_string();
+    let ttl = settings.ttl.iter().map(|(status, ttl)| {
+        let status = match status {
+            StatusMatch::Exact(status) => status.to_string(),
+            StatusMatch::Class(class) => format!("{class}xx"),
+            StatusMatch::Any => "any".to_owned(),
+        };
+        format!("{status} for {} where it names no lifetime", ms(*ttl))
+    });
+    page.lines("stored", ttl);
+    let heuristic = settings.heuristic_ms.unwrap_or(defaults.heuristic_max_ms);
+    page.line(
+        "heuristic",
+        match heuristic {
+            0 => "no guess from Last-Modified".to_owned(),
+            most => format!("guess from Last-Modified, at most {}", ms(most)),
+        },
+    );
+    if settings.match_type {
+        page.line("only if", "the Content-Type is what the path's suffix stands for");
+    }
+    page.line(
+        "Set-Cookie",
+        match (settings.drop_set_cookie, defaults.store_set_cookie) {
+            (true, _) => "removed where the origin says `public` and a lifetime; else not stored",
+            (_, true) => "stored where the origin names a lifetime",
+            (_, false) => "not stored",
+        },
+    );
+    let windows = [
+        ("stale: refreshing", settings.grace_ms.unwrap_or(defaults.grace_ms)),
+        ("stale: error", settings.stale_if_error_ms.unwrap_or(defaults.stale_if_error_ms)),
+        (
+            "stale: unreachable",
+            settings.stale_if_unreachable_ms.unwrap_or(defaults.stale_if_unreachable_ms),
+        ),
+    ];
+    for (name, window) in windows {
+        page.line(name, ms(window));
+    }
+    let honoured = settings.honour_request_directives.unwrap_or(defaults.honour_request_no_store);
+    page.line("client's wishes", if honoured { "honoured" } else { "ignored" });
+}
+
+fn changes(page: &mut Page, name: &str, ops: &HeaderOps) {
+    let change = |(field, value): (&FieldName, Option<&FieldValue>)| match value {
+        Some(value) => format!("{field}: {value}"),
+        None => format!("without {field}"),
+    };
+    page.lines(name, ops.iter().map(change));
+}
