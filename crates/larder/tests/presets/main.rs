@@ -1,0 +1,194 @@
+//! The leak suite of every preset, over real sockets: whoever asks second never gets a byte of what
+//! was made for the first, whatever the origin says about its answers; and ordinary pages are hits.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod commands;
+mod common;
+mod drupal;
+mod magento;
+mod mediawiki;
+mod microcache;
+mod statics;
+mod wordpress;
+
+use support::{Setup, Stage, is_hit, whole};
+use testkit::client::Pieces;
+use testkit::origin::Script;
+use testkit::reply::Reply;
+
+/// What only the first visitor's request holds.
+pub(crate) const MARK: &str = "ATTACKER-7f3a9";
+
+/// Which answers a probe is run with, each numbered by the origin.
+const ANSWERS: [(&str, bool); 6] = [
+    ("Content-Type: text/html\r\n", false),
+    ("Content-Type: text/css\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", false),
+    ("Content-Type: text/html\r\nCache-Control: max-age=300\r\n", false),
+    ("Content-Type: text/html\r\nCache-Control: public, max-age=300\r\n", true),
+    ("Content-Type: text/css\r\nCache-Control: public, s-maxage=300\r\n", true),
+    ("Content-Type: image/x-icon\r\nCDN-Cache-Control: max-age=300\r\n", true),
+];
+
+/// What must hold for whoever asks after the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Never the answer made for the first.
+    Apart,
+    /// As [`Rule::Apart`]; where the origin says `public`, it is believed.
+    ApartUnlessPublic,
+    /// Nothing of what the first sent. One answer for both is good.
+    Clean,
+}
+
+/// The first visitor's request, and what those who come after ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    method: &'static str,
+    target: String,
+    /// Lines with their CRLF.
+    fields: String,
+    body: String,
+    /// Lines that the origin's answer has besides.
+    answer: String,
+    /// What is asked for then; by default the same.
+    second: Option<String>,
+    rule: Rule,
+}
+
+impl Probe {
+    /// GET of `target`; it and `fields` (lines with their CRLF) may hold [`MARK`].
+    pub(crate) fn get(target: impl Into<String>, fields: impl Into<String>, rule: Rule) -> Self {
+        Self {
+            method: "GET",
+            target: target.into(),
+            fields: fields.into(),
+            body: String::new(),
+            answer: String::new(),
+            second: None,
+            rule,
+        }
+    }
+
+    /// The same with another method, and a body that holds [`MARK`].
+    pub(crate) fn sent_by(mut self, method: &'static str, body: &str) -> Self {
+        self.method = method;
+        self.body = body.to_owned();
+        self
+    }
+
+    /// The origin's answer has these lines too.
+    pub(crate) fn answered(mut self, fields: &str) -> Self {
+        self.answer = fields.to_owned();
+        self
+    }
+
+    /// The others ask for `target`.
+    pub(crate) fn then(mut self, target: &str) -> Self {
+        self.second = Some(target.to_owned());
+        self
+    }
+
+    fn request(&self, host: &str) -> Vec<u8> {
+        let length = match self.body.len() {
+            0 => String::new(),
+            length => format!("Content-Length: {length}\r\n"),
+        };
+        let Self { method, target, fields, body, .. } = self;
+        format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}{length}\r\n{body}")
+            .into_bytes()
+    }
+}
+
+/// Requests with each of `cookies` (names) for each of `targets`.
+pub(crate) fn sessions(targets: &[&str], cookies: &[&str], rule: Rule) -> Vec<Probe> {
+    let one = |target: &&str, cookie: &&str| {
+        Probe::get(*target, format!("Cookie: _ga=1; {cookie}={MARK}\r\n"), rule)
+    };
+    targets
+        .iter()
+        .flat_map(|target| cookies.iter().map(move |cookie| one(target, cookie)))
+        .collect()
+}
+
+/// A daemon whose one site has `preset`: a name, or several with commas between them.
+pub(crate) async fn stage(preset: &str) -> Stage {
+    let names: Vec<_> = preset.split(", ").map(|name| format!("{name:?}")).collect();
+    let site = format!("preset = [{}]", names.join(", "));
+    Setup { site: &site, ..Setup::default() }.start().await
+}
+
+async fn ask(stage: &Stage, method: &str, request: &[u8]) -> Reply {
+    let mut raw = stage.connect().await;
+    raw.send(request, Pieces::Whole).await.expect("the request is taken");
+    whole(raw.reply(method).await, &String::from_utf8_lossy(request))
+}
+
+/// Runs every probe with every answer. `session` is the name of a cookie by which visitors of such
+/// a site are known.
+pub(crate) async fn no_leak(preset: &str, probes: &[Probe], session: &str) {
+    assert!(probes.len() >= 40, "{preset}: {} probes", probes.len());
+    let stage = stage(preset).await;
+    let mut reached = 0;
+    for (kind, (fields, public)) in ANSWERS.iter().enumerate() {
+        for (number, probe) in probes.iter().enumerate() {
+            let answer = format!("{fields}{}X-Answer: {{n}}\r\n", probe.answer);
+            stage.origin.otherwise(Script::mirror(&answer));
+            let host = format!("p{number}-{kind}.test");
+            reached += usize::from(check(&stage, probe, &host, *public, session).await);
+        }
+    }
+    let all = probes.len() * ANSWERS.len();
+    assert!(reached * 2 > all, "{preset}: of {all} probes {reached} reached the origin");
+}
+
+/// Whether the first request reached the origin.
+async fn check(stage: &Stage, probe: &Probe, host: &str, public: bool, session: &str) -> bool {
+    let first = ask(stage, probe.method, &probe.request(host)).await;
+    let number = first.field("x-answer");
+    let target = probe.second.as_ref().unwrap_or(&probe.target);
+    for (method, cookie) in [
+        ("GET", String::new()),
+        ("GET", format!("Cookie: {session}=VICTIM\r\n")),
+        ("HEAD", String::new()),
+        ("GET", "Cookie: _ga=2\r\n".to_owned()),
+    ] {
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{cookie}\r\n");
+        let second = ask(stage, method, request.as_bytes()).await;
+        let shown = format!("{probe:?}\nthen {method} {cookie}\n{second:?}\n{}", second.text());
+        let apart = match probe.rule {
+            Rule::Apart => true,
+            Rule::ApartUnlessPublic => !public,
+            Rule::Clean => false,
+        };
+        let clean = apart || probe.rule == Rule::Clean;
+        if clean && (probe.second.is_some() || !target.contains(MARK)) {
+            let fields = second.fields.iter().map(|(_, value)| String::from_utf8_lossy(value));
+            let all = fields.collect::<Vec<_>>().join("\n") + &second.text();
+            assert!(!all.contains(MARK), "a leak: {shown}");
+        }
+        let answer = second.field("x-answer");
+        assert!(!apart || answer.is_none() || answer != number, "one answer for two: {shown}");
+        assert!(second.status == 200 || second.status == 400, "{shown}");
+    }
+    number.is_some()
+}
+
+/// A page that all get: target, fields of the first request, of the second, and of the answer.
+pub(crate) type Page<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// The second request of each page is answered from the store.
+pub(crate) async fn hits(preset: &str, pages: &[Page<'_>]) {
+    let stage = stage(preset).await;
+    for (number, (target, first, second, answer)) in pages.iter().enumerate() {
+        stage.origin.otherwise(Script::mirror(&format!("{answer}X-Answer: {{n}}\r\n")));
+        let request = |fields: &str| {
+            format!("GET {target} HTTP/1.1\r\nHost: h{number}.test\r\n{fields}\r\n").into_bytes()
+        };
+        let first = ask(&stage, "GET", &request(first)).await;
+        let second = ask(&stage, "GET", &request(second)).await;
+        assert!(is_hit(&second), "{preset}, {target}: {first:?} {second:?}");
+        assert_eq!(first.field("x-answer"), second.field("x-answer"), "{target}");
+    }
+}
