@@ -187,10 +187,9 @@ mod tests {
         let errors = from_cli(&options).expect_err("four mistakes");
         let messages: Vec<_> =
             errors.iter().map(|e| e.message.split(':').next().unwrap_or_default()).collect();
-        assert_eq!(
-            messages,
-            ["--origin ftp", "--listen 80", "--memory lots", "--preset wordpres"]
+        assert_eq!(messages, ["--origin ftp", "--listen 80", "--memory lots", "--preset wordpres"]);
+        assert!(
+            errors[0].to_string().starts_with("error: --origin ftp://app: expected http(s)://")
         );
-        assert!(errors[0].to_string().starts_with("error: --origin ftp://app: expected http(s)://"));
     }
 }

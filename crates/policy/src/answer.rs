@@ -74,6 +74,7 @@ impl fmt::Display for Redirect {
             match piece {
                 Piece::Text(text) => f.write_str(&text.replace('$', "$$"))?,
                 Piece::Host => f.write_str("$host")?,
+                Piece::Name => f.write_str("(host)")?,
                 Piece::Path => f.write_str("$path")?,
                 Piece::Query => f.write_str("$query")?,
             }
