@@ -345,6 +345,14 @@ async fn plain_requests_are_redirected_and_https_is_pinned_where_a_site_says_so(
     assert_eq!((reply.status, location), (308, Some("https://larder.test/page?a=1")));
     assert_eq!(reply.field("strict-transport-security"), None);
     assert_eq!(ask("/.well-known/acme-challenge/x").await.text(), "y");
+    // Only a token's path is excepted, not what another path is spelled to look like.
+    for path in [
+        "/.well-known/acme-challenge/../page",
+        "/.well-known/acme-challenge/%2e%2e/page",
+        "/.well-known/acme-challenge/x/y",
+    ] {
+        assert_eq!(ask(path).await.status, 308, "{path}");
+    }
     let mut connection = authority.client().connect(served.addr(), "larder.test").await;
     for _ in 0..2 {
         let reply = connection.get("larder.test", "/page?a=1").await;

@@ -48,7 +48,7 @@ impl Declared {
         }
         if let Some(redirect) = &self.redirect_https
             && ctx.request.scheme == Scheme::Http
-            && !ctx.request.path().starts_with(ACME_CHALLENGE)
+            && !is_challenge(ctx.request.path())
         {
             ctx.notes.rule = Rule::Answer as u32;
             return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
@@ -144,6 +144,13 @@ impl Declared {
             None => (Rule::Cache as u32, ReceiveVerdict::Lookup),
         }
     }
+}
+
+/// Whether a certificate authority asks for its token: of base64url's bytes, so that no other path
+/// is meant by it, however it is read.
+fn is_challenge(path: &[u8]) -> bool {
+    let is_of_token = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    path.strip_prefix(ACME_CHALLENGE).is_some_and(|token| token.iter().all(is_of_token))
 }
 
 /// Whether a request goes past the cache for what it is, before anything in it is changed: what it
