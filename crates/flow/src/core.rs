@@ -273,11 +273,9 @@ impl Core {
         if conditional::belongs_to_origin(&ask.request.headers) {
             return Judgement::Pass;
         }
-        let (freshness, now_ms) = (freshness(object), ask.now.mono_ms);
-        let state = freshness.state(now_ms);
-        let (age_ms, ttl_ms) = (freshness.age_ms(now_ms), freshness.ttl_ms(now_ms));
-        let ctx = HitCtx { request: ask.request, notes: &ask.notes, age_ms, ttl_ms };
-        match (state, ask.site.policy.hit(&ctx)) {
+        let (freshness, now_ms) = (&freshness(object), ask.now.mono_ms);
+        let ctx = HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms };
+        match (freshness.state(now_ms), ask.site.policy.hit(&ctx)) {
             (State::Fresh | State::Grace, HitVerdict::Miss) => Judgement::Fetch,
             (State::Fresh | State::Grace, HitVerdict::Pass) => Judgement::Pass,
             (State::Fresh, _) => Judgement::Deliver(Served::Hit),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
+use message::freshness::Freshness;
 use message::store::StorePlan;
 use message::{Request, Response, Status};
 
@@ -74,10 +75,10 @@ pub struct HitCtx<'a> {
     pub request: &'a Request,
     /// The request's notes.
     pub notes: &'a Notes,
-    /// The stored response's age in milliseconds (RFC 9111 4.2.3).
-    pub age_ms: u64,
-    /// What is left of its lifetime, in milliseconds; 0 or less once it is stale.
-    pub ttl_ms: i64,
+    /// The stored response's times, from which age and remaining lifetime follow.
+    pub freshness: &'a Freshness,
+    /// The moment at which it is asked for, in milliseconds of the monotonic clock.
+    pub now_ms: u64,
 }
 
 /// Verdicts of [`Policy::hit`].

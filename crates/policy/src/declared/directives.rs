@@ -14,7 +14,8 @@ pub(super) fn weigh(ctx: &HitCtx<'_>) -> HitVerdict {
     let headers = &ctx.request.headers;
     let mut lines = headers.values(HeaderId::CacheControl).peekable();
     if lines.peek().is_some() {
-        return by_control(&CacheControl::parse(lines), ctx.age_ms, ctx.ttl_ms);
+        let (age_ms, ttl_ms) = (ctx.freshness.age_ms(ctx.now_ms), ctx.freshness.ttl_ms(ctx.now_ms));
+        return by_control(&CacheControl::parse(lines), age_ms, ttl_ms);
     }
     // RFC 9111 5.4: Pragma counts where there is no Cache-Control.
     let no_cache = |v: &[u8]| v.eq_ignore_ascii_case(b"no-cache");

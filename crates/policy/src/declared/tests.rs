@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
+use message::freshness::Freshness;
 use message::store::StatusMatch;
 use message::{Framing, HeaderId, Method, Request, Response, Scheme, Status};
 use proptest::prelude::*;
@@ -577,7 +578,15 @@ fn header_changes_reach_origin_and_client() {
 
 /// The verdict over a response ten seconds old that lasts for a minute.
 fn hit(policy: &Declared, request: &Request, notes: &Notes) -> HitVerdict {
-    policy.hit(&HitCtx { request, notes, age_ms: 10_000, ttl_ms: 50_000 })
+    let freshness = &Freshness {
+        born_ms: 0,
+        lifetime_ms: 60_000,
+        grace_ms: 0,
+        stale_if_error_ms: 0,
+        stale_if_unreachable_ms: 0,
+        must_validate: false,
+    };
+    policy.hit(&HitCtx { request, notes, freshness, now_ms: 10_000 })
 }
 
 #[test]
