@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
 use tokio::time::{Duration, sleep};
+
+use crate::loopback::Loopback;
 
 const END_REQUEST: u8 = 3;
 const STDOUT: u8 = 6;
@@ -125,9 +126,8 @@ struct State {
 /// A running application on a loopback port; it stops when dropped.
 #[derive(Debug)]
 pub struct Application {
-    addr: SocketAddr,
     state: Arc<Mutex<State>>,
-    acceptor: JoinHandle<()>,
+    loopback: Loopback,
 }
 
 impl Application {
@@ -136,17 +136,21 @@ impl Application {
     /// # Errors
     /// Those of binding.
     pub async fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let addr = listener.local_addr()?;
         let otherwise = Program::answer("Content-Type: text/plain\r\n\r\n");
         let state = Arc::new(Mutex::new(State { otherwise, ..State::default() }));
-        let acceptor = tokio::spawn(accept(listener, Arc::clone(&state)));
-        Ok(Self { addr, state, acceptor })
+        let shared = Arc::clone(&state);
+        let loopback = Loopback::start(move |stream, number| {
+            shared.lock().connections += 1;
+            let connection = Connection { stream, number, state: Arc::clone(&shared), at: 0 };
+            // A peer that goes away is no failure of the application.
+            tokio::spawn(async move { connection.run().await });
+        });
+        Ok(Self { state, loopback: loopback.await? })
     }
 
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.loopback.addr()
     }
 
     /// Runs `program` for the script of this name, or of this REQUEST_URI.
@@ -180,25 +184,6 @@ impl Application {
     /// How many requests were taken back.
     pub fn aborted(&self) -> usize {
         self.state.lock().aborted
-    }
-}
-
-impl Drop for Application {
-    fn drop(&mut self) {
-        self.acceptor.abort();
-    }
-}
-
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let number = {
-            let mut state = state.lock();
-            state.connections += 1;
-            state.connections - 1
-        };
-        let connection = Connection { stream, number, state: Arc::clone(&state), at: 0 };
-        // A peer that goes away is no failure of the application.
-        tokio::spawn(async move { connection.run().await });
     }
 }
 

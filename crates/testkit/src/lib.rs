@@ -8,6 +8,7 @@ pub mod fastcgi;
 pub mod faults;
 pub mod framing_cases;
 pub mod larder;
+mod loopback;
 pub mod origin;
 pub mod reply;
 pub mod strict;

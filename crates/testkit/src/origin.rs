@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
 use tokio::time::{Duration, sleep};
 
 mod script;
@@ -20,6 +19,7 @@ mod tests;
 
 pub use script::{Action, Script};
 
+use crate::loopback::Loopback;
 use crate::strict::{self, ParsedRequest};
 
 /// What one connection carried towards the origin.
@@ -45,9 +45,8 @@ struct State {
 /// A running scripted origin on a loopback port; it stops when dropped.
 #[derive(Debug)]
 pub struct Scripted {
-    addr: SocketAddr,
     state: Arc<Mutex<State>>,
-    acceptor: JoinHandle<()>,
+    loopback: Loopback,
 }
 
 impl Scripted {
@@ -56,19 +55,26 @@ impl Scripted {
     /// # Errors
     /// Those of binding.
     pub async fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let addr = listener.local_addr()?;
         let otherwise = Script::respond(
             "HTTP/1.1 404 Not Found\r\nCache-Control: no-store\r\nContent-Length: 0\r\n\r\n",
         );
         let state = Arc::new(Mutex::new(State { otherwise, ..State::default() }));
-        let acceptor = tokio::spawn(accept(listener, Arc::clone(&state)));
-        Ok(Self { addr, state, acceptor })
+        let shared = Arc::clone(&state);
+        let loopback = Loopback::start(move |stream, index| {
+            shared.lock().recorded.push(Recorded::default());
+            let state = Arc::clone(&shared);
+            let connection = Connection { stream, index, state, unread: Vec::new(), last: None };
+            tokio::spawn(async move {
+                // A peer that goes away in the middle of a script is no failure of the origin.
+                let _ = connection.run().await;
+            });
+        });
+        Ok(Self { state, loopback: loopback.await? })
     }
 
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.loopback.addr()
     }
 
     /// Answers requests for `target` (with its query, or without for any query) by `script` from
@@ -109,28 +115,6 @@ impl Scripted {
         for recorded in &mut state.recorded {
             *recorded = Recorded::default();
         }
-    }
-}
-
-impl Drop for Scripted {
-    fn drop(&mut self) {
-        self.acceptor.abort();
-    }
-}
-
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let index = {
-            let mut state = state.lock();
-            state.recorded.push(Recorded::default());
-            state.recorded.len() - 1
-        };
-        let state = Arc::clone(&state);
-        let connection = Connection { stream, index, state, unread: Vec::new(), last: None };
-        tokio::spawn(async move {
-            // A peer that goes away in the middle of a script is no failure of the origin.
-            let _ = connection.run().await;
-        });
     }
 }
 

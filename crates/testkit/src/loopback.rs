@@ -1,0 +1,46 @@
+//! A listener on a free loopback port: what every origin made here stands on.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// A listener that hands each connection on; it stops when dropped.
+#[derive(Debug)]
+pub(crate) struct Loopback {
+    addr: SocketAddr,
+    acceptor: JoinHandle<()>,
+}
+
+impl Loopback {
+    /// Listens, and calls `take` with every connection and its number, from 0.
+    ///
+    /// # Errors
+    /// Those of binding.
+    pub(crate) async fn start(
+        mut take: impl FnMut(TcpStream, usize) + Send + 'static,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let addr = listener.local_addr()?;
+        let acceptor = tokio::spawn(async move {
+            let mut number = 0;
+            while let Ok((stream, _)) = listener.accept().await {
+                take(stream, number);
+                number += 1;
+            }
+        });
+        Ok(Self { addr, acceptor })
+    }
+
+    /// Where it listens.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+    }
+}
