@@ -364,3 +364,13 @@ async fn an_unknown_host_is_told_so_and_nothing_is_asked() {
     }
     assert_eq!(origin.targets(), [""; 0]);
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn memory_arrives_in_small_pages() {
+    let stage = Stage::new().await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", stage.daemon.pid()));
+    let status = status.expect("a running process has one");
+    let huge = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
+    assert_eq!(huge.map(str::trim), Some("0"));
+}
