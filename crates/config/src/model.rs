@@ -26,7 +26,7 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Limits in force.
     pub limits: Limits,
-    /// Where requests are logged; `None` for nowhere.
+    /// Where requests are logged; `None` when they are not.
     pub access_log: Option<AccessLog>,
     /// Every origin that a site uses, and those that none does.
     pub origins: Vec<OriginConfig>,
@@ -160,7 +160,7 @@ pub enum MemorySize {
 /// `[admin]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminConfig {
-    /// Where it listens; `None` for nowhere.
+    /// Where it listens; `None` when it does not.
     pub listen: Option<ListenSpec>,
 }
 
