@@ -121,7 +121,8 @@ impl Job {
 pub(crate) fn start(core: &Rc<Core>, job: Job, body: Option<Reader>) -> oneshot::Receiver<Fetched> {
     let (tell, told) = oneshot::channel();
     let core = Rc::clone(core);
-    tokio::task::spawn_local(run(core, job, body, tell));
+    // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
+    tokio::task::spawn_local(Box::pin(run(core, job, body, tell)));
     told
 }
 

@@ -161,10 +161,9 @@ impl Server {
         deadline: Deadline,
     ) -> Result<(Stream, Option<SocketAddr>), Error> {
         if let Address::Unix(path) = &self.config.address {
-            return match timeout_at(deadline.at, Stream::connect_unix(path)).await {
-                Ok(Ok(stream)) => Ok((stream, None)),
-                Ok(Err(source)) => Err(Error::Connect { server: Arc::clone(&self.name), source }),
-                Err(_) => Err(self.late(deadline)),
+            return match Stream::connect_unix(path) {
+                Ok(stream) => Ok((stream, None)),
+                Err(source) => Err(Error::Connect { server: Arc::clone(&self.name), source }),
             };
         }
         let answer = self.first_answer(deadline).await?;

@@ -1,14 +1,16 @@
 //! A connection's socket.
 
 use std::fmt;
+use std::io::Write as _;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use socket2::SockRef;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
@@ -43,6 +45,9 @@ impl fmt::Debug for Secure {
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// A unix socket that the runtime does not watch yet. It is connected at once or not at all, so
+    /// a short request is written before there is anything to wait for.
+    Unwatched(Option<StdUnixStream>),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -64,8 +69,20 @@ impl Stream {
         Ok(Self::Tls(Box::new(stream)))
     }
 
-    pub(crate) async fn connect_unix(path: &Path) -> io::Result<Self> {
-        UnixStream::connect(path).await.map(Self::Unix)
+    /// Connects without waiting: a full backlog is an error at once (`WouldBlock`).
+    pub(crate) fn connect_unix(path: &Path) -> io::Result<Self> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+        socket.connect(&SockAddr::unix(path)?)?;
+        Ok(Self::Unwatched(Some(socket.into())))
+    }
+
+    /// Has the runtime watch the socket from now on, if it does not yet.
+    fn watch(&mut self) -> io::Result<()> {
+        if let Self::Unwatched(stream) = self {
+            let stream = stream.take().ok_or(io::ErrorKind::NotConnected)?;
+            *self = Self::Unix(UnixStream::from_std(stream)?);
+        }
+        Ok(())
     }
 
     /// Reads what is there into `buf`; 0 at the end.
@@ -75,7 +92,9 @@ impl Stream {
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let mut buf = ReadBuf::new(buf);
+        self.watch()?;
         let read = match self {
+            Self::Unwatched(_) => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buf),
             Self::Tls(stream) => {
@@ -94,7 +113,14 @@ impl Stream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let Self::Unwatched(Some(stream)) = self {
+            match stream.write_vectored(bufs) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch()?,
+                wrote => return Poll::Ready(wrote),
+            }
+        }
         match self {
+            Self::Unwatched(_) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(cx, bufs),
@@ -117,6 +143,8 @@ impl Stream {
         let read = match self {
             Self::Tcp(stream) => SockRef::from(stream).recv(&mut byte),
             Self::Unix(stream) => SockRef::from(stream).recv(&mut byte),
+            Self::Unwatched(Some(stream)) => SockRef::from(stream).recv(&mut byte),
+            Self::Unwatched(None) => return false,
             Self::Tls(stream) => {
                 let (socket, session) = stream.get_ref();
                 // Opened bytes that nobody asked for, or an announced end.

@@ -112,9 +112,11 @@ impl Talk {
         let (method, host, target) =
             (text(request.method.token()), text(&request.host), text(&request.target));
         let scheme = request.scheme.as_str();
-        // Writing to a String cannot fail.
-        _ = write!(self.about, "{server}: {method} {scheme}://{host}{target}");
+        for part in [server, ": ", &*method, " ", scheme, "://", &*host, &*target] {
+            self.about.push_str(part);
+        }
         if let Some(client) = caller.client {
+            // Writing to a String cannot fail.
             _ = write!(self.about, " from {client}");
         }
     }
