@@ -50,6 +50,8 @@ counters! {
     Connections connections_total Counter "Client connections accepted.";
     ConnectionsOpen connections_open Gauge "Client connections open now.";
     ConnectionsRefused connections_refused_total Counter "Client connections closed at once because of a limit.";
+    ProxyRefused proxy_refused_total Counter "Connections to `proxy` listeners that came from nobody trusted.";
+    ProxyErrors proxy_errors_total Counter "Connections of trusted proxies without a well-formed PROXY header.";
     TlsHandshakes tls_handshakes_total Counter "TLS handshakes completed with clients.";
     TlsResumed tls_resumed_total Counter "TLS handshakes that went on from an earlier session.";
     TlsFailures tls_handshake_failures_total Counter "TLS handshakes with clients that came to nothing.";

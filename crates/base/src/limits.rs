@@ -82,7 +82,8 @@ limits! {
     HeaderCount header_count Count 100, "Header fields of one head; beyond it 431 or 502.";
     TargetBytes target_bytes Bytes 8 * KIB, "Request target; beyond it 414.";
     TrailerBytes trailer_bytes Bytes 8 * KIB, "Trailer section of a chunked body in all; beyond it 400 or 502.";
-    HeaderTimeout header_timeout Ms 10_000, "From the first byte of a request head to its last; beyond it 408 and close.";
+    HeaderTimeout header_timeout Ms 10_000, "From the first byte of a request head to its last; beyond it 408 and close. As long may a PROXY header take.";
+    ProxyHeaderBytes proxy_header_bytes Bytes 4 * KIB, "Header of the PROXY protocol (version 2) with everything in it; beyond it the connection is closed.";
     HandshakeTimeout handshake_timeout Ms 10_000, "From a TLS connection's beginning to the end of its handshake; then it is closed.";
     Handshakes handshakes Count 1_000, "TLS handshakes under way on one core; beyond it the oldest is closed.";
     IdleTimeout idle_timeout Ms 30_000, "A kept-alive client connection without a request; then it is closed.";

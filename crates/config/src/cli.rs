@@ -53,9 +53,14 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         .iter()
         .filter_map(|text| {
             let spec = parse_listen(text).map_err(|why| format!("{why}; {}", listen::EXPECTED));
-            let spec = spec.and_then(|spec| match spec.tls {
-                true => Err("TLS needs a certificate, which only a file can name".to_owned()),
-                false => Ok(spec),
+            let spec = spec.and_then(|spec| match spec {
+                ListenSpec { tls: true, .. } => {
+                    Err("TLS needs a certificate, which only a file can name".to_owned())
+                }
+                ListenSpec { proxy: true, .. } => {
+                    Err("`proxy` needs `trusted_proxies`, which only a file can name".to_owned())
+                }
+                plain => Ok(plain),
             });
             flag(&mut r, "--listen", text, spec)
         })
@@ -73,6 +78,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let config = server.map(|server| Config {
         origin_tls: vec![server.tls.then(|| plain_origin(Place::nowhere()))],
         listen: if options.listen.is_empty() { default_listen() } else { listen },
+        trusted_proxies: Vec::new(),
         workers: options.workers.filter(|n| *n > 0),
         profile: options.profile,
         memory: MemoryConfig { size: size.unwrap_or_default() },

@@ -71,10 +71,10 @@ pub(crate) const TOP: Section = Section {
     about: "Keys that stand before the first `[table]`, and the tables themselves.",
     keys: || {
         keys! {
-            "listen", TEXTS, "\":80\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS.";
+            "listen", TEXTS, "\":80\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol.";
             "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.";
             "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.";
-            "trusted_proxies", TEXTS, "none", "Addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are believed.";
+            "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front. Their X-Forwarded-For and X-Forwarded-Proto are believed, and only they get through to listeners with `proxy`.";
             "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";
             "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.";
             "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";

@@ -14,9 +14,11 @@ pub(crate) enum ListenError {
     NoPort,
     /// The host is a name.
     Name,
-    /// A word after the address that a later version understands (`quic`, `proxy`), or
+    /// A word after the address that a later version understands (`quic`), or
     /// `unix:`.
     Later(String),
+    /// nginx's word for something, and ours.
+    Nginx(&'static str, &'static str),
     /// A word after the address that means nothing.
     Word(String),
 }
@@ -28,6 +30,7 @@ impl fmt::Display for ListenError {
             Self::NoPort => f.write_str("an address to listen on needs both colon and port"),
             Self::Name => f.write_str("an address to listen on is an IP address, not a name"),
             Self::Later(what) => write!(f, "this version does not have `{what}` listeners yet"),
+            Self::Nginx(nginx, ours) => write!(f, "`{nginx}` is written `{ours}` here"),
             Self::Word(word) => write!(f, "`{word}` after the address means nothing"),
         }
     }
@@ -37,30 +40,31 @@ impl fmt::Display for ListenError {
 pub(crate) const EXPECTED: &str =
     "\":80\" for all addresses, \"127.0.0.1:80\" or \"[::1]:80\" for one; \":443 tls\" for TLS";
 
-const LATER: [&str; 3] = ["quic", "proxy", "http3"];
+const LATER: [&str; 2] = ["quic", "http3"];
 
 /// Reads `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`, perhaps with `tls`
 /// after it.
 pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     let mut words = text.split_ascii_whitespace();
     let address = words.next().ok_or(ListenError::Syntax)?;
-    let mut tls = false;
+    let (mut tls, mut proxy) = (false, false);
     for word in words {
-        if word == "tls" && !tls {
-            tls = true;
-            continue;
+        let slot = match word {
+            "tls" => &mut tls,
+            "proxy" => &mut proxy,
+            "proxy_protocol" => return Err(ListenError::Nginx("proxy_protocol", "proxy")),
+            "ssl" => return Err(ListenError::Nginx("ssl", "tls")),
+            later if LATER.contains(&later) => return Err(ListenError::Later(later.into())),
+            other => return Err(ListenError::Word(other.into())),
+        };
+        if std::mem::replace(slot, true) {
+            return Err(ListenError::Word(word.into()));
         }
-        let known = LATER.contains(&word);
-        return Err(if known {
-            ListenError::Later(word.into())
-        } else {
-            ListenError::Word(word.into())
-        });
     }
     if address.starts_with("unix:") || address.starts_with('/') {
         return Err(ListenError::Later("unix".to_owned()));
     }
-    let spec = |addresses| Ok(ListenSpec { text: text.trim().to_owned(), addresses, tls });
+    let spec = |addresses| Ok(ListenSpec { text: text.trim().to_owned(), addresses, tls, proxy });
     if let Ok(one) = address.parse::<SocketAddr>() {
         return spec(vec![one]);
     }
@@ -101,7 +105,8 @@ mod tests {
         assert_eq!(addresses("localhost:0"), ["127.0.0.1:0", "[::1]:0"]);
         assert_eq!(addresses("127.0.0.1:8080"), ["127.0.0.1:8080"]);
         assert!(parse_listen(":443 tls").is_ok_and(|spec| spec.tls));
-        assert!(parse_listen(":443").is_ok_and(|spec| !spec.tls));
+        assert!(parse_listen(":443").is_ok_and(|spec| !spec.tls && !spec.proxy));
+        assert!(parse_listen(":443 proxy tls").is_ok_and(|spec| spec.tls && spec.proxy));
         assert_eq!(addresses(" [2001:db8::1]:80 "), ["[2001:db8::1]:80"]);
     }
 
@@ -121,7 +126,10 @@ mod tests {
             (":443 tls tls", ListenError::Word("tls".to_owned())),
             (":443 tls quic", ListenError::Later("quic".to_owned())),
             ("unix:/run/larder.sock", ListenError::Later("unix".to_owned())),
-            (":443 ssl", ListenError::Word("ssl".to_owned())),
+            (":443 ssl", ListenError::Nginx("ssl", "tls")),
+            (":80 proxy_protocol", ListenError::Nginx("proxy_protocol", "proxy")),
+            (":80 proxy proxy", ListenError::Word("proxy".to_owned())),
+            (":80 http2", ListenError::Word("http2".to_owned())),
         ] {
             assert_eq!(parse_listen(text), Err(error), "{text}");
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
+use ipnet::IpNet;
 use origin::OriginConfig;
 use policy::{Profile, SiteRules};
 
@@ -16,6 +17,8 @@ use crate::diagnostic::{Diagnostic, Severity, Source};
 pub struct Config {
     /// Where clients connect; at least one.
     pub listen: Vec<ListenSpec>,
+    /// The proxies in front that are believed, and let through to listeners with `proxy`.
+    pub trusted_proxies: Vec<IpNet>,
     /// Core threads; `None` for one per usable core ([`crate::sizing::Machine::default_workers`]).
     pub workers: Option<usize>,
     /// Defaults of sites that do not choose their own.
@@ -53,6 +56,8 @@ pub struct ListenSpec {
     pub addresses: Vec<SocketAddr>,
     /// Whether clients speak TLS there.
     pub tls: bool,
+    /// Whether connections begin with a header of the PROXY protocol.
+    pub proxy: bool,
 }
 
 /// A place in the file, for what turns out to be wrong only when it is used.

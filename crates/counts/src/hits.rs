@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Limits};
-use flow::{Announce, Client, Core, Live, Served, Shared, Site, Start};
+use flow::{Announce, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
 use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
@@ -15,9 +15,9 @@ use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
 use crate::samples::{self, NOW, PLAIN_REQUEST};
 use crate::stores;
 
-const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const CLIENT: Peer = Peer::Host(IpAddr::V4(Ipv4Addr::LOCALHOST));
 /// A client on a plain connection.
-const PLAIN: Client<'_> = Client { address: CLIENT, secured: None };
+const PLAIN: Client<'_> = Client { peer: CLIENT, secured: None };
 
 /// Decides about a request for which a site with three routes has no route.
 pub(crate) fn policy(rounds: u32) {
@@ -42,7 +42,8 @@ pub(crate) fn hit(rounds: u32) {
     for _ in 0..rounds {
         out.clear();
         let live = core.live();
-        let Start::Reply(reply) = core.start(&live, black_box(&mut request), &PLAIN, NOW) else {
+        let (start, _) = core.start(&live, black_box(&mut request), &PLAIN, NOW);
+        let Start::Reply(reply) = start else {
             panic!("a stored response needs no waiting");
         };
         assert_eq!(reply.served, Served::Hit);
@@ -69,6 +70,7 @@ fn core() -> Rc<Core> {
     let live = Live {
         sites,
         tls: None,
+        trusted: CidrSet::default(),
         hsts: Vec::new(),
         head_limits: samples::head_limits(),
         limits,

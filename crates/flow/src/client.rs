@@ -1,7 +1,6 @@
 //! Who a request comes from, and whether its connection is good enough for the site it names.
 
-use std::net::IpAddr;
-
+use policy::Peer;
 use tls::{ClientAuth, Secured};
 
 use crate::pages::Problem;
@@ -9,8 +8,8 @@ use crate::pages::Problem;
 /// The other end of the connection that a request came over.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
-    /// Its address.
-    pub address: IpAddr,
+    /// Who it is.
+    pub peer: Peer,
     /// What was agreed on in its TLS handshake; none over a plain connection.
     pub secured: Option<&'a Secured>,
 }

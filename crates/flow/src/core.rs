@@ -15,7 +15,7 @@ use message::freshness::{Freshness, State};
 use message::vary::vary_signature;
 use message::{Framing, HeaderBlock, Method, Request, Scheme, conditional};
 use origin::CorePool;
-use policy::{HitCtx, HitVerdict, Notes, ReceiveCtx, ReceiveVerdict};
+use policy::{HitCtx, HitVerdict, Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
 use crate::client::Client;
 use crate::deliver;
@@ -143,30 +143,32 @@ impl Core {
         self.failing.borrow_mut().retain(|_, failure| recent(failure));
     }
 
-    /// Takes a request as far as it goes without waiting.
+    /// Takes a request as far as it goes without waiting, and says on whose behalf it is made.
     pub fn start(
         self: &Rc<Self>,
         live: &LiveRef,
         request: &mut Request,
         client: &Client<'_>,
         now: Now,
-    ) -> Start {
+    ) -> (Start, Peer) {
         self.counters.inc(Counter::Requests);
+        let refuse =
+            |request: &_, problem| (Start::Reply(pages::problem(request, problem)), client.peer);
         let Some(site) = live.sites.find(&request.host) else {
-            return Start::Reply(pages::problem(request, Problem::NoSite));
+            return refuse(request, Problem::NoSite);
         };
         if let Err(problem) = client.admit(&request.host, site.client_auth.as_ref()) {
-            return Start::Reply(pages::problem(request, problem));
+            return refuse(request, problem);
         }
         let mut notes = Notes::default();
-        let mut ctx = ReceiveCtx { request, client: client.address, now, notes: &mut notes };
+        let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         let ask = Ask { live, site, request, notes, now, interims: None, ends: None };
         let mut start = self.follow(&ask, verdict);
         if let Start::Reply(reply) = &mut start {
             ask.sign(reply);
         }
-        start
+        (start, notes.client.unwrap_or(client.peer))
     }
 
     fn follow(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {

@@ -16,7 +16,7 @@ use message::store::{self, StorePlan};
 use message::vary::{Vary, VaryNames, vary_signature};
 use message::{Framing, HeaderId, Request, Response, Status, Version};
 use origin::{BodySource, Caller, Exchange, RequestBody, SourceError};
-use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, ResponseCtx, Synthetic};
+use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use tokio::sync::oneshot;
 
 use crate::core::{Ask, Core, LiveRef, freshness};
@@ -193,7 +193,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         let sent = core.now();
         let pool = core.pool();
         let told = &mut Told(job.interims.as_deref());
-        let caller = Caller { client: job.notes.client, ends: job.ends };
+        let caller = Caller { client: job.notes.client.map(Peer::address), ends: job.ends };
         let sending = pool.send(&origin, &request, stream, job.key_hash, caller, told);
         let mut exchange = match sending.await {
             Ok(exchange) => exchange,

@@ -15,6 +15,8 @@ pub mod pages;
 pub mod reply;
 mod slow;
 
+pub use policy::{Peer, acl::CidrSet};
+
 pub use crate::client::Client;
 pub use crate::core::{Core, LiveRef, Start, begin_key};
 pub use crate::interims::Interims;

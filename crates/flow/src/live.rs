@@ -8,7 +8,7 @@ use base::{HashSeed, Limits, counters::Registry};
 use cache::Cache;
 use h1::HeadLimits;
 use origin::{Journal, Origin};
-use policy::{Policy, hosts::HostTable};
+use policy::{Policy, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
 
 /// One site: a policy and the origins it may choose from.
@@ -43,6 +43,8 @@ pub struct Live {
     pub sites: HostTable<Arc<Site>>,
     /// What TLS listeners shake hands with; none when there are no certificates.
     pub tls: Option<Arc<tls::Server>>,
+    /// The proxies in front that are believed, and let through to listeners with `proxy`.
+    pub trusted: CidrSet,
     /// The different values of Strict-Transport-Security (RFC 6797) that sites send over HTTPS.
     pub hsts: Vec<String>,
     /// Limits.

@@ -9,7 +9,7 @@ use config::{CacheStatus, Config};
 use flow::{Announce, Live, Site};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, TlsConfig};
-use policy::{Declared, HostTable};
+use policy::{Declared, HostTable, acl::CidrSet};
 
 use crate::material::Material;
 
@@ -52,6 +52,7 @@ pub(crate) fn live(
     let live = Live {
         sites,
         tls,
+        trusted: CidrSet::new(&config.trusted_proxies),
         hsts,
         head_limits: HeadLimits::from(&config.limits),
         limits: config.limits.clone(),

@@ -109,7 +109,8 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     let signals = runtime.block_on(async { Signals::listen() })?;
     for listen in server.addresses() {
         let tls = if listen.tls { " (TLS)" } else { "" };
-        eprintln!("larder: listening on {}{tls}", listen.address);
+        let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
+        eprintln!("larder: listening on {}{tls}{proxy}", listen.address);
     }
     runtime.block_on(daemon.until_told(signals));
     eprintln!("larder: finishing requests under way");
@@ -251,10 +252,10 @@ impl Daemon {
 
 fn listeners(config: &Config) -> Vec<net::Listen> {
     let listen = |spec: &config::ListenSpec| {
-        let tls = spec.tls;
+        let (tls, proxy) = (spec.tls, spec.proxy);
         spec.addresses
             .iter()
-            .map(move |address| net::Listen { address: *address, tls })
+            .map(move |address| net::Listen { address: *address, tls, proxy })
             .collect::<Vec<_>>()
     };
     config.listen.iter().flat_map(listen).collect()

@@ -5,7 +5,6 @@
 //! request that waits for an origin, a client that reads slowly) leaves it as a [`Step`], for an
 //! ordinary async function to finish. An idle connection holds no buffer at all.
 
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
 use cache::Object;
-use flow::{Client, LiveRef, Reply, ReplyBody, Slow, Start};
+use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestReader};
 use message::{Framing, Request, Scheme, Version};
@@ -23,6 +22,7 @@ use tokio::io::ReadBuf;
 use crate::core::{CoreCtx, Scratch};
 use crate::guard::{Guard, Phase};
 use crate::last::Last;
+use crate::proxied::Ends;
 use crate::segments::{Segments, copy_range};
 use crate::stream::Stream;
 
@@ -39,7 +39,7 @@ pub(crate) struct Conn {
     pub(crate) stream: Stream,
     /// What was agreed on in the handshake; none for a plain connection.
     secured: Option<Secured>,
-    pub(crate) peer: SocketAddr,
+    pub(crate) ends: Ends,
     pub(crate) guard: Rc<Guard>,
     /// Received bytes that no request has used yet; empty while idle.
     pub(crate) held: Vec<u8>,
@@ -86,6 +86,8 @@ pub(crate) struct Waiting {
     pub(crate) request: Request,
     pub(crate) live: LiveRef,
     pub(crate) answer: Answer,
+    /// On whose behalf it is made.
+    pub(crate) client: Peer,
     /// Whether the connection may go on after it.
     pub(crate) keep: bool,
     pub(crate) started: Now,
@@ -128,20 +130,22 @@ impl Work {
 }
 
 impl Conn {
+    /// A connection of which `held` was received already.
     pub(crate) fn new(
         stream: Stream,
         secured: Option<Secured>,
-        peer: SocketAddr,
+        ends: Ends,
         guard: Rc<Guard>,
+        held: Vec<u8>,
         now: Now,
     ) -> Self {
         Self {
             stream,
             secured,
-            peer,
+            ends,
             guard,
-            held: Vec::new(),
-            unread: false,
+            unread: !held.is_empty(),
+            held,
             partial: None,
             served: 0,
             opened_ms: now.mono_ms,
@@ -231,7 +235,7 @@ impl Conn {
                         work.output.extend_from_slice(body);
                     }
                     core.count(&reply);
-                    core.log.refused(self.peer.ip(), &reply, now);
+                    core.log.refused(self.ends.peer, &reply, now);
                     used = bytes.len();
                     stop = Some(Stop::Send(None, Then::Linger));
                 }
@@ -258,13 +262,14 @@ impl Conn {
             && self.served < limits.keepalive_requests
             && now.mono_ms - self.opened_ms < limits.connection_lifetime
             && !core.draining.get();
-        let client = Client { address: self.peer.ip(), secured: self.secured.as_ref() };
+        let client = Client { peer: self.ends.peer, secured: self.secured.as_ref() };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
-        let answer = match core.flow.start(live, request, &client, now) {
+        let (start, client) = core.flow.start(live, request, &client, now);
+        let answer = match start {
             Start::Reply(reply) if request.framing == Framing::None && reply.is_at_hand() => {
                 core.count(&reply);
                 let bytes = reply.length().unwrap_or(0);
-                core.log.answered(self.peer.ip(), request, &reply, bytes, (now, now));
+                core.log.answered(client, request, &reply, bytes, (now, now));
                 return reply_now(live, request, &reply, (keep, copy_max), &mut work.output);
             }
             Start::Reply(reply) => Answer::Reply(reply),
@@ -275,6 +280,7 @@ impl Conn {
             request: std::mem::take(request),
             live: Rc::clone(live),
             answer,
+            client,
             keep,
             started: now,
         })))

@@ -57,9 +57,10 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Shakes hands; `None` when it came to nothing.
+/// Shakes hands, `received` being what has come already; `None` when it came to nothing.
 pub(crate) async fn shake(
     mut tcp: TcpStream,
+    received: Vec<u8>,
     guard: &Rc<Guard>,
     core: &CoreCtx,
     server: &Server,
@@ -68,7 +69,11 @@ pub(crate) async fn shake(
     let max = core.flow.live().limits.handshakes.max(1);
     let place = Place::take(core, guard, max);
     let mut handshake = Handshake::default();
-    let shaken = poll_fn(|cx| poll_shake(cx, &mut tcp, &mut handshake, guard, core, server)).await;
+    let shaken = match handshake.feed(&received, server) {
+        Ok(()) => poll_fn(|cx| poll_shake(cx, &mut tcp, &mut handshake, guard, core, server)).await,
+        Err(error) => Err(Failure::Tls(error)),
+    };
+    drop(received);
     drop(place);
     let counters = &core.flow.counters;
     match shaken {

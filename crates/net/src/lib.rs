@@ -12,6 +12,7 @@ mod handshake;
 mod last;
 mod log;
 mod peers;
+mod proxied;
 mod segments;
 mod stream;
 mod upload;

@@ -4,14 +4,13 @@
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use base::{Counter, Counters, Now};
-use flow::Reply;
+use flow::{Peer, Reply};
 use message::date::LogDate;
 use message::{HeaderId, Request, Version};
 
@@ -123,7 +122,7 @@ struct Lines {
 
 /// What a line tells.
 struct Line<'a> {
-    client: IpAddr,
+    client: Peer,
     /// None when the request could not be read.
     request: Option<&'a Request>,
     reply: &'a Reply,
@@ -136,7 +135,7 @@ impl CoreLog {
     /// Notes an answered request and the bytes of body sent.
     pub(crate) fn answered(
         &self,
-        client: IpAddr,
+        client: Peer,
         request: &Request,
         reply: &Reply,
         bytes: u64,
@@ -149,7 +148,7 @@ impl CoreLog {
     }
 
     /// Notes a request refused for its form.
-    pub(crate) fn refused(&self, client: IpAddr, reply: &Reply, now: Now) {
+    pub(crate) fn refused(&self, client: Peer, reply: &Reply, now: Now) {
         if let Some(lines) = &self.0 {
             let bytes = reply.length().unwrap_or(0);
             lines.add(&Line { client, request: None, reply, bytes, started: now, ended: now });

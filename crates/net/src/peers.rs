@@ -29,31 +29,31 @@ pub(crate) enum Refused {
 }
 
 impl Peers {
-    /// Counts a connection of `ip` in, unless there are too many already.
-    pub(crate) fn enter(
-        self: &Arc<Self>,
-        ip: IpAddr,
-        max: u64,
-        max_per_ip: u64,
-    ) -> Result<Entry, Refused> {
+    /// Counts a connection in, unless there are too many already.
+    pub(crate) fn enter(self: &Arc<Self>, max: u64) -> Result<Entry, Refused> {
         if self.all.fetch_add(1, Ordering::Relaxed) >= max {
             self.all.fetch_sub(1, Ordering::Relaxed);
             return Err(Refused::Connections);
         }
-        let mut entry = Entry { peers: Arc::clone(self), client: None };
+        Ok(Entry { peers: Arc::clone(self), client: None })
+    }
+}
+
+impl Entry {
+    /// Counts the connection as one of `ip`, unless that has too many already. Call it once.
+    pub(crate) fn claim(&mut self, ip: IpAddr, max_per_ip: u64) -> Result<(), Refused> {
         if max_per_ip > 0 && !ip.to_canonical().is_loopback() {
             let client = client_of(ip);
-            let mut by_client = self.by_client.lock();
+            let mut by_client = self.peers.by_client.lock();
             let count = by_client.entry(client).or_insert(0);
             if u64::from(*count) >= max_per_ip {
-                drop(by_client);
                 return Err(Refused::ConnectionsPerIp);
             }
             *count += 1;
             drop(by_client);
-            entry.client = Some(client);
+            self.client = Some(client);
         }
-        Ok(entry)
+        Ok(())
     }
 }
 
@@ -90,15 +90,20 @@ mod tests {
         text.parse().expect("an address")
     }
 
+    fn enter(peers: &Arc<Peers>, address: &str, max: u64, per_ip: u64) -> Result<Entry, Refused> {
+        let mut entry = peers.enter(max)?;
+        entry.claim(ip(address), per_ip).map(|()| entry)
+    }
+
     #[test]
     fn a_v6_network_is_one_client_and_leaving_makes_room() {
         let peers = Arc::new(Peers::default());
-        let first = peers.enter(ip("2001:db8::1"), 10, 1).expect("room");
-        let second = peers.enter(ip("2001:db8::2"), 10, 1);
+        let first = enter(&peers, "2001:db8::1", 10, 1).expect("room");
+        let second = enter(&peers, "2001:db8::2", 10, 1);
         assert_eq!(second.err(), Some(Refused::ConnectionsPerIp));
-        assert!(peers.enter(ip("2001:db8:0:1::1"), 10, 1).is_ok());
+        assert!(enter(&peers, "2001:db8:0:1::1", 10, 1).is_ok());
         drop(first);
-        assert!(peers.enter(ip("2001:db8::2"), 10, 1).is_ok());
+        assert!(enter(&peers, "2001:db8::2", 10, 1).is_ok());
         assert!(peers.by_client.lock().is_empty());
     }
 
@@ -106,8 +111,8 @@ mod tests {
     fn the_total_holds_and_loopback_counts_only_there() {
         let peers = Arc::new(Peers::default());
         let held: Vec<_> =
-            (0..2).map(|_| peers.enter(ip("127.0.0.1"), 2, 1).expect("room")).collect();
-        let third = peers.enter(ip("127.0.0.1"), 2, 1);
+            (0..2).map(|_| enter(&peers, "127.0.0.1", 2, 1).expect("room")).collect();
+        let third = enter(&peers, "127.0.0.1", 2, 1);
         assert_eq!(third.err(), Some(Refused::Connections));
         drop(held);
         assert_eq!(peers.all.load(Ordering::Relaxed), 0);

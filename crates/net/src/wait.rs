@@ -107,10 +107,10 @@ async fn write_all(
 
 /// One request's exchange: its body goes up while its answer is awaited and sent.
 async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then {
-    let Waiting { before, request, live, answer, keep, started } = waiting;
+    let Waiting { before, request, live, answer, client, keep, started } = waiting;
     let guard = Rc::clone(&conn.guard);
     let held = std::mem::take(&mut conn.held);
-    let ends = conn.stream.local_addr().ok().map(|own| (conn.peer, own));
+    let ends = conn.ends.pair(&conn.stream);
     let stream = &RefCell::new(&mut conn.stream);
     if let Some(mut before) = before
         && write_all(&guard, core, stream, &mut before).await.is_err()
@@ -151,7 +151,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     guard.receive_done();
     core.count(&reply);
     let bytes = sent.map_or(0, |sent| sent.body_bytes);
-    core.log.answered(conn.peer.ip(), &request, &reply, bytes, (started, core.flow.now()));
+    core.log.answered(client, &request, &reply, bytes, (started, core.flow.now()));
     let ends = match sent {
         Ok(sent) => sent.ends || !keep || reply.close,
         Err(error) => {

@@ -20,6 +20,7 @@ use crate::guard::{Guard, Phase};
 use crate::handshake;
 use crate::log::{AccessLog, CoreLog};
 use crate::peers::{Entry, Peers, Refused};
+use crate::proxied::{self, Begun, Ends};
 use crate::stream::Stream;
 use crate::wait;
 
@@ -36,6 +37,9 @@ pub struct Listen {
     pub address: SocketAddr,
     /// Whether clients speak TLS there.
     pub tls: bool,
+    /// Whether connections begin with a header of the PROXY protocol; only those of trusted proxies
+    /// are let in.
+    pub proxy: bool,
 }
 
 /// What a server listens on and how wide it is.
@@ -80,9 +84,9 @@ impl Server {
             for listeners in &mut per_core {
                 let listener = bind(address)?;
                 address = listener.local_addr()?;
-                listeners.push(Bound { listener, tls: asked.tls });
+                listeners.push(Bound { listener, listen: *asked });
             }
-            addresses.push(Listen { address, tls: asked.tls });
+            addresses.push(Listen { address, ..*asked });
         }
         let (stop, stopped) = watch::channel(Stop::No);
         let peers = Arc::new(Peers::default());
@@ -120,7 +124,7 @@ impl Server {
 /// A listening socket of one core.
 struct Bound {
     listener: std::net::TcpListener,
-    tls: bool,
+    listen: Listen,
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -171,13 +175,13 @@ impl Worker {
         let core = CoreCtx::new(flow, log);
         let accepting: Vec<_> = listeners
             .into_iter()
-            .filter_map(|bound| Some((TcpListener::from_std(bound.listener).ok()?, bound.tls)))
-            .map(|(listener, tls)| {
+            .filter_map(|bound| Some((TcpListener::from_std(bound.listener).ok()?, bound.listen)))
+            .map(|(listener, listen)| {
                 let gate = Gate {
                     core: Rc::clone(&core),
                     peers: Arc::clone(&self.peers),
                     connections: self.connections,
-                    tls,
+                    listen,
                 };
                 tokio::task::spawn_local(gate.accept(listener))
             })
@@ -236,7 +240,7 @@ struct Gate {
     core: Rc<CoreCtx>,
     peers: Arc<Peers>,
     connections: u64,
-    tls: bool,
+    listen: Listen,
 }
 
 impl Gate {
@@ -250,65 +254,106 @@ impl Gate {
         }
     }
 
-    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
-        let counters = &self.core.flow.counters;
+    fn admit(&self, stream: TcpStream, remote: SocketAddr) {
+        let core = &self.core;
+        let counters = &core.flow.counters;
         counters.inc(Counter::Connections);
-        let live = self.core.flow.live();
+        let live = core.flow.live();
+        if self.listen.proxy && !live.trusted.contains(remote.ip()) {
+            counters.inc(Counter::ProxyRefused);
+            return;
+        }
         let max = match live.limits.connections {
             0 => self.connections,
             max => max,
         };
-        match self.peers.enter(peer.ip(), max, live.limits.connections_per_ip) {
+        let entered = self.peers.enter(max).and_then(|mut entry| {
+            // How many clients a balancer has says nothing: each counts once it is known.
+            if !self.listen.proxy {
+                entry.claim(remote.ip(), live.limits.connections_per_ip)?;
+            }
+            Ok(entry)
+        });
+        match entered {
             Ok(entry) => {
-                let guard = Guard::new(self.core.flow.now().mono_ms);
-                let place = self.core.sweep.join(Rc::clone(&guard));
+                let guard = Guard::new(core.flow.now().mono_ms);
+                let place = core.sweep.join(Rc::clone(&guard));
                 counters.inc(Counter::ConnectionsOpen);
-                let open = Open { core: Rc::clone(&self.core), place, _entry: entry };
-                if self.tls {
-                    tokio::task::spawn_local(serve_tls(stream, peer, guard, open));
+                let open = Open { core: Rc::clone(core), place, entry };
+                let arrived = Arrived { stream, guard, open, tls: self.listen.tls };
+                if self.listen.proxy {
+                    tokio::task::spawn_local(arrived.serve_proxied(remote));
                 } else {
-                    tokio::task::spawn_local(serve_plain(stream, peer, guard, open));
+                    tokio::task::spawn_local(arrived.serve(Ends::direct(remote), Vec::new()));
                 }
             }
-            Err(refused) => {
-                counters.inc(Counter::ConnectionsRefused);
-                counters.limit(match refused {
-                    Refused::Connections => Limit::Connections,
-                    Refused::ConnectionsPerIp => Limit::ConnectionsPerIp,
-                });
-            }
+            Err(refused) => refuse(core, refused),
         }
     }
 }
 
-async fn serve_plain(stream: TcpStream, peer: SocketAddr, guard: Rc<Guard>, open: Open) {
-    let core = Rc::clone(&open.core);
-    let conn = Conn::new(Stream::Plain(stream), None, peer, guard, core.flow.now());
-    wait::serve(conn, core).await;
-    drop(open);
+/// Counts a connection that is closed at once.
+fn refuse(core: &CoreCtx, refused: Refused) {
+    core.flow.counters.inc(Counter::ConnectionsRefused);
+    core.flow.counters.limit(match refused {
+        Refused::Connections => Limit::Connections,
+        Refused::ConnectionsPerIp => Limit::ConnectionsPerIp,
+    });
 }
 
-async fn serve_tls(stream: TcpStream, peer: SocketAddr, guard: Rc<Guard>, open: Open) {
-    let core = Rc::clone(&open.core);
-    // Without certificates there is nothing to agree on.
-    let Some(server) = core.flow.live().tls.clone() else { return };
-    // Boxed, so that its state is gone when the connection has begun.
-    let shaken = Box::pin(handshake::shake(stream, &guard, &core, &server)).await;
-    drop(server);
-    if let Some((stream, secured)) = shaken {
-        let now = core.flow.now();
-        guard.enter(Phase::Idle, now.mono_ms);
-        let conn = Conn::new(stream, Some(secured), peer, guard, now);
-        wait::serve(conn, core).await;
+/// A connection that was let in.
+struct Arrived {
+    stream: TcpStream,
+    guard: Rc<Guard>,
+    open: Open,
+    tls: bool,
+}
+
+impl Arrived {
+    /// Reads first who the connection of the trusted proxy at `remote` is for.
+    async fn serve_proxied(mut self, remote: SocketAddr) {
+        let core = Rc::clone(&self.open.core);
+        self.guard.enter(Phase::Head, core.flow.now().mono_ms);
+        let read = proxied::read(&mut self.stream, remote, &self.guard, &core);
+        let Some(Begun { ends, named, rest }) = Box::pin(read).await else { return };
+        if named {
+            let max = core.flow.live().limits.connections_per_ip;
+            if let Err(refused) = self.open.entry.claim(ends.peer.address(), max) {
+                return refuse(&core, refused);
+            }
+        }
+        self.guard.enter(Phase::Idle, core.flow.now().mono_ms);
+        self.serve(ends, rest).await;
     }
-    drop(open);
+
+    /// Serves it, `received` being what has come already.
+    async fn serve(self, ends: Ends, received: Vec<u8>) {
+        let Self { stream, guard, open, tls } = self;
+        let core = Rc::clone(&open.core);
+        let conn = if tls {
+            // Without certificates there is nothing to agree on.
+            let Some(server) = core.flow.live().tls.clone() else { return };
+            // Boxed, so that its state is gone when the connection has begun.
+            let shake = handshake::shake(stream, received, &guard, &core, &server);
+            let Some((stream, secured)) = Box::pin(shake).await else { return };
+            drop(server);
+            let now = core.flow.now();
+            guard.enter(Phase::Idle, now.mono_ms);
+            Conn::new(stream, Some(secured), ends, guard, Vec::new(), now)
+        } else {
+            let now = core.flow.now();
+            Conn::new(Stream::Plain(stream), None, ends, guard, received, now)
+        };
+        wait::serve(conn, core).await;
+        drop(open);
+    }
 }
 
 /// An open connection's places in the books; they are given back however it ends.
 struct Open {
     core: Rc<CoreCtx>,
     place: usize,
-    _entry: Entry,
+    entry: Entry,
 }
 
 impl Drop for Open {

@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use crate::peer::Peer;
+
 /// A set of addresses. An IPv4-mapped IPv6 address counts as the IPv4 address it maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CidrSet {
@@ -37,6 +39,14 @@ impl CidrSet {
         match address.to_canonical() {
             IpAddr::V4(a) => within(&self.v4, a),
             IpAddr::V6(a) => within(&self.v6, a),
+        }
+    }
+
+    /// Whether `peer` is a host in the set.
+    pub fn has(&self, peer: Peer) -> bool {
+        match peer {
+            Peer::Host(address) => self.contains(address),
+            Peer::Unnamed(_) => false,
         }
     }
 

@@ -17,6 +17,7 @@ pub mod value;
 
 pub use declared::Declared;
 pub use hosts::HostTable;
+pub use peer::Peer;
 pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic,

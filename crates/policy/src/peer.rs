@@ -1,11 +1,38 @@
 //! Who asks, and what of a head only a proxy in front of us may say.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use message::header::{Field, HeaderBlock, HeaderId};
 use message::{Request, Scheme};
 
 use crate::acl::CidrSet;
+
+/// Who is at the other end of a client's connection, as far as the connection tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A host at this address.
+    Host(IpAddr),
+    /// Somebody behind the trusted proxy at this address, which does not say who (UNKNOWN of the
+    /// PROXY protocol). What such a client says of others is never believed, and no list of
+    /// addresses has it.
+    Unnamed(IpAddr),
+}
+
+impl Peer {
+    /// Its address, or that of the proxy in front of it.
+    pub fn address(self) -> IpAddr {
+        match self {
+            Self::Host(address) | Self::Unnamed(address) => address,
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address().fmt(f)
+    }
+}
 
 /// What one look over a head finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,8 +111,8 @@ fn same(name: &[u8], known: &[u8]) -> bool {
 ///
 /// X-Forwarded-For is read from its end: the last address that is no trusted proxy's is the client,
 /// since everything before it may have been sent by the client itself.
-pub(crate) fn client_of(peer: IpAddr, trusted: &CidrSet, request: &mut Request) -> IpAddr {
-    if trusted.is_empty() || !trusted.contains(peer) {
+pub(crate) fn client_of(peer: Peer, trusted: &CidrSet, request: &mut Request) -> Peer {
+    if trusted.is_empty() || !trusted.has(peer) {
         return peer;
     }
     match request.headers.values(HeaderId::XForwardedProto).last() {
@@ -107,7 +134,7 @@ pub(crate) fn client_of(peer: IpAddr, trusted: &CidrSet, request: &mut Request) 
             None => (stranger, outermost_proxy) = (None, None),
         }
     }
-    stranger.or(outermost_proxy).unwrap_or(peer)
+    stranger.or(outermost_proxy).map_or(peer, Peer::Host)
 }
 
 /// An address, perhaps with a port, as some balancers write it.
@@ -132,12 +159,23 @@ mod tests {
         for value in forwarded_for {
             request.headers.push(HeaderId::XForwardedFor, value.as_bytes());
         }
-        client_of(ip(peer), &trusted, &mut request)
+        client_of(Peer::Host(ip(peer)), &trusted, &mut request).address()
     }
 
     #[test]
     fn a_stranger_is_who_he_is_whatever_he_says() {
         assert_eq!(client("192.0.2.1", &["198.51.100.1"]), ip("192.0.2.1"));
+    }
+
+    #[test]
+    fn whom_a_proxy_does_not_name_is_not_believed() {
+        let trusted = CidrSet::new(&[parse_net("10.0.0.0/8").expect("a block")]);
+        let mut request = Request::new();
+        request.headers.push(HeaderId::XForwardedFor, b"198.51.100.1");
+        request.headers.push(HeaderId::XForwardedProto, b"https");
+        let peer = Peer::Unnamed(ip("10.0.0.1"));
+        assert_eq!(client_of(peer, &trusted, &mut request), peer);
+        assert_eq!(request.scheme, Scheme::Http);
     }
 
     #[test]
@@ -168,7 +206,7 @@ mod tests {
         ] {
             let mut request = Request::new();
             request.headers.push(HeaderId::XForwardedProto, proto.as_bytes());
-            client_of(ip(peer), &trusted, &mut request);
+            client_of(Peer::Host(ip(peer)), &trusted, &mut request);
             assert_eq!(request.scheme, expected, "{peer} {proto}");
         }
     }

@@ -1,12 +1,13 @@
 //! The points at which a policy is asked, what it sees there and what it may answer.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
 use message::freshness::Freshness;
 use message::store::StorePlan;
 use message::{Request, Response, Status};
+
+use crate::peer::Peer;
 
 /// What `Allow` says where this cache answers itself (RFC 9110 10.2.1): the usual methods but
 /// CONNECT and TRACE, which are refused. Others are passed on too.
@@ -26,7 +27,7 @@ pub struct Notes {
     pub rule: u32,
     /// On whose behalf the request is made: the peer, or who a trusted proxy says it is. Set by
     /// [`Policy::receive`]; [`Policy::fetch`] tells it the origin.
-    pub client: Option<IpAddr>,
+    pub client: Option<Peer>,
 }
 
 /// Context of [`Policy::receive`]: the client's request, which the policy may change.
@@ -34,8 +35,8 @@ pub struct Notes {
 pub struct ReceiveCtx<'a> {
     /// The request; what is changed here is what is keyed and forwarded.
     pub request: &'a mut Request,
-    /// The client's address.
-    pub client: IpAddr,
+    /// Who asks, as far as the connection tells.
+    pub client: Peer,
     /// When the request arrived.
     pub now: Now,
     /// The request's notes.

@@ -54,8 +54,20 @@ impl Raw {
     pub async fn connect(addr: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(addr).await?;
         stream.set_nodelay(true)?;
+        Ok(Self::over(stream))
+    }
+
+    /// A connection that is there already.
+    pub fn over(stream: TcpStream) -> Self {
         let patience = Duration::from_secs(10);
-        Ok(Self { stream, received: Vec::new(), end: End::Open, patience })
+        Self { stream, received: Vec::new(), end: End::Open, patience }
+    }
+
+    /// Sends `bytes`, a GET perhaps with something before it, and reads its answer.
+    pub async fn exchange(mut self, bytes: &[u8]) -> Seen {
+        // What could not be sent shows in the answer.
+        _ = self.send(bytes, Pieces::Whole).await;
+        self.reply("GET").await
     }
 
     /// Sets how long one answer is awaited.

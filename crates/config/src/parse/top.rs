@@ -36,6 +36,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let https = listen.iter().find(|spec| spec.tls).and_then(|spec| spec.addresses.first());
     let https_port = https.map(SocketAddr::port).filter(|port| *port != 0);
     let trusted = trusted.unwrap_or_default();
+    check_proxy_listeners(r, &top, &listen);
     let sites = sites::sites(r, &top, profile, &trusted, https_port, &mut origins);
     // With an error about, the origin may be unused only because its use could not be read.
     if r.found.iter().all(|d| d.severity == Severity::Warning) {
@@ -46,6 +47,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     super::tls::check(r, &top, &listen, &certificates, &sites);
     Some(Config {
         listen,
+        trusted_proxies: trusted,
         workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
         memory: memory(r, &top),
@@ -91,6 +93,21 @@ fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
         }
     }
     specs
+}
+
+/// A listener that lets only trusted proxies through needs some.
+fn check_proxy_listeners(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) {
+    let trusts = top.item("trusted_proxies").is_some_and(|item| !item.each().is_empty());
+    if !trusts
+        && let Some(spec) = listen.iter().find(|spec| spec.proxy)
+        && let Some(item) = top.item("listen")
+    {
+        let message = format!("`{}`: no proxy is trusted, so nobody gets through", spec.text);
+        r.error(item.span, message).help = Some(
+            "name the balancers in front: trusted_proxies = [\"192.0.2.7\", \"10.0.0.0/8\"]"
+                .to_owned(),
+        );
+    }
 }
 
 fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec> {
@@ -168,8 +185,11 @@ fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
     let Some(item) = item else { return AdminConfig::default() };
     let listen = r.text(&item).and_then(|text| one_listen(r, text, &item));
     if listen.as_ref().is_some_and(|spec| spec.tls) {
-        r.error(item.span, "the admin listener has no TLS").help =
+        r.error(item.span.clone(), "the admin listener has no TLS").help =
             Some("let it listen on 127.0.0.1, or reach it through a tunnel".to_owned());
+    }
+    if listen.as_ref().is_some_and(|spec| spec.proxy) {
+        r.error(item.span, "the admin listener knows no PROXY protocol");
     }
     AdminConfig { listen }
 }

@@ -535,3 +535,37 @@ tls = { cert = "b.pem", key = "/b.key" }
       |                ^^^^^^^
     "#);
 }
+
+#[test]
+fn a_proxy_listener_needs_proxies_that_are_trusted() {
+    let text = r#"listen = [":80 proxy", ":81 proxy_protocol"]
+[admin]
+listen = "127.0.0.1:6080 proxy"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `:80 proxy`: no proxy is trusted, so nobody gets through
+     --> larder.toml:1:10
+      |
+    1 | listen = [":80 proxy", ":81 proxy_protocol"]
+      |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: name the balancers in front: trusted_proxies = ["192.0.2.7", "10.0.0.0/8"]
+
+    error: `listen`: `proxy_protocol` is written `proxy` here
+     --> larder.toml:1:24
+      |
+    1 | listen = [":80 proxy", ":81 proxy_protocol"]
+      |                        ^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: ":80" for all addresses, "127.0.0.1:80" or "[::1]:80" for one; ":443 tls" for TLS
+
+    error: the admin listener knows no PROXY protocol
+     --> larder.toml:3:10
+      |
+    3 | listen = "127.0.0.1:6080 proxy"
+      |          ^^^^^^^^^^^^^^^^^^^^^^
+    "#);
+}

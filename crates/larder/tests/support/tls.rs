@@ -154,6 +154,28 @@ impl Client {
         Ok(Connection { stream, received: Vec::new(), end: End::Open })
     }
 
+    /// Connects and sends `before` first: with the handshake's first message, or ahead of it.
+    pub(crate) async fn connect_after(
+        &self,
+        addr: SocketAddr,
+        name: &str,
+        before: &[u8],
+        together: bool,
+    ) -> Connection {
+        let mut tcp = TcpStream::connect(addr).await.expect("a connection");
+        // What is corked leaves with what follows it.
+        rustix::net::sockopt::set_tcp_cork(&tcp, together).expect("an option of TCP");
+        tcp.write_all(before).await.expect("sent");
+        if !together {
+            super::pause(100).await;
+        }
+        let name = ServerName::try_from(name.to_owned()).expect("a name");
+        let connecting = TlsConnector::from(Arc::clone(&self.config)).connect(name, tcp);
+        let stream = timeout(PATIENCE, connecting).await.expect("in time").expect("a handshake");
+        rustix::net::sockopt::set_tcp_cork(stream.get_ref().0, false).expect("an option of TCP");
+        Connection { stream, received: Vec::new(), end: End::Open }
+    }
+
     pub(crate) async fn connect(&self, addr: SocketAddr, name: &str) -> Connection {
         self.try_connect(addr, name).await.expect("a handshake")
     }

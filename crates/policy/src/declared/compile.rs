@@ -11,6 +11,7 @@ use crate::acl::CidrSet;
 use crate::answer::Answer;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
+use crate::peer::Peer;
 use crate::points::{ALLOW, Synthetic};
 use crate::rules::{self, Profile, Settings, SiteRules};
 use crate::value::ValuePattern;
@@ -189,9 +190,8 @@ impl Access {
         Some(Self { allow, deny: CidrSet::new(deny) })
     }
 
-    pub(super) fn admits(&self, client: std::net::IpAddr) -> bool {
-        !self.deny.contains(client)
-            && self.allow.as_ref().is_none_or(|allow| allow.contains(client))
+    pub(super) fn admits(&self, client: Peer) -> bool {
+        !self.deny.has(client) && self.allow.as_ref().is_none_or(|allow| allow.has(client))
     }
 }
 

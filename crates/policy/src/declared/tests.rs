@@ -17,6 +17,7 @@ use crate::acl::parse_net;
 use crate::answer::{Answer, Redirect};
 use crate::headers::{FieldName, FieldValue};
 use crate::pattern::NamePattern;
+use crate::peer::Peer;
 use crate::points::Synthetic;
 use crate::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
 use crate::value::ValuePattern;
@@ -110,7 +111,7 @@ impl Asked {
 
 fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
     let mut notes = Notes::default();
-    let client = ip(client);
+    let client = Peer::Host(ip(client));
     let mut ctx = ReceiveCtx { request: &mut request, client, now: NOW, notes: &mut notes };
     let verdict = policy.receive(&mut ctx);
     let rule = policy.rule_name(notes.rule).to_owned();
@@ -652,7 +653,7 @@ fn an_ordinary_request_is_decided_without_allocating() {
     let allocated = allocation_counter::measure(|| {
         let mut ctx = ReceiveCtx {
             request: &mut request,
-            client: ip("192.0.2.1"),
+            client: Peer::Host(ip("192.0.2.1")),
             now: NOW,
             notes: &mut notes,
         };

@@ -12,6 +12,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("base", 0),
     ("message", 1),
     ("tls", 1),
+    ("proxyproto", 1),
     ("h1", 2),
     ("fastcgi", 2),
     ("policy", 2),
@@ -30,7 +31,7 @@ const TOOLS: &[&str] = &["counts", "testkit", "xtask"];
 /// `flow`.
 const NARROWED: &[(&str, &[&str])] = &[
     ("config", &["base", "message", "tls", "policy", "origin", "flow"]),
-    ("net", &["base", "message", "h1", "tls", "cache", "flow"]),
+    ("net", &["base", "message", "h1", "tls", "proxyproto", "cache", "flow"]),
 ];
 
 /// Dependencies that only some crates may name: what touches sockets, timers or the command line

@@ -1,0 +1,122 @@
+//! Who is at the other end of a connection; on a listener with `proxy`, what the PROXY protocol
+//! says of that, read before anything else.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use base::Counter;
+use flow::Peer;
+use proxyproto::{Header, Progress};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::core::CoreCtx;
+use crate::guard::Guard;
+use crate::stream::Stream;
+
+/// The ends of a client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// Who the client is, as far as the connection tells.
+    pub(crate) peer: Peer,
+    /// Its address, with port.
+    remote: SocketAddr,
+    /// The address it connected to, when that was a balancer's.
+    own: Option<SocketAddr>,
+}
+
+impl Ends {
+    /// A connection from `remote` itself.
+    pub(crate) fn direct(remote: SocketAddr) -> Self {
+        Self { peer: Peer::Host(remote.ip()), remote, own: None }
+    }
+
+    /// A connection that the trusted proxy at `remote` made because of what `header` says.
+    fn behind(remote: SocketAddr, header: Header) -> Self {
+        match header {
+            Header::Local => Self::direct(remote),
+            Header::Unnamed => Self { peer: Peer::Unnamed(remote.ip()), remote, own: None },
+            Header::Proxied { source, destination } => {
+                Self { own: Some(destination), ..Self::direct(source) }
+            }
+        }
+    }
+
+    /// The client's address and the one it connected to.
+    pub(crate) fn pair(&self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)> {
+        let own = self.own.or_else(|| stream.local_addr().ok())?;
+        Some((self.remote, own))
+    }
+}
+
+/// What a trusted proxy's connection begins with.
+pub(crate) struct Begun {
+    pub(crate) ends: Ends,
+    /// Whether the header names a client of the proxy's.
+    pub(crate) named: bool,
+    /// What was received behind the header.
+    pub(crate) rest: Vec<u8>,
+}
+
+/// Reads the header; `None` when there is none and the connection is over.
+pub(crate) async fn read(
+    tcp: &mut TcpStream,
+    remote: SocketAddr,
+    guard: &Guard,
+    core: &CoreCtx,
+) -> Option<Begun> {
+    let max = core.flow.live().limits.proxy_header_bytes;
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let mut received = Vec::new();
+    loop {
+        let before = received.len();
+        poll_fn(|cx| poll_more(cx, tcp, guard, core, &mut received)).await?;
+        if received.len() == before {
+            // Balancers look whether a port is open by connecting and going away.
+            if before > 0 {
+                core.flow.counters.inc(Counter::ProxyErrors);
+            }
+            return None;
+        }
+        match proxyproto::read(&received, max) {
+            Ok(Progress::Partial) => {}
+            Ok(Progress::Complete(header, length)) => {
+                let ends = Ends::behind(remote, header);
+                let named = matches!(header, Header::Proxied { .. });
+                return Some(Begun { ends, named, rest: received.split_off(length) });
+            }
+            Err(error) => {
+                core.flow.counters.inc(Counter::ProxyErrors);
+                if error == proxyproto::Error::TooLong {
+                    core.flow.counters.limit(base::Limit::ProxyHeaderBytes);
+                }
+                return None;
+            }
+        }
+    }
+}
+
+/// Adds what is there to `received`: nothing at the end of the stream. `None` when the connection
+/// broke, or a limit ended it.
+fn poll_more(
+    cx: &mut Context<'_>,
+    tcp: &mut TcpStream,
+    guard: &Guard,
+    core: &CoreCtx,
+    received: &mut Vec<u8>,
+) -> Poll<Option<()>> {
+    if guard.poll_expired(cx).is_ready() {
+        return Poll::Ready(None);
+    }
+    // What follows the header may be sealed, so no more is taken than a session opens at once.
+    let mut scratch = core.sealed.borrow_mut();
+    let mut buf = ReadBuf::new(&mut scratch);
+    if ready!(Pin::new(tcp).poll_read(cx, &mut buf)).is_err() {
+        return Poll::Ready(None);
+    }
+    core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
+    received.extend_from_slice(buf.filled());
+    Poll::Ready(Some(()))
+}
