@@ -74,6 +74,10 @@ counters! {
     BytesOut client_bytes_out_total Counter "Bytes written to clients.";
     Lingers lingers_total Counter "Connections whose client was still sending after the last response and was read off.";
     Aborted responses_aborted_total Counter "Responses cut before their end.";
+    Tunnels tunnels_total Counter "Connections that changed their protocol (WebSocket).";
+    TunnelsOpen tunnels_open Gauge "The same, open now.";
+    TunnelBytesIn tunnel_bytes_in_total Counter "Bytes they carried from clients to origins.";
+    TunnelBytesOut tunnel_bytes_out_total Counter "Bytes they carried from origins to clients.";
     Panics panics_total Counter "Requests ended by a bug (the request only).";
     Fetches origin_requests_total Counter "Requests sent to origins.";
     FetchFailures origin_failures_total Counter "Origin requests without a usable response.";

@@ -116,12 +116,23 @@ limits! {
     OriginIdleTimeout origin_idle_timeout Ms 55_000, "An idle origin connection; then it is closed.";
     ConnectTimeout connect_timeout Ms 2_000, "Connecting to an origin server; beyond it 504 or another server.";
     FirstByteTimeout first_byte_timeout Ms 30_000, "From the request's last byte to the origin to the response's head; beyond it 504.";
-    BetweenBytesTimeout between_bytes_timeout Ms 15_000, "An origin response's body without a new byte; then the response is cut.";
-    TotalTimeout total_timeout Ms 3_600_000, "One exchange with an origin in all; then the response is cut.";
+    BetweenBytesTimeout between_bytes_timeout Ms 60_000, "An origin response's body without a new byte; then the response is cut.";
+    TotalTimeout total_timeout Ms 3_600_000, "One exchange with an origin in all, but for a body that passes through unstored; then the response is cut.";
     RetryBudget retry_budget Percent 20, "Retried requests to an origin, as a share of its requests; beyond it failures are final.";
     Retries retries Count 2, "Further tries of one idempotent request after the first.";
+    Tunnels tunnels Count 10_000, "Connections that changed their protocol (WebSocket), in all; beyond it 503.";
+    TunnelsPerIp tunnels_per_ip Count 128, "The same of one client, IPv4 address or IPv6 /64, loopback apart; beyond it 503. 0: no limit.";
+    TunnelIdleTimeout tunnel_idle_timeout Ms 3_600_000, "The same without a byte either way; then it is closed.";
+    TunnelEndTimeout tunnel_end_timeout Ms 30_000, "The same, one side having ended, without a byte from the other; then it is closed.";
     InterimResponses interim_responses Count 10, "1xx responses before a final one; beyond it 502.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
+}
+
+impl Limit {
+    /// Its name in settings, counters and messages.
+    pub fn name(self) -> &'static str {
+        TABLE.iter().find(|spec| spec.limit == self).map_or("", |spec| spec.name)
+    }
 }
 
 impl Limits {

@@ -167,6 +167,8 @@ struct State {
     /// Whether there ever was a reader.
     followed: bool,
     writer: Option<Waker>,
+    /// The writer has room, and only wants to know when nobody reads any more.
+    writer_watches: bool,
 }
 
 impl Fill {
@@ -182,6 +184,7 @@ impl Fill {
             followers: Slots::default(),
             followed: false,
             writer: None,
+            writer_watches: false,
         };
         Self { declared, _charge: charge, state: Mutex::new(state) }
     }
@@ -286,6 +289,18 @@ impl Fill {
         if !state.is_full() {
             return Poll::Ready(Ok(()));
         }
+        state.writer_watches = false;
+        set_waker(&mut state.writer, cx);
+        Poll::Pending
+    }
+
+    /// Ready when a window has lost its readers.
+    pub(crate) fn poll_abandoned(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        if state.is_abandoned() {
+            return Poll::Ready(());
+        }
+        state.writer_watches = true;
         set_waker(&mut state.writer, cx);
         Poll::Pending
     }
@@ -455,6 +470,7 @@ impl State {
     /// writer and a reader of equal speed do not wake each other for every chunk.
     fn writer_if_free(&mut self) -> Option<Waker> {
         let half_empty = self.window.is_some_and(|bytes| self.held() <= bytes / 2);
-        if half_empty || self.is_abandoned() { self.writer.take() } else { None }
+        let has_room = half_empty && !self.writer_watches;
+        if has_room || self.is_abandoned() { self.writer.take() } else { None }
     }
 }

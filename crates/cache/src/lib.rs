@@ -41,7 +41,7 @@ pub use ledger::Stats;
 pub use object::{Flags, NewObject, Object};
 pub use reader::Reader;
 pub use slot::{Select, Variant, VarySpec};
-pub use window::{Body, BodyWriter};
+pub use window::{Body, BodyWriter, Watch};
 
 #[cfg(loom)]
 pub mod model;

@@ -26,6 +26,20 @@ impl Body {
     }
 }
 
+/// Tells a window's writer that its reader is gone.
+#[derive(Debug)]
+pub struct Watch {
+    fill: Arc<Fill>,
+}
+
+impl Watch {
+    /// Waits until the reader is gone. Dropping it loses nothing; the writer's own
+    /// [`BodyWriter::poll_room`] is not to be waited for at the same time.
+    pub async fn abandoned(&self) {
+        poll_fn(|cx| self.fill.poll_abandoned(cx)).await;
+    }
+}
+
 /// The writing end of a window. Dropping it before [`BodyWriter::finish`] aborts the body.
 #[derive(Debug)]
 pub struct BodyWriter {
@@ -61,6 +75,11 @@ impl BodyWriter {
     /// As [`BodyWriter::poll_room`].
     pub async fn room(&mut self) -> Result<(), Abandoned> {
         poll_fn(|cx| self.poll_room(cx)).await
+    }
+
+    /// For a writer that waits for something to push: who tells it when the reader leaves.
+    pub fn watch(&self) -> Watch {
+        Watch { fill: Arc::clone(&self.fill) }
     }
 
     /// Whether the reader is gone.

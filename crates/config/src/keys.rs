@@ -302,6 +302,7 @@ fn settings() -> Vec<Key> {
         "response_headers", TABLE, "none", "See `[site.response_headers]`.";
         "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.";
         "respond", TABLE, "none", "Answers with a fixed response: see `[site.respond]`.";
+        "upgrade", TEXTS, "\"websocket\"", "Protocols that a connection may change to (the Upgrade field): it becomes a tunnel to the origin once that has agreed. `[]` for none.";
         "allow", TEXTS, "everyone", "Addresses or networks let in; others get 403.";
         "deny", TEXTS, "no one", "Addresses or networks kept out with 403, even when `allow` lets them in.";
     }

@@ -113,6 +113,7 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     } else {
         page.line("passed", "every request, as it came (cache = false)");
     }
+    page.list("may change to", &settings.upgrade);
     changes(page, "to the origin", &settings.request_headers);
     changes(page, "to the client", &settings.response_headers);
 }

@@ -14,7 +14,7 @@ use cache::{Begin, BeginOptions, Found, Object};
 use message::freshness::{Freshness, State};
 use message::vary::vary_signature;
 use message::{Framing, HeaderBlock, Method, Request, Scheme, conditional};
-use origin::CorePool;
+use origin::{CorePool, Protocol};
 use policy::{HitCtx, HitVerdict, Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
 use crate::client::Client;
@@ -186,6 +186,7 @@ impl Core {
                 };
                 Self::slow(ask, Way::Pass(reason))
             }
+            ReceiveVerdict::Upgrade => Self::slow(ask, upgrade_way(ask)),
             ReceiveVerdict::Synth(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
             ReceiveVerdict::Purge => {
                 let removed = self.invalidate(ask.site, request, &ask.notes);
@@ -329,6 +330,15 @@ impl Core {
         if let Some(lead) = self.shared.cache.begin_refresh(key, object) {
             fetch::refresh(self, ask, key, lead, object);
         }
+    }
+}
+
+/// The way of a request that may change its protocol. An application behind FastCGI cannot: there
+/// the wish is overheard.
+fn upgrade_way(ask: &Ask<'_>) -> Way {
+    match ask.site.origins.get(ask.notes.origin as usize).map(|origin| origin.protocol()) {
+        Some(Protocol::FastCgi) => Way::Pass(Forward::Bypass),
+        _ => Way::Upgrade,
     }
 }
 

@@ -12,7 +12,7 @@ use message::{HeaderId, Method, Response, Status, Version};
 use policy::DeliverCtx;
 
 use crate::core::{Ask, freshness};
-use crate::fetch::Passing;
+use crate::fetch::{Passing, Switched};
 use crate::forward;
 use crate::reply::{Head, Piece, Reply, ReplyBody, Served};
 
@@ -170,6 +170,15 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
 fn shape(ask: &Ask<'_>, response: &mut Response, hit: bool) {
     let mut ctx = DeliverCtx { request: ask.request, response, hit, notes: &ask.notes };
     ask.site.policy.deliver(&mut ctx);
+}
+
+/// The reply that says that the origin has changed the protocol.
+pub(crate) fn switched(ask: &Ask<'_>, switched: Switched, served: Served) -> Reply {
+    let Switched { mut response, tunnel } = switched;
+    if ask.site.policy.shapes_delivery(&ask.notes) {
+        shape(ask, &mut response, false);
+    }
+    Reply::owned(response, ReplyBody::Tunnel(tunnel), served)
 }
 
 /// The reply from a response that is not stored.

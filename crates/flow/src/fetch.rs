@@ -15,7 +15,7 @@ use message::date::parse_http_date;
 use message::store::{self, StorePlan};
 use message::vary::{Vary, VaryNames, vary_signature};
 use message::{Framing, HeaderId, Request, Response, Status, Version};
-use origin::{BodySource, Caller, Exchange, RequestBody, SourceError};
+use origin::{BodySource, Caller, Exchange, RequestBody, SourceError, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use tokio::sync::oneshot;
 
@@ -40,6 +40,8 @@ pub(crate) enum Fetched {
     Confirmed(Arc<Object>),
     /// A response for this request only.
     Passing(Box<Passing>),
+    /// The origin has changed the protocol.
+    Switched(Box<Switched>),
     /// No usable answer.
     Failed(Failure),
     /// Policy answered in the origin's stead.
@@ -54,6 +56,12 @@ pub(crate) struct Passing {
     pub(crate) no_body: bool,
     /// The Content-Length that came with an answer to HEAD.
     pub(crate) head_length: Option<u64>,
+}
+
+/// A 101, and the connection it came over.
+pub(crate) struct Switched {
+    pub(crate) response: Response,
+    pub(crate) tunnel: Box<Tunnel>,
 }
 
 /// Why there is no usable answer.
@@ -78,6 +86,8 @@ pub(crate) struct Job {
     old: Option<Arc<Object>>,
     /// Whether the client's own method, conditions and ranges go along.
     own: bool,
+    /// Whether the client's wish for another protocol goes along.
+    upgrade: bool,
     /// Where the client waits for interim responses; none when it cannot take them.
     interims: Option<Rc<Interims>>,
     /// Both ends of the client's connection.
@@ -101,6 +111,11 @@ impl Job {
         Self { own: true, key_hash, ..Self::bare(ask) }
     }
 
+    /// A fetch past the store that may change the protocol.
+    pub(crate) fn upgrade(core: &Core, ask: &Ask<'_>) -> Self {
+        Self { upgrade: true, ..Self::pass(core, ask) }
+    }
+
     fn bare(ask: &Ask<'_>) -> Self {
         Self {
             live: Rc::clone(ask.live),
@@ -111,6 +126,7 @@ impl Job {
             lead: None,
             old: None,
             own: false,
+            upgrade: false,
             interims: ask.interims.cloned(),
             ends: ask.ends,
         }
@@ -136,12 +152,29 @@ enum Outcome {
     Synthetic(Arc<Synthetic>),
     Failed(Failure),
     Confirmed(Exchange),
+    Switched(Box<Switched>),
     Use(Exchange, StorePlan),
 }
 
-async fn run(core: Rc<Core>, mut job: Job, body: Option<Reader>, tell: oneshot::Sender<Fetched>) {
-    let told = match ask_origin(&core, &mut job, body).await {
+async fn run(
+    core: Rc<Core>,
+    mut job: Job,
+    body: Option<Reader>,
+    mut tell: oneshot::Sender<Fetched>,
+) {
+    let outcome = if job.own && job.request.method.is_safe() {
+        // Nobody else gains by its answer.
+        tokio::select! {
+            biased;
+            outcome = ask_origin(&core, &mut job, body) => outcome,
+            () = tell.closed() => return,
+        }
+    } else {
+        ask_origin(&core, &mut job, body).await
+    };
+    let told = match outcome {
         Outcome::Synthetic(synthetic) => Fetched::Synthetic(synthetic),
+        Outcome::Switched(switched) => Fetched::Switched(switched),
         Outcome::Failed(failure) => fail(&core, job, failure),
         Outcome::Confirmed(exchange) => match confirm(&core, job, &exchange) {
             Some(object) => {
@@ -210,6 +243,11 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         };
         if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {
             return Outcome::Confirmed(exchange);
+        }
+        if let Some(tunnel) = exchange.take_tunnel() {
+            let mut response = exchange.response.clone();
+            forward::passable(&mut response, &job.live, core.now().unix_secs());
+            return Outcome::Switched(Box::new(Switched { response, tunnel }));
         }
         let plan = judge(core, job, &request, &mut exchange, sent);
         match plan {
@@ -368,9 +406,18 @@ async fn pass(
     if tell.send(Fetched::Passing(Box::new(passing))).is_err() {
         return;
     }
+    // How long it takes is the client's business, as long as it goes on.
+    exchange.lift_total();
+    let watch = writer.watch();
     loop {
         let mut push = Push::Ok;
-        match exchange.next(&mut |data| push = writer.push(data)).await {
+        let sink = &mut |data: &[u8]| push = writer.push(data);
+        let next = tokio::select! {
+            biased;
+            next = exchange.next(sink) => next,
+            () = watch.abandoned() => return,
+        };
+        match next {
             Ok(true) if push == Push::Ok => {}
             Ok(true) => {
                 if writer.room().await.is_err() {
@@ -462,6 +509,7 @@ impl Job {
             ends: self.ends,
         };
         let errand = match (self.own, &self.lead) {
+            (true, None) if self.upgrade => Errand::Upgrade,
             (true, None) => Errand::Own,
             (true, Some(_)) => Errand::Alone,
             (false, _) => Errand::Store(self.old.as_deref()),

@@ -3,7 +3,7 @@
 use cache::Object;
 use message::date::HttpDate;
 use message::store::{strip_for_storage, strip_hop_by_hop};
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Version, vary};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade, Version, vary};
 
 use crate::core::Ask;
 use crate::live::Live;
@@ -12,6 +12,8 @@ use crate::live::Live;
 pub(crate) enum Errand<'a> {
     /// This client's request as it is: nothing of it is shared.
     Own,
+    /// This client's request, with its wish to speak another protocol.
+    Upgrade,
     /// This client's request, whose answer may be kept for others all the same.
     Alone,
     /// A whole representation for the store, or the confirmation that a stored one is still good.
@@ -41,7 +43,14 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     request.headers.remove(HeaderId::Expect);
     request.headers.remove(HeaderId::Host);
     request.version = Version::Http11;
-    if !matches!(errand, Errand::Own) {
+    request.upgrade = Upgrade::None;
+    if matches!(errand, Errand::Upgrade)
+        && let Some(protocols) = ask.request.headers.value(HeaderId::Upgrade)
+    {
+        request.headers.push(HeaderId::Upgrade, protocols);
+        request.upgrade = ask.request.upgrade;
+    }
+    if !matches!(errand, Errand::Own | Errand::Upgrade) {
         // What the store tells apart is what the origin must be asked with, else one client's
         // spelling of Accept-Encoding would choose a coding for another that cannot read it.
         if let Some(normal) = vary::normal_accept_encoding(&request.headers) {

@@ -23,3 +23,4 @@ pub use crate::interims::Interims;
 pub use crate::live::{Announce, Live, Shared, Site};
 pub use crate::reply::{Piece, Reply, ReplyBody, Served};
 pub use crate::slow::Slow;
+pub use origin::Tunnel;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use cache::{Object, Reader};
 use message::cache_status::{self, CacheStatus, Handling};
 use message::{HeaderId, Response, Status};
+use origin::Tunnel;
 
 use crate::live::Live;
 
@@ -145,6 +146,8 @@ pub enum ReplyBody {
         /// How many bytes will be sent, if that is known.
         length: Option<u64>,
     },
+    /// After a 101: the connection to the origin, for whatever both sides speak from here on.
+    Tunnel(Box<Tunnel>),
 }
 
 /// A reply.
@@ -210,7 +213,7 @@ impl Reply {
     /// The body's length, if it is known; 0 when there is none.
     pub fn length(&self) -> Option<u64> {
         match &self.body {
-            ReplyBody::None | ReplyBody::Head(_) => Some(0),
+            ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => Some(0),
             ReplyBody::Bytes(bytes) => Some(bytes.len() as u64),
             ReplyBody::Stored(_, range) => Some(range.end - range.start),
             ReplyBody::Pieces(_, pieces) => Some(pieces.iter().map(Piece::len).sum()),
@@ -220,7 +223,8 @@ impl Reply {
 
     /// Whether nothing need be awaited to send it.
     pub fn is_at_hand(&self) -> bool {
-        !matches!(self.body, ReplyBody::Pieces(..) | ReplyBody::Stream { .. })
+        use ReplyBody::{Pieces, Stream, Tunnel};
+        !matches!(self.body, Pieces(..) | Stream { .. } | Tunnel(_))
     }
 
     /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.

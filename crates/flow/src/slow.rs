@@ -35,6 +35,8 @@ pub struct Slow {
 pub(crate) enum Way {
     /// Past the store.
     Pass(Forward),
+    /// Past the store, and perhaps to another protocol.
+    Upgrade,
     /// One fetch for everybody who asks meanwhile.
     Fetch {
         key: KeyBuf,
@@ -46,6 +48,11 @@ pub(crate) enum Way {
 }
 
 impl Slow {
+    /// Whether it may become a tunnel: the client asks for another protocol that it may have.
+    pub fn is_upgrade(&self) -> bool {
+        matches!(self.way, Way::Upgrade)
+    }
+
     /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile;
     /// `interims` is where it waits for interim responses, unless the client knows none (HTTP/1.0);
     /// `ends` are the client's address and ours on that connection.
@@ -67,6 +74,9 @@ impl Slow {
         }
         let mut reply = match self.way {
             Way::Pass(reason) => fetch_own(core, &ask, Job::pass(core, &ask), reason, body).await,
+            Way::Upgrade => {
+                fetch_own(core, &ask, Job::upgrade(core, &ask), Forward::Bypass, body).await
+            }
             Way::Alone { key, reason } => alone(core, &ask, &key, reason).await,
             Way::Fetch { key, old } => shared(core, ask, &key, old).await,
         };
@@ -215,6 +225,7 @@ async fn fetch_own(
         }
         Ok(Fetched::Confirmed(object)) => deliver::stored(ask, &object, Served::Revalidated),
         Ok(Fetched::Passing(passing)) => deliver::passing(ask, *passing, served(false)),
+        Ok(Fetched::Switched(switched)) => deliver::switched(ask, *switched, served(false)),
         Ok(Fetched::Synthetic(synthetic)) => pages::synthetic(ask.request, &synthetic),
         Ok(Fetched::Failed(failure)) => match failure.stale {
             Some(object) => deliver::stored(ask, &object, Served::StaleOnError),

@@ -5,7 +5,7 @@
 //! them. Debug builds assert it.
 
 use message::header::{is_token, is_value};
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Status};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Status, Upgrade};
 
 /// Ends a chunk's data.
 pub const CHUNK_END: &[u8] = b"\r\n";
@@ -38,12 +38,16 @@ pub enum ConnectionHeader {
     Close,
 }
 
+/// What follows a head when its connection is to change its protocol.
+const CONNECTION_UPGRADE: &[u8] = b"Connection: Upgrade\r\nUpgrade: ";
+
 /// Appends a request head in origin-form, HTTP/1.1.
 ///
 /// Host comes first and from `request.host` and `request.port`; framing from `request.framing`.
 /// Left out of the fields: Host, framing, hop-by-hop fields, and Expect, which the client's side of
 /// the connection answers (as nginx does). A POST, PUT or PATCH without body is sent with
-/// `Content-Length: 0` (RFC 9110 8.6).
+/// `Content-Length: 0` (RFC 9110 8.6). Where it is granted, Connection and Upgrade are
+/// written anew, with the protocols of the request's own Upgrade (RFC 9110 7.8).
 pub fn request_head(out: &mut Vec<u8>, request: &Request) {
     debug_assert!(is_token(request.method.token()), "a method is a token");
     debug_assert!(
@@ -68,6 +72,14 @@ pub fn request_head(out: &mut Vec<u8>, request: &Request) {
         Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         Framing::None | Framing::UntilClose if awaits_body => content_length(out, 0),
         Framing::None | Framing::UntilClose => {}
+    }
+    if request.upgrade == Upgrade::Granted
+        && let Some(protocols) = request.headers.value(HeaderId::Upgrade)
+    {
+        debug_assert!(is_value(protocols), "protocols are tokens");
+        out.extend_from_slice(CONNECTION_UPGRADE);
+        out.extend_from_slice(protocols);
+        out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -113,6 +125,14 @@ pub fn response_tail(out: &mut Vec<u8>, framing: BodyFraming, connection: Connec
         ConnectionHeader::KeepAliveDefault => b"\r\n",
         ConnectionHeader::KeepAliveExplicit => b"Connection: keep-alive\r\n\r\n",
     });
+}
+
+/// Appends what ends the head of a 101: from here on the connection speaks `protocol`.
+pub fn switching_tail(out: &mut Vec<u8>, protocol: &[u8]) {
+    debug_assert!(is_value(protocol), "a protocol is a token");
+    out.extend_from_slice(CONNECTION_UPGRADE);
+    out.extend_from_slice(protocol);
+    out.extend_from_slice(b"\r\n\r\n");
 }
 
 /// Appends an interim response, such as 100 or 103.

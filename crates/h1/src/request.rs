@@ -2,7 +2,7 @@
 
 use base::Limit;
 use message::header::Span;
-use message::{Framing, HeaderId, Method, Request, Scheme, Version};
+use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version};
 
 use crate::authority::parse_authority;
 use crate::error::{FieldError, RequestError};
@@ -328,7 +328,10 @@ impl RequestReader {
         };
         request.keep_alive = self.facts.persistent(version);
         let newer = version == Version::Http11;
-        request.upgrade = newer && self.facts.upgrade && self.upgrade_seen;
+        request.upgrade = match newer && self.facts.upgrade && self.upgrade_seen {
+            true => Upgrade::Asked,
+            false => Upgrade::None,
+        };
         request.expect_continue = newer
             && self.expect == Expect::Continue
             && !matches!(request.framing, Framing::None | Framing::Length(0));

@@ -30,6 +30,8 @@ pub struct ResponseHead {
     pub framing: Framing,
     /// Whether the connection may carry another request after this response.
     pub keep_alive: bool,
+    /// Whether its Connection names Upgrade.
+    pub upgrade: bool,
 }
 
 /// Reads one response head after another, incrementally.
@@ -208,7 +210,7 @@ impl ResponseReader {
         facts.drop_nominated(&mut self.lines, section);
         self.fill(buf, consumed, status, response);
         self.reset();
-        Ok(ResponseHead { consumed, framing, keep_alive })
+        Ok(ResponseHead { consumed, framing, keep_alive, upgrade: facts.upgrade })
     }
 
     fn fill(&self, buf: &[u8], end: usize, status: Status, response: &mut Response) {

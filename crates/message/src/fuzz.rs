@@ -7,11 +7,11 @@ use crate::date::{HttpDate, parse_http_date};
 use crate::header::{HeaderBlock, HeaderId};
 use crate::list::members;
 use crate::range::{self, RangePlan};
-use crate::request::Request;
+use crate::request::{Request, Upgrade};
 use crate::response::{Response, Status};
 use crate::store::{self, Exchange, StoreRules};
 use crate::vary::{Vary, vary_signature};
-use crate::{cookie, path, query, sf, targeted};
+use crate::{cookie, path, query, sf, targeted, upgrade};
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
@@ -29,7 +29,38 @@ pub const ALL: &[(&str, Target)] = &[
     ("cookie", cookies),
     ("query", query_params),
     ("path", path_form),
+    ("upgrade", upgrades),
 ];
+
+/// What goes on to the origin is of what is allowed, each once, and never HTTP; a 101 that counts
+/// names one of it. The first line is the request's Upgrade, the rest are the 101's.
+pub fn upgrades(data: &[u8]) {
+    let allowed = ["websocket", "a", "b/1"].map(upgrade::Protocol::parse);
+    let allowed: Vec<_> = allowed.into_iter().filter_map(Result::ok).collect();
+    let mut request = Request::new();
+    request.upgrade = Upgrade::Asked;
+    request.headers.push_named(b"Sec-WebSocket-Key", b"dGhlIHNhbXBsZSBub25jZQ==");
+    let mut lines = lines(data);
+    if let Some(line) = lines.next() {
+        request.headers.push(HeaderId::Upgrade, line);
+    }
+    let Some(value) = upgrade::admitted(&request, &allowed) else { return };
+    let named: Vec<_> = members([&value[..]]).collect();
+    for (at, name) in named.iter().enumerate() {
+        assert!(allowed.iter().any(|known| known.as_str().as_bytes() == *name));
+        assert!(!named[..at].contains(name));
+    }
+    request.headers.set(HeaderId::Upgrade, &value);
+    request.upgrade = Upgrade::Granted;
+    let mut response = Response::new(Status::OK);
+    for line in lines {
+        response.headers.push(HeaderId::Upgrade, line);
+    }
+    if let Some(chosen) = upgrade::switched(&request, &response, true) {
+        // No WebSocket server has proved itself.
+        assert!(named.contains(&&chosen[..]) && chosen != b"websocket");
+    }
+}
 
 /// A second that can be read can be written and read again.
 pub fn date(data: &[u8]) {
@@ -195,6 +226,8 @@ mod tests {
             " ",
             "\n",
             "Vary: ",
+            "WebSocket",
+            "h2c",
             "Age: ",
             "ETag: \"a\"",
             "Expires: ",

@@ -22,8 +22,9 @@ pub mod response;
 pub mod sf;
 pub mod store;
 pub mod targeted;
+pub mod upgrade;
 pub mod vary;
 
 pub use header::{HeaderBlock, HeaderId};
-pub use request::{Framing, Method, Request, Scheme, Version};
+pub use request::{Framing, Method, Request, Scheme, Upgrade, Version};
 pub use response::{Response, Status};

@@ -170,8 +170,20 @@ pub struct Request {
     pub keep_alive: bool,
     /// Whether the client waits for a 100 before it sends the body.
     pub expect_continue: bool,
-    /// Whether the client asks for another protocol (Connection: upgrade and Upgrade).
-    pub upgrade: bool,
+    /// Whether another protocol is asked for (Connection: upgrade and Upgrade).
+    pub upgrade: Upgrade,
+}
+
+/// What has become of a wish to speak another protocol on the connection (RFC 9110 7.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Upgrade {
+    /// There is none.
+    #[default]
+    None,
+    /// The client has it. Nothing of it is forwarded.
+    Asked,
+    /// It is passed on: the request's Upgrade names the protocols, and nothing else.
+    Granted,
 }
 
 impl Request {
@@ -192,7 +204,7 @@ impl Request {
         self.framing = Framing::None;
         self.keep_alive = false;
         self.expect_continue = false;
-        self.upgrade = false;
+        self.upgrade = Upgrade::None;
     }
 
     /// The target up to the first `?`.

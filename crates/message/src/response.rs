@@ -23,6 +23,8 @@ impl Status {
     pub const RANGE_NOT_SATISFIABLE: Self = Self(416);
     /// 502 Bad Gateway.
     pub const BAD_GATEWAY: Self = Self(502);
+    /// 503 Service Unavailable
+    pub const SERVICE_UNAVAILABLE: Self = Self(503);
 
     /// The status `code`, unless it is not of three digits.
     pub const fn new(code: u16) -> Option<Self> {

@@ -368,6 +368,10 @@ pub(crate) fn append(
     output: &mut Vec<u8>,
 ) -> BodyFraming {
     reply.write_head(live, output);
+    if let ReplyBody::Tunnel(tunnel) = &reply.body {
+        encode::switching_tail(output, tunnel.protocol());
+        return BodyFraming::None;
+    }
     let framing = match &reply.body {
         ReplyBody::None => BodyFraming::None,
         ReplyBody::Head(length) => BodyFraming::HeadOf(*length),

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::Counter;
 use flow::{Core, Reply};
@@ -11,6 +12,7 @@ use crate::conn::Work;
 use crate::guard::Sweep;
 use crate::handshake::Handshakes;
 use crate::log::CoreLog;
+use crate::peers::Peers;
 use crate::stream::SEALED_BYTES;
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says
@@ -31,12 +33,14 @@ pub(crate) struct CoreCtx {
     pub(crate) sealed: RefCell<Box<[u8]>>,
     pub(crate) sweep: Sweep,
     pub(crate) handshakes: Handshakes,
+    /// Tunnels of all cores.
+    pub(crate) tunnels: Arc<Peers>,
     pub(crate) draining: Cell<bool>,
     pub(crate) log: CoreLog,
 }
 
 impl CoreCtx {
-    pub(crate) fn new(flow: Rc<Core>, log: CoreLog) -> Rc<Self> {
+    pub(crate) fn new(flow: Rc<Core>, log: CoreLog, tunnels: Arc<Peers>) -> Rc<Self> {
         let scratch =
             Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), work: Work::default() };
         Rc::new(Self {
@@ -45,6 +49,7 @@ impl CoreCtx {
             sealed: RefCell::new(vec![0; SEALED_BYTES].into_boxed_slice()),
             sweep: Sweep::default(),
             handshakes: Handshakes::default(),
+            tunnels,
             draining: Cell::new(false),
             log,
         })

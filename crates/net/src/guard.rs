@@ -21,6 +21,10 @@ pub(crate) enum Phase {
     Head,
     /// A request is being answered; only transfers are timed.
     Busy,
+    /// Another protocol is spoken; its time begins anew with every byte.
+    Tunnel,
+    /// The same, one side having ended.
+    TunnelEnd,
     /// Reading off the rest before the connection closes.
     Linger,
 }
@@ -101,6 +105,11 @@ impl Guard {
         }
     }
 
+    /// Bytes moved: the time of the phase begins anew.
+    pub(crate) fn moved(&self, now_ms: u64) {
+        self.since_ms.set(now_ms);
+    }
+
     pub(crate) fn receiving(&self, now_ms: u64) {
         self.receive.start(now_ms);
     }
@@ -154,6 +163,12 @@ impl Guard {
                 Some(Limit::HandshakeTimeout)
             }
             Phase::Head if in_phase > limits.header_timeout => Some(Limit::HeaderTimeout),
+            Phase::Tunnel if in_phase > limits.tunnel_idle_timeout => {
+                Some(Limit::TunnelIdleTimeout)
+            }
+            Phase::TunnelEnd if in_phase > limits.tunnel_end_timeout => {
+                Some(Limit::TunnelEndTimeout)
+            }
             Phase::Linger if in_phase > limits.linger_time => Some(Limit::LingerTime),
             Phase::Linger if silent() > limits.linger_timeout => Some(Limit::LingerTimeout),
             _ => None,
@@ -228,6 +243,15 @@ impl Sweep {
         }
     }
 
+    /// Ends every tunnel: the time to drain is over.
+    pub(crate) fn end_tunnels(&self) {
+        for guard in self.guards.borrow().iter().flatten() {
+            if matches!(guard.phase.get(), Phase::Tunnel | Phase::TunnelEnd) {
+                guard.expire(Limit::TunnelIdleTimeout);
+            }
+        }
+    }
+
     /// Whether no connection is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.guards.borrow().len() == self.free.borrow().len()
@@ -290,6 +314,24 @@ mod tests {
         assert_eq!(ends(&sweep, 15_001), [Limit::LingerTimeout]);
         assert_eq!(ends(&sweep, 40_000), []);
         assert_eq!(ends(&sweep, 40_001), [Limit::LingerTime]);
+    }
+
+    #[test]
+    fn a_tunnel_ends_when_nothing_moves_and_sooner_when_one_side_has_ended() {
+        let sweep = Sweep::default();
+        let (idle, half) = (Guard::new(0), Guard::new(0));
+        for guard in [&idle, &half] {
+            sweep.join(Rc::clone(guard));
+            guard.enter(Phase::Tunnel, 0);
+            guard.moved(1_000);
+        }
+        half.enter(Phase::TunnelEnd, 2_000);
+        half.moved(3_000);
+        half.enter(Phase::TunnelEnd, 4_000);
+        assert_eq!(ends(&sweep, 33_000), []);
+        assert_eq!(ends(&sweep, 33_001), [Limit::TunnelEndTimeout]);
+        assert_eq!(ends(&sweep, 3_601_000), []);
+        assert_eq!(ends(&sweep, 3_601_001), [Limit::TunnelIdleTimeout]);
     }
 
     #[test]

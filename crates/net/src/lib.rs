@@ -15,6 +15,7 @@ mod peers;
 mod proxied;
 mod segments;
 mod stream;
+mod tunnel;
 mod upload;
 mod wait;
 mod worker;

@@ -24,8 +24,10 @@ pub(crate) struct Entry {
 /// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    Connections,
-    ConnectionsPerIp,
+    /// There are too many.
+    All,
+    /// This client has too many.
+    PerClient,
 }
 
 impl Peers {
@@ -33,7 +35,7 @@ impl Peers {
     pub(crate) fn enter(self: &Arc<Self>, max: u64) -> Result<Entry, Refused> {
         if self.all.fetch_add(1, Ordering::Relaxed) >= max {
             self.all.fetch_sub(1, Ordering::Relaxed);
-            return Err(Refused::Connections);
+            return Err(Refused::All);
         }
         Ok(Entry { peers: Arc::clone(self), client: None })
     }
@@ -47,7 +49,7 @@ impl Entry {
             let mut by_client = self.peers.by_client.lock();
             let count = by_client.entry(client).or_insert(0);
             if u64::from(*count) >= max_per_ip {
-                return Err(Refused::ConnectionsPerIp);
+                return Err(Refused::PerClient);
             }
             *count += 1;
             drop(by_client);
@@ -100,7 +102,7 @@ mod tests {
         let peers = Arc::new(Peers::default());
         let first = enter(&peers, "2001:db8::1", 10, 1).expect("room");
         let second = enter(&peers, "2001:db8::2", 10, 1);
-        assert_eq!(second.err(), Some(Refused::ConnectionsPerIp));
+        assert_eq!(second.err(), Some(Refused::PerClient));
         assert!(enter(&peers, "2001:db8:0:1::1", 10, 1).is_ok());
         drop(first);
         assert!(enter(&peers, "2001:db8::2", 10, 1).is_ok());
@@ -113,7 +115,7 @@ mod tests {
         let held: Vec<_> =
             (0..2).map(|_| enter(&peers, "127.0.0.1", 2, 1).expect("room")).collect();
         let third = enter(&peers, "127.0.0.1", 2, 1);
-        assert_eq!(third.err(), Some(Refused::Connections));
+        assert_eq!(third.err(), Some(Refused::All));
         drop(held);
         assert_eq!(peers.all.load(Ordering::Relaxed), 0);
     }

@@ -1,6 +1,7 @@
 //! A request's body on its way from the socket to whoever takes it.
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -16,6 +17,12 @@ use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
 use crate::stream::Both;
 
+/// Bytes of later requests taken in while one is answered. Beyond them the client is not watched:
+/// one that sends so much is there.
+const AHEAD_BYTES: usize = 64 * 1024;
+/// A client that ends its side within this time of its request does so together with it.
+const TOGETHER_MS: u64 = 1_000;
+
 /// The body of the request at hand.
 pub(crate) struct Upload {
     /// Received and not yet decoded; after the body's end, the next request.
@@ -27,6 +34,10 @@ pub(crate) struct Upload {
     max: u64,
     fault: Option<Fault>,
     ended: bool,
+    /// When the request was whole.
+    whole_ms: u64,
+    /// The client has ended its side together with its request, and waits for the answer.
+    half_closed: bool,
 }
 
 /// Why a body cannot be taken further.
@@ -38,7 +49,7 @@ enum Fault {
 }
 
 impl Upload {
-    pub(crate) fn new(framing: Framing, held: Vec<u8>, live: &Live) -> Self {
+    pub(crate) fn new(framing: Framing, held: Vec<u8>, live: &Live, now_ms: u64) -> Self {
         Self {
             held,
             reader: BodyReader::new(framing, live.limits.trailer_bytes as usize),
@@ -51,6 +62,8 @@ impl Upload {
             max: live.limits.request_body_bytes,
             fault: None,
             ended: framing == Framing::None,
+            whole_ms: now_ms,
+            half_closed: false,
         }
     }
 
@@ -116,22 +129,53 @@ impl Upload {
         }
     }
 
-    /// Runs `main` while the body is moved on; `main` decides when this ends.
+    /// Runs `main` while the body is moved on; `main` decides when this ends. With `watch`, so does
+    /// a client that leaves: the result is none then.
     pub(crate) async fn beside<T>(
         &mut self,
         core: &CoreCtx,
         guard: &Guard,
         stream: &Both<'_>,
         mut main: Pin<&mut impl Future<Output = T>>,
-    ) -> T {
+        watch: bool,
+    ) -> Option<T> {
         poll_fn(|cx| {
             let all = u64::MAX;
             if self.writer.is_some() && self.poll_move(cx, core, guard, stream, all).is_ready() {
                 guard.receive_done();
             }
-            main.as_mut().poll(cx)
+            if let Poll::Ready(done) = main.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
+            }
+            if watch { self.poll_gone(cx, core, stream).map(|()| None) } else { Poll::Pending }
         })
         .await
+    }
+
+    /// Ready when the client has left: it broke the connection, or ended its side long after its
+    /// request. One that ends it together with the request (`nc -N`) still reads. nginx takes both
+    /// for gone, and so do Envoy and Go's server.
+    fn poll_gone(&mut self, cx: &mut Context<'_>, core: &CoreCtx, stream: &Both<'_>) -> Poll<()> {
+        while self.ended && !self.half_closed && self.held.len() < AHEAD_BYTES {
+            let mut scratch = core.scratch.borrow_mut();
+            let mut buf = ReadBuf::new(&mut scratch.input);
+            let read = ready!(stream.borrow_mut().poll_read(cx, &mut buf, &core.sealed));
+            let at_end = match read {
+                Ok(()) => buf.filled().is_empty(),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
+                Err(_) => return Poll::Ready(()),
+            };
+            if at_end {
+                let late_ms = core.flow.now().mono_ms.saturating_sub(self.whole_ms);
+                if late_ms > TOGETHER_MS {
+                    return Poll::Ready(());
+                }
+                self.half_closed = true;
+            }
+            core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
+            self.held.extend_from_slice(buf.filled());
+        }
+        Poll::Pending
     }
 
     /// Moves the body on until it ends, fails, nobody takes it, or `enough` of it is here.
@@ -164,6 +208,7 @@ impl Upload {
         let writer = self.writer.take();
         match moved {
             Ok(()) if self.ended => {
+                self.whole_ms = core.flow.now().mono_ms;
                 if let Some(writer) = writer {
                     writer.finish();
                 }
@@ -259,8 +304,8 @@ impl Upload {
         true
     }
 
-    /// What was received after the body.
-    pub(crate) fn into_rest(self) -> Vec<u8> {
-        self.held
+    /// Takes what was received after the body.
+    pub(crate) fn take_rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
     }
 }

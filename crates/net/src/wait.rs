@@ -8,9 +8,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use base::{Counter, Limit};
+use base::{Counter, Limit, Now};
 use cache::Reader;
-use flow::{LiveRef, Reply, ReplyBody, pages};
+use flow::{LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
 use h1::encode::{self, BodyFraming};
 use message::{Framing, Request, Status};
 use tokio::io::{AsyncWrite, ReadBuf};
@@ -19,12 +19,17 @@ use crate::conn::{Answer, Conn, Step, Then, Waiting, append};
 use crate::core::CoreCtx;
 use crate::early::Early;
 use crate::guard::{Guard, Phase};
+use crate::peers::Entry;
 use crate::segments::{Segments, copy_range};
 use crate::stream::Both;
+use crate::tunnel;
 use crate::upload::Upload;
 
 /// What a client that sent `Expect: 100-continue` waits for (RFC 9110 10.1.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// What nginx logs for a client that left before its answer; never sent.
+const CLIENT_CLOSED: u16 = 499;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
@@ -117,7 +122,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     {
         return Then::Close;
     }
-    let mut upload = Upload::new(request.framing, held, &live);
+    let mut upload = Upload::new(request.framing, held, &live, core.flow.now().mono_ms);
     let wanted = matches!(answer, Answer::Slow(_))
         && request.framing != Framing::None
         && !upload.refuse_declared(core);
@@ -127,19 +132,21 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
             return Then::Close;
         }
     }
+    let (_place, answer) = hold_place(core, client, &live, answer);
     let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
     upload.gather(core, &guard, stream, &live.limits).await;
     let mut early = Early::new(request.version);
-    let mut reply = match (answer, upload.fault()) {
-        (Answer::Reply(reply), _) => reply,
-        (Answer::Slow(_), Some((status, reason))) => pages::refused(status, &reason),
+    let reply = match (answer, upload.fault()) {
+        (Answer::Reply(reply), _) => Some(reply),
+        (Answer::Slow(_), Some((status, reason))) => Some(pages::refused(status, &reason)),
         (Answer::Slow(slow), None) => {
             let interims = early.interims();
             let answer = pin!(slow.run(&core.flow, &request, body, interims.as_ref(), ends));
             let answer = pin!(early.beside(core, stream, answer));
-            upload.beside(core, &guard, stream, answer).await
+            upload.beside(core, &guard, stream, answer, true).await
         }
     };
+    let Some(mut reply) = reply else { return gone(core, client, &request, started) };
     if let Some((status, reason)) = upload.fault() {
         reply = pages::refused(status, &reason);
     }
@@ -169,9 +176,40 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     if !upload.finish(core, &guard, stream, &live.limits).await {
         return Then::Linger;
     }
-    conn.held = upload.into_rest();
+    conn.held = upload.take_rest();
     conn.unread = !conn.held.is_empty();
     Then::Next
+}
+
+/// A request that may become a tunnel holds a place for it; refused when there is none.
+fn hold_place(
+    core: &CoreCtx,
+    client: Peer,
+    live: &LiveRef,
+    answer: Answer,
+) -> (Option<Entry>, Answer) {
+    let Answer::Slow(slow) = &answer else { return (None, answer) };
+    if !slow.is_upgrade() {
+        return (None, answer);
+    }
+    match tunnel::place(core, client, &live.limits) {
+        Ok(place) => (Some(place), answer),
+        Err(limit) => {
+            let name = limit.name();
+            let reason = format!("Too many connections speak other protocols (limit: {name}).");
+            (None, Answer::Reply(pages::refused(Status::SERVICE_UNAVAILABLE, &reason)))
+        }
+    }
+}
+
+/// The client has left before its answer came. The log says so as nginx's does.
+fn gone(core: &CoreCtx, client: Peer, request: &Request, started: Now) -> Then {
+    core.flow.counters.inc(Counter::Aborted);
+    if let Some(status) = Status::new(CLIENT_CLOSED) {
+        let reply = pages::refused(status, "");
+        core.log.answered(client, request, &reply, 0, (started, core.flow.now()));
+    }
+    Then::Close
 }
 
 /// A reply that has left.
@@ -224,14 +262,42 @@ impl Sending<'_> {
         let framing = append(self.live, self.request, reply, self.keep, &mut head);
         let before_body = guard.sent_in_all() + head.len() as u64;
         let body = std::mem::replace(&mut reply.body, ReplyBody::None);
+        let body = match body {
+            ReplyBody::Tunnel(origin) => {
+                return self.become_tunnel(stream, upload, head, origin).await;
+            }
+            body => body,
+        };
+        // Whoever follows what still comes may leave while there is nothing to send.
+        let watch = matches!(body, ReplyBody::Stream { .. });
         guard.sending(core.flow.now().mono_ms);
         let send = pin!(send_body(core, guard, stream, head, body, framing));
-        let sent = upload.beside(core, guard, stream, send).await;
+        let sent = upload.beside(core, guard, stream, send, watch).await;
         guard.send_done();
-        sent.map(|()| Sent {
+        sent.unwrap_or(Err(SendError::Io)).map(|()| Sent {
             body_bytes: guard.sent_in_all().saturating_sub(before_body),
             ends: framing == BodyFraming::UntilClose,
         })
+    }
+}
+
+impl Sending<'_> {
+    /// Sends a 101, and carries what the client and the origin speak from then on.
+    async fn become_tunnel(
+        &self,
+        stream: &Both<'_>,
+        upload: &mut Upload,
+        head: Vec<u8>,
+        origin: Box<Tunnel>,
+    ) -> Result<Sent, SendError> {
+        let Self { core, guard, .. } = *self;
+        guard.sending(core.flow.now().mono_ms);
+        let mut head = Segments::new(head, None);
+        write_all(guard, core, stream, &mut head).await.map_err(|_| SendError::Io)?;
+        guard.send_done();
+        drop(head);
+        let run = tunnel::Run::new(core, guard, origin, upload.take_rest());
+        Ok(Sent { body_bytes: run.carry(stream).await, ends: true })
     }
 }
 
@@ -256,7 +322,7 @@ async fn send_body(
     let mut out = head;
     let mut stored = None;
     match body {
-        ReplyBody::None | ReplyBody::Head(_) => {}
+        ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => {}
         ReplyBody::Bytes(bytes) => out.extend_from_slice(&bytes),
         ReplyBody::Stored(object, range) => stored = Some((object, range)),
         ReplyBody::Pieces(object, pieces) => {

@@ -30,6 +30,9 @@ const BACKLOG: i32 = 4096;
 /// time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// What tunnels get at the end of a drain to be closed in order.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
 /// One address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen {
@@ -89,12 +92,13 @@ impl Server {
             addresses.push(Listen { address, ..*asked });
         }
         let (stop, stopped) = watch::channel(Stop::No);
-        let peers = Arc::new(Peers::default());
+        let (peers, tunnels) = (Arc::default(), Arc::default());
         let mut threads = Vec::new();
         for (index, listeners) in per_core.into_iter().enumerate() {
             let worker = Worker {
                 shared: Arc::clone(shared),
                 peers: Arc::clone(&peers),
+                tunnels: Arc::clone(&tunnels),
                 connections: settings.connections,
                 log: settings.log.clone(),
                 stopped: stopped.clone(),
@@ -145,6 +149,7 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 struct Worker {
     shared: Arc<Shared>,
     peers: Arc<Peers>,
+    tunnels: Arc<Peers>,
     connections: u64,
     log: Option<AccessLog>,
     stopped: watch::Receiver<Stop>,
@@ -172,7 +177,7 @@ impl Worker {
             Some(log) => log.for_core(Arc::clone(&flow.counters)),
             None => CoreLog::default(),
         };
-        let core = CoreCtx::new(flow, log);
+        let core = CoreCtx::new(flow, log, Arc::clone(&self.tunnels));
         let accepting: Vec<_> = listeners
             .into_iter()
             .filter_map(|bound| Some((TcpListener::from_std(bound.listener).ok()?, bound.listen)))
@@ -207,6 +212,11 @@ impl Worker {
         while !core.sweep.is_empty() && core.flow.now().mono_ms < deadline {
             sweep(&core);
             tick.tick().await;
+        }
+        // Tunnels end by themselves or now, and say so to both sides.
+        core.sweep.end_tunnels();
+        if !core.sweep.is_empty() {
+            tokio::time::sleep(LAST_WORDS).await;
         }
         core.log.flush();
     }
@@ -296,8 +306,8 @@ impl Gate {
 fn refuse(core: &CoreCtx, refused: Refused) {
     core.flow.counters.inc(Counter::ConnectionsRefused);
     core.flow.counters.limit(match refused {
-        Refused::Connections => Limit::Connections,
-        Refused::ConnectionsPerIp => Limit::ConnectionsPerIp,
+        Refused::All => Limit::Connections,
+        Refused::PerClient => Limit::ConnectionsPerIp,
     });
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use base::Counter;
 use fastcgi::Protocol;
 use h1::Progress;
-use message::{Framing, Request, Response, Status};
+use message::{Framing, Request, Response, Status, upgrade};
 use tokio::time::Instant;
 
 use crate::config::Timeouts;
@@ -43,6 +43,8 @@ pub(crate) struct Answer {
     pub(crate) delivered: bool,
     /// Whether it comes in FastCGI's records.
     pub(crate) records: bool,
+    /// What the connection speaks from here on, after a 101.
+    pub(crate) switched: Option<Vec<u8>>,
 }
 
 /// Why a try failed, and what the server may have seen of it.
@@ -104,6 +106,7 @@ struct Attempt<'a, 'b, 'c> {
     sending: Sending,
     answered: bool,
     seen_interim: usize,
+    switched: Option<Vec<u8>>,
 }
 
 impl Call<'_> {
@@ -134,14 +137,15 @@ impl Call<'_> {
             sending: Sending::UnderWay,
             answered: false,
             seen_interim: 0,
+            switched: None,
         };
         match attempt.head().await {
             Ok((framing, keep_alive)) => {
                 let delivered = attempt.reach() == Reach::Whole;
-                let Attempt { link, work, response, .. } = attempt;
+                let Attempt { link, work, response, switched, .. } = attempt;
                 let reusable = keep_alive && delivered;
                 let records = self.cgi.is_some();
-                Ok(Answer { link, work, response, framing, reusable, delivered, records })
+                Ok(Answer { link, work, response, framing, reusable, delivered, records, switched })
             }
             // The server's word that it did nothing.
             Err(error @ Error::NoAnswer { protocol: Protocol::Overloaded, .. }) => {
@@ -267,6 +271,13 @@ impl Attempt<'_, '_, '_> {
             if !self.response.status.is_interim() {
                 return Ok(Some((head.framing, head.keep_alive)));
             }
+            if self.response.status.code() == 101 {
+                self.switched = upgrade::switched(request, &self.response, head.upgrade);
+                return match self.switched {
+                    Some(_) => Ok(Some((Framing::None, false))),
+                    None => Err(Error::UnexpectedUpgrade { server: self.name() }),
+                };
+            }
             self.note_interim()?;
             if self.work.unread().is_empty() {
                 return Ok(None);
@@ -304,13 +315,10 @@ impl Attempt<'_, '_, '_> {
     }
 
     fn note_interim(&mut self) -> Result<(), Error> {
-        match self.response.status.code() {
-            101 => return Err(Error::UnexpectedUpgrade { server: self.name() }),
-            _ if self.seen_interim >= self.call.core.interim_responses => {
-                return Err(Error::TooManyInterim { server: self.name() });
-            }
-            _ => self.seen_interim += 1,
+        if self.seen_interim >= self.call.core.interim_responses {
+            return Err(Error::TooManyInterim { server: self.name() });
         }
+        self.seen_interim += 1;
         // The client is told to continue by whoever reads its body; the server answers an
         // expectation that was never forwarded.
         if self.response.status.code() != 100 {

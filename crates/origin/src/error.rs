@@ -75,7 +75,7 @@ pub enum Error {
         /// The server.
         server: Arc<str>,
     },
-    /// The server switched protocols, which no request asks it to.
+    /// The server switched protocols without having been asked to, or not as it was asked.
     UnexpectedUpgrade {
         /// The server.
         server: Arc<str>,

@@ -16,6 +16,7 @@ use crate::error::{Error, Step};
 use crate::pool::{Link, Parts, Workspace};
 use crate::server::Permit;
 use crate::talk::Heard;
+use crate::tunnel::Tunnel;
 
 /// A response whose body is still to be read.
 ///
@@ -45,6 +46,8 @@ enum Body {
     Open(Box<Open>),
     /// Bytes that are there.
     Ready(Bytes),
+    /// The connection speaks another protocol from here on.
+    Switched(Box<Tunnel>),
     /// Read to its end.
     Ended,
     /// Broken: there is no clean end any more.
@@ -83,7 +86,8 @@ pub(crate) struct Origins {
 
 impl Exchange {
     pub(crate) fn new(answer: Answer, of: Origins) -> Self {
-        let Answer { link, work, response, framing, reusable, delivered, records } = answer;
+        let Answer { link, work, response, framing, reusable, delivered, records, switched } =
+            answer;
         let reader = BodyReader::for_response(framing, work.core().trailer_bytes);
         let is_over = !records && reader.is_done();
         let mut exchange = Self {
@@ -95,6 +99,10 @@ impl Exchange {
             tries: of.tries,
             body: Body::Ended,
         };
+        if let Some(protocol) = switched {
+            exchange.body = Body::Switched(Box::new(Tunnel::new(link, &work, protocol, of.permit)));
+            return exchange;
+        }
         let open = Open {
             link,
             work,
@@ -128,6 +136,24 @@ impl Exchange {
         }
     }
 
+    /// Lets the body take as long as it goes on: from now on only the time between bytes counts.
+    pub fn lift_total(&mut self) {
+        if let Body::Open(open) = &mut self.body {
+            open.total = Deadline::new(Step::Total, Instant::now(), u64::MAX);
+        }
+    }
+
+    /// The connection, when the server has changed its protocol as it was asked to (a 101); once.
+    pub fn take_tunnel(&mut self) -> Option<Box<Tunnel>> {
+        match std::mem::replace(&mut self.body, Body::Ended) {
+            Body::Switched(tunnel) => Some(tunnel),
+            body => {
+                self.body = body;
+                None
+            }
+        }
+    }
+
     /// Hands the next body bytes to `sink`, as slices of the buffer they were read into, waiting
     /// for some if there are none yet; false at the end, which may come together with the last
     /// bytes, and after it. One call hands out at most what one buffer holds, so that the caller
@@ -148,7 +174,7 @@ impl Exchange {
                 self.body = Body::Ended;
                 return Ok(false);
             }
-            Body::Ended => return Ok(false),
+            Body::Ended | Body::Switched(_) => return Ok(false),
             Body::Failed => return Err(Error::Truncated { server: Arc::clone(&self.server_name) }),
         };
         match open.step(sink).await {

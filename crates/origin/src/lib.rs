@@ -29,6 +29,7 @@ mod send;
 mod server;
 mod stream;
 mod talk;
+mod tunnel;
 mod upload;
 
 pub use background::run_background;
@@ -45,4 +46,5 @@ pub use origin::{Origin, ServerStatus};
 pub use pool::CorePool;
 pub use send::Events;
 pub use talk::Caller;
+pub use tunnel::Tunnel;
 pub use upload::{BodySource, RequestBody};

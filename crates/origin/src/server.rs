@@ -307,12 +307,21 @@ impl Server {
 #[derive(Debug)]
 pub(crate) struct Permit {
     server: Arc<Server>,
+    /// Whether its place is one of a bounded number.
+    bounded: bool,
 }
 
 impl Permit {
     fn new(server: &Arc<Server>) -> Self {
         server.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self { server: Arc::clone(server) }
+        Self { server: Arc::clone(server), bounded: server.bounded }
+    }
+
+    /// Lets the next request in; the exchange goes on, and still counts as under way.
+    pub(crate) fn make_room(&mut self) {
+        if std::mem::take(&mut self.bounded) {
+            self.server.free.add_permits(1);
+        }
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -323,9 +332,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.server.in_flight.fetch_sub(1, Ordering::Relaxed);
-        if self.server.bounded {
-            self.server.free.add_permits(1);
-        }
+        self.make_room();
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::pin::Pin;
@@ -125,6 +125,36 @@ impl Stream {
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(cx, bufs),
         }
+    }
+
+    /// Ready when nothing waits to be sent.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) | Self::Unwatched(_) => Poll::Ready(Ok(())),
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_flush(cx),
+        }
+    }
+
+    /// Ends the sending side.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unwatched(stream) => {
+                let end = |stream: &StdUnixStream| stream.shutdown(Shutdown::Write);
+                Poll::Ready(stream.as_ref().map_or(Ok(()), end))
+            }
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_shutdown(cx),
+        }
+    }
+
+    /// Has the connection end with a reset, where there are such.
+    pub(crate) fn cut(&self) {
+        _ = match self {
+            Self::Tcp(stream) => stream.set_zero_linger(),
+            Self::Unix(_) | Self::Unwatched(_) => Ok(()),
+            Self::Tls(stream) => stream.get_ref().0.set_zero_linger(),
+        };
     }
 
     /// Writes a few last bytes if there is room for them at once.

@@ -50,6 +50,9 @@ pub enum ReceiveVerdict {
     Lookup,
     /// Fetch without the cache.
     Pass,
+    /// Fetch without the cache, and become a tunnel if the origin changes the protocol (RFC 9110
+    /// 7.8; Varnish: `pipe`). The request's Upgrade is what the origin is asked for.
+    Upgrade,
     /// Answer with this.
     Synth(Arc<Synthetic>),
     /// Remove every variant of the key.

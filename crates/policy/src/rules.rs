@@ -8,6 +8,7 @@ use std::fmt;
 use ipnet::IpNet;
 use message::Method;
 use message::store::{StatusMatch, StoreRules};
+use message::upgrade::Protocol;
 
 use crate::answer::{Answer, Redirect};
 use crate::headers::{FieldName, HeaderOps};
@@ -115,6 +116,9 @@ pub struct Settings {
     pub response_headers: HeaderOps,
     /// The answer, instead of the cache's or the origin's.
     pub answer: Option<Answer>,
+    /// Protocols that a connection may change to (RFC 9110 7.8); at most
+    /// [`PROTOCOLS_MAX`](message::upgrade::PROTOCOLS_MAX).
+    pub upgrade: Vec<Protocol>,
     /// Clients let in; empty for all.
     pub allow: Vec<IpNet>,
     /// Clients kept out, even when `allow` lets them in.
@@ -141,6 +145,7 @@ impl Default for Settings {
             request_headers: HeaderOps::default(),
             response_headers: HeaderOps::default(),
             answer: None,
+            upgrade: vec![Protocol::websocket()],
             allow: Vec::new(),
             deny: Vec::new(),
         }

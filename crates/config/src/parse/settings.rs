@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use message::Status;
 use message::header::{HeaderId, is_token};
 use message::store::StatusMatch;
+use message::upgrade::{PROTOCOLS_MAX, Protocol};
 use policy::Synthetic;
 use policy::acl::parse_net;
 use policy::answer::{Answer, Redirect};
@@ -89,6 +90,9 @@ pub(super) fn rules(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) 
         header_ops(r, &item, &keys::RESPONSE_HEADERS, &mut settings.response_headers);
     }
     answer(r, table, settings);
+    if let Some(item) = table.item("upgrade") {
+        settings.upgrade = protocols(r, &item);
+    }
     if let Some(item) = table.item("allow") {
         settings.allow = nets(r, &item);
         if item.each().is_empty() {
@@ -99,6 +103,19 @@ pub(super) fn rules(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) 
     if let Some(item) = table.item("deny") {
         settings.deny = nets(r, &item);
     }
+}
+
+/// Protocols a connection may change to.
+fn protocols(r: &mut Reader, item: &Item<'_>) -> Vec<Protocol> {
+    let texts = r.texts(item);
+    if texts.len() > PROTOCOLS_MAX {
+        r.error(item.span.clone(), format!("`upgrade` names more than {PROTOCOLS_MAX} protocols"));
+    }
+    let read = |(text, item): &(&str, Item<'_>)| {
+        let protocol = Protocol::parse(text).map_err(|why| format!("`{text}`: {why}"));
+        r.check(item, protocol)
+    };
+    texts.iter().filter_map(read).take(PROTOCOLS_MAX).collect()
 }
 
 /// Addresses and networks.

@@ -3,7 +3,7 @@
 use base::Limits;
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{HeadLimits, Progress, RequestReader, parse_stored_head};
-use message::{Framing, HeaderBlock, HeaderId, Request, Response, Scheme, Status};
+use message::{Framing, HeaderBlock, HeaderId, Request, Response, Scheme, Status, Upgrade};
 
 fn status(code: u16) -> Status {
     Status::new(code).expect("a status of three digits")
@@ -37,6 +37,23 @@ fn a_request_is_forwarded_without_what_was_meant_for_us() {
     let expected =
         "POST /a HTTP/1.1\r\nHost: example.com:81\r\naccept: */*\r\nContent-Length: 5\r\n\r\n";
     assert_eq!(sent, expected);
+}
+
+#[test]
+fn a_wish_to_upgrade_is_forwarded_only_when_it_is_granted() {
+    let mut request = request(
+        "GET /a HTTP/1.1\r\nHost: a\r\nConnection: x-hop, upgrade\r\nX-Hop: 1\r\n\
+         Upgrade: h2c, websocket\r\n\r\n",
+    );
+    assert_eq!(request.upgrade, Upgrade::Asked);
+    let sent = text(|out| encode::request_head(out, &request));
+    assert_eq!(sent, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+    request.headers.set(HeaderId::Upgrade, b"websocket");
+    request.upgrade = Upgrade::Granted;
+    let sent = text(|out| encode::request_head(out, &request));
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    assert_eq!(sent, format!("GET /a HTTP/1.1\r\nHost: a\r\n{upgrade}"));
+    assert_eq!(text(|out| encode::switching_tail(out, b"websocket")), upgrade);
 }
 
 #[test]

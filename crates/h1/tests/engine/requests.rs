@@ -2,7 +2,7 @@
 
 use base::{Limit, Limits};
 use h1::{FieldError, HeadLimits, Progress, RequestError, RequestReader};
-use message::{Framing, HeaderId, Method, Request, Scheme, Version};
+use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version};
 
 fn limits() -> HeadLimits {
     HeadLimits::from(&Limits::default())
@@ -35,7 +35,7 @@ fn the_fields_of_a_plain_request_are_set() {
     assert_eq!(request.framing, Framing::Length(5));
     assert_eq!(request.headers.len(), 2);
     assert_eq!(request.headers.value(HeaderId::Host), Some(&b"Example.COM:8080"[..]));
-    assert!(request.keep_alive && !request.expect_continue && !request.upgrade);
+    assert!(request.keep_alive && !request.expect_continue && request.upgrade == Upgrade::None);
 }
 
 #[test]
@@ -99,11 +99,11 @@ fn connections_persist_by_version_and_option() {
 
 #[test]
 fn an_upgrade_takes_both_fields_and_the_newer_version() {
-    assert!(get("Connection: a, UPGRADE\r\nUpgrade: websocket\r\n").upgrade);
-    assert!(!get("Upgrade: websocket\r\n").upgrade);
-    assert!(!get("Connection: upgrade\r\n").upgrade);
+    assert_eq!(get("Connection: a, UPGRADE\r\nUpgrade: websocket\r\n").upgrade, Upgrade::Asked);
+    assert_eq!(get("Upgrade: websocket\r\n").upgrade, Upgrade::None);
+    assert_eq!(get("Connection: upgrade\r\n").upgrade, Upgrade::None);
     let old = read("GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
-    assert!(!old.upgrade);
+    assert_eq!(old.upgrade, Upgrade::None);
 }
 
 #[test]

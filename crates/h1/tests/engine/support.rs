@@ -71,7 +71,7 @@ pub(crate) fn describe(request: &Request) -> String {
         .map(|f| format!("{}={}", f.name.escape_ascii(), f.value.escape_ascii()))
         .collect();
     format!(
-        "{} {:?} {:?} {} {:?} {} {fields:?} {:?} {} {} {}",
+        "{} {:?} {:?} {} {:?} {} {fields:?} {:?} {} {} {:?}",
         request.method,
         request.version,
         request.scheme,

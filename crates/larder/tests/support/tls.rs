@@ -16,8 +16,8 @@ use testkit::reply::{End, Reply, Seen, read_reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::PATIENCE;
 
@@ -99,6 +99,23 @@ impl Authority {
     pub(crate) fn pair(&self, file: &str) -> String {
         let (cert, key) = (self.path(&format!("{file}.crt")), self.path(&format!("{file}.key")));
         format!("cert = \"{cert}\", key = \"{key}\"")
+    }
+
+    /// A server that shows what [`Authority::sign`] wrote.
+    pub(crate) fn acceptor(&self, file: &str) -> TlsAcceptor {
+        let pem =
+            |kind: &str| fs::read(self.folder.join(format!("{file}.{kind}"))).expect("a file");
+        let chain = pem("crt");
+        let chain = CertificateDer::pem_slice_iter(&chain).collect::<Result<_, _>>().expect("PEM");
+        let key = PrivateKeyDer::from_pem_slice(&pem("key")).expect("PEM");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("a pair");
+        TlsAcceptor::from(Arc::new(config))
     }
 
     /// A client that trusts this authority.

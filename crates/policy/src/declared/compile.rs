@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use message::query::{ParamSet, TRACKING};
 use message::store::StoreRules;
+use message::upgrade::Protocol;
 use message::{Request, Status};
 
 use super::{Declared, Matcher};
@@ -27,9 +28,10 @@ pub(super) enum Rule {
     Access,
     Answer,
     CacheOff,
+    Upgrade,
 }
 
-const RULES: [(Rule, &str); 8] = [
+const RULES: [(Rule, &str); 9] = [
     (Rule::Cache, "cache"),
     (Rule::Method, "method"),
     (Rule::MethodRefused, "method refused"),
@@ -38,6 +40,7 @@ const RULES: [(Rule, &str); 8] = [
     (Rule::Access, "access"),
     (Rule::Answer, "answer"),
     (Rule::CacheOff, "cache = false"),
+    (Rule::Upgrade, "upgrade"),
 ];
 
 /// What to do with the requests of one route.
@@ -58,6 +61,7 @@ pub(super) struct Plan {
     /// `None`: the query stays as it is.
     pub(super) query: Option<Query>,
     pub(super) bypass: Bypass,
+    pub(super) upgrade: Vec<Protocol>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
 }
@@ -154,6 +158,7 @@ impl Plan {
             match_type: settings.match_type,
             query: Query::new(&settings.query, safe),
             bypass: Bypass::new(settings.bypass, rule_names),
+            upgrade: settings.upgrade,
             request_headers: settings.request_headers,
             response_headers: settings.response_headers,
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use message::cookie;
-use message::{Framing, HeaderId, Method, Request, Scheme, path};
+use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, upgrade};
 
 use super::compile::{Plan, Rule};
 use super::{Declared, Matcher};
@@ -69,6 +69,10 @@ impl Declared {
         if let Some(answer) = &plan.answer {
             ctx.notes.rule = Rule::Answer as u32;
             return ReceiveVerdict::Synth(self.answer(answer, ctx.request));
+        }
+        if ctx.request.upgrade == Upgrade::Asked && take_upgrade(plan, ctx.request) {
+            ctx.notes.rule = Rule::Upgrade as u32;
+            return ReceiveVerdict::Upgrade;
         }
         let (rule, verdict) = match pass_unread(plan, ctx.request) {
             Some(rule) => (rule as u32, ReceiveVerdict::Pass),
@@ -151,6 +155,15 @@ impl Declared {
 fn is_challenge(path: &[u8]) -> bool {
     let is_of_token = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     path.strip_prefix(ACME_CHALLENGE).is_some_and(|token| token.iter().all(is_of_token))
+}
+
+/// Whether a request may change its connection's protocol; its Upgrade is then what it may ask for.
+/// One that may not is dealt with as if it had not asked (RFC 9110 7.8).
+fn take_upgrade(plan: &Plan, request: &mut Request) -> bool {
+    let Some(protocols) = upgrade::admitted(request, &plan.upgrade) else { return false };
+    request.headers.set(HeaderId::Upgrade, &protocols);
+    request.upgrade = Upgrade::Granted;
+    true
 }
 
 /// Whether a request goes past the cache for what it is, before anything in it is changed: what it

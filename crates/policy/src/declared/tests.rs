@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{KeyBuf, Now};
 use message::freshness::Freshness;
 use message::store::StatusMatch;
-use message::{Framing, HeaderId, Method, Request, Response, Scheme, Status};
+use message::{Framing, HeaderId, Method, Request, Response, Scheme, Status, Upgrade};
 use proptest::prelude::*;
 
 use super::*;
@@ -246,6 +246,22 @@ fn p3_a_get_with_a_body_passes() {
         let asked = ask(&policy, Request { framing, ..get("/?a=1") });
         assert!(asked.is_pass());
         assert_eq!(asked.rule, "request body");
+    }
+}
+
+#[test]
+fn a_wish_to_upgrade_goes_on_when_it_is_allowed_and_is_overheard_otherwise() {
+    let mqtt = message::upgrade::Protocol::parse("mqtt").expect("a protocol");
+    let policy = site(Settings { upgrade: vec![mqtt], ..Settings::default() });
+    for (asked, granted) in [("h2c, MQTT", true), ("websocket", false)] {
+        let wish = Request { upgrade: Upgrade::Asked, ..get("/") };
+        let asked = ask(&policy, with(wish, &[("Upgrade", asked)]));
+        assert_eq!(asked.request.upgrade == Upgrade::Granted, granted);
+        assert_eq!(matches!(asked.verdict, ReceiveVerdict::Upgrade), granted);
+        let rule = if granted { "upgrade" } else { "cache" };
+        assert_eq!(asked.rule, rule);
+        let sent = asked.request.headers.value(HeaderId::Upgrade);
+        assert!(!granted || sent == Some(&b"mqtt"[..]));
     }
 }
 

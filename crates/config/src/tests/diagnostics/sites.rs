@@ -347,3 +347,25 @@ key = ["lang*"]
       = help: names in `key` are whole names
     "#);
 }
+
+#[test]
+fn a_protocol_that_carries_http_is_no_tunnel() {
+    let text = r#"[[site]]
+host = "*"
+origin = "http://a"
+upgrade = ["websocket", "H2C", "web socket"]
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `upgrade`: `H2C`: HTTP within it would go past every rule of this proxy
+     --> larder.toml:4:25
+      |
+    4 | upgrade = ["websocket", "H2C", "web socket"]
+      |                         ^^^^^
+
+    error: `upgrade`: `web socket`: a protocol is a name such as "websocket", or name/version
+     --> larder.toml:4:32
+      |
+    4 | upgrade = ["websocket", "H2C", "web socket"]
+      |                                ^^^^^^^^^^^^
+    "#);
+}

@@ -1,0 +1,10 @@
+//! What must simply work when it passes through: other protocols, streams that do not end, bodies
+//! larger than memory.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod ends;
+mod refusals;
+mod tunnels;
+mod websocket;

@@ -1,0 +1,287 @@
+//! What a connection becomes when the origin has changed its protocol: bytes both ways, unread.
+//!
+//! Each direction is a lane. A lane reads only when all it read before is written, so a slow reader
+//! holds its writer back, and an idle tunnel holds no buffer. The end of one side is passed on to
+//! the other, which may go on; a side that breaks breaks the other, but for what was on its way.
+//!
+//! Must never look into what it carries, nor take a byte of it for a request.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use base::{Counter, Limit, Limits};
+use flow::{Peer, Tunnel};
+use tokio::io::{AsyncWrite, ReadBuf};
+
+use crate::core::CoreCtx;
+use crate::guard::{Guard, Phase};
+use crate::peers::{Entry, Refused};
+use crate::stream::{Both, Stream};
+
+/// A place among the tunnels there may be, for `client`; the limit that keeps it from one.
+pub(crate) fn place(core: &CoreCtx, client: Peer, limits: &Limits) -> Result<Entry, Limit> {
+    let entered = core.tunnels.enter(limits.tunnels).and_then(|mut entry| {
+        entry.claim(client.address(), limits.tunnels_per_ip)?;
+        Ok(entry)
+    });
+    entered.map_err(|refused| {
+        let limit = match refused {
+            Refused::All => Limit::Tunnels,
+            Refused::PerClient => Limit::TunnelsPerIp,
+        };
+        core.flow.counters.limit(limit);
+        limit
+    })
+}
+
+/// One end of a tunnel.
+trait Side {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+        core: &CoreCtx,
+    ) -> Poll<io::Result<usize>>;
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
+
+impl Side for Stream {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+        core: &CoreCtx,
+    ) -> Poll<io::Result<usize>> {
+        let mut buf = ReadBuf::new(buf);
+        ready!(self.poll_read(cx, &mut buf, &core.sealed))?;
+        Poll::Ready(Ok(buf.filled().len()))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write(Pin::new(self), cx, bytes)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        AsyncWrite::poll_flush(Pin::new(self), cx)
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        AsyncWrite::poll_shutdown(Pin::new(self), cx)
+    }
+}
+
+impl Side for Tunnel {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+        _: &CoreCtx,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_read(cx, buf)
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write(cx, bytes)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_shutdown(cx)
+    }
+}
+
+/// How far a direction is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Open,
+    /// The source has ended; what it sent before may still have to be written.
+    Ending,
+    /// The target has been told of the end.
+    Ended,
+    /// The target takes nothing any more.
+    Broken,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Lane {
+    state: State,
+    /// Read, and not written before `at`; empty as long as the target takes what comes.
+    held: Vec<u8>,
+    at: usize,
+    moved: u64,
+}
+
+/// The source broke.
+struct SourceBroke;
+
+impl Lane {
+    fn holding(held: Vec<u8>) -> Self {
+        Self { held, ..Self::default() }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.state, State::Ended | State::Broken)
+    }
+
+    /// Moves what there is; ready when nothing more will ever come.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &CoreCtx,
+        from: &mut impl Side,
+        to: &mut impl Side,
+    ) -> Poll<Result<(), SourceBroke>> {
+        loop {
+            if self.is_over() {
+                return Poll::Ready(Ok(()));
+            }
+            if ready!(self.poll_held(cx, to)).is_err() {
+                self.break_off();
+                continue;
+            }
+            if self.state == State::Ending {
+                // One that is gone already need not be told.
+                _ = ready!(to.poll_shutdown(cx));
+                self.state = State::Ended;
+                continue;
+            }
+            if matches!(to.poll_flush(cx), Poll::Ready(Err(_))) {
+                self.break_off();
+                continue;
+            }
+            let mut scratch = core.scratch.borrow_mut();
+            let read = ready!(from.poll_read(cx, &mut scratch.input, core));
+            match read.map_err(|_| SourceBroke)? {
+                0 => self.state = State::Ending,
+                read => self.write(cx, &scratch.input[..read], to),
+            }
+        }
+    }
+
+    /// Writes what is held.
+    fn poll_held(&mut self, cx: &mut Context<'_>, to: &mut impl Side) -> Poll<io::Result<()>> {
+        while self.at < self.held.len() {
+            match ready!(to.poll_write(cx, &self.held[self.at..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                wrote => {
+                    self.at += wrote;
+                    self.moved += wrote as u64;
+                }
+            }
+        }
+        if !self.held.is_empty() {
+            (self.held, self.at) = (Vec::new(), 0);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes `bytes` as far as they are taken at once, and holds the rest.
+    fn write(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &mut impl Side) {
+        let wrote = match to.poll_write(cx, bytes) {
+            Poll::Ready(Ok(wrote)) => wrote,
+            Poll::Ready(Err(_)) => return self.break_off(),
+            Poll::Pending => 0,
+        };
+        self.moved += wrote as u64;
+        self.held.extend_from_slice(&bytes[wrote..]);
+    }
+
+    fn break_off(&mut self) {
+        self.state = State::Broken;
+        self.held = Vec::new();
+    }
+}
+
+/// A tunnel under way.
+pub(crate) struct Run<'a> {
+    core: &'a CoreCtx,
+    guard: &'a Guard,
+    origin: Box<Tunnel>,
+    up: Lane,
+    down: Lane,
+}
+
+impl<'a> Run<'a> {
+    /// `early` is what the client sent behind its request: that is the other protocol's now.
+    pub(crate) fn new(
+        core: &'a CoreCtx,
+        guard: &'a Guard,
+        origin: Box<Tunnel>,
+        early: Vec<u8>,
+    ) -> Self {
+        core.flow.counters.inc(Counter::Tunnels);
+        core.flow.counters.inc(Counter::TunnelsOpen);
+        Self { core, guard, origin, up: Lane::holding(early), down: Lane::default() }
+    }
+
+    /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
+    /// how many bytes the client got.
+    pub(crate) async fn carry(mut self, client: &Both<'_>) -> u64 {
+        self.guard.enter(Phase::Tunnel, self.core.flow.now().mono_ms);
+        let ended = poll_fn(|cx| self.poll(cx, &mut client.borrow_mut())).await;
+        // A limit, or the end of a drain, ends both sides in order.
+        if ended != End::Expired {
+            if self.up.state != State::Ended {
+                self.origin.cut();
+            }
+            if self.down.state != State::Ended {
+                client.borrow_mut().cut();
+            }
+        }
+        self.down.moved
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, client: &mut Stream) -> Poll<End> {
+        let Self { core, guard, origin, up, down } = self;
+        if guard.poll_expired(cx).is_ready() {
+            return Poll::Ready(End::Expired);
+        }
+        let (sent, got) = (up.moved, down.moved);
+        let lanes =
+            [up.poll(cx, core, client, &mut **origin), down.poll(cx, core, &mut **origin, client)];
+        let (sent, got) = (up.moved - sent, down.moved - got);
+        let counters = &core.flow.counters;
+        if sent > 0 || got > 0 {
+            guard.moved(core.flow.now().mono_ms);
+            counters.add(Counter::BytesIn, sent);
+            counters.add(Counter::TunnelBytesIn, sent);
+            counters.add(Counter::BytesOut, got);
+            counters.add(Counter::TunnelBytesOut, got);
+        }
+        if lanes.iter().any(|lane| matches!(lane, Poll::Ready(Err(SourceBroke)))) {
+            return Poll::Ready(End::Broken);
+        }
+        match (up.is_over(), down.is_over()) {
+            (true, true) => return Poll::Ready(End::Both),
+            (false, false) => {}
+            _ => guard.enter(Phase::TunnelEnd, core.flow.now().mono_ms),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.core.flow.counters.dec(Counter::TunnelsOpen);
+    }
+}
+
+/// How a tunnel ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Nothing more comes from either side.
+    Both,
+    /// One side broke.
+    Broken,
+    /// A limit, or the end of a drain.
+    Expired,
+}

@@ -1,0 +1,94 @@
+//! A connection whose server has changed its protocol: bytes both ways, of which nothing is known.
+//!
+//! Must never be kept for another request: it belongs to who asked for the change.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use base::Counter;
+
+use crate::pool::{Core, Link, Workspace};
+use crate::server::Permit;
+
+/// A connection after a 101 (RFC 9110 7.8). Dropping it closes it.
+///
+/// What the server sent together with its 101 is read first.
+pub struct Tunnel {
+    link: Link,
+    protocol: Vec<u8>,
+    early: Vec<u8>,
+    core: Rc<Core>,
+    /// Keeps the server's count of what is under way.
+    _permit: Permit,
+}
+
+impl Tunnel {
+    /// Over the connection of a request whose answer, a 101, ends where `work` is unread. It gives
+    /// its place among the server's requests back: tunnels have a limit of their own.
+    pub(crate) fn new(link: Link, work: &Workspace, protocol: Vec<u8>, mut permit: Permit) -> Self {
+        permit.make_room();
+        let core = Rc::clone(work.core());
+        Self { link, protocol, early: work.unread().to_vec(), core, _permit: permit }
+    }
+
+    /// What is spoken from here on, as it was asked for.
+    pub fn protocol(&self) -> &[u8] {
+        &self.protocol
+    }
+
+    /// Reads what is there into `buf`, which is not empty; 0 when the server has ended its side.
+    ///
+    /// # Errors
+    /// Those of the connection; over TLS also an end that was not announced (truncation).
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        if !self.early.is_empty() {
+            let taken = self.early.len().min(buf.len());
+            buf[..taken].copy_from_slice(&self.early[..taken]);
+            self.early.drain(..taken);
+            if self.early.is_empty() {
+                self.early = Vec::new();
+            }
+            return Poll::Ready(Ok(taken));
+        }
+        let read = ready!(self.link.stream.poll_read(cx, buf))?;
+        self.core.counters.add(Counter::OriginBytesIn, read as u64);
+        Poll::Ready(Ok(read))
+    }
+
+    /// Writes as much of `bytes` as is taken.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.link.stream.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    /// Ready when nothing waits to be sent. Over TLS, what was written was only sealed so far.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.link.stream.poll_flush(cx)
+    }
+
+    /// Ends this side; what the server still sends can be read.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.link.stream.poll_shutdown(cx)
+    }
+
+    /// Has it end with a reset: the server must not take what it has for whole.
+    pub fn cut(&self) {
+        self.link.stream.cut();
+    }
+}
+
+impl fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tunnel").field("link", &self.link).finish_non_exhaustive()
+    }
+}
