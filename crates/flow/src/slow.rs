@@ -94,6 +94,12 @@ fn only_if_cached(request: &Request) -> bool {
         && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).only_if_cached
 }
 
+/// Whether the client is an `EventSource`: its answer is its own, and may begin late.
+fn follows_events(request: &Request) -> bool {
+    let accept = request.headers.value(HeaderId::Accept);
+    accept.is_some_and(|accept| accept.eq_ignore_ascii_case(b"text/event-stream"))
+}
+
 /// Takes part in the one fetch of this key: by doing it, or by waiting for who does.
 async fn shared(
     core: &Rc<Core>,
@@ -102,6 +108,9 @@ async fn shared(
     mut old: Option<Arc<Object>>,
 ) -> Reply {
     let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
+    if follows_events(ask.request) {
+        return alone(core, &ask, key, reason).await;
+    }
     for _ in 0..WAITS_MAX {
         match core.begin(&ask, key, true, old.as_ref()) {
             Begin::Lead(lead) => return lead_fetch(core, &ask, key, lead, old, reason).await,

@@ -107,8 +107,8 @@ impl Facts {
         lines.retain(|span| {
             let name = fields::name(section, span);
             let nominated = |option: &[u8]| option.eq_ignore_ascii_case(name);
-            // Close is an option of its own, not the name of a field (RFC 9110 7.6.1). Upgrade is for
-            // this proxy to look at; the encoder drops it.
+            // Close is an option of its own, not the name of a field (RFC 9110 7.6.1). Upgrade is
+            // for this proxy to look at; the encoder drops it.
             name.eq_ignore_ascii_case(b"close")
                 || span.id == HeaderId::Upgrade
                 || !connection.iter().any(|c| options(fields::value(section, c)).any(nominated))

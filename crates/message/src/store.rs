@@ -13,7 +13,7 @@ pub use fields::{forbidden_field_names, strip_for_storage, strip_hop_by_hop, upd
 use crate::cache_control::{CacheControl, MAX_DELTA_SECS, Scope, delta_secs};
 use crate::date::parse_http_date;
 use crate::header::{HeaderBlock, HeaderId};
-use crate::list::members;
+use crate::list::{members, trim};
 use crate::request::{Method, Request};
 use crate::response::{Response, Status};
 use crate::targeted;
@@ -160,6 +160,9 @@ pub enum NotStored {
     SetCookie,
     /// No lifetime and nothing to validate with.
     NoLifetime,
+    /// It is of a kind that never ends: an event stream, or a picture that is replaced again and
+    /// again. Who came later would get what is over; and it would be kept only to be dropped.
+    Endless,
     /// The Content-Type is not the one that the path's suffix stands for, and a setting wants it.
     ContentType,
     /// Already stale, without grace and nothing to validate with.
@@ -182,6 +185,7 @@ impl NotStored {
             Self::VaryAny => "vary-any",
             Self::SetCookie => "set-cookie",
             Self::NoLifetime => "no-lifetime",
+            Self::Endless => "endless",
             Self::ContentType => "content-type",
             Self::NoValidator => "no-validator",
         }
@@ -438,6 +442,9 @@ fn storable(
     {
         return Err(NotStored::RequestNoStore);
     }
+    if is_endless(&response.headers) {
+        return Err(NotStored::Endless);
+    }
     let open = facts.is_shared();
     if request.headers.contains(HeaderId::Authorization) && !open && !control.must_revalidate {
         return Err(NotStored::Authorization);
@@ -514,6 +521,15 @@ fn single_date(headers: &HeaderBlock, id: HeaderId, now_secs: u64) -> Option<u64
         (Some(value), None) => parse_http_date(value, now_secs),
         _ => None,
     }
+}
+
+/// Whether the Content-Type is one of responses that do not end by themselves.
+fn is_endless(headers: &HeaderBlock) -> bool {
+    let Some(kind) = headers.value(HeaderId::ContentType) else { return false };
+    let kind = trim(kind.split(|b| *b == b';').next().unwrap_or_default());
+    [&b"text/event-stream"[..], b"multipart/x-mixed-replace"]
+        .iter()
+        .any(|endless| kind.eq_ignore_ascii_case(endless))
 }
 
 /// Whether Set-Cookie would be stored too: it is there, and not among the fields that are dropped.

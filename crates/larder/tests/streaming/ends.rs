@@ -136,10 +136,19 @@ impl Scene {
 
     /// The same, and with further lines at the top.
     pub(crate) async fn with_top(top: &str, limits: &str, site: &str) -> Self {
+        Self::start("127.0.0.1:0", top, limits, site).await
+    }
+
+    /// With another listener.
+    pub(crate) async fn listening(listen: &str, top: &str) -> Self {
+        Self::start(listen, top, "", "").await
+    }
+
+    async fn start(listen: &str, top: &str, limits: &str, site: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let origin = listener.local_addr().expect("an address");
         let config = format!(
-            r#"listen = "127.0.0.1:0"
+            r#"listen = "{listen}"
 workers = 2
 {top}
 [limits]

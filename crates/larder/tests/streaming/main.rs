@@ -5,6 +5,8 @@
 mod support;
 
 mod ends;
+mod events;
+mod leaving;
 mod refusals;
 mod tunnels;
 mod websocket;

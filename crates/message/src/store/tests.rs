@@ -275,6 +275,22 @@ mod storing {
     }
 
     #[test]
+    fn what_never_ends_is_not_stored_whatever_it_says() {
+        for kind in [
+            "text/event-stream",
+            "Text/Event-Stream ; charset=utf-8",
+            "multipart/x-mixed-replace;boundary=x",
+        ] {
+            let plan =
+                safe(200, &[("Content-Type", kind), ("Cache-Control", "public, max-age=60")]);
+            assert_eq!(plan.store, Err(NotStored::Endless), "{kind}");
+            assert!(plan.hit_for_miss_ms > 0, "requests for it need not wait for each other");
+        }
+        let page = [("Content-Type", "text/html"), ("Cache-Control", "max-age=60")];
+        assert!(safe(200, &page).store.is_ok());
+    }
+
+    #[test]
     fn what_could_never_be_used_is_not_stored() {
         assert_eq!(rfc(200, &[]).store, Err(NotStored::NoLifetime));
         let zero = ("Cache-Control", "max-age=0");
