@@ -11,6 +11,9 @@ use support::{PATIENCE, eventually, is_hit, pattern, whole};
 use testkit::client::{Pieces, Raw, request};
 use testkit::larder::Daemon;
 use testkit::reply::{Reply, Seen};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// The site's scripts.
 const FILES: &[(&str, &str)] = &[
@@ -49,6 +52,16 @@ const FILES: &[(&str, &str)] = &[
              case 'cookies': setcookie('a', '1'); setcookie('b', '2'); break;
              case 'die': header('Cache-Control: max-age=300'); echo 'begin'; flush();
                posix_kill(getmypid(), 9); sleep(5);
+           }"#,
+    ),
+    (
+        "events.php",
+        r#"<?php header('Content-Type: text/event-stream'); while (ob_get_level()) ob_end_flush();
+           for ($i = 0; $i < 3; $i++) {
+             echo "data: $i\n\n"; flush();
+             for ($n = 0; $n < 3000 && !file_exists(__DIR__ . "/uploads/seen$i"); $n++) {
+               usleep(10000); clearstatcache();
+             }
            }"#,
     ),
     (
@@ -288,6 +301,28 @@ async fn an_upload_is_never_run_although_php_would() {
         let reply = stage.get(target).await;
         assert!(matches!(reply.status, 403 | 404), "{target}: {}", reply.status);
         assert!(!reply.text().contains("executed"), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn what_php_flushes_reaches_the_client_at_once() {
+    let stage = Stage::new("fpm-events", "");
+    let mut client = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
+    client.write_all(&request("GET", "/events.php", "")).await.expect("sent");
+    let mut received = String::new();
+    for number in 0..3 {
+        let event = format!("data: {number}\n\n");
+        while !received.contains(&event) {
+            let mut bytes = [0; 4096];
+            let read = timeout(PATIENCE, client.read(&mut bytes)).await.expect("in time");
+            let read = read.expect("bytes");
+            assert!(read > 0, "the end after {received}");
+            received.push_str(std::str::from_utf8(&bytes[..read]).expect("ASCII"));
+        }
+        assert!(!received.contains(&format!("data: {}", number + 1)), "{received}");
+        // The script goes on when it sees that the client has it.
+        let seen = stage.fpm.site().join(format!("uploads/seen{number}"));
+        std::fs::write(seen, "").expect("a file");
     }
 }
 

@@ -56,6 +56,7 @@ impl Status {
         match self.0 {
             100 => "Continue",
             101 => "Switching Protocols",
+            102 => "Processing",
             103 => "Early Hints",
             200 => "OK",
             201 => "Created",

@@ -73,6 +73,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         }
     }
 
+    /// The next bytes, whatever has come; none at the end.
+    pub(crate) async fn some(&mut self) -> Vec<u8> {
+        if self.received.is_empty() {
+            let read = timeout(PATIENCE, self.stream.read_buf(&mut self.received)).await;
+            read.expect("in time").expect("bytes");
+        }
+        std::mem::take(&mut self.received)
+    }
+
+    /// Puts back what was taken too much.
+    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+        self.received.splice(..0, bytes.iter().copied());
+    }
+
     /// Asserts that exactly these bytes come next.
     pub(crate) async fn expect(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();

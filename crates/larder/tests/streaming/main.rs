@@ -6,6 +6,8 @@ mod support;
 
 mod ends;
 mod events;
+mod hints;
+mod large;
 mod leaving;
 mod refusals;
 mod tunnels;
