@@ -1,0 +1,164 @@
+//! What settings say about a root.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::hidden::{self, Hidden, SOURCES};
+use crate::types::Types;
+
+/// A root of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The directory.
+    pub root: PathBuf,
+    /// What is taken off the front of a path before it is looked for (nginx: `alias`); empty for
+    /// nothing (nginx: `root`). It ends without a slash: what is left begins with one.
+    pub strip: String,
+    /// Whether paths of directories are answered too, by an index or a redirect. Otherwise nothing
+    /// but regular files is there.
+    pub directories: bool,
+    /// Names of a directory's own file, the most wanted first.
+    pub index: Vec<String>,
+    /// Directories outside the root that links in it may lead into.
+    pub linked: Vec<PathBuf>,
+    /// What is never shown.
+    pub hide: Hidden,
+    /// Content types.
+    pub types: Types,
+    /// Codings of which a neighbour of the file may stand for it, the most wanted first.
+    pub precompressed: Vec<Coding>,
+    /// Cache-Control by type or name; the first that fits counts.
+    pub cache_control: Vec<CacheRule>,
+}
+
+impl Config {
+    /// The directory `root` with defaults: whole paths below it, `index.html`.
+    pub fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            strip: String::new(),
+            directories: true,
+            index: vec!["index.html".to_owned()],
+            linked: Vec::new(),
+            hide: Hidden::of(&[SOURCES]),
+            types: Types::default(),
+            precompressed: Vec::new(),
+            cache_control: Vec::new(),
+        }
+    }
+}
+
+/// Cache-Control of some files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheRule {
+    /// Which.
+    pub files: Selector,
+    /// The field's value.
+    pub value: String,
+}
+
+/// Some files, by type or name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// Those of this type; `image/*` for all of a kind.
+    Type(String),
+    /// Those whose name is like this, as in [`Hidden`].
+    Name(Box<[u8]>),
+}
+
+/// Why a selector could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelectorError;
+
+impl fmt::Display for SelectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("write a type (\"text/css\", \"image/*\") or a name (\"*.css\", \"*\")")
+    }
+}
+
+impl std::error::Error for SelectorError {}
+
+impl Selector {
+    /// Reads `text/css`, `image/*`, `*.css`, or `*` for all.
+    ///
+    /// # Errors
+    /// When it is empty or has more than one slash.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        let text = text.to_ascii_lowercase();
+        let odd = text.contains(|c: char| c.is_control() || c.is_whitespace());
+        match text.matches('/').count() {
+            0 if !text.is_empty() && !odd => Ok(Self::Name(text.into_bytes().into())),
+            1 if !odd && !text.starts_with('/') && !text.ends_with('/') => Ok(Self::Type(text)),
+            _ => Err(SelectorError),
+        }
+    }
+
+    /// Whether a file of type `kind` (without parameters) called `name` is meant.
+    pub(crate) fn selects(&self, kind: &str, name: &[u8]) -> bool {
+        match self {
+            Self::Type(wanted) => match wanted.strip_suffix('*') {
+                Some(start) => kind.starts_with(start),
+                None => kind == wanted,
+            },
+            Self::Name(pattern) => hidden::matches(pattern, name),
+        }
+    }
+}
+
+/// A content coding that files may be there in (RFC 9110 8.4.1, RFC 7932, RFC 8878).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// `br`, in `name.br`.
+    Br,
+    /// `zstd`, in `name.zst`.
+    Zstd,
+    /// `gzip`, in `name.gz`.
+    Gzip,
+}
+
+impl Coding {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
+
+    /// As Content-Encoding names it.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Br => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// What its files' names have at the end.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Br => ".br",
+            Self::Zstd => ".zst",
+            Self::Gzip => ".gz",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_go_by_type_or_name() {
+        for (text, kind, name, expected) in [
+            ("text/css", "text/css", "a.css", true),
+            ("text/css", "text/csv", "a.csv", false),
+            ("image/*", "image/png", "a.png", true),
+            ("IMAGE/*", "image/png", "a.png", true),
+            ("*.woff2", "font/woff2", "A.WOFF2", true),
+            ("*.woff2", "font/woff2", "a.woff", false),
+            ("*", "x/y", "whatever", true),
+        ] {
+            let selector = Selector::parse(text).expect("a selector");
+            assert_eq!(selector.selects(kind, name.as_bytes()), expected, "{text} {name}");
+        }
+        for bad in ["", "/a", "a/", "a/b/c", "a b"] {
+            assert_eq!(Selector::parse(bad), Err(SelectorError), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a path turns out to mean.
+
+use std::sync::Arc;
+
+use message::HeaderBlock;
+
+use crate::accept;
+use crate::config::Coding;
+use crate::opened::Opened;
+
+/// What a path means.
+#[derive(Clone, Debug)]
+pub enum Look {
+    /// This file.
+    Page(Arc<Page>),
+    /// A directory, asked for without the slash at its end: links in its index would lead nowhere.
+    Slash,
+    /// Something that is not for anybody: a directory without index, a link out of the root, a file
+    /// that the daemon may not read.
+    Forbidden,
+    /// Nothing, or nothing that is shown.
+    Missing,
+    /// There may be a file, but no descriptor was left to open it.
+    Exhausted,
+}
+
+/// A file, and its neighbours that hold the same compressed.
+#[derive(Debug)]
+pub struct Page {
+    pub(crate) plain: Arc<Opened>,
+    pub(crate) coded: Vec<(Coding, Arc<Opened>)>,
+}
+
+impl Page {
+    /// The one that a client with these request fields is sent.
+    pub fn select(&self, headers: &HeaderBlock) -> &Arc<Opened> {
+        if self.coded.is_empty() {
+            return &self.plain;
+        }
+        let offered = self.coded.iter().map(|(coding, _)| *coding);
+        accept::choose(headers, offered).map_or(&self.plain, |at| &self.coded[at].1)
+    }
+
+    /// Whether nothing has changed from `other` to this.
+    fn is_same(&self, other: &Self) -> bool {
+        let all = |page: &Self| -> Vec<Arc<Opened>> {
+            let coded = page.coded.iter().map(|(_, opened)| opened);
+            std::iter::once(&page.plain).chain(coded).map(Arc::clone).collect()
+        };
+        let (own, theirs) = (all(self), all(other));
+        own.len() == theirs.len() && own.iter().zip(&theirs).all(|(a, b)| a.is_same(b))
+    }
+}
+
+impl Look {
+    /// `self`, unless `before` says the same: then that, so that what is made of it stays good.
+    pub(crate) fn or_as(self, before: &Self) -> Self {
+        match (&self, before) {
+            (Self::Page(new), Self::Page(old)) if new.is_same(old) => before.clone(),
+            _ => self,
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! One open file, and the head of the response it makes.
+
+use std::io::{self, IoSliceMut};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use message::date::HttpDate;
+use message::{HeaderBlock, HeaderId};
+use rustix::buffer::spare_capacity;
+use rustix::fs::{FileType, Stat, fstat};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
+
+/// Dates before this (the second day of 1980) were put there by tools that give every file the
+/// same: package managers take 0 or 1, archives their epoch. They say nothing about changes.
+const MEANT_S: i64 = 315_619_200;
+
+/// A regular file, open for reading, as it was when it was opened.
+#[derive(Debug)]
+pub struct Opened {
+    fd: OwnedFd,
+    identity: Identity,
+    length: u64,
+    modified: Option<u64>,
+    etag: Box<[u8]>,
+    head: HeaderBlock,
+    /// `head` as lines.
+    lines: Box<[u8]>,
+    /// How many bytes of them a 304 has too (RFC 9110 15.4.5).
+    lasting: usize,
+    /// Until when, in milliseconds, its content is taken to be in memory.
+    warm_until_ms: AtomicU64,
+}
+
+/// What tells one state of a file from every other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    size: i64,
+    modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl Identity {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+
+    /// An entity tag that is strong: it changes with every change of the file.
+    fn etag(&self, suffix: &str) -> Vec<u8> {
+        let Self { inode, size, modified: (s, ns), changed, .. } = self;
+        if *s < MEANT_S {
+            let (changed_s, changed_ns) = changed;
+            return format!("\"{inode:x}-{changed_s:x}.{changed_ns:x}-{size:x}{suffix}\"").into();
+        }
+        // Without the inode: on all servers that got the file with its date it is the same tag.
+        format!("\"{s:x}.{ns:x}-{size:x}{suffix}\"").into()
+    }
+}
+
+/// What an opened descriptor is.
+pub(crate) enum Kind {
+    File(Box<Stat>),
+    Directory,
+    /// A device, a FIFO, a socket.
+    Other,
+}
+
+pub(crate) fn kind(fd: &OwnedFd) -> Kind {
+    match fstat(fd) {
+        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File(Box::new(stat)),
+            FileType::Directory => Kind::Directory,
+            _ => Kind::Other,
+        },
+        Err(_) => Kind::Other,
+    }
+}
+
+/// What a file's head says that is not in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) cache_control: Option<&'a str>,
+    /// The coding that the file is in: as Content-Encoding names it.
+    pub(crate) coding: Option<&'static str>,
+    /// Whether the file has neighbours among which Accept-Encoding chooses.
+    pub(crate) varies: bool,
+}
+
+impl Opened {
+    pub(crate) fn new(fd: OwnedFd, stat: &Stat, said: Said<'_>) -> Self {
+        let identity = Identity::of(stat);
+        let suffix = said.coding.map(|coding| format!("-{coding}")).unwrap_or_default();
+        let etag = identity.etag(&suffix);
+        let modified = u64::try_from(stat.st_mtime).ok().filter(|_| stat.st_mtime >= MEANT_S);
+        let mut head = HeaderBlock::new();
+        head.push(HeaderId::Etag, &etag);
+        if let Some(modified) = modified {
+            head.push(HeaderId::LastModified, HttpDate::new(modified).as_bytes());
+        }
+        if let Some(value) = said.cache_control {
+            head.push(HeaderId::CacheControl, value.as_bytes());
+        }
+        if said.varies {
+            head.push(HeaderId::Vary, b"Accept-Encoding");
+        }
+        let lasting = head.len();
+        head.push(HeaderId::AcceptRanges, b"bytes");
+        head.push(HeaderId::ContentType, said.kind.as_bytes());
+        if let Some(coding) = said.coding {
+            head.push(HeaderId::ContentEncoding, coding.as_bytes());
+        }
+        let mut lines = Vec::with_capacity(256);
+        let mut ends = Vec::new();
+        for field in head.iter() {
+            for part in [field.name, b": ", field.value, b"\r\n"] {
+                lines.extend_from_slice(part);
+            }
+            ends.push(lines.len());
+        }
+        Self {
+            fd,
+            identity,
+            length: u64::try_from(stat.st_size).unwrap_or(0),
+            modified,
+            etag: etag.into(),
+            head,
+            lines: lines.into(),
+            lasting: ends[lasting - 1],
+            warm_until_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Its length in bytes when it was opened.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Its entity tag, quotes included.
+    pub fn etag(&self) -> &[u8] {
+        &self.etag
+    }
+
+    /// When it was changed, in unix seconds, if that is known.
+    pub fn last_modified(&self) -> Option<u64> {
+        self.modified
+    }
+
+    /// The fields of its head: those of a 304 first, then those of a response with content. Framing
+    /// and Date are not among them.
+    pub fn head(&self) -> &HeaderBlock {
+        &self.head
+    }
+
+    /// The same as lines, each with its CRLF; for a 304 only those it has.
+    pub fn lines(&self, not_modified: bool) -> &[u8] {
+        if not_modified { &self.lines[..self.lasting] } else { &self.lines }
+    }
+
+    /// Whether `other` is the same file in the same state, with the same head.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.identity == other.identity && self.lines == other.lines
+    }
+
+    /// Whether it was changed before `other`.
+    pub(crate) fn is_older_than(&self, other: &Self) -> bool {
+        self.identity.modified < other.identity.modified
+    }
+
+    /// Its descriptor, for sendfile.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Whether [`Opened::is_at_hand`] need not be asked until `now_ms`.
+    pub fn is_warm(&self, now_ms: u64) -> bool {
+        now_ms < self.warm_until_ms.load(Ordering::Relaxed)
+    }
+
+    /// Notes that all of it was found in memory, or was just read into it.
+    pub fn warmed(&self, until_ms: u64) {
+        self.warm_until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// Whether the bytes of `range` are in memory, as far as looking at some of them tells: the
+    /// kernel reads and forgets them in runs.
+    pub fn is_at_hand(&self, range: &Range<u64>) -> bool {
+        let steps = (range.start..range.end).step_by(RUN_BYTES);
+        let last = range.end.checked_sub(1).filter(|last| *last >= range.start);
+        steps.chain(last).all(|at| match self.peek(at, &mut [0]) {
+            Ok(_) => true,
+            // File systems that cannot say it: what is asked of them must wait.
+            Err(Errno::OPNOTSUPP | Errno::AGAIN) => false,
+            // Reading it for good says what is wrong.
+            Err(_) => true,
+        })
+    }
+
+    fn peek(&self, at: u64, bytes: &mut [u8]) -> Result<usize, Errno> {
+        preadv2(&self.fd, &mut [IoSliceMut::new(bytes)], at, ReadWriteFlags::NOWAIT)
+    }
+
+    /// Reads from `at` on what is in memory; how many bytes that were, 0 at the end.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the disk would have to be asked; else what the disk says.
+    pub fn read_now(&self, at: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        match self.peek(at, bytes) {
+            Err(Errno::OPNOTSUPP) => Err(io::ErrorKind::WouldBlock.into()),
+            read => Ok(read?),
+        }
+    }
+
+    /// Reads `range`, waiting for the disk. Not for a core's thread.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file has become shorter; else what the disk says.
+    pub fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let at = range.start + bytes.len() as u64;
+            match pread(&self.fd, spare_capacity(&mut bytes), at) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+}
+
+/// How far apart [`Opened::is_at_hand`] looks: half of what Linux reads ahead by default.
+const RUN_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::Folder;
+    use crate::open::{self, Depth};
+
+    const SAID: Said<'_> =
+        Said { kind: "text/css", cache_control: Some("no-cache"), coding: None, varies: true };
+
+    fn opened(folder: &Folder, said: Said<'_>) -> Opened {
+        let root = open::directory(&folder.path(""), Depth::Full).expect("a directory");
+        let fd = open::below(&root, b"a", Depth::Full).expect("a file");
+        let Kind::File(stat) = kind(&fd) else { panic!("a regular file") };
+        Opened::new(fd, &stat, said)
+    }
+
+    #[test]
+    fn a_304_has_what_lasts_and_not_what_describes_the_content() {
+        let folder = Folder::new("head");
+        folder.file("a", "abc");
+        let file = opened(&folder, SAID);
+        let names = |bytes: &[u8]| {
+            let text = String::from_utf8(bytes.to_vec()).expect("text");
+            let names = text.lines().map(|line| line.split(':').next().unwrap_or("").to_owned());
+            names.collect::<Vec<_>>()
+        };
+        let lasting = ["ETag", "Last-Modified", "Cache-Control", "Vary"];
+        assert_eq!(names(file.lines(true)), lasting);
+        let all = [&lasting[..], &["Accept-Ranges", "Content-Type"]].concat();
+        assert_eq!(names(file.lines(false)), all);
+        assert_eq!(file.length(), 3);
+    }
+
+    #[test]
+    fn the_tag_changes_with_the_file_and_with_its_coding() {
+        let folder = Folder::new("tag");
+        folder.file("a", "abc");
+        let (one, coded) = (opened(&folder, SAID), Said { coding: Some("br"), ..SAID });
+        assert!(one.is_same(&opened(&folder, SAID)));
+        let other = opened(&folder, coded);
+        assert_ne!(one.etag(), other.etag());
+        assert!(other.etag().ends_with(b"-br\""));
+        folder.file("a", "abcd");
+        let longer = opened(&folder, SAID);
+        assert_ne!(one.etag(), longer.etag());
+        assert!(!one.is_same(&longer));
+    }
+
+    #[test]
+    fn dates_that_say_nothing_are_not_told_and_not_relied_on() {
+        let folder = Folder::new("epoch");
+        folder.file("a", "abc");
+        let date = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        let at = || {
+            let file = std::fs::File::options().write(true).open(folder.path("a")).expect("a file");
+            file.set_modified(date).expect("a date is set");
+            opened(&folder, SAID)
+        };
+        let first = at();
+        assert_eq!(first.last_modified(), None);
+        // Longer than the coarsest clock of a file system that runs here takes for a step.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        folder.file("a", "xyz");
+        assert_ne!(first.etag(), at().etag(), "same date, same size, other content");
+    }
+
+    #[test]
+    fn reading_a_file_that_became_shorter_fails() {
+        let folder = Folder::new("short");
+        folder.file("a", "abcdef");
+        let file = opened(&folder, SAID);
+        assert_eq!(file.read(1..4).expect("three bytes"), b"bcd");
+        let mut now = [0; 4];
+        assert_eq!(file.read_now(2, &mut now).expect("in memory"), 4);
+        assert_eq!(&now, b"cdef");
+        assert!(file.is_at_hand(&(0..6)));
+        folder.file("a", "ab");
+        let error = file.read(0..6).expect_err("it is shorter now");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(file.read_now(2, &mut now).expect("its end"), 0);
+    }
+}

@@ -1,0 +1,208 @@
+//! A root, and looking below it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::Stat;
+
+use crate::config::{Coding, Config};
+use crate::hidden::is_dotted;
+use crate::look::{Look, Page};
+use crate::open::{self, Depth, Failure, WouldBlock};
+use crate::opened::{Kind, Opened, Said, kind};
+use crate::types::is_compressible;
+
+/// A directory whose files are served.
+#[derive(Debug)]
+pub struct Root {
+    config: Config,
+}
+
+impl Root {
+    /// The root that `config` describes. Nothing is looked at yet: it may come to be later.
+    pub fn new(config: Config) -> Arc<Self> {
+        Arc::new(Self { config })
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What `path` means: the normal form of a request's path ([`message::path::normal_form`]).
+    ///
+    /// # Errors
+    /// Only at [`Depth::Cached`], when the disk would have to be asked.
+    pub fn look(&self, path: &[u8], depth: Depth) -> Result<Look, WouldBlock> {
+        let Some(path) = self.below_root(path) else { return Ok(Look::Missing) };
+        if self.config.hide.hides(path) {
+            return Ok(Look::Missing);
+        }
+        match self.find(path, depth) {
+            Ok(look) => Ok(look),
+            Err(Failure::WouldBlock) if depth == Depth::Cached => Err(WouldBlock),
+            Err(Failure::Forbidden | Failure::Link) => Ok(Look::Forbidden),
+            Err(Failure::Exhausted) => Ok(Look::Exhausted),
+            Err(Failure::Missing | Failure::WouldBlock) => Ok(Look::Missing),
+        }
+    }
+
+    /// The part of `path` that is looked for, from its slash on; none when that could lead anywhere
+    /// else than below the root. Such paths have no normal form and never come here; this is the
+    /// second lock on the door.
+    fn below_root<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        let rest = path.strip_prefix(self.config.strip.as_bytes())?;
+        let inner = rest.strip_prefix(b"/")?;
+        let inner = inner.strip_suffix(b"/").unwrap_or(inner);
+        let sound = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
+        (inner.is_empty() || inner.split(|b| *b == b'/').all(sound)).then_some(rest)
+    }
+
+    fn find(&self, path: &[u8], depth: Depth) -> Result<Look, Failure> {
+        let relative = path.strip_prefix(b"/").unwrap_or(path);
+        let bare = relative.strip_suffix(b"/").unwrap_or(relative);
+        let wants_directory = relative.is_empty() || bare.len() < relative.len();
+        if wants_directory && !self.config.directories {
+            return Ok(Look::Missing);
+        }
+        let root = open::directory(&self.config.root, depth)?;
+        let fd = self.open(&root, bare, depth)?;
+        match kind(&fd) {
+            Kind::File(stat) if !wants_directory => {
+                self.page(&root, bare, fd, &stat, depth).map(Look::Page)
+            }
+            Kind::Directory if !self.config.directories => Ok(Look::Missing),
+            Kind::Directory if !wants_directory => Ok(Look::Slash),
+            Kind::Directory => self.index(&root, bare, depth),
+            Kind::File(_) | Kind::Other => Ok(Look::Missing),
+        }
+    }
+
+    /// The directory's own file. There is no listing (nginx without `autoindex`: 403).
+    fn index(&self, root: &OwnedFd, directory: &[u8], depth: Depth) -> Result<Look, Failure> {
+        for name in &self.config.index {
+            let path = match directory {
+                b"" => name.clone().into_bytes(),
+                _ => [directory, b"/", name.as_bytes()].concat(),
+            };
+            if self.is_hidden(&path) {
+                continue;
+            }
+            let fd = match self.open(root, &path, depth) {
+                Ok(fd) => fd,
+                Err(Failure::Missing) => continue,
+                Err(other) => return Err(other),
+            };
+            if let Kind::File(stat) = kind(&fd) {
+                return self.page(root, &path, fd, &stat, depth).map(Look::Page);
+            }
+        }
+        Ok(Look::Forbidden)
+    }
+
+    fn is_hidden(&self, relative: &[u8]) -> bool {
+        self.config.hide.hides(&[b"/", relative].concat())
+    }
+
+    /// Opens what is at `relative`, through links that stay within the root and the directories
+    /// that settings add to it.
+    fn open(&self, root: &OwnedFd, relative: &[u8], depth: Depth) -> Result<OwnedFd, Failure> {
+        match open::below(root, relative, depth) {
+            Err(Failure::Link) if depth == Depth::Cached => Err(Failure::WouldBlock),
+            Err(Failure::Link) => self.open_linked(relative),
+            opened => opened,
+        }
+    }
+
+    /// Resolves the links first, judges where they lead, and opens that without following any: who
+    /// puts a link there meanwhile gains nothing. What is hidden is so under every name.
+    fn open_linked(&self, relative: &[u8]) -> Result<OwnedFd, Failure> {
+        let real = |path: PathBuf| fs::canonicalize(path).map_err(|_| Failure::Missing);
+        let root = real(self.config.root.clone())?;
+        let found = real(root.join(OsStr::from_bytes(relative)))?;
+        let linked = self.config.linked.iter().filter_map(|dir| fs::canonicalize(dir).ok());
+        for place in std::iter::once(root).chain(linked) {
+            let Ok(rest) = found.strip_prefix(&place) else { continue };
+            let rest = rest.as_os_str().as_bytes();
+            if self.is_hidden(rest) {
+                return Err(Failure::Missing);
+            }
+            let place = open::directory(&place, Depth::Full)?;
+            return open::below(&place, rest, Depth::Full);
+        }
+        Err(Failure::Forbidden)
+    }
+
+    fn page(
+        &self,
+        root: &OwnedFd,
+        relative: &[u8],
+        fd: OwnedFd,
+        stat: &Stat,
+        depth: Depth,
+    ) -> Result<Arc<Page>, Failure> {
+        let name = relative.rsplit(|b| *b == b'/').next().unwrap_or(relative);
+        let essence = self.config.types.essence(name);
+        let content_type = self.config.types.of(name);
+        let rule = self.config.cache_control.iter().find(|rule| rule.files.selects(essence, name));
+        let mut neighbours = Vec::new();
+        if is_compressible(essence) {
+            for coding in &self.config.precompressed {
+                if let Some((fd, stat)) = self.neighbour(root, relative, *coding, depth)? {
+                    neighbours.push((*coding, fd, stat));
+                }
+            }
+        }
+        let said = Said {
+            kind: &content_type,
+            cache_control: rule.map(|rule| rule.value.as_str()),
+            coding: None,
+            // One that is out of date now may be good again by the next request.
+            varies: !neighbours.is_empty(),
+        };
+        let plain = Opened::new(fd, stat, said);
+        let coded = neighbours.into_iter().map(|(coding, fd, stat)| {
+            let said = Said { coding: Some(coding.token()), ..said };
+            (coding, Arc::new(Opened::new(fd, &stat, said)))
+        });
+        // What was compressed before the last change is of no use any more.
+        let coded = coded.filter(|(_, opened)| !opened.is_older_than(&plain)).collect();
+        Ok(Arc::new(Page { plain: Arc::new(plain), coded }))
+    }
+
+    /// The file beside `relative` that holds the same in `coding`.
+    fn neighbour(
+        &self,
+        root: &OwnedFd,
+        relative: &[u8],
+        coding: Coding,
+        depth: Depth,
+    ) -> Result<Option<(OwnedFd, Stat)>, Failure> {
+        let name = [relative, coding.suffix().as_bytes()].concat();
+        match self.open(root, &name, depth) {
+            Ok(fd) => match kind(&fd) {
+                Kind::File(stat) => Ok(Some((fd, *stat))),
+                Kind::Directory | Kind::Other => Ok(None),
+            },
+            Err(Failure::WouldBlock) => Err(Failure::WouldBlock),
+            // Without it there is still the file itself.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether a file at `path` could be one that is shown, by its name alone: it has a suffix, and
+    /// no rule hides it. A cheap question, so that paths of pages cost nothing more.
+    pub fn may_be_file(&self, path: &[u8], scripts: &[String]) -> bool {
+        let at = memchr::memrchr2(b'/', b'.', path);
+        at.is_some_and(|at| path[at] == b'.')
+            && !scripts.iter().any(|suffix| path.ends_with(suffix.as_bytes()))
+            && !is_dotted(path)
+    }
+}
+
+#[cfg(test)]
+mod tests;
