@@ -26,6 +26,27 @@ pub fn belongs_to_origin(headers: &HeaderBlock) -> bool {
     headers.contains(HeaderId::IfMatch) || headers.contains(HeaderId::IfUnmodifiedSince)
 }
 
+/// Whether If-Match and, only without it, If-Unmodified-Since let a request be carried out (RFC
+/// 9110 13.1.1 and 13.1.4), for who has the current representation itself; otherwise the answer is
+/// 412.
+/// `now_secs` tells the centuries of two-digit years apart.
+pub fn may_proceed(
+    headers: &HeaderBlock,
+    etag: Option<&[u8]>,
+    last_modified: Option<u64>,
+    now_secs: u64,
+) -> bool {
+    if headers.contains(HeaderId::IfMatch) {
+        let current = etag.map(trim);
+        return etags(headers.values(HeaderId::IfMatch))
+            .any(|tag| tag == b"*" || current.is_some_and(|current| strong_match(tag, current)));
+    }
+    match (last_modified, single_date(headers, HeaderId::IfUnmodifiedSince, now_secs)) {
+        (Some(modified), Some(since)) => modified <= since,
+        _ => true,
+    }
+}
+
 /// Judges If-None-Match and, only without it, If-Modified-Since (RFC 9110 13.2.2).
 ///
 /// `etag`, `last_modified`, `date` (unix seconds) and `status` are the stored response's. Without a
@@ -138,6 +159,32 @@ fn single_date(headers: &HeaderBlock, id: HeaderId, now_secs: u64) -> Option<u64
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_request_is_carried_out_only_on_what_it_was_meant_for() {
+        let judge = |id, value: &str| {
+            let mut headers = HeaderBlock::new();
+            headers.push(id, value.as_bytes());
+            may_proceed(&headers, Some(b"\"a\""), Some(784_111_777), 800_000_000)
+        };
+        for (value, expected) in [
+            ("\"a\"", true),
+            ("\"b\", \"a\"", true),
+            ("*", true),
+            ("\"b\"", false),
+            ("W/\"a\"", false),
+        ] {
+            assert_eq!(judge(HeaderId::IfMatch, value), expected, "{value}");
+        }
+        for (value, expected) in [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", true),
+            ("Sun, 06 Nov 1994 08:49:36 GMT", false),
+            ("yesterday", true),
+        ] {
+            assert_eq!(judge(HeaderId::IfUnmodifiedSince, value), expected, "{value}");
+        }
+        assert!(may_proceed(&HeaderBlock::new(), None, None, 0));
+    }
+
     use super::*;
 
     const MODIFIED: u64 = 784_111_777; // Sun, 06 Nov 1994 08:49:37 GMT

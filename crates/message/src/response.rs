@@ -16,6 +16,8 @@ impl Status {
     pub const NO_CONTENT: Self = Self(204);
     /// 206 Partial Content.
     pub const PARTIAL_CONTENT: Self = Self(206);
+    /// 301 Moved Permanently.
+    pub const MOVED_PERMANENTLY: Self = Self(301);
     /// 304 Not Modified.
     pub const NOT_MODIFIED: Self = Self(304);
 
