@@ -65,6 +65,7 @@ counters! {
     HitForMiss hit_for_miss_total Counter "Fetched without waiting for others, a former answer having been uncacheable.";
     Collapsed collapsed_total Counter "Answered by another request's fetch.";
     Revalidated revalidated_total Counter "Stored responses made fresh again by a 304.";
+    Files files_total Counter "Answered with a file.";
     Synthetic synthetic_total Counter "Answered by policy or error page.";
     Status2xx responses_2xx_total Counter "Responses sent with a 2xx status.";
     Status3xx responses_3xx_total Counter "Responses sent with a 3xx status.";

@@ -102,6 +102,8 @@ limits! {
     BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Request body received before an origin connection is taken for it; what is longer streams from there on. 0: none.";
     SpoolBytes spool_bytes Bytes MIB, "A request body of unknown length, kept in memory until its length can be told to a FastCGI server; beyond it 413.";
     ScriptLookups script_lookups Count 10_000, "Paths per origin and core whose script is remembered, each for a second; beyond it all are looked up anew.";
+    OpenFiles open_files Count 1_000, "Paths per core of which is known what file they mean, files held open; beyond it those not asked for lately are closed. 0: every request looks anew.";
+    FilesRecheck files_recheck Ms 1_000, "How long what a path means is trusted before the disk is asked again.";
     StderrBytes stderr_bytes Bytes 4 * KIB, "What a script writes to its error stream during one request and is logged; the rest is dropped.";
     ObjectBytes object_bytes Bytes 64 * MIB, "Largest body the memory cache stores; larger ones pass through a window.";
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";

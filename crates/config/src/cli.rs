@@ -90,6 +90,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         limits,
         access_log: None,
         sites: vec![SiteConfig {
+            files: Vec::new(),
             hosts: vec!["*".to_owned()],
             origins: vec![0],
             presets: presets.names(),
@@ -120,8 +121,9 @@ fn scripts(r: &mut Reader, options: &CliOptions, server: &ServerConfig) -> Optio
             r.error_nowhere("--root is for a FastCGI origin");
         }
         (Some(root), Protocol::FastCgi) => {
-            let (root, rules) = (root.clone(), ScriptRules::default());
-            return Some(ScriptsConfig { root, linked: Vec::new(), rules });
+            let (root, rules, linked) = (root.clone(), ScriptRules::default(), Vec::new());
+            let files = Some(crate::parse::defaults_beside_scripts(&root, &linked));
+            return Some(ScriptsConfig { root, linked, rules, files });
         }
     }
     None

@@ -212,6 +212,7 @@ pub(crate) const ORIGIN: Section = Section {
             "scripts", TEXTS, "\".php\"", "How names of scripts end; other files are never run.";
             "no_scripts", TEXTS, "none", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment.";
             "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.";
+            "files", "a table or false", "none", "How files in `root` that are no scripts are served: see `[origin.files]`; `false` for not at all.";
             "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.";
             "host", "a string", "the client's", "Host field sent to the servers.";
             "tls", TABLE, "none", "How `https://` servers are connected to: see `[origin.tls]`.";
@@ -293,7 +294,8 @@ pub(crate) const EJECT: Section = Section {
 /// Keys that a site has and a route may change.
 fn settings() -> Vec<Key> {
     keys! {
-        "origin", "the name of an [[origin]], or a URL", "required", "Where requests go. Not needed where `redirect` or `respond` answers.";
+        "origin", "the name of an [[origin]], or a URL", "required", "Where requests go. Not needed where `files`, `redirect` or `respond` answers.";
+        "files", "a path or a table", "none", "Serves the files of this directory, instead of asking an origin: see `[site.files]`.";
         "cache", "a table or false", "none", "See `[site.cache]`; `false` sends every request to the origin.";
         "cookies", TABLE, "none", "See `[site.cookies]`.";
         "query", TABLE, "none", "See `[site.query]`.";
@@ -324,11 +326,7 @@ pub(crate) const SITE: Section = Section {
         keys.append(&mut settings());
         keys
     },
-    later: &[
-        ("vcl", "write the rules out: see `[[site.route]]` and `[site.bypass]`"),
-        ("files", "let an origin serve them"),
-        ("root", "scripts: set `root` in the [[origin]]; files: let an origin serve them"),
-    ],
+    later: &[("vcl", "write the rules out: see `[[site.route]]` and `[site.bypass]`")],
 };
 
 /// The keys that say what a route is for.
@@ -347,10 +345,7 @@ pub(crate) const ROUTE: Section = Section {
             `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
             and name, other lists add.",
     keys: || [scope(), settings()].concat(),
-    later: &[
-        ("files", "let an origin serve them"),
-        ("vcl", "write the rules out: see `[site.bypass]`"),
-    ],
+    later: &[("vcl", "write the rules out: see `[site.bypass]`")],
 };
 
 /// A preset's file: a site without what only a site can know.
@@ -359,7 +354,7 @@ pub(crate) const PRESET: Section = Section {
     about: "",
     keys: || {
         let mut keys = keys! { "route", "a list of tables", "none", ""; };
-        keys.extend(settings().into_iter().filter(|key| key.name != "origin"));
+        keys.extend(settings().into_iter().filter(|key| !["origin", "files"].contains(&key.name)));
         keys
     },
     later: &[],
@@ -371,9 +366,45 @@ pub(crate) const PRESET_ROUTE: Section = Section {
     about: "",
     keys: || {
         let mut keys = [scope(), settings()].concat();
-        keys.retain(|key| key.name != "origin");
+        keys.retain(|key| !["origin", "files"].contains(&key.name));
         keys
     },
+    later: &[],
+};
+
+/// How files are served, wherever they are.
+fn files() -> Vec<Key> {
+    keys! {
+        "hide", TEXTS, "\"default\"", "Names of files and directories that are never shown: `*` for any bytes, `?` for one, any case. `default` stands for the list in the guide on files. Names that begin with a dot are always hidden, `/.well-known/` apart.";
+        "types", "a table such as { css = \"text/css\" }", "built in", "Content types by the end of a name; `\"*\"` for all that are not known, otherwise `application/octet-stream`.";
+        "charset", "a string", "none", "Added to the Content-Type of texts, such as `utf-8`.";
+        "precompressed", "`br`, `zstd`, `gzip`, or a list of them", "none", "Codings (`br`, `zstd`, `gzip`) of which a file beside the one asked for, `x.css.br`, `x.css.zst` or `x.css.gz`, stands for it where the client takes it; the most wanted first.";
+        "cache_control", "a string, or a table such as { \"image/*\" = \"max-age=60\" }", "none", "Cache-Control of the files. In a table by type (`text/css`, `image/*`) or name (`*.css`, `*`); the first that fits counts.";
+        "expires", DURATION, "none", "The same as `cache_control = \"max-age=...\"` of so many seconds, for what `cache_control` does not speak of.";
+    }
+}
+
+pub(crate) const FILES: Section = Section {
+    title: "[site.files]",
+    about: "Files of a directory, when more than its path is to be said; `[site.route.files]` for one route. \
+            A path alone is `alias` in a route for one `/prefix/*`, and `root` everywhere else.",
+    keys: || {
+        let mut keys = keys! {
+            "root", "a path", "none", "The directory; the whole path of a request is looked for in it.";
+            "alias", "a path", "none", "The directory; what stands before the `*` of the route's path is taken off first. Instead of `root`.";
+            "index", TEXTS, "\"index.html\"", "Names of a directory's own file, the most wanted first. Directories are not listed.";
+            "linked", TEXTS, "none", "Directories outside of this one that links in it may lead into.";
+        };
+        keys.append(&mut files());
+        keys
+    },
+    later: &[],
+};
+
+pub(crate) const ORIGIN_FILES: Section = Section {
+    title: "[origin.files]",
+    about: "How files in the `root` of a FastCGI origin that are no scripts are served.",
+    keys: files,
     later: &[],
 };
 
@@ -498,10 +529,12 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ORIGIN_TLS,
     &PROBE,
     &EJECT,
+    &ORIGIN_FILES,
     &SITE,
     &SITE_TLS,
     &HSTS,
     &ROUTE,
+    &FILES,
     &CACHE,
     &COOKIES,
     &QUERY,

@@ -217,6 +217,8 @@ pub struct SiteConfig {
     /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into
     /// this.
     pub origins: Vec<usize>,
+    /// Its roots of files; [`policy::ReceiveVerdict::Files`] is an index into this.
+    pub files: Vec<files::Config>,
     /// Its presets, in its order.
     pub presets: Vec<&'static str>,
     /// What [`policy::Declared`] is built from.

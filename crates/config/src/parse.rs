@@ -1,5 +1,6 @@
 //! From the text of `larder.toml` to a [`Config`], or to everything that is wrong with it.
 
+mod files;
 mod limits;
 mod origins;
 mod presets;
@@ -9,6 +10,7 @@ mod sites;
 mod tls;
 mod top;
 
+pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use presets::Presets;
 #[cfg(test)]
 pub(crate) use presets::said_of_preset;

@@ -98,6 +98,11 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
         }
         None => {}
     }
+    if let Some(files) = settings.files.and_then(|at| site.files.get(at as usize)) {
+        page.line("files", self::files(files));
+        changes(page, "to the client", &settings.response_headers);
+        return;
+    }
     let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
     if let Some(origin) = origin.and_then(|index| config.origins.get(*index)) {
         page.line("origin", &origin.name);
@@ -116,6 +121,15 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     page.list("may change to", &settings.upgrade);
     changes(page, "to the origin", &settings.request_headers);
     changes(page, "to the client", &settings.response_headers);
+}
+
+/// A root, and what of a path is looked for in it.
+fn files(files: &files::Config) -> String {
+    let root = files.root.display();
+    match files.strip.as_str() {
+        "" => root.to_string(),
+        strip => format!("{root}, without the {strip} before it"),
+    }
 }
 
 fn removed(page: &mut Page, settings: &Settings, safe: bool) {

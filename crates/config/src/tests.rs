@@ -356,3 +356,64 @@ fn check_any(text: &str) {
         }
     }
 }
+
+/// The roots of a site's files, and which of them its routes use.
+fn roots(text: &str) -> Vec<(String, String)> {
+    let config = load(text);
+    let site = &config.sites[0];
+    let of = |files: Option<u32>| match files {
+        Some(at) => {
+            let root = &site.files[at as usize];
+            (root.root.display().to_string(), root.strip.clone())
+        }
+        None => ("origin".to_owned(), String::new()),
+    };
+    let routes = site.rules.routes.iter().map(|route| of(route.settings.files));
+    routes.chain([of(site.rules.settings.files)]).collect()
+}
+
+#[test]
+fn a_directory_alone_is_alias_for_a_prefix_and_root_elsewhere() {
+    let text = r#"[[origin]]
+name = "app"
+servers = "http://a"
+[[site]]
+host = "*"
+files = "/site"
+[[site.route]]
+path = "/static/*"
+files = "/x"
+[[site.route]]
+path = "/deep/er/**"
+files = { alias = "/x" }
+[[site.route]]
+path = "/static*"
+files = "/x"
+[[site.route]]
+path = "*.css"
+files = "/x"
+[[site.route]]
+path = ["/a", "*.js"]
+files = "/x"
+[[site.route]]
+path = "/whole/*"
+files = { root = "/x" }
+[[site.route]]
+path = "/inherits/*"
+[[site.route]]
+path = "/app/*"
+origin = "app"
+"#;
+    let expected = [
+        ("/x", "/static"),
+        ("/x", "/deep/er"),
+        ("/x", ""),
+        ("/x", ""),
+        ("/x", ""),
+        ("/x", ""),
+        ("/site", ""),
+        ("origin", ""),
+        ("/site", ""),
+    ];
+    assert_eq!(roots(text), expected.map(|(root, strip)| (root.to_owned(), strip.to_owned())));
+}

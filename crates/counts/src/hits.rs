@@ -61,6 +61,8 @@ fn core() -> Rc<Core> {
         name: "www.example.com".to_owned(),
         policy: Arc::new(samples::site()),
         origins: Vec::new(),
+        files: Vec::new(),
+        beside_scripts: Vec::new(),
         client_auth: None,
         hsts: None,
     };

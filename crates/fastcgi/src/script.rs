@@ -52,6 +52,8 @@ pub enum Try {
 pub enum Kind {
     /// A regular file, below the root when all links are resolved.
     File,
+    /// The same, but one that is never shown: it may only be run.
+    Hidden,
     /// A directory, below the root when all links are resolved.
     Directory,
     /// A link that leads out of the root.
@@ -111,8 +113,8 @@ impl Rules {
         for end in segment_ends(path).filter(|end| self.is_script(&path[..*end])) {
             let (name, path_info) = path.split_at(end);
             match tree.kind(name) {
-                Kind::File if self.is_barred(name) => return Some(status(403)),
-                Kind::File => {
+                Kind::File | Kind::Hidden if self.is_barred(name) => return Some(status(403)),
+                Kind::File | Kind::Hidden => {
                     let (name, path_info) = (name.to_vec(), path_info.to_vec());
                     return Some(Target::Script { name, path_info });
                 }
@@ -126,7 +128,8 @@ impl Rules {
             _ if path.ends_with(b"/") => None,
             Kind::File => Some(Target::File(path.to_vec())),
             Kind::Outside => Some(status(403)),
-            Kind::Directory | Kind::Nothing => None,
+            // What is hidden is not there: who is asked next says the same of any other name.
+            Kind::Directory | Kind::Hidden | Kind::Nothing => None,
         }
     }
 
@@ -135,15 +138,20 @@ impl Rules {
         match tree.kind(if bare.is_empty() { b"/" } else { bare }) {
             Kind::Directory => {}
             Kind::Outside => return Some(status(403)),
-            Kind::File | Kind::Nothing => return None,
+            Kind::File | Kind::Hidden | Kind::Nothing => return None,
         }
         for index in &self.index {
             let name = [bare, b"/", index.as_bytes()].concat();
             match tree.kind(&name) {
-                Kind::File if !path.ends_with(b"/") => return Some(Target::AddSlash),
+                Kind::Hidden if !self.is_script(&name) => {}
+                Kind::File | Kind::Hidden if !path.ends_with(b"/") => {
+                    return Some(Target::AddSlash);
+                }
                 Kind::File if !self.is_script(&name) => return Some(Target::File(name)),
-                Kind::File if self.is_barred(&name) => return Some(status(403)),
-                Kind::File => return Some(Target::Script { name, path_info: Vec::new() }),
+                Kind::File | Kind::Hidden if self.is_barred(&name) => return Some(status(403)),
+                Kind::File | Kind::Hidden => {
+                    return Some(Target::Script { name, path_info: Vec::new() });
+                }
                 Kind::Outside => return Some(status(403)),
                 Kind::Directory | Kind::Nothing => {}
             }

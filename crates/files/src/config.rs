@@ -72,7 +72,7 @@ pub struct SelectorError;
 
 impl fmt::Display for SelectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("write a type (\"text/css\", \"image/*\") or a name (\"*.css\", \"*\")")
+        f.write_str("write a type (\"image/*\") or a name (\"*.css\", \"*\")")
     }
 }
 

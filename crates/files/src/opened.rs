@@ -28,6 +28,8 @@ pub struct Opened {
     lines: Box<[u8]>,
     /// How many bytes of them a 304 has too (RFC 9110 15.4.5).
     lasting: usize,
+    /// How many fields that are.
+    lasting_fields: usize,
     /// Until when, in milliseconds, its content is taken to be in memory.
     warm_until_ms: AtomicU64,
 }
@@ -135,6 +137,7 @@ impl Opened {
             head,
             lines: lines.into(),
             lasting: ends[lasting - 1],
+            lasting_fields: lasting,
             warm_until_ms: AtomicU64::new(0),
         }
     }
@@ -158,6 +161,14 @@ impl Opened {
     /// and Date are not among them.
     pub fn head(&self) -> &HeaderBlock {
         &self.head
+    }
+
+    /// Appends them to `out`; for a 304 only those it has.
+    pub fn head_for(&self, not_modified: bool, out: &mut HeaderBlock) {
+        let fields = if not_modified { self.lasting_fields } else { self.head.len() };
+        for field in self.head.iter().take(fields) {
+            out.push(field.id, field.value);
+        }
     }
 
     /// The same as lines, each with its CRLF; for a 304 only those it has.
@@ -208,11 +219,15 @@ impl Opened {
         preadv2(&self.fd, &mut [IoSliceMut::new(bytes)], at, ReadWriteFlags::NOWAIT)
     }
 
-    /// Reads from `at` on what is in memory; how many bytes that were, 0 at the end.
+    /// Reads from `at` on what is in memory; how many bytes that were, 0 at the end. When all of it
+    /// is `warm`, nothing is looked for first: file systems that cannot tell are read all the same.
     ///
     /// # Errors
     /// `WouldBlock` when the disk would have to be asked; else what the disk says.
-    pub fn read_now(&self, at: u64, bytes: &mut [u8]) -> io::Result<usize> {
+    pub fn read_now(&self, at: u64, bytes: &mut [u8], warm: bool) -> io::Result<usize> {
+        if warm {
+            return Ok(pread(&self.fd, bytes, at)?);
+        }
         match self.peek(at, bytes) {
             Err(Errno::OPNOTSUPP) => Err(io::ErrorKind::WouldBlock.into()),
             read => Ok(read?),
@@ -315,12 +330,12 @@ mod tests {
         let file = opened(&folder, SAID);
         assert_eq!(file.read(1..4).expect("three bytes"), b"bcd");
         let mut now = [0; 4];
-        assert_eq!(file.read_now(2, &mut now).expect("in memory"), 4);
+        assert_eq!(file.read_now(2, &mut now, false).expect("in memory"), 4);
         assert_eq!(&now, b"cdef");
         assert!(file.is_at_hand(&(0..6)));
         folder.file("a", "ab");
         let error = file.read(0..6).expect_err("it is shorter now");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert_eq!(file.read_now(2, &mut now).expect("its end"), 0);
+        assert_eq!(file.read_now(2, &mut now, true).expect("its end"), 0);
     }
 }

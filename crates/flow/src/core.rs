@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use base::clock::System;
 use base::{Counter, Counters, KeyBuf, Now};
 use cache::{Begin, BeginOptions, Found, Object};
+use files::{Table, WouldBlock};
 use message::freshness::{Freshness, State};
 use message::vary::vary_signature;
 use message::{Framing, HeaderBlock, Method, Request, Scheme, conditional};
@@ -20,6 +21,7 @@ use policy::{HitCtx, HitVerdict, Notes, Peer, ReceiveCtx, ReceiveVerdict};
 use crate::client::Client;
 use crate::deliver;
 use crate::fetch;
+use crate::files as from_files;
 use crate::forward;
 use crate::interims::Interims;
 use crate::live::{Live, Shared, Site};
@@ -68,6 +70,7 @@ pub struct Core {
     version: Cell<u64>,
     key: RefCell<KeyBuf>,
     failing: RefCell<HashMap<u64, Failing>>,
+    pub(crate) files: RefCell<Table>,
     clock: System,
 }
 
@@ -106,6 +109,7 @@ impl Core {
             version: Cell::new(version),
             key: RefCell::new(KeyBuf::new()),
             failing: RefCell::default(),
+            files: RefCell::default(),
             shared,
             counters,
         })
@@ -138,6 +142,7 @@ impl Core {
     /// Chores of once a second.
     pub fn sweep(&self, now: Now) {
         self.pool().sweep(now.mono_ms);
+        self.files.borrow_mut().sweep(now.mono_ms);
         // Nobody has asked for these for a while: the next who does may well find the origin back.
         let recent = |failure: &Failing| now.mono_ms < failure.retry_ms + 60 * RETRY_MS;
         self.failing.borrow_mut().retain(|_, failure| recent(failure));
@@ -171,9 +176,36 @@ impl Core {
         (start, notes.client.unwrap_or(client.peer))
     }
 
+    /// Does what policy says; files that lie beside the scripts come before both, as nginx's
+    /// `try_files` comes before its cache.
     fn follow(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
+        match &verdict {
+            ReceiveVerdict::Files(root) => return self.file(ask, *root),
+            ReceiveVerdict::Lookup | ReceiveVerdict::Pass => match from_files::likely(self, ask) {
+                Ok(None) => {}
+                Ok(Some(reply)) => return Start::Reply(reply),
+                Err(WouldBlock) => return Self::slow(ask, Way::Beside(verdict)),
+            },
+            ReceiveVerdict::Upgrade | ReceiveVerdict::Synth(_) | ReceiveVerdict::Purge => {}
+        }
+        self.go_on(ask, verdict)
+    }
+
+    fn file(&self, ask: &Ask<'_>, root: u32) -> Start {
+        let Some(root) = ask.site.files.get(root as usize) else {
+            return Start::Reply(pages::problem(ask.request, Problem::NoFile));
+        };
+        match from_files::look(self, ask, root) {
+            Ok(look) => Start::Reply(from_files::answer(ask, &look)),
+            Err(WouldBlock) => Self::slow(ask, Way::File(Arc::clone(root))),
+        }
+    }
+
+    /// What comes after it is known that no file answers.
+    pub(crate) fn go_on(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
         let request = ask.request;
         match verdict {
+            ReceiveVerdict::Files(root) => self.file(ask, root),
             ReceiveVerdict::Lookup if request.framing == Framing::None => self.lookup(ask),
             ReceiveVerdict::Lookup | ReceiveVerdict::Pass if forward::is_last_hop(request) => {
                 Start::Reply(pages::options(request))
@@ -259,6 +291,12 @@ impl Core {
                 Judgement::Pass => Way::Pass(Forward::Bypass),
                 Judgement::Private => Way::Alone { key: key.clone(), reason: Forward::Bypass },
             },
+            // Of what has no suffix it shows only here that it is a file.
+            Found::HitForMiss | Found::Nothing
+                if let Some(reply) = from_files::known(self, ask) =>
+            {
+                return Start::Reply(reply);
+            }
             Found::HitForMiss => Way::Alone { key: key.clone(), reason: Forward::HitForMiss },
             Found::Nothing if ask.notes.personal => {
                 Way::Alone { key: key.clone(), reason: Forward::UriMiss }

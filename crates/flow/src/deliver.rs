@@ -167,7 +167,8 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     reply.head = Head::Owned(Box::new(response));
 }
 
-fn shape(ask: &Ask<'_>, response: &mut Response, hit: bool) {
+/// Lets policy change a head.
+pub(crate) fn shape(ask: &Ask<'_>, response: &mut Response, hit: bool) {
     let mut ctx = DeliverCtx { request: ask.request, response, hit, notes: &ask.notes };
     ask.site.policy.deliver(&mut ctx);
 }

@@ -46,6 +46,8 @@ pub(crate) enum Fetched {
     Failed(Failure),
     /// Policy answered in the origin's stead.
     Synthetic(Arc<Synthetic>),
+    /// No script answers but this file beside them.
+    File(Vec<u8>),
 }
 
 /// A response on its way through, not stored.
@@ -150,6 +152,7 @@ pub(crate) fn refresh(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, lead: Lead, 
 /// What the origin's head makes of a fetch.
 enum Outcome {
     Synthetic(Arc<Synthetic>),
+    File(Vec<u8>),
     Failed(Failure),
     Confirmed(Exchange),
     Switched(Box<Switched>),
@@ -175,6 +178,13 @@ async fn run(
     let told = match outcome {
         Outcome::Synthetic(synthetic) => Fetched::Synthetic(synthetic),
         Outcome::Switched(switched) => Fetched::Switched(switched),
+        Outcome::File(name) => {
+            // Others that wait are told to ask for themselves: they get the file too.
+            if let Some(lead) = job.lead.take() {
+                lead.refuse(None);
+            }
+            Fetched::File(name)
+        }
         Outcome::Failed(failure) => fail(&core, job, failure),
         Outcome::Confirmed(exchange) => match confirm(&core, job, &exchange) {
             Some(object) => {
@@ -225,6 +235,11 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         };
         let sent = core.now();
         let pool = core.pool();
+        if job.site.beside_scripts.get(job.notes.origin as usize).is_some_and(Option::is_some)
+            && let Some(name) = pool.file(&origin, &request).await
+        {
+            return Outcome::File(name);
+        }
         let told = &mut Told(job.interims.as_deref());
         let caller = Caller { client: job.notes.client.map(Peer::address), ends: job.ends };
         let sending = pool.send(&origin, &request, stream, job.key_hash, caller, told);

@@ -8,6 +8,7 @@ mod client;
 mod core;
 mod deliver;
 mod fetch;
+mod files;
 mod forward;
 mod interims;
 pub mod live;

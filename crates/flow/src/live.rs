@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use base::{HashSeed, Limits, counters::Registry};
 use cache::Cache;
+use files::Root;
 use h1::HeadLimits;
 use origin::{Journal, Origin};
 use policy::{Policy, acl::CidrSet, hosts::HostTable};
@@ -20,6 +21,10 @@ pub struct Site {
     /// Its origins; [`policy::Notes::origin`] is an index into this list. Empty when policy answers
     /// everything itself.
     pub origins: Vec<Arc<Origin>>,
+    /// The roots that it serves files of; [`policy::ReceiveVerdict::Files`] is an index into this.
+    pub files: Vec<Arc<Root>>,
+    /// In the order of `origins`: the files beside an origin's scripts.
+    pub beside_scripts: Vec<Option<Arc<Root>>>,
     /// How its TLS clients are checked; `None` lets everyone in.
     pub client_auth: Option<ClientAuth>,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].

@@ -26,6 +26,16 @@ pub enum Problem {
     Loop,
     /// A bug ended the fetch.
     Internal,
+    /// No file is there, or none that is shown.
+    NoFile,
+    /// Something is there that is for nobody.
+    FileRefused,
+    /// A file is there, and files can only be read.
+    OnlyReadable,
+    /// A condition for the request to be carried out does not hold (RFC 9110 13.1).
+    Precondition,
+    /// No descriptor was left to open a file with.
+    TooManyFiles,
     /// An origin could not be asked or did not answer properly.
     Origin {
         /// 502, 503 or 504.
@@ -41,7 +51,11 @@ impl Problem {
             Self::NoSite | Self::Misdirected => 421,
             Self::CertificateNeeded => 403,
             Self::NotCached => 504,
-            Self::TooManyWaiters => 503,
+            Self::NoFile => 404,
+            Self::FileRefused => 403,
+            Self::OnlyReadable => 405,
+            Self::Precondition => 412,
+            Self::TooManyWaiters | Self::TooManyFiles => 503,
             Self::SharedFetchFailed => 502,
             Self::Loop => 508,
             Self::Internal => 500,
@@ -60,6 +74,11 @@ impl Problem {
             Self::SharedFetchFailed => "The fetch this request waited for failed.",
             Self::Loop => "The request has passed this proxy too often.",
             Self::Internal => "The fetch ended by a fault of this proxy.",
+            Self::NoFile => "Nothing is here.",
+            Self::FileRefused => "This is not for reading.",
+            Self::OnlyReadable => "This is a file: it can only be read.",
+            Self::Precondition => "The file is not the one the request was meant for.",
+            Self::TooManyFiles => "Too many files are open.",
             Self::Origin { reason, .. } => reason,
         }
     }
@@ -72,7 +91,28 @@ pub fn problem(request: &Request, problem: Problem) -> Reply {
     if status.code() == 503 {
         response.headers.push(HeaderId::RetryAfter, b"1");
     }
+    if problem == Problem::OnlyReadable {
+        response.headers.push(HeaderId::Allow, b"GET, HEAD");
+    }
     error_page(request, response, problem.reason())
+}
+
+/// The redirect of a directory's path to the same with a slash behind it, the query kept. It is a
+/// path alone, and slashes before it become one: `//name` would lead to another host, and browsers
+/// read `/\` like it.
+pub(crate) fn with_slash(request: &Request) -> Reply {
+    let path = request.path();
+    let begin = path.iter().position(|b| !matches!(b, b'/' | b'\\')).unwrap_or(path.len());
+    let mut location = vec![b'/'];
+    location.extend_from_slice(&path[begin..]);
+    location.push(b'/');
+    if let Some(query) = request.query() {
+        location.push(b'?');
+        location.extend_from_slice(query);
+    }
+    let mut response = Response::new(Status::MOVED_PERMANENTLY);
+    response.headers.push(HeaderId::Location, &location);
+    error_page(request, response, "Here is a directory.")
 }
 
 /// The page for a request that could not be read; the connection ends after it.

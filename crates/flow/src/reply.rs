@@ -10,7 +10,9 @@ use std::sync::Arc;
 use base::Counter;
 use bytes::Bytes;
 use cache::{Object, Reader};
+use files::Opened;
 use message::cache_status::{self, CacheStatus, Handling};
+use message::date::HttpDate;
 use message::{HeaderId, Response, Status};
 use origin::Tunnel;
 
@@ -36,6 +38,8 @@ pub enum Served {
         /// Whether the fetch was another request's.
         collapsed: bool,
     },
+    /// From a file.
+    File,
     /// Made by policy or an error page.
     Synthetic,
 }
@@ -78,6 +82,7 @@ impl Served {
             Self::Fetched { reason: Forward::Bypass | Forward::Method, .. } => "PASS",
             Self::Fetched { collapsed: true, .. } => "COLLAPSED",
             Self::Fetched { .. } => "MISS",
+            Self::File => "FILE",
             Self::Synthetic => "SYNTH",
         }
     }
@@ -93,6 +98,7 @@ impl Served {
             Self::Fetched { reason: Forward::HitForMiss, .. } => Counter::HitForMiss,
             Self::Fetched { collapsed: true, .. } => Counter::Collapsed,
             Self::Fetched { .. } => Counter::Misses,
+            Self::File => Counter::Files,
             Self::Synthetic => Counter::Synthetic,
         }
     }
@@ -103,6 +109,13 @@ impl Served {
 pub enum Head {
     /// The bytes a stored response keeps, its status line replaced when another status is sent.
     Stored(Arc<Object>),
+    /// That of a file.
+    File {
+        /// The file.
+        file: Arc<Opened>,
+        /// Date to send, in unix seconds.
+        date_s: u64,
+    },
     /// A head of this request's own.
     Owned(Box<Response>),
 }
@@ -112,7 +125,7 @@ pub enum Head {
 pub enum Piece {
     /// Bytes of this reply.
     Bytes(Bytes),
-    /// Part of a complete stored body.
+    /// Part of the complete body that the pieces are of.
     Stored(Range<u64>),
 }
 
@@ -139,6 +152,11 @@ pub enum ReplyBody {
     /// Several pieces of a complete stored body and what stands between them
     /// (multipart/byteranges).
     Pieces(Arc<Object>, Vec<Piece>),
+    /// Part of a file; the whole when the range says so. When the file turns out to be shorter, the
+    /// connection must be cut: its length is promised already.
+    File(Arc<Opened>, Range<u64>),
+    /// Several pieces of a file and what stands between them (multipart/byteranges).
+    FilePieces(Arc<Opened>, Vec<Piece>),
     /// What arrives from the origin, from byte `skip` on; `length` bytes, or until it ends.
     Stream {
         /// Where it arrives.
@@ -188,7 +206,7 @@ impl Reply {
         Self::new(object.status(), Head::Stored(Arc::clone(object)), body, served)
     }
 
-    fn new(status: Status, head: Head, body: ReplyBody, served: Served) -> Self {
+    pub(crate) fn new(status: Status, head: Head, body: ReplyBody, served: Served) -> Self {
         Self {
             status,
             head,
@@ -215,16 +233,20 @@ impl Reply {
         match &self.body {
             ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => Some(0),
             ReplyBody::Bytes(bytes) => Some(bytes.len() as u64),
-            ReplyBody::Stored(_, range) => Some(range.end - range.start),
-            ReplyBody::Pieces(_, pieces) => Some(pieces.iter().map(Piece::len).sum()),
+            ReplyBody::Stored(_, range) | ReplyBody::File(_, range) => {
+                Some(range.end - range.start)
+            }
+            ReplyBody::Pieces(_, pieces) | ReplyBody::FilePieces(_, pieces) => {
+                Some(pieces.iter().map(Piece::len).sum())
+            }
             ReplyBody::Stream { length, .. } => *length,
         }
     }
 
     /// Whether nothing need be awaited to send it.
     pub fn is_at_hand(&self) -> bool {
-        use ReplyBody::{Pieces, Stream, Tunnel};
-        !matches!(self.body, Pieces(..) | Stream { .. } | Tunnel(_))
+        use ReplyBody::{FilePieces, Pieces, Stream, Tunnel};
+        !matches!(self.body, Pieces(..) | FilePieces(..) | Stream { .. } | Tunnel(_))
     }
 
     /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.
@@ -237,6 +259,7 @@ impl Reply {
                     out.extend_from_slice(part.as_bytes());
                 }
             }
+            Head::File { file, date_s } => self.write_file(file, *date_s, out),
             Head::Owned(response) => {
                 h1::encode::stored_head(out, self.status, &response.reason, &response.headers);
             }
@@ -265,28 +288,41 @@ impl Reply {
         }
     }
 
+    fn write_file(&self, file: &Opened, date_s: u64, out: &mut Vec<u8>) {
+        self.write_status(out);
+        line(out, HeaderId::Date, HttpDate::new(date_s).as_bytes());
+        let lines = file.lines(self.status == Status::NOT_MODIFIED);
+        match &self.content_type {
+            None => out.extend_from_slice(lines),
+            Some(_) => push_but_type(out, lines),
+        }
+    }
+
+    fn write_status(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"HTTP/1.1 ");
+        number(out, u64::from(self.status.code()));
+        out.push(b' ');
+        out.extend_from_slice(self.status.reason().as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+
     fn write_stored(&self, object: &Object, out: &mut Vec<u8>) {
         let head = object.head();
         if self.status == object.status() && self.content_type.is_none() {
             out.extend_from_slice(head);
             return;
         }
-        out.extend_from_slice(b"HTTP/1.1 ");
-        number(out, u64::from(self.status.code()));
-        out.push(b' ');
-        out.extend_from_slice(self.status.reason().as_bytes());
-        out.extend_from_slice(b"\r\n");
-        for field in head.split_inclusive(|b| *b == b'\n').skip(1) {
-            let name = field.split(|b| *b == b':').next().unwrap_or_default();
-            if self.content_type.is_none() || HeaderId::of(name) != HeaderId::ContentType {
-                out.extend_from_slice(field);
-            }
+        self.write_status(out);
+        let lines = head.iter().position(|b| *b == b'\n').map_or(&[][..], |at| &head[at + 1..]);
+        match &self.content_type {
+            None => out.extend_from_slice(lines),
+            Some(_) => push_but_type(out, lines),
         }
     }
 
     fn write_cache_status(&self, pseudonym: &str, out: &mut Vec<u8>) {
         let handling = match self.served {
-            Served::Synthetic => return,
+            Served::Synthetic | Served::File => return,
             Served::Hit | Served::Stale => Handling::Hit,
             Served::StaleOnError | Served::Revalidated => {
                 Handling::Forwarded(cache_status::Forward::Stale)
@@ -310,6 +346,16 @@ impl Reply {
         out.extend_from_slice(b"Cache-Status: ");
         status.write(out);
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Appends lines of fields, Content-Type left out.
+fn push_but_type(out: &mut Vec<u8>, lines: &[u8]) {
+    for field in lines.split_inclusive(|b| *b == b'\n') {
+        let name = field.split(|b| *b == b':').next().unwrap_or_default();
+        if HeaderId::of(name) != HeaderId::ContentType {
+            out.extend_from_slice(field);
+        }
     }
 }
 

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
 use cache::{Begin, Lead, Object, Reader, Ticket, Waited};
+use files::Root;
 use message::cache_control::CacheControl;
 use message::{HeaderId, Method, Request};
-use policy::Notes;
+use policy::{Notes, ReceiveVerdict};
 
-use crate::core::{Ask, Core, Judgement, LiveRef, freshness, select_by};
+use crate::core::{Ask, Core, Judgement, LiveRef, Start, freshness, select_by};
 use crate::deliver;
 use crate::fetch::{self, Fetched, Job};
+use crate::files as from_files;
 use crate::forward;
 use crate::interims::Interims;
 use crate::live::Site;
@@ -33,6 +35,11 @@ pub struct Slow {
 
 /// Which way it goes.
 pub(crate) enum Way {
+    /// A file below this root, which the disk must be asked for.
+    File(Arc<Root>),
+    /// Perhaps a file beside the origin's scripts, which the disk must be asked for; otherwise what
+    /// policy said.
+    Beside(ReceiveVerdict),
     /// Past the store.
     Pass(Forward),
     /// Past the store, and perhaps to another protocol.
@@ -64,25 +71,46 @@ impl Slow {
         interims: Option<&Rc<Interims>>,
         ends: Option<(SocketAddr, SocketAddr)>,
     ) -> Reply {
-        let (live, site, notes) = (&self.live, &self.site, self.notes);
-        let ask = Ask { live, site, request, notes, now: core.now(), interims, ends };
-        if forward::loops(request, &self.live) {
-            return pages::problem(request, Problem::Loop);
-        }
-        if only_if_cached(request) {
-            return pages::problem(request, Problem::NotCached);
-        }
-        let mut reply = match self.way {
-            Way::Pass(reason) => fetch_own(core, &ask, Job::pass(core, &ask), reason, body).await,
-            Way::Upgrade => {
-                fetch_own(core, &ask, Job::upgrade(core, &ask), Forward::Bypass, body).await
-            }
-            Way::Alone { key, reason } => alone(core, &ask, &key, reason).await,
-            Way::Fetch { key, old } => shared(core, ask, &key, old).await,
-        };
+        let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
+        let now = core.now();
+        let ask = Ask { live: &live, site: &site, request, notes, now, interims, ends };
+        let mut reply = self.answer(core, &ask, body).await;
         ask.sign(&mut reply);
         reply
     }
+
+    async fn answer(self, core: &Rc<Core>, ask: &Ask<'_>, body: Option<Reader>) -> Reply {
+        let request = ask.request;
+        match self.way {
+            Way::File(root) => {
+                let look = from_files::look_on(core, ask, &root).await;
+                from_files::answer(ask, &look)
+            }
+            Way::Beside(verdict) => match look_beside(core, ask, verdict).await {
+                Start::Reply(reply) => reply,
+                Start::Slow(slow) => Box::pin(slow.answer(core, ask, body)).await,
+            },
+            _ if forward::loops(request, ask.live) => pages::problem(request, Problem::Loop),
+            _ if only_if_cached(request) => pages::problem(request, Problem::NotCached),
+            Way::Pass(reason) => fetch_own(core, ask, Job::pass(core, ask), reason, body).await,
+            Way::Upgrade => {
+                fetch_own(core, ask, Job::upgrade(core, ask), Forward::Bypass, body).await
+            }
+            Way::Alone { key, reason } => alone(core, ask, &key, reason).await,
+            Way::Fetch { key, old } => shared(core, *ask, &key, old).await,
+        }
+    }
+}
+
+/// Looks for a file beside the scripts, and goes on as policy said when there is none.
+async fn look_beside(core: &Rc<Core>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
+    if let Some(root) = from_files::beside_scripts(ask) {
+        let look = from_files::look_on(core, ask, root).await;
+        if let Some(reply) = from_files::found(ask, &look) {
+            return Start::Reply(reply);
+        }
+    }
+    core.go_on(ask, verdict)
 }
 
 /// Whether the client wants nothing but a stored response (RFC 9111 5.2.1.7). That counts whatever
@@ -235,6 +263,7 @@ async fn fetch_own(
         Ok(Fetched::Confirmed(object)) => deliver::stored(ask, &object, Served::Revalidated),
         Ok(Fetched::Passing(passing)) => deliver::passing(ask, *passing, served(false)),
         Ok(Fetched::Switched(switched)) => deliver::switched(ask, *switched, served(false)),
+        Ok(Fetched::File(name)) => beside_scripts(core, ask, &name).await,
         Ok(Fetched::Synthetic(synthetic)) => pages::synthetic(ask.request, &synthetic),
         Ok(Fetched::Failed(failure)) => match failure.stale {
             Some(object) => deliver::stored(ask, &object, Served::StaleOnError),
@@ -245,5 +274,16 @@ async fn fetch_own(
             core.counters.inc(Counter::Panics);
             pages::problem(ask.request, Problem::Internal)
         }
+    }
+}
+
+/// The answer from a file that the origin's rules found instead of a script.
+async fn beside_scripts(core: &Rc<Core>, ask: &Ask<'_>, name: &[u8]) -> Reply {
+    match from_files::beside_scripts(ask) {
+        Some(root) => {
+            let look = from_files::look_on_at(core, ask, root, name).await;
+            from_files::answer(ask, &look)
+        }
+        None => pages::problem(ask.request, Problem::NoFile),
     }
 }

@@ -6,9 +6,10 @@ use base::HashSeed;
 use cache::Cache;
 use config::sizing::Machine;
 use config::{CacheStatus, Config};
+use files::Root;
 use flow::{Announce, Live, Site};
 use h1::HeadLimits;
-use origin::{Origin, OriginConfig, TlsConfig};
+use origin::{Origin, OriginConfig, TlsConfig, Try};
 use policy::{Declared, HostTable, acl::CidrSet};
 
 use crate::material::Material;
@@ -40,6 +41,8 @@ pub(crate) fn live(
             name: site.hosts.first().cloned().unwrap_or_default(),
             policy: Arc::new(Declared::new(site.rules.clone())),
             origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
+            files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
+            beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
             hsts: site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value)),
             client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
         });
@@ -64,6 +67,13 @@ pub(crate) fn live(
         pseudonym: config.via.clone(),
     };
     (live, origins)
+}
+
+/// The files beside an origin's scripts, where its rules look for files at all.
+fn beside_scripts(origin: &Origin) -> Option<Arc<Root>> {
+    let scripts = origin.config().scripts.as_ref()?;
+    let files = scripts.files.as_ref().filter(|_| scripts.rules.tries.contains(&Try::Path))?;
+    Some(Root::new(files.clone()))
 }
 
 /// The index of `value`, which is added when it is not there yet; none beyond 65,536 different

@@ -5,13 +5,11 @@
 //! request that waits for an origin, a client that reads slowly) leaves it as a [`Step`], for an
 //! ordinary async function to finish. An idle connection holds no buffer at all.
 
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
-use cache::Object;
 use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestReader};
@@ -20,10 +18,11 @@ use tls::Secured;
 use tokio::io::ReadBuf;
 
 use crate::core::{CoreCtx, Scratch};
+use crate::file;
 use crate::guard::{Guard, Phase};
 use crate::last::Last;
 use crate::proxied::Ends;
-use crate::segments::{Segments, copy_range};
+use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
 
 /// Bodies up to this size are copied behind their head and leave in one plain write; above it,
@@ -102,7 +101,7 @@ pub(crate) enum Answer {
 /// Why the loop over the received requests stopped before it ran out of bytes.
 enum Stop {
     /// A body too large to be copied comes next, or the end.
-    Send(Option<(Arc<Object>, Range<u64>)>, Then),
+    Send(Option<Tail>, Then),
     Wait(Box<Waiting>),
 }
 
@@ -270,7 +269,7 @@ impl Conn {
                 core.count(&reply);
                 let bytes = reply.length().unwrap_or(0);
                 core.log.answered(client, request, &reply, bytes, (now, now));
-                return reply_now(live, request, &reply, (keep, copy_max), &mut work.output);
+                return reply_now(live, request, &reply, (keep, copy_max, now), &mut work.output);
             }
             Start::Reply(reply) => Answer::Reply(reply),
             Start::Slow(slow) => Answer::Slow(slow),
@@ -286,6 +285,15 @@ impl Conn {
         })))
     }
 
+    /// A body could not be sent to its end. Where that is not the client's doing, the client must
+    /// see it: a reset, not an orderly end.
+    pub(crate) fn broke_off(&mut self, core: &CoreCtx, error: &std::io::Error) {
+        core.flow.counters.inc(Counter::Aborted);
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            self.stream.cut();
+        }
+    }
+
     /// Writes what was collected, and the large body that stopped the collecting, as far as the
     /// socket takes it; says how to go on, or `None` to read on.
     fn flush(
@@ -295,9 +303,9 @@ impl Conn {
         output: &mut Vec<u8>,
         stop: Option<Stop>,
     ) -> Option<Step> {
-        let (stored, then) = match stop {
+        let (tail, then) = match stop {
             None => (None, Then::Next),
-            Some(Stop::Send(stored, then)) => (stored, then),
+            Some(Stop::Send(tail, then)) => (tail, then),
             Some(Stop::Wait(mut waiting)) => {
                 if !output.is_empty() {
                     let mut before = Segments::new(std::mem::take(output), None);
@@ -310,7 +318,7 @@ impl Conn {
                 return Some(Step::Wait(waiting));
             }
         };
-        let mut segments = Segments::new(std::mem::take(output), stored);
+        let mut segments = Segments::new(std::mem::take(output), tail);
         let written = match then {
             Then::Close => {
                 self.stream.is_last();
@@ -330,7 +338,10 @@ impl Conn {
                     Then::Linger => Some(Step::Send(Segments::default(), then)),
                 }
             }
-            Poll::Ready(Err(_)) => Some(Step::Close),
+            Poll::Ready(Err(error)) => {
+                self.broke_off(core, &error);
+                Some(Step::Close)
+            }
             Poll::Pending => Some(Step::Send(segments, then)),
         }
     }
@@ -341,7 +352,7 @@ fn reply_now(
     live: &LiveRef,
     request: &Request,
     reply: &Reply,
-    (keep, copy_max): (bool, u64),
+    (keep, copy_max, now): (bool, u64, Now),
     output: &mut Vec<u8>,
 ) -> Option<Stop> {
     let keep = keep && !reply.close;
@@ -350,7 +361,12 @@ fn reply_now(
     let mut large = None;
     match &reply.body {
         ReplyBody::Stored(object, range) if range.end - range.start > copy_max => {
-            large = Some((Arc::clone(object), range.clone()));
+            large = Some(Tail::Stored(Arc::clone(object), range.clone()));
+        }
+        ReplyBody::File(file, range) => {
+            let small = range.end - range.start <= copy_max
+                && file::append(file, range.clone(), output, now.mono_ms);
+            large = (!small).then(|| Tail::file(Arc::clone(file), range.clone()));
         }
         ReplyBody::Stored(object, range) => copy_range(object, range.clone(), output),
         ReplyBody::Bytes(body) => output.extend_from_slice(body),

@@ -19,6 +19,9 @@ use crate::stream::SEALED_BYTES;
 /// "empty".
 pub(crate) const READ_BYTES: usize = 64 * 1024;
 
+/// Bytes of a file copied at once: what TLS seals in one batch.
+const COPIED_BYTES: usize = 64 * 1024;
+
 /// Memory the fast way works in; only ever borrowed within one poll.
 pub(crate) struct Scratch {
     pub(crate) input: Box<[u8]>,
@@ -31,6 +34,8 @@ pub(crate) struct CoreCtx {
     pub(crate) scratch: RefCell<Scratch>,
     /// What a TLS stream has received and not opened yet; only ever borrowed within one read.
     pub(crate) sealed: RefCell<Box<[u8]>>,
+    /// Pieces of files on their way through a copy; only ever borrowed within one write.
+    pub(crate) copied: RefCell<Box<[u8]>>,
     pub(crate) sweep: Sweep,
     pub(crate) handshakes: Handshakes,
     /// Tunnels of all cores.
@@ -47,6 +52,7 @@ impl CoreCtx {
             flow,
             scratch: RefCell::new(scratch),
             sealed: RefCell::new(vec![0; SEALED_BYTES].into_boxed_slice()),
+            copied: RefCell::new(vec![0; COPIED_BYTES].into_boxed_slice()),
             sweep: Sweep::default(),
             handshakes: Handshakes::default(),
             tunnels,

@@ -11,6 +11,8 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
+use crate::file::Sink;
+
 /// A stream that is closed after what is written here. `MSG_MORE` holds the data back until the
 /// FIN, which then travels in the same segment: one packet less to send, and to be acknowledged.
 pub(crate) struct Last<'a>(pub(crate) &'a TcpStream);
@@ -30,6 +32,16 @@ impl Last<'_> {
                 done => return Poll::Ready(done),
             }
         }
+    }
+}
+
+impl Sink for Last<'_> {
+    fn socket(&self) -> Option<&TcpStream> {
+        Some(self.0)
+    }
+
+    fn poll_room(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 }
 

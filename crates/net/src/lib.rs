@@ -7,6 +7,7 @@
 mod conn;
 mod core;
 mod early;
+mod file;
 mod guard;
 mod handshake;
 mod last;

@@ -1,4 +1,4 @@
-//! Bytes on their way into a socket: some of our own, then part of a stored body.
+//! Bytes on their way into a socket: some of our own, then part of a stored body or of a file.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -8,24 +8,48 @@ use std::task::{Context, Poll, ready};
 
 use base::Counter;
 use cache::Object;
+use files::Opened;
 use tokio::io::AsyncWrite;
 
 use crate::core::CoreCtx;
+use crate::file::{FileTail, Sink, Wrote};
 
 /// Slices handed to one write; more than this many chunks take several.
 const SLICES: usize = 64;
 
-/// A head, or several, and what follows from the store.
+/// What follows bytes of our own.
+#[derive(Debug)]
+pub(crate) enum Tail {
+    /// Part of a complete stored body.
+    Stored(Arc<Object>, Range<u64>),
+    /// Part of a file.
+    File(FileTail),
+}
+
+impl Tail {
+    pub(crate) fn file(file: Arc<Opened>, range: Range<u64>) -> Self {
+        Self::File(FileTail::new(file, range))
+    }
+
+    fn left(&self) -> u64 {
+        match self {
+            Self::Stored(_, range) => range.end - range.start,
+            Self::File(tail) => tail.left(),
+        }
+    }
+}
+
+/// A head, or several, and what follows them.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     bytes: Vec<u8>,
     sent: usize,
-    stored: Option<(Arc<Object>, Range<u64>)>,
+    tail: Option<Tail>,
 }
 
 impl Segments {
-    pub(crate) fn new(bytes: Vec<u8>, stored: Option<(Arc<Object>, Range<u64>)>) -> Self {
-        Self { bytes, sent: 0, stored }
+    pub(crate) fn new(bytes: Vec<u8>, tail: Option<Tail>) -> Self {
+        Self { bytes, sent: 0, tail }
     }
 
     /// The buffer, emptied, for reuse.
@@ -36,8 +60,7 @@ impl Segments {
 
     /// Bytes still to be written.
     pub(crate) fn left(&self) -> u64 {
-        let stored = self.stored.as_ref().map_or(0, |(_, range)| range.end - range.start);
-        (self.bytes.len() - self.sent) as u64 + stored
+        (self.bytes.len() - self.sent) as u64 + self.tail.as_ref().map_or(0, Tail::left)
     }
 
     fn is_done(&self) -> bool {
@@ -49,10 +72,24 @@ impl Segments {
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
-        stream: &mut (impl AsyncWrite + Unpin),
+        stream: &mut impl Sink,
         core: &CoreCtx,
     ) -> Poll<io::Result<()>> {
         while !self.is_done() {
+            if let Some(Tail::File(file)) = &mut self.tail
+                && file.left() > 0
+            {
+                let step = file.poll_step(cx, &mut self.bytes, self.sent, stream, core);
+                match ready!(step)? {
+                    Wrote::Bytes(own, of_file) => {
+                        core.flow.counters.add(Counter::BytesOut, (own + of_file) as u64);
+                        self.sent += own;
+                        file.advance(of_file);
+                    }
+                    Wrote::Read => self.sent = 0,
+                }
+                continue;
+            }
             let wrote = ready!(self.poll_once(cx, Pin::new(stream)))?;
             if wrote == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
@@ -69,7 +106,7 @@ impl Segments {
         cx: &mut Context<'_>,
         stream: Pin<&mut (impl AsyncWrite + Unpin)>,
     ) -> Poll<io::Result<usize>> {
-        let Some((object, range)) = &self.stored else {
+        let Some(Tail::Stored(object, range)) = &self.tail else {
             return stream.poll_write(cx, &self.bytes[self.sent..]);
         };
         let mut slices = [IoSlice::new(&[]); SLICES];
@@ -88,7 +125,7 @@ impl Segments {
     fn advance(&mut self, wrote: usize) {
         let own = wrote.min(self.bytes.len() - self.sent);
         self.sent += own;
-        if let Some((_, range)) = &mut self.stored {
+        if let Some(Tail::Stored(_, range)) = &mut self.tail {
             range.start += (wrote - own) as u64;
         }
     }

@@ -14,6 +14,8 @@ use tls::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::file::Sink;
+
 /// Sealed bytes one read takes at most. What is in them always fits the buffer they are opened
 /// into.
 pub(crate) const SEALED_BYTES: usize = crate::core::READ_BYTES - Session::OPEN_SPARE;
@@ -186,6 +188,22 @@ impl Secure {
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_send(cx))?;
         Poll::Ready(Ok(self.session.seal(slices)))
+    }
+}
+
+impl Sink for Stream {
+    fn socket(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Plain(tcp) => Some(tcp),
+            Self::Tls(_) => None,
+        }
+    }
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(_) => Poll::Ready(Ok(())),
+            Self::Tls(secure) => secure.poll_send(cx),
+        }
     }
 }
 

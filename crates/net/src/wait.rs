@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 use base::{Counter, Limit, Now};
@@ -20,7 +21,7 @@ use crate::core::CoreCtx;
 use crate::early::Early;
 use crate::guard::{Guard, Phase};
 use crate::peers::Entry;
-use crate::segments::{Segments, copy_range};
+use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Both;
 use crate::tunnel;
 use crate::upload::Upload;
@@ -43,7 +44,10 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
             Step::Send(mut segments, then) => {
                 match Box::pin(send(&mut conn, &core, &mut segments)).await {
                     Ok(()) => then,
-                    Err(_) => Then::Close,
+                    Err(error) => {
+                        conn.broke_off(&core, &error);
+                        Then::Close
+                    }
                 }
             }
             Step::Wait(waiting) => Box::pin(exchange(&mut conn, &core, *waiting)).await,
@@ -311,6 +315,15 @@ enum SendError {
     Io,
 }
 
+impl SendError {
+    fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Cut,
+            _ => Self::Io,
+        }
+    }
+}
+
 async fn send_body(
     core: &CoreCtx,
     guard: &Guard,
@@ -320,11 +333,26 @@ async fn send_body(
     framing: BodyFraming,
 ) -> Result<(), SendError> {
     let mut out = head;
-    let mut stored = None;
+    let mut tail = None;
     match body {
         ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => {}
         ReplyBody::Bytes(bytes) => out.extend_from_slice(&bytes),
-        ReplyBody::Stored(object, range) => stored = Some((object, range)),
+        ReplyBody::Stored(object, range) => tail = Some(Tail::Stored(object, range)),
+        ReplyBody::File(file, range) => tail = Some(Tail::file(file, range)),
+        ReplyBody::FilePieces(file, pieces) => {
+            for piece in pieces {
+                match piece {
+                    flow::Piece::Bytes(bytes) => out.extend_from_slice(&bytes),
+                    flow::Piece::Stored(range) => {
+                        let tail = Some(Tail::file(Arc::clone(&file), range));
+                        let mut segments = Segments::new(std::mem::take(&mut out), tail);
+                        let wrote = write_all(guard, core, stream, &mut segments).await;
+                        wrote.map_err(|error| SendError::of(&error))?;
+                        out = segments.into_buffer();
+                    }
+                }
+            }
+        }
         ReplyBody::Pieces(object, pieces) => {
             for piece in pieces {
                 match piece {
@@ -343,8 +371,9 @@ async fn send_body(
             return send_stream(core, guard, stream, out, reader, length, framing).await;
         }
     }
-    let mut segments = Segments::new(out, stored);
-    write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)
+    let mut segments = Segments::new(out, tail);
+    let wrote = write_all(guard, core, stream, &mut segments).await;
+    wrote.map_err(|error| SendError::of(&error))
 }
 
 /// Sends a body as it arrives. The head leaves with the first bytes, or at once when there are none

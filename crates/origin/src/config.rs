@@ -54,6 +54,8 @@ pub struct ScriptsConfig {
     pub linked: Vec<PathBuf>,
     /// Which script a path means.
     pub rules: Rules,
+    /// How files that are no scripts are served; not at all without it.
+    pub files: Option<files::Config>,
 }
 
 /// TLS to an origin's servers.

@@ -105,7 +105,7 @@ fn look(scripts: &ScriptsConfig, path: &[u8]) -> Found {
     // A root that is not here may be on the application's machine; what is only named is found.
     let root = fs::canonicalize(&scripts.root).unwrap_or_else(|_| scripts.root.clone());
     let linked = scripts.linked.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
-    let disk = Disk { root: &root, linked };
+    let disk = Disk { root: &root, linked, hide: scripts.files.as_ref().map(|files| &files.hide) };
     let target = scripts.rules.resolve(path, &disk);
     let mut root = root.into_os_string().into_vec();
     // The root of the file system is the empty string before a path that begins with a slash.
@@ -120,6 +120,8 @@ fn look(scripts: &ScriptsConfig, path: &[u8]) -> Found {
 struct Disk<'a> {
     root: &'a Path,
     linked: Vec<PathBuf>,
+    /// What is never shown; without it nothing is.
+    hide: Option<&'a files::Hidden>,
 }
 
 impl Tree for Disk<'_> {
@@ -131,7 +133,10 @@ impl Tree for Disk<'_> {
         let within = real.starts_with(self.root) || self.linked.iter().any(|d| real.starts_with(d));
         match fs::metadata(&real) {
             _ if !within => Kind::Outside,
-            Ok(found) if found.is_file() => Kind::File,
+            Ok(found) if found.is_file() => match self.hide {
+                Some(hide) if hide.hides(path) => Kind::Hidden,
+                _ => Kind::File,
+            },
             Ok(found) if found.is_dir() => Kind::Directory,
             _ => Kind::Nothing,
         }
@@ -219,7 +224,7 @@ mod tests {
     }
 
     fn config(root: &Path, linked: Vec<PathBuf>) -> ScriptsConfig {
-        ScriptsConfig { root: root.to_path_buf(), linked, rules: Rules::default() }
+        ScriptsConfig { root: root.to_path_buf(), linked, rules: Rules::default(), files: None }
     }
 
     fn name(found: &Found) -> Option<&[u8]> {

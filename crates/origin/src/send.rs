@@ -93,6 +93,19 @@ impl CorePool {
         sender.send(hash).await.inspect_err(|error| core.note_failure(error))
     }
 
+    /// The path below the root of the file that a FastCGI origin's rules make of `request`, where
+    /// that is no script.
+    pub async fn file(&self, origin: &Arc<Origin>, request: &Request) -> Option<Vec<u8>> {
+        let core = &self.core;
+        let scripts = origin.config().scripts.as_ref()?;
+        let now_ms = clock::System.now().mono_ms;
+        let found = core.lookups.find(origin, scripts, request, now_ms, core.script_lookups).await;
+        match &found.target {
+            fastcgi::script::Target::File(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
     /// The script that answers `request`, or the answer when there is none.
     async fn script(
         &self,

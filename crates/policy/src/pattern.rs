@@ -111,6 +111,15 @@ impl PathPattern {
         }
     }
 
+    /// What all matching paths begin with, where nothing more is asked of them: the `/static/` of
+    /// `/static/*`.
+    pub fn prefix(&self) -> Option<&str> {
+        match self.matcher {
+            Matcher::Prefix(len) => self.text.get(..len),
+            Matcher::Exact | Matcher::Suffix | Matcher::Regex(_) => None,
+        }
+    }
+
     /// The pattern as written.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -53,6 +53,8 @@ pub enum ReceiveVerdict {
     /// Fetch without the cache, and become a tunnel if the origin changes the protocol (RFC 9110
     /// 7.8; Varnish: `pipe`). The request's Upgrade is what the origin is asked for.
     Upgrade,
+    /// Answer with a file below the site's root of this number.
+    Files(u32),
     /// Answer with this.
     Synth(Arc<Synthetic>),
     /// Remove every variant of the key.

@@ -83,6 +83,8 @@ impl RouteRules {
 pub struct Settings {
     /// Index of the origin, in the site's list.
     pub origin: u32,
+    /// Index, in the site's list, of the root whose files answer; `None` where the origin does.
+    pub files: Option<u32>,
     /// Whether the cache is used at all.
     pub cache: bool,
     /// Lifetimes in milliseconds for responses that name none.
@@ -129,6 +131,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             origin: 0,
+            files: None,
             cache: true,
             ttl: Vec::new(),
             heuristic_ms: None,

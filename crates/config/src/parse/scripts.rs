@@ -8,7 +8,7 @@ use origin::{Protocol, ScriptRules, ScriptsConfig, ServerConfig, Try};
 use crate::reader::{Item, Reader, Table};
 
 /// Keys that say nothing to HTTP servers.
-const KEYS: [&str; 6] = ["root", "try_files", "index", "scripts", "no_scripts", "linked"];
+const KEYS: [&str; 7] = ["root", "try_files", "index", "scripts", "no_scripts", "linked", "files"];
 
 /// Reads them; none for an origin of HTTP servers.
 pub(super) fn scripts(
@@ -41,12 +41,14 @@ pub(super) fn scripts(
     };
     let rules = rules(r, table);
     let linked = table.item("linked").map(|item| item.each()).unwrap_or_default();
-    let linked = linked.iter().filter_map(|item| directory(r, item)).collect();
-    Some(ScriptsConfig { root: root?, linked, rules })
+    let linked: Vec<_> = linked.iter().filter_map(|item| directory(r, item)).collect();
+    let item = table.item("files");
+    let files = super::files::beside_scripts(r, item.as_ref(), root.as_deref(), &linked);
+    Some(ScriptsConfig { root: root?, linked, rules, files })
 }
 
 /// An absolute path.
-fn directory(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
+pub(super) fn directory(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
     let text = r.text(item)?;
     if text.starts_with('/') && !text.chars().any(char::is_control) {
         return Some(PathBuf::from(text));

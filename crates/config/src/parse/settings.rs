@@ -11,7 +11,7 @@ use policy::Synthetic;
 use policy::acl::parse_net;
 use policy::answer::{Answer, Redirect};
 use policy::headers::{FieldName, FieldValue, HeaderOps};
-use policy::pattern::{NamePattern, PatternError};
+use policy::pattern::{NamePattern, PathPattern, PatternError};
 use policy::rules::{Bypass, Settings};
 use policy::value::ValuePattern;
 use toml::de::DeValue;
@@ -29,11 +29,12 @@ const TTL_MIN_MS: u64 = 100;
 pub(super) struct SiteOrigins<'o, 'l> {
     all: &'o mut Origins<'l>,
     indices: Vec<usize>,
+    roots: Vec<files::Config>,
 }
 
 impl<'o, 'l> SiteOrigins<'o, 'l> {
     pub(super) fn new(all: &'o mut Origins<'l>) -> Self {
-        Self { all, indices: Vec::new() }
+        Self { all, indices: Vec::new(), roots: Vec::new() }
     }
 
     /// The index in the site's list of the origin that `item` names.
@@ -46,21 +47,39 @@ impl<'o, 'l> SiteOrigins<'o, 'l> {
         u32::try_from(at).ok()
     }
 
-    pub(super) fn into_indices(self) -> Vec<usize> {
-        self.indices
+    /// The index in the site's list of a root of files.
+    fn root(&mut self, root: files::Config) -> Option<u32> {
+        self.roots.push(root);
+        u32::try_from(self.roots.len() - 1).ok()
+    }
+
+    /// The origins, as indices into all, and the roots of files.
+    pub(super) fn into_parts(self) -> (Vec<usize>, Vec<files::Config>) {
+        (self.indices, self.roots)
     }
 }
 
-/// Changes `settings` as `table` says; whether it names an origin that exists.
+/// Changes `settings` as `table` says, which are for `paths`; whether it names an origin that
+/// exists.
 pub(super) fn read(
     r: &mut Reader,
     table: &Table<'_>,
+    paths: &[PathPattern],
     settings: &mut Settings,
     origins: &mut SiteOrigins<'_, '_>,
 ) -> bool {
-    let origin = table.item("origin").and_then(|item| origins.find(r, &item));
+    let (origin_item, files_item) = (table.item("origin"), table.item("files"));
+    if let (Some(origin), Some(files)) = (&origin_item, &files_item) {
+        let related = Some((origin.span.clone(), "the origin".to_owned()));
+        r.error(files.span.clone(), "`files` and `origin` cannot both answer").related = related;
+    }
+    let origin = origin_item.and_then(|item| origins.find(r, &item));
     if let Some(origin) = origin {
         settings.origin = origin;
+        settings.files = None;
+    }
+    if let Some(root) = files_item.and_then(|item| super::files::root(r, &item, paths)) {
+        settings.files = origins.root(root);
     }
     rules(r, table, settings);
     origin.is_some()

@@ -50,10 +50,10 @@ pub(super) fn sites(
                 redirect_https: super::tls::redirect(r, table, https_port),
                 ..rules(r, table, profile, &presets, &mut origins)
             };
-            let origins = origins.into_indices();
+            let (origins, files) = origins.into_parts();
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
             let presets = presets.names();
-            SiteConfig { hosts, origins, presets, rules, tls, hsts }
+            SiteConfig { hosts, origins, files, presets, rules, tls, hsts }
         })
         .collect()
 }
@@ -105,22 +105,25 @@ fn rules(
     origins: &mut SiteOrigins<'_, '_>,
 ) -> SiteRules {
     let mut settings = presets.settings(r);
-    let has_origin = settings::read(r, table, &mut settings, origins);
+    let has_origin = settings::read(r, table, &[], &mut settings, origins);
     let answers = table.item("redirect").is_some() || table.item("respond").is_some();
-    if !has_origin && !answers && table.item("origin").is_none() {
+    let has_files = table.item("files").is_some();
+    if !has_origin && !answers && !has_files && table.item("origin").is_none() {
         r.error(table.span.clone(), "a site without origin").help = Some(
             "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned(),
         );
     }
-    presets.check_against(r, table, &settings, has_origin || table.item("origin").is_some());
+    let is_answered = has_origin || has_files || table.item("origin").is_some();
+    presets.check_against(r, table, &settings, is_answered);
     let mut routes: Vec<(RouteRules, Span)> = Vec::new();
     let tables = table.item("route").map(|item| r.tables(&item, &keys::ROUTE)).unwrap_or_default();
     for table in &tables {
         let before = r.found.len();
         let (mut route, span) = route(r, table, settings.inherit());
         let sound = r.found.len() == before;
-        let own_origin = settings::read(r, table, &mut route.settings, origins);
-        if !own_origin && !has_origin && answers && route.settings.answer.is_none() {
+        let own_origin = settings::read(r, table, &route.paths, &mut route.settings, origins);
+        let answered = route.settings.answer.is_some() || route.settings.files.is_some();
+        if !own_origin && !has_origin && answers && !answered {
             r.error(table.span.clone(), "a route without origin, in a site that has none");
         }
         // Without a pattern that could not be read it would seem to match everything.

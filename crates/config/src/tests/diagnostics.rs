@@ -1,5 +1,6 @@
 //! What is said about files that cannot be used, word for word.
 
+mod files;
 mod scripts;
 mod sites;
 

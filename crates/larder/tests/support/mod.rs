@@ -3,6 +3,7 @@
 // Each test file uses its own part of this.
 #![allow(dead_code, reason = "compiled once for every test file")]
 
+pub(crate) mod folder;
 pub(crate) mod tls;
 
 use std::future::Future;

@@ -29,9 +29,10 @@ pub(super) enum Rule {
     Answer,
     CacheOff,
     Upgrade,
+    Files,
 }
 
-const RULES: [(Rule, &str); 9] = [
+const RULES: [(Rule, &str); 10] = [
     (Rule::Cache, "cache"),
     (Rule::Method, "method"),
     (Rule::MethodRefused, "method refused"),
@@ -41,12 +42,14 @@ const RULES: [(Rule, &str); 9] = [
     (Rule::Answer, "answer"),
     (Rule::CacheOff, "cache = false"),
     (Rule::Upgrade, "upgrade"),
+    (Rule::Files, "files"),
 ];
 
 /// What to do with the requests of one route.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) origin: u32,
+    pub(super) files: Option<u32>,
     pub(super) cache: bool,
     pub(super) honours_requests: bool,
     pub(super) store: StoreRules,
@@ -143,6 +146,7 @@ impl Plan {
             settings.cookies.key.iter().map(|n| n.as_bytes().into()).collect();
         Self {
             origin: settings.origin,
+            files: settings.files,
             cache: settings.cache,
             honours_requests: settings.honour_request_directives.unwrap_or(!safe),
             store,

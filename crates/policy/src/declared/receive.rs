@@ -70,6 +70,10 @@ impl Declared {
             ctx.notes.rule = Rule::Answer as u32;
             return ReceiveVerdict::Synth(self.answer(answer, ctx.request));
         }
+        if let Some(files) = plan.files {
+            ctx.notes.rule = Rule::Files as u32;
+            return ReceiveVerdict::Files(files);
+        }
         if ctx.request.upgrade == Upgrade::Asked && take_upgrade(plan, ctx.request) {
             ctx.notes.rule = Rule::Upgrade as u32;
             return ReceiveVerdict::Upgrade;

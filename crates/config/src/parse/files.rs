@@ -1,0 +1,192 @@
+//! `files` of a site, a route and a FastCGI origin: which directory, and how its files are served.
+
+use std::path::{Path, PathBuf};
+
+use files::{APPLICATION, CacheRule, Coding, Config, Hidden, SOURCES, Selector};
+use policy::pattern::PathPattern;
+use toml::de::DeValue;
+
+use super::scripts::directory;
+use crate::keys;
+use crate::reader::{Item, Reader, Table};
+
+/// What stands for the built-in list in `hide`.
+const DEFAULT: &str = "default";
+
+/// The root of a site, or of a route for `paths`.
+pub(super) fn root(r: &mut Reader, item: &Item<'_>, paths: &[PathPattern]) -> Option<Config> {
+    let prefixes: Vec<&str> = paths.iter().filter_map(strippable).collect();
+    if item.value.is_str() {
+        let root = directory(r, item)?;
+        let strip = match (prefixes.as_slice(), paths) {
+            ([prefix], [_]) => (*prefix).to_owned(),
+            ([], _) => String::new(),
+            _ => {
+                r.error(item.span.clone(), "a directory for several paths").help = Some(
+                    "write `{ root = \"/srv\" }` to look for whole paths, or a route for each"
+                        .to_owned(),
+                );
+                return None;
+            }
+        };
+        return Some(Config { strip, ..Config::new(root) });
+    }
+    let table = r.table(item, &keys::FILES)?;
+    let place = place(r, item, &table, &prefixes, paths);
+    let mut config = Config::new(PathBuf::new());
+    if let Some(item) = table.item("index") {
+        config.index.clear();
+        for (text, item) in r.texts(&item) {
+            if text.is_empty() || text.contains('/') || text.starts_with('.') {
+                r.error(item.span, format!("`{text}` is not the name of a file"));
+            } else {
+                config.index.push(text.to_owned());
+            }
+        }
+    }
+    let linked = table.item("linked").map(|item| item.each()).unwrap_or_default();
+    config.linked = linked.iter().filter_map(|item| directory(r, item)).collect();
+    manner(r, &table, &mut config, &[SOURCES]);
+    let (root, strip) = place?;
+    Some(Config { root, strip, ..config })
+}
+
+/// The part of a prefix pattern that can be taken off: all but the slash at its end. Without that
+/// slash, `/static*` would also stand for `/static../`, nginx's `alias` trap.
+fn strippable(path: &PathPattern) -> Option<&str> {
+    path.prefix()?.strip_suffix('/')
+}
+
+/// The directory, and what is taken off the front of paths.
+fn place(
+    r: &mut Reader,
+    item: &Item<'_>,
+    table: &Table<'_>,
+    prefixes: &[&str],
+    paths: &[PathPattern],
+) -> Option<(PathBuf, String)> {
+    match (table.item("root"), table.item("alias")) {
+        (Some(root), None) => Some((directory(r, &root)?, String::new())),
+        (None, Some(alias)) => {
+            let root = directory(r, &alias)?;
+            let ([prefix], [_]) = (prefixes, paths) else {
+                r.error(alias.span, "`alias` is for routes of one `/prefix/*`").help =
+                    Some("write `root`, where the whole path is looked for".to_owned());
+                return None;
+            };
+            Some((root, (*prefix).to_owned()))
+        }
+        (Some(root), Some(alias)) => {
+            let related = Some((root.span, "the other directory".to_owned()));
+            r.error(alias.span, "`root` and `alias` cannot both be the directory").related =
+                related;
+            None
+        }
+        (None, None) => {
+            r.error(item.span.clone(), "`files` without a directory").help =
+                Some("add `root = \"/srv/www\"`".to_owned());
+            None
+        }
+    }
+}
+
+/// How the files of a FastCGI origin are served; none for not at all.
+pub(super) fn beside_scripts(
+    r: &mut Reader,
+    item: Option<&Item<'_>>,
+    root: Option<&Path>,
+    linked: &[PathBuf],
+) -> Option<Config> {
+    let mut config = defaults_beside_scripts(root.unwrap_or_else(|| Path::new("/")), linked);
+    match item {
+        None => {}
+        Some(item) if matches!(item.value, DeValue::Boolean(false)) => return None,
+        Some(item) => {
+            let table = r.table(item, &keys::ORIGIN_FILES)?;
+            manner(r, &table, &mut config, &[SOURCES, APPLICATION]);
+        }
+    }
+    Some(config)
+}
+
+/// Regular files only: what a directory means is said by `try_files` and `index`.
+pub(crate) fn defaults_beside_scripts(root: &Path, linked: &[PathBuf]) -> Config {
+    Config {
+        directories: false,
+        index: Vec::new(),
+        linked: linked.to_vec(),
+        hide: Hidden::of(&[SOURCES, APPLICATION]),
+        ..Config::new(root.to_path_buf())
+    }
+}
+
+/// How files are served; `hidden` is what `default` stands for.
+fn manner(r: &mut Reader, table: &Table<'_>, config: &mut Config, hidden: &[&[&str]]) {
+    if let Some(item) = table.item("hide") {
+        let texts = r.texts(&item);
+        let default = texts.iter().any(|(text, _)| *text == DEFAULT);
+        config.hide = if default { Hidden::of(hidden) } else { Hidden::default() };
+        for (text, item) in texts.iter().filter(|(text, _)| *text != DEFAULT) {
+            r.check(item, config.hide.add(text));
+        }
+    }
+    if let Some(item) = table.item("types") {
+        match item.pairs() {
+            Some(pairs) => {
+                for (suffix, _, item) in pairs {
+                    let kind = r.text(&item);
+                    kind.and_then(|kind| r.check(&item, config.types.set(suffix, kind)));
+                }
+            }
+            None => _ = r.wrong_type(&item),
+        }
+    }
+    if let Some(item) = table.item("charset") {
+        let charset = r.text(&item);
+        charset.and_then(|charset| r.check(&item, config.types.set_charset(charset)));
+    }
+    if let Some(item) = table.item("precompressed") {
+        let words = Coding::ALL.map(|coding| (coding.token(), coding));
+        let codings = item.each().into_iter().filter_map(|item| r.word(&item, &words));
+        config.precompressed = codings.collect();
+        config.precompressed.dedup();
+    }
+    cache_control(r, table, config);
+}
+
+fn cache_control(r: &mut Reader, table: &Table<'_>, config: &mut Config) {
+    let all = || Selector::parse("*").expect("a star is a pattern of names");
+    if let Some(item) = table.item("cache_control") {
+        match item.pairs() {
+            Some(pairs) => {
+                for (text, span, item) in pairs {
+                    let value = value(r, &item);
+                    match Selector::parse(text) {
+                        Ok(files) => {
+                            let rule = value.map(|value| CacheRule { files, value });
+                            config.cache_control.extend(rule);
+                        }
+                        Err(why) => {
+                            r.error(span, format!("`{}`: {why}", text.escape_debug()));
+                        }
+                    }
+                }
+            }
+            None => {
+                let rule = value(r, &item).map(|value| CacheRule { files: all(), value });
+                config.cache_control.extend(rule);
+            }
+        }
+    }
+    if let Some(ms) = table.item("expires").and_then(|item| r.duration(&item)) {
+        let value = format!("max-age={}", ms / 1_000);
+        config.cache_control.push(CacheRule { files: all(), value });
+    }
+}
+
+/// The value of a field.
+fn value(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    let value = policy::headers::FieldValue::parse(text);
+    r.check(item, value).map(|_| text.to_owned())
+}

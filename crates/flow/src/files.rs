@@ -1,0 +1,263 @@
+//! Replies from files: of a site or route that serves a directory, and of what lies beside the
+//! scripts of a FastCGI origin.
+//!
+//! Files are not stored in the cache: the kernel holds them in memory already, and the core's table
+//! holds them open. What is not known yet is looked for on the core as long as no disk need be
+//! asked, and on a thread of its own otherwise.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::HashSeed;
+use bytes::Bytes;
+use files::{Depth, Look, Opened, Page, Root, WouldBlock};
+use message::conditional::{self, Outcome};
+use message::range::{self, Multipart, RangePlan};
+use message::{Framing, HeaderId, Method, Request, Response, Status, path};
+
+use crate::core::{Ask, Core};
+use crate::deliver;
+use crate::pages::{self, Problem};
+use crate::reply::{Head, Piece, Reply, ReplyBody, Served};
+
+const CONDITIONS: [HeaderId; 5] = [
+    HeaderId::IfMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::Range,
+];
+
+/// Whether a request may be answered with a file: others are for scripts, or for nobody.
+pub(crate) fn is_readable(request: &Request) -> bool {
+    matches!(request.method, Method::Get | Method::Head) && request.framing == Framing::None
+}
+
+/// The normal form of the request's path; none for a path that has none.
+fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<&'p [u8]> {
+    match path::normal_form(request.path(), room) {
+        Ok(true) => Some(room),
+        Ok(false) => Some(request.path()),
+        Err(_) => None,
+    }
+}
+
+/// What the request's path means below `root`.
+pub(crate) fn look(core: &Core, ask: &Ask<'_>, root: &Arc<Root>) -> Result<Look, WouldBlock> {
+    let mut room = Vec::new();
+    match normal(ask.request, &mut room) {
+        Some(path) => look_at(core, ask, root, path),
+        None => Ok(Look::Missing),
+    }
+}
+
+fn look_at(core: &Core, ask: &Ask<'_>, root: &Arc<Root>, path: &[u8]) -> Result<Look, WouldBlock> {
+    let (limits, now_ms) = (&ask.live.limits, ask.now.mono_ms);
+    let mut table = core.files.borrow_mut();
+    if let Some(look) = table.find(root, path, now_ms, limits.files_recheck) {
+        return Ok(look.clone());
+    }
+    let look = root.look(path, Depth::Cached)?;
+    Ok(table.put(root, path, look, now_ms, limits.open_files as usize))
+}
+
+/// As [`look`], waiting for the disk if need be.
+pub(crate) async fn look_on(core: &Rc<Core>, ask: &Ask<'_>, root: &Arc<Root>) -> Look {
+    let mut room = Vec::new();
+    match normal(ask.request, &mut room) {
+        Some(path) => look_on_at(core, ask, root, path).await,
+        None => Look::Missing,
+    }
+}
+
+/// What `path` means, which is in its normal form.
+pub(crate) async fn look_on_at(
+    core: &Rc<Core>,
+    ask: &Ask<'_>,
+    root: &Arc<Root>,
+    path: &[u8],
+) -> Look {
+    if let Ok(look) = look_at(core, ask, root, path) {
+        return look;
+    }
+    let (place, wanted) = (Arc::clone(root), path.to_vec());
+    let looked = tokio::task::spawn_blocking(move || {
+        // At full depth it does not say that it would have to wait.
+        place.look(&wanted, Depth::Full).unwrap_or(Look::Missing)
+    });
+    let look = match looked.await {
+        Ok(look) => look,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    };
+    let (now_ms, most) = (core.now().mono_ms, ask.live.limits.open_files as usize);
+    core.files.borrow_mut().put(root, path, look, now_ms, most)
+}
+
+/// The root beside the scripts of the origin that the request would go to.
+pub(crate) fn beside_scripts<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
+    ask.site.beside_scripts.get(ask.notes.origin as usize)?.as_ref()
+}
+
+/// The reply from a file beside the scripts, where the request's path is likely to be one's.
+///
+/// # Errors
+/// When the disk must be asked.
+pub(crate) fn likely(core: &Core, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
+    let Some(root) = beside_scripts(ask) else { return Ok(None) };
+    let scripts = &ask.site.origins[ask.notes.origin as usize].config().scripts;
+    let suffixes = scripts.as_ref().map_or(&[][..], |scripts| &scripts.rules.suffixes);
+    if !is_readable(ask.request) || !root.may_be_file(ask.request.path(), suffixes) {
+        return Ok(None);
+    }
+    look(core, ask, root).map(|look| found(ask, &look))
+}
+
+/// The reply from a file beside the scripts, if it is open already.
+pub(crate) fn known(core: &Core, ask: &Ask<'_>) -> Option<Reply> {
+    let root = beside_scripts(ask)?;
+    let mut room = Vec::new();
+    let path = normal(ask.request, &mut room)?;
+    let (now_ms, recheck_ms) = (ask.now.mono_ms, ask.live.limits.files_recheck);
+    let mut table = core.files.borrow_mut();
+    found(ask, table.find(root, path, now_ms, recheck_ms)?)
+}
+
+/// The reply when there is a file; none when it is for others to answer.
+pub(crate) fn found(ask: &Ask<'_>, look: &Look) -> Option<Reply> {
+    match look {
+        Look::Page(_) => Some(answer(ask, look)),
+        _ => None,
+    }
+}
+
+/// The answer to a request of which only files can say something.
+pub(crate) fn answer(ask: &Ask<'_>, look: &Look) -> Reply {
+    let request = ask.request;
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return match look {
+            Look::Missing => pages::problem(request, Problem::NoFile),
+            _ => pages::problem(request, Problem::OnlyReadable),
+        };
+    }
+    match look {
+        Look::Page(page) => whole(ask, page),
+        Look::Slash => pages::with_slash(request),
+        Look::Forbidden => pages::problem(request, Problem::FileRefused),
+        Look::Missing => pages::problem(request, Problem::NoFile),
+        Look::Exhausted => pages::problem(request, Problem::TooManyFiles),
+    }
+}
+
+fn whole(ask: &Ask<'_>, page: &Arc<Page>) -> Reply {
+    let request = ask.request;
+    let file = page.select(&request.headers);
+    let body = match request.method {
+        Method::Head => ReplyBody::Head(Some(file.length())),
+        _ => ReplyBody::File(Arc::clone(file), 0..file.length()),
+    };
+    let date_s = ask.now.unix_secs();
+    let head = Head::File { file: Arc::clone(file), date_s };
+    let mut reply = Reply::file(head, body);
+    if request.headers.contains_any(&CONDITIONS) && !judge(ask, file, date_s, &mut reply) {
+        return pages::problem(request, Problem::Precondition);
+    }
+    if ask.site.policy.shapes_delivery(&ask.notes) {
+        shape(ask, file, &mut reply);
+    }
+    reply
+}
+
+/// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2); false when a condition for the request
+/// to be carried out at all does not hold.
+fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> bool {
+    let headers = &ask.request.headers;
+    let (etag, modified) = (Some(file.etag()), file.last_modified());
+    if !conditional::may_proceed(headers, etag, modified, date_s) {
+        return false;
+    }
+    // Without a date of its own a file is not compared by the date of its response.
+    let date = modified.map(|_| date_s);
+    let outcome = conditional::evaluate(ask.request, etag, modified, date, reply.status);
+    if outcome == Outcome::NotModified {
+        reply.status = Status::NOT_MODIFIED;
+        reply.body = ReplyBody::None;
+        return true;
+    }
+    if let Some(range) = headers.value(HeaderId::Range)
+        && ask.request.method == Method::Get
+        && conditional::if_range_matches(headers, etag, modified, date)
+    {
+        let plan = range::plan(range, file.length(), ask.live.limits.ranges as usize);
+        narrow(file, plan, reply);
+    }
+    true
+}
+
+fn narrow(file: &Arc<Opened>, plan: RangePlan, reply: &mut Reply) {
+    let length = file.length();
+    match plan {
+        RangePlan::Whole => {}
+        RangePlan::NotSatisfiable => {
+            reply.status = Status::RANGE_NOT_SATISFIABLE;
+            reply.content_range = Some(format!("bytes */{length}").into());
+            reply.body = ReplyBody::Bytes(Bytes::new());
+        }
+        RangePlan::Ranges(ranges) => {
+            reply.status = Status::PARTIAL_CONTENT;
+            match ranges.as_slice() {
+                [one] => {
+                    let text = format!("bytes {}-{}/{length}", one.start, one.end - 1);
+                    reply.content_range = Some(text.into());
+                    reply.body = ReplyBody::File(Arc::clone(file), one.clone());
+                }
+                several => multipart(file, several, reply),
+            }
+        }
+    }
+}
+
+/// Several ranges as multipart/byteranges (RFC 9110 14.6).
+fn multipart(file: &Arc<Opened>, ranges: &[std::ops::Range<u64>], reply: &mut Reply) {
+    let seed = HashSeed::random();
+    // Long and random enough that no file holds it by accident.
+    let (high, low) = (seed.hash(file.etag()), seed.hash(b"boundary"));
+    let boundary = format!("{high:016x}{low:016x}");
+    let multipart = Multipart {
+        boundary: boundary.as_bytes(),
+        content_type: file.head().value(HeaderId::ContentType),
+        length: file.length(),
+    };
+    let mut pieces = Vec::with_capacity(2 * ranges.len() + 1);
+    for range in ranges {
+        let mut part = Vec::new();
+        multipart.write_part_head(range, &mut part);
+        pieces.push(Piece::Bytes(Bytes::from(part)));
+        pieces.push(Piece::Stored(range.clone()));
+    }
+    let mut end = Vec::new();
+    multipart.write_end(&mut end);
+    pieces.push(Piece::Bytes(Bytes::from(end)));
+    reply.content_type = Some(format!("multipart/byteranges; boundary={boundary}").into());
+    reply.body = ReplyBody::FilePieces(Arc::clone(file), pieces);
+}
+
+/// Lets policy change the head for this client.
+fn shape(ask: &Ask<'_>, file: &Opened, reply: &mut Reply) {
+    let mut response = Response::new(reply.status);
+    file.head_for(reply.status == Status::NOT_MODIFIED, &mut response.headers);
+    if let Some(kind) = reply.content_type.take() {
+        response.headers.set(HeaderId::ContentType, kind.as_bytes());
+    }
+    let date = message::date::HttpDate::new(ask.now.unix_secs());
+    response.headers.push(HeaderId::Date, date.as_bytes());
+    deliver::shape(ask, &mut response, false);
+    reply.status = response.status;
+    reply.head = Head::Owned(Box::new(response));
+}
+
+impl Reply {
+    /// A reply from a file.
+    fn file(head: Head, body: ReplyBody) -> Self {
+        Self::new(Status::OK, head, body, Served::File)
+    }
+}

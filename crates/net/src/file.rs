@@ -1,0 +1,218 @@
+//! A file on its way into a socket: from the kernel's memory without a copy where the wire takes it
+//! as it is, through the core's scratch memory where it is sealed first.
+//!
+//! A core never waits for a disk. What is not in memory is read by a thread of its own, a piece at
+//! a time, so that a slow client of a large file holds little memory.
+
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use files::Opened;
+use rustix::fs::sendfile;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use tokio::io::{AsyncWrite, Interest};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::core::CoreCtx;
+
+/// Bytes handed to one sendfile at most: as many as a socket's buffer grows to take.
+const PIECE_BYTES: u64 = 1 << 20;
+/// Bytes read at once from a disk: what the kernel reads ahead by itself.
+const COLD_BYTES: u64 = 128 << 10;
+/// Bytes read and not yet taken beyond which nothing more is read.
+const HELD_BYTES: usize = 64 << 10;
+/// How long a file that was wholly in memory is taken to be there still.
+const WARM_MS: u64 = 2_000;
+
+/// Where bytes of files can go.
+pub(crate) trait Sink: AsyncWrite + Unpin {
+    /// The socket, where bytes go over it as they are.
+    fn socket(&self) -> Option<&TcpStream>;
+
+    /// Ready when what was taken before has left as far as is needed to take more.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
+
+/// What one step has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrote {
+    /// So many bytes of those before the file, and so many of the file, were taken.
+    Bytes(usize, usize),
+    /// A piece of the file was read from the disk, and is to be sent before the rest. What was
+    /// sent already is no longer there.
+    Read,
+}
+
+/// Part of a file, still to be sent.
+#[derive(Debug)]
+pub(crate) struct FileTail {
+    file: Arc<Opened>,
+    range: Range<u64>,
+    cold: Option<JoinHandle<io::Result<Vec<u8>>>>,
+    /// The file system or the socket knows no sendfile.
+    copies: bool,
+}
+
+impl FileTail {
+    pub(crate) fn new(file: Arc<Opened>, range: Range<u64>) -> Self {
+        Self { file, range, cold: None, copies: false }
+    }
+
+    /// Bytes still to be sent.
+    pub(crate) fn left(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Notes that so many bytes of the file were taken.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.range.start += bytes as u64;
+    }
+
+    /// Sends some of `before`, and of the file what fits; what was read from a disk is added to
+    /// `before`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file has become shorter: the client must not take what it got for
+    /// whole.
+    pub(crate) fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+        before: &mut Vec<u8>,
+        sent: usize,
+        sink: &mut impl Sink,
+        core: &CoreCtx,
+    ) -> Poll<io::Result<Wrote>> {
+        ready!(sink.poll_room(cx))?;
+        let piece = self.range.start..self.range.end.min(self.range.start + PIECE_BYTES);
+        if self.cold.is_some() || !is_at_hand(&self.file, &piece, core) {
+            if self.cold.is_none() && before.len() - sent > HELD_BYTES {
+                // What was read from the disk leaves before more is.
+                let wrote = ready!(Pin::new(sink).poll_write(cx, &before[sent..]))?;
+                return Poll::Ready(Ok(Wrote::Bytes(wrote, 0)));
+            }
+            let read = ready!(self.poll_cold(cx, core))?;
+            before.drain(..sent);
+            before.extend_from_slice(&read);
+            self.advance(read.len());
+            return Poll::Ready(Ok(Wrote::Read));
+        }
+        let before = &before[sent..];
+        if let Some(tcp) = sink.socket().filter(|_| !self.copies) {
+            return self.poll_socket(cx, before, tcp);
+        }
+        self.poll_copy(cx, before, sink, core)
+    }
+
+    /// Reads the next piece, away from this thread.
+    fn poll_cold(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<io::Result<Vec<u8>>> {
+        let (file, start) = (&self.file, self.range.start);
+        let cold = self.cold.get_or_insert_with(|| {
+            let (file, end) = (Arc::clone(file), self.range.end.min(start + COLD_BYTES));
+            tokio::task::spawn_blocking(move || file.read(start..end))
+        });
+        let read = ready!(Pin::new(cold).poll(cx));
+        self.cold = None;
+        let read = read.map_err(io::Error::other)??;
+        if read.len() as u64 == self.file.length() {
+            self.file.warmed(core.flow.now().mono_ms + WARM_MS);
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    fn poll_socket(
+        &mut self,
+        cx: &mut Context<'_>,
+        before: &[u8],
+        tcp: &TcpStream,
+    ) -> Poll<io::Result<Wrote>> {
+        loop {
+            ready!(tcp.poll_write_ready(cx))?;
+            let step = tcp.try_io(Interest::WRITABLE, || {
+                if !before.is_empty() {
+                    // The kernel waits for the file's first bytes: one segment less.
+                    let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
+                    return Ok(Wrote::Bytes(send(tcp, before, flags)?, 0));
+                }
+                let mut at = self.range.start;
+                let most = usize::try_from(self.left().min(PIECE_BYTES)).unwrap_or(usize::MAX);
+                match sendfile(tcp, self.file.fd(), Some(&mut at), most) {
+                    Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(sent) => Ok(Wrote::Bytes(0, sent)),
+                    Err(Errno::INVAL | Errno::NOSYS) => {
+                        self.copies = true;
+                        Ok(Wrote::Bytes(0, 0))
+                    }
+                    Err(errno) => Err(errno.into()),
+                }
+            });
+            match step {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                step => return Poll::Ready(step),
+            }
+        }
+    }
+
+    fn poll_copy(
+        &self,
+        cx: &mut Context<'_>,
+        before: &[u8],
+        sink: &mut impl Sink,
+        core: &CoreCtx,
+    ) -> Poll<io::Result<Wrote>> {
+        let mut scratch = core.copied.borrow_mut();
+        let room = scratch.len().saturating_sub(before.len()) as u64;
+        let most = usize::try_from(self.left().min(room)).unwrap_or(0);
+        let read = match read_at_hand(&self.file, self.range.start, &mut scratch[..most], core) {
+            // Gone from memory since it was looked for: the next step asks the disk.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.file.warmed(0);
+                0
+            }
+            Ok(0) if most > 0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            read => read?,
+        };
+        let slices = [IoSlice::new(before), IoSlice::new(&scratch[..read])];
+        let wrote = ready!(Pin::new(sink).poll_write_vectored(cx, &slices))?;
+        let own = wrote.min(before.len());
+        Poll::Ready(Ok(Wrote::Bytes(own, wrote - own)))
+    }
+}
+
+/// Whether `range` can be sent without waiting for a disk.
+fn is_at_hand(file: &Opened, range: &Range<u64>, core: &CoreCtx) -> bool {
+    let now_ms = core.flow.now().mono_ms;
+    if file.is_warm(now_ms) {
+        return true;
+    }
+    let at_hand = file.is_at_hand(range);
+    if at_hand && range.end - range.start == file.length() {
+        file.warmed(now_ms + WARM_MS);
+    }
+    at_hand
+}
+
+/// Reads what is in memory.
+fn read_at_hand(file: &Opened, at: u64, bytes: &mut [u8], core: &CoreCtx) -> io::Result<usize> {
+    let warm = file.is_warm(core.flow.now().mono_ms);
+    file.read_now(at, bytes, warm)
+}
+
+/// Appends `range` of a file to `out`; false when it is not wholly at hand, and nothing was
+/// appended.
+pub(crate) fn append(file: &Opened, range: Range<u64>, out: &mut Vec<u8>, now_ms: u64) -> bool {
+    let begin = out.len();
+    let Ok(length) = usize::try_from(range.end - range.start) else { return false };
+    out.resize(begin + length, 0);
+    let read = file.read_now(range.start, &mut out[begin..], file.is_warm(now_ms));
+    let whole = read.is_ok_and(|read| read == length);
+    if !whole {
+        out.truncate(begin);
+    }
+    whole
+}
