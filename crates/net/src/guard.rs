@@ -335,6 +335,20 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_drain_ends_tunnels_and_nothing_else() {
+        let sweep = Sweep::default();
+        let guards = [Phase::Busy, Phase::Tunnel, Phase::TunnelEnd, Phase::Linger].map(|phase| {
+            let guard = Guard::new(0);
+            sweep.join(Rc::clone(&guard));
+            guard.enter(phase, 0);
+            guard
+        });
+        sweep.end_tunnels();
+        let ended = guards.map(|guard| guard.expired.get().is_some());
+        assert_eq!(ended, [false, true, true, false]);
+    }
+
+    #[test]
     fn places_are_reused() {
         let sweep = Sweep::default();
         let a = sweep.join(Guard::new(0));

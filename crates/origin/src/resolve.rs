@@ -2,7 +2,7 @@
 //! answer's time to live is over. What was known stays in use for as long as nothing better is
 //! (F21).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +78,28 @@ async fn lookup(
     let Some(resolver) = resolver else { return lookup_by_libc(host, port).await };
     let answer = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
     let ttl = answer.valid_until().saturating_duration_since(Instant::now().into_std());
-    Ok((answer.iter().collect(), ttl))
+    Ok((admissible(answer.iter())?, ttl))
+}
+
+/// Those of `ips` that DNS may name. Whoever can change a name's answer must not make this proxy
+/// speak to what only this machine can reach by its link: a cloud's metadata service, above all.
+/// Who wants such an origin writes its address, or names it in the hosts file.
+fn admissible(ips: impl Iterator<Item = IpAddr>) -> Result<Vec<IpAddr>, String> {
+    let (good, bad): (Vec<_>, Vec<_>) = ips.partition(|ip| is_admissible(ip.to_canonical()));
+    match bad.first() {
+        Some(ip) if good.is_empty() => Err(format!("{ip} is no address that DNS may name here")),
+        _ => Ok(good),
+    }
+}
+
+fn is_admissible(ip: IpAddr) -> bool {
+    /// Where EC2 has its metadata over IPv6; over IPv4 it is a link-local address, as elsewhere.
+    const EC2_METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    let bad = match ip {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local() || v6 == EC2_METADATA,
+    };
+    !(bad || ip.is_unspecified() || ip.is_multicast())
 }
 
 /// A resolver as the system's settings say; none when they cannot be read.
@@ -96,7 +117,7 @@ fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Option<TokioReso
 
 async fn lookup_by_libc(host: &str, port: u16) -> Result<Lookup, String> {
     let found = tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?;
-    Ok((found.map(|address| address.ip()).collect(), TTL_NONE))
+    Ok((admissible(found.map(|address| address.ip()))?, TTL_NONE))
 }
 
 /// The hosts file's addresses for `host`. One entry of either family is the whole answer, as with

@@ -25,6 +25,8 @@ const DISGUISES: &[&str] = &[
     ";x.css",
     "%2fx.css",
     "%3fx.css",
+    "%3f.css",
+    "%23.css",
     "%23x.css",
     "%3bx.css",
     "%00.css",

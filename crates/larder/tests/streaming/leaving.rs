@@ -31,10 +31,9 @@ async fn a_silent_origin_is_left_when_the_client_of_its_stream_has_gone() {
         origin.send(STREAM).await;
         client.head().await;
         pause(wait_ms).await;
-        if resets {
-            reset(client)
-        } else {
-            drop(client)
+        match resets {
+            true => reset(client),
+            false => drop(client),
         }
         assert_eq!(origin.next().await, Next::Closed);
         eventually("its end", async || scene.metric("larder_connections_open").await == 0).await;
@@ -53,10 +52,9 @@ async fn nobody_waits_for_an_answer_that_was_for_a_client_who_has_gone() {
             let mut origin = scene.origin().await;
             origin.head().await;
             pause(wait_ms).await;
-            if resets {
-                reset(client)
-            } else {
-                drop(client)
+            match resets {
+                true => reset(client),
+                false => drop(client),
             }
             assert_eq!(origin.next().await, Next::Closed, "{site} {fields}");
         }

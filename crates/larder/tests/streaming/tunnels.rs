@@ -7,7 +7,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::ends::{ACCEPT, KEY, Next, Scene, agreed, opening};
-use crate::support::{eventually, pattern, pause};
+use crate::support::{eventually, is_full_run, pattern, pause, raise_descriptors};
+
+/// Most memory that an idle tunnel may take in the daemon.
+const TUNNEL_BYTES: u64 = 16 << 10;
 
 #[tokio::test]
 async fn heads_are_made_anew_on_both_sides() {
@@ -295,4 +298,39 @@ async fn a_drain_lets_them_go_on_and_ends_with_them() {
     origin.finish().await;
     assert_eq!(client.next().await, Next::Closed);
     assert!(scene.daemon.wait().expect("in time").success());
+}
+
+/// Resident memory of the daemon, in bytes.
+fn resident(scene: &Scene) -> u64 {
+    let file = format!("/proc/{}/smaps_rollup", scene.daemon.pid());
+    let rollup = std::fs::read_to_string(file).expect("the daemon's memory");
+    let line = rollup.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
+    let kilobytes = line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
+    kilobytes.expect("a number") * 1024
+}
+
+#[tokio::test]
+async fn an_idle_tunnel_holds_little_memory() {
+    raise_descriptors();
+    let scene = Scene::new().await;
+    let count = if is_full_run() { 5_000 } else { 500 };
+    let mut tunnels = Vec::new();
+    for _ in 0..100 {
+        tunnels.push(scene.tunnel().await);
+    }
+    let before = resident(&scene);
+    for _ in 0..count {
+        tunnels.push(scene.tunnel().await);
+    }
+    // Something has gone through each: buffers are not merely still unused.
+    let text = pattern(20_000);
+    for (client, origin) in &mut tunnels {
+        client.send(&text).await;
+        origin.expect(&text).await;
+        origin.send(&text).await;
+        client.expect(&text).await;
+    }
+    let each = resident(&scene).saturating_sub(before) / count;
+    println!("an idle tunnel: {each} bytes");
+    assert!(each < TUNNEL_BYTES, "{each} bytes");
 }

@@ -97,3 +97,30 @@ async fn a_change_of_address_is_followed_and_a_failure_keeps_the_last_good_one()
     eventually(|| server.addresses() == at(3)).await;
     task.abort();
 }
+
+#[test]
+fn p24_dns_leads_to_no_metadata_service() {
+    let read = |texts: &[&str]| -> Vec<IpAddr> {
+        texts.iter().map(|text| text.parse().expect("an address")).collect()
+    };
+    for bad in [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "fe80::1",
+        "fd00:ec2::254",
+        "0.0.0.0",
+        "::",
+        "224.0.0.1",
+        "255.255.255.255",
+        "ff02::1",
+    ] {
+        let only = admissible(read(&[bad]).into_iter());
+        assert!(only.is_err_and(|why| why.contains("DNS")), "{bad}");
+        let mixed = admissible(read(&[bad, "192.0.2.1"]).into_iter());
+        assert_eq!(mixed, Ok(read(&["192.0.2.1"])), "{bad}");
+    }
+    // Behind this proxy is where private addresses are.
+    let good = read(&["10.0.0.1", "127.0.0.1", "192.168.0.1", "fd12::1", "::1", "203.0.113.7"]);
+    assert_eq!(admissible(good.clone().into_iter()), Ok(good));
+    assert_eq!(admissible(std::iter::empty()), Ok(Vec::new()));
+}
