@@ -1,52 +1,92 @@
 #!/usr/bin/env bash
-# Makes sure the tools are there that the checks need: `setup.sh basic` for all but the WordPress lab,
-# `setup.sh wordpress` for that, `setup.sh bench` for counting instructions. As root on Debian and its kin it
-# installs what is missing; otherwise it says what to install and fails.
+# Makes sure the tools are there that the checks need: `setup.sh basic` for all but what follows, `setup.sh
+# wordpress`, `mediawiki` or `django` for these labs, `setup.sh bench` for counting instructions; several words
+# together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and
+# fails.
 set -euo pipefail
 
 missing() { ! command -v "$1" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$1" ]; }
 
 packages=()
-case ${1:-basic} in
-  basic)
-    if missing cargo; then
-      echo "Rust is missing: install rustup; rust-toolchain.toml has the version" >&2
-      exit 1
-    fi
-    missing cc && packages+=(build-essential)
-    missing node && packages+=(nodejs)
-    missing npm && packages+=(npm)
-    # Debian has the version in its name.
-    compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
-    ;;
-  wordpress)
-    missing apache2 && packages+=(apache2)
-    missing php && packages+=(php-cli)
-    missing ab && packages+=(apache2-utils)
-    missing mariadbd && packages+=(mariadb-server)
-    missing python3 && packages+=(python3)
-    [ -d /usr/share/wordpress ] || packages+=(wordpress)
-    [ -d /usr/share/wordpress/wp-content/themes/twentytwentythree ] ||
-      packages+=(wordpress-theme-twentytwentythree)
-    compgen -G '/usr/lib/apache2/modules/libphp*.so' >/dev/null || packages+=(libapache2-mod-php)
-    # `php -m` also needs an interpreter; without one php-cli is in the list already.
-    missing php || php -m | grep -qi '^mysqli$' || packages+=(php-mysql)
-    ;;
-  bench)
-    missing valgrind && packages+=(valgrind)
-    missing wrk && missing ab && packages+=(wrk)
-    ;;
-  *)
-    echo "usage: setup.sh basic|wordpress|bench" >&2
-    exit 2
-    ;;
-esac
+have_php() { ! missing php && php -m | grep -qix "$1"; }
+
+basic() {
+  if missing cargo; then
+    echo "Rust is missing: install rustup; rust-toolchain.toml has the version" >&2
+    exit 1
+  fi
+  missing cc && packages+=(build-essential)
+  missing node && packages+=(nodejs)
+  missing npm && packages+=(npm)
+  # Debian has the version in its name.
+  compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
+}
+
+browser() {
+  if [ "$(node --version | tr -dc '0-9.' | cut -d. -f1)" -lt 20 ]; then
+    echo "Node 20 or later is needed to drive the browser" >&2
+    exit 1
+  fi
+  missing openssl && packages+=(openssl)
+  missing chromium && packages+=(chromium fonts-dejavu-core)
+  missing certutil && packages+=(libnss3-tools)
+}
+
+php_site() {
+  browser
+  compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
+  missing php && packages+=(php-cli)
+}
+
+wordpress() {
+  php_site
+  missing mariadbd && packages+=(mariadb-server)
+  [ -d /usr/share/wordpress ] || packages+=(wordpress)
+  [ -d /usr/share/wordpress/wp-content/themes/twentytwentythree ] ||
+    packages+=(wordpress-theme-twentytwentythree)
+  have_php mysqli || packages+=(php-mysql)
+  have_php gd || packages+=(php-gd)
+}
+
+mediawiki() {
+  php_site
+  [ -d /usr/share/mediawiki ] || packages+=(mediawiki)
+  have_php pdo_sqlite || packages+=(php-sqlite3)
+  have_php mbstring || packages+=(php-mbstring)
+  have_php intl || packages+=(php-intl)
+  have_php xml || packages+=(php-xml)
+}
+
+django() {
+  browser
+  missing python3 && packages+=(python3)
+  python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+}
+
+bench() {
+  missing valgrind && packages+=(valgrind)
+  missing wrk && missing ab && packages+=(wrk)
+}
+
+for word in "${@:-basic}"; do
+  case $word in
+    # Each ends with whether something was missing, which is no failure.
+    basic | wordpress | mediawiki | django | bench) $word || true ;;
+    *)
+      echo "usage: setup.sh basic|wordpress|mediawiki|django|bench..." >&2
+      exit 2
+      ;;
+  esac
+done
 
 [ ${#packages[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   echo "missing; please install: ${packages[*]}" >&2
   exit 1
 fi
+# One at a time: several steps of the checks come here at once, and dpkg knows one only.
+exec 9>"${TMPDIR:-/tmp}/larder-setup.lock"
+flock 9
 echo "installing: ${packages[*]}"
 # Services are the lab's own; nothing that a package brings should start by itself.
 policy=/usr/sbin/policy-rc.d
@@ -56,5 +96,5 @@ if [ ! -e $policy ]; then
   trap 'rm -f $policy' EXIT
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+apt-get update -qq 9>&-
+apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null 9>&-

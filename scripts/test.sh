@@ -15,6 +15,8 @@ export LARDER_BIN=${LARDER_BIN:-$(realpath -m "$target")/debug/larder}
 passed=0 failed=0 skipped=0
 table=()
 declare -A running
+# The applications of lab/ that are visited with a browser.
+applications=(wordpress)
 
 # Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
 count() {
@@ -53,6 +55,20 @@ start() {
   running[$name]=$!
 }
 
+# One after the other, next to everything else: each has a browser, and several at once would only wait for each
+# other.
+start_applications() {
+  local name
+  (
+    for name in "${applications[@]}"; do
+      begin=$SECONDS status=0
+      application "$name" >"$logs/$name.log" 2>&1 || status=$?
+      echo "$status $((SECONDS - begin))" >"$logs/$name.done"
+    done
+  ) &
+  for name in "${applications[@]}"; do running[$name]=$!; done
+}
+
 finish_started() {
   local name status seconds
   for name in "${!running[@]}"; do
@@ -64,9 +80,12 @@ finish_started() {
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items; }
 
-wordpress() {
-  scripts/setup.sh wordpress || return 77
-  lab/wordpress/test.sh
+labs_setup() { scripts/setup.sh "${applications[@]}" || return 77; }
+
+# The labs with applications share their tools; what they need was installed while the compiler ran.
+application() {
+  scripts/setup.sh "$1" || return 77
+  lab/"$1"/run.sh
 }
 
 # Every interleaving of waiters and windows, by model checking.
@@ -91,6 +110,7 @@ lint() {
 step setup scripts/setup.sh basic
 lint
 if [ "${1:-all}" = all ]; then
+  start labs-setup labs_setup
   step tests cargo test --workspace --no-fail-fast
   step loom loom
   step counts counts
@@ -98,7 +118,7 @@ if [ "${1:-all}" = all ]; then
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc
     start cache-tests-safe lab/cache-tests/run.sh safe
-    start wordpress wordpress
+    start_applications
   else
     echo "no binary at $LARDER_BIN: end-to-end suites cannot run"
     failed=$((failed + 1))
@@ -109,6 +129,7 @@ fi
 
 echo
 printf '%s\n' "${table[@]}"
+grep -hE '^[A-Za-z]+, visited by .* checks hold$' "$logs"/*.log
 for suite in rfc safe; do
   [ -f "$logs/cache-tests-$suite.log" ] && echo "http-cache-tests, $suite: $(grep '^required ' "$logs/cache-tests-$suite.log")"
 done

@@ -1,28 +1,43 @@
 # shellcheck shell=bash
-# Sourced by the scripts of this folder, not run: brings up WordPress and Larder in front of it, and ends both
-# when the script ends.
+# Sourced by the scripts of this folder, not run: brings up Debian's WordPress on PHP-FPM and MariaDB.
 #
-#   source start.sh BUILD TTL    BUILD: whose binary, unless LARDER_BIN names one; TTL: Larder's for a 200
+#   source start.sh [BUILD]      BUILD: whose binary, unless LARDER_BIN names one
 #
-# Sets `here`, `work`, `port` (WordPress's own) and `address` (Larder's).
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-larder=${LARDER_BIN:-$here/../../target/$1/larder}
-[ -x "$larder" ] || { echo "no Larder at $larder: build it, or name it with LARDER_BIN" >&2; exit 1; }
-work=$(mktemp -d "${TMPDIR:-/tmp}/larder-wordpress.XXXXXX")
-pid=
+# The site has 200 posts with comments, one post behind a password, one private post, an editor and a reader; see
+# fill.php.
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh" wordpress "${1:-debug}"
 
-finish() {
-  [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
-  DELETE=1 "$here/down.sh" "$work"
+start_database wordpress
+# A copy with links resolved: Debian's own wp-config.php asks for files in /etc. Languages are left out for their
+# size.
+mkdir "$work/site"
+tar -C /usr/share/wordpress --exclude=./wp-content/languages --exclude=./wp-config.php -chf - . |
+  tar -C "$work/site" -xf -
+mkdir -p "$work/site/wp-content/uploads"
+[ "$(id -u)" != 0 ] || chown "$web_user" "$work/site/wp-content/uploads"
+cat >"$work/site/wp-config.php" <<PHP
+<?php
+define('DB_NAME', 'wordpress');
+define('DB_USER', 'wordpress');
+define('DB_PASSWORD', '');
+define('DB_HOST', 'localhost:$work/run/db.sock');
+define('DB_CHARSET', 'utf8mb4');
+// As the client asked. A wrong HTTPS or Host parameter would show as redirects.
+define('WP_HOME', (empty(\$_SERVER['HTTPS']) ? 'http://' : 'https://') . (\$_SERVER['HTTP_HOST'] ?? '$host'));
+define('WP_SITEURL', WP_HOME);
+define('DISABLE_WP_CRON', true);
+define('WP_HTTP_BLOCK_EXTERNAL', true);
+define('AUTOMATIC_UPDATER_DISABLED', true);
+foreach (['AUTH_KEY', 'SECURE_AUTH_KEY', 'LOGGED_IN_KEY', 'NONCE_KEY', 'AUTH_SALT', 'SECURE_AUTH_SALT',
+    'LOGGED_IN_SALT', 'NONCE_SALT'] as \$name) {
+    define(\$name, hash('sha256', 'lab' . \$name));
 }
-trap finish EXIT
-
-port=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
-PORT=$port "$here/up.sh" "$work"
-sed "s/@LISTEN@/0/; s/@ORIGIN@/$port/; s/@TTL@/$2/" "$here/larder.toml" >"$work/larder.toml"
-"$larder" serve --config "$work/larder.toml" --admin-socket "$work/admin.sock" \
-  >"$work/larder.log" 2>&1 &
-pid=$!
-for _ in $(seq 100); do grep -q 'listening on ' "$work/larder.log" && break; sleep 0.1; done
-address=$(sed -n 's/^.*listening on \([0-9.:]*\).*$/\1/p' "$work/larder.log" | head -n 1)
-[ -n "$address" ] || { cat "$work/larder.log" >&2; exit 1; }
+\$table_prefix = 'wp_';
+if (!defined('ABSPATH')) {
+    define('ABSPATH', __DIR__ . '/');
+}
+require_once ABSPATH . 'wp-settings.php';
+PHP
+quietly fill env HTTPS=on HTTP_HOST="$host:$https" php -d variables_order=EGPCS -d display_errors=stderr \
+  "$here/fill.php" "$work/site"
+start_php

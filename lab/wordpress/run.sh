@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# WordPress on PHP-FPM with Larder alone in front of it, over HTTPS, visited by scripts and by people with a
+# browser. Prints each check and fails when one does not hold.
+#
+#   lab/wordpress/run.sh           LARDER_BIN names another binary, SHOTS another folder for screenshots
+#   lab/wordpress/run.sh serve     the site alone, until Ctrl-C
+source "$(dirname "$0")/start.sh"
+# Long enough for no page to become stale between two requests.
+read -r app_port < <(free_ports 1)
+start files python3 -m http.server --bind 127.0.0.1 --directory "$work/site" "$app_port"
+ttl=10m start_larder
+run_lab "${1:-check}" visitors.mjs people.mjs
