@@ -109,6 +109,7 @@ pm.max_children = ${PHP_CHILDREN:-6}
 access.log = $work/php-access.log
 access.format = "%m %r %s"
 catch_workers_output = yes
+${php_environment:-}
 php_admin_value[auto_prepend_file] = $lab/stamp.php
 php_admin_value[sendmail_path] = /bin/true
 php_admin_value[session.save_path] = $work/run
@@ -117,6 +118,13 @@ php_admin_flag[log_errors] = on
 CONF
   start php "$fpm" --nodaemonize --fpm-config "$work/php-fpm.conf"
   until_ready php test -S "$work/run/php.sock"
+}
+
+# A plain server of the files below a folder, on $app_port.
+start_files() {
+  read -r app_port < <(free_ports 1)
+  start files python3 -m http.server --bind 127.0.0.1 --directory "$1" "$app_port"
+  until_ready files curl --silent --output /dev/null "http://127.0.0.1:$app_port/"
 }
 
 # Larder on $http and $https with the lab's configuration; @NAMES@ in it are filled in.

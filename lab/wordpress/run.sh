@@ -6,7 +6,6 @@
 #   lab/wordpress/run.sh serve     the site alone, until Ctrl-C
 source "$(dirname "$0")/start.sh"
 # Long enough for no page to become stale between two requests.
-read -r app_port < <(free_ports 1)
-start files python3 -m http.server --bind 127.0.0.1 --directory "$work/site" "$app_port"
+start_files "$work/site"
 ttl=10m start_larder
 run_lab "${1:-check}" visitors.mjs people.mjs

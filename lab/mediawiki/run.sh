@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Debian's MediaWiki on PHP-FPM and SQLite with Larder alone in front of it, over HTTPS, visited by people with a
+# browser. Prints each check and fails when one does not hold.
+#
+#   lab/mediawiki/run.sh           LARDER_BIN names another binary, SHOTS another folder for screenshots
+#   lab/mediawiki/run.sh serve     the wiki alone, until Ctrl-C; ADMIN, admin-password-1
+source "$(dirname "$0")/../lib.sh" mediawiki
+
+# How long a page may be kept, by MediaWiki's own word. Long enough for two visits, short enough to wait for.
+max_age=20
+maintenance=/usr/share/mediawiki/maintenance
+settings=$work/LocalSettings.php
+mkdir "$work/data"
+quietly install php $maintenance/install.php --dbtype sqlite --dbpath "$work/data" --dbname wiki \
+  --scriptpath '' --server "https://$host:$https" --lang en --pass admin-password-1 --skins Vector \
+  --confpath "$work" 'Larder Wiki' Admin
+cat >>"$settings" <<PHP
+# Pages at /wiki/TITLE, as in MediaWiki's manual for nginx.
+\$wgArticlePath = '/wiki/\$1';
+# Shared caches may keep pages.
+\$wgUseCdn = true;
+\$wgCdnMaxAge = $max_age;
+# Jobs run when a page is asked for; here nobody waits for them.
+\$wgJobRunRate = 0;
+\$wgEnableEmail = false;
+\$wgCacheDirectory = "$work/data";
+\$wgPasswordAttemptThrottle = false;
+PHP
+export MW_CONFIG_FILE=$settings
+quietly fill-user php $maintenance/createAndPromote.php Edith edith-password-1
+echo 'The first text of Alpha.' | quietly fill-alpha php $maintenance/edit.php --summary first Alpha
+for title in Beta Gamma Delta; do
+  echo "About $title. See [[Alpha]]." | quietly "fill-$title" php $maintenance/edit.php --summary first "$title"
+done
+[ "$(id -u)" != 0 ] || chown -R "$web_user" "$work/data"
+php_environment="env[MW_CONFIG_FILE] = $settings" start_php
+start_files /var/lib/mediawiki
+start_larder
+LAB_MAX_AGE=$max_age run_lab "${1:-check}" people.mjs
