@@ -16,7 +16,7 @@ passed=0 failed=0 skipped=0
 table=()
 declare -A running
 # The applications of lab/ that are visited with a browser.
-applications=(wordpress mediawiki)
+applications=(wordpress mediawiki django)
 
 # Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
 count() {

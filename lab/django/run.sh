@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# A Django application on gunicorn with Larder in front of it, over HTTPS, visited by people with a browser. Prints each
+# check and fails when one does not hold.
+#
+#   lab/django/run.sh           LARDER_BIN names another binary, SHOTS another folder for screenshots
+#   lab/django/run.sh serve     the site alone, until Ctrl-C
+source "$(dirname "$0")/../lib.sh" django
+
+# Kept between runs; another list of packages makes another one.
+python=$lab/../target/lab/python-$(cksum <"$here/requirements.txt" | cut -d' ' -f1)
+if [ ! -e "$python/whole" ]; then
+  quietly venv python3 -m venv --clear "$python"
+  quietly pip "$python/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
+  touch "$python/whole"
+fi
+export LAB_WORK=$work PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1
+quietly fill "$python/bin/python" "$here/fill.py"
+DJANGO_SETTINGS_MODULE=notes.settings start app "$python/bin/gunicorn" --bind "unix:$work/run/gunicorn.sock" \
+  --workers 1 --threads 8 --graceful-timeout 2 --forwarded-allow-ips '*' 'django.core.wsgi:get_wsgi_application()'
+until_ready app test -S "$work/run/gunicorn.sock"
+start_files "$work/files"
+# Long enough for no page to become stale between two requests.
+ttl=10m start_larder
+run_lab "${1:-check}" people.mjs
