@@ -16,7 +16,7 @@ fi
 export LAB_WORK=$work PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1
 quietly fill "$python/bin/python" "$here/fill.py"
 DJANGO_SETTINGS_MODULE=notes.settings start app "$python/bin/gunicorn" --bind "unix:$work/run/gunicorn.sock" \
-  --workers 1 --threads 8 --graceful-timeout 2 --forwarded-allow-ips '*' 'django.core.wsgi:get_wsgi_application()'
+  --workers 1 --threads 8 --forwarded-allow-ips '*' 'django.core.wsgi:get_wsgi_application()'
 until_ready app test -S "$work/run/gunicorn.sock"
 start_files "$work/files"
 # Long enough for no page to become stale between two requests.

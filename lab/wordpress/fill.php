@@ -31,11 +31,15 @@ function lab_user(string $login, string $name, string $role) {
         fwrite(STDERR, $id->get_error_message() . "\n");
         exit(1);
     }
+    return $id;
 }
 
 // An administrator: the block editor asks for templates, which editors are refused.
-lab_user('edith', 'Edith Editor', 'administrator');
+$edith = lab_user('edith', 'Edith Editor', 'administrator');
 lab_user('rita', 'Rita Reader', 'subscriber');
+// For scripts that speak to the REST API; the tests read it from here.
+[$password] = WP_Application_Passwords::create_new_application_password($edith, ['name' => 'lab']);
+file_put_contents(dirname($site) . '/application-password', $password);
 
 // Functions, not variables: WordPress has globals of its own called $post and the like.
 function lab_paragraph() {

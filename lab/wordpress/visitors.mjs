@@ -1,5 +1,6 @@
 // What visitors of a WordPress behind Larder get: the same pages fast, and nobody else's. Visitors here are
 // scripts; people with a browser come after them. The site is the one of fill.php.
+import fs from 'node:fs';
 import http from 'node:http';
 
 import { check, part, sum } from '../browser/checks.mjs';
@@ -103,6 +104,37 @@ await part('logged in', async () => {
   check('a forged session cookie is not served from the cache', !forged.hit, seen(forged));
   const fields = { Authorization: 'Basic eDp5' };
   await neverHit('a request with Authorization', new Visitor(), '/post-119/', { fields });
+});
+
+await part('scripts with a password of their own', async () => {
+  const password = fs.readFileSync(`${process.env.LAB_WORK}/application-password`, 'utf8');
+  const fields = { Authorization: `Basic ${Buffer.from(`edith:${password}`).toString('base64')}` };
+  const path = '/wp-json/wp/v2/users/me?context=edit';
+  const own = await neverHit('REST with a password', new Visitor(), path, { fields });
+  check('REST: the password reaches WordPress', own.every((a) => JSON.parse(a.text).email === 'edith@example.org'));
+  const [stranger] = await strangers(1, path);
+  check('REST: nobody else is told', stranger.status === 401 && !stranger.text.includes('edith'), stranger.status);
+  const drafted = await new Visitor().ask('POST', '/wp-json/wp/v2/posts', { fields, form: { title: 'By a script' } });
+  check('REST: a script writes a draft', drafted.status === 201, drafted.status);
+  const body = '<?xml version="1.0"?><methodCall><methodName>demo.sayHello</methodName></methodCall>';
+  const rpc = await new Visitor().ask('POST', '/xmlrpc.php', { body, fields: { 'Content-Type': 'text/xml' } });
+  check('XML-RPC answers', rpc.status === 200 && rpc.text.includes('Hello!'), rpc.status);
+});
+
+await part('redirects', async () => {
+  const expected = {
+    '/wp-admin': '/wp-admin/',
+    '/wp-admin?a=b': '/wp-admin/?a=b',
+    '/post-77': '/post-77/',
+    '/index.php/post-77/': '/post-77/',
+    '/?p=1': '/hello-world/',
+    '/favicon.ico': '/wp-includes/images/w-logo-blue-white-bg.png',
+  };
+  for (const [from, to] of Object.entries(expected)) {
+    const answer = await new Visitor().get(from);
+    const where = answer.headers.location && new URL(answer.headers.location, BASE.origin + from);
+    check(`${from} leads to ${to}`, answer.status < 400 && where?.href === BASE.origin + to, `${answer.status} ${where}`);
+  }
 });
 
 await part('carts', async () => {

@@ -67,6 +67,8 @@ def events(request):
             for note in Note.objects.filter(pk__gt=last).order_by("pk"):
                 last = note.pk
                 yield f"data: {json.dumps({'title': note.title})}\n\n"
+            # A server learns that nobody listens any more when it says something.
+            yield ": still here\n\n"
             time.sleep(0.2)
 
     return StreamingHttpResponse(stream(), content_type="text/event-stream")
