@@ -8,7 +8,7 @@ set -euo pipefail
 missing() { ! command -v "$1" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$1" ]; }
 
 packages=()
-have_php() { ! missing php && php -m | grep -qix "$1"; }
+have_php() { ! missing php && php -m | grep -ix "$1" >/dev/null; }
 
 basic() {
   if missing cargo; then

@@ -1,5 +1,7 @@
 // People with a browser on the lab's WordPress: they read, log in, write, comment, unlock and log out, and what
 // strangers then see has no trace of it.
+import fs from 'node:fs';
+
 import { check, part, sum } from '../browser/checks.mjs';
 import { Person, openBrowser, traces } from '../browser/people.mjs';
 import { Visitor, isHit } from '../browser/visitor.mjs';
@@ -104,6 +106,24 @@ await part('Edith uploads a picture', async () => {
   check('the picture is in the library', href);
   const answer = await new Visitor().get(new URL(href).pathname);
   check('the picture is served as it was sent', answer.status === 200 && answer.bytes.equals(file.buffer), answer.status);
+});
+
+await part('Edith looks around', async () => {
+  const { page } = edith;
+  const pages = ['edit.php', 'edit-comments.php', 'themes.php', 'plugins.php', 'users.php', 'options-general.php',
+    'options-permalink.php', 'site-health.php'];
+  for (const name of pages) {
+    const seen = await edith.open(`/wp-admin/${name}`);
+    check(`${name} opens`, seen.status === 200 && !seen.hit && seen.html.includes('wpfooter'), seen.status);
+  }
+  await edith.open('/wp-admin/site-editor.php');
+  const canvas = page.frameLocator('iframe[name="editor-canvas"]');
+  await canvas.getByText('Larder Lab').first().waitFor();
+  await edith.shot('site-editor');
+  await edith.open('/wp-admin/export.php');
+  const [download] = await Promise.all([page.waitForEvent('download'), page.click('#submit')]);
+  const exported = fs.readFileSync(await download.path(), 'utf8');
+  check('the export arrives whole', exported.includes('[Post 1]') && exported.trimEnd().endsWith('</rss>'), exported.length);
 });
 
 await part('strangers read what Edith read and wrote', async () => {
