@@ -2,7 +2,7 @@
 // admin, and notes that appear while one looks; strangers see no trace of any of it.
 import { check, part, sum } from '../browser/checks.mjs';
 import { Person, openBrowser, traces } from '../browser/people.mjs';
-import { Visitor, isHit, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
+import { BASE, Visitor, isHit, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
 
 // What the site puts only into pages of those who are logged in or have just sent a form.
 const TRACES = ['csrfmiddlewaretoken', 'id="logout"', 'id="me"', 'class="message"', 'edith', 'rita', 'href="/admin/', 'New note'];
@@ -53,6 +53,34 @@ await part('scripts as visitors', async () => {
   check('a form without its token is refused', forged.status === 403, forged.status);
   const css = await secondIsHit('style sheet', '/static/notes/notes.css');
   check('style sheet has its type', css.headers['content-type'].startsWith('text/css'), css.headers['content-type']);
+});
+
+await part('a crowd', async () => {
+  const tokenOf = (answer) => /csrfmiddlewaretoken" value="(\w+)"/.exec(answer.text)[1];
+  const members = async (login) => {
+    const visitor = new Visitor();
+    const csrfmiddlewaretoken = tokenOf(await visitor.get('/accounts/login/'));
+    const form = { csrfmiddlewaretoken, username: login, password: `${login}-password`, next: '/' };
+    const fields = { Referer: new URL('/accounts/login/', BASE).href };
+    const answer = await visitor.ask('POST', '/accounts/login/', { form, fields });
+    check(`${login} logs in by script`, answer.status === 302, answer.status);
+    return visitor;
+  };
+  const crowd = { edith: await members('edith'), rita: await members('rita'), nobody: new Visitor() };
+  const wrong = [];
+  let hits = 0;
+  // Pages that nobody has seen, asked for by all at once: what is made for one must not be what another waits for.
+  const asked = Array.from({ length: 240 }, async (_, n) => {
+    const name = Object.keys(crowd)[n % 3];
+    // Each asks with the cookies they came with.
+    const answer = await new Visitor(Object.fromEntries(crowd[name].jar)).get(`/notes/${4 + (n % 8)}/`);
+    const member = /<a id="me" href="\/me\/">(\w+)</.exec(answer.text)?.[1] ?? 'nobody';
+    if (answer.status !== 200 || member !== name || (answer.hit && name !== 'nobody')) wrong.push(`${name}: ${member} ${answer.status}`);
+    hits += answer.hit;
+  });
+  await Promise.all(asked);
+  check('240 requests of three at once: each has their own page', wrong.length === 0, wrong.slice(0, 5));
+  check('and strangers share theirs', hits > 0, hits);
 });
 
 await part('anonymous', async () => {

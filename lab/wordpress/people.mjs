@@ -110,7 +110,7 @@ await part('Edith uploads a picture', async () => {
 
 await part('Edith looks around', async () => {
   const { page } = edith;
-  const pages = ['edit.php', 'edit-comments.php', 'themes.php', 'plugins.php', 'users.php', 'options-general.php',
+  const pages = ['edit.php', 'edit-comments.php', 'themes.php', 'plugins.php', 'users.php', 'options-reading.php',
     'options-permalink.php', 'site-health.php'];
   for (const name of pages) {
     const seen = await edith.open(`/wp-admin/${name}`);
