@@ -127,20 +127,26 @@ start_files() {
   until_ready files curl --silent --output /dev/null "http://127.0.0.1:$app_port/"
 }
 
-# Larder on $http and $https with the lab's configuration; @NAMES@ in it are filled in.
+# Larder on $http and $https with the lab's configuration; @NAMES@ in it are filled in. Its certificate is from an
+# authority of the lab's own: with LAB_CERT=acme from Pebble, which it asks for itself, else from files. Afterwards
+# $work/tls/root.pem is what clients have to trust.
 start_larder() {
-  local file=${1:-$here/larder.toml}
-  sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@WORK@|$work|g; s|@TTL@|${ttl:-10m}|g; s|@APP@|${app_port:-0}|g" \
-    "$file" >"$work/larder.toml"
-  certificate
+  local certificate
+  case ${LAB_CERT:-files} in
+    acme) certificate_by_acme ;;
+    *) certificate_in_files ;;
+  esac
+  sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@WORK@|$work|g; s|@TTL@|${ttl:-10m}|g; s|@APP@|${app_port:-0}|g
+    s|@CERTIFICATE@|$certificate|g" "${1:-$here/larder.toml}" >"$work/larder.toml"
   quietly larder-check "$larder" check "$work/larder.toml"
   start larder "$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock"
-  until_ready larder grep -q "listening on .*:$https" "$work/larder.log"
+  until_ready larder curl --silent --cacert "$work/tls/root.pem" --resolve "$host:$https:127.0.0.1" \
+    --max-time 20 --output /dev/null "https://$host:$https/"
 }
 
-# An authority of the lab's own and its certificate for $host: $work/tls/{root,cert,key}.pem.
-certificate() {
+certificate_in_files() {
   local tls=$work/tls
+  certificate="cert = \"$tls/cert.pem\"\nkey = \"$tls/key.pem\""
   {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '/CN=Larder lab' \
       -keyout "$tls/ca.key" -out "$tls/root.pem"
@@ -149,6 +155,19 @@ certificate() {
     openssl x509 -req -in "$tls/request.pem" -CA "$tls/root.pem" -CAkey "$tls/ca.key" -CAcreateserial -days 20 \
       -out "$tls/cert.pem" -extfile <(echo "subjectAltName=DNS:$host")
   } >"$tls/log" 2>&1 || { cat "$tls/log" >&2; return 1; }
+}
+
+certificate_by_acme() {
+  local directory management dns name
+  # The first time it is built from its Go module.
+  timeout 580 "$lab/pebble.sh" build >"$work/pebble-build.log" 2>&1 || { cat "$work/pebble-build.log" >&2; return 1; }
+  read -r directory management dns < <(free_ports 3)
+  PORT=$directory MANAGEMENT_PORT=$management DNS_PORT=$dns HTTP_PORT=$http TLS_PORT=$https \
+    quietly pebble "$lab/pebble.sh" start "$work/pebble"
+  for name in dns pebble; do pids+=("$(cat "$work/pebble/$name.pid")"); done
+  cp "$work/pebble/root.pem" "$work/tls/root.pem"
+  certificate="acme = { email = \"ops@example.org\", directory = \"https://127.0.0.1:$directory/dir\", "
+  certificate+="ca = \"$work/pebble/ca.pem\", storage = \"$work/acme\" }"
 }
 
 # Trusts the lab's root the way a user would have a browser do it: in a profile of its own.
