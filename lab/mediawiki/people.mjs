@@ -63,8 +63,10 @@ await part('anonymous', async () => {
   await anna.page.getByRole('link', { name: 'Alpha', exact: true }).click();
   await anna.page.waitForURL('**/wiki/Alpha');
   check('a link is followed', await anna.page.getByText('The first text of Alpha.').isVisible());
-  await anna.page.fill('#searchInput', 'Delta');
-  await anna.page.press('#searchInput', 'Enter');
+  // The search field of each page goes to the list or to the article, as its script is there in time or not.
+  await anna.open('/index.php?title=Special:Search&fulltext=1');
+  await anna.page.fill('#searchText input', 'Delta');
+  await anna.page.press('#searchText input', 'Enter');
   await anna.page.waitForURL(/search=Delta/);
   await anna.shot('search');
   await anna.page.locator('.mw-search-results a', { hasText: 'Delta' }).first().click();
