@@ -120,13 +120,6 @@ CONF
   until_ready php test -S "$work/run/php.sock"
 }
 
-# A plain server of the files below a folder, on $app_port.
-start_files() {
-  read -r app_port < <(free_ports 1)
-  start files python3 -m http.server --bind 127.0.0.1 --directory "$1" "$app_port"
-  until_ready files curl --silent --output /dev/null "http://127.0.0.1:$app_port/"
-}
-
 # Larder on $http and $https with the lab's configuration; @NAMES@ in it are filled in. Its certificate is from an
 # authority of the lab's own: with LAB_CERT=acme from Pebble, which it asks for itself, else from files. Afterwards
 # $work/tls/root.pem is what clients have to trust.
@@ -136,7 +129,7 @@ start_larder() {
     acme) certificate_by_acme ;;
     *) certificate_in_files ;;
   esac
-  sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@WORK@|$work|g; s|@TTL@|${ttl:-10m}|g; s|@APP@|${app_port:-0}|g
+  sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@WORK@|$work|g; s|@TTL@|${ttl:-10m}|g
     s|@CERTIFICATE@|$certificate|g" "${1:-$here/larder.toml}" >"$work/larder.toml"
   quietly larder-check "$larder" check "$work/larder.toml"
   start larder "$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock"

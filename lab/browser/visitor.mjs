@@ -84,3 +84,19 @@ export async function neverHit(what, visitor, path, { times = 3, status = 200, .
   check(`${what}: never a hit`, fresh && answers.every((a) => a.status === status), seen(...answers));
   return answers;
 }
+
+// A file: its type, its validator, a part of it, and that nobody may write to it.
+export async function isFile(path, type) {
+  const visitor = new Visitor();
+  const whole = await visitor.get(path);
+  const { etag } = whole.headers;
+  check(`${path} is a file of type ${type}`,
+    whole.status === 200 && whole.headers['content-type']?.startsWith(type) && etag && !whole.stamp,
+    `${whole.status} ${whole.headers['content-type']} ${etag}`);
+  const same = await visitor.get(path, { fields: { 'If-None-Match': etag } });
+  check(`${path}: who has it gets 304`, same.status === 304 && !same.text, same.status);
+  const part = await visitor.get(path, { fields: { Range: 'bytes=10-19' } });
+  check(`${path}: a part of it`, part.status === 206 && part.bytes.equals(whole.bytes.subarray(10, 20)), part.status);
+  const written = await visitor.ask('PUT', path, { body: 'x' });
+  check(`${path}: cannot be written`, written.status === 405, written.status);
+}

@@ -2,7 +2,7 @@
 // admin, and notes that appear while one looks; strangers see no trace of any of it.
 import { check, part, sum } from '../browser/checks.mjs';
 import { Person, openBrowser, traces } from '../browser/people.mjs';
-import { BASE, Visitor, isHit, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
+import { BASE, Visitor, isFile, isHit, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
 
 // What the site puts only into pages of those who are logged in or have just sent a form.
 const TRACES = ['csrfmiddlewaretoken', 'id="logout"', 'id="me"', 'class="message"', 'edith', 'rita', 'href="/admin/', 'New note'];
@@ -51,8 +51,8 @@ await part('scripts as visitors', async () => {
     a.status === 302 && a.headers.location === '/accounts/login/?next=/me/', a.headers.location));
   const forged = await new Visitor().ask('POST', '/contact/', { form: { name: 'x', text: 'y' } });
   check('a form without its token is refused', forged.status === 403, forged.status);
-  const css = await secondIsHit('style sheet', '/static/notes/notes.css');
-  check('style sheet has its type', css.headers['content-type'].startsWith('text/css'), css.headers['content-type']);
+  await isFile('/static/notes/notes.css', 'text/css');
+  await isFile('/static/admin/js/core.js', 'text/javascript');
 });
 
 await part('a crowd', async () => {

@@ -18,7 +18,6 @@ quietly fill "$python/bin/python" "$here/fill.py"
 DJANGO_SETTINGS_MODULE=notes.settings start app "$python/bin/gunicorn" --bind "unix:$work/run/gunicorn.sock" \
   --workers 1 --threads 8 --forwarded-allow-ips '*' 'django.core.wsgi:get_wsgi_application()'
 until_ready app test -S "$work/run/gunicorn.sock"
-start_files "$work/files"
 # Long enough for no page to become stale between two requests.
 ttl=10m start_larder
 run_lab "${1:-check}" people.mjs

@@ -2,7 +2,7 @@
 // within the time that MediaWiki gives, and no trace of who is logged in.
 import { check, part, sum } from '../browser/checks.mjs';
 import { Person, openBrowser, traces } from '../browser/people.mjs';
-import { Visitor, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
+import { Visitor, isFile, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
 
 const maxAge = Number(process.env.LAB_MAX_AGE);
 // What MediaWiki puts only into pages of those who are logged in.
@@ -50,10 +50,17 @@ await part('scripts as visitors', async () => {
       seen(...answers));
   }
   for (const path of ['/maintenance/run.php', '/includes/Setup.php', '/mw-config/index.php', '/vendor/autoload.php',
-    '/extensions/Cite/Cite.alias.php', '/.htaccess', '/images/x.php']) {
+    '/extensions/Cite/Cite.alias.php', '/.htaccess', '/images/x.php',
+    '/vendor/composer/installed.json']) {
     const answer = await new Visitor().get(path);
     check(`${path} is refused`, [403, 404].includes(answer.status), answer.status);
   }
+  for (const path of ['/composer.json', '/extensions/Cite/composer.json']) {
+    const answer = await new Visitor().get(path);
+    check(`${path} is a page's title, not a file`, answer.status === 301 && answer.stamp, answer.status);
+  }
+  await isFile('/resources/assets/poweredby_mediawiki_88x31.png', 'image/png');
+  await isFile('/skins/Vector/resources/common/images/search.svg?bbf78', 'image/svg+xml');
 });
 
 await part('anonymous', async () => {

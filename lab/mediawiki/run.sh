@@ -34,6 +34,5 @@ for title in Beta Gamma Delta; do
 done
 [ "$(id -u)" != 0 ] || chown -R "$web_user" "$work/data"
 php_environment="env[MW_CONFIG_FILE] = $settings" start_php
-start_files /var/lib/mediawiki
 start_larder
 LAB_MAX_AGE=$max_age run_lab "${1:-check}" people.mjs

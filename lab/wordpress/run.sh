@@ -6,6 +6,5 @@
 #   lab/wordpress/run.sh serve     the site alone, until Ctrl-C
 source "$(dirname "$0")/start.sh"
 # Long enough for no page to become stale between two requests.
-start_files "$work/site"
 ttl=10m start_larder
 run_lab "${1:-check}" visitors.mjs people.mjs

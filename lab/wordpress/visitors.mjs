@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 
 import { check, part, sum } from '../browser/checks.mjs';
-import { BASE, Visitor, isHit, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
+import { BASE, Visitor, isFile, isHit, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
 
 const ADMIN_BAR = 'id="wpadminbar"';
 
@@ -184,12 +184,28 @@ await part('commenting', async () => {
   check("nobody else's form does", answers.every((a) => !a.text.includes(filled)), seen(...answers));
 });
 
-await part('what PHP must not run or show', async () => {
-  const paths = ['/wp-config.php~', '/wp-content/uploads/x.php', '/license.txt/x.php', '/.htaccess', '/.git/config'];
+await part('files', async () => {
+  await isFile('/wp-includes/css/dashicons.min.css?ver=6.1', 'text/css');
+  await isFile('/wp-includes/js/jquery/jquery.min.js', 'text/javascript');
+  await isFile('/wp-includes/images/w-logo-blue.png', 'image/png');
+  await isFile('/wp-includes/fonts/dashicons.woff2', 'font/woff2');
+});
+
+await part('what is neither run nor shown', async () => {
+  // What editors and dumps leave behind.
+  const site = `${process.env.LAB_WORK}/site`;
+  for (const name of ['wp-config.php~', 'wp-config.php.bak', 'dump.sql', '.env', 'wp-content/uploads/x.php']) {
+    fs.writeFileSync(`${site}/${name}`, "<?php echo 'SECRET-CONTENT';");
+  }
+  const paths = ['/wp-config.php~', '/wp-config.php.bak', '/dump.sql', '/.env', '/wp-content/uploads/x.php',
+    '/wp-content/uploads/x.php/y.css', '/wp-includes/css/dashicons.css/x.php', '/.htaccess', '/.git/config',
+    '/wp-includes/%2e%2e/wp-config.php~', '/wp-content/uploads/x%2ephp'];
   for (const path of paths) {
     const answer = await new Visitor().get(path);
-    check(`${path} is refused`, [403, 404].includes(answer.status) && !answer.text.includes('DB_NAME'), answer.status);
+    check(`${path} is refused`, [400, 403, 404].includes(answer.status) && !answer.text.includes('SECRET'), answer.status);
   }
+  const config = await new Visitor().get('/wp-config.php');
+  check('/wp-config.php runs and says nothing', config.status === 200 && !config.text, config.status);
 });
 
 sum('WordPress, visited by scripts');
