@@ -1,4 +1,4 @@
-// People with a browser on the lab's Django site: forms with tokens, messages that are shown once, sessions, the
+// People with a browser on the lab's Django site: forms with tokens, messages that are shown once, sessions, a chat, the
 // admin, and notes that appear while one looks; strangers see no trace of any of it.
 import { check, part, sum } from '../browser/checks.mjs';
 import { Person, openBrowser, traces } from '../browser/people.mjs';
@@ -169,6 +169,33 @@ await part('notes as they come', async () => {
   await anna.page.locator('#live').getByText('A live note').waitFor();
   check('a note appears while Anna looks', true);
   await anna.shot('live');
+  await anna.leave();
+});
+
+await part('a chat', async () => {
+  const anna = await enter('anonymous Anna, chatting');
+  for (const person of [anna, edith]) {
+    await person.open('/chat/');
+    await person.page.getByText('connected').waitFor();
+  }
+  const say = async (person, words) => {
+    await person.page.fill('#words', words);
+    await person.page.click('#say button');
+  };
+  await say(anna, 'Is anybody there?');
+  await edith.page.getByText('somebody: Is anybody there?').waitFor();
+  await say(edith, 'I am.');
+  await anna.page.getByText('edith: I am.').waitFor();
+  // Longer than any buffer on the way.
+  const long = 'x'.repeat(500_000);
+  await say(anna, long);
+  await edith.page.locator('#said li').nth(2).waitFor();
+  const heard = await edith.page.locator('#said li').nth(2).textContent();
+  check('Anna and Edith hear each other', heard === `somebody: ${long}`, heard.length);
+  const said = await anna.page.locator('#said li').allTextContents();
+  check('in the order in which they spoke', said.slice(0, 2).join() === 'somebody: Is anybody there?,edith: I am.');
+  await anna.page.evaluate(() => document.querySelector('#said').lastChild.remove());
+  await anna.shot('chat');
   await anna.leave();
 });
 

@@ -12,6 +12,7 @@ urlpatterns = [
     path("contact/", views.Contact.as_view()),
     path("me/", views.me),
     path("live/", views.live),
+    path("chat/", views.chat),
     path("events/", views.events),
     path("accounts/", include("django.contrib.auth.urls")),
     path("admin/", admin.site.urls),

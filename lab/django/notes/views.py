@@ -57,6 +57,10 @@ def live(request):
     return render(request, "notes/live.html")
 
 
+def chat(request):
+    return render(request, "notes/chat.html")
+
+
 def events(request):
     """Server-sent events: each new note, as it comes."""
 
