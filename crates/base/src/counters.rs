@@ -55,6 +55,9 @@ counters! {
     TlsHandshakes tls_handshakes_total Counter "TLS handshakes completed with clients.";
     TlsResumed tls_resumed_total Counter "TLS handshakes that went on from an earlier session.";
     TlsFailures tls_handshake_failures_total Counter "TLS handshakes with clients that came to nothing.";
+    AcmeChallenges acme_challenges_total Counter "Questions of certificate authorities answered, over plain HTTP or in a handshake.";
+    AcmeOrders acme_orders_total Counter "Certificates ordered from an authority.";
+    AcmeFailures acme_failures_total Counter "Of these, orders that came to nothing.";
     Requests requests_total Counter "Requests whose head was read whole and well-formed.";
     BadRequests bad_requests_total Counter "Requests refused for their form (4xx and close).";
     Hits hits_total Counter "Answered from a fresh stored response.";

@@ -127,6 +127,11 @@ limits! {
     TunnelIdleTimeout tunnel_idle_timeout Ms 3_600_000, "The same without a byte either way; then it is closed.";
     TunnelEndTimeout tunnel_end_timeout Ms 30_000, "The same, one side having ended, without a byte from the other; then it is closed.";
     InterimResponses interim_responses Count 10, "1xx responses before a final one; beyond it 502.";
+    AcmeTimeout acme_timeout Ms 30_000, "One exchange with a certificate authority; then the order fails.";
+    AcmeOrderTimeout acme_order_timeout Ms 300_000, "One certificate order in all; then it fails.";
+    AcmeRetryWait acme_retry_wait Ms 60_000, "From a failed certificate order to the next for the same name, about; twice as long after every further failure.";
+    AcmeRetryWaitMax acme_retry_wait_max Ms 21_600_000, "The longest of these waits, unless the authority asks for a longer one.";
+    AcmeAnswerBytes acme_answer_bytes Bytes MIB, "Body of one answer of a certificate authority; beyond it the order fails.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
 }
 

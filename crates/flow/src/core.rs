@@ -157,6 +157,10 @@ impl Core {
         now: Now,
     ) -> (Start, Peer) {
         self.counters.inc(Counter::Requests);
+        if let Some(answer) = self.shared.challenges.answer(request) {
+            self.counters.inc(Counter::AcmeChallenges);
+            return (Start::Reply(pages::challenge(request, answer)), client.peer);
+        }
         let refuse =
             |request: &_, problem| (Start::Reply(pages::problem(request, problem)), client.peer);
         let Some(site) = live.sites.find(&request.host) else {

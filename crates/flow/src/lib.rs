@@ -4,6 +4,7 @@
 //! at once, without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited.
 //! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
+mod challenge;
 mod client;
 mod core;
 mod deliver;
@@ -18,6 +19,7 @@ mod slow;
 
 pub use policy::{Peer, acl::CidrSet};
 
+pub use crate::challenge::Challenges;
 pub use crate::client::Client;
 pub use crate::core::{Core, LiveRef, Start, begin_key};
 pub use crate::interims::Interims;

@@ -12,6 +12,8 @@ use origin::{Journal, Origin};
 use policy::{Policy, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
 
+use crate::challenge::Challenges;
+
 /// One site: a policy and the origins it may choose from.
 pub struct Site {
     /// Its first host, for logs and counters.
@@ -71,6 +73,8 @@ pub struct Shared {
     pub(crate) version: AtomicU64,
     /// The secret of the keys' hashes.
     pub seed: HashSeed,
+    /// What certificate authorities are answered.
+    pub challenges: Challenges,
     /// Counters of all cores.
     pub counters: Registry,
     pub(crate) journal: Option<Arc<dyn Journal>>,
@@ -103,6 +107,7 @@ impl Shared {
             live: ArcSwap::from_pointee(live),
             version: AtomicU64::new(0),
             seed,
+            challenges: Challenges::default(),
             counters: Registry::default(),
             journal,
         }

@@ -158,6 +158,14 @@ pub(crate) fn purged(request: &Request, removed: usize) -> Reply {
     own(request, response, Bytes::from(format!("{{\"purged\":{removed}}}\n")))
 }
 
+/// The answer to a certificate authority (RFC 8555 8.3).
+pub(crate) fn challenge(request: &Request, answer: Bytes) -> Reply {
+    let mut response = Response::new(Status::OK);
+    response.headers.push(HeaderId::ContentType, b"application/octet-stream");
+    response.headers.push(HeaderId::CacheControl, b"no-store");
+    own(request, response, answer)
+}
+
 /// The answer to OPTIONS where the request may go no further (RFC 9110 7.6.2 and 9.3.7).
 pub(crate) fn options(request: &Request) -> Reply {
     let mut response = Response::new(Status::NO_CONTENT);

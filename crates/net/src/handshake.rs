@@ -78,6 +78,11 @@ pub(crate) async fn shake(
     let counters = &core.flow.counters;
     match shaken {
         Ok(()) => {
+            if handshake.end_challenge() {
+                counters.inc(Counter::AcmeChallenges);
+                _ = handshake.send(&mut Now(&tcp));
+                return None;
+            }
             let (session, secured) = handshake.finish()?;
             counters.inc(Counter::TlsHandshakes);
             if secured.is_resumed() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustls::ServerConnection;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 
+use crate::challenge;
 use crate::error::HandshakeError;
 use crate::server::{Server, Shown};
 use crate::session::{Secured, Session};
@@ -24,7 +25,8 @@ enum State {
     /// Nothing has come yet.
     Start,
     Hello(Box<Acceptor>),
-    Agreeing(Box<ServerConnection>, Arc<Shown>),
+    /// What is shown; none to an authority, which has only a question.
+    Agreeing(Box<ServerConnection>, Option<Arc<Shown>>),
     /// It failed; what the client is told.
     Failed(Vec<u8>),
 }
@@ -69,11 +71,18 @@ impl Handshake {
 
     fn choose(&mut self, accepted: Accepted, server: &Server) -> Result<(), HandshakeError> {
         let hello = accepted.client_hello();
-        let Some(shown) = server.choose(hello.server_name()).cloned() else {
-            self.state = State::Failed(UNRECOGNIZED_NAME.to_vec());
-            return Err(HandshakeError::UnknownName);
+        let asked = challenge::is_asked(&hello);
+        let (config, shown) = match asked.then(|| server.challenge(hello.server_name())).flatten() {
+            Some(config) => (config, None),
+            None => {
+                let Some(shown) = server.choose(hello.server_name()).cloned() else {
+                    self.state = State::Failed(UNRECOGNIZED_NAME.to_vec());
+                    return Err(HandshakeError::UnknownName);
+                };
+                (Arc::clone(&shown.config), Some(shown))
+            }
         };
-        match accepted.into_connection(Arc::clone(&shown.config)) {
+        match accepted.into_connection(config) {
             Ok(connection) => {
                 self.state = State::Agreeing(Box::new(connection), shown);
                 Ok(())
@@ -120,10 +129,22 @@ impl Handshake {
         matches!(&self.state, State::Agreeing(connection, _) if !connection.is_handshaking())
     }
 
-    /// The session, once [`Handshake::is_done`].
+    /// Ends the handshake of an authority that had only a question (RFC 8737): that no more comes
+    /// waits to be sent. Whether it was one; everyone else gets a session by [`Handshake::finish`].
+    pub fn end_challenge(&mut self) -> bool {
+        match &mut self.state {
+            State::Agreeing(connection, None) => {
+                connection.send_close_notify();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The session, once [`Handshake::is_done`]; none after a challenge.
     pub fn finish(self) -> Option<(Session, Secured)> {
         match self.state {
-            State::Agreeing(connection, shown) if !connection.is_handshaking() => {
+            State::Agreeing(connection, Some(shown)) if !connection.is_handshaking() => {
                 let secured = Secured::new(&connection, shown);
                 Some((Session::new(*connection), secured))
             }

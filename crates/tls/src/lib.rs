@@ -4,6 +4,7 @@
 //! what was read, and sends what comes out.
 
 mod auth;
+mod challenge;
 mod error;
 mod handshake;
 mod pair;
@@ -12,6 +13,7 @@ mod session;
 mod upstream;
 
 pub use auth::{AuthMode, ClientAuth};
+pub use challenge::Challenges;
 pub use error::{HandshakeError, MaterialError};
 pub use handshake::Handshake;
 pub use pair::Pair;

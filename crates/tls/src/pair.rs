@@ -19,6 +19,8 @@ pub struct Pair {
     /// DNS names of the leaf, in lower case, wildcards as `*.example.com`.
     names: Vec<Box<str>>,
     addresses: Vec<std::net::IpAddr>,
+    /// Beginning of the leaf's validity, in seconds since 1970.
+    not_before: u64,
     /// End of the shortest-lived certificate that is sent, in seconds since 1970.
     not_after: u64,
     elliptic: bool,
@@ -51,7 +53,7 @@ impl Pair {
 
     fn of(certified: CertifiedKey) -> Result<Self, MaterialError> {
         let (mut names, mut addresses) = (Vec::new(), Vec::new());
-        let mut not_after = u64::MAX;
+        let (mut not_before, mut not_after) = (0, u64::MAX);
         for (at, der) in certified.cert.iter().enumerate() {
             let (_, parsed) = X509Certificate::from_der(der)
                 .map_err(|error| MaterialError::Certificate(error.to_string()))?;
@@ -60,6 +62,7 @@ impl Pair {
             if at > 0 {
                 continue;
             }
+            not_before = u64::try_from(parsed.validity().not_before.timestamp()).unwrap_or(0);
             let alternatives = parsed
                 .subject_alternative_name()
                 .map_err(|error| MaterialError::Certificate(error.to_string()))?;
@@ -80,7 +83,24 @@ impl Pair {
                 SignatureScheme::ED25519,
             ])
             .is_some();
-        Ok(Self { certified: Arc::new(certified), names, addresses, not_after, elliptic })
+        Ok(Self {
+            certified: Arc::new(certified),
+            names,
+            addresses,
+            not_before,
+            not_after,
+            elliptic,
+        })
+    }
+
+    /// Beginning of the leaf's validity, in seconds since 1970.
+    pub fn not_before(&self) -> u64 {
+        self.not_before
+    }
+
+    /// The certificate itself, DER, without its chain.
+    pub fn leaf(&self) -> &[u8] {
+        self.certified.cert.first().map(|cert| cert.as_ref()).unwrap_or_default()
     }
 
     /// End of the validity of the chain's shortest-lived certificate, in seconds since 1970.

@@ -13,6 +13,7 @@ use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 
 use crate::auth::ClientAuth;
+use crate::challenge::Challenges;
 use crate::error::MaterialError;
 use crate::pair::Pair;
 
@@ -46,6 +47,7 @@ pub struct Server {
     default: Option<Arc<Shown>>,
     find: Find,
     tickets: Vec<(Option<ClientAuth>, Arc<dyn ProducesTickets>)>,
+    challenges: Option<Arc<Challenges>>,
 }
 
 impl fmt::Debug for Server {
@@ -63,24 +65,25 @@ pub(crate) struct Shown {
 }
 
 impl Server {
-    /// Serves `domains`; `find` tells which of them a name belongs to. `default`, a domain of its
-    /// own, is for clients that name no host or one without certificate; without it they are
-    /// refused. Domains without pairs use the default's.
+    /// Serves the `wanted` domains; `find` tells which of them a name belongs to. `default`, a
+    /// domain of its own, is for clients that name no host or one without certificate; without it
+    /// they are refused. Domains without pairs use the default's.
     ///
     /// Tickets given out under `previous` stay good where clients are still checked the same way.
     ///
     /// # Errors
     /// When the random source fails.
     pub fn new(
-        domains: Vec<Domain>,
+        wanted: Vec<Domain>,
         default: Option<Domain>,
         find: Find,
         previous: Option<&Self>,
     ) -> Result<Self, MaterialError> {
-        let mut server = Self { domains: Vec::new(), default: None, find, tickets: Vec::new() };
+        let (domains, tickets) = (Vec::new(), Vec::new());
+        let mut server = Self { domains, default: None, find, tickets, challenges: None };
         let spare = default.as_ref().map(|d| d.pairs.clone()).unwrap_or_default();
         server.default = default.map(|domain| server.show(domain, previous)).transpose()?;
-        for mut domain in domains {
+        for mut domain in wanted {
             if domain.pairs.is_empty() {
                 domain.pairs.clone_from(&spare);
             }
@@ -91,6 +94,17 @@ impl Server {
             server.domains.push(shown);
         }
         Ok(server)
+    }
+
+    /// Also answers authorities that ask in the handshake.
+    #[must_use]
+    pub fn with_challenges(self, challenges: Arc<Challenges>) -> Self {
+        Self { challenges: Some(challenges), ..self }
+    }
+
+    /// How to shake hands with an authority that asks about `sni`.
+    pub(crate) fn challenge(&self, sni: Option<&str>) -> Option<Arc<ServerConfig>> {
+        self.challenges.as_ref()?.config(sni?)
     }
 
     fn show(
