@@ -22,6 +22,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("flow", 4),
     ("net", 5),
     ("config", 5),
+    ("acme", 5),
     ("larder", 6),
 ];
 
@@ -33,18 +34,20 @@ const TOOLS: &[&str] = &["counts", "testkit", "xtask"];
 const NARROWED: &[(&str, &[&str])] = &[
     ("config", &["base", "message", "tls", "policy", "files", "origin", "flow"]),
     ("net", &["base", "message", "h1", "tls", "proxyproto", "files", "cache", "flow"]),
+    ("acme", &["base", "message", "h1", "tls"]),
 ];
 
 /// Dependencies that only some crates may name: what touches sockets, timers or the command line
 /// stays out of the pure crates.
 const RESTRICTED: &[(&str, &[&str])] = &[
-    ("tokio", &["origin", "flow", "net", "larder", "testkit"]),
+    ("tokio", &["acme", "origin", "flow", "net", "larder", "testkit"]),
     ("socket2", &["origin", "net", "larder"]),
     ("hickory-resolver", &["origin"]),
     ("clap", &["larder"]),
     ("mimalloc", &["larder"]),
     ("rustls", &["tls"]),
-    ("tokio-rustls", &["origin"]),
+    ("tokio-rustls", &["acme", "origin"]),
+    ("instant-acme", &["acme"]),
     ("x509-parser", &["tls"]),
     ("toml", &["config"]),
     ("rustix", &["base", "files", "net", "config", "larder"]),

@@ -1,0 +1,138 @@
+//! One order: from a name to its certificate (RFC 8555 7.4).
+
+use std::time::Duration;
+
+use instant_acme::{
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewOrder,
+    Order, OrderStatus, RetryPolicy,
+};
+use rcgen::{CertificateParams, CustomExtension, KeyPair};
+use tls::Pair;
+
+use crate::report::Failure;
+use crate::{Answers, Challenge};
+
+/// What is ordered, and how it is to be proved.
+pub(crate) struct Wanted<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) challenge: Challenge,
+    /// What it takes the place of (RFC 9773 5).
+    pub(crate) replaces: Option<CertificateIdentifier<'static>>,
+    pub(crate) order_ms: u64,
+}
+
+/// A certificate and its key, PEM, key first; checked to be what was ordered.
+pub(crate) struct Obtained {
+    pub(crate) pem: String,
+    pub(crate) pair: Pair,
+}
+
+/// Withdraws the answer when the order is over, however it ends.
+struct Shown<'a>(&'a dyn Answers);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.withdraw();
+    }
+}
+
+/// Orders a certificate.
+pub(crate) async fn obtain(
+    account: &Account,
+    wanted: Wanted<'_>,
+    answers: &dyn Answers,
+) -> Result<Obtained, Failure> {
+    let bound = Duration::from_millis(wanted.order_ms);
+    // The library's own bound leaves out the time of exchanges.
+    match tokio::time::timeout(bound, run(account, wanted, answers)).await {
+        Ok(result) => result,
+        Err(_) => Err(Failure::TooLong),
+    }
+}
+
+async fn run(
+    account: &Account,
+    wanted: Wanted<'_>,
+    answers: &dyn Answers,
+) -> Result<Obtained, Failure> {
+    let identifiers = [Identifier::Dns(wanted.name.to_owned())];
+    let mut new = NewOrder::new(&identifiers);
+    if let Some(replaces) = wanted.replaces {
+        new = new.replaces(replaces);
+    }
+    let mut order = account.new_order(&new).await?;
+    let polling = RetryPolicy::new().timeout(Duration::from_millis(wanted.order_ms));
+    if order.state().status == OrderStatus::Pending {
+        let shown = Shown(answers);
+        show(&mut order, wanted.name, wanted.challenge, answers).await?;
+        if order.poll_ready(&polling).await? != OrderStatus::Ready {
+            return Err(why_invalid(&mut order).await);
+        }
+        drop(shown);
+    }
+    let key = order.finalize().await?;
+    let chain = order.poll_certificate(&polling).await?;
+    let unusable = |why: &dyn std::fmt::Display| Failure::NotOrdered(why.to_string());
+    let pair = Pair::parse(chain.as_bytes(), key.as_bytes()).map_err(|e| unusable(&e))?;
+    if !pair.covers(wanted.name) {
+        return Err(unusable(&"it is for another name"));
+    }
+    Ok(Obtained { pem: format!("{}\n{}", key.trim_end(), chain), pair })
+}
+
+/// Prepares the answers to what the authority will ask, and says that it may.
+async fn show(
+    order: &mut Order,
+    name: &str,
+    challenge: Challenge,
+    answers: &dyn Answers,
+) -> Result<(), Failure> {
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization?;
+        // Proved for an earlier order.
+        if authorization.status == AuthorizationStatus::Valid {
+            continue;
+        }
+        let (kind, called) = match challenge {
+            Challenge::Http01 => (ChallengeType::Http01, "http-01"),
+            Challenge::TlsAlpn01 => (ChallengeType::TlsAlpn01, "tls-alpn-01"),
+        };
+        let missing = || Failure::Other(format!("the authority does not offer {called}"));
+        let mut offered = authorization.challenge(kind).ok_or_else(missing)?;
+        let answer = offered.key_authorization();
+        match challenge {
+            Challenge::Http01 => answers.show_http(&offered.token, answer.as_str()),
+            Challenge::TlsAlpn01 => {
+                let (certificate, key) = certificate_for(name, answer.digest().as_ref())?;
+                answers.show_tls(name, &certificate, &key).map_err(Failure::Other)?;
+            }
+        }
+        offered.set_ready().await?;
+    }
+    Ok(())
+}
+
+/// The certificate that answers a question in a handshake: for the name, signed by itself, with the
+/// digest in a critical extension (RFC 8737 3). The second value is its key.
+fn certificate_for(name: &str, digest: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Failure> {
+    let wrong = |error: rcgen::Error| Failure::Other(error.to_string());
+    let mut params = CertificateParams::new([name.to_owned()]).map_err(wrong)?;
+    params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
+    let key = KeyPair::generate().map_err(wrong)?;
+    let certificate = params.self_signed(&key).map_err(wrong)?;
+    Ok((certificate.der().to_vec(), key.serialize_der()))
+}
+
+/// Why the authority found an order invalid: mostly what became of a question stands with it.
+async fn why_invalid(order: &mut Order) -> Failure {
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        let Ok(state) = authorization.refresh().await else { continue };
+        let found = state.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+        if let Some(problem) = found {
+            return Failure::of_problem(problem);
+        }
+    }
+    Failure::Other("the authority calls the order invalid and says no more".to_owned())
+}

@@ -1,0 +1,175 @@
+//! What happens, as the operator is told.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Something worth a line in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An account was made with the authority, whose terms are agreed to by that.
+    Account {
+        /// The authority's directory.
+        directory: String,
+    },
+    /// An order begins.
+    Ordering {
+        /// The name.
+        name: String,
+    },
+    /// A certificate was obtained and stored.
+    Obtained {
+        /// Its name.
+        name: String,
+        /// Its end, in seconds since 1970.
+        not_after: u64,
+    },
+    /// An order came to nothing.
+    Failed {
+        /// The name.
+        name: String,
+        /// Why.
+        why: Failure,
+        /// When it is tried again, in milliseconds from now.
+        again_ms: u64,
+    },
+    /// Something in the storage could not be used and was put aside.
+    Aside {
+        /// Where it is now.
+        path: PathBuf,
+        /// What was wrong with it.
+        why: String,
+    },
+}
+
+/// Why an order came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The authority could not be asked.
+    Unreachable(String),
+    /// The authority refused: the kind of its problem (RFC 8555 6.7) without its prefix, and what
+    /// it says.
+    Refused {
+        /// Such as `rateLimited`.
+        kind: String,
+        /// For people.
+        detail: String,
+    },
+    /// It took longer than the order's bound.
+    TooLong,
+    /// The certificate it gave is not what was ordered.
+    NotOrdered(String),
+    /// The storage cannot be used.
+    Storage(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Account { directory } => {
+                write!(f, "acme: new account with {directory}; its terms of service are agreed to")
+            }
+            Self::Ordering { name } => write!(f, "acme: ordering a certificate for {name}"),
+            Self::Obtained { name, not_after } => {
+                let date = message::date::HttpDate::new(*not_after);
+                let date = String::from_utf8_lossy(date.as_bytes()).into_owned();
+                write!(f, "acme: certificate for {name} obtained, good until {date}")
+            }
+            Self::Failed { name, why, again_ms } => {
+                let again = base::units::DurationMs(again_ms.div_ceil(1000) * 1000);
+                write!(f, "acme: no certificate for {name}: {why}; again in {again}")
+            }
+            Self::Aside { path, why } => {
+                write!(f, "acme: {why}; it was put aside as {}", path.display())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) => write!(f, "the authority cannot be asked: {why}"),
+            Self::Refused { kind, detail } => write!(f, "the authority refuses ({kind}): {detail}"),
+            Self::TooLong => f.write_str("the order takes too long (limit: acme_order_timeout)"),
+            Self::NotOrdered(why) => write!(f, "the certificate cannot be used: {why}"),
+            Self::Storage(why) => write!(f, "storage: {why}"),
+            Self::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<instant_acme::Error> for Failure {
+    fn from(error: instant_acme::Error) -> Self {
+        match error {
+            instant_acme::Error::Api(problem) => Self::of_problem(&problem),
+            instant_acme::Error::Timeout(_) => Self::TooLong,
+            instant_acme::Error::Other(error) => match error.downcast::<std::io::Error>() {
+                Ok(error) => Self::Unreachable(error.to_string()),
+                Err(error) => Self::Other(error.to_string()),
+            },
+            error => Self::Other(error.to_string()),
+        }
+    }
+}
+
+impl Failure {
+    /// What the authority says is wrong.
+    pub(crate) fn of_problem(problem: &instant_acme::Problem) -> Self {
+        let kind = problem.r#type.as_deref().unwrap_or("no kind");
+        let kind = clean(kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or(kind));
+        let mut detail = clean(problem.detail.as_deref().unwrap_or("without a reason"));
+        for sub in problem.subproblems.iter().filter_map(|sub| sub.detail.as_deref()).take(4) {
+            detail.push_str("; ");
+            detail.push_str(&clean(sub));
+        }
+        Self::Refused { kind, detail }
+    }
+
+    /// Whether it is the authority's problem called `wanted`.
+    pub(crate) fn is(&self, wanted: &str) -> bool {
+        matches!(self, Self::Refused { kind, .. } if kind == wanted)
+    }
+}
+
+/// Somebody else's text, for one line of a log: no control characters, and not without end.
+fn clean(text: &str) -> String {
+    const MOST: usize = 300;
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authoritys_words_stay_on_one_line() {
+        let text = r#"{"type": "urn:ietf:params:acme:error:dns", "detail": "a\nb\u001b[31m"}"#;
+        let problem: instant_acme::Problem = serde_json::from_str(text).expect("a problem");
+        let failure = Failure::of_problem(&problem);
+        assert_eq!(failure.to_string(), "the authority refuses (dns): a b [31m");
+        assert!(failure.is("dns") && !failure.is("rateLimited"));
+    }
+
+    #[test]
+    fn events_are_told_in_one_line_each() {
+        let name = || "a.test".to_owned();
+        let failed = Event::Failed { name: name(), why: Failure::TooLong, again_ms: 59_100 };
+        for (event, text) in [
+            (
+                Event::Obtained { name: name(), not_after: 0 },
+                "acme: certificate for a.test obtained, good until Thu, 01 Jan 1970 00:00:00 GMT",
+            ),
+            (
+                failed,
+                "acme: no certificate for a.test: the order takes too long (limit: \
+                 acme_order_timeout); again in 1m",
+            ),
+        ] {
+            assert_eq!(event.to_string(), text);
+        }
+    }
+}

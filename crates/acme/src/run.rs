@@ -1,0 +1,378 @@
+//! The keeper: sees to it that every name has a certificate, one order at a time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::HashSeed;
+use base::clock::System;
+use instant_acme::{
+    Account, AccountCredentials, CertificateIdentifier, ExternalAccountKey, NewAccount,
+};
+use tls::Pair;
+use tokio::sync::watch;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+
+use crate::client::Client;
+use crate::order::{Wanted, obtain};
+use crate::report::{Event, Failure};
+use crate::schedule::{self, Span};
+use crate::storage::{Read, Storage};
+use crate::{Answers, Authority, Plan};
+
+/// Longest sleep: wall clocks are set, and laptops wake up.
+const SLEEP_MAX_MS: u64 = 3_600_000;
+/// How soon it is looked again whether another process is done with its order.
+const LOCKED_MS: u64 = 2_000;
+/// How often an authority is asked when it wants a certificate renewed, where it does not say
+/// itself (RFC 9773 4.3.3 has six hours), and the bounds of what it may say (4.3.2).
+const ASK_MS: u64 = 6 * 3_600_000;
+const ASK_LEAST_MS: u64 = 60_000;
+const ASK_MOST_MS: u64 = 24 * 3_600_000;
+
+/// Keeps certificates for whatever plan is there, until the sender of plans is gone.
+pub async fn run(mut plans: watch::Receiver<Option<Arc<Plan>>>, answers: Arc<dyn Answers>) {
+    let (mut keeper, mut seen): (Option<Keeper>, _) = (None, false);
+    loop {
+        // An order that was begun is finished first: a new plan waits until then.
+        if !seen || plans.has_changed().unwrap_or(false) {
+            seen = true;
+            let plan = plans.borrow_and_update().clone();
+            keeper = plan.map(|plan| match keeper.take() {
+                Some(keeper) => keeper.adopt(plan),
+                None => Keeper::new(plan),
+            });
+        }
+        let step = keeper.as_ref().map_or(Step::Sleep(SLEEP_MAX_MS), Keeper::next);
+        match (step, &mut keeper) {
+            (Step::Order(name), Some(keeper)) => keeper.order(&name, &*answers).await,
+            (Step::Ask(name), Some(keeper)) => keeper.ask(&name, &*answers).await,
+            (Step::Order(_) | Step::Ask(_), None) => {}
+            (Step::Sleep(ms), _) => tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(ms)) => {}
+                changed = plans.changed() => match changed {
+                    Ok(()) => seen = false,
+                    Err(_) => return,
+                },
+            },
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Order(String),
+    /// Ask when a certificate should be renewed.
+    Ask(String),
+    Sleep(u64),
+}
+
+struct Keeper {
+    plan: Arc<Plan>,
+    storage: Storage,
+    client: Client,
+    account: Option<Account>,
+    names: BTreeMap<String, Name>,
+}
+
+/// A name, and how far it is.
+#[derive(Debug, Default)]
+struct Name {
+    held: Option<Held>,
+    /// Orders that failed in a row.
+    failures: u32,
+    /// Which of the plan's challenges is next, counted on.
+    challenge: usize,
+    /// No order before this, on the monotonic clock.
+    wait_until_ms: u64,
+}
+
+/// A certificate that is there.
+#[derive(Debug)]
+struct Held {
+    pair: Arc<Pair>,
+    renew_at_secs: u64,
+    /// When the authority suggests to renew it, once it was asked.
+    window: Option<Span>,
+    /// When it is asked next, on the monotonic clock; none when it cannot be.
+    ask_at_ms: Option<u64>,
+}
+
+impl Held {
+    fn new(pair: Arc<Pair>, ask_at_ms: u64) -> Self {
+        let renew_at_secs = schedule::renewal(validity(&pair), None, random());
+        Self { pair, renew_at_secs, window: None, ask_at_ms: Some(ask_at_ms) }
+    }
+}
+
+impl Keeper {
+    fn new(plan: Arc<Plan>) -> Self {
+        let Authority { directory, storage, trust, .. } = &*plan.authority;
+        let storage = Storage::new(storage, directory);
+        let client = Client::new(trust, plan.bounds);
+        let mut keeper = Self { storage, client, account: None, names: BTreeMap::new(), plan };
+        keeper.look();
+        keeper
+    }
+
+    /// Goes on with a new plan; what is known of names that stay is kept, unless the plan is with
+    /// another authority.
+    fn adopt(self, plan: Arc<Plan>) -> Self {
+        let same = self.plan.authority == plan.authority;
+        let mut next = Self::new(plan);
+        if !same {
+            return next;
+        }
+        next.account = self.account.filter(|_| self.plan.bounds == next.plan.bounds);
+        for (name, old) in self.names {
+            let Some(new) = next.names.get_mut(&name) else { continue };
+            (new.failures, new.challenge) = (old.failures, old.challenge);
+            if let (Some(held), Some(old)) = (&mut new.held, old.held)
+                && held.pair.leaf() == old.pair.leaf()
+            {
+                *held = old;
+            }
+        }
+        next
+    }
+
+    /// Finds out what is stored.
+    fn look(&mut self) {
+        let now_ms = System.now().mono_ms;
+        for name in &self.plan.names {
+            let held = match self.storage.read_certificate(name) {
+                // Not all that a restart finds is asked about at once.
+                Ok(Read::Whole(pair)) => Some(Held::new(pair, now_ms + random() % ASK_MS)),
+                // What is wrong is told when it is put right, by an order.
+                Ok(Read::Nothing | Read::Broken(_)) | Err(_) => None,
+            };
+            self.names.insert(name.clone(), Name { held, ..Name::default() });
+        }
+    }
+
+    fn next(&self) -> Step {
+        let now = System.now();
+        let mut sleep_ms = SLEEP_MAX_MS;
+        for (name, state) in &self.names {
+            let wait_ms = state.wait_until_ms.saturating_sub(now.mono_ms);
+            let due_ms = state.held.as_ref().map_or(0, |held| {
+                (held.renew_at_secs.saturating_mul(1000)).saturating_sub(now.unix_ms)
+            });
+            let order_ms = due_ms.max(wait_ms);
+            if order_ms == 0 {
+                return Step::Order(name.clone());
+            }
+            let ask_at_ms = state.held.as_ref().and_then(|held| held.ask_at_ms);
+            let ask_ms = ask_at_ms.map_or(u64::MAX, |at| at.saturating_sub(now.mono_ms));
+            if ask_ms == 0 {
+                return Step::Ask(name.clone());
+            }
+            sleep_ms = sleep_ms.min(order_ms).min(ask_ms);
+        }
+        Step::Sleep(sleep_ms)
+    }
+
+    /// Orders a certificate for `name`, and notes what became of it.
+    async fn order(&mut self, name: &str, answers: &dyn Answers) {
+        let result = self.try_order(name, answers).await;
+        let now_ms = System.now().mono_ms;
+        let Some(state) = self.names.get_mut(name) else { return };
+        let why = match result {
+            Ok(Done::Stored(pair)) => {
+                let not_after = pair.not_after();
+                *state = Name { challenge: state.challenge, ..Name::default() };
+                state.held = Some(Held::new(Arc::new(pair), now_ms));
+                return answers.note(Event::Obtained { name: name.to_owned(), not_after });
+            }
+            Ok(Done::ByOthers(pair)) => {
+                let held = Held::new(pair, now_ms + random() % ASK_MS);
+                *state = Name { held: Some(held), ..Name::default() };
+                return;
+            }
+            Ok(Done::Locked) => {
+                state.wait_until_ms = now_ms + LOCKED_MS;
+                return;
+            }
+            Err(why) => why,
+        };
+        state.failures += 1;
+        state.challenge += 1;
+        let again_ms = again_ms(&self.plan, state.failures, &why, self.client.spared_ms());
+        state.wait_until_ms = now_ms + again_ms;
+        if why.is(NO_ACCOUNT) {
+            self.forget_account(&why, answers);
+        }
+        answers.note(Event::Failed { name: name.to_owned(), why, again_ms });
+    }
+
+    async fn try_order(&mut self, name: &str, answers: &dyn Answers) -> Result<Done, Failure> {
+        let stored = |error: io::Error| Failure::Storage(error.to_string());
+        self.storage.prepare().map_err(stored)?;
+        let Some(lock) = self.storage.lock().map_err(stored)? else { return Ok(Done::Locked) };
+        let Some(state) = self.names.get(name) else { return Ok(Done::Locked) };
+        let held = state.held.as_ref();
+        match self.storage.read_certificate(name).map_err(stored)? {
+            Read::Whole(pair) if held.is_none_or(|held| held.pair.leaf() != pair.leaf()) => {
+                return Ok(Done::ByOthers(pair));
+            }
+            Read::Whole(_) | Read::Nothing => {}
+            Read::Broken(why) => {
+                let path = self.storage.put_certificate_aside(name).map_err(stored)?;
+                answers.note(Event::Aside { path, why });
+            }
+        }
+        let challenges = &self.plan.challenges;
+        let wanted = Wanted {
+            name,
+            challenge: challenges[state.challenge % challenges.len().max(1)],
+            // Only an authority that suggests when to renew knows the word.
+            replaces: held
+                .filter(|held| held.window.is_some() && state.failures == 0)
+                .and_then(|held| identify(&held.pair)),
+            order_ms: self.plan.bounds.order_ms,
+        };
+        answers.note(Event::Ordering { name: name.to_owned() });
+        let account = match &self.account {
+            Some(account) => account.clone(),
+            None => self.open_account(answers).await?,
+        };
+        self.account = Some(account.clone());
+        let obtained = obtain(&account, wanted, answers).await?;
+        self.storage.write_certificate(name, obtained.pem.as_bytes()).map_err(stored)?;
+        drop(lock);
+        Ok(Done::Stored(obtained.pair))
+    }
+
+    /// The account of an earlier run, or a new one. Call it with the lock.
+    async fn open_account(&self, answers: &dyn Answers) -> Result<Account, Failure> {
+        let stored = |error: io::Error| Failure::Storage(error.to_string());
+        let builder = || Account::builder_with_http(Box::new(self.client.clone()));
+        if let Some(json) = self.storage.read_account().map_err(stored)? {
+            match serde_json::from_slice::<AccountCredentials>(&json) {
+                Ok(credentials) => return Ok(builder().from_credentials(credentials).await?),
+                Err(error) => {
+                    let path = self.storage.put_account_aside().map_err(stored)?;
+                    let why = format!("the account cannot be read: {error}");
+                    answers.note(Event::Aside { path, why });
+                }
+            }
+        }
+        let Authority { directory, email, binding, .. } = &*self.plan.authority;
+        let contact = email.as_ref().map(|email| format!("mailto:{email}"));
+        let contact: Vec<&str> = contact.as_deref().into_iter().collect();
+        let new = NewAccount {
+            contact: &contact,
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let binding = binding.as_ref();
+        let binding = binding.map(|b| ExternalAccountKey::new(b.key_id.clone(), &b.hmac));
+        let created = builder().create(&new, directory.clone(), binding.as_ref()).await;
+        let (account, credentials) = created?;
+        let json = serde_json::to_vec(&credentials).map_err(|e| Failure::Other(e.to_string()))?;
+        self.storage.write_account(&json).map_err(stored)?;
+        answers.note(Event::Account { directory: directory.clone() });
+        Ok(account)
+    }
+
+    /// The authority does not know the account any more: the next order makes a new one.
+    fn forget_account(&mut self, why: &Failure, answers: &dyn Answers) {
+        self.account = None;
+        if let Ok(path) = self.storage.put_account_aside() {
+            answers.note(Event::Aside { path, why: format!("the account is of no use: {why}") });
+        }
+    }
+
+    /// Asks when the certificate of `name` should be renewed (RFC 9773 4.1). That it cannot be
+    /// asked changes nothing.
+    async fn ask(&mut self, name: &str, answers: &dyn Answers) {
+        let pair = self.names.get(name).and_then(|state| state.held.as_ref());
+        let Some(pair) = pair.map(|held| Arc::clone(&held.pair)) else { return };
+        let asked = self.suggestion(&pair, answers).await;
+        let now_ms = System.now().mono_ms;
+        let Some(held) = self.names.get_mut(name).and_then(|state| state.held.as_mut()) else {
+            return;
+        };
+        match asked {
+            Ok((window, again)) => {
+                if held.window != Some(window) {
+                    held.window = Some(window);
+                    let at = schedule::renewal(validity(&pair), Some(window), random());
+                    held.renew_at_secs = at;
+                }
+                let again_ms = u64::try_from(again.as_millis()).unwrap_or(ASK_MOST_MS);
+                held.ask_at_ms = Some(now_ms + again_ms.clamp(ASK_LEAST_MS, ASK_MOST_MS));
+            }
+            Err(instant_acme::Error::Unsupported(_)) => held.ask_at_ms = None,
+            Err(_) => held.ask_at_ms = Some(now_ms + ASK_MS),
+        }
+    }
+
+    async fn suggestion(
+        &mut self,
+        pair: &Pair,
+        answers: &dyn Answers,
+    ) -> Result<(Span, Duration), instant_acme::Error> {
+        let unsupported = instant_acme::Error::Unsupported("a certificate without issuer");
+        let id = identify(pair).ok_or(unsupported)?;
+        if self.account.is_none() {
+            let failed = |error: io::Error| instant_acme::Error::Other(Box::new(error));
+            let Some(_lock) = self.storage.lock().map_err(failed)? else {
+                return Err(failed(io::ErrorKind::WouldBlock.into()));
+            };
+            let opened = self.open_account(answers).await;
+            self.account = Some(opened.map_err(|e| instant_acme::Error::Other(Box::new(e)))?);
+        }
+        let account = self.account.as_ref().ok_or(instant_acme::Error::Str("an account"))?;
+        let (info, again) = account.renewal_info(&id).await?;
+        let secs = |at: i64| u64::try_from(at).unwrap_or(0);
+        let window = &info.suggested_window;
+        let (start, end) = (window.start.unix_timestamp(), window.end.unix_timestamp());
+        Ok((Span { start: secs(start), end: secs(end) }, again))
+    }
+}
+
+/// What an order came to, without a failure.
+enum Done {
+    Stored(Pair),
+    /// Another process has renewed it.
+    ByOthers(Arc<Pair>),
+    /// Another process is at it.
+    Locked,
+}
+
+/// The kind of problem by which an authority says that it knows no such account (RFC 8555 6.7).
+const NO_ACCOUNT: &str = "accountDoesNotExist";
+
+/// How long to wait after a failed order, `failures` in a row.
+fn again_ms(plan: &Plan, failures: u32, why: &Failure, asked_ms: u64) -> u64 {
+    let others = (failures as usize) < plan.challenges.len() && is_worth_another_challenge(why);
+    let new_account = failures == 1 && why.is(NO_ACCOUNT);
+    if others || new_account {
+        return 0;
+    }
+    let bounds = &plan.bounds;
+    schedule::retry_ms(failures, bounds.retry_ms, bounds.retry_max_ms, asked_ms, random())
+}
+
+/// Whether the other challenge may succeed where one has failed: the authority could not reach us
+/// that way, or found something else there.
+fn is_worth_another_challenge(why: &Failure) -> bool {
+    let kinds = ["connection", "unauthorized", "tls", "incorrectResponse"];
+    matches!(why, Failure::Other(_)) || kinds.iter().any(|kind| why.is(kind))
+}
+
+fn validity(pair: &Pair) -> Span {
+    Span { start: pair.not_before(), end: pair.not_after() }
+}
+
+/// What an authority calls a certificate by (RFC 9773 4.1); none for one that names no issuer key.
+fn identify(pair: &Pair) -> Option<CertificateIdentifier<'static>> {
+    CertificateIdentifier::try_from(&CertificateDer::from(pair.leaf())).ok()
+}
+
+fn random() -> u64 {
+    HashSeed::random().hash(b"")
+}
