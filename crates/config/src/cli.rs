@@ -10,9 +10,10 @@ use policy::Profile;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
-    AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, Place, SiteConfig, SiteTls,
+    AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, Place, SiteConfig,
+    SiteTls,
 };
-use crate::parse::{Presets, finish, parse_memory, plain_origin};
+use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
 use crate::reader::Reader;
 
 /// What the command line says.
@@ -28,6 +29,10 @@ pub struct CliOptions {
     pub memory: Option<String>,
     /// Presets of the site, by name.
     pub presets: Vec<String>,
+    /// Hosts of the site; none for every host.
+    pub hosts: Vec<String>,
+    /// Have certificates for the hosts from Let's Encrypt, with this e-mail address.
+    pub acme: Option<String>,
     /// Core threads.
     pub workers: Option<usize>,
     /// Defaults of the site.
@@ -35,8 +40,9 @@ pub struct CliOptions {
 }
 
 /// Where clients connect when nothing says so.
-pub(crate) fn default_listen() -> Vec<ListenSpec> {
-    parse_listen(":80").into_iter().collect()
+pub(crate) fn default_listen(acme: bool) -> Vec<ListenSpec> {
+    let secure = acme.then_some(":443 tls");
+    [":80"].into_iter().chain(secure).filter_map(|text| parse_listen(text).ok()).collect()
 }
 
 /// One site for every host in front of one origin.
@@ -54,13 +60,13 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         .filter_map(|text| {
             let spec = parse_listen(text).map_err(|why| format!("{why}; {}", listen::EXPECTED));
             let spec = spec.and_then(|spec| match spec {
-                ListenSpec { tls: true, .. } => {
-                    Err("TLS needs a certificate, which only a file can name".to_owned())
+                ListenSpec { tls: true, .. } if options.acme.is_none() => {
+                    Err("TLS needs a certificate: from --acme, or named in a file".to_owned())
                 }
                 ListenSpec { proxy: true, .. } => {
                     Err("`proxy` needs `trusted_proxies`, which only a file can name".to_owned())
                 }
-                plain => Ok(plain),
+                spec => Ok(spec),
             });
             flag(&mut r, "--listen", text, spec)
         })
@@ -75,9 +81,15 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         r.error_nowhere(format!("--preset {name}: presets count on --profile safe"));
     }
     let rules = presets.rules(&mut r, options.profile);
+    let listen = match options.listen.is_empty() {
+        true => default_listen(options.acme.is_some()),
+        false => listen,
+    };
+    let hosts = hosts(&mut r, options);
+    let acme = options.acme.as_ref().and_then(|email| acme(&mut r, email, &listen, &hosts));
     let config = server.map(|server| Config {
         origin_tls: vec![server.tls.then(|| plain_origin(Place::nowhere()))],
-        listen: if options.listen.is_empty() { default_listen() } else { listen },
+        listen,
         trusted_proxies: Vec::new(),
         workers: options.workers.filter(|n| *n > 0),
         profile: options.profile,
@@ -91,7 +103,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         access_log: None,
         sites: vec![SiteConfig {
             files: Vec::new(),
-            hosts: vec!["*".to_owned()],
+            hosts,
             origins: vec![0],
             presets: presets.names(),
             rules,
@@ -99,11 +111,39 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             hsts: None,
         }],
         certificates: Vec::new(),
+        acme,
         x_cache: false,
         cache_status: CacheStatus::default(),
         via: "larder".to_owned(),
     });
     finish(r, config).map(|(config, _)| config)
+}
+
+fn hosts(r: &mut Reader, options: &CliOptions) -> Vec<String> {
+    if options.hosts.is_empty() {
+        return vec!["*".to_owned()];
+    }
+    let host = |text: &String| {
+        let host = policy::hosts::canonical(text).ok_or("not a host name");
+        flag(r, "--host", text, host)
+    };
+    options.hosts.iter().filter_map(host).collect()
+}
+
+/// Certificates from Let's Encrypt, for every host.
+fn acme(
+    r: &mut Reader,
+    email: &str,
+    listen: &[ListenSpec],
+    hosts: &[String],
+) -> Option<AcmeConfig> {
+    let acme = flag(r, "--acme", email, parse_acme(email, listen))?;
+    for host in hosts {
+        let may =
+            if host == "*" { Err("--host must name the hosts") } else { acme.may_order(host) };
+        flag(r, "--acme", email, may.map_err(|why| format!("{host}: {why}")));
+    }
+    Some(acme)
 }
 
 /// What a FastCGI server runs.

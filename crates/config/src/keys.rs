@@ -71,7 +71,7 @@ pub(crate) const TOP: Section = Section {
     about: "Keys that stand before the first `[table]`, and the tables themselves.",
     keys: || {
         keys! {
-            "listen", TEXTS, "\":80\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol.";
+            "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol.";
             "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.";
             "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.";
             "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front. Their X-Forwarded-For and X-Forwarded-Proto are believed, and only they get through to listeners with `proxy`.";
@@ -87,10 +87,7 @@ pub(crate) const TOP: Section = Section {
             "site", "a list of tables", "none", "See `[[site]]`; at least one.";
         }
     },
-    later: &[
-        ("acme", "name certificates and keys: see `[tls]`"),
-        ("disk", "the cache lives in memory: see `[memory]`"),
-    ],
+    later: &[("disk", "the cache lives in memory: see `[memory]`")],
 };
 
 pub(crate) const MEMORY: Section = Section {
@@ -128,8 +125,45 @@ pub(crate) const TLS: Section = Section {
     about: "The certificate of sites that have none of their own, and of clients that name no host \
             or one without certificate. Without it such clients are refused. Files are read again \
             within a second of a change; what does not fit together changes nothing.",
-    keys: pair,
-    later: &[("acme", "name certificates and keys: `cert` and `key`")],
+    keys: || {
+        let mut keys = pair();
+        keys.append(&mut keys! {
+            "acme", TABLE, "none", "Certificates from an authority, for hosts that have none in files: see `[tls.acme]`.";
+        });
+        keys
+    },
+    later: &[],
+};
+
+pub(crate) const ACME: Section = Section {
+    title: "[tls.acme]",
+    about: "Certificates from an authority that speaks ACME (RFC 8555), ordered at start and \
+            renewed in time, for every host that no certificate from files is for. Whoever sets \
+            this agrees to the authority's terms of service.",
+    keys: || {
+        keys! {
+            "email", "a string", "none", "Where the authority may write to about the account.";
+            "directory", "a URL, \"letsencrypt\" or \"staging\"", "\"letsencrypt\"", "The authority: URL of its directory. `staging` is Let's Encrypt's for trials, whose certificates nobody trusts.";
+            "ca", "a path", "the system's", "PEM file with the authorities that the directory's own certificate is verified by.";
+            "storage", "a path", "\"/var/lib/larder/acme\"", "Folder for the account and the certificates, the daemon's alone.";
+            "challenges", "\"http-01\", \"tls-alpn-01\", or a list of both", "what listeners make possible, tls-alpn-01 first", "How hosts are proved, the preferred way first; when one fails the other is tried.";
+            "eab", TABLE, "none", "See `[tls.acme.eab]`.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const EAB: Section = Section {
+    title: "[tls.acme.eab]",
+    about: "The account elsewhere that the one with the authority is bound to (RFC 8555 7.3.4), where \
+            the authority wants that.",
+    keys: || {
+        keys! {
+            "kid", "a string", "required", "The key's identifier.";
+            "hmac", "a string", "required", "The key, base64url as the authority hands it out.";
+        }
+    },
+    later: &[],
 };
 
 pub(crate) const SITE_TLS: Section = Section {
@@ -139,11 +173,12 @@ pub(crate) const SITE_TLS: Section = Section {
         let mut keys = pair();
         keys.append(&mut keys! {
             "client_ca", "a path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients are checked.";
+            "acme", BOOLEAN, "whether it has no certificate", "Whether certificates are ordered as `[tls.acme]` says; `true` orders them even where those of `[tls]` are good for the hosts.";
             "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether a client must have a certificate, or one that it shows need only be good. Requests over plain connections are refused where one is required.";
         });
         keys
     },
-    later: &[("acme", "name certificates and keys: `cert` and `key`")],
+    later: &[],
 };
 
 pub(crate) const HSTS: Section = Section {
@@ -523,6 +558,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &MEMORY,
     &ADMIN,
     &TLS,
+    &ACME,
+    &EAB,
     &ACCESS_LOG,
     &ORIGIN,
     &SERVER,

@@ -26,8 +26,9 @@ use std::sync::Arc;
 pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use model::{
-    AccessLog, AdminConfig, CacheStatus, Certificates, ClientFiles, Config, ListenSpec, LogFormat,
-    LogTarget, MemoryConfig, MemorySize, OriginTls, PairFiles, Place, SiteConfig, SiteTls,
+    AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, CacheStatus, Certificates,
+    ClientFiles, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize, OriginTls,
+    PairFiles, Place, SiteConfig, SiteTls,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

@@ -1,5 +1,6 @@
 //! The configuration as the rest of the program uses it: read, checked, every default filled in.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub struct Config {
     pub sites: Vec<SiteConfig>,
     /// The certificates of sites without their own, and of clients that name no site.
     pub certificates: Certificates,
+    /// Certificates from an authority, for hosts that have none in files.
+    pub acme: Option<AcmeConfig>,
     /// Whether responses say `X-Cache: HIT` or `MISS`.
     pub x_cache: bool,
     /// What responses say in Cache-Status.
@@ -141,6 +144,84 @@ pub struct SiteTls {
     pub pairs: Certificates,
     /// How its clients are checked; `None` lets everyone in.
     pub client: Option<ClientFiles>,
+    /// Whether certificates are ordered for it; when it does not say, they are where it has none.
+    pub acme: Option<bool>,
+}
+
+/// `[tls.acme]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcmeConfig {
+    /// Where the authority may write to.
+    pub email: Option<String>,
+    /// URL of its directory.
+    pub directory: String,
+    /// What its own certificate must be signed by, PEM; `None` for the system's authorities.
+    pub ca: Option<(PathBuf, Place)>,
+    /// Where the account and the certificates are kept.
+    pub storage: PathBuf,
+    /// How names are proved, the preferred way first.
+    pub challenges: Vec<AcmeChallenge>,
+    /// The account elsewhere that this one is bound to.
+    pub binding: Option<AcmeBinding>,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// A way to prove a name (RFC 8555 8, RFC 8737).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcmeChallenge {
+    /// A file over plain HTTP.
+    Http01,
+    /// A certificate in the handshake.
+    TlsAlpn01,
+}
+
+/// `[tls.acme.eab]` (RFC 8555 7.3.4).
+#[derive(Clone, PartialEq, Eq)]
+pub struct AcmeBinding {
+    /// The account's name there.
+    pub key_id: String,
+    /// The secret, decoded.
+    pub hmac: Vec<u8>,
+}
+
+impl fmt::Debug for AcmeBinding {
+    /// Without the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcmeBinding").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
+
+impl AcmeConfig {
+    /// Whether the site's hosts get their certificates from here.
+    pub fn is_for(&self, site: &SiteConfig) -> bool {
+        site.tls.pairs.is_empty() && site.tls.acme != Some(false)
+    }
+
+    /// Whether a certificate can be ordered for a site's host.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_order(&self, host: &str) -> Result<(), &'static str> {
+        /// Names that belong to nobody, or to every house of its own (RFC 2606, 6761, 6762, 8375).
+        const RESERVED: [&str; 8] =
+            ["test", "example", "invalid", "localhost", "local", "internal", "home.arpa", "onion"];
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        if host.starts_with('*') {
+            return Err("wildcards need dns-01");
+        }
+        if bare.parse::<std::net::IpAddr>().is_ok() {
+            return Err("it is an address, not a name");
+        }
+        if !self.directory.contains(".letsencrypt.org/") {
+            return Ok(());
+        }
+        let below = |top: &&&str| host.strip_suffix(**top).is_some_and(|h| h.ends_with('.'));
+        match RESERVED.iter().find(below) {
+            None if host.contains('.') => Ok(()),
+            _ => Err("it is not a public name"),
+        }
+    }
 }
 
 /// `[memory]`.

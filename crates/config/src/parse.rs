@@ -1,5 +1,6 @@
 //! From the text of `larder.toml` to a [`Config`], or to everything that is wrong with it.
 
+mod acme;
 mod files;
 mod limits;
 mod origins;
@@ -11,6 +12,7 @@ mod tls;
 mod top;
 
 pub(crate) use self::files::defaults_beside_scripts;
+pub(crate) use acme::plain as parse_acme;
 pub(crate) use presets::Presets;
 #[cfg(test)]
 pub(crate) use presets::said_of_preset;

@@ -153,6 +153,12 @@ impl Reader {
         Some(table)
     }
 
+    /// `item` as a table of kind `section` whose keys are checked elsewhere; none for other values.
+    pub(crate) fn known_table<'a>(item: &Item<'a>, section: &'static Section) -> Option<Table<'a>> {
+        let map = item.value.as_table()?;
+        Some(Table { section, map, span: item.span.clone() })
+    }
+
     /// The tables of a `[[list]]`, each of kind `section`.
     pub(crate) fn tables<'a>(
         &mut self,

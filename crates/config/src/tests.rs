@@ -1,5 +1,6 @@
 //! Tests of whole files: what is read, and what is said about what cannot be.
 
+mod acme;
 mod diagnostics;
 mod keys;
 mod presets;

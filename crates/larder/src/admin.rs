@@ -168,7 +168,19 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
         ("memory_budget_bytes", Gauge, "Bytes the memory cache may use.", store.budget),
         ("cache_evictions_total", Counter, "Stored responses evicted.", store.evictions),
     ]);
+    let missing = daemon.certificates().values().filter(|end| end.is_none()).count() as u64;
+    let about = "Hosts whose first certificate is ordered and not there yet.";
+    all.push(("certificates_missing", Gauge, about, missing));
     all
+}
+
+/// Every certificate that is there: its site (empty for all), its file or its host, and the seconds
+/// until it expires, fewer than none when it has.
+fn certificates(daemon: &Daemon) -> Vec<(String, String, i64)> {
+    let now = base::clock::System.now().unix_secs();
+    let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
+    let all = daemon.certificates().into_iter();
+    all.filter_map(|((site, name), end)| Some((site, name, left(end?)))).collect()
 }
 
 fn metrics(daemon: &Daemon) -> String {
@@ -182,6 +194,13 @@ fn metrics(daemon: &Daemon) -> String {
         _ = writeln!(out, "# HELP larder_{name} {about}\n# TYPE larder_{name} {kind}");
         _ = writeln!(out, "larder_{name} {value}");
     }
+    let name = "larder_certificate_expires_seconds";
+    _ = writeln!(out, "# HELP {name} Until the certificate expires; fewer than none: it has.");
+    _ = writeln!(out, "# TYPE {name} gauge");
+    for (site, certificate, left) in certificates(daemon) {
+        let (site, certificate) = (label(&site), label(&certificate));
+        _ = writeln!(out, "{name}{{site=\"{site}\",certificate=\"{certificate}\"}} {left}");
+    }
     _ = writeln!(out, "# HELP larder_limit_hits_total How often a limit was reached.");
     _ = writeln!(out, "# TYPE larder_limit_hits_total counter");
     for spec in limits::TABLE {
@@ -189,6 +208,11 @@ fn metrics(daemon: &Daemon) -> String {
         _ = writeln!(out, "larder_limit_hits_total{{limit=\"{}\"}} {value}", spec.name);
     }
     out
+}
+
+/// A label's value, as the exposition format wants it.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 fn stats(daemon: &Daemon) -> String {
@@ -201,5 +225,11 @@ fn stats(daemon: &Daemon) -> String {
         .map(|spec| (spec.name.to_owned(), daemon.shared.counters.limit_sum(spec.limit).into()))
         .collect();
     map.insert("limit_hits".to_owned(), limits.into());
+    const DAY: i64 = 24 * 3600;
+    let days: serde_json::Map<_, _> = certificates(daemon)
+        .into_iter()
+        .map(|(_, certificate, left)| (certificate, left.div_euclid(DAY).into()))
+        .collect();
+    map.insert("certificate_days".to_owned(), days.into());
     format!("{}\n", serde_json::Value::Object(map))
 }

@@ -10,7 +10,7 @@ use files::Root;
 use flow::{Announce, Live, Site};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, TlsConfig, Try};
-use policy::{Declared, HostTable, acl::CidrSet};
+use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
 
 use crate::material::Material;
 
@@ -37,18 +37,31 @@ pub(crate) fn live(
     let mut hsts = Vec::new();
     let mut sites = HostTable::new(HashSeed::random());
     for site in &config.sites {
-        let built = Arc::new(Site {
-            name: site.hosts.first().cloned().unwrap_or_default(),
-            policy: Arc::new(Declared::new(site.rules.clone())),
-            origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
-            files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
-            beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
-            hsts: site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value)),
-            client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
-        });
+        let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value));
+        let built = |rules: SiteRules| {
+            Arc::new(Site {
+                name: site.hosts.first().cloned().unwrap_or_default(),
+                policy: Arc::new(Declared::new(rules)),
+                origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
+                files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
+                beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
+                hsts,
+                client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
+            })
+        };
+        let whole = built(site.rules.clone());
+        let missing = |host: &&String| material.is_missing(config, host);
+        // Where the first certificate is still to come, a redirect would lead to a refused
+        // handshake, and browsers would remember it.
+        let bare = site
+            .hosts
+            .iter()
+            .find(missing)
+            .map(|_| built(SiteRules { redirect_https: None, ..site.rules.clone() }));
         for host in &site.hosts {
+            let built = bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
             // Hosts were checked, and checked against each other, when the file was read.
-            let inserted = sites.insert(host, Arc::clone(&built));
+            let inserted = sites.insert(host, Arc::clone(built));
             debug_assert!(inserted.is_ok(), "a checked host is refused: {host}");
         }
     }

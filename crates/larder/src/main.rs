@@ -6,6 +6,7 @@ mod client;
 mod demo;
 mod journal;
 mod material;
+mod ordered;
 mod preset;
 mod serve;
 
@@ -72,6 +73,13 @@ struct ServeArgs {
     /// Preset of the site, such as wordpress; repeatable. `larder preset list` names them.
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     preset: Vec<String>,
+    /// Host of the site, such as example.com; repeatable. Without it every host is the site's.
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    host: Vec<String>,
+    /// Have a certificate for every --host from Let's Encrypt, whose terms of service you agree to
+    /// by this; it may write to this address.
+    #[arg(long, value_name = "EMAIL", conflicts_with = "config", requires = "host")]
+    acme: Option<String>,
     /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     listen: Vec<String>,
@@ -198,6 +206,8 @@ impl From<ServeArgs> for serve::Source {
                 origin: args.origin.unwrap_or_default(),
                 root: args.root,
                 presets: args.preset,
+                hosts: args.host,
+                acme: args.acme,
                 listen: args.listen,
                 memory: args.memory,
                 workers: args.workers,

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use base::HashSeed;
+use base::clock::System;
 use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
-use tls::{AuthMode, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
+use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
+
+use crate::ordered;
 
 /// How often files are looked at. A change counts when it has lasted from one look to the next, so
 /// that nothing is read while it is being written; two looks make less than a second.
@@ -26,6 +29,10 @@ pub(crate) struct Material {
     pairs: BTreeMap<(PathBuf, PathBuf), Watched<PairFiles, Arc<Pair>>>,
     upstreams: BTreeMap<usize, Upstream>,
     clients: BTreeMap<(PathBuf, bool), Watched<ClientFiles, ClientAuth>>,
+    /// Those that are ordered, by host; none while there is none.
+    ordered: BTreeMap<String, Watched<PathBuf, Option<Arc<Pair>>>>,
+    /// What the authority's own certificate is verified by, and where it was asked for.
+    authority: Option<(Upstream, Place)>,
 }
 
 /// A value made of files.
@@ -97,7 +104,78 @@ impl Material {
             }
         }
         found.extend(material.uncovered(config));
+        material.read_ordered(config, &mut found);
         (material, found)
+    }
+
+    /// Reads what was ordered earlier. What cannot be used of it is ordered again.
+    fn read_ordered(&mut self, config: &Config, found: &mut Vec<Diagnostic>) {
+        let Some(acme) = &config.acme else { return };
+        match read_authorities(acme.ca.as_ref(), &acme.place)
+            .and_then(|pem| trusting(Some(pem), None, &acme.place))
+        {
+            Ok(trust) => self.authority = Some((trust, acme.place.clone())),
+            Err(problem) => found.push(*problem),
+        }
+        for (host, path) in ordered::hosts(config, &self.pairs(&config.certificates)) {
+            let read = vec![stamp(&path)];
+            let value = match read_stored(&path, &host) {
+                Ok(value) => value,
+                Err(why) => {
+                    found.push(acme.place.warning(why));
+                    None
+                }
+            };
+            if value.as_ref().is_some_and(|pair| pair.not_after() < now_secs()) {
+                let text = format!("{}: the certificate has expired", path.display());
+                found.push(acme.place.warning(text));
+            }
+            let watched = Watched { files: path, value, found: read.clone(), read };
+            self.ordered.insert(host, watched);
+        }
+    }
+
+    /// Every host that a certificate is ordered for.
+    pub(crate) fn ordered_hosts(&self) -> Vec<String> {
+        self.ordered.keys().cloned().collect()
+    }
+
+    /// What the authority's own certificate is verified by.
+    pub(crate) fn authority_trust(&self) -> Option<Upstream> {
+        self.authority.as_ref().map(|(trust, _)| trust.clone())
+    }
+
+    /// Whether `host` waits for the first certificate that is ordered for it, and no other is good
+    /// for it.
+    pub(crate) fn is_missing(&self, config: &Config, host: &str) -> bool {
+        self.ordered.get(host).is_some_and(|watched| watched.value.is_none())
+            && !self.pairs(&config.certificates).iter().any(|pair| pair.covers(host))
+    }
+
+    /// Every certificate: the site it is for, none for all; its file or its host; and its end, in
+    /// seconds since 1970, none while there is none.
+    pub(crate) fn certificates(&self, config: &Config) -> BTreeMap<(String, String), Option<u64>> {
+        let mut all = BTreeMap::new();
+        let mut note = |site: &str, files: &PairFiles| {
+            for pair in self.pairs(std::slice::from_ref(files)) {
+                let file = files.cert.display().to_string();
+                all.insert((site.to_owned(), file), Some(pair.not_after()));
+            }
+        };
+        config.certificates.iter().for_each(|files| note("", files));
+        for site in &config.sites {
+            let name = site.hosts.first().map(String::as_str).unwrap_or_default();
+            site.tls.pairs.iter().for_each(|files| note(name, files));
+        }
+        for site in &config.sites {
+            let name = site.hosts.first().cloned().unwrap_or_default();
+            for host in &site.hosts {
+                let Some(watched) = self.ordered.get(host) else { continue };
+                let end = watched.value.as_ref().map(|pair| pair.not_after());
+                all.insert((name.clone(), host.clone()), end);
+            }
+        }
+        all
     }
 
     /// Looks at the files and reads what was changed. Whether something new is there to be used,
@@ -126,6 +204,16 @@ impl Material {
                 Err(problem) => refused.push(*problem),
             }
         }
+        for (host, watched) in &mut self.ordered {
+            if !watched.is_due(vec![stamp(&watched.files)]) {
+                continue;
+            }
+            match (read_stored(&watched.files, host), &self.authority) {
+                (Ok(Some(pair)), _) => (watched.value, renewed) = (Some(pair), true),
+                (Err(why), Some((_, place))) => refused.push(place.warning(why)),
+                (Ok(None) | Err(_), _) => {}
+            }
+        }
         (renewed, refused)
     }
 
@@ -148,32 +236,40 @@ impl Material {
         files.iter().filter_map(pair).collect()
     }
 
-    /// What TLS listeners shake hands with; none when there is no certificate. Tickets of
-    /// `previous` stay good.
+    /// What TLS listeners shake hands with; none when there is no certificate, and none is ordered.
+    /// Tickets of `previous` stay good.
     pub(crate) fn server(
         &self,
         config: &Config,
         previous: Option<&Server>,
+        challenges: &Arc<Challenges>,
     ) -> Result<Option<Arc<Server>>, String> {
-        if self.pairs.is_empty() {
+        if self.pairs.is_empty() && self.ordered.is_empty() {
             return Ok(None);
         }
         let mut names = HostTable::new(HashSeed::random());
         let mut domains = Vec::new();
-        for (index, site) in config.sites.iter().enumerate() {
+        for site in &config.sites {
+            let auth = site.tls.client.as_ref().and_then(|files| self.client_auth(files));
+            let whole = domains.len();
+            domains.push(Domain { pairs: self.pairs(&site.tls.pairs), auth: auth.clone() });
             for host in &site.hosts {
+                let mut index = whole;
+                // Every host has an order of its own, and so a certificate of its own.
+                if let Some(pair) = self.ordered.get(host).and_then(|own| own.value.clone()) {
+                    index = domains.len();
+                    domains.push(Domain { pairs: vec![pair], auth: auth.clone() });
+                }
                 // Hosts were checked against each other when the file was read.
                 let inserted = names.insert(host, index);
                 debug_assert!(inserted.is_ok(), "a checked host is refused: {host}");
             }
-            let auth = site.tls.client.as_ref().and_then(|files| self.client_auth(files));
-            domains.push(Domain { pairs: self.pairs(&site.tls.pairs), auth });
         }
         let default = self.pairs(&config.certificates);
         let default = (!default.is_empty()).then_some(Domain { pairs: default, auth: None });
         let find = Box::new(move |name: &[u8]| names.find(name).copied());
         Server::new(domains, default, find, previous)
-            .map(|server| Some(Arc::new(server)))
+            .map(|server| Some(Arc::new(server.with_challenges(Arc::clone(challenges)))))
             .map_err(|error| format!("larder: TLS: {error}"))
     }
 
@@ -227,20 +323,49 @@ const SYSTEM_CA: [&str; 4] = [
 fn read_upstream(files: &OriginTls) -> Result<Upstream, Box<Diagnostic>> {
     let own = files.pair.as_ref().map(read_pair).transpose()?;
     let place = files.ca.as_ref().map_or(&files.place, |(_, place)| place);
-    let authorities = match &files.ca {
-        _ if !files.verify => None,
-        Some((path, place)) => Some(read_file(path, place)?),
-        None => {
-            let system = SYSTEM_CA.iter().find_map(|path| std::fs::read(path).ok());
-            let none = || {
-                let text = "no authorities to verify servers by: set `ca`";
-                Box::new(place.error(text.to_owned()))
-            };
-            Some(system.ok_or_else(none)?)
-        }
+    let authorities = match files.verify {
+        true => Some(read_authorities(files.ca.as_ref(), place)?),
+        false => None,
     };
+    trusting(authorities, own, place)
+}
+
+/// The authorities in a file, or the system's.
+fn read_authorities(
+    ca: Option<&(PathBuf, Place)>,
+    place: &Place,
+) -> Result<Vec<u8>, Box<Diagnostic>> {
+    if let Some((path, place)) = ca {
+        return read_file(path, place);
+    }
+    let none = || {
+        let text = "no authorities to verify servers by: set `ca`";
+        Box::new(place.error(text.to_owned()))
+    };
+    SYSTEM_CA.iter().find_map(|path| std::fs::read(path).ok()).ok_or_else(none)
+}
+
+fn trusting(
+    authorities: Option<Vec<u8>>,
+    own: Option<Arc<Pair>>,
+    place: &Place,
+) -> Result<Upstream, Box<Diagnostic>> {
     Upstream::new(authorities.as_deref(), own)
         .map_err(|error| Box::new(place.error(error.to_string())))
+}
+
+/// A certificate that was ordered for `host`; none when there is none yet.
+fn read_stored(path: &Path, host: &str) -> Result<Option<Arc<Pair>>, String> {
+    let pem = match std::fs::read(path) {
+        Ok(pem) => pem,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    };
+    match Pair::parse(&pem, &pem) {
+        Ok(pair) if pair.covers(host) => Ok(Some(Arc::new(pair))),
+        Ok(_) => Err(format!("{}: it is not for {host}", path.display())),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
 }
 
 fn read_file(path: &Path, place: &Place) -> Result<Vec<u8>, Box<Diagnostic>> {
@@ -250,9 +375,12 @@ fn read_file(path: &Path, place: &Place) -> Result<Vec<u8>, Box<Diagnostic>> {
 
 /// A warning when the pair's time is over.
 fn expired(files: &PairFiles, pair: &Pair) -> Option<Diagnostic> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let text = || format!("{}: the certificate has expired", files.cert.display());
-    (pair.not_after() < now).then(|| files.cert_place.warning(text()))
+    (pair.not_after() < now_secs()).then(|| files.cert_place.warning(text()))
+}
+
+fn now_secs() -> u64 {
+    System.now().unix_secs()
 }
 
 fn stamps_of_pair(files: &PairFiles) -> Vec<Stamp> {

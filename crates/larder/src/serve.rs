@@ -1,5 +1,6 @@
 //! `larder serve`: starts, reloads and ends the daemon.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +12,14 @@ use net::{AccessLog, Server};
 use origin::Origin;
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tls::Challenges;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::journal::ServerLog;
 use crate::material::{LOOK, Material};
+use crate::ordered::{self, Responder};
 use crate::{admin, build, load, read_material, render};
 
 /// How long requests under way may take to finish after a stop was asked for.
@@ -58,6 +62,10 @@ pub(crate) struct Daemon {
     machine: Machine,
     log: Option<AccessLog>,
     running: Mutex<Running>,
+    /// What authorities are answered in handshakes.
+    challenges: Arc<Challenges>,
+    /// What is to be ordered of them.
+    plans: watch::Sender<Option<Arc<acme::Plan>>>,
 }
 
 /// What is in force, to build the next from.
@@ -138,7 +146,8 @@ impl Daemon {
         refuse_huge_pages();
         let machine = Machine::read();
         let material = read_material(config)?;
-        let tls = material.server(config, None)?;
+        let challenges = Arc::default();
+        let tls = material.server(config, None, &challenges)?;
         let (live, origins) = build::live(config, &[], &material, tls);
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
@@ -155,8 +164,10 @@ impl Daemon {
         let server = Server::start(&shared, &settings)
             .map_err(|e| format!("larder: cannot listen on {:?}: {e}", settings.listen))?;
         let origins = origins.into_iter().map(tend).collect();
+        let (plans, planned) = watch::channel(ordered::plan(config, &material));
+        tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
         let running = Mutex::new(Running { config: config.clone(), material, origins });
-        let daemon = Arc::new(Self { source, shared, machine, log, running });
+        let daemon = Arc::new(Self { source, shared, machine, log, running, challenges, plans });
         admin::start(&daemon, &daemon.source.admin_socket, config.admin.listen.as_ref());
         Ok((daemon, server))
     }
@@ -168,6 +179,7 @@ impl Daemon {
         let mut running = self.running.lock();
         self.shared.cache.set_config(build::cache_config(&config, &self.machine));
         let tls = self.shake_with(&config, &material)?;
+        self.plans.send_replace(ordered::plan(&config, &material));
         self.replace(&mut running, config, material, tls);
         Ok(())
     }
@@ -200,7 +212,13 @@ impl Daemon {
         config: &Config,
         material: &Material,
     ) -> Result<Option<Arc<tls::Server>>, String> {
-        material.server(config, self.shared.live().tls.as_deref())
+        material.server(config, self.shared.live().tls.as_deref(), &self.challenges)
+    }
+
+    /// Every certificate, as [`Material::certificates`] has it.
+    pub(crate) fn certificates(&self) -> BTreeMap<(String, String), Option<u64>> {
+        let running = self.running.lock();
+        running.material.certificates(&running.config)
     }
 
     /// Puts a configuration in force.

@@ -10,11 +10,17 @@ use toml::de::DeValue;
 
 use crate::keys;
 use crate::model::{
-    Certificates, ClientFiles, ListenSpec, OriginTls, PairFiles, Place, SiteConfig, SiteTls,
+    AcmeConfig, Certificates, ClientFiles, ListenSpec, OriginTls, PairFiles, Place, SiteConfig,
+    SiteTls,
 };
 use crate::reader::{Item, Reader, Table};
 
-/// `[tls]`.
+/// `[tls]`, its keys checked already.
+pub(super) fn table<'a>(top: &Table<'a>) -> Option<Table<'a>> {
+    Reader::known_table(&top.item("tls")?, &keys::TLS)
+}
+
+/// The certificates of `[tls]`.
 pub(super) fn default_pairs(r: &mut Reader, top: &Table<'_>) -> Certificates {
     let table = top.item("tls").and_then(|item| r.table(&item, &keys::TLS));
     table.map(|table| pairs(r, &table)).unwrap_or_default()
@@ -26,7 +32,15 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>) -> SiteTls {
         return SiteTls::default();
     };
     let pairs = pairs(r, &table);
-    SiteTls { pairs, client: client(r, &table) }
+    let acme = table.item("acme");
+    let acme = acme.and_then(|item| {
+        let wanted = r.boolean(&item)?;
+        if wanted && !pairs.is_empty() {
+            r.error(item.span, "a site's certificates are ordered, or come from files");
+        }
+        Some(wanted)
+    });
+    SiteTls { pairs, client: client(r, &table), acme }
 }
 
 /// As many certificates as keys, paired in their order.
@@ -198,11 +212,18 @@ pub(super) fn check(
     top: &Table<'_>,
     listen: &[ListenSpec],
     default: &Certificates,
+    acme: Option<&AcmeConfig>,
     sites: &[SiteConfig],
 ) {
     let first = default.first().or_else(|| sites.iter().find_map(|site| site.tls.pairs.first()));
     let listens = listen.iter().any(|spec| spec.tls);
     match first {
+        None if acme.is_some() => {
+            if let (Some(acme), false) = (acme, listens) {
+                r.warning(acme.place.span.clone(), "`acme`, and no TLS listener").help =
+                    Some("add \":443 tls\" to `listen`".to_owned());
+            }
+        }
         None if listens => {
             let span = top.item("listen").map(|item| item.span).unwrap_or_default();
             r.error(span, "a TLS listener, and no certificate").help = Some(
@@ -218,9 +239,25 @@ pub(super) fn check(
         _ => {}
     }
     for client in sites.iter().filter_map(|site| match site.tls.pairs.is_empty() {
+        true if acme.is_some_and(|acme| acme.is_for(site)) => None,
         true if default.is_empty() => site.tls.client.as_ref(),
         _ => None,
     }) {
         r.error(client.place.span.clone(), "`client_ca` in a site without certificate");
+    }
+    match acme {
+        Some(acme) => super::acme::check(r, top, acme, default, sites),
+        None => warn_of_unordered(r, top),
+    }
+}
+
+/// A site that wants certificates ordered, and nothing says by whom.
+fn warn_of_unordered(r: &mut Reader, top: &Table<'_>) {
+    let sites = top.item("site").map(|item| item.each()).unwrap_or_default();
+    for item in sites.iter().filter_map(|site| site.key("tls")?.key("acme")) {
+        if item.value.as_bool() == Some(true) {
+            r.error(item.span, "`acme` in a site, and no authority").help =
+                Some("add `[tls]` with `acme = { email = \"ops@example.com\" }`".to_owned());
+        }
     }
 }

@@ -44,7 +44,8 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     }
     let (origins, origin_tls) = origins.into_configs();
     let certificates = super::tls::default_pairs(r, &top);
-    super::tls::check(r, &top, &listen, &certificates, &sites);
+    let acme = super::acme::acme(r, &top, &listen);
+    super::tls::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
     Some(Config {
         listen,
         trusted_proxies: trusted,
@@ -58,6 +59,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         origin_tls,
         sites,
         certificates,
+        acme,
         x_cache: top.item("x_cache").and_then(|item| r.boolean(&item)).unwrap_or(false),
         cache_status: top
             .item("cache_status")
@@ -74,7 +76,8 @@ pub(super) fn profile(r: &mut Reader, item: &Item<'_>) -> Option<Profile> {
 
 fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
     let Some(item) = top.item("listen") else {
-        return crate::cli::default_listen();
+        let acme = super::tls::table(top).is_some_and(|table| table.item("acme").is_some());
+        return crate::cli::default_listen(acme);
     };
     let mut specs: Vec<ListenSpec> = Vec::new();
     let texts = r.texts(&item);

@@ -74,20 +74,19 @@ origin = "http://127.0.0.1:8080"
 
 #[test]
 fn a_key_of_a_later_version_says_what_to_do() {
-    let text = r#"[tls]
-acme = { email = "ops@example.com" }
+    let text = r#"disk = { size = "1GiB" }
 [[site]]
 host = "*"
 origin = "http://127.0.0.1:8080"
 "#;
     assert_snapshot!(said(text), @r#"
-    error: this version does not have `acme` yet
-     --> larder.toml:2:1
+    error: this version does not have `disk` yet
+     --> larder.toml:1:1
       |
-    2 | acme = { email = "ops@example.com" }
+    1 | disk = { size = "1GiB" }
       | ^^^^
       |
-      = help: name certificates and keys: `cert` and `key`
+      = help: the cache lives in memory: see `[memory]`
     "#);
 }
 

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "compiled once for every test file")]
 
 pub(crate) mod folder;
+pub(crate) mod pebble;
 pub(crate) mod tls;
 
 use std::future::Future;

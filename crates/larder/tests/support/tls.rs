@@ -129,25 +129,39 @@ impl Authority {
         versions: &[&'static SupportedProtocolVersion],
         own: Option<(String, String)>,
     ) -> Client {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.root.clone()).expect("an authority");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)
-            .expect("versions")
-            .with_root_certificates(roots);
-        let mut config = match own {
-            None => builder.with_no_client_auth(),
-            Some((chain, key)) => {
-                let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
-                let chain = chain.collect::<Result<_, _>>().expect("PEM");
-                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
-                builder.with_client_auth_cert(chain, key).expect("a pair")
-            }
-        };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Client { config: Arc::new(config) }
+        trusting(&self.root, versions, own)
     }
+}
+
+/// A client that trusts the authority in `pem`.
+pub(crate) fn client_of_pem(pem: &str) -> Client {
+    let root = CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM");
+    trusting(&root, rustls::ALL_VERSIONS, None)
+}
+
+fn trusting(
+    root: &CertificateDer<'static>,
+    versions: &[&'static SupportedProtocolVersion],
+    own: Option<(String, String)>,
+) -> Client {
+    let mut roots = RootCertStore::empty();
+    roots.add(root.clone()).expect("an authority");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .expect("versions")
+        .with_root_certificates(roots);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some((chain, key)) => {
+            let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
+            let chain = chain.collect::<Result<_, _>>().expect("PEM");
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
+            builder.with_client_auth_cert(chain, key).expect("a pair")
+        }
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Client { config: Arc::new(config) }
 }
 
 /// A TLS client; its connections share tickets.

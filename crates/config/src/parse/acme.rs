@@ -1,0 +1,196 @@
+//! `[tls.acme]`: certificates from an authority.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+
+use crate::keys;
+use crate::model::{
+    AcmeBinding, AcmeChallenge, AcmeConfig, Certificates, ListenSpec, Place, SiteConfig,
+};
+use crate::reader::{Item, Reader, Span, Table};
+
+/// Let's Encrypt, and its twin for trials.
+const PRODUCTION: &str = "https://acme-v02.api.letsencrypt.org/directory";
+const STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
+
+/// Where certificates are kept unless something else is said.
+const STORAGE: &str = "/var/lib/larder/acme";
+
+/// Reads `acme` of `[tls]`.
+pub(super) fn acme(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) -> Option<AcmeConfig> {
+    let item = super::tls::table(top)?.item("acme")?;
+    let table = r.table(&item, &keys::ACME)?;
+    let email = table.item("email").and_then(|item| email(r, &item));
+    let directory = table.item("directory").map(|item| directory(r, &item));
+    let ca = table.item("ca").and_then(|item| super::tls::path(r, &item));
+    let storage = table.item("storage").and_then(|item| super::tls::path(r, &item));
+    let challenges = challenges(r, &table, listen);
+    let binding = table.item("eab").and_then(|item| binding(r, &item));
+    Some(AcmeConfig {
+        email,
+        directory: directory.unwrap_or_else(|| PRODUCTION.to_owned()),
+        ca,
+        storage: storage.map_or_else(|| PathBuf::from(STORAGE), |(path, _)| path),
+        challenges,
+        binding,
+        place: Place { file: Arc::clone(&r.source), span: item.span },
+    })
+}
+
+/// What `--acme` stands for: Let's Encrypt, and what `listen` makes possible.
+pub(crate) fn plain(email: &str, listen: &[ListenSpec]) -> Result<AcmeConfig, &'static str> {
+    if !is_address(email) {
+        return Err(NO_ADDRESS);
+    }
+    Ok(AcmeConfig {
+        email: Some(email.to_owned()),
+        directory: PRODUCTION.to_owned(),
+        ca: None,
+        storage: PathBuf::from(STORAGE),
+        challenges: possible(listen),
+        binding: None,
+        place: Place::nowhere(),
+    })
+}
+
+const NO_ADDRESS: &str = "not an e-mail address";
+
+fn email(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    if !is_address(text) {
+        r.error(item.span.clone(), format!("`email`: {NO_ADDRESS}"));
+    }
+    Some(text.to_owned())
+}
+
+/// Whether a `mailto:` URL can be made of it that names one address and nothing else (RFC 8555
+/// 7.3).
+fn is_address(text: &str) -> bool {
+    let plain = text.bytes().all(|b| b.is_ascii_graphic() && !b",?&%#<>\"".contains(&b));
+    let parts = text.split_once('@');
+    plain && parts.is_some_and(|(user, host)| !user.is_empty() && host.contains(|c| c != '@'))
+}
+
+fn directory(r: &mut Reader, item: &Item<'_>) -> String {
+    let Some(text) = r.text(item) else { return String::new() };
+    match text {
+        "letsencrypt" => PRODUCTION.to_owned(),
+        "staging" => STAGING.to_owned(),
+        url => {
+            let rest = url.strip_prefix("https://").unwrap_or_default();
+            let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            if host.is_empty() || !url.bytes().all(|b| b.is_ascii_graphic()) {
+                let what = "`directory` is a URL with https://, \"letsencrypt\" or \"staging\"";
+                r.error(item.span.clone(), what);
+            }
+            url.to_owned()
+        }
+    }
+}
+
+/// The challenges that are wanted and can be answered, the preferred first.
+fn challenges(r: &mut Reader, table: &Table<'_>, listen: &[ListenSpec]) -> Vec<AcmeChallenge> {
+    let possible = possible(listen);
+    let Some(item) = table.item("challenges") else { return possible };
+    let words = [("http-01", AcmeChallenge::Http01), ("tls-alpn-01", AcmeChallenge::TlsAlpn01)];
+    let mut wanted = Vec::new();
+    for item in item.each() {
+        let Some(challenge) = r.word(&item, &words) else { continue };
+        if !possible.contains(&challenge) {
+            let (what, help) = match challenge {
+                AcmeChallenge::Http01 => ("http-01 needs a plain listener", ":80"),
+                AcmeChallenge::TlsAlpn01 => ("tls-alpn-01 needs a TLS listener", ":443 tls"),
+            };
+            r.error(item.span.clone(), what).help = Some(format!("add \"{help}\" to `listen`"));
+        }
+        if !wanted.contains(&challenge) {
+            wanted.push(challenge);
+        }
+    }
+    if item.each().is_empty() {
+        r.error(item.span, "`challenges` is an empty list");
+    }
+    wanted
+}
+
+/// A question in the handshake stays on the port that certificates are for: it comes first.
+fn possible(listen: &[ListenSpec]) -> Vec<AcmeChallenge> {
+    let has = |tls| listen.iter().any(|spec| spec.tls == tls);
+    let mut possible = Vec::new();
+    possible.extend(has(true).then_some(AcmeChallenge::TlsAlpn01));
+    possible.extend(has(false).then_some(AcmeChallenge::Http01));
+    possible
+}
+
+fn binding(r: &mut Reader, item: &Item<'_>) -> Option<AcmeBinding> {
+    let table = r.table(item, &keys::EAB)?;
+    let key_id = table.item("kid").and_then(|item| r.text(&item).map(str::to_owned));
+    let hmac = table.item("hmac").and_then(|item| {
+        let text = r.text(&item)?;
+        // Authorities hand it out in either alphabet.
+        let bare = text.trim_end_matches('=');
+        let plain = |_| BASE64_STANDARD.decode(text);
+        let decoded = BASE64_URL_SAFE_NO_PAD.decode(bare).or_else(plain).unwrap_or_default();
+        if decoded.is_empty() {
+            r.error(item.span, "`hmac` is not base64url");
+        }
+        Some(decoded)
+    });
+    let whole = key_id.zip(hmac);
+    if whole.is_none() {
+        r.error(item.span.clone(), "`eab` needs `kid` and `hmac`");
+    }
+    whole.map(|(key_id, hmac)| AcmeBinding { key_id, hmac })
+}
+
+/// Says where names and listeners do not fit what is to be ordered.
+pub(super) fn check(
+    r: &mut Reader,
+    top: &Table<'_>,
+    acme: &AcmeConfig,
+    default: &Certificates,
+    sites: &[SiteConfig],
+) {
+    let written = top.item("site").map(|item| item.each()).unwrap_or_default();
+    let mut any = false;
+    for (site, table) in sites.iter().zip(&written) {
+        if !acme.is_for(site) {
+            continue;
+        }
+        let places = table.key("host").map(|item| item.each()).unwrap_or_default();
+        for host in &site.hosts {
+            let Err(why) = acme.may_order(host) else {
+                any = true;
+                continue;
+            };
+            // For every host there is nothing to ask for, which is no surprise; and what a
+            // certificate from files may cover is none either.
+            if host == "*" || !default.is_empty() {
+                continue;
+            }
+            warn(r, span_of(&places, host, table), host, why);
+        }
+    }
+    if !any && r.found.iter().all(|d| d.severity == crate::Severity::Warning) {
+        let span = acme.place.span.clone();
+        r.error(span, "`acme`, and no host to order a certificate for").help =
+            Some("name the hosts in a site: `host = [\"example.com\"]`".to_owned());
+    }
+}
+
+fn span_of(places: &[Item<'_>], host: &str, site: &Item<'_>) -> Span {
+    let is_it = |item: &&Item<'_>| {
+        let text = item.value.as_str();
+        text.and_then(policy::hosts::canonical).is_some_and(|own| own == host)
+    };
+    places.iter().find(is_it).map_or_else(|| site.span.clone(), |item| item.span.clone())
+}
+
+fn warn(r: &mut Reader, span: Span, host: &str, why: &str) {
+    r.warning(span, format!("no certificate is ordered for `{host}`: {why}")).help = Some(
+        "name its certificate in `tls`, or say `tls = { acme = false }` in the site".to_owned(),
+    );
+}

@@ -1,0 +1,112 @@
+//! Certificates from an authority: what is to be ordered, and how the daemon answers its questions.
+//!
+//! The ordering itself is in `acme`; what it stores comes into use like any other file, by
+//! [`Material`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use acme::{Answers, Authority, Binding, Bounds, Challenge, Event, Plan, Storage};
+use base::{Counter, Counters};
+use config::{AcmeChallenge, AcmeConfig, Config};
+use flow::Shared;
+use tls::{Challenges, Pair, Upstream};
+
+use crate::material::Material;
+
+/// Hosts that a certificate is ordered for, and where each is stored; `default` is what `[tls]`
+/// names.
+pub(crate) fn hosts(config: &Config, default: &[Arc<Pair>]) -> Vec<(String, PathBuf)> {
+    let Some(acme) = &config.acme else { return Vec::new() };
+    let storage = Storage::new(&acme.storage, &acme.directory);
+    let mut hosts = Vec::new();
+    for site in config.sites.iter().filter(|site| acme.is_for(site)) {
+        let asked_for = site.tls.acme == Some(true);
+        for host in &site.hosts {
+            let covered = default.iter().any(|pair| pair.covers(host));
+            if acme.may_order(host).is_ok() && (asked_for || !covered) {
+                hosts.push((host.clone(), storage.certificate(host)));
+            }
+        }
+    }
+    hosts
+}
+
+/// What is to be ordered, if anything.
+pub(crate) fn plan(config: &Config, material: &Material) -> Option<Arc<Plan>> {
+    let acme = config.acme.as_ref()?;
+    let names = material.ordered_hosts();
+    if names.is_empty() {
+        return None;
+    }
+    let limits = &config.limits;
+    Some(Arc::new(Plan {
+        authority: Arc::new(authority(acme, material.authority_trust()?)),
+        names,
+        challenges: acme.challenges.iter().copied().map(challenge).collect(),
+        bounds: Bounds {
+            exchange_ms: limits.acme_timeout,
+            answer_bytes: limits.acme_answer_bytes,
+            order_ms: limits.acme_order_timeout,
+            retry_ms: limits.acme_retry_wait,
+            retry_max_ms: limits.acme_retry_wait_max,
+        },
+    }))
+}
+
+fn authority(acme: &AcmeConfig, trust: Upstream) -> Authority {
+    let binding = acme.binding.as_ref();
+    Authority {
+        directory: acme.directory.clone(),
+        email: acme.email.clone(),
+        trust,
+        storage: acme.storage.clone(),
+        binding: binding.map(|b| Binding { key_id: b.key_id.clone(), hmac: b.hmac.clone() }),
+    }
+}
+
+fn challenge(challenge: AcmeChallenge) -> Challenge {
+    match challenge {
+        AcmeChallenge::Http01 => Challenge::Http01,
+        AcmeChallenge::TlsAlpn01 => Challenge::TlsAlpn01,
+    }
+}
+
+/// Answers the authority on every core, counts, and tells the operator.
+pub(crate) struct Responder {
+    shared: Arc<Shared>,
+    handshakes: Arc<Challenges>,
+    counters: Arc<Counters>,
+}
+
+impl Responder {
+    pub(crate) fn new(shared: &Arc<Shared>, handshakes: &Arc<Challenges>) -> Arc<Self> {
+        let counters = shared.counters.register();
+        let (shared, handshakes) = (Arc::clone(shared), Arc::clone(handshakes));
+        Arc::new(Self { shared, handshakes, counters })
+    }
+}
+
+impl Answers for Responder {
+    fn show_http(&self, token: &str, answer: &str) {
+        self.shared.challenges.show(token, answer);
+    }
+
+    fn show_tls(&self, name: &str, certificate: &[u8], key: &[u8]) -> Result<(), String> {
+        self.handshakes.show(name, certificate, key).map_err(|error| error.to_string())
+    }
+
+    fn withdraw(&self) {
+        self.shared.challenges.withdraw();
+        self.handshakes.withdraw();
+    }
+
+    fn note(&self, event: Event) {
+        match event {
+            Event::Ordering { .. } => self.counters.inc(Counter::AcmeOrders),
+            Event::Failed { .. } => self.counters.inc(Counter::AcmeFailures),
+            Event::Account { .. } | Event::Obtained { .. } | Event::Aside { .. } => {}
+        }
+        eprintln!("larder: {event}");
+    }
+}
