@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::Limits;
 use base::clock::System;
+use base::{Limit, Limits, Now};
 use bytes::Bytes;
 use h1::{BodyReader, HeadLimits, Progress, ResponseReader, encode};
 use http_body_util::BodyExt;
@@ -28,6 +28,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::Bounds;
+use crate::report::Reached;
 
 /// How this program calls itself (RFC 8555 6.1 asks for it).
 const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
@@ -54,6 +55,16 @@ impl Client {
     /// 503 with Retry-After).
     pub(crate) fn spared_ms(&self) -> u64 {
         self.spared_until_ms.load(Ordering::Relaxed).saturating_sub(System.now().mono_ms)
+    }
+
+    /// Notes for how long it wants to be spared.
+    fn note_refusal(&self, head: &Response, now: Now) {
+        if matches!(head.status.code(), 429 | 503) {
+            let wait = head.headers.value(HeaderId::RetryAfter);
+            let wait_ms = wait.and_then(|value| retry_after_ms(value, now.unix_secs()));
+            let until_ms = now.mono_ms.saturating_add(wait_ms.unwrap_or(0));
+            self.spared_until_ms.store(until_ms, Ordering::Relaxed);
+        }
     }
 
     async fn ask(&self, request: http::Request<BodyWrapper<Bytes>>) -> io::Result<Answer> {
@@ -104,17 +115,10 @@ impl HttpClient for Client {
         let client = self.clone();
         Box::pin(async move {
             let bound = Duration::from_millis(client.bounds.exchange_ms);
-            let late =
-                |_| io::Error::new(io::ErrorKind::TimedOut, "no answer (limit: acme_timeout)");
             let answer = tokio::time::timeout(bound, client.ask(request)).await;
+            let late = |_| Reached(Limit::AcmeTimeout).into();
             let answer = answer.map_err(late).flatten().map_err(other)?;
-            if matches!(answer.head.status.code(), 429 | 503) {
-                let now = System.now();
-                let wait = answer.head.headers.value(HeaderId::RetryAfter);
-                let wait_ms = wait.and_then(|value| retry_after_ms(value, now.unix_secs()));
-                let until_ms = now.mono_ms.saturating_add(wait_ms.unwrap_or(0));
-                client.spared_until_ms.store(until_ms, Ordering::Relaxed);
-            }
+            client.note_refusal(&answer.head, System.now());
             answer.into_response()
         })
     }
@@ -200,7 +204,7 @@ async fn read(
         body.extend_from_slice(&received[step.data]);
         received.drain(..step.consumed);
         if body.len() as u64 > body_max {
-            return Err(broken(&"it is too long (limit: acme_answer_bytes)"));
+            return Err(Reached(Limit::AcmeAnswerBytes).into());
         }
         if step.done || !received.is_empty() {
             continue;
@@ -272,6 +276,20 @@ mod tests {
         assert!(text.starts_with(head), "{text}");
         assert!(text.contains("\r\na: b\r\n") && text.contains(AGENT), "{text}");
         assert!(text.contains("\r\nContent-Length: 3\r\n") && !text.contains(": x"), "{text}");
+    }
+
+    #[test]
+    fn an_authority_is_spared_for_as_long_as_it_wants() {
+        let bounds =
+            Bounds { exchange_ms: 1, answer_bytes: 1, order_ms: 1, retry_ms: 1, retry_max_ms: 1 };
+        let client = Client::new(&Upstream::new(None, None).expect("a client"), bounds);
+        let mut head = Response::new(Status::OK);
+        head.headers.push(HeaderId::RetryAfter, b"600");
+        client.note_refusal(&head, System.now());
+        assert_eq!(client.spared_ms(), 0);
+        head.status = Status::new(429).expect("a status");
+        client.note_refusal(&head, System.now());
+        assert!((500_000..=600_000).contains(&client.clone().spared_ms()));
     }
 
     #[test]

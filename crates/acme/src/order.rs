@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::Limit;
 use instant_acme::{
     Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewOrder,
     Order, OrderStatus, RetryPolicy,
@@ -46,7 +47,7 @@ pub(crate) async fn obtain(
     // The library's own bound leaves out the time of exchanges.
     match tokio::time::timeout(bound, run(account, wanted, answers)).await {
         Ok(result) => result,
-        Err(_) => Err(Failure::TooLong),
+        Err(_) => Err(Failure::Limit(Limit::AcmeOrderTimeout)),
     }
 }
 

@@ -1,7 +1,10 @@
 //! What happens, as the operator is told.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
+
+use base::limits::{self, Limit};
 
 /// Something worth a line in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +57,8 @@ pub enum Failure {
         /// For people.
         detail: String,
     },
-    /// It took longer than the order's bound.
-    TooLong,
+    /// Something took longer, or was larger, than this limit allows.
+    Limit(Limit),
     /// The certificate it gave is not what was ordered.
     NotOrdered(String),
     /// The storage cannot be used.
@@ -78,7 +81,10 @@ impl fmt::Display for Event {
             }
             Self::Failed { name, why, again_ms } => {
                 let again = base::units::DurationMs(again_ms.div_ceil(1000) * 1000);
-                write!(f, "acme: no certificate for {name}: {why}; again in {again}")
+                match again_ms {
+                    0 => write!(f, "acme: no certificate for {name}: {why}; again at once"),
+                    _ => write!(f, "acme: no certificate for {name}: {why}; again in {again}"),
+                }
             }
             Self::Aside { path, why } => {
                 write!(f, "acme: {why}; it was put aside as {}", path.display())
@@ -92,7 +98,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Unreachable(why) => write!(f, "the authority cannot be asked: {why}"),
             Self::Refused { kind, detail } => write!(f, "the authority refuses ({kind}): {detail}"),
-            Self::TooLong => f.write_str("the order takes too long (limit: acme_order_timeout)"),
+            Self::Limit(limit) => write!(f, "it is too much (limit: {})", name_of(*limit)),
             Self::NotOrdered(why) => write!(f, "the certificate cannot be used: {why}"),
             Self::Storage(why) => write!(f, "storage: {why}"),
             Self::Other(why) => f.write_str(why),
@@ -106,14 +112,39 @@ impl From<instant_acme::Error> for Failure {
     fn from(error: instant_acme::Error) -> Self {
         match error {
             instant_acme::Error::Api(problem) => Self::of_problem(&problem),
-            instant_acme::Error::Timeout(_) => Self::TooLong,
-            instant_acme::Error::Other(error) => match error.downcast::<std::io::Error>() {
-                Ok(error) => Self::Unreachable(error.to_string()),
+            instant_acme::Error::Timeout(_) => Self::Limit(Limit::AcmeOrderTimeout),
+            instant_acme::Error::Other(error) => match error.downcast::<io::Error>() {
+                Ok(error) => match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+                    Some(Reached(limit)) => Self::Limit(*limit),
+                    None => Self::Unreachable(error.to_string()),
+                },
                 Err(error) => Self::Other(error.to_string()),
             },
             error => Self::Other(error.to_string()),
         }
     }
+}
+
+/// Ends an exchange because of a limit.
+#[derive(Debug)]
+pub(crate) struct Reached(pub(crate) Limit);
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Failure::Limit(self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for Reached {}
+
+impl From<Reached> for io::Error {
+    fn from(reached: Reached) -> Self {
+        Self::other(reached)
+    }
+}
+
+fn name_of(limit: Limit) -> &'static str {
+    limits::TABLE.iter().find(|spec| spec.limit == limit).map_or("unknown", |spec| spec.name)
 }
 
 impl Failure {
@@ -157,7 +188,8 @@ mod tests {
     #[test]
     fn events_are_told_in_one_line_each() {
         let name = || "a.test".to_owned();
-        let failed = Event::Failed { name: name(), why: Failure::TooLong, again_ms: 59_100 };
+        let why = Failure::Limit(Limit::AcmeOrderTimeout);
+        let failed = Event::Failed { name: name(), why, again_ms: 59_100 };
         for (event, text) in [
             (
                 Event::Obtained { name: name(), not_after: 0 },
@@ -165,8 +197,8 @@ mod tests {
             ),
             (
                 failed,
-                "acme: no certificate for a.test: the order takes too long (limit: \
-                 acme_order_timeout); again in 1m",
+                "acme: no certificate for a.test: it is too much (limit: acme_order_timeout); \
+                 again in 1m",
             ),
         ] {
             assert_eq!(event.to_string(), text);

@@ -223,6 +223,7 @@ impl Keeper {
                 answers.note(Event::Aside { path, why });
             }
         }
+        self.storage.probe().map_err(stored)?;
         let challenges = &self.plan.challenges;
         let wanted = Wanted {
             name,

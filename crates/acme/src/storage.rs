@@ -12,6 +12,9 @@ use std::sync::Arc;
 
 use tls::Pair;
 
+/// More than a certificate with its chain and its key takes.
+const PROBE_BYTES: usize = 16 * 1024;
+
 /// The folder of one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage {
@@ -63,6 +66,14 @@ impl Storage {
             }
         }
         Ok(())
+    }
+
+    /// Finds out whether a certificate could be stored: one that is ordered and then lost counts
+    /// with the authority too. Call it with the lock.
+    pub(crate) fn probe(&self) -> io::Result<()> {
+        let probe = self.folder.join("probe");
+        write(&probe, &[b'x'; PROBE_BYTES])?;
+        fs::remove_file(&probe).map_err(|error| at(&probe, error))
     }
 
     /// Takes the right to order and to write; `None` when another process has it.
@@ -213,6 +224,8 @@ mod tests {
         for file in ["account.json", "lock", "certificates/a.test.pem"] {
             assert_eq!(mode(&storage.folder.join(file)), 0o600, "{file}");
         }
+        storage.probe().expect("room for a certificate");
+        assert!(!storage.folder.join("probe").exists());
         drop((lock, scratch));
     }
 

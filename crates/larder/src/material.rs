@@ -135,6 +135,14 @@ impl Material {
         }
     }
 
+    /// Goes on with what was in use `before` where what was ordered is not there any more: it stays
+    /// until the new one is.
+    pub(crate) fn keep_ordered(&mut self, before: &Self) {
+        for (host, watched) in self.ordered.iter_mut().filter(|(_, own)| own.value.is_none()) {
+            watched.value = before.ordered.get(host).and_then(|old| old.value.clone());
+        }
+    }
+
     /// Every host that a certificate is ordered for.
     pub(crate) fn ordered_hosts(&self) -> Vec<String> {
         self.ordered.keys().cloned().collect()

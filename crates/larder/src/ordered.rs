@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use acme::{Answers, Authority, Binding, Bounds, Challenge, Event, Plan, Storage};
+use acme::{Answers, Authority, Binding, Bounds, Challenge, Event, Failure, Plan, Storage};
 use base::{Counter, Counters};
 use config::{AcmeChallenge, AcmeConfig, Config};
 use flow::Shared;
@@ -102,9 +102,14 @@ impl Answers for Responder {
     }
 
     fn note(&self, event: Event) {
-        match event {
+        match &event {
             Event::Ordering { .. } => self.counters.inc(Counter::AcmeOrders),
-            Event::Failed { .. } => self.counters.inc(Counter::AcmeFailures),
+            Event::Failed { why, .. } => {
+                self.counters.inc(Counter::AcmeFailures);
+                if let Failure::Limit(limit) = why {
+                    self.counters.limit(*limit);
+                }
+            }
             Event::Account { .. } | Event::Obtained { .. } | Event::Aside { .. } => {}
         }
         eprintln!("larder: {event}");

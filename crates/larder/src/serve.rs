@@ -175,8 +175,9 @@ impl Daemon {
     /// Reads the configuration again. A bad one changes nothing.
     pub(crate) fn reload(&self) -> Result<(), String> {
         let config = self.source.config()?;
-        let material = read_material(&config)?;
+        let mut material = read_material(&config)?;
         let mut running = self.running.lock();
+        material.keep_ordered(&running.material);
         self.shared.cache.set_config(build::cache_config(&config, &self.machine));
         let tls = self.shake_with(&config, &material)?;
         self.plans.send_replace(ordered::plan(&config, &material));

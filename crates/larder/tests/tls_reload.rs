@@ -37,6 +37,9 @@ async fn a_new_pair_is_shown_to_new_connections_and_the_old_ones_go_on() {
     })
     .await;
     assert_eq!(open.get("larder.test", "/page").await.text(), TEXT);
+    let expiry = "larder_certificate_expires_seconds";
+    let label = format!("site=\"larder.test\",certificate=\"{}\"", authority.path("site.crt"));
+    assert!(served.daemon.metric(expiry, &label).await.expect("metrics") > 0.0);
     // Tickets outlive the certificate.
     assert!(client.connect(served.addr(), "larder.test").await.is_resumed());
 }
