@@ -26,7 +26,7 @@
 set -euo pipefail
 version=v2.10.1
 root=$(cd "$(dirname "$0")/.." && pwd)
-bin=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/pebble/$version
+bin=$(cd "$root" && realpath -m "${CARGO_TARGET_DIR:-target}")/pebble/$version
 
 build() {
   if [ ! -x "$bin/pebble" ] || [ ! -x "$bin/pebble-challtestsrv" ]; then

@@ -18,6 +18,9 @@ basic() {
   missing cc && packages+=(build-essential)
   missing node && packages+=(nodejs)
   missing npm && packages+=(npm)
+  # Pebble, the authority that orders of certificates are tested against.
+  missing go && packages+=(golang-go)
+  missing openssl && packages+=(openssl)
   # Debian has the version in its name.
   compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
 }

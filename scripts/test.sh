@@ -111,6 +111,7 @@ step setup scripts/setup.sh basic
 lint
 if [ "${1:-all}" = all ]; then
   start labs-setup labs_setup
+  step pebble lab/pebble.sh build
   step tests cargo test --workspace --no-fail-fast
   step loom loom
   step counts counts
