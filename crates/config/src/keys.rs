@@ -248,6 +248,8 @@ pub(crate) const ORIGIN: Section = Section {
             "no_scripts", TEXTS, "none", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment.";
             "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.";
             "files", "a table or false", "none", "How files in `root` that are no scripts are served: see `[origin.files]`; `false` for not at all.";
+            "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether X-Accel-Expires and X-Accel-Charset of its responses count, and in a table, where X-Accel-Redirect may lead: a path that begins like a key is a file in that key's directory. Without it X-Accel-* is removed from responses.";
+            "x_sendfile", PATHS, "none", "Directories of which X-Sendfile of its responses may name files. Without it X-Sendfile is removed.";
             "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.";
             "host", "a string", "the client's", "Host field sent to the servers.";
             "tls", TABLE, "none", "How `https://` servers are connected to: see `[origin.tls]`.";

@@ -11,14 +11,16 @@ use std::task::{Context, Poll};
 use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
 use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Variant};
+use files::Root;
 use message::date::parse_http_date;
 use message::store::{self, StorePlan};
 use message::vary::{Vary, VaryNames, vary_signature};
-use message::{Framing, HeaderId, Request, Response, Status, Version};
+use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
 use origin::{BodySource, Caller, Exchange, RequestBody, SourceError, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use tokio::sync::oneshot;
 
+use crate::accel::{self, Named, Said};
 use crate::core::{Ask, Core, LiveRef, freshness};
 use crate::forward::{self, Errand};
 use crate::interims::{Interims, Told};
@@ -48,6 +50,15 @@ pub(crate) enum Fetched {
     Synthetic(Arc<Synthetic>),
     /// No script answers but this file beside them.
     File(Vec<u8>),
+    /// The origin named a file to answer with.
+    Named(Box<NamedFile>),
+}
+
+/// A file that an origin answers with, and the head it gave.
+pub(crate) struct NamedFile {
+    /// The root it is below, and its path there; none when no setting allows it.
+    pub(crate) place: Option<(Arc<Root>, Vec<u8>)>,
+    pub(crate) headers: HeaderBlock,
 }
 
 /// A response on its way through, not stored.
@@ -154,8 +165,9 @@ enum Outcome {
     Synthetic(Arc<Synthetic>),
     File(Vec<u8>),
     Failed(Failure),
-    Confirmed(Exchange),
+    Confirmed(Exchange, Said),
     Switched(Box<Switched>),
+    Named(Exchange, Named),
     Use(Exchange, StorePlan),
 }
 
@@ -186,7 +198,14 @@ async fn run(
             Fetched::File(name)
         }
         Outcome::Failed(failure) => fail(&core, job, failure),
-        Outcome::Confirmed(exchange) => match confirm(&core, job, &exchange) {
+        Outcome::Named(exchange, named) => {
+            let file = name_file(&core, &mut job, &exchange, &named);
+            _ = tell.send(Fetched::Named(Box::new(file)));
+            // Its body, if it has one, is of no use to anybody.
+            drain(exchange).await;
+            return;
+        }
+        Outcome::Confirmed(exchange, said) => match confirm(&core, job, &exchange, &said) {
             Some(object) => {
                 drain(exchange).await;
                 Fetched::Confirmed(object)
@@ -245,38 +264,47 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         let sending = pool.send(&origin, &request, stream, job.key_hash, caller, told);
         let mut exchange = match sending.await {
             Ok(exchange) => exchange,
-            Err(error) => {
-                let unreachable = error.is_unreachable();
-                let stale = job.old.take_if(|old| match unreachable {
-                    true => freshness(old).may_serve_unreachable(sent.mono_ms),
-                    false => freshness(old).may_serve_on_error(sent.mono_ms),
-                });
-                let reason = error.to_string();
-                let problem = Problem::Origin { status: error.status(), reason };
-                return Outcome::Failed(Failure { problem, stale, unreachable });
-            }
+            Err(error) => return Outcome::Failed(unanswered(job, &error, sent)),
         };
+        let accel = job.site.accel.get(job.notes.origin as usize).and_then(Option::as_ref);
+        let said = accel::take(&mut exchange.response.headers, accel, sent.unix_secs());
         if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {
-            return Outcome::Confirmed(exchange);
+            return Outcome::Confirmed(exchange, said);
         }
         if let Some(tunnel) = exchange.take_tunnel() {
             let mut response = exchange.response.clone();
             forward::passable(&mut response, &job.live, core.now().unix_secs());
             return Outcome::Switched(Box::new(Switched { response, tunnel }));
         }
-        let plan = judge(core, job, &request, &mut exchange, sent);
-        match plan {
-            Verdict::Use(plan) => return Outcome::Use(exchange, plan),
-            Verdict::Retry if repeatable && tries < job.live.limits.retries => tries += 1,
-            Verdict::Retry | Verdict::Fail => {
-                let status = exchange.response.status;
-                let reason = format!("The origin answered with status {status}.");
-                let stale = job.old.take_if(|old| freshness(old).may_serve_on_error(sent.mono_ms));
-                let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
-                return Outcome::Failed(Failure { problem, stale, unreachable: false });
+        let plan = judge(core, job, &request, &mut exchange, sent, &said);
+        match (plan, said.file) {
+            (Verdict::Use(_), Some(named)) => return Outcome::Named(exchange, named),
+            (Verdict::Use(plan), None) => return Outcome::Use(exchange, plan),
+            (Verdict::Retry, _) if repeatable && tries < job.live.limits.retries => tries += 1,
+            (Verdict::Retry | Verdict::Fail, _) => {
+                return Outcome::Failed(refused(job, exchange.response.status, sent));
             }
         }
     }
+}
+
+/// What is left to do when an origin's answer is of no use.
+fn refused(job: &mut Job, status: Status, sent: Now) -> Failure {
+    let reason = format!("The origin answered with status {status}.");
+    let stale = job.old.take_if(|old| freshness(old).may_serve_on_error(sent.mono_ms));
+    let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
+    Failure { problem, stale, unreachable: false }
+}
+
+/// The same when it could not be asked, or did not answer.
+fn unanswered(job: &mut Job, error: &origin::Error, sent: Now) -> Failure {
+    let unreachable = error.is_unreachable();
+    let stale = job.old.take_if(|old| match unreachable {
+        true => freshness(old).may_serve_unreachable(sent.mono_ms),
+        false => freshness(old).may_serve_on_error(sent.mono_ms),
+    });
+    let problem = Problem::Origin { status: error.status(), reason: error.to_string() };
+    Failure { problem, stale, unreachable }
 }
 
 enum Verdict {
@@ -293,12 +321,15 @@ fn judge(
     request: &Request,
     exchange: &mut Exchange,
     sent: base::Now,
+    said: &Said,
 ) -> Verdict {
     let now = core.now();
     let times = store::Exchange { request_ms: sent.unix_ms, response_ms: now.unix_ms };
     let rules = job.site.policy.store_rules(&job.notes);
     let response = &mut exchange.response;
-    let mut plan = store::plan(request, job.notes.personal, response, times, rules);
+    let mut plan = plan_by(said, response, |response| {
+        store::plan(request, job.notes.personal, response, times, rules)
+    });
     let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes: &job.notes };
     match job.site.policy.response(&mut ctx) {
         BackendResponse::Retry => return Verdict::Retry,
@@ -309,6 +340,39 @@ fn judge(
     let stand_in =
         job.old.as_ref().is_some_and(|old| freshness(old).may_serve_on_error(now.mono_ms));
     if failed && stand_in { Verdict::Fail } else { Verdict::Use(plan) }
+}
+
+/// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
+/// CDN-Cache-Control does (RFC 9213). What is stored and sent on says nothing of it.
+fn plan_by(
+    said: &Said,
+    response: &mut Response,
+    plan: impl FnOnce(&Response) -> StorePlan,
+) -> StorePlan {
+    let Some(lifetime_s) = said.lifetime_s else { return plan(response) };
+    let headers = response.headers.clone();
+    let value = match lifetime_s {
+        0 => "no-store".to_owned(),
+        seconds => format!("max-age={seconds}"),
+    };
+    response.headers.set(HeaderId::CdnCacheControl, value.as_bytes());
+    let planned = plan(response);
+    response.headers = headers;
+    planned
+}
+
+/// What was named belongs to this request: it is not stored, and others do not wait for it.
+fn name_file(core: &Core, job: &mut Job, exchange: &Exchange, named: &Named) -> NamedFile {
+    if let Some(lead) = job.lead.take() {
+        lead.refuse(Some(core.now().mono_ms + job.live.limits.hit_for_miss_ttl));
+    }
+    invalidate_after(core, job, &exchange.response);
+    let accel = job.site.accel.get(job.notes.origin as usize).and_then(Option::as_ref);
+    let place = accel.and_then(|accel| accel.place(named));
+    NamedFile {
+        place: place.map(|(root, path)| (Arc::clone(root), path.to_vec())),
+        headers: exchange.response.headers.clone(),
+    }
 }
 
 fn fail(core: &Core, mut job: Job, failure: Failure) -> Fetched {
@@ -322,7 +386,7 @@ fn fail(core: &Core, mut job: Job, failure: Failure) -> Fetched {
 }
 
 /// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4).
-fn confirm(core: &Core, mut job: Job, exchange: &Exchange) -> Option<Arc<Object>> {
+fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Option<Arc<Object>> {
     let (old, lead) = (job.old.take()?, job.lead.take()?);
     core.note_fetch(job.key_hash, None);
     let now = core.now();
@@ -341,7 +405,9 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange) -> Option<Arc<Object>
     }
     let rules = job.site.policy.store_rules(&job.notes);
     let times = store::Exchange { request_ms: now.unix_ms, response_ms: now.unix_ms };
-    let mut plan = store::plan(&job.request, job.notes.personal, &dated, times, rules);
+    let mut plan = plan_by(said, &mut dated, |dated| {
+        store::plan(&job.request, job.notes.personal, dated, times, rules)
+    });
     let mut ctx = ResponseCtx {
         request: &job.request,
         response: &mut merged,

@@ -13,10 +13,11 @@ use bytes::Bytes;
 use files::{Depth, Look, Opened, Page, Root, WouldBlock};
 use message::conditional::{self, Outcome};
 use message::range::{self, Multipart, RangePlan};
-use message::{Framing, HeaderId, Method, Request, Response, Status, path};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
 use crate::core::{Ask, Core};
 use crate::deliver;
+use crate::fetch::NamedFile;
 use crate::pages::{self, Problem};
 use crate::reply::{Head, Piece, Reply, ReplyBody, Served};
 
@@ -140,7 +141,7 @@ pub(crate) fn answer(ask: &Ask<'_>, look: &Look) -> Reply {
         };
     }
     match look {
-        Look::Page(page) => whole(ask, page),
+        Look::Page(page) => whole(ask, page, None),
         Look::Slash => pages::with_slash(request),
         Look::Forbidden => pages::problem(request, Problem::FileRefused),
         Look::Missing => pages::problem(request, Problem::NoFile),
@@ -148,7 +149,29 @@ pub(crate) fn answer(ask: &Ask<'_>, look: &Look) -> Reply {
     }
 }
 
-fn whole(ask: &Ask<'_>, page: &Arc<Page>) -> Reply {
+/// Fields that an origin's head keeps when a file takes its body's place (nginx: X-Accel-Redirect).
+const KEPT: [HeaderId; 5] = [
+    HeaderId::CacheControl,
+    HeaderId::ContentDisposition,
+    HeaderId::ContentType,
+    HeaderId::Expires,
+    HeaderId::SetCookie,
+];
+
+/// The answer with a file that the origin named, whatever the request's method: the origin has
+/// carried it out.
+pub(crate) async fn named(core: &Rc<Core>, ask: &Ask<'_>, named: &NamedFile) -> Reply {
+    let Some((root, path)) = &named.place else {
+        return pages::problem(ask.request, Problem::FileNotAllowed);
+    };
+    match look_on_at(core, ask, root, path).await {
+        Look::Page(page) => whole(ask, &page, Some(&named.headers)),
+        Look::Exhausted => pages::problem(ask.request, Problem::TooManyFiles),
+        _ => pages::problem(ask.request, Problem::NoFile),
+    }
+}
+
+fn whole(ask: &Ask<'_>, page: &Arc<Page>, origin: Option<&HeaderBlock>) -> Reply {
     let request = ask.request;
     let file = page.select(&request.headers);
     let body = match request.method {
@@ -158,11 +181,12 @@ fn whole(ask: &Ask<'_>, page: &Arc<Page>) -> Reply {
     let date_s = ask.now.unix_secs();
     let head = Head::File { file: Arc::clone(file), date_s };
     let mut reply = Reply::file(head, body);
-    if request.headers.contains_any(&CONDITIONS) && !judge(ask, file, date_s, &mut reply) {
+    let reads = matches!(request.method, Method::Get | Method::Head);
+    if reads && request.headers.contains_any(&CONDITIONS) && !judge(ask, file, date_s, &mut reply) {
         return pages::problem(request, Problem::Precondition);
     }
-    if ask.site.policy.shapes_delivery(&ask.notes) {
-        shape(ask, file, &mut reply);
+    if origin.is_some() || ask.site.policy.shapes_delivery(&ask.notes) {
+        shape(ask, file, origin, &mut reply);
     }
     reply
 }
@@ -241,10 +265,13 @@ fn multipart(file: &Arc<Opened>, ranges: &[std::ops::Range<u64>], reply: &mut Re
     reply.body = ReplyBody::FilePieces(Arc::clone(file), pieces);
 }
 
-/// Lets policy change the head for this client.
-fn shape(ask: &Ask<'_>, file: &Opened, reply: &mut Reply) {
+/// Takes over what the origin says of the file, and lets policy change the head for this client.
+fn shape(ask: &Ask<'_>, file: &Opened, origin: Option<&HeaderBlock>, reply: &mut Reply) {
     let mut response = Response::new(reply.status);
     file.head_for(reply.status == Status::NOT_MODIFIED, &mut response.headers);
+    if let Some(origin) = origin {
+        take_over(origin, reply.status, &mut response.headers);
+    }
     if let Some(kind) = reply.content_type.take() {
         response.headers.set(HeaderId::ContentType, kind.as_bytes());
     }
@@ -253,6 +280,18 @@ fn shape(ask: &Ask<'_>, file: &Opened, reply: &mut Reply) {
     deliver::shape(ask, &mut response, false);
     reply.status = response.status;
     reply.head = Head::Owned(Box::new(response));
+}
+
+fn take_over(origin: &HeaderBlock, status: Status, headers: &mut HeaderBlock) {
+    let describes = |id| matches!(id, HeaderId::ContentType | HeaderId::ContentDisposition);
+    for id in KEPT.into_iter().filter(|id| origin.contains(*id)) {
+        headers.remove(id);
+        if status != Status::NOT_MODIFIED || !describes(id) {
+            for value in origin.values(id) {
+                headers.push(id, value);
+            }
+        }
+    }
 }
 
 impl Reply {

@@ -4,6 +4,7 @@
 //! at once, without allocation on a hit; what must wait comes back as a [`Slow`] to be awaited.
 //! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
+mod accel;
 mod challenge;
 mod client;
 mod core;
@@ -19,6 +20,7 @@ mod slow;
 
 pub use policy::{Peer, acl::CidrSet};
 
+pub use crate::accel::Accel;
 pub use crate::challenge::Challenges;
 pub use crate::client::Client;
 pub use crate::core::{Core, LiveRef, Start, begin_key};

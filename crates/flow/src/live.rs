@@ -12,6 +12,7 @@ use origin::{Journal, Origin};
 use policy::{Policy, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
 
+use crate::accel::Accel;
 use crate::challenge::Challenges;
 
 /// One site: a policy and the origins it may choose from.
@@ -27,6 +28,8 @@ pub struct Site {
     pub files: Vec<Arc<Root>>,
     /// In the order of `origins`: the files beside an origin's scripts.
     pub beside_scripts: Vec<Option<Arc<Root>>>,
+    /// In the order of `origins`: what an origin's X-Accel-* fields and X-Sendfile may do.
+    pub accel: Vec<Option<Accel>>,
     /// How its TLS clients are checked; `None` lets everyone in.
     pub client_auth: Option<ClientAuth>,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].

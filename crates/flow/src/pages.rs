@@ -34,6 +34,8 @@ pub enum Problem {
     OnlyReadable,
     /// A condition for the request to be carried out does not hold (RFC 9110 13.1).
     Precondition,
+    /// An origin named a file that no setting lets it name.
+    FileNotAllowed,
     /// No descriptor was left to open a file with.
     TooManyFiles,
     /// An origin could not be asked or did not answer properly.
@@ -56,7 +58,7 @@ impl Problem {
             Self::OnlyReadable => 405,
             Self::Precondition => 412,
             Self::TooManyWaiters | Self::TooManyFiles => 503,
-            Self::SharedFetchFailed => 502,
+            Self::SharedFetchFailed | Self::FileNotAllowed => 502,
             Self::Loop => 508,
             Self::Internal => 500,
             Self::Origin { status, .. } => status.code(),
@@ -78,6 +80,7 @@ impl Problem {
             Self::FileRefused => "This is not for reading.",
             Self::OnlyReadable => "This is a file: it can only be read.",
             Self::Precondition => "The file is not the one the request was meant for.",
+            Self::FileNotAllowed => "The origin named a file that no setting lets it name.",
             Self::TooManyFiles => "Too many files are open.",
             Self::Origin { reason, .. } => reason,
         }

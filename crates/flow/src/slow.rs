@@ -264,6 +264,7 @@ async fn fetch_own(
         Ok(Fetched::Passing(passing)) => deliver::passing(ask, *passing, served(false)),
         Ok(Fetched::Switched(switched)) => deliver::switched(ask, *switched, served(false)),
         Ok(Fetched::File(name)) => beside_scripts(core, ask, &name).await,
+        Ok(Fetched::Named(named)) => from_files::named(core, ask, &named).await,
         Ok(Fetched::Synthetic(synthetic)) => pages::synthetic(ask.request, &synthetic),
         Ok(Fetched::Failed(failure)) => match failure.stale {
             Some(object) => deliver::stored(ask, &object, Served::StaleOnError),

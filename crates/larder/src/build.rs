@@ -7,7 +7,7 @@ use cache::Cache;
 use config::sizing::Machine;
 use config::{CacheStatus, Config};
 use files::Root;
-use flow::{Announce, Live, Site};
+use flow::{Accel, Announce, Live, Site};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, TlsConfig, Try};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
@@ -45,6 +45,7 @@ pub(crate) fn live(
                 origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
                 files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
                 beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
+                accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
                 hsts,
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             })
@@ -87,6 +88,14 @@ fn beside_scripts(origin: &Origin) -> Option<Arc<Root>> {
     let scripts = origin.config().scripts.as_ref()?;
     let files = scripts.files.as_ref().filter(|_| scripts.rules.tries.contains(&Try::Path))?;
     Some(Root::new(files.clone()))
+}
+
+/// What an origin's responses may ask for.
+fn accel(origin: &Origin) -> Option<Accel> {
+    let config = origin.config().accel.as_ref()?;
+    let roots = |all: &[files::Config]| all.iter().map(|one| Root::new(one.clone())).collect();
+    let (redirects, sendfile) = (roots(&config.redirects), roots(&config.sendfile));
+    Some(Accel { expires: config.expires, redirects, sendfile })
 }
 
 /// The index of `value`, which is added when it is not there yet; none beyond 65,536 different

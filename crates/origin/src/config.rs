@@ -41,8 +41,21 @@ pub struct OriginConfig {
     pub eject: EjectConfig,
     /// What its FastCGI servers run; without it they run nothing.
     pub scripts: Option<ScriptsConfig>,
+    /// What its X-Accel-* fields and X-Sendfile may do; nothing without it.
+    pub accel: Option<AccelConfig>,
     /// How its `https://` servers are connected to; without it they cannot be.
     pub tls: Option<TlsConfig>,
+}
+
+/// What an origin may ask of the proxy before it, in fields of its responses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccelConfig {
+    /// Whether X-Accel-Expires and X-Accel-Charset count.
+    pub expires: bool,
+    /// Where X-Accel-Redirect may lead.
+    pub redirects: Vec<files::Config>,
+    /// Below which directories X-Sendfile may name files.
+    pub sendfile: Vec<files::Config>,
 }
 
 /// The scripts of a FastCGI origin.
@@ -219,6 +232,7 @@ impl OriginConfig {
             idle_timeout_ms: limits.origin_idle_timeout,
             eject: EjectConfig::default(),
             scripts: None,
+            accel: None,
             tls: None,
         }
     }

@@ -34,7 +34,7 @@ mod upload;
 
 pub use background::run_background;
 pub use config::{
-    Address, Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, ScriptsConfig,
+    AccelConfig, Address, Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, ScriptsConfig,
     ServerConfig, ServerUrlError, Timeouts, TlsConfig, parse_server,
 };
 pub use error::{Error, RequestBodyError, SourceError, Step};

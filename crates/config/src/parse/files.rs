@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use files::{APPLICATION, CacheRule, Coding, Config, Hidden, SOURCES, Selector};
+use origin::AccelConfig;
 use policy::pattern::PathPattern;
 use toml::de::DeValue;
 
@@ -189,4 +190,52 @@ fn value(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     let text = r.text(item)?;
     let value = policy::headers::FieldValue::parse(text);
     r.check(item, value).map(|_| text.to_owned())
+}
+
+/// What the responses of an origin may ask for; none for nothing.
+pub(super) fn accel(r: &mut Reader, table: &Table<'_>) -> Option<AccelConfig> {
+    let mut accel = AccelConfig::default();
+    if let Some(item) = table.item("accel") {
+        match (item.value, item.pairs()) {
+            (DeValue::Boolean(on), _) => accel.expires = *on,
+            (_, Some(pairs)) => {
+                accel.expires = true;
+                for (prefix, span, item) in pairs {
+                    let root = directory(r, &item);
+                    let strip = prefix.strip_suffix('/').filter(|strip| is_prefix(strip));
+                    if strip.is_none() {
+                        r.error(span, format!("`{}` is not a prefix", prefix.escape_debug()))
+                            .help = Some("write it with both slashes: `/protected/`".to_owned());
+                    }
+                    accel.redirects.extend(root.zip(strip).map(|(root, strip)| named(root, strip)));
+                }
+            }
+            _ => _ = r.wrong_type(&item),
+        }
+    }
+    for item in table.item("x_sendfile").map(|item| item.each()).unwrap_or_default() {
+        let Some(root) = directory(r, &item) else { continue };
+        let Some(strip) = root.to_str().map(|text| text.trim_end_matches('/').to_owned()) else {
+            continue;
+        };
+        accel.sendfile.push(named(root, &strip));
+    }
+    (accel != AccelConfig::default()).then_some(accel)
+}
+
+fn is_prefix(strip: &str) -> bool {
+    let odd = |name: &str| matches!(name, "" | "." | "..") || name.contains(char::is_control);
+    strip.strip_prefix('/').is_some_and(|rest| !rest.split('/').any(odd))
+}
+
+/// A directory whose files an origin names: nothing of it is hidden from who may name it, but names
+/// that begin with a dot.
+fn named(root: PathBuf, strip: &str) -> Config {
+    Config {
+        strip: strip.to_owned(),
+        directories: false,
+        index: Vec::new(),
+        hide: Hidden::default(),
+        ..Config::new(root)
+    }
 }

@@ -137,6 +137,7 @@ fn origin(r: &mut Reader, table: &Table<'_>, name: &str, limits: &Limits) -> Ori
         config.eject = eject(r, &item);
     }
     bounds(r, table, &mut config);
+    config.accel = super::files::accel(r, table);
     config.scripts = super::scripts::scripts(r, table, &config.servers);
     config
 }

@@ -176,3 +176,22 @@ fn cache_control_is_one_line() {
     let said = site("files = { root = \"/srv\", cache_control = \"a\\nb\" }");
     assert!(said.contains("`cache_control`: a field value has no control characters"), "{said}");
 }
+
+#[test]
+fn accel_leads_from_prefixes_to_directories() {
+    let origin = |keys: &str| {
+        said(&format!(
+            "[[origin]]\nname = \"a\"\nservers = \"http://a\"\n{keys}\n\
+             [[site]]\nhost = \"*\"\norigin = \"a\"\n"
+        ))
+    };
+    for prefix in ["protected/", "/protected", "/", "/a/../b/", "/a//b/", "@x"] {
+        let said = origin(&format!("accel = {{ \"{prefix}\" = \"/srv\" }}"));
+        assert!(said.contains(&format!("`{prefix}` is not a prefix")), "{said}");
+    }
+    assert!(origin("accel = { \"/p/\" = \"srv\" }").contains("is an absolute path"));
+    assert!(origin("accel = \"yes\"").contains("`accel` takes true, or a table"));
+    assert!(origin("x_sendfile = \"srv\"").contains("`x_sendfile` is an absolute path"));
+    assert_eq!(origin("accel = { \"/p/\" = \"/srv\" }\nx_sendfile = [\"/srv\", \"/b\"]"), "");
+    assert_eq!(origin("accel = true"), "");
+}

@@ -1,0 +1,224 @@
+//! What an origin says to the proxy before it: X-Accel-* as nginx understands them, and X-Sendfile.
+//!
+//! None of these fields ever reaches a client. What they ask for is done only for origins whose
+//! settings say so, and files only from the directories that settings name.
+
+use std::sync::Arc;
+
+use files::Root;
+use message::{HeaderBlock, HeaderId, path};
+
+const EXPIRES: &[u8] = b"x-accel-expires";
+const REDIRECT: &[u8] = b"x-accel-redirect";
+const CHARSET: &[u8] = b"x-accel-charset";
+const SENDFILE: &[u8] = b"x-sendfile";
+/// The others of nginx's: answers stream anyway, and nobody is slowed down.
+const IGNORED: [&[u8]; 2] = [b"x-accel-buffering", b"x-accel-limit-rate"];
+
+/// What an origin's fields may do.
+#[derive(Debug, Default)]
+pub struct Accel {
+    /// Whether X-Accel-Expires and X-Accel-Charset count.
+    pub expires: bool,
+    /// Where X-Accel-Redirect may lead: each root takes the prefix off that it is for.
+    pub redirects: Vec<Arc<Root>>,
+    /// Below which directories X-Sendfile may name files; each root takes its own path off.
+    pub sendfile: Vec<Arc<Root>>,
+}
+
+/// What an origin said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// A lifetime in seconds.
+    pub(crate) lifetime_s: Option<u64>,
+    /// The file to answer with.
+    pub(crate) file: Option<Named>,
+}
+
+/// A file that an origin named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// A path, of which a root of [`Accel::redirects`] takes its prefix off.
+    Redirect(Vec<u8>),
+    /// A path on this machine.
+    Sendfile(Vec<u8>),
+}
+
+impl Accel {
+    /// The root that serves what was named, and the path to look for there; none where no setting
+    /// allows it.
+    pub(crate) fn place<'n>(&self, named: &'n Named) -> Option<(&Arc<Root>, &'n [u8])> {
+        let (roots, path) = match named {
+            Named::Redirect(path) => (&self.redirects, path),
+            Named::Sendfile(path) => (&self.sendfile, path),
+        };
+        let is_for = |root: &&Arc<Root>| {
+            let prefix = root.config().strip.as_bytes();
+            path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(b"/"))
+        };
+        // The longest, as nginx chooses among prefixes.
+        let root = roots.iter().filter(is_for).max_by_key(|root| root.config().strip.len())?;
+        Some((root, path))
+    }
+}
+
+/// Takes out of an origin's head what is for us, and does what needs only the head.
+pub(crate) fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Said {
+    let mut said = Said::default();
+    if !headers.iter().any(|field| is_ours(field.name)) {
+        return said;
+    }
+    if let Some(accel) = accel {
+        if accel.expires {
+            let value = headers.value_named(EXPIRES);
+            said.lifetime_s = value.and_then(|value| lifetime(value, now_s));
+            if let Some(charset) = headers.value_named(CHARSET).map(<[u8]>::to_vec) {
+                add_charset(headers, &charset);
+            }
+        }
+        if !accel.redirects.is_empty() {
+            said.file = headers.value_named(REDIRECT).map(redirect);
+        }
+        if !accel.sendfile.is_empty() && said.file.is_none() {
+            let value = headers.value_named(SENDFILE);
+            said.file = value.map(|value| Named::Sendfile(value.to_vec()));
+        }
+    }
+    headers.retain(|field| !is_ours(field.name));
+    said
+}
+
+fn is_ours(name: &[u8]) -> bool {
+    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+    name.first().is_some_and(|first| first.eq_ignore_ascii_case(&b'x'))
+        && ([EXPIRES, REDIRECT, CHARSET, SENDFILE].into_iter().any(is)
+            || IGNORED.into_iter().any(is))
+}
+
+/// Seconds, or `@` and a point in unix time (nginx); what is over already and 0 mean "not at all".
+fn lifetime(value: &[u8], now_s: u64) -> Option<u64> {
+    let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
+    match value {
+        [b'@', point @ ..] => number(point).map(|point| point.saturating_sub(now_s)),
+        // A negative number is in the past.
+        [b'-', digits @ ..] => number(digits).map(|_| 0),
+        digits => number(digits),
+    }
+}
+
+/// The path of a redirect in its normal form; its query says nothing to files. One that has no
+/// normal form leads nowhere.
+fn redirect(value: &[u8]) -> Named {
+    let path = value.split(|b| *b == b'?').next().unwrap_or_default();
+    let mut normal = Vec::new();
+    Named::Redirect(match path::normal_form(path, &mut normal) {
+        Ok(true) => normal,
+        Ok(false) => path.to_vec(),
+        Err(_) => Vec::new(),
+    })
+}
+
+/// Names the charset of a text that names none.
+fn add_charset(headers: &mut HeaderBlock, charset: &[u8]) {
+    let Some(kind) = headers.value(HeaderId::ContentType) else { return };
+    let named = memchr::memmem::find(&kind.to_ascii_lowercase(), b"charset=").is_some();
+    if named || !kind.starts_with(b"text/") || !message::header::is_token(charset) {
+        return;
+    }
+    let kind = [kind, b"; charset=", charset].concat();
+    headers.set(HeaderId::ContentType, &kind);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn head(fields: &[(&str, &str)]) -> HeaderBlock {
+        let mut headers = HeaderBlock::new();
+        for (name, value) in fields {
+            headers.push_named(name.as_bytes(), value.as_bytes());
+        }
+        headers
+    }
+
+    fn root(strip: &str) -> Arc<Root> {
+        let config = files::Config::new(PathBuf::from("/nowhere"));
+        Root::new(files::Config { strip: strip.to_owned(), ..config })
+    }
+
+    fn accel() -> Accel {
+        Accel {
+            expires: true,
+            redirects: vec![root("/protected"), root("/protected/deep")],
+            sendfile: vec![root("/srv/private")],
+        }
+    }
+
+    #[test]
+    fn nothing_of_it_reaches_a_client_and_nothing_happens_unasked() {
+        let fields = [
+            ("X-Accel-Redirect", "/protected/a"),
+            ("x-accel-expires", "60"),
+            ("X-Accel-Buffering", "no"),
+            ("X-Accel-Charset", "utf-8"),
+            ("X-Accel-Limit-Rate", "1"),
+            ("X-Sendfile", "/srv/private/a"),
+            ("Content-Type", "text/html"),
+            ("X-Other", "stays"),
+        ];
+        let mut headers = head(&fields);
+        assert_eq!(take(&mut headers, None, 0), Said::default());
+        assert_eq!(headers.len(), 2);
+        assert_eq!(headers.value(HeaderId::ContentType), Some(&b"text/html"[..]));
+        let mut headers = head(&fields);
+        let said = take(&mut headers, Some(&accel()), 0);
+        assert_eq!(said.lifetime_s, Some(60));
+        assert_eq!(said.file, Some(Named::Redirect(b"/protected/a".to_vec())));
+        assert_eq!(headers.len(), 2);
+        let kind = headers.value(HeaderId::ContentType);
+        assert_eq!(kind, Some(&b"text/html; charset=utf-8"[..]));
+    }
+
+    #[test]
+    fn lifetimes_are_relative_or_absolute() {
+        for (value, expected) in [
+            ("0", Some(0)),
+            ("60", Some(60)),
+            ("@1060", Some(60)),
+            ("@10", Some(0)),
+            ("-1", Some(0)),
+            ("off", None),
+            ("", None),
+            ("1s", None),
+        ] {
+            assert_eq!(lifetime(value.as_bytes(), 1_000), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn files_are_below_what_settings_name() {
+        let accel = accel();
+        let place = |named: Named| accel.place(&named).map(|(root, _)| root.config().strip.clone());
+        for (value, expected) in [
+            ("/protected/a", Some("/protected")),
+            ("/protected/deep/a?b", Some("/protected/deep")),
+            ("/protected/%64eep/a", Some("/protected/deep")),
+            ("/protected/deep/../a", Some("/protected")),
+            ("/protected", None),
+            ("/protectedx/a", None),
+            ("/protected/../etc/passwd", None),
+            ("/protected/../../etc/passwd", None),
+            ("/protected/%2e%2e/etc/passwd", None),
+            ("@named", None),
+            ("http://elsewhere/protected/a", None),
+        ] {
+            assert_eq!(place(redirect(value.as_bytes())).as_deref(), expected, "{value}");
+        }
+        let sendfile = |path: &str| place(Named::Sendfile(path.as_bytes().to_vec()));
+        assert_eq!(sendfile("/srv/private/a").as_deref(), Some("/srv/private"));
+        assert_eq!(sendfile("/srv/private-not/a"), None);
+        assert_eq!(sendfile("/etc/passwd"), None);
+    }
+}
