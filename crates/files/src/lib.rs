@@ -11,6 +11,7 @@
 
 mod accept;
 mod config;
+pub mod fuzz;
 mod hidden;
 mod look;
 mod open;
@@ -22,7 +23,7 @@ mod types;
 #[cfg(test)]
 mod folder;
 
-pub use config::{CacheRule, Coding, Config, Selector, SelectorError};
+pub use config::{CacheRule, Coding, Config, Neighbour, Selector, SelectorError};
 pub use hidden::{APPLICATION, Hidden, HiddenError, SOURCES, is_dotted};
 pub use look::{Look, Page};
 pub use open::{Depth, WouldBlock};

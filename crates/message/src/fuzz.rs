@@ -144,6 +144,13 @@ pub fn preconditions(data: &[u8]) {
     let (etag, when) = (Some(&b"\"a\""[..]), Some(784_111_777));
     conditional::evaluate(&request, etag, when, when, Status::OK);
     conditional::if_range_matches(&request.headers, etag, when, when);
+    // What goes on because its tag is named does not go on for another.
+    if request.headers.contains(HeaderId::IfMatch) {
+        let (own, none) = (etag, None);
+        let for_any = conditional::may_proceed(&request.headers, none, when, 784_111_777);
+        let for_own = conditional::may_proceed(&request.headers, own, when, 784_111_777);
+        assert!(for_own || !for_any, "only `*` lets everything go on");
+    }
 }
 
 /// Ranges are within the length and do not overlap.
