@@ -333,6 +333,7 @@ fn settings() -> Vec<Key> {
     keys! {
         "origin", "the name of an [[origin]], or a URL", "required", "Where requests go. Not needed where `files`, `redirect` or `respond` answers.";
         "files", "a path or a table", "none", "Serves the files of this directory, instead of asking an origin: see `[site.files]`.";
+        "page_cache", "\"wp-super-cache\", \"wp-rocket\", \"boost\" or false", "false", "A plugin whose pages on the disk, below the `root` of a FastCGI origin, answer where the cache does not, before PHP is asked.";
         "cache", "a table or false", "none", "See `[site.cache]`; `false` sends every request to the origin.";
         "cookies", TABLE, "none", "See `[site.cookies]`.";
         "query", TABLE, "none", "See `[site.query]`.";
@@ -385,13 +386,16 @@ pub(crate) const ROUTE: Section = Section {
     later: &[("vcl", "write the rules out: see `[site.bypass]`")],
 };
 
+/// Where answers come from, which only a site can know.
+const PLACES: [&str; 3] = ["origin", "files", "page_cache"];
+
 /// A preset's file: a site without what only a site can know.
 pub(crate) const PRESET: Section = Section {
     title: "a preset",
     about: "",
     keys: || {
         let mut keys = keys! { "route", "a list of tables", "none", ""; };
-        keys.extend(settings().into_iter().filter(|key| !["origin", "files"].contains(&key.name)));
+        keys.extend(settings().into_iter().filter(|key| !PLACES.contains(&key.name)));
         keys
     },
     later: &[],
@@ -403,7 +407,7 @@ pub(crate) const PRESET_ROUTE: Section = Section {
     about: "",
     keys: || {
         let mut keys = [scope(), settings()].concat();
-        keys.retain(|key| !["origin", "files"].contains(&key.name));
+        keys.retain(|key| !PLACES.contains(&key.name));
         keys
     },
     later: &[],

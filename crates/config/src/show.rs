@@ -5,6 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use base::units::DurationMs;
 use message::store::{StatusMatch, StoreRules};
+use policy::PageCache;
 use policy::answer::Answer;
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::rules::{Profile, RouteRules, Settings};
@@ -106,6 +107,14 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
     if let Some(origin) = origin.and_then(|index| config.origins.get(*index)) {
         page.line("origin", &origin.name);
+    }
+    if let Some(plugin) = settings.page_cache {
+        let name = match plugin {
+            PageCache::WpSuperCache => "wp-super-cache",
+            PageCache::WpRocket => "wp-rocket",
+            PageCache::Boost => "boost",
+        };
+        page.line("page cache", name);
     }
     if settings.cache {
         let safe = site.rules.profile == Profile::Safe;

@@ -418,3 +418,11 @@ origin = "app"
     ];
     assert_eq!(roots(text), expected.map(|(root, strip)| (root.to_owned(), strip.to_owned())));
 }
+
+#[test]
+fn the_static_preset_fits_a_site_of_files() {
+    let text = "[[site]]\nhost = \"*\"\npreset = \"static\"\nfiles = \"/srv\"\n";
+    let roots = roots(text);
+    assert_eq!(roots.len(), 3, "its routes and the site");
+    assert!(roots.iter().all(|(root, strip)| root == "/srv" && strip.is_empty()));
+}

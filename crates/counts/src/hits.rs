@@ -63,6 +63,7 @@ fn core() -> Rc<Core> {
         origins: Vec::new(),
         files: Vec::new(),
         beside_scripts: Vec::new(),
+        page_caches: Vec::new(),
         accel: Vec::new(),
         client_auth: None,
         hsts: None,

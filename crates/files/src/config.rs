@@ -25,8 +25,10 @@ pub struct Config {
     pub hide: Hidden,
     /// Content types.
     pub types: Types,
-    /// Codings of which a neighbour of the file may stand for it, the most wanted first.
-    pub precompressed: Vec<Coding>,
+    /// Neighbours of a file that may stand for it, the most wanted first.
+    pub precompressed: Vec<Neighbour>,
+    /// Names of request fields that the files depend on, besides what `precompressed` does.
+    pub vary: Vec<String>,
     /// Cache-Control by type or name; the first that fits counts.
     pub cache_control: Vec<CacheRule>,
 }
@@ -43,6 +45,7 @@ impl Config {
             hide: Hidden::of(&[SOURCES]),
             types: Types::default(),
             precompressed: Vec::new(),
+            vary: Vec::new(),
             cache_control: Vec::new(),
         }
     }
@@ -102,6 +105,22 @@ impl Selector {
             },
             Self::Name(pattern) => hidden::matches(pattern, name),
         }
+    }
+}
+
+/// A file that holds the same as the one beside it, in a coding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The coding.
+    pub coding: Coding,
+    /// What its name has at the end, after the other's.
+    pub suffix: String,
+}
+
+impl From<Coding> for Neighbour {
+    /// Under the usual name.
+    fn from(coding: Coding) -> Self {
+        Self { coding, suffix: coding.suffix().to_owned() }
     }
 }
 

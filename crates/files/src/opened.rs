@@ -93,8 +93,8 @@ pub(crate) struct Said<'a> {
     pub(crate) cache_control: Option<&'a str>,
     /// The coding that the file is in: as Content-Encoding names it.
     pub(crate) coding: Option<&'static str>,
-    /// Whether the file has neighbours among which Accept-Encoding chooses.
-    pub(crate) varies: bool,
+    /// Which request fields choose among the file and its neighbours; empty for none.
+    pub(crate) vary: &'a str,
 }
 
 impl Opened {
@@ -111,8 +111,8 @@ impl Opened {
         if let Some(value) = said.cache_control {
             head.push(HeaderId::CacheControl, value.as_bytes());
         }
-        if said.varies {
-            head.push(HeaderId::Vary, b"Accept-Encoding");
+        if !said.vary.is_empty() {
+            head.push(HeaderId::Vary, said.vary.as_bytes());
         }
         let lasting = head.len();
         head.push(HeaderId::AcceptRanges, b"bytes");
@@ -181,9 +181,10 @@ impl Opened {
         self.identity == other.identity && self.lines == other.lines
     }
 
-    /// Whether it was changed before `other`.
+    /// Whether it was changed before `other`, by whole seconds: tools that write both at once may
+    /// finish either first.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
-        self.identity.modified < other.identity.modified
+        self.identity.modified.0 < other.identity.modified.0
     }
 
     /// Its descriptor, for sendfile.
@@ -264,7 +265,7 @@ mod tests {
     use crate::open::{self, Depth};
 
     const SAID: Said<'_> =
-        Said { kind: "text/css", cache_control: Some("no-cache"), coding: None, varies: true };
+        Said { kind: "text/css", cache_control: Some("no-cache"), coding: None, vary: "Cookie" };
 
     fn opened(folder: &Folder, said: Said<'_>) -> Opened {
         let root = open::directory(&folder.path(""), Depth::Full).expect("a directory");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::Stat;
 
-use crate::config::{Coding, Config};
+use crate::config::{Config, Neighbour};
 use crate::hidden::is_dotted;
 use crate::look::{Look, Page};
 use crate::open::{self, Depth, Failure, WouldBlock};
@@ -151,18 +151,23 @@ impl Root {
         let rule = self.config.cache_control.iter().find(|rule| rule.files.selects(essence, name));
         let mut neighbours = Vec::new();
         if is_compressible(essence) {
-            for coding in &self.config.precompressed {
-                if let Some((fd, stat)) = self.neighbour(root, relative, *coding, depth)? {
-                    neighbours.push((*coding, fd, stat));
+            for wanted in &self.config.precompressed {
+                if let Some((fd, stat)) = self.neighbour(root, relative, wanted, depth)? {
+                    neighbours.push((wanted.coding, fd, stat));
                 }
             }
         }
+        let mut vary = self.config.vary.clone();
+        // One that is out of date now may be good again by the next request.
+        if !neighbours.is_empty() {
+            vary.insert(0, "Accept-Encoding".to_owned());
+        }
+        let vary = vary.join(", ");
         let said = Said {
             kind: &content_type,
             cache_control: rule.map(|rule| rule.value.as_str()),
             coding: None,
-            // One that is out of date now may be good again by the next request.
-            varies: !neighbours.is_empty(),
+            vary: &vary,
         };
         let plain = Opened::new(fd, stat, said);
         let coded = neighbours.into_iter().map(|(coding, fd, stat)| {
@@ -174,15 +179,15 @@ impl Root {
         Ok(Arc::new(Page { plain: Arc::new(plain), coded }))
     }
 
-    /// The file beside `relative` that holds the same in `coding`.
+    /// The file beside `relative` that holds the same, as `wanted` names it.
     fn neighbour(
         &self,
         root: &OwnedFd,
         relative: &[u8],
-        coding: Coding,
+        wanted: &Neighbour,
         depth: Depth,
     ) -> Result<Option<(OwnedFd, Stat)>, Failure> {
-        let name = [relative, coding.suffix().as_bytes()].concat();
+        let name = [relative, wanted.suffix.as_bytes()].concat();
         match self.open(root, &name, depth) {
             Ok(fd) => match kind(&fd) {
                 Kind::File(stat) => Ok(Some((fd, *stat))),

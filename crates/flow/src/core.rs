@@ -307,7 +307,15 @@ impl Core {
             }
             Found::Nothing => Way::Fetch { key: key.clone(), old: None },
         };
-        Self::slow(ask, way)
+        drop(key);
+        if matches!(way, Way::Pass(_)) {
+            return Self::slow(ask, way);
+        }
+        match from_files::page(self, ask) {
+            Ok(None) => Self::slow(ask, way),
+            Ok(Some(reply)) => Start::Reply(reply),
+            Err(WouldBlock) => Self::slow(ask, Way::Page(Box::new(way))),
+        }
     }
 
     /// Whether a stored response may answer, as far as freshness, privacy and policy go.

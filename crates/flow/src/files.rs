@@ -18,6 +18,7 @@ use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status,
 use crate::core::{Ask, Core};
 use crate::deliver;
 use crate::fetch::NamedFile;
+use crate::page_cache;
 use crate::pages::{self, Problem};
 use crate::reply::{Head, Piece, Reply, ReplyBody, Served};
 
@@ -121,6 +122,31 @@ pub(crate) fn known(core: &Core, ask: &Ask<'_>) -> Option<Reply> {
     let (now_ms, recheck_ms) = (ask.now.mono_ms, ask.live.limits.files_recheck);
     let mut table = core.files.borrow_mut();
     found(ask, table.find(root, path, now_ms, recheck_ms)?)
+}
+
+/// The page on the disk that a plugin of the application may have written for this request.
+fn page_of<'s>(ask: &Ask<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
+    let plugin = ask.notes.pages.filter(|_| !ask.notes.personal)?;
+    let root = ask.site.page_caches.get(ask.notes.origin as usize)?.as_ref()?;
+    Some((root, page_cache::place(plugin, ask.request)?))
+}
+
+/// The reply from it.
+///
+/// # Errors
+/// When the disk must be asked.
+pub(crate) fn page(core: &Core, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
+    match page_of(ask) {
+        Some((root, path)) => look_at(core, ask, root, &path).map(|look| found(ask, &look)),
+        None => Ok(None),
+    }
+}
+
+/// As [`page`], waiting for the disk if need be.
+pub(crate) async fn page_on(core: &Rc<Core>, ask: &Ask<'_>) -> Option<Reply> {
+    let (root, path) = page_of(ask)?;
+    let look = look_on_at(core, ask, root, &path).await;
+    found(ask, &look)
 }
 
 /// The reply when there is a file; none when it is for others to answer.

@@ -28,6 +28,8 @@ pub struct Site {
     pub files: Vec<Arc<Root>>,
     /// In the order of `origins`: the files beside an origin's scripts.
     pub beside_scripts: Vec<Option<Arc<Root>>>,
+    /// In the order of `origins`: the pages that plugins write below an origin's root.
+    pub page_caches: Vec<Option<Arc<Root>>>,
     /// In the order of `origins`: what an origin's X-Accel-* fields and X-Sendfile may do.
     pub accel: Vec<Option<Accel>>,
     /// How its TLS clients are checked; `None` lets everyone in.

@@ -40,6 +40,8 @@ pub(crate) enum Way {
     /// Perhaps a file beside the origin's scripts, which the disk must be asked for; otherwise what
     /// policy said.
     Beside(ReceiveVerdict),
+    /// Perhaps a page on the disk, which must be asked for it; otherwise the other way.
+    Page(Box<Self>),
     /// Past the store.
     Pass(Forward),
     /// Past the store, and perhaps to another protocol.
@@ -89,6 +91,10 @@ impl Slow {
             Way::Beside(verdict) => match look_beside(core, ask, verdict).await {
                 Start::Reply(reply) => reply,
                 Start::Slow(slow) => Box::pin(slow.answer(core, ask, body)).await,
+            },
+            Way::Page(way) => match from_files::page_on(core, ask).await {
+                Some(reply) => reply,
+                None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
             },
             _ if forward::loops(request, ask.live) => pages::problem(request, Problem::Loop),
             _ if only_if_cached(request) => pages::problem(request, Problem::NotCached),

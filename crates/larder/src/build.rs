@@ -45,6 +45,7 @@ pub(crate) fn live(
                 origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
                 files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
                 beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
+                page_caches: site.origins.iter().map(|i| pages(&origins[*i])).collect(),
                 accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
                 hsts,
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
@@ -88,6 +89,11 @@ fn beside_scripts(origin: &Origin) -> Option<Arc<Root>> {
     let scripts = origin.config().scripts.as_ref()?;
     let files = scripts.files.as_ref().filter(|_| scripts.rules.tries.contains(&Try::Path))?;
     Some(Root::new(files.clone()))
+}
+
+/// The pages that plugins write below an origin's root.
+fn pages(origin: &Origin) -> Option<Arc<Root>> {
+    origin.config().scripts.as_ref().map(|scripts| flow::page_cache_root(&scripts.root))
 }
 
 /// What an origin's responses may ask for.

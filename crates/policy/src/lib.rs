@@ -19,7 +19,7 @@ pub use declared::Declared;
 pub use hosts::HostTable;
 pub use peer::Peer;
 pub use points::{
-    ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
-    ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic,
+    ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,
+    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic,
 };
 pub use rules::{Profile, SiteRules};

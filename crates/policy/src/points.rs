@@ -25,9 +25,22 @@ pub struct Notes {
     pub personal: bool,
     /// Name of the rule that decided, for logs and `explain`; an index into [`Policy::rule_name`].
     pub rule: u32,
+    /// Whose pages on the disk may answer, where the cache does not.
+    pub pages: Option<PageCache>,
     /// On whose behalf the request is made: the peer, or who a trusted proxy says it is. Set by
     /// [`Policy::receive`]; [`Policy::fetch`] tells it the origin.
     pub client: Option<Peer>,
+}
+
+/// A plugin of an application that writes pages to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageCache {
+    /// WP Super Cache, for WordPress.
+    WpSuperCache,
+    /// WP Rocket, for WordPress.
+    WpRocket,
+    /// Boost, for Drupal.
+    Boost,
 }
 
 /// Context of [`Policy::receive`]: the client's request, which the policy may change.

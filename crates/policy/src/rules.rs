@@ -13,6 +13,7 @@ use message::upgrade::Protocol;
 use crate::answer::{Answer, Redirect};
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
+use crate::points::PageCache;
 use crate::value::ValuePattern;
 
 /// Which defaults a site starts from.
@@ -85,6 +86,8 @@ pub struct Settings {
     pub origin: u32,
     /// Index, in the site's list, of the root whose files answer; `None` where the origin does.
     pub files: Option<u32>,
+    /// Whose pages on the disk are looked for before the origin is asked.
+    pub page_cache: Option<PageCache>,
     /// Whether the cache is used at all.
     pub cache: bool,
     /// Lifetimes in milliseconds for responses that name none.
@@ -132,6 +135,7 @@ impl Default for Settings {
         Self {
             origin: 0,
             files: None,
+            page_cache: None,
             cache: true,
             ttl: Vec::new(),
             heuristic_ms: None,

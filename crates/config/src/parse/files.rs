@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use files::{APPLICATION, CacheRule, Coding, Config, Hidden, SOURCES, Selector};
+use files::{APPLICATION, CacheRule, Coding, Config, Hidden, Neighbour, SOURCES, Selector};
 use origin::AccelConfig;
 use policy::pattern::PathPattern;
 use toml::de::DeValue;
@@ -149,8 +149,7 @@ fn manner(r: &mut Reader, table: &Table<'_>, config: &mut Config, hidden: &[&[&s
     if let Some(item) = table.item("precompressed") {
         let words = Coding::ALL.map(|coding| (coding.token(), coding));
         let codings = item.each().into_iter().filter_map(|item| r.word(&item, &words));
-        config.precompressed = codings.collect();
-        config.precompressed.dedup();
+        config.precompressed = codings.map(Neighbour::from).collect();
     }
     cache_control(r, table, config);
 }

@@ -50,6 +50,11 @@ pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -
 }
 
 impl Origins<'_> {
+    /// Whether the origin of this index is a FastCGI one with scripts.
+    pub(super) fn runs_scripts(&self, index: usize) -> bool {
+        self.known.get(index).is_some_and(|known| known.config.scripts.is_some())
+    }
+
     /// The index of the origin that `item` names, or a new one when it is a URL.
     pub(super) fn find(&mut self, r: &mut Reader, item: &Item<'_>) -> Option<usize> {
         let text = r.text(item)?;

@@ -7,13 +7,13 @@ use message::Status;
 use message::header::{HeaderId, is_token};
 use message::store::StatusMatch;
 use message::upgrade::{PROTOCOLS_MAX, Protocol};
-use policy::Synthetic;
 use policy::acl::parse_net;
 use policy::answer::{Answer, Redirect};
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::pattern::{NamePattern, PathPattern, PatternError};
 use policy::rules::{Bypass, Settings};
 use policy::value::ValuePattern;
+use policy::{PageCache, Synthetic};
 use toml::de::DeValue;
 
 use super::origins::Origins;
@@ -45,6 +45,12 @@ impl<'o, 'l> SiteOrigins<'o, 'l> {
             self.indices.len() - 1
         });
         u32::try_from(at).ok()
+    }
+
+    /// Whether the origin of this index in the site's list is a FastCGI one.
+    fn runs_scripts(&self, index: u32) -> bool {
+        let index = usize::try_from(index).ok().and_then(|at| self.indices.get(at));
+        index.is_some_and(|index| self.all.runs_scripts(*index))
     }
 
     /// The index in the site's list of a root of files.
@@ -81,8 +87,34 @@ pub(super) fn read(
     if let Some(root) = files_item.and_then(|item| super::files::root(r, &item, paths)) {
         settings.files = origins.root(root);
     }
+    if let Some(item) = table.item("page_cache") {
+        settings.page_cache = page_cache(r, &item);
+        let known = origin_item_is_sound(table, origin);
+        if settings.page_cache.is_some() && known && !origins.runs_scripts(settings.origin) {
+            r.error(item.span, "`page_cache` needs a FastCGI origin").help =
+                Some("the pages are below its `root`".to_owned());
+        }
+    }
     rules(r, table, settings);
     origin.is_some()
+}
+
+/// Whether it is known which origin the table's requests go to: what is wrong with its name was
+/// said already.
+fn origin_item_is_sound(table: &Table<'_>, found: Option<u32>) -> bool {
+    found.is_some() || table.item("origin").is_none()
+}
+
+fn page_cache(r: &mut Reader, item: &Item<'_>) -> Option<PageCache> {
+    if matches!(item.value, DeValue::Boolean(false)) {
+        return None;
+    }
+    let words = [
+        ("wp-super-cache", PageCache::WpSuperCache),
+        ("wp-rocket", PageCache::WpRocket),
+        ("boost", PageCache::Boost),
+    ];
+    r.word(item, &words)
 }
 
 /// Changes `settings` as `table` says, but for the origin, which a preset has none of.

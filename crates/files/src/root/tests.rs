@@ -8,7 +8,7 @@ use message::{HeaderBlock, HeaderId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{CacheRule, Selector};
+use crate::config::{CacheRule, Coding, Selector};
 use crate::folder::Folder;
 use crate::hidden::Hidden;
 
@@ -196,7 +196,7 @@ fn neighbours_stand_for_a_file_where_the_client_takes_them() {
     let all = page(&config, "/a.css");
     let off = all.select(&accepting(b"br, gzip"));
     assert_eq!((value(off, HeaderId::Vary), off.length()), ("", 5), "nobody asked for neighbours");
-    config.precompressed = Coding::ALL.to_vec();
+    config.precompressed = Coding::ALL.map(Neighbour::from).into();
     let all = page(&config, "/a.css");
     let (br, gzip) = (all.select(&accepting(b"gzip, br")), all.select(&accepting(b"gzip")));
     let plain = all.select(&HeaderBlock::new());

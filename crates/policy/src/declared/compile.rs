@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::Peer;
-use crate::points::{ALLOW, Synthetic};
+use crate::points::{ALLOW, PageCache, Synthetic};
 use crate::rules::{self, Profile, Settings, SiteRules};
 use crate::value::ValuePattern;
 
@@ -50,6 +50,7 @@ const RULES: [(Rule, &str); 10] = [
 pub(super) struct Plan {
     pub(super) origin: u32,
     pub(super) files: Option<u32>,
+    pub(super) page_cache: Option<PageCache>,
     pub(super) cache: bool,
     pub(super) honours_requests: bool,
     pub(super) store: StoreRules,
@@ -147,6 +148,7 @@ impl Plan {
         Self {
             origin: settings.origin,
             files: settings.files,
+            page_cache: settings.page_cache,
             cache: settings.cache,
             honours_requests: settings.honour_request_directives.unwrap_or(!safe),
             store,

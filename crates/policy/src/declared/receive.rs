@@ -61,6 +61,7 @@ impl Declared {
         let plan = &self.plans[route];
         ctx.notes.route = route as u32;
         ctx.notes.origin = plan.origin;
+        ctx.notes.pages = plan.page_cache;
         ctx.notes.personal = self.requests_are_personal && (seen.authorization || seen.cookie);
         if plan.access.as_ref().is_some_and(|access| !access.admits(client)) {
             ctx.notes.rule = Rule::Access as u32;

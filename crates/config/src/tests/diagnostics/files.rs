@@ -195,3 +195,20 @@ fn accel_leads_from_prefixes_to_directories() {
     assert_eq!(origin("accel = { \"/p/\" = \"/srv\" }\nx_sendfile = [\"/srv\", \"/b\"]"), "");
     assert_eq!(origin("accel = true"), "");
 }
+
+#[test]
+fn pages_on_the_disk_are_those_of_a_fastcgi_origin() {
+    let with = |origin: &str, plugin: &str| {
+        said(&format!(
+            "[[origin]]\nname = \"a\"\n{origin}\n[[site]]\nhost = \"*\"\norigin = \"a\"\n\
+             page_cache = {plugin}\n"
+        ))
+    };
+    let (http, php) = ("servers = \"http://a\"", "servers = \"fastcgi://a\"\nroot = \"/srv\"");
+    assert!(with(http, "\"boost\"").contains("`page_cache` needs a FastCGI origin"));
+    assert!(with(php, "\"wp-rockets\"").contains("did you mean \"wp-rocket\"?"));
+    for plugin in ["\"boost\"", "\"wp-rocket\"", "\"wp-super-cache\"", "false"] {
+        assert_eq!(with(php, plugin), "", "{plugin}");
+    }
+    assert_eq!(with(http, "false"), "");
+}
