@@ -74,7 +74,9 @@ pub(crate) const TOP: Section = Section {
             "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol.";
             "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.";
             "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.";
-            "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front. Their X-Forwarded-For and X-Forwarded-Proto are believed, and only they get through to listeners with `proxy`.";
+            "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front. What they say of the client and its scheme is believed (see `client_field`), and only they get through to listeners with `proxy`.";
+            "client_field", "the name of a field", "\"X-Forwarded-For\"", "Where trusted proxies say who asked them: `X-Forwarded-For`, `Forwarded` (RFC 7239), or a field with one address such as `X-Real-IP` or `CF-Connecting-IP`. No other is believed.";
+            "forwarded", BOOLEAN, "false", "Whether origins are told who asks in `Forwarded` (RFC 7239) too, besides the `X-Forwarded-` fields.";
             "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";
             "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.";
             "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";
@@ -174,6 +176,7 @@ pub(crate) const SITE_TLS: Section = Section {
         keys.append(&mut keys! {
             "client_ca", "a path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients are checked.";
             "acme", BOOLEAN, "whether it has no certificate", "Whether certificates are ordered as `[tls.acme]` says; `true` orders them even where those of `[tls]` are good for the hosts.";
+            "client_fields", "a list of \"x-ssl\" and \"client-cert\"", "[\"x-ssl\"]", "How origins are told of a client's certificate: in X-SSL-Client-Verify (`SUCCESS` or `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint, in Client-Cert (RFC 9440), or, `[]`, not at all. Where they are told, answers are kept only if the origin says that they are for all.";
             "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether a client must have a certificate, or one that it shows need only be good. Requests over plain connections are refused where one is required.";
         });
         keys

@@ -120,6 +120,10 @@ pub struct ClientFiles {
     pub place: Place,
     /// Whether a client must have a certificate.
     pub required: bool,
+    /// Whether origins are told of it in X-SSL-Client-Verify, -S-DN and -Fingerprint.
+    pub tells_x_ssl: bool,
+    /// Whether origins are told of it in Client-Cert (RFC 9440).
+    pub tells_client_cert: bool,
 }
 
 /// `[origin.tls]`, and its defaults for origins with `https://` servers.

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Limits};
-use flow::{Announce, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start};
+use flow::{
+    Announce, CertificateFields, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start,
+};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
 use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
@@ -66,6 +68,7 @@ fn core() -> Rc<Core> {
         page_caches: Vec::new(),
         accel: Vec::new(),
         client_auth: None,
+        certificate_fields: CertificateFields::default(),
         hsts: None,
     };
     let mut sites = HostTable::new(samples::seed());

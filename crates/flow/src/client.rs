@@ -1,8 +1,10 @@
 //! Who a request comes from, and whether its connection is good enough for the site it names.
 
+use message::HeaderBlock;
 use policy::Peer;
 use tls::{ClientAuth, Secured};
 
+use crate::live::CertificateFields;
 use crate::pages::Problem;
 
 /// The other end of the connection that a request came over.
@@ -15,6 +17,25 @@ pub struct Client<'a> {
 }
 
 impl Client<'_> {
+    /// Tells the origin of the client's certificate, in fields of its request. Whether it has one,
+    /// so that what comes back is for it alone.
+    pub(crate) fn tell(&self, headers: &mut HeaderBlock, fields: CertificateFields) -> bool {
+        let identity = self.secured.and_then(Secured::identity);
+        if fields.x_ssl {
+            let verify: &[u8] = if identity.is_some() { b"SUCCESS" } else { b"NONE" };
+            headers.push_named(b"X-SSL-Client-Verify", verify);
+        }
+        let Some(identity) = identity else { return false };
+        if fields.x_ssl {
+            headers.push_named(b"X-SSL-Client-S-DN", identity.subject().as_bytes());
+            headers.push_named(b"X-SSL-Client-Fingerprint", identity.fingerprint().as_bytes());
+        }
+        if fields.client_cert {
+            headers.push_named(b"Client-Cert", &identity.client_cert());
+        }
+        fields != CertificateFields::default()
+    }
+
     /// Whether a request for `host` may come over this connection, when the site checks clients by
     /// `auth`. It fails closed: what was agreed on for another site never opens one that lets in
     /// fewer (nginx's CVE-2025-23419).

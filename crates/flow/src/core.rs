@@ -172,6 +172,10 @@ impl Core {
         let mut notes = Notes::default();
         let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
+        // Only now is nothing left in its place that the client has sent itself.
+        if site.client_auth.is_some() {
+            notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
+        }
         let ask = Ask { live, site, request, notes, now, interims: None, ends: None };
         let mut start = self.follow(&ask, verdict);
         if let Start::Reply(reply) = &mut start {

@@ -26,7 +26,7 @@ pub use crate::challenge::Challenges;
 pub use crate::client::Client;
 pub use crate::core::{Core, LiveRef, Start, begin_key};
 pub use crate::interims::Interims;
-pub use crate::live::{Announce, Live, Shared, Site};
+pub use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 pub use crate::page_cache::root as page_cache_root;
 pub use crate::reply::{Piece, Reply, ReplyBody, Served};
 pub use crate::slow::Slow;

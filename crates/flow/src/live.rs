@@ -34,8 +34,20 @@ pub struct Site {
     pub accel: Vec<Option<Accel>>,
     /// How its TLS clients are checked; `None` lets everyone in.
     pub client_auth: Option<ClientAuth>,
+    /// In which fields origins are told of its clients' certificates.
+    pub certificate_fields: CertificateFields,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
+}
+
+/// Fields that tell origins of a client's certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CertificateFields {
+    /// X-SSL-Client-Verify (`SUCCESS`, `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint, as
+    /// nginx has them in variables.
+    pub x_ssl: bool,
+    /// Client-Cert (RFC 9440).
+    pub client_cert: bool,
 }
 
 /// What a response says about the cache.

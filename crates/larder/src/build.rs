@@ -5,9 +5,9 @@ use std::sync::Arc;
 use base::HashSeed;
 use cache::Cache;
 use config::sizing::Machine;
-use config::{CacheStatus, Config};
+use config::{CacheStatus, ClientFiles, Config};
 use files::Root;
-use flow::{Accel, Announce, Live, Site};
+use flow::{Accel, Announce, CertificateFields, Live, Site};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, TlsConfig, Try};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
@@ -48,6 +48,7 @@ pub(crate) fn live(
                 page_caches: site.origins.iter().map(|i| pages(&origins[*i])).collect(),
                 accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
                 hsts,
+                certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             })
         };
@@ -102,6 +103,11 @@ fn accel(origin: &Origin) -> Option<Accel> {
     let roots = |all: &[files::Config]| all.iter().map(|one| Root::new(one.clone())).collect();
     let (redirects, sendfile) = (roots(&config.redirects), roots(&config.sendfile));
     Some(Accel { expires: config.expires, redirects, sendfile })
+}
+
+/// How a site tells its origins of a client's certificate.
+fn fields(client: &ClientFiles) -> CertificateFields {
+    CertificateFields { x_ssl: client.tells_x_ssl, client_cert: client.tells_client_cert }
 }
 
 /// The index of `value`, which is added when it is not there yet; none beyond 65,536 different

@@ -11,7 +11,7 @@ use crate::request::{Request, Upgrade};
 use crate::response::{Response, Status};
 use crate::store::{self, Exchange, StoreRules};
 use crate::vary::{Vary, vary_signature};
-use crate::{cookie, path, query, sf, targeted, upgrade};
+use crate::{cookie, forwarded, path, query, sf, targeted, upgrade};
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
@@ -19,6 +19,7 @@ pub type Target = fn(&[u8]);
 /// All of them, by name.
 pub const ALL: &[(&str, Target)] = &[
     ("date", date),
+    ("forwarded", forwarded_elements),
     ("list", list),
     ("cache_control", cache_control),
     ("structured_field", structured_field),
@@ -67,6 +68,19 @@ pub fn date(data: &[u8]) {
     if let Some(secs) = parse_http_date(data, 1_800_000_000) {
         let written = HttpDate::new(secs);
         assert_eq!(parse_http_date(written.as_bytes(), 0), Some(secs));
+    }
+}
+
+/// Every line comes to an end, and nothing follows what is not well-formed.
+pub fn forwarded_elements(data: &[u8]) {
+    for line in lines(data) {
+        let (mut elements, mut ended) = (0, false);
+        for element in forwarded::elements(line) {
+            assert!(!ended);
+            ended = element.is_err();
+            elements += 1;
+        }
+        assert!(elements <= line.len());
     }
 }
 

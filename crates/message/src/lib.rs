@@ -10,6 +10,7 @@ pub mod cache_status;
 pub mod conditional;
 pub mod cookie;
 pub mod date;
+pub mod forwarded;
 pub mod freshness;
 pub mod fuzz;
 pub mod header;

@@ -12,14 +12,13 @@ mod receive;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write as _;
-
 use base::KeyBuf;
 use message::store::{NotStored, StoreRules};
 use message::{HeaderId, Request, cookie};
 
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
+use crate::forwarded::{self, ClientField};
 use crate::pattern::PathPattern;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
@@ -33,6 +32,9 @@ pub struct Declared {
     /// Whether cookies and Authorization make a request personal.
     requests_are_personal: bool,
     trusted: CidrSet,
+    client_field: ClientField,
+    /// Whether origins are told in Forwarded, too.
+    forwarded: bool,
     redirect_https: Option<Redirect>,
     /// Which requests a route is for; the first that matches counts.
     matchers: Vec<Matcher>,
@@ -95,20 +97,7 @@ impl Policy for Declared {
 
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict {
         let request = &mut *ctx.request;
-        let mut value = Vec::with_capacity(request.host.len() + 8);
-        if let Some(client) = ctx.notes.client {
-            write!(value, "{client}").expect("a vector takes whatever is written to it");
-            request.headers.set(HeaderId::XForwardedFor, &value);
-        }
-        request.headers.set(HeaderId::XForwardedProto, request.scheme.as_str().as_bytes());
-        if !request.host.is_empty() {
-            value.clear();
-            value.extend_from_slice(&request.host);
-            if let Some(port) = request.port {
-                write!(value, ":{port}").expect("a vector takes whatever is written to it");
-            }
-            request.headers.set(HeaderId::XForwardedHost, &value);
-        }
+        forwarded::tell(request, ctx.notes.client, &self.client_field, self.forwarded);
         self.plan(ctx.notes).request_headers.apply(&mut request.headers);
         FetchVerdict::Fetch
     }
@@ -123,6 +112,9 @@ impl Policy for Declared {
         let looked_up = ctx.notes.rule == compile::Rule::Cache as u32;
         if plan.drop_set_cookie && looked_up && ctx.plan.admit_without_cookies() {
             ctx.response.headers.remove(HeaderId::SetCookie);
+        }
+        if forwarded::is_varied_by(&ctx.response.headers, &self.client_field) {
+            ctx.plan.refuse(NotStored::VaryAny, ctx.response.status);
         }
         if plan.match_type && ctx.plan.store.is_ok() {
             let kind = ctx.response.headers.value(HeaderId::ContentType).unwrap_or_default();

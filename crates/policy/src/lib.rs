@@ -7,6 +7,8 @@
 pub mod acl;
 pub mod answer;
 pub mod declared;
+mod forged;
+pub mod forwarded;
 pub mod headers;
 pub mod hosts;
 pub mod pattern;

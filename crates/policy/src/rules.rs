@@ -11,6 +11,7 @@ use message::store::{StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 
 use crate::answer::{Answer, Redirect};
+use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::PageCache;
@@ -42,8 +43,12 @@ impl Profile {
 pub struct SiteRules {
     /// Which defaults apply.
     pub profile: Profile,
-    /// Peers whose X-Forwarded-For and X-Forwarded-Proto are believed.
+    /// Peers whose forwarding fields are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Where they say who the client is.
+    pub client_field: ClientField,
+    /// Whether origins are told in Forwarded (RFC 7239), too.
+    pub forwarded: bool,
     /// Where requests over plain HTTP are sent, those of certificate authorities apart.
     pub redirect_https: Option<Redirect>,
     /// Routes in the order of the file; the first that matches counts.

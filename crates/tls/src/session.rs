@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustls::ServerConnection;
 
 use crate::auth::ClientAuth;
+use crate::identity::Identity;
 use crate::server::Shown;
 
 /// An established session. It holds sealed bytes that wait to be sent, and of what was received at
@@ -89,14 +90,18 @@ impl Session {
 pub struct Secured {
     sni: Option<Box<str>>,
     shown: Arc<Shown>,
+    identity: Option<Box<Identity>>,
     resumed: bool,
 }
 
 impl Secured {
     pub(crate) fn new(connection: &ServerConnection, shown: Arc<Shown>) -> Self {
+        // Kept in tickets too.
+        let identity = connection.peer_certificates().and_then(<[_]>::first);
         Self {
             sni: connection.server_name().map(Into::into),
             shown,
+            identity: identity.and_then(Identity::of).map(Box::new),
             resumed: connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
         }
     }
@@ -104,6 +109,11 @@ impl Secured {
     /// How the client was checked.
     pub fn auth(&self) -> Option<&ClientAuth> {
         self.shown.auth.as_ref()
+    }
+
+    /// Who the client is by its certificate, if it has shown one.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_deref()
     }
 
     /// Whether the session goes on from an earlier one.

@@ -78,7 +78,7 @@ impl Presets {
     pub(crate) fn rules(&self, r: &mut Reader, profile: Profile) -> SiteRules {
         let settings = self.settings(r);
         let routes = self.routes(r, &settings);
-        SiteRules { profile, trusted_proxies: Vec::new(), redirect_https: None, routes, settings }
+        SiteRules { profile, routes, settings, ..SiteRules::default() }
     }
 
     /// Their names.

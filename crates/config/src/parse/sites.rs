@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use message::Method;
+use policy::forwarded::ClientField;
+use policy::headers::FieldName;
 use policy::pattern::PathPattern;
 use policy::rules::{Profile, RouteRules, Settings, SiteRules};
 
@@ -14,12 +16,44 @@ use crate::keys;
 use crate::model::SiteConfig;
 use crate::reader::{Item, Reader, Span, Table};
 
+/// What all sites know of the proxies in front, and say of themselves as one.
+#[derive(Debug, Default)]
+pub(super) struct Fronts {
+    /// Those that are believed.
+    pub(super) trusted: Vec<IpNet>,
+    /// Where they name the client.
+    pub(super) field: ClientField,
+    /// Whether origins are told in Forwarded, too.
+    pub(super) forwarded: bool,
+}
+
+impl Fronts {
+    pub(super) fn read(r: &mut Reader, top: &Table<'_>) -> Self {
+        let trusted = top.item("trusted_proxies");
+        let field = top.item("client_field");
+        if let (Some(item), None) = (&field, &trusted) {
+            r.warning(item.span.clone(), "`client_field` without `trusted_proxies`").help =
+                Some("what nobody trusted says is never believed".to_owned());
+        }
+        let name = field.and_then(|item| {
+            let text = r.text(&item)?;
+            r.check(&item, FieldName::parse(text))
+        });
+        let forwarded = top.item("forwarded").and_then(|item| r.boolean(&item));
+        Self {
+            trusted: trusted.map(|item| settings::nets(r, &item)).unwrap_or_default(),
+            field: name.map(ClientField::of).unwrap_or_default(),
+            forwarded: forwarded.unwrap_or(false),
+        }
+    }
+}
+
 /// Reads every `[[site]]`.
 pub(super) fn sites(
     r: &mut Reader,
     top: &Table<'_>,
     profile: Profile,
-    trusted: &[IpNet],
+    fronts: &Fronts,
     https_port: Option<u16>,
     origins: &mut Origins<'_>,
 ) -> Vec<SiteConfig> {
@@ -46,7 +80,9 @@ pub(super) fn sites(
             let presets = Presets::read(r, table, profile);
             let mut origins = SiteOrigins::new(origins);
             let rules = SiteRules {
-                trusted_proxies: trusted.to_vec(),
+                trusted_proxies: fronts.trusted.clone(),
+                client_field: fronts.field.clone(),
+                forwarded: fronts.forwarded,
                 redirect_https: super::tls::redirect(r, table, https_port),
                 ..rules(r, table, profile, &presets, &mut origins)
             };
@@ -134,7 +170,7 @@ fn rules(
     }
     let mut routes: Vec<RouteRules> = routes.into_iter().map(|(route, _)| route).collect();
     routes.append(&mut presets.routes(r, &settings));
-    SiteRules { profile, trusted_proxies: Vec::new(), redirect_https: None, routes, settings }
+    SiteRules { profile, routes, settings, ..SiteRules::default() }
 }
 
 fn warn_of_shadowed(

@@ -177,7 +177,12 @@ fn client(r: &mut Reader, table: &Table<'_>) -> Option<ClientFiles> {
     let words = [("require", true), ("optional", false)];
     let auth = table.item("client_auth");
     let required = auth.as_ref().and_then(|item| r.word(item, &words));
+    let fields = table.item("client_fields");
+    let told = fields.as_ref().map_or_else(|| vec![Told::XSsl], |item| client_fields(r, item));
     let Some(item) = table.item("client_ca") else {
+        if let Some(fields) = fields {
+            r.error(fields.span, "`client_fields` without `client_ca`");
+        }
         // Not checking clients that were to be checked would be the worst of answers.
         if let Some(auth) = auth {
             r.error(auth.span, "`client_auth` without `client_ca`").help = Some(
@@ -187,7 +192,25 @@ fn client(r: &mut Reader, table: &Table<'_>) -> Option<ClientFiles> {
         return None;
     };
     let (ca, place) = path(r, &item)?;
-    Some(ClientFiles { ca, place, required: required.unwrap_or(true) })
+    Some(ClientFiles {
+        ca,
+        place,
+        required: required.unwrap_or(true),
+        tells_x_ssl: told.contains(&Told::XSsl),
+        tells_client_cert: told.contains(&Told::ClientCert),
+    })
+}
+
+/// A way to tell origins of a client's certificate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    XSsl,
+    ClientCert,
+}
+
+fn client_fields(r: &mut Reader, item: &Item<'_>) -> Vec<Told> {
+    let words = [("x-ssl", Told::XSsl), ("client-cert", Told::ClientCert)];
+    item.each().iter().filter_map(|item| r.word(item, &words)).collect()
 }
 
 fn paths(r: &mut Reader, item: &Item<'_>) -> Vec<(PathBuf, Place)> {

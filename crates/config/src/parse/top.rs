@@ -30,14 +30,13 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let top = r.top(document);
     let limits = limits::limits(r, &top);
     let profile = top.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or_default();
-    let trusted = top.item("trusted_proxies").map(|item| super::settings::nets(r, &item));
+    let fronts = sites::Fronts::read(r, &top);
     let mut origins = origins::origins(r, &top, &limits);
     let listen = listen_list(r, &top);
     let https = listen.iter().find(|spec| spec.tls).and_then(|spec| spec.addresses.first());
     let https_port = https.map(SocketAddr::port).filter(|port| *port != 0);
-    let trusted = trusted.unwrap_or_default();
     check_proxy_listeners(r, &top, &listen);
-    let sites = sites::sites(r, &top, profile, &trusted, https_port, &mut origins);
+    let sites = sites::sites(r, &top, profile, &fronts, https_port, &mut origins);
     // With an error about, the origin may be unused only because its use could not be read.
     if r.found.iter().all(|d| d.severity == Severity::Warning) {
         origins.warn_of_unused(r);
@@ -48,7 +47,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     super::tls::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
     Some(Config {
         listen,
-        trusted_proxies: trusted,
+        trusted_proxies: fronts.trusted,
         workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
         memory: memory(r, &top),

@@ -116,7 +116,15 @@ pub(super) struct Refusals {
 impl Declared {
     /// Compiles `rules`.
     pub fn new(rules: SiteRules) -> Self {
-        let SiteRules { profile, trusted_proxies, redirect_https, routes, settings } = rules;
+        let SiteRules {
+            profile,
+            trusted_proxies,
+            client_field,
+            forwarded,
+            redirect_https,
+            routes,
+            settings,
+        } = rules;
         let mut rule_names: Vec<String> = RULES.map(|(_, name)| name.to_owned()).into();
         let mut plans = vec![Plan::new(profile, settings, &mut rule_names)];
         let mut route_names = vec!["site".to_owned()];
@@ -129,6 +137,8 @@ impl Declared {
         Self {
             requests_are_personal: profile == Profile::Safe,
             trusted: CidrSet::new(&trusted_proxies),
+            client_field,
+            forwarded,
             redirect_https,
             matchers,
             plans,

@@ -8,8 +8,10 @@ use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, upgrade
 use super::compile::{Plan, Rule};
 use super::{Declared, Matcher};
 use crate::answer::{Answer, Redirect};
+use crate::forged::{self, Seen};
+use crate::forwarded;
 use crate::pattern::NamePattern;
-use crate::peer::{self, Seen};
+use crate::peer::Peer;
 use crate::points::{ReceiveCtx, ReceiveVerdict};
 use crate::value::ValuePattern;
 
@@ -28,15 +30,7 @@ struct Readings {
 impl Declared {
     pub(super) fn decide(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
         let seen = Seen::of(&ctx.request.headers);
-        // After a restart the fields that name the client are gone, but who it is was noted.
-        let client = ctx
-            .notes
-            .client
-            .unwrap_or_else(|| peer::client_of(ctx.client, &self.trusted, ctx.request));
-        ctx.notes.client = Some(client);
-        if seen.forged {
-            peer::remove_forged(&mut ctx.request.headers);
-        }
+        let client = self.client(seen, ctx);
         let refusal = match ctx.request.method {
             Method::Connect => Some(&self.refusals.connect),
             Method::Trace | Method::Purge | Method::Ban => Some(&self.refusals.method),
@@ -85,6 +79,26 @@ impl Declared {
         };
         ctx.notes.rule = rule;
         verdict
+    }
+
+    /// On whose behalf the request is made. What clients say of that is removed, what trusted
+    /// proxies say is left in X-Forwarded-For.
+    fn client(&self, seen: Seen, ctx: &mut ReceiveCtx<'_>) -> Peer {
+        // Asked again, what was said is gone, and who it is was noted.
+        if let Some(client) = ctx.notes.client {
+            return client;
+        }
+        let (request, field) = (&mut *ctx.request, &self.client_field);
+        let client = forwarded::client_of(ctx.client, &self.trusted, field, request);
+        ctx.notes.client = Some(client);
+        if seen.forged {
+            let told = client != ctx.client;
+            forged::remove(&mut request.headers, told);
+        }
+        if let Some(name) = field.named() {
+            request.headers.remove_named(name.as_bytes());
+        }
+        client
     }
 
     /// The number of the plan for `request`; `None` when its path has no normal form, or can be

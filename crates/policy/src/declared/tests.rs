@@ -195,10 +195,12 @@ fn p1_what_speaks_for_a_proxy_is_removed_and_made_anew_from_the_canonical_reques
     assert_eq!(asked.request.scheme, Scheme::Http);
     let sent = fetched(&policy, &asked);
     let fields: Vec<_> = sent.headers.iter().map(|f| (f.name, f.value)).collect();
-    let expected: [(&[u8], &[u8]); 4] = [
+    let expected: [(&[u8], &[u8]); 6] = [
         (b"Host", b"example.com"),
         (b"X-Forwarded-For", b"192.0.2.1"),
+        (b"X-Real-IP", b"192.0.2.1"),
         (b"X-Forwarded-Proto", b"http"),
+        (b"X-Forwarded-Port", b"8080"),
         (b"X-Forwarded-Host", b"example.com:8080"),
     ];
     assert_eq!(fields, expected);
@@ -219,7 +221,8 @@ fn p1_a_trusted_proxy_names_client_and_scheme_and_nothing_else() {
     ];
     let asked = ask_from(&policy, "10.0.0.1", with(get("/"), &said));
     let sent = fetched(&policy, &asked);
-    assert_eq!(sent.headers.value(HeaderId::XForwardedFor), Some(&b"198.51.100.7"[..]));
+    let told = sent.headers.value(HeaderId::XForwardedFor);
+    assert_eq!(told, Some(&b"198.51.100.7, 10.0.0.2, 10.0.0.1"[..]));
     assert_eq!(sent.headers.value(HeaderId::XForwardedProto), Some(&b"https"[..]));
     assert_eq!(sent.headers.value(HeaderId::XForwardedHost), Some(&b"example.com"[..]));
     let plain = ask_from(&policy, "10.0.0.1", get("/"));

@@ -49,6 +49,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("tokio-rustls", &["acme", "origin"]),
     ("instant-acme", &["acme"]),
     ("x509-parser", &["tls"]),
+    ("aws-lc-rs", &["tls"]),
     ("toml", &["config"]),
     ("rustix", &["base", "files", "net", "config", "larder"]),
 ];

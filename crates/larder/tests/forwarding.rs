@@ -1,0 +1,120 @@
+//! Who asks, and with which scheme, when proxies in front say so.
+
+mod support;
+
+use support::{Setup, Stage, eventually, is_hit, sent_field};
+use testkit::origin::Script;
+
+async fn trusting(top: &str) -> Stage {
+    let top = format!("trusted_proxies = \"127.0.0.1\"\n{top}");
+    Setup { top: &top, ..Setup::default() }.start().await
+}
+
+const UNCACHED: &str = "Cache-Control: no-store\r\n";
+
+#[tokio::test]
+async fn a_stranger_speaks_for_nobody() {
+    let stage = Stage::new().await;
+    stage.origin.otherwise(Script::ok(UNCACHED, "here"));
+    let forged = "X-Forwarded-For: 203.0.113.1\r\nX-Forwarded-Proto: https\r\nForwarded: for=x\r\n\
+                  X-Real-IP: 203.0.113.1\r\nX_Real_IP: 203.0.113.1\r\nClient-IP: 203.0.113.1\r\n\
+                  CF-Connecting-IP: 203.0.113.1\r\nX-SSL-Client-Verify: SUCCESS\r\n\
+                  Front-End-Https: on\r\nX-Forwarded-Port: 1\r\nX-Forwarded-Host: evil.test\r\n";
+    stage.ask("GET", "/page", forged).await;
+    let sent = stage.only("/page");
+    for (name, value) in [
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-real-ip", "127.0.0.1"),
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", "larder.test"),
+        ("x-forwarded-port", "80"),
+        ("forwarded", ""),
+        ("x_real_ip", ""),
+        ("client-ip", ""),
+        ("cf-connecting-ip", ""),
+        ("x-ssl-client-verify", ""),
+        ("front-end-https", ""),
+    ] {
+        assert_eq!(sent_field(&sent, name), value, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_trusted_proxy_says_is_passed_on_as_far_as_it_is_known() {
+    let log = std::env::temp_dir().join(format!("larder-forwarding-{}.log", std::process::id()));
+    let stage = trusting(&format!("forwarded = true\naccess_log = \"{}\"", log.display())).await;
+    stage.origin.otherwise(Script::ok(UNCACHED, "here"));
+    let said = "X-Forwarded-For: 203.0.113.1, 198.51.100.7\r\nX-Forwarded-Proto: https\r\n";
+    stage.ask("GET", "/page", said).await;
+    let sent = stage.only("/page");
+    for (name, value) in [
+        ("x-forwarded-for", "198.51.100.7, 127.0.0.1"),
+        ("x-real-ip", "198.51.100.7"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-port", "443"),
+        ("forwarded", "for=198.51.100.7;host=\"larder.test\";proto=https, for=127.0.0.1"),
+    ] {
+        assert_eq!(sent_field(&sent, name), value, "{name}");
+    }
+    eventually("a line in the log", async || {
+        std::fs::read_to_string(&log).is_ok_and(|text| text.starts_with("198.51.100.7 - - "))
+    })
+    .await;
+    std::fs::remove_file(log).expect("removed");
+}
+
+#[tokio::test]
+async fn only_the_chosen_field_names_the_client() {
+    for (field, client) in [
+        ("Forwarded", "198.51.100.1"),
+        ("X-Real-IP", "198.51.100.2"),
+        ("X-My-Balancer", "198.51.100.3"),
+        ("X-Forwarded-For", "198.51.100.4"),
+    ] {
+        let stage = trusting(&format!("client_field = \"{field}\"")).await;
+        stage.origin.otherwise(Script::ok(UNCACHED, "here"));
+        let all = "Forwarded: for=198.51.100.1\r\nX-Real-IP: 198.51.100.2\r\n\
+                   X-My-Balancer: 198.51.100.3\r\nX-Forwarded-For: 198.51.100.4\r\n";
+        stage.ask("GET", "/page", all).await;
+        let sent = stage.only("/page");
+        let chain = format!("{client}, 127.0.0.1");
+        assert_eq!(sent_field(&sent, "x-forwarded-for"), chain, "{field}");
+        assert_eq!(sent_field(&sent, "x-real-ip"), client, "{field}");
+        let own = if field == "X-My-Balancer" { client } else { "198.51.100.3" };
+        assert_eq!(sent_field(&sent, "x-my-balancer"), own, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn the_clients_scheme_decides_about_key_and_redirect() {
+    let top = "trusted_proxies = \"127.0.0.1\"";
+    let stage = Setup { top, ..Setup::default() }.start().await;
+    stage.origin.otherwise(Script::cacheable("here"));
+    let https = "X-Forwarded-Proto: https\r\n";
+    assert!(!is_hit(&stage.ask("GET", "/page", https).await));
+    assert!(!is_hit(&stage.get("/page").await));
+    assert!(is_hit(&stage.ask("GET", "/page", https).await));
+    assert!(is_hit(&stage.get("/page").await));
+
+    let redirecting =
+        Setup { top, site: "redirect_https = true", ..Setup::default() }.start().await;
+    redirecting.origin.otherwise(Script::cacheable("here"));
+    let reply = redirecting.get("/page").await;
+    assert_eq!(reply.status, 308);
+    assert_eq!(reply.field("location").as_deref(), Some("https://larder.test/page"));
+    assert_eq!(redirecting.ask("GET", "/page", https).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_varies_by_the_clients_address_is_not_kept_for_others() {
+    let stage = trusting("").await;
+    for vary in ["X-Forwarded-For", "Accept, x-real-ip", "Forwarded"] {
+        let fields = format!("Cache-Control: max-age=60\r\nVary: {vary}\r\n");
+        stage.origin.otherwise(Script::ok(&fields, "here"));
+        let target = format!("/{}", vary.len());
+        for _ in 0..3 {
+            assert!(!is_hit(&stage.get(&target).await), "{vary}");
+        }
+        assert_eq!(stage.origin.seen(&target), 3, "{vary}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Fields that only a proxy in front of us may send, and that clients send all the same.
+
+use message::header::{Field, HeaderBlock, HeaderId};
+
+/// What one look over a head finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// A Cookie field is there.
+    pub(crate) cookie: bool,
+    /// An Authorization field is there.
+    pub(crate) authorization: bool,
+    /// A field is there that clients must not bring along.
+    pub(crate) forged: bool,
+}
+
+impl Seen {
+    pub(crate) fn of(headers: &HeaderBlock) -> Self {
+        let unknown = || headers.iter().filter(|field| field.id == HeaderId::Other);
+        Self {
+            cookie: headers.contains(HeaderId::Cookie),
+            authorization: headers.contains(HeaderId::Authorization),
+            forged: headers.contains_any(&FORGED)
+                || headers.contains(HeaderId::Other)
+                    && unknown().any(|field| is_forged_name(field.name)),
+        }
+    }
+}
+
+/// Removes every field that speaks for a proxy: origins believe them and reflect them, and they are
+/// in no key, so one client's value would be served to all (web cache poisoning).
+/// `told`: X-Forwarded-For is what was made of it here, and stays.
+pub(crate) fn remove(headers: &mut HeaderBlock, told: bool) {
+    headers.retain(|field| told && field.id == HeaderId::XForwardedFor || !is_forged(field));
+}
+
+fn is_forged(field: Field<'_>) -> bool {
+    match field.id {
+        HeaderId::Other => is_forged_name(field.name),
+        id => FORGED.contains(&id),
+    }
+}
+
+/// Known fields that speak for a proxy.
+const FORGED: [HeaderId; 4] = [
+    HeaderId::XForwardedFor,
+    HeaderId::XForwardedHost,
+    HeaderId::XForwardedProto,
+    HeaderId::Forwarded,
+];
+
+/// Beginnings of names that speak for a proxy. Client-Cert is RFC 9440's (2.4); the others that
+/// tell of a client's certificate are nginx's, HAProxy's and IIS's customs. X-Accel-Mapping:
+/// CVE-2025-61780.
+const PREFIXES: [&[u8]; 10] = [
+    b"x-forwarded-",
+    b"x-original-",
+    b"client-cert",
+    b"x-client-cert",
+    b"x-ssl",
+    b"x-tls-client",
+    b"x-arr-",
+    b"x-accel-",
+    b"ssl-client",
+    b"forwarded-",
+];
+
+/// Names that say who asks or with which scheme, or that change the route, the method or the
+/// environment (Proxy: CVE-2016-5385) at an origin.
+const NAMES: [&[u8]; 40] = [
+    b"cf-connecting-ip",
+    b"cf-connecting-ipv6",
+    b"cf-pseudo-ipv4",
+    b"client-ip",
+    b"cloudfront-forwarded-proto",
+    b"fastly-client-ip",
+    b"fly-client-ip",
+    b"front-end-https",
+    b"proxy",
+    b"proxy-client-ip",
+    b"true-client-ip",
+    b"wl-proxy-client-ip",
+    b"wl-proxy-ssl",
+    b"x-appengine-user-ip",
+    b"x-azure-clientip",
+    b"x-backend-host",
+    b"x-client-ip",
+    b"x-cluster-client-ip",
+    b"x-envoy-external-address",
+    b"x-forwarded",
+    b"x-forwarder-for",
+    b"x-host",
+    b"x-host-override",
+    b"x-http-host-override",
+    b"x-http-method",
+    b"x-http-method-override",
+    b"x-https",
+    b"x-method-override",
+    b"x-originating-ip",
+    b"x-override-url",
+    b"x-proxyuser-ip",
+    b"x-real-ip",
+    b"x-remote-addr",
+    b"x-remote-ip",
+    b"x-rewrite-url",
+    b"x-scheme",
+    b"x-script-name",
+    b"x-sendfile-type",
+    b"x-true-client-ip",
+    b"x-url-scheme",
+];
+
+/// How names on the two lists begin.
+const BEGINNINGS: [[u8; 2]; 12] = [
+    *b"x-", *b"x_", *b"cf", *b"cl", *b"fa", *b"fl", *b"fo", *b"fr", *b"pr", *b"ss", *b"tr", *b"wl",
+];
+
+fn is_forged_name(name: &[u8]) -> bool {
+    // Few names begin like these: the lists are not looked at for the others.
+    let begins_like_one = name.first_chunk().is_some_and(|[a, b]| {
+        BEGINNINGS.contains(&[a.to_ascii_lowercase(), b.to_ascii_lowercase()])
+    });
+    if !begins_like_one {
+        return false;
+    }
+    let begins = |prefix: &[u8]| name.len() >= prefix.len() && same(&name[..prefix.len()], prefix);
+    PREFIXES.iter().any(|prefix| begins(prefix))
+        || NAMES.iter().any(|known| name.len() == known.len() && same(name, known))
+}
+
+/// Equal but for case and `_` for `-`: CGI and what descends from it cannot tell those apart.
+fn same(name: &[u8], known: &[u8]) -> bool {
+    name.iter().zip(known).all(|(a, b)| a.to_ascii_lowercase() == *b || (*a == b'_' && *b == b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_begins_like_one() {
+        for name in PREFIXES.iter().chain(&NAMES) {
+            assert!(is_forged_name(name), "{}", String::from_utf8_lossy(name));
+        }
+    }
+
+    #[test]
+    fn p1_fields_that_speak_for_a_proxy_are_removed_however_spelt() {
+        let forged = [
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "x-forwarded-proto",
+            "X-Forwarded-Server",
+            "X-Forwarded-Scheme",
+            "X-Forwarded-Port",
+            "X-Forwarded-Prefix",
+            "Forwarded",
+            "X-Host",
+            "X-Original-URL",
+            "X-Rewrite-URL",
+            "X-HTTP-Method-Override",
+            "X-HTTP-Method",
+            "X-Method-Override",
+            "Client-Cert",
+            "Client-Cert-Chain",
+            "Proxy",
+            "PROXY",
+            "X_Forwarded_Host",
+            "x_original-url",
+            "X-Real-IP",
+            "X-Client-IP",
+            "True-Client-IP",
+            "CF-Connecting-IP",
+            "Fastly-Client-IP",
+            "Fly-Client-IP",
+            "Client-IP",
+            "WL-Proxy-Client-IP",
+            "Front-End-Https",
+            "X-URL-Scheme",
+            "X-SSL-Client-Verify",
+            "X-SSL-Cert",
+            "SSL_CLIENT_S_DN",
+            "X-ARR-ClientCert",
+            "X-Accel-Mapping",
+            "X-Sendfile-Type",
+            "Forwarded-For",
+        ];
+        let innocent = [
+            "Accept",
+            "X-Hosts",
+            "X-Requested-With",
+            "Proxies",
+            "X",
+            "Client",
+            "X-Forward",
+            "X-Real",
+        ];
+        let mut headers = HeaderBlock::new();
+        for name in forged.iter().chain(&innocent) {
+            headers.push_named(name.as_bytes(), b"evil");
+        }
+        assert!(Seen::of(&headers).forged);
+        remove(&mut headers, false);
+        assert_eq!(Seen::of(&headers), Seen::default());
+        let left: Vec<_> = headers.iter().map(|f| f.name).collect();
+        assert_eq!(left, innocent.map(str::as_bytes));
+    }
+}

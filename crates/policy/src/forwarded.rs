@@ -1,0 +1,486 @@
+//! On whose behalf a request is made, as far as trusted proxies say, and what the origin is told of
+//! that.
+//!
+//! Forwarding fields are read from their end: the last address that is no trusted proxy's is the
+//! client, since whatever stands before it may have been sent by the client itself. Only the part
+//! from there on goes to the origin.
+
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use message::forwarded::{Element, elements};
+use message::{HeaderBlock, HeaderId, Request, Scheme};
+use smallvec::SmallVec;
+
+use crate::acl::CidrSet;
+use crate::headers::FieldName;
+use crate::peer::Peer;
+
+/// The field in which trusted proxies say who asked them. Believing more than one would be
+/// believing clients: a proxy writes the one it knows, and passes the others on as they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClientField {
+    /// X-Forwarded-For, and X-Forwarded-Proto for the scheme.
+    #[default]
+    XForwardedFor,
+    /// Forwarded (RFC 7239), scheme included.
+    Forwarded,
+    /// A field with one address (nginx's `real_ip_header`), and X-Forwarded-Proto for the scheme.
+    Named(FieldName),
+}
+
+impl ClientField {
+    /// The field of this name.
+    pub fn of(name: FieldName) -> Self {
+        match HeaderId::of(name.as_bytes()) {
+            HeaderId::XForwardedFor => Self::XForwardedFor,
+            HeaderId::Forwarded => Self::Forwarded,
+            _ => Self::Named(name),
+        }
+    }
+
+    /// The field's name, where it is one of its own.
+    pub(crate) fn named(&self) -> Option<&FieldName> {
+        match self {
+            Self::Named(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// Addresses that were asked from, outermost first, as they are told on: joined by commas. Long
+/// enough for most without allocating.
+type Chain = SmallVec<[u8; 256]>;
+
+/// What the entries of a forwarding field come to.
+#[derive(Default)]
+struct Entries {
+    /// The last one that is no trusted proxy's.
+    stranger: Option<IpAddr>,
+    /// The first trusted proxy behind it.
+    outermost_proxy: Option<IpAddr>,
+    /// One that names nobody stands where the client should.
+    hidden: bool,
+    chain: Chain,
+    scheme: Option<Scheme>,
+}
+
+impl Entries {
+    /// Takes the next one.
+    fn add(&mut self, address: Option<IpAddr>, trusted: &CidrSet) {
+        let Some(address) = address else {
+            // What stands before one that names nobody was passed on by nobody we know.
+            *self = Self { hidden: true, scheme: self.scheme, ..Self::default() };
+            return;
+        };
+        if trusted.contains(address) {
+            self.outermost_proxy = self.outermost_proxy.or(Some(address));
+        } else {
+            self.stranger = Some(address);
+            self.hidden = false;
+            self.chain.clear();
+        }
+        append(&mut self.chain, address);
+    }
+
+    /// Takes the next one of Forwarded; none for what is not well-formed.
+    fn add_element(&mut self, element: Option<Element<'_>>, trusted: &CidrSet) {
+        let client = element.and_then(|element| element.client);
+        let is_proxy = client.is_some_and(|client| trusted.contains(client));
+        if !is_proxy || self.stranger.is_none() && self.outermost_proxy.is_none() {
+            self.scheme = element.and_then(|element| scheme_of(element.proto?));
+        }
+        self.add(client, trusted);
+    }
+
+    fn client(&self, peer: Peer) -> Peer {
+        let proxy = self.outermost_proxy;
+        match self.stranger {
+            Some(address) => Peer::Host(address),
+            None if self.hidden => Peer::Unnamed(proxy.unwrap_or_else(|| peer.address())),
+            None => proxy.map_or(peer, Peer::Host),
+        }
+    }
+}
+
+fn append(chain: &mut Chain, address: IpAddr) {
+    let comma = if chain.is_empty() { "" } else { ", " };
+    write!(chain, "{comma}{address}").expect("a vector takes whatever is written to it");
+}
+
+/// The client on whose behalf `peer` asks. If `peer` is trusted and names one, the scheme of
+/// `request` becomes the one that the client asked with, and its X-Forwarded-For what the origin is
+/// to be told; otherwise no forwarding field is left in it.
+pub(crate) fn client_of(
+    peer: Peer,
+    trusted: &CidrSet,
+    field: &ClientField,
+    request: &mut Request,
+) -> Peer {
+    if trusted.is_empty() || !trusted.has(peer) {
+        return peer;
+    }
+    let headers = &request.headers;
+    let mut entries = match field {
+        ClientField::XForwardedFor => listed(headers, trusted),
+        ClientField::Forwarded => forwarded(headers, trusted),
+        ClientField::Named(name) => named(headers, name, trusted),
+    };
+    let scheme = match field {
+        ClientField::Forwarded => entries.scheme,
+        _ => entries_of(headers, HeaderId::XForwardedProto).last().and_then(scheme_of),
+    };
+    if let Some(scheme) = scheme
+        && scheme != request.scheme
+    {
+        request.scheme = scheme;
+        request.port = request.port.filter(|port| *port != scheme.default_port());
+    }
+    let client = entries.client(peer);
+    request.headers.remove(HeaderId::XForwardedFor);
+    if client != peer {
+        append(&mut entries.chain, peer.address());
+        request.headers.push(HeaderId::XForwardedFor, &entries.chain);
+    }
+    client
+}
+
+fn scheme_of(text: &[u8]) -> Option<Scheme> {
+    [Scheme::Http, Scheme::Https]
+        .into_iter()
+        .find(|scheme| text.eq_ignore_ascii_case(scheme.as_str().as_bytes()))
+}
+
+/// What stands between the commas of a field. Quotes mean nothing there: a client's unpaired one
+/// would swallow what proxies add.
+fn entries_of(headers: &HeaderBlock, id: HeaderId) -> impl Iterator<Item = &[u8]> {
+    let entries = headers.values(id).flat_map(|value| value.split(|b| *b == b','));
+    entries.map(<[u8]>::trim_ascii).filter(|entry| !entry.is_empty())
+}
+
+/// X-Forwarded-For.
+fn listed(headers: &HeaderBlock, trusted: &CidrSet) -> Entries {
+    let mut entries = Entries::default();
+    for entry in entries_of(headers, HeaderId::XForwardedFor) {
+        entries.add(parse_address(entry), trusted);
+    }
+    entries
+}
+
+/// Forwarded. The scheme is the one that the outermost trusted proxy was asked with.
+fn forwarded(headers: &HeaderBlock, trusted: &CidrSet) -> Entries {
+    let mut entries = Entries::default();
+    for line in headers.values(HeaderId::Forwarded) {
+        if elements(line).all(|element| element.is_ok()) {
+            elements(line).for_each(|element| entries.add_element(element.ok(), trusted));
+            continue;
+        }
+        // A client may have sent an unpaired quote, behind which a proxy has told the truth.
+        for part in line.split(|b| *b == b',') {
+            elements(part).for_each(|element| entries.add_element(element.ok(), trusted));
+        }
+    }
+    entries
+}
+
+/// One address in a field of its own. Of several lines the last is the proxy's.
+fn named(headers: &HeaderBlock, name: &FieldName, trusted: &CidrSet) -> Entries {
+    let mut entries = Entries::default();
+    if let Some(value) = name.values(headers).last() {
+        entries.add(parse_address(value.trim_ascii()), trusted);
+    }
+    entries
+}
+
+/// An address, perhaps with a port, as some balancers write it.
+fn parse_address(entry: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(entry).ok()?;
+    let address = text.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()))?;
+    Some(IpAddr::to_canonical(&address))
+}
+
+/// Fields of [`tell`] that say who the client is, and are in no key.
+const PERSONAL: [&[u8]; 3] = [b"x-forwarded-for", b"x-real-ip", b"forwarded"];
+
+/// Whether a response says that it depends on the client's address. That is added behind the store,
+/// so that the store could not tell such responses apart.
+pub(crate) fn is_varied_by(response: &HeaderBlock, field: &ClientField) -> bool {
+    if !response.contains(HeaderId::Vary) {
+        return false;
+    }
+    let own = field.named().map(FieldName::as_bytes);
+    entries_of(response, HeaderId::Vary)
+        .any(|name| PERSONAL.iter().copied().chain(own).any(|told| name.eq_ignore_ascii_case(told)))
+}
+
+/// Tells the origin, in fields of `request`, on whose behalf it is asked and for what: in
+/// X-Forwarded-For, -Proto, -Host and -Port, X-Real-IP, the field that the proxies in front use,
+/// and if it is wanted in Forwarded (RFC 7239).
+pub(crate) fn tell(request: &mut Request, client: Option<Peer>, field: &ClientField, rfc: bool) {
+    let mut value = Vec::with_capacity(request.host.len() + 32);
+    let text = |value: &mut Vec<u8>, what: &dyn std::fmt::Display| {
+        value.clear();
+        write!(value, "{what}").expect("a vector takes whatever is written to it");
+    };
+    let (scheme, port) = (request.scheme, request.port);
+    let headers = &mut request.headers;
+    if let Some(client) = client {
+        text(&mut value, &client.address());
+        if !headers.contains(HeaderId::XForwardedFor) {
+            headers.push(HeaderId::XForwardedFor, &value);
+        }
+        headers.set_named(b"X-Real-IP", &value);
+        if let Some(name) = field.named() {
+            headers.set_named(name.as_bytes(), &value);
+        }
+    }
+    headers.set(HeaderId::XForwardedProto, scheme.as_str().as_bytes());
+    text(&mut value, &port.unwrap_or_else(|| scheme.default_port()));
+    headers.set_named(b"X-Forwarded-Port", &value);
+    value.clear();
+    if !request.host.is_empty() {
+        value.extend_from_slice(&request.host);
+        if let Some(port) = port {
+            write!(value, ":{port}").expect("a vector takes whatever is written to it");
+        }
+        headers.set(HeaderId::XForwardedHost, &value);
+    }
+    if rfc {
+        let line = forwarded_line(headers, scheme, &value);
+        headers.set(HeaderId::Forwarded, &line);
+    }
+}
+
+/// Forwarded, as X-Forwarded-For has it.
+fn forwarded_line(headers: &HeaderBlock, scheme: Scheme, host: &[u8]) -> Vec<u8> {
+    let mut line = Vec::new();
+    let mut nodes = entries_of(headers, HeaderId::XForwardedFor);
+    node(&mut line, nodes.next().unwrap_or(b"unknown"));
+    if !host.is_empty() {
+        // Quoted, for it may have a colon or brackets; it has no quotes itself.
+        line.extend_from_slice(b";host=\"");
+        line.extend_from_slice(host);
+        line.push(b'"');
+    }
+    line.extend_from_slice(b";proto=");
+    line.extend_from_slice(scheme.as_str().as_bytes());
+    for next in nodes {
+        line.extend_from_slice(b", ");
+        node(&mut line, next);
+    }
+    line
+}
+
+fn node(line: &mut Vec<u8>, address: &[u8]) {
+    line.extend_from_slice(b"for=");
+    if address.contains(&b':') {
+        line.extend_from_slice(b"\"[");
+        line.extend_from_slice(address);
+        line.extend_from_slice(b"]\"");
+    } else {
+        line.extend_from_slice(address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acl::parse_net;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn trusted() -> CidrSet {
+        CidrSet::new(&["10.0.0.0/8", "fd00::/8"].map(|net| parse_net(net).expect("a block")))
+    }
+
+    fn field(name: &str) -> ClientField {
+        ClientField::of(FieldName::parse(name).expect("a name"))
+    }
+
+    /// Who asks, with which scheme, and what the origin is told of it.
+    fn asked(peer: Peer, name: &str, fields: &[(&str, &str)]) -> (Peer, Scheme, String) {
+        let mut request = Request::new();
+        for (name, value) in fields {
+            request.headers.push_named(name.as_bytes(), value.as_bytes());
+        }
+        let client = client_of(peer, &trusted(), &field(name), &mut request);
+        let told = request.headers.value(HeaderId::XForwardedFor).unwrap_or_default();
+        (client, request.scheme, String::from_utf8_lossy(told).into_owned())
+    }
+
+    fn listed(peer: &str, values: &[&str]) -> (Peer, String) {
+        let fields: Vec<_> = values.iter().map(|value| ("X-Forwarded-For", *value)).collect();
+        let (client, _, told) = asked(Peer::Host(ip(peer)), "x-forwarded-for", &fields);
+        (client, told)
+    }
+
+    #[test]
+    fn a_stranger_is_who_he_is_whatever_he_says() {
+        let said = [
+            ("X-Forwarded-For", "198.51.100.1"),
+            ("X-Forwarded-Proto", "https"),
+            ("Forwarded", "for=198.51.100.1;proto=https"),
+            ("X-Real-IP", "198.51.100.1"),
+        ];
+        for name in ["X-Forwarded-For", "Forwarded", "X-Real-IP"] {
+            for peer in [Peer::Host(ip("192.0.2.1")), Peer::Unnamed(ip("10.0.0.1"))] {
+                let (client, scheme, _) = asked(peer, name, &said);
+                assert_eq!((client, scheme), (peer, Scheme::Http), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn behind_trusted_proxies_the_last_stranger_is_the_client() {
+        let host = |text| Peer::Host(ip(text));
+        for (values, client, told) in [
+            (&["198.51.100.1"][..], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
+            (&["203.0.113.9, 198.51.100.1"], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
+            (
+                &["203.0.113.9", "198.51.100.1, 10.0.0.2"],
+                host("198.51.100.1"),
+                "198.51.100.1, 10.0.0.2, 10.0.0.1",
+            ),
+            (&["10.0.0.3, 10.0.0.2"], host("10.0.0.3"), "10.0.0.3, 10.0.0.2, 10.0.0.1"),
+            (&["fd00::1,10.0.0.2"], host("fd00::1"), "fd00::1, 10.0.0.2, 10.0.0.1"),
+            (&["[2001:db8::1]:4711"], host("2001:db8::1"), "2001:db8::1, 10.0.0.1"),
+            (&["198.51.100.1:80"], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
+            (&["::ffff:198.51.100.1"], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
+            (&["\"", "198.51.100.1"], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
+            (&["\", 198.51.100.1"], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
+            (&["198.51.100.1, ,"], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
+            (&[""], host("10.0.0.1"), ""),
+            (&[], host("10.0.0.1"), ""),
+        ] {
+            assert_eq!(listed("10.0.0.1", values), (client, told.to_owned()), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn whom_a_trusted_proxy_does_not_name_is_nobody() {
+        let nobody = |text| Peer::Unnamed(ip(text));
+        for (values, client, told) in [
+            (&["unknown"][..], nobody("10.0.0.1"), "10.0.0.1"),
+            (&["203.0.113.9, _hidden, 10.0.0.2"], nobody("10.0.0.2"), "10.0.0.2, 10.0.0.1"),
+            (&["203.0.113.9", "198.51.100.1 198.51.100.2"], nobody("10.0.0.1"), "10.0.0.1"),
+        ] {
+            assert_eq!(listed("10.0.0.1", values), (client, told.to_owned()), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn forwarded_is_read_from_its_end_with_the_clients_scheme() {
+        let host = |text| Peer::Host(ip(text));
+        let nobody = |text| Peer::Unnamed(ip(text));
+        for (lines, client, scheme) in [
+            (&["for=198.51.100.1;proto=https"][..], host("198.51.100.1"), Scheme::Https),
+            (
+                &["for=203.0.113.9;proto=http, for=198.51.100.1;proto=https", "for=10.0.0.2"],
+                host("198.51.100.1"),
+                Scheme::Https,
+            ),
+            (&["for=10.0.0.3;proto=https, for=10.0.0.2"], host("10.0.0.3"), Scheme::Https),
+            (&["for=\"[2001:db8::1]:1\";proto=HTTPS"], host("2001:db8::1"), Scheme::Https),
+            (&["for=198.51.100.1"], host("198.51.100.1"), Scheme::Http),
+            (&["for=203.0.113.9, for=unknown;proto=https"], nobody("10.0.0.1"), Scheme::Https),
+            (&["for=203.0.113.9, for=_x, for=10.0.0.2"], nobody("10.0.0.2"), Scheme::Http),
+            (&["for=203.0.113.9;proto"], nobody("10.0.0.1"), Scheme::Http),
+            (
+                &["for=\"203.0.113.9, for=198.51.100.1;proto=https, for=10.0.0.2"],
+                host("198.51.100.1"),
+                Scheme::Https,
+            ),
+        ] {
+            let mut fields: Vec<_> = lines.iter().map(|line| ("Forwarded", *line)).collect();
+            // What the proxies pass on as it came is not looked at.
+            fields.extend([("X-Forwarded-For", "192.0.2.66"), ("X-Forwarded-Proto", "https")]);
+            let (found, found_scheme, _) = asked(host("10.0.0.1"), "Forwarded", &fields);
+            assert_eq!((found, found_scheme), (client, scheme), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_of_ones_own_has_one_address() {
+        let peer = Peer::Host(ip("10.0.0.1"));
+        let one = |value| asked(peer, "X-Real-IP", &[("x-real-ip", value)]).0;
+        assert_eq!(one("198.51.100.1"), Peer::Host(ip("198.51.100.1")));
+        assert_eq!(one("198.51.100.1, 198.51.100.2"), Peer::Unnamed(ip("10.0.0.1")));
+        let both = [("X-Real-IP", "203.0.113.9"), ("X-Real-IP", "198.51.100.1")];
+        let (client, _, told) = asked(peer, "X-Real-IP", &both);
+        assert_eq!(client, Peer::Host(ip("198.51.100.1")));
+        assert_eq!(told, "198.51.100.1, 10.0.0.1");
+        let (client, ..) = asked(peer, "X-Real-IP", &[("X-Forwarded-For", "198.51.100.1")]);
+        assert_eq!(client, peer);
+    }
+
+    #[test]
+    fn the_last_word_on_the_scheme_counts_and_its_port_is_no_longer_said() {
+        for (values, expected) in [
+            (&["https"][..], Scheme::Https),
+            (&["HTTPS"], Scheme::Https),
+            (&["http, https"], Scheme::Https),
+            (&["https", "http"], Scheme::Http),
+            (&["gopher"], Scheme::Http),
+            (&["https, gopher"], Scheme::Http),
+        ] {
+            let fields: Vec<_> = values.iter().map(|value| ("X-Forwarded-Proto", *value)).collect();
+            let (_, scheme, _) = asked(Peer::Host(ip("10.0.0.1")), "X-Forwarded-For", &fields);
+            assert_eq!(scheme, expected, "{values:?}");
+        }
+        let mut request = Request::new();
+        request.port = Some(443);
+        request.headers.push(HeaderId::XForwardedProto, b"https");
+        let peer = Peer::Host(ip("10.0.0.1"));
+        client_of(peer, &trusted(), &ClientField::default(), &mut request);
+        assert_eq!(request.port, None);
+    }
+
+    #[test]
+    fn origins_are_told_in_every_custom() {
+        let mut request = Request::new();
+        request.host = b"[2001:db8::5]".to_vec();
+        request.port = Some(8443);
+        request.scheme = Scheme::Https;
+        request.headers.push(HeaderId::XForwardedFor, b"2001:db8::1, 10.0.0.1");
+        let client = Some(Peer::Host(ip("2001:db8::1")));
+        tell(&mut request, client, &field("CF-Connecting-IP"), true);
+        let fields: Vec<String> = request
+            .headers
+            .iter()
+            .map(|f| {
+                let text = String::from_utf8_lossy;
+                format!("{}: {}", text(f.name), text(f.value))
+            })
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "X-Forwarded-For: 2001:db8::1, 10.0.0.1",
+                "X-Real-IP: 2001:db8::1",
+                "CF-Connecting-IP: 2001:db8::1",
+                "X-Forwarded-Proto: https",
+                "X-Forwarded-Port: 8443",
+                "X-Forwarded-Host: [2001:db8::5]:8443",
+                "Forwarded: for=\"[2001:db8::1]\";host=\"[2001:db8::5]:8443\";proto=https, \
+                 for=10.0.0.1",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_varies_by_the_client_is_known() {
+        for (vary, expected) in [
+            ("Accept, x-forwarded-FOR", true),
+            ("Forwarded", true),
+            ("X-Real-Ip", true),
+            ("True-Client-IP", true),
+            ("X-Forwarded-Proto, Accept", false),
+        ] {
+            let mut response = HeaderBlock::new();
+            response.push(HeaderId::Vary, vary.as_bytes());
+            assert_eq!(is_varied_by(&response, &field("true-client-ip")), expected, "{vary}");
+        }
+    }
+}

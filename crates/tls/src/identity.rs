@@ -1,0 +1,145 @@
+//! What a client's certificate says of it, as origins are told.
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use rustls::pki_types::CertificateDer;
+use x509_parser::objects::{oid_registry, oid2abbrev};
+use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::x509::{AttributeTypeAndValue, X509Name};
+
+/// A client that has shown a good certificate.
+#[derive(Debug)]
+pub struct Identity {
+    der: Box<[u8]>,
+    subject: Box<str>,
+    fingerprint: Box<str>,
+}
+
+impl Identity {
+    /// The bearer of `certificate`, which was verified; none when it cannot be read here.
+    pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+        let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, certificate);
+        let fingerprint: String = sum.as_ref().iter().map(|b| format!("{b:02x}")).collect();
+        Some(Self {
+            subject: distinguished_name(parsed.subject()).into(),
+            fingerprint: fingerprint.into(),
+            der: certificate.as_ref().into(),
+        })
+    }
+
+    /// The subject as RFC 4514 writes it, the last part first (nginx's `$ssl_client_s_dn`). What is
+    /// no printable ASCII is escaped.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// SHA-1 of the certificate in lower-case hexadecimal (nginx's `$ssl_client_fingerprint`).
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// The certificate as the value of Client-Cert (RFC 9440 2.1): base64 between colons.
+    pub fn client_cert(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.der.len() / 3 * 4 + 6);
+        out.push(b':');
+        for chunk in self.der.chunks(3) {
+            let [a, b, c] = std::array::from_fn(|at| u32::from(*chunk.get(at).unwrap_or(&0)));
+            let bits = a << 16 | b << 8 | c;
+            for at in 0..4 {
+                let sextet = (bits >> (18 - 6 * at)) as usize & 63;
+                out.push(if at <= chunk.len() { BASE64[sextet] } else { b'=' });
+            }
+        }
+        out.push(b':');
+        out
+    }
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn distinguished_name(name: &X509Name<'_>) -> String {
+    let mut parts: Vec<String> = name
+        .iter_rdn()
+        .map(|part| part.iter().map(attribute).collect::<Vec<_>>().join("+"))
+        .collect();
+    parts.reverse();
+    parts.join(",")
+}
+
+fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
+    let kind = attribute.attr_type();
+    match (oid2abbrev(kind, oid_registry()), attribute.as_str()) {
+        (Ok(kind), Ok(value)) => format!("{kind}={}", escaped(value)),
+        // RFC 4514 2.4: what is no string, or has no name, in hexadecimal.
+        (kind_name, _) => {
+            let kind = kind_name.map_or_else(|_| kind.to_id_string(), str::to_owned);
+            let hex: String = attribute.as_slice().iter().map(|b| format!("{b:02X}")).collect();
+            format!("{kind}=#{hex}")
+        }
+    }
+}
+
+/// RFC 4514 2.4, with everything escaped that a header field might not carry.
+fn escaped(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let last = value.len().wrapping_sub(1);
+    for (at, byte) in value.bytes().enumerate() {
+        match byte {
+            b',' | b'+' | b'"' | b'\\' | b'<' | b'>' | b';' => out.extend(['\\', byte.into()]),
+            b'#' | b' ' if at == 0 => out.extend(['\\', byte.into()]),
+            b' ' if at == last => out.push_str("\\ "),
+            b' '..=b'~' => out.push(byte.into()),
+            _ => out.push_str(&format!("\\{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, KeyPair};
+
+    use super::*;
+
+    fn identity(names: &[(DnType, &str)]) -> Identity {
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        for (kind, value) in names {
+            params.distinguished_name.push(kind.clone(), *value);
+        }
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        Identity::of(certificate.der()).expect("a certificate")
+    }
+
+    #[test]
+    fn a_subject_is_written_from_its_end_and_escaped() {
+        let subject = identity(&[
+            (DnType::CountryName, "DE"),
+            (DnType::OrganizationName, "Müller, Söhne\r\n"),
+            (DnType::CommonName, " #1+\"x\" "),
+        ]);
+        let expected = "CN=\\ #1\\+\\\"x\\\"\\ ,O=M\\C3\\BCller\\, S\\C3\\B6hne\\0D\\0A,C=DE";
+        assert_eq!(subject.subject(), expected);
+        let odd = identity(&[(DnType::CustomDnType(vec![1, 2, 3, 4]), "x")]);
+        assert!(odd.subject().starts_with("1.2.3.4=#"), "{}", odd.subject());
+    }
+
+    #[test]
+    fn base64_is_padded() {
+        for (der, expected) in [
+            ("", "::"),
+            ("f", ":Zg==:"),
+            ("fo", ":Zm8=:"),
+            ("foo", ":Zm9v:"),
+            ("foob", ":Zm9vYg==:"),
+        ] {
+            let identity = Identity {
+                der: der.as_bytes().into(),
+                subject: Box::default(),
+                fingerprint: Box::default(),
+            };
+            assert_eq!(identity.client_cert(), expected.as_bytes());
+        }
+    }
+}
