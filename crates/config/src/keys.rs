@@ -71,10 +71,10 @@ pub(crate) const TOP: Section = Section {
     about: "Keys that stand before the first `[table]`, and the tables themselves.",
     keys: || {
         keys! {
-            "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol.";
+            "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol; `unix:/path` for a unix socket, with `mode=660` for its permissions.";
             "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.";
             "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.";
-            "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front. What they say of the client and its scheme is believed (see `client_field`), and only they get through to listeners with `proxy`.";
+            "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front; `unix:` for those that connect over a unix socket. What they say of the client and its scheme is believed (see `client_field`), and only they get through to listeners with `proxy`.";
             "client_field", "the name of a field", "\"X-Forwarded-For\"", "Where trusted proxies say who asked them: `X-Forwarded-For`, `Forwarded` (RFC 7239), or a field with one address such as `X-Real-IP` or `CF-Connecting-IP`. No other is believed.";
             "forwarded", BOOLEAN, "false", "Whether origins are told who asks in `Forwarded` (RFC 7239) too, besides the `X-Forwarded-` fields.";
             "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";

@@ -14,8 +14,13 @@ pub(crate) enum ListenError {
     NoPort,
     /// The host is a name.
     Name,
-    /// A word after the address that a later version understands (`quic`), or
-    /// `unix:`.
+    /// A path without `unix:`, or one that no socket can have.
+    Path,
+    /// Permissions that are none.
+    Mode,
+    /// Permissions of what is no file.
+    NoFile,
+    /// A word after the address that a later version understands (`quic`).
     Later(String),
     /// nginx's word for something, and ours.
     Nginx(&'static str, &'static str),
@@ -29,6 +34,11 @@ impl fmt::Display for ListenError {
             Self::Syntax => f.write_str("not an address to listen on"),
             Self::NoPort => f.write_str("an address to listen on needs both colon and port"),
             Self::Name => f.write_str("an address to listen on is an IP address, not a name"),
+            Self::Path => {
+                f.write_str("a unix socket is `unix:` and an absolute path of up to 107 bytes")
+            }
+            Self::Mode => f.write_str("`mode` takes permissions such as 660 or 666"),
+            Self::NoFile => f.write_str("`mode` is for unix sockets"),
             Self::Later(what) => write!(f, "this version does not have `{what}` listeners yet"),
             Self::Nginx(nginx, ours) => write!(f, "`{nginx}` is written `{ours}` here"),
             Self::Word(word) => write!(f, "`{word}` after the address means nothing"),
@@ -42,29 +52,67 @@ pub(crate) const EXPECTED: &str =
 
 const LATER: [&str; 2] = ["quic", "http3"];
 
-/// Reads `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`, perhaps with `tls`
-/// after it.
+/// Permissions of a unix socket's file that says none: for its owner and group.
+const MODE: u32 = 0o660;
+
+/// Longest path of a unix socket, in bytes (`sun_path` without its end).
+const PATH_MAX: usize = 107;
+
+/// The words behind an address.
+#[derive(Default)]
+struct Words {
+    tls: bool,
+    proxy: bool,
+    mode: Option<u32>,
+}
+
+impl Words {
+    fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, ListenError> {
+        let mut found = Self::default();
+        for word in words {
+            let again = match word {
+                "tls" => std::mem::replace(&mut found.tls, true),
+                "proxy" => std::mem::replace(&mut found.proxy, true),
+                "proxy_protocol" => return Err(ListenError::Nginx("proxy_protocol", "proxy")),
+                "ssl" => return Err(ListenError::Nginx("ssl", "tls")),
+                later if LATER.contains(&later) => return Err(ListenError::Later(later.into())),
+                other => match other.strip_prefix("mode=") {
+                    Some(mode) => found.mode.replace(octal(mode)?).is_some(),
+                    None => return Err(ListenError::Word(other.into())),
+                },
+            };
+            if again {
+                return Err(ListenError::Word(word.into()));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Permissions as `chmod` takes them: `660`, `0666`.
+fn octal(text: &str) -> Result<u32, ListenError> {
+    let digits = (3..=4).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'0'..=b'7'));
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| digits && *mode <= 0o777);
+    mode.ok_or(ListenError::Mode)
+}
+
+/// Reads `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`, perhaps with `tls` or
+/// `proxy` after it; or `unix:/path`, perhaps with `mode=660`, too.
 pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     let mut words = text.split_ascii_whitespace();
     let address = words.next().ok_or(ListenError::Syntax)?;
-    let (mut tls, mut proxy) = (false, false);
-    for word in words {
-        let slot = match word {
-            "tls" => &mut tls,
-            "proxy" => &mut proxy,
-            "proxy_protocol" => return Err(ListenError::Nginx("proxy_protocol", "proxy")),
-            "ssl" => return Err(ListenError::Nginx("ssl", "tls")),
-            later if LATER.contains(&later) => return Err(ListenError::Later(later.into())),
-            other => return Err(ListenError::Word(other.into())),
-        };
-        if std::mem::replace(slot, true) {
-            return Err(ListenError::Word(word.into()));
-        }
-    }
+    let Words { tls, proxy, mode } = Words::parse(words)?;
+    let text = text.trim().to_owned();
     if address.starts_with("unix:") || address.starts_with('/') {
-        return Err(ListenError::Later("unix".to_owned()));
+        let path = address.strip_prefix("unix:").filter(|path| path.starts_with('/'));
+        let path = path.filter(|path| path.len() <= PATH_MAX && !path.contains('\0'));
+        let path = Some((path.ok_or(ListenError::Path)?.into(), mode.unwrap_or(MODE)));
+        return Ok(ListenSpec { text, addresses: Vec::new(), path, tls, proxy });
     }
-    let spec = |addresses| Ok(ListenSpec { text: text.trim().to_owned(), addresses, tls, proxy });
+    if mode.is_some() {
+        return Err(ListenError::NoFile);
+    }
+    let spec = |addresses| Ok(ListenSpec { text, addresses, path: None, tls, proxy });
     if let Ok(one) = address.parse::<SocketAddr>() {
         return spec(vec![one]);
     }
@@ -111,6 +159,17 @@ mod tests {
     }
 
     #[test]
+    fn a_path_stands_for_a_unix_socket() {
+        let path = |text| parse_listen(text).expect("a socket").path.expect("a path");
+        assert_eq!(path("unix:/run/a.sock"), ("/run/a.sock".into(), 0o660));
+        assert_eq!(path("unix:/run/a.sock mode=0666 tls"), ("/run/a.sock".into(), 0o666));
+        assert!(addresses("unix:/run/a.sock proxy").is_empty());
+        let long = format!("unix:/{}", "x".repeat(107));
+        assert_eq!(parse_listen(&long), Err(ListenError::Path));
+        assert!(parse_listen(&long[..long.len() - 1]).is_ok());
+    }
+
+    #[test]
     fn what_is_no_address_says_why() {
         for (text, error) in [
             ("", ListenError::Syntax),
@@ -125,7 +184,12 @@ mod tests {
             ("example.com:80", ListenError::Name),
             (":443 tls tls", ListenError::Word("tls".to_owned())),
             (":443 tls quic", ListenError::Later("quic".to_owned())),
-            ("unix:/run/larder.sock", ListenError::Later("unix".to_owned())),
+            ("unix:run/larder.sock", ListenError::Path),
+            ("unix:", ListenError::Path),
+            ("/run/larder.sock", ListenError::Path),
+            ("unix:/run/larder.sock mode=rw", ListenError::Mode),
+            ("unix:/run/larder.sock mode=1777", ListenError::Mode),
+            (":80 mode=660", ListenError::NoFile),
             (":443 ssl", ListenError::Nginx("ssl", "tls")),
             (":80 proxy_protocol", ListenError::Nginx("proxy_protocol", "proxy")),
             (":80 proxy proxy", ListenError::Word("proxy".to_owned())),

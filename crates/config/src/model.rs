@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
-use ipnet::IpNet;
 use origin::OriginConfig;
+use policy::acl::Net;
 use policy::{Profile, SiteRules};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
@@ -19,7 +19,7 @@ pub struct Config {
     /// Where clients connect; at least one.
     pub listen: Vec<ListenSpec>,
     /// The proxies in front that are believed, and let through to listeners with `proxy`.
-    pub trusted_proxies: Vec<IpNet>,
+    pub trusted_proxies: Vec<Net>,
     /// Core threads; `None` for one per usable core ([`crate::sizing::Machine::default_workers`]).
     pub workers: Option<usize>,
     /// Defaults of sites that do not choose their own.
@@ -55,8 +55,11 @@ pub struct Config {
 pub struct ListenSpec {
     /// As written.
     pub text: String,
-    /// What it stands for. `:80` is two sockets, `0.0.0.0` and `[::]`, the latter for IPv6 only.
+    /// What it stands for. `:80` is two sockets, `0.0.0.0` and `[::]`, the latter for IPv6 only;
+    /// none for a unix socket.
     pub addresses: Vec<SocketAddr>,
+    /// A unix socket, and the permissions of its file.
+    pub path: Option<(PathBuf, u32)>,
     /// Whether clients speak TLS there.
     pub tls: bool,
     /// Whether connections begin with a header of the PROXY protocol.

@@ -18,7 +18,7 @@ use crate::encode::ParamsWriter;
 pub struct Environment<'a> {
     /// The script.
     pub script: Script<'a>,
-    /// Who asks.
+    /// Who asks; none for a client without address.
     pub client: Option<IpAddr>,
     /// The client's port, when it is known to be the client's.
     pub client_port: Option<u16>,
@@ -98,13 +98,18 @@ fn of_connection(params: &mut ParamsWriter<'_>, request: &Request, env: &Environ
     params.add(b"SERVER_NAME", &request.host);
     let port = request.port.unwrap_or_else(|| request.scheme.default_port());
     params.add(b"SERVER_PORT", digits.format(port).as_bytes());
-    let addresses: [(&[u8], _); 2] =
-        [(b"SERVER_ADDR", env.server.map(|server| server.ip())), (b"REMOTE_ADDR", env.client)];
-    for (name, address) in addresses {
-        if let Some(address) = address {
-            write_address(&mut text, address.to_canonical());
-            params.add(name, &text);
+    if let Some(server) = env.server {
+        write_address(&mut text, server.ip().to_canonical());
+        params.add(b"SERVER_ADDR", &text);
+    }
+    match env.client {
+        Some(client) => {
+            write_address(&mut text, client.to_canonical());
+            params.add(b"REMOTE_ADDR", &text);
         }
+        // As nginx has it for clients on unix sockets: scripts count on the variable (RFC 3875
+        // 4.1.8), and no address would be true.
+        None => params.add(b"REMOTE_ADDR", b"unix:"),
     }
     if let Some(port) = env.client_port {
         params.add(b"REMOTE_PORT", digits.format(port).as_bytes());

@@ -260,7 +260,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             return Outcome::File(name);
         }
         let told = &mut Told(job.interims.as_deref());
-        let caller = Caller { client: job.notes.client.map(Peer::address), ends: job.ends };
+        let caller = Caller { client: job.notes.client.and_then(Peer::address), ends: job.ends };
         let sending = pool.send(&origin, &request, stream, job.key_hash, caller, told);
         let mut exchange = match sending.await {
             Ok(exchange) => exchange,

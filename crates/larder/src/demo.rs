@@ -43,7 +43,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let mut config = source.config()?;
     demo_settings(&mut config);
     let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
-    let address = server.addresses()[0].address;
+    let net::At::Address(address) = server.addresses()[0].at else {
+        return Err("larder: the demo listens on an address with a port".to_owned());
+    };
     println!("larder demo");
     println!(
         "  site      http://{address}/             one page: {PAGE_BYTES} bytes, 180 ms of work"

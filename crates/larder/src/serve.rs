@@ -118,7 +118,7 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     for listen in server.addresses() {
         let tls = if listen.tls { " (TLS)" } else { "" };
         let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
-        eprintln!("larder: listening on {}{tls}{proxy}", listen.address);
+        eprintln!("larder: listening on {}{tls}{proxy}", listen.at);
     }
     runtime.block_on(daemon.until_told(signals));
     eprintln!("larder: finishing requests under way");
@@ -161,8 +161,8 @@ impl Daemon {
             connections: descriptors / 5 * 4,
             log: log.clone(),
         };
-        let server = Server::start(&shared, &settings)
-            .map_err(|e| format!("larder: cannot listen on {:?}: {e}", settings.listen))?;
+        let server =
+            Server::start(&shared, &settings).map_err(|e| format!("larder: cannot listen: {e}"))?;
         let origins = origins.into_iter().map(tend).collect();
         let (plans, planned) = watch::channel(ordered::plan(config, &material));
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
@@ -272,10 +272,9 @@ impl Daemon {
 fn listeners(config: &Config) -> Vec<net::Listen> {
     let listen = |spec: &config::ListenSpec| {
         let (tls, proxy) = (spec.tls, spec.proxy);
-        spec.addresses
-            .iter()
-            .map(move |address| net::Listen { address: *address, tls, proxy })
-            .collect::<Vec<_>>()
+        let path = spec.path.iter().map(|(path, mode)| net::At::Path(path.clone(), *mode));
+        let addresses = spec.addresses.iter().copied().map(net::At::Address);
+        path.chain(addresses).map(|at| net::Listen { at, tls, proxy }).collect::<Vec<_>>()
     };
     config.listen.iter().flat_map(listen).collect()
 }

@@ -150,10 +150,10 @@ async fn sessions_resume_within_a_site_and_never_across_checks() {
 /// The request for `target` that the origin was sent last.
 fn last_sent(served: &Served, target: &str) -> testkit::strict::ParsedRequest {
     let recorded = served.origin.recorded();
-    let requests = recorded.iter().flat_map(|connection| {
+    let mut requests = recorded.iter().flat_map(|connection| {
         testkit::strict::read_requests(&connection.bytes).expect("valid requests")
     });
-    requests.filter(|request| request.target == target).next_back().expect("a request")
+    requests.rfind(|request| request.target == target).expect("a request")
 }
 
 #[tokio::test]

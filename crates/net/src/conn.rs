@@ -24,6 +24,7 @@ use crate::last::Last;
 use crate::proxied::Ends;
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
+use crate::wire::Wire;
 
 /// Bodies up to this size are copied behind their head and leave in one plain write; above it,
 /// scattered pieces cost less than the copy.
@@ -323,7 +324,7 @@ impl Conn {
             Then::Close => {
                 self.stream.is_last();
                 match &mut self.stream {
-                    Stream::Plain(tcp) => segments.poll_write(cx, &mut Last(tcp), core),
+                    Stream::Plain(Wire::Tcp(tcp)) => segments.poll_write(cx, &mut Last(tcp), core),
                     stream => segments.poll_write(cx, stream, core),
                 }
             }

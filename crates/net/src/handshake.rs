@@ -13,12 +13,12 @@ use flow::{ReplyBody, pages};
 use message::{Request, Status};
 use tls::{Handshake, HandshakeError, Secured, Server};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::conn::append;
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
 use crate::stream::{Now, Socket, Stream};
+use crate::wire::Wire;
 
 /// Handshakes under way on a core, the oldest first.
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Drop for Place<'_> {
 
 /// Shakes hands, `received` being what has come already; `None` when it came to nothing.
 pub(crate) async fn shake(
-    mut tcp: TcpStream,
+    mut tcp: Wire,
     received: Vec<u8>,
     guard: &Rc<Guard>,
     core: &CoreCtx,
@@ -113,7 +113,7 @@ enum Failure {
 
 fn poll_shake(
     cx: &mut Context<'_>,
-    tcp: &mut TcpStream,
+    tcp: &mut Wire,
     handshake: &mut Handshake,
     guard: &Guard,
     core: &CoreCtx,
@@ -147,7 +147,7 @@ fn poll_shake(
 }
 
 /// Tells a client that speaks plain HTTP to a TLS port so, as nginx does.
-fn plain_http(tcp: &TcpStream, core: &CoreCtx) {
+fn plain_http(tcp: &Wire, core: &CoreCtx) {
     let reason = "The plain HTTP request was sent to an HTTPS port.";
     let Some(status) = Status::new(400) else { return };
     let reply = pages::refused(status, reason);

@@ -11,6 +11,7 @@ mod file;
 mod guard;
 mod handshake;
 mod last;
+mod listener;
 mod log;
 mod peers;
 mod proxied;
@@ -19,7 +20,9 @@ mod stream;
 mod tunnel;
 mod upload;
 mod wait;
+mod wire;
 mod worker;
 
+pub use crate::listener::At;
 pub use crate::log::{AccessLog, LogFormat, LogTarget};
 pub use crate::worker::{Listen, Server, Settings};

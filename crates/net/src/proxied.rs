@@ -10,44 +10,48 @@ use base::Counter;
 use flow::Peer;
 use proxyproto::{Header, Progress};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::core::CoreCtx;
 use crate::guard::Guard;
 use crate::stream::Stream;
+use crate::wire::Wire;
 
 /// The ends of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     /// Who the client is, as far as the connection tells.
     pub(crate) peer: Peer,
-    /// Its address, with port.
-    remote: SocketAddr,
+    /// Its address, with port; none of a process on this machine.
+    remote: Option<SocketAddr>,
     /// The address it connected to, when that was a balancer's.
     own: Option<SocketAddr>,
 }
 
 impl Ends {
     /// A connection from `remote` itself.
-    pub(crate) fn direct(remote: SocketAddr) -> Self {
-        Self { peer: Peer::Host(remote.ip()), remote, own: None }
+    pub(crate) fn direct(remote: Option<SocketAddr>) -> Self {
+        let peer = remote.map_or(Peer::Local, |remote| Peer::Host(remote.ip()));
+        Self { peer, remote, own: None }
     }
 
     /// A connection that the trusted proxy at `remote` made because of what `header` says.
-    fn behind(remote: SocketAddr, header: Header) -> Self {
+    fn behind(remote: Option<SocketAddr>, header: Header) -> Self {
         match header {
             Header::Local => Self::direct(remote),
-            Header::Unnamed => Self { peer: Peer::Unnamed(remote.ip()), remote, own: None },
+            Header::Unnamed => {
+                let peer = Peer::Unnamed(remote.map(|remote| remote.ip()));
+                Self { peer, remote, own: None }
+            }
             Header::Proxied { source, destination } => {
-                Self { own: Some(destination), ..Self::direct(source) }
+                Self { own: Some(destination), ..Self::direct(Some(source)) }
             }
         }
     }
 
     /// The client's address and the one it connected to.
     pub(crate) fn pair(&self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)> {
-        let own = self.own.or_else(|| stream.local_addr().ok())?;
-        Some((self.remote, own))
+        let own = self.own.or_else(|| stream.local_addr())?;
+        Some((self.remote?, own))
     }
 }
 
@@ -62,8 +66,8 @@ pub(crate) struct Begun {
 
 /// Reads the header; `None` when there is none and the connection is over.
 pub(crate) async fn read(
-    tcp: &mut TcpStream,
-    remote: SocketAddr,
+    wire: &mut Wire,
+    remote: Option<SocketAddr>,
     guard: &Guard,
     core: &CoreCtx,
 ) -> Option<Begun> {
@@ -72,7 +76,7 @@ pub(crate) async fn read(
     let mut received = Vec::new();
     loop {
         let before = received.len();
-        poll_fn(|cx| poll_more(cx, tcp, guard, core, &mut received)).await?;
+        poll_fn(|cx| poll_more(cx, wire, guard, core, &mut received)).await?;
         if received.len() == before {
             // Balancers look whether a port is open by connecting and going away.
             if before > 0 {
@@ -102,7 +106,7 @@ pub(crate) async fn read(
 /// broke, or a limit ended it.
 fn poll_more(
     cx: &mut Context<'_>,
-    tcp: &mut TcpStream,
+    wire: &mut Wire,
     guard: &Guard,
     core: &CoreCtx,
     received: &mut Vec<u8>,
@@ -113,7 +117,7 @@ fn poll_more(
     // What follows the header may be sealed, so no more is taken than a session opens at once.
     let mut scratch = core.sealed.borrow_mut();
     let mut buf = ReadBuf::new(&mut scratch);
-    if ready!(Pin::new(tcp).poll_read(cx, &mut buf)).is_err() {
+    if ready!(Pin::new(wire).poll_read(cx, &mut buf)).is_err() {
         return Poll::Ready(None);
     }
     core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);

@@ -1,4 +1,4 @@
-//! A client's stream: plain TCP, or TLS over it.
+//! A client's stream: plain TCP or a unix socket, or TLS over one.
 //!
 //! Only what goes over the wire differs; above, both are the same. A TLS stream keeps no buffer of
 //! its own: what is received goes through the core's scratch memory, and what was sealed waits in
@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::file::Sink;
+use crate::wire::Wire;
 
 /// Sealed bytes one read takes at most. What is in them always fits the buffer they are opened
 /// into.
@@ -22,13 +23,13 @@ pub(crate) const SEALED_BYTES: usize = crate::core::READ_BYTES - Session::OPEN_S
 
 /// A client's stream.
 pub(crate) enum Stream {
-    Plain(TcpStream),
+    Plain(Wire),
     Tls(Box<Secure>),
 }
 
 /// TLS over TCP, its handshake done.
 pub(crate) struct Secure {
-    tcp: TcpStream,
+    tcp: Wire,
     session: Session,
     /// Plain bytes may be left in the session from the read before.
     unread: bool,
@@ -40,7 +41,7 @@ pub(crate) struct Secure {
 }
 
 impl Stream {
-    pub(crate) fn secure(tcp: TcpStream, session: Session) -> Self {
+    pub(crate) fn secure(tcp: Wire, session: Session) -> Self {
         let secure = Secure { tcp, session, unread: true, last: false, cut: false, wire_bytes: 0 };
         Self::Tls(Box::new(secure))
     }
@@ -49,12 +50,12 @@ impl Stream {
         matches!(self, Self::Tls(_))
     }
 
-    /// This end's address.
-    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp().local_addr()
+    /// This end's address; none over a unix socket.
+    pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
+        self.wire().local_addr()
     }
 
-    fn tcp(&self) -> &TcpStream {
+    fn wire(&self) -> &Wire {
         match self {
             Self::Plain(tcp) => tcp,
             Self::Tls(secure) => &secure.tcp,
@@ -106,7 +107,7 @@ impl Stream {
 
     /// Has the connection end with a reset: the client must not take what it has for whole.
     pub(crate) fn cut(&mut self) {
-        _ = self.tcp().set_zero_linger();
+        self.wire().reset_at_end();
         if let Self::Tls(secure) = self {
             secure.cut = true;
         }
@@ -194,8 +195,8 @@ impl Secure {
 impl Sink for Stream {
     fn socket(&self) -> Option<&TcpStream> {
         match self {
-            Self::Plain(tcp) => Some(tcp),
-            Self::Tls(_) => None,
+            Self::Plain(Wire::Tcp(tcp)) => Some(tcp),
+            Self::Plain(Wire::Unix(_)) | Self::Tls(_) => None,
         }
     }
 
@@ -263,7 +264,7 @@ impl AsyncWrite for Stream {
 pub(crate) type Both<'a> = RefCell<&'a mut Stream>;
 
 /// Writes what the socket takes at once, without asking to be woken.
-pub(crate) struct Now<'a>(pub(crate) &'a TcpStream);
+pub(crate) struct Now<'a>(pub(crate) &'a Wire);
 
 impl Write for Now<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -281,7 +282,7 @@ impl Write for Now<'_> {
 
 /// A socket within one poll: what would block is pending, and the task will be woken.
 pub(crate) struct Socket<'a, 'b> {
-    pub(crate) tcp: &'a mut TcpStream,
+    pub(crate) tcp: &'a mut Wire,
     pub(crate) cx: &'a mut Context<'b>,
 }
 

@@ -23,7 +23,9 @@ use crate::stream::{Both, Stream};
 /// A place among the tunnels there may be, for `client`; the limit that keeps it from one.
 pub(crate) fn place(core: &CoreCtx, client: Peer, limits: &Limits) -> Result<Entry, Limit> {
     let entered = core.tunnels.enter(limits.tunnels).and_then(|mut entry| {
-        entry.claim(client.address(), limits.tunnels_per_ip)?;
+        if let Some(address) = client.address() {
+            entry.claim(address, limits.tunnels_per_ip)?;
+        }
         Ok(entry)
     });
     entered.map_err(|refused| {

@@ -8,24 +8,22 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use base::{Counter, Limit};
-use flow::{Core, Shared};
+use flow::{Core, Peer, Shared};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::conn::Conn;
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
 use crate::handshake;
+use crate::listener::{self, At, Bound, Listener, SocketFile};
 use crate::log::{AccessLog, CoreLog};
 use crate::peers::{Entry, Peers, Refused};
 use crate::proxied::{self, Begun, Ends};
 use crate::stream::Stream;
 use crate::wait;
+use crate::wire::Wire;
 
-/// Connections the kernel queues for one listener of one core.
-const BACKLOG: i32 = 4096;
 /// Pause after an accept failed for want of descriptors or memory: trying at once would only burn
 /// time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -33,11 +31,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What tunnels get at the end of a drain to be closed in order.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// One address to listen on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One socket to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// The address; port 0 takes a free one.
-    pub address: SocketAddr,
+    /// Where.
+    pub at: At,
     /// Whether clients speak TLS there.
     pub tls: bool,
     /// Whether connections begin with a header of the PROXY protocol; only those of trusted proxies
@@ -62,6 +60,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<Listen>,
+    files: Vec<SocketFile>,
     threads: Vec<JoinHandle<()>>,
     stop: watch::Sender<Stop>,
 }
@@ -81,20 +80,22 @@ impl Server {
     /// When an address cannot be bound or a thread not be started.
     pub fn start(shared: &Arc<Shared>, settings: &Settings) -> io::Result<Self> {
         let mut addresses = Vec::new();
-        let mut per_core: Vec<Vec<Bound>> = (0..settings.workers).map(|_| Vec::new()).collect();
+        let mut per_core: Vec<Vec<Door>> = (0..settings.workers).map(|_| Vec::new()).collect();
+        let mut files = Vec::new();
         for asked in &settings.listen {
-            let mut address = asked.address;
-            for listeners in &mut per_core {
-                let listener = bind(address)?;
-                address = listener.local_addr()?;
-                listeners.push(Bound { listener, listen: *asked });
+            let mut listen = asked.clone();
+            let (sockets, file) = listener::bind(&mut listen.at, settings.workers)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", asked.at)))?;
+            for (doors, socket) in per_core.iter_mut().zip(sockets) {
+                doors.push(Door { socket, listen: listen.clone() });
             }
-            addresses.push(Listen { address, ..*asked });
+            files.extend(file);
+            addresses.push(listen);
         }
         let (stop, stopped) = watch::channel(Stop::No);
         let (peers, tunnels) = (Arc::default(), Arc::default());
         let mut threads = Vec::new();
-        for (index, listeners) in per_core.into_iter().enumerate() {
+        for (index, doors) in per_core.into_iter().enumerate() {
             let worker = Worker {
                 shared: Arc::clone(shared),
                 peers: Arc::clone(&peers),
@@ -105,19 +106,20 @@ impl Server {
             };
             let thread = thread::Builder::new()
                 .name(format!("core-{index}"))
-                .spawn(move || worker.run(index, listeners))?;
+                .spawn(move || worker.run(index, doors))?;
             threads.push(thread);
         }
-        Ok(Self { addresses, threads, stop })
+        Ok(Self { addresses, files, threads, stop })
     }
 
-    /// The addresses in use.
+    /// The sockets in use.
     pub fn addresses(&self) -> &[Listen] {
         &self.addresses
     }
 
     /// Stops accepting, lets requests under way finish for at most `grace`, and waits for the end.
     pub fn drain(self, grace: Duration) {
+        self.files.iter().for_each(SocketFile::remove);
         _ = self.stop.send(Stop::Drain(grace));
         for thread in self.threads {
             _ = thread.join();
@@ -125,25 +127,10 @@ impl Server {
     }
 }
 
-/// A listening socket of one core.
-struct Bound {
-    listener: std::net::TcpListener,
+/// A listening socket of one core, and what it is for.
+struct Door {
+    socket: Bound,
     listen: Listen,
-}
-
-fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    // Accepted connections inherit this: no call per connection.
-    socket.set_tcp_nodelay(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
 }
 
 struct Worker {
@@ -156,7 +143,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(self, index: usize, listeners: Vec<Bound>) {
+    fn run(self, index: usize, doors: Vec<Door>) {
         pin_to(index);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -168,19 +155,19 @@ impl Worker {
                 return;
             }
         };
-        runtime.block_on(self.serve(listeners));
+        runtime.block_on(self.serve(doors));
     }
 
-    async fn serve(self, listeners: Vec<Bound>) {
+    async fn serve(self, doors: Vec<Door>) {
         let flow = Core::new(Arc::clone(&self.shared));
         let log = match &self.log {
             Some(log) => log.for_core(Arc::clone(&flow.counters)),
             None => CoreLog::default(),
         };
         let core = CoreCtx::new(flow, log, Arc::clone(&self.tunnels));
-        let accepting: Vec<_> = listeners
+        let accepting: Vec<_> = doors
             .into_iter()
-            .filter_map(|bound| Some((TcpListener::from_std(bound.listener).ok()?, bound.listen)))
+            .filter_map(|door| Some((Listener::new(door.socket).ok()?, door.listen)))
             .map(|(listener, listen)| {
                 let gate = Gate {
                     core: Rc::clone(&core),
@@ -254,22 +241,23 @@ struct Gate {
 }
 
 impl Gate {
-    async fn accept(self, listener: TcpListener) {
+    async fn accept(self, listener: Listener) {
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => self.admit(stream, peer),
+                Ok((wire, remote)) => self.admit(wire, remote),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
     }
 
-    fn admit(&self, stream: TcpStream, remote: SocketAddr) {
+    fn admit(&self, wire: Wire, remote: Option<SocketAddr>) {
         let core = &self.core;
         let counters = &core.flow.counters;
         counters.inc(Counter::Connections);
         let live = core.flow.live();
-        if self.listen.proxy && !live.trusted.contains(remote.ip()) {
+        let ends = Ends::direct(remote);
+        if self.listen.proxy && !live.trusted.has(ends.peer) {
             counters.inc(Counter::ProxyRefused);
             return;
         }
@@ -279,7 +267,7 @@ impl Gate {
         };
         let entered = self.peers.enter(max).and_then(|mut entry| {
             // How many clients a balancer has says nothing: each counts once it is known.
-            if !self.listen.proxy {
+            if let (false, Some(remote)) = (self.listen.proxy, remote) {
                 entry.claim(remote.ip(), live.limits.connections_per_ip)?;
             }
             Ok(entry)
@@ -290,11 +278,11 @@ impl Gate {
                 let place = core.sweep.join(Rc::clone(&guard));
                 counters.inc(Counter::ConnectionsOpen);
                 let open = Open { core: Rc::clone(core), place, entry };
-                let arrived = Arrived { stream, guard, open, tls: self.listen.tls };
+                let arrived = Arrived { wire, guard, open, tls: self.listen.tls };
                 if self.listen.proxy {
                     tokio::task::spawn_local(arrived.serve_proxied(remote));
                 } else {
-                    tokio::task::spawn_local(arrived.serve(Ends::direct(remote), Vec::new()));
+                    tokio::task::spawn_local(arrived.serve(ends, Vec::new()));
                 }
             }
             Err(refused) => refuse(core, refused),
@@ -313,7 +301,7 @@ fn refuse(core: &CoreCtx, refused: Refused) {
 
 /// A connection that was let in.
 struct Arrived {
-    stream: TcpStream,
+    wire: Wire,
     guard: Rc<Guard>,
     open: Open,
     tls: bool,
@@ -321,14 +309,14 @@ struct Arrived {
 
 impl Arrived {
     /// Reads first who the connection of the trusted proxy at `remote` is for.
-    async fn serve_proxied(mut self, remote: SocketAddr) {
+    async fn serve_proxied(mut self, remote: Option<SocketAddr>) {
         let core = Rc::clone(&self.open.core);
         self.guard.enter(Phase::Head, core.flow.now().mono_ms);
-        let read = proxied::read(&mut self.stream, remote, &self.guard, &core);
+        let read = proxied::read(&mut self.wire, remote, &self.guard, &core);
         let Some(Begun { ends, named, rest }) = Box::pin(read).await else { return };
-        if named {
+        if let (true, Peer::Host(address)) = (named, ends.peer) {
             let max = core.flow.live().limits.connections_per_ip;
-            if let Err(refused) = self.open.entry.claim(ends.peer.address(), max) {
+            if let Err(refused) = self.open.entry.claim(address, max) {
                 return refuse(&core, refused);
             }
         }
@@ -338,13 +326,13 @@ impl Arrived {
 
     /// Serves it, `received` being what has come already.
     async fn serve(self, ends: Ends, received: Vec<u8>) {
-        let Self { stream, guard, open, tls } = self;
+        let Self { wire, guard, open, tls } = self;
         let core = Rc::clone(&open.core);
         let conn = if tls {
             // Without certificates there is nothing to agree on.
             let Some(server) = core.flow.live().tls.clone() else { return };
             // Boxed, so that its state is gone when the connection has begun.
-            let shake = handshake::shake(stream, received, &guard, &core, &server);
+            let shake = handshake::shake(wire, received, &guard, &core, &server);
             let Some((stream, secured)) = Box::pin(shake).await else { return };
             drop(server);
             let now = core.flow.now();
@@ -352,7 +340,7 @@ impl Arrived {
             Conn::new(stream, Some(secured), ends, guard, Vec::new(), now)
         } else {
             let now = core.flow.now();
-            Conn::new(Stream::Plain(stream), None, ends, guard, received, now)
+            Conn::new(Stream::Plain(wire), None, ends, guard, received, now)
         };
         wait::serve(conn, core).await;
         drop(open);

@@ -3,27 +3,48 @@
 //! Looked up for every request of a site that has one: sorted disjoint ranges and a binary search,
 //! so that a blocklist of ten thousand networks costs no more than a dozen comparisons.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
 use crate::peer::Peer;
 
+/// What lists of addresses are written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Net {
+    /// A block of addresses.
+    Block(IpNet),
+    /// `unix:`, every process that may connect to a unix socket.
+    Unix,
+}
+
+impl fmt::Display for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Block(net) => net.fmt(f),
+            Self::Unix => f.write_str("unix:"),
+        }
+    }
+}
+
 /// A set of addresses. An IPv4-mapped IPv6 address counts as the IPv4 address it maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CidrSet {
     v4: Vec<(Ipv4Addr, Ipv4Addr)>,
     v6: Vec<(Ipv6Addr, Ipv6Addr)>,
+    unix: bool,
 }
 
 impl CidrSet {
     /// The union of `nets`.
-    pub fn new(nets: &[IpNet]) -> Self {
+    pub fn new(nets: &[Net]) -> Self {
         let mut set = Self::default();
         for net in nets {
             match net {
-                IpNet::V4(net) => set.v4.push((net.network(), net.broadcast())),
-                IpNet::V6(net) => match mapped(net) {
+                Net::Unix => set.unix = true,
+                Net::Block(IpNet::V4(net)) => set.v4.push((net.network(), net.broadcast())),
+                Net::Block(IpNet::V6(net)) => match mapped(net) {
                     Some(range) => set.v4.push(range),
                     None => set.v6.push((net.network(), net.broadcast())),
                 },
@@ -42,29 +63,35 @@ impl CidrSet {
         }
     }
 
-    /// Whether `peer` is a host in the set.
+    /// Whether `peer` is in the set.
     pub fn has(&self, peer: Peer) -> bool {
         match peer {
             Peer::Host(address) => self.contains(address),
+            Peer::Local => self.unix,
             Peer::Unnamed(_) => false,
         }
     }
 
-    /// Whether no address is in the set.
+    /// Whether nobody is in the set.
     pub fn is_empty(&self) -> bool {
-        self.v4.is_empty() && self.v6.is_empty()
+        self.v4.is_empty() && self.v6.is_empty() && !self.unix
     }
 }
 
-/// Reads a CIDR block (`10.0.0.0/8`, `2001:db8::/32`) or a single address.
+/// Reads a CIDR block (`10.0.0.0/8`, `2001:db8::/32`), a single address, or `unix:` (nginx's word
+/// in `allow` and `set_real_ip_from`).
 ///
 /// # Errors
-/// A text that is neither; the message says what is expected.
-pub fn parse_net(text: &str) -> Result<IpNet, &'static str> {
+/// A text that is none of these; the message says what is expected.
+pub fn parse_net(text: &str) -> Result<Net, &'static str> {
+    if text == "unix:" {
+        return Ok(Net::Unix);
+    }
     if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(IpNet::from(address));
+        return Ok(Net::Block(IpNet::from(address)));
     }
     text.parse()
+        .map(Net::Block)
         .map_err(|_| "expected an address such as `192.0.2.1` or a block such as `10.0.0.0/8`")
 }
 
@@ -127,6 +154,16 @@ mod tests {
     }
 
     #[test]
+    fn processes_on_this_machine_are_in_a_set_that_says_so() {
+        assert!(set(&["unix:"]).has(Peer::Local) && !set(&["unix:"]).is_empty());
+        assert!(!set(&["0.0.0.0/0", "::/0"]).has(Peer::Local));
+        let everyone = set(&["unix:", "0.0.0.0/0", "::/0"]);
+        assert!(
+            !everyone.has(Peer::Unnamed(None)) && !everyone.has(Peer::Unnamed(Some(ip("::1"))))
+        );
+    }
+
+    #[test]
     fn what_is_no_block_is_refused() {
         for text in ["", "10.0.0.0/33", "10.0.0", "localhost", "10.0.0.0/8 "] {
             assert!(parse_net(text).is_err(), "{text}");
@@ -143,7 +180,8 @@ mod tests {
                 .into_iter()
                 .map(|(a, len)| IpNet::new(IpAddr::V4(a.into()), len).expect("a valid length"))
                 .collect();
-            let set = CidrSet::new(&nets);
+            let blocks: Vec<_> = nets.iter().copied().map(Net::Block).collect();
+            let set = CidrSet::new(&blocks);
             let edges = nets.iter().flat_map(|n| [n.network(), n.broadcast()]);
             for address in probes.into_iter().map(|a| IpAddr::V4(a.into())).chain(edges) {
                 prop_assert_eq!(set.contains(address), nets.iter().any(|n| n.contains(&address)));

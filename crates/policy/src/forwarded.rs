@@ -97,7 +97,7 @@ impl Entries {
         let proxy = self.outermost_proxy;
         match self.stranger {
             Some(address) => Peer::Host(address),
-            None if self.hidden => Peer::Unnamed(proxy.unwrap_or_else(|| peer.address())),
+            None if self.hidden => Peer::Unnamed(proxy.or_else(|| peer.address())),
             None => proxy.map_or(peer, Peer::Host),
         }
     }
@@ -139,8 +139,12 @@ pub(crate) fn client_of(
     let client = entries.client(peer);
     request.headers.remove(HeaderId::XForwardedFor);
     if client != peer {
-        append(&mut entries.chain, peer.address());
-        request.headers.push(HeaderId::XForwardedFor, &entries.chain);
+        if let Some(address) = peer.address() {
+            append(&mut entries.chain, address);
+        }
+        if !entries.chain.is_empty() {
+            request.headers.push(HeaderId::XForwardedFor, &entries.chain);
+        }
     }
     client
 }
@@ -224,8 +228,8 @@ pub(crate) fn tell(request: &mut Request, client: Option<Peer>, field: &ClientFi
     };
     let (scheme, port) = (request.scheme, request.port);
     let headers = &mut request.headers;
-    if let Some(client) = client {
-        text(&mut value, &client.address());
+    if let Some(address) = client.and_then(Peer::address) {
+        text(&mut value, &address);
         if !headers.contains(HeaderId::XForwardedFor) {
             headers.push(HeaderId::XForwardedFor, &value);
         }
@@ -325,7 +329,7 @@ mod tests {
             ("X-Real-IP", "198.51.100.1"),
         ];
         for name in ["X-Forwarded-For", "Forwarded", "X-Real-IP"] {
-            for peer in [Peer::Host(ip("192.0.2.1")), Peer::Unnamed(ip("10.0.0.1"))] {
+            for peer in [Peer::Host(ip("192.0.2.1")), Peer::Unnamed(Some(ip("10.0.0.1")))] {
                 let (client, scheme, _) = asked(peer, name, &said);
                 assert_eq!((client, scheme), (peer, Scheme::Http), "{name}");
             }
@@ -360,7 +364,7 @@ mod tests {
 
     #[test]
     fn whom_a_trusted_proxy_does_not_name_is_nobody() {
-        let nobody = |text| Peer::Unnamed(ip(text));
+        let nobody = |text| Peer::Unnamed(Some(ip(text)));
         for (values, client, told) in [
             (&["unknown"][..], nobody("10.0.0.1"), "10.0.0.1"),
             (&["203.0.113.9, _hidden, 10.0.0.2"], nobody("10.0.0.2"), "10.0.0.2, 10.0.0.1"),
@@ -373,7 +377,7 @@ mod tests {
     #[test]
     fn forwarded_is_read_from_its_end_with_the_clients_scheme() {
         let host = |text| Peer::Host(ip(text));
-        let nobody = |text| Peer::Unnamed(ip(text));
+        let nobody = |text| Peer::Unnamed(Some(ip(text)));
         for (lines, client, scheme) in [
             (&["for=198.51.100.1;proto=https"][..], host("198.51.100.1"), Scheme::Https),
             (
@@ -406,7 +410,7 @@ mod tests {
         let peer = Peer::Host(ip("10.0.0.1"));
         let one = |value| asked(peer, "X-Real-IP", &[("x-real-ip", value)]).0;
         assert_eq!(one("198.51.100.1"), Peer::Host(ip("198.51.100.1")));
-        assert_eq!(one("198.51.100.1, 198.51.100.2"), Peer::Unnamed(ip("10.0.0.1")));
+        assert_eq!(one("198.51.100.1, 198.51.100.2"), Peer::Unnamed(Some(ip("10.0.0.1"))));
         let both = [("X-Real-IP", "203.0.113.9"), ("X-Real-IP", "198.51.100.1")];
         let (client, _, told) = asked(peer, "X-Real-IP", &both);
         assert_eq!(client, Peer::Host(ip("198.51.100.1")));

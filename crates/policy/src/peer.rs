@@ -8,23 +8,31 @@ use std::net::IpAddr;
 pub enum Peer {
     /// A host at this address.
     Host(IpAddr),
-    /// Somebody behind the trusted proxy at this address, which does not say who (UNKNOWN of the
-    /// PROXY protocol). What such a client says of others is never believed, and no list of
-    /// addresses has it.
-    Unnamed(IpAddr),
+    /// A process on this machine, over a unix socket.
+    Local,
+    /// Somebody behind the trusted proxy at this address, if it has one, which does not say who
+    /// (UNKNOWN of the PROXY protocol). What such a client says of others is never believed, and no
+    /// list of addresses has it.
+    Unnamed(Option<IpAddr>),
 }
 
 impl Peer {
-    /// Its address, or that of the proxy in front of it.
-    pub fn address(self) -> IpAddr {
+    /// Its address, or that of the proxy in front of it; none over unix sockets.
+    pub fn address(self) -> Option<IpAddr> {
         match self {
-            Self::Host(address) | Self::Unnamed(address) => address,
+            Self::Host(address) => Some(address),
+            Self::Local => None,
+            Self::Unnamed(address) => address,
         }
     }
 }
 
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.address().fmt(f)
+        match self.address() {
+            Some(address) => address.fmt(f),
+            // As nginx has it.
+            None => f.write_str("unix:"),
+        }
     }
 }

@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use ipnet::IpNet;
 use message::Method;
 use message::store::{StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 
+use crate::acl::Net;
 use crate::answer::{Answer, Redirect};
 use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
@@ -44,7 +44,7 @@ pub struct SiteRules {
     /// Which defaults apply.
     pub profile: Profile,
     /// Peers whose forwarding fields are believed.
-    pub trusted_proxies: Vec<IpNet>,
+    pub trusted_proxies: Vec<Net>,
     /// Where they say who the client is.
     pub client_field: ClientField,
     /// Whether origins are told in Forwarded (RFC 7239), too.
@@ -130,9 +130,9 @@ pub struct Settings {
     /// [`PROTOCOLS_MAX`](message::upgrade::PROTOCOLS_MAX).
     pub upgrade: Vec<Protocol>,
     /// Clients let in; empty for all.
-    pub allow: Vec<IpNet>,
+    pub allow: Vec<Net>,
     /// Clients kept out, even when `allow` lets them in.
-    pub deny: Vec<IpNet>,
+    pub deny: Vec<Net>,
 }
 
 impl Default for Settings {

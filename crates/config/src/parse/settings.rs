@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use message::Status;
 use message::header::{HeaderId, is_token};
 use message::store::StatusMatch;
 use message::upgrade::{PROTOCOLS_MAX, Protocol};
-use policy::acl::parse_net;
+use policy::acl::{Net, parse_net};
 use policy::answer::{Answer, Redirect};
 use policy::headers::{FieldName, FieldValue, HeaderOps};
 use policy::pattern::{NamePattern, PathPattern, PatternError};
@@ -170,7 +169,7 @@ fn protocols(r: &mut Reader, item: &Item<'_>) -> Vec<Protocol> {
 }
 
 /// Addresses and networks.
-pub(super) fn nets(r: &mut Reader, item: &Item<'_>) -> Vec<IpNet> {
+pub(super) fn nets(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
     let texts = r.texts(item);
     texts.iter().filter_map(|(text, item)| r.check(item, parse_net(text))).collect()
 }

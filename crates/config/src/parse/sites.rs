@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ipnet::IpNet;
 use message::Method;
+use policy::acl::Net;
 use policy::forwarded::ClientField;
 use policy::headers::FieldName;
 use policy::pattern::PathPattern;
@@ -20,7 +20,7 @@ use crate::reader::{Item, Reader, Span, Table};
 #[derive(Debug, Default)]
 pub(super) struct Fronts {
     /// Those that are believed.
-    pub(super) trusted: Vec<IpNet>,
+    pub(super) trusted: Vec<Net>,
     /// Where they name the client.
     pub(super) field: ClientField,
     /// Whether origins are told in Forwarded, too.

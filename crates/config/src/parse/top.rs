@@ -87,6 +87,9 @@ fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
         let Some(spec) = one_listen(r, text, &item) else { continue };
         let taken = |s: &ListenSpec| {
             s.addresses.iter().any(|a| a.port() != 0 && spec.addresses.contains(a))
+                || s.path
+                    .as_ref()
+                    .is_some_and(|(own, _)| spec.path.as_ref().is_some_and(|(path, _)| path == own))
         };
         if specs.iter().any(taken) {
             r.error(item.span, format!("`{text}` is listened on already"));
@@ -118,7 +121,8 @@ fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec>
         Err(error) => error,
     };
     let help = match &error {
-        ListenError::Later(_) => "TCP listeners only, plain or with `tls`",
+        ListenError::Later(_) => "HTTP/1.1 over TCP and unix sockets, plain or with `tls`",
+        ListenError::Path => "such as \"unix:/run/larder/http.sock mode=660\"",
         _ => listen::EXPECTED,
     };
     r.error(item.span.clone(), format!("`{}`: {error}", item.name)).help = Some(help.to_owned());
@@ -191,7 +195,11 @@ fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
             Some("let it listen on 127.0.0.1, or reach it through a tunnel".to_owned());
     }
     if listen.as_ref().is_some_and(|spec| spec.proxy) {
-        r.error(item.span, "the admin listener knows no PROXY protocol");
+        r.error(item.span.clone(), "the admin listener knows no PROXY protocol");
+    }
+    if listen.as_ref().is_some_and(|spec| spec.path.is_some()) {
+        r.error(item.span, "there is an admin socket already").help =
+            Some("`larder serve --admin-socket PATH` says where; here an address belongs".into());
     }
     AdminConfig { listen }
 }

@@ -1,0 +1,150 @@
+//! Listening sockets: bound for every core, or one that the cores share.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::wire::Wire;
+
+/// Connections the kernel queues for one listener of one core.
+const BACKLOG: i32 = 4096;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// An address; port 0 takes a free one.
+    Address(SocketAddr),
+    /// A unix socket, and the permissions of its file.
+    Path(PathBuf, u32),
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Path(path, _) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A bound socket, before its core has taken it over.
+pub(crate) enum Bound {
+    Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
+}
+
+/// A listening socket on its core.
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// The file of a unix socket that was bound here.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl SocketFile {
+    /// Removes it, unless another has taken its place.
+    pub(crate) fn remove(&self) {
+        let is_own =
+            |meta: std::fs::Metadata| (meta.dev(), meta.ino()) == (self.device, self.inode);
+        if std::fs::symlink_metadata(&self.path).is_ok_and(is_own) {
+            _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Binds `at` for so many cores. Of an address each core gets a socket of its own
+/// (`SO_REUSEPORT`), and the kernel spreads connections over them; unix sockets know nothing of the
+/// kind, so the cores share one, and whoever is free first accepts.
+pub(crate) fn bind(at: &mut At, cores: usize) -> io::Result<(Vec<Bound>, Option<SocketFile>)> {
+    let mut bound = Vec::with_capacity(cores);
+    match at {
+        At::Address(address) => {
+            for _ in 0..cores {
+                let listener = bind_address(*address)?;
+                *address = listener.local_addr()?;
+                bound.push(Bound::Tcp(listener));
+            }
+            Ok((bound, None))
+        }
+        At::Path(path, mode) => {
+            let listener = bind_path(path, *mode)?;
+            let meta = std::fs::symlink_metadata(&*path)?;
+            let file = SocketFile { path: path.clone(), device: meta.dev(), inode: meta.ino() };
+            for _ in 0..cores {
+                bound.push(Bound::Unix(listener.try_clone()?));
+            }
+            Ok((bound, Some(file)))
+        }
+    }
+}
+
+fn bind_address(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // Accepted connections inherit this: no call per connection.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn bind_path(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListener> {
+    if let Ok(meta) = std::fs::symlink_metadata(path) {
+        use std::os::unix::fs::FileTypeExt;
+        if !meta.file_type().is_socket() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file is there already"));
+        }
+        // A socket that nobody answers on was left behind by a daemon that did not end well.
+        match UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path)?;
+            }
+            _ => return Err(io::Error::new(io::ErrorKind::AddrInUse, "somebody listens there")),
+        }
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    // Before it listens nobody can connect, whatever the file's permissions are.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+impl Listener {
+    /// Takes the socket over. Call it on the core's own runtime.
+    pub(crate) fn new(bound: Bound) -> io::Result<Self> {
+        Ok(match bound {
+            Bound::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
+            Bound::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
+        })
+    }
+
+    /// The next connection, and the address it comes from; none over a unix socket.
+    pub(crate) async fn accept(&self) -> io::Result<(Wire, Option<SocketAddr>)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, remote) = listener.accept().await?;
+                Ok((Wire::Tcp(stream), Some(remote)))
+            }
+            Self::Unix(listener) => Ok((Wire::Unix(listener.accept().await?.0), None)),
+        }
+    }
+}
