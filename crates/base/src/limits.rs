@@ -87,6 +87,7 @@ limits! {
     HandshakeTimeout handshake_timeout Ms 10_000, "From a TLS connection's beginning to the end of its handshake; then it is closed.";
     Handshakes handshakes Count 1_000, "TLS handshakes under way on one core; beyond it the oldest is closed.";
     IdleTimeout idle_timeout Ms 30_000, "A kept-alive client connection without a request; then it is closed.";
+    DrainWait drain_wait Ms 1_000, "At a stop, a connection that has not sent anything yet, counted from its beginning; then it is closed.";
     BodyTimeout body_timeout Ms 30_000, "A request body without a new byte; beyond it 408 and close.";
     BodyMinRate body_min_rate BytesPerSecond KIB, "Slowest request body after its first 10 s; below it 408 and close.";
     SendTimeout send_timeout Ms 30_000, "A response of which the client takes no byte; then the connection is closed.";

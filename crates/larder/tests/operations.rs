@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
@@ -125,6 +126,64 @@ async fn a_reload_changes_what_follows_and_loses_nothing() {
     load.more(200).await;
     load.stop().await;
     assert_eq!(stage.origin.seen("/stored"), 1);
+}
+
+/// Asks on one new connection after the other until it is told to stop; what went wrong, if
+/// anything did.
+async fn ask_again_and_again(addr: SocketAddr, stop: &AtomicBool, asked: &AtomicU64) -> String {
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(mut raw) = Raw::connect(addr).await else { return "no connection".to_owned() };
+        match raw.get("/page").await {
+            Ok(Seen::Complete(reply)) if reply.status == 200 => {}
+            other => return format!("{other:?}"),
+        }
+        asked.fetch_add(1, Ordering::Relaxed);
+    }
+    String::new()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_loses_no_connection_while_another_daemon_listens() {
+    let mut stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    let addr = stage.daemon.addr();
+    let (stop, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, asked) = (&stop, &asked);
+    // A rolling restart, again and again: the next one listens on the same port before the old one
+    // stops.
+    let text = Setup::default().file(&stage.origin).replacen("127.0.0.1:0", &addr.to_string(), 1);
+    let restart = async {
+        for round in 1..=5 {
+            let next = Daemon::start(&text).expect("a second daemon on the port");
+            let mut old = std::mem::replace(&mut stage.daemon, next);
+            let more = round * 200;
+            eventually("requests", async || asked.load(Ordering::Relaxed) >= more).await;
+            send(&old, Signal::TERM);
+            let ended = tokio::task::spawn_blocking(move || old.wait()).await;
+            assert!(ended.expect("no panic").expect("it ends").success());
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    let ask = || ask_again_and_again(addr, stop, asked);
+    let (a, b, c, d, ()) = tokio::join!(ask(), ask(), ask(), ask(), restart);
+    assert_eq!([a, b, c, d], [""; 4], "after {asked:?} requests");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_has_just_come_is_answered_at_a_stop() {
+    let mut stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    assert_eq!(stage.get("/page").await.text(), "page");
+    let mut fresh = stage.connect().await;
+    let silent = stage.connect().await;
+    // The daemon has them.
+    eventually("connections", async || stage.metric("larder_connections_open").await >= 2).await;
+    send(&stage.daemon, Signal::TERM);
+    eventually("the stop", async || stage.daemon.log().contains("finishing requests")).await;
+    assert_eq!(whole(fresh.get("/page").await.expect("sent"), "/page").text(), "page");
+    // One that says nothing holds nothing up.
+    assert!(stage.daemon.wait().expect("it ends").success());
+    drop(silent);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,8 @@ use base::{Limit, Limits};
 /// What a connection is doing, as far as timeouts go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// Nothing has been received yet, of a request at least.
+    New,
     /// TLS is being agreed on.
     Handshake,
     /// Kept alive, nothing received.
@@ -85,7 +87,7 @@ pub(crate) struct Guard {
 impl Guard {
     pub(crate) fn new(now_ms: u64) -> Rc<Self> {
         Rc::new(Self {
-            phase: Cell::new(Phase::Idle),
+            phase: Cell::new(Phase::New),
             since_ms: Cell::new(now_ms),
             receive: Transfer::default(),
             send: Transfer::default(),
@@ -158,6 +160,8 @@ impl Guard {
         let in_phase = now_ms.saturating_sub(self.since_ms.get());
         let silent = || now_ms.saturating_sub(self.receive.moved_ms.get());
         let phase = match self.phase.get() {
+            Phase::New if draining && in_phase > limits.drain_wait => Some(Limit::DrainWait),
+            Phase::New if in_phase > limits.idle_timeout => Some(Limit::IdleTimeout),
             Phase::Idle if draining || in_phase > limits.idle_timeout => Some(Limit::IdleTimeout),
             Phase::Handshake if in_phase > limits.handshake_timeout => {
                 Some(Limit::HandshakeTimeout)
@@ -279,6 +283,22 @@ mod tests {
         assert_eq!(ends(&sweep, 40_000), []);
         assert_eq!(ends(&sweep, 40_001), [Limit::HeaderTimeout]);
         assert_eq!(ends(&sweep, 99_000), [], "once is enough");
+    }
+
+    #[test]
+    fn at_a_stop_a_new_connection_has_a_moment_for_its_request_and_an_idle_one_has_not() {
+        let sweep = Sweep::default();
+        let (new, idle) = (Guard::new(10_000), Guard::new(0));
+        sweep.join(Rc::clone(&new));
+        sweep.join(Rc::clone(&idle));
+        idle.enter(Phase::Idle, 10_000);
+        let ends = |now_ms| {
+            let mut limits = Vec::new();
+            sweep.run(now_ms, &Limits::default(), true, &mut |l| limits.push(l));
+            limits
+        };
+        assert_eq!(ends(11_000), [Limit::IdleTimeout]);
+        assert_eq!(ends(11_001), [Limit::DrainWait]);
     }
 
     #[test]

@@ -7,13 +7,34 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockFilter, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::wire::Wire;
 
 /// Connections the kernel queues for one listener of one core.
 const BACKLOG: i32 = 4096;
+
+/// A packet filter (classic BPF) that drops what has SYN and not ACK: the first packets of
+/// connections, and no others.
+const NO_SYN: [SockFilter; 5] = [
+    // The byte of flags, 13 bytes into the TCP header, where a filter of a TCP socket begins.
+    SockFilter::new(LOAD_BYTE, 0, 0, 13),
+    SockFilter::new(AND, 0, 0, ACK | SYN),
+    SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
+    SockFilter::new(RETURN, 0, 0, 0),
+    SockFilter::new(RETURN, 0, 0, u32::MAX),
+];
+const SYN: u32 = 0x02;
+const ACK: u32 = 0x10;
+/// BPF_LD | BPF_B | BPF_ABS
+const LOAD_BYTE: u16 = 0x30;
+/// BPF_ALU | BPF_AND | BPF_K
+const AND: u16 = 0x54;
+/// BPF_JMP | BPF_JEQ | BPF_K
+const JUMP_IF_EQUAL: u16 = 0x15;
+/// BPF_RET | BPF_K
+const RETURN: u16 = 0x06;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +156,38 @@ impl Listener {
             Bound::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
             Bound::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
         })
+    }
+
+    /// Has the kernel ignore whoever only now begins to connect, but let those finish who have
+    /// begun. A client that is ignored tries again a second later, and then finds the listener of
+    /// another process on the same port, or none. Were this one closed at once instead, everybody
+    /// in the middle of connecting would be reset.
+    pub(crate) fn turn_away(&self) {
+        if let Self::Tcp(listener) = self {
+            // Without it those few are reset, as with every other server.
+            _ = SockRef::from(listener).attach_filter(&NO_SYN);
+        }
+    }
+
+    /// Closes it, once every connection that is queued was handed to `admit`.
+    pub(crate) fn close(self, mut admit: impl FnMut(Wire, Option<SocketAddr>)) {
+        // Asked directly: of connections that have just come the runtime does not know yet.
+        match self {
+            Self::Tcp(listener) => {
+                let Ok(listener) = listener.into_std() else { return };
+                while let Ok((stream, remote)) = listener.accept() {
+                    let stream = stream.set_nonblocking(true).and_then(|()| stream.try_into());
+                    _ = stream.map(|stream| admit(Wire::Tcp(stream), Some(remote)));
+                }
+            }
+            Self::Unix(listener) => {
+                let Ok(listener) = listener.into_std() else { return };
+                while let Ok((stream, _)) = listener.accept() {
+                    let stream = stream.set_nonblocking(true).and_then(|()| stream.try_into());
+                    _ = stream.map(|stream| admit(Wire::Unix(stream), None));
+                }
+            }
+        }
     }
 
     /// The next connection, and the address it comes from; none over a unix socket.

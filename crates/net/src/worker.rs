@@ -1,7 +1,9 @@
 //! Core threads: each pinned, with its own runtime, listeners and connections.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -30,6 +32,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What tunnels get at the end of a drain to be closed in order.
 const LAST_WORDS: Duration = Duration::from_millis(50);
+/// How long clients in the middle of TCP's handshake have to finish it at a stop: as long as most
+/// round trips take.
+const HANDSHAKES: Duration = Duration::from_millis(200);
 
 /// One socket to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +180,7 @@ impl Worker {
                     connections: self.connections,
                     listen,
                 };
-                tokio::task::spawn_local(gate.accept(listener))
+                tokio::task::spawn_local(gate.accept(listener, self.stopped.clone()))
             })
             .collect();
         let mut stopped = self.stopped;
@@ -190,10 +195,11 @@ impl Worker {
                 },
             }
         };
-        for task in accepting {
-            task.abort();
-        }
         core.draining.set(true);
+        for task in accepting {
+            // It ends when it has seen the same word.
+            _ = task.await;
+        }
         let deadline = core.flow.now().mono_ms + grace.as_millis() as u64;
         let mut tick = tokio::time::interval(Duration::from_millis(50));
         while !core.sweep.is_empty() && core.flow.now().mono_ms < deadline {
@@ -241,9 +247,23 @@ struct Gate {
 }
 
 impl Gate {
-    async fn accept(self, listener: Listener) {
+    async fn accept(self, listener: Listener, mut stopped: watch::Receiver<Stop>) {
+        // Nothing but a stop is ever said.
+        self.accept_until(&listener, stopped.changed()).await;
+        listener.turn_away();
+        self.accept_until(&listener, tokio::time::sleep(HANDSHAKES)).await;
+        // What the kernel has queued by now would be reset together with the listener.
+        listener.close(|wire, remote| self.admit(wire, remote));
+    }
+
+    async fn accept_until(&self, listener: &Listener, end: impl Future) {
+        let mut end = pin!(end);
         loop {
-            match listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = &mut end => return,
+            };
+            match accepted {
                 Ok((wire, remote)) => self.admit(wire, remote),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -320,7 +340,7 @@ impl Arrived {
                 return refuse(&core, refused);
             }
         }
-        self.guard.enter(Phase::Idle, core.flow.now().mono_ms);
+        self.guard.enter(Phase::New, core.flow.now().mono_ms);
         self.serve(ends, rest).await;
     }
 
@@ -336,7 +356,7 @@ impl Arrived {
             let Some((stream, secured)) = Box::pin(shake).await else { return };
             drop(server);
             let now = core.flow.now();
-            guard.enter(Phase::Idle, now.mono_ms);
+            guard.enter(Phase::New, now.mono_ms);
             Conn::new(stream, Some(secured), ends, guard, Vec::new(), now)
         } else {
             let now = core.flow.now();
