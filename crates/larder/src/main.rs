@@ -6,6 +6,7 @@ mod client;
 mod demo;
 mod journal;
 mod material;
+mod notify;
 mod ordered;
 mod preset;
 mod serve;

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::journal::ServerLog;
 use crate::material::{LOOK, Material};
+use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
 use crate::{admin, build, load, read_material, render};
 
@@ -61,6 +62,7 @@ pub(crate) struct Daemon {
     pub(crate) shared: Arc<Shared>,
     machine: Machine,
     log: Option<AccessLog>,
+    notify: Notify,
     running: Mutex<Running>,
     /// What authorities are answered in handshakes.
     challenges: Arc<Challenges>,
@@ -120,7 +122,21 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
         let proxy = if listen.proxy { " (PROXY protocol)" } else { "" };
         eprintln!("larder: listening on {}{tls}{proxy}", listen.at);
     }
-    runtime.block_on(daemon.until_told(signals));
+    daemon.notify.ready("serving");
+    let watchdog = Watchdog::of_environment(server.pulse());
+    runtime.block_on(async {
+        let watch = async {
+            match watchdog {
+                Some(watchdog) => watchdog.run(&daemon.notify).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = daemon.until_told(signals) => {}
+            () = watch => {}
+        }
+    });
+    daemon.notify.stopping();
     eprintln!("larder: finishing requests under way");
     server.drain(DRAIN);
     if let Some(log) = &daemon.log {
@@ -167,13 +183,25 @@ impl Daemon {
         let (plans, planned) = watch::channel(ordered::plan(config, &material));
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
         let running = Mutex::new(Running { config: config.clone(), material, origins });
-        let daemon = Arc::new(Self { source, shared, machine, log, running, challenges, plans });
+        let notify = Notify::of_environment();
+        let daemon =
+            Arc::new(Self { source, shared, machine, log, notify, running, challenges, plans });
         admin::start(&daemon, &daemon.source.admin_socket, config.admin.listen.as_ref());
         Ok((daemon, server))
     }
 
     /// Reads the configuration again. A bad one changes nothing.
     pub(crate) fn reload(&self) -> Result<(), String> {
+        self.notify.reloading();
+        let reloaded = self.read_again();
+        self.notify.ready(match &reloaded {
+            Ok(()) => "serving",
+            Err(_) => "serving; the last reload was refused, the log says why",
+        });
+        reloaded
+    }
+
+    fn read_again(&self) -> Result<(), String> {
         let config = self.source.config()?;
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();

@@ -15,6 +15,7 @@ mod listener;
 mod log;
 mod peers;
 mod proxied;
+mod pulse;
 mod segments;
 mod stream;
 mod tunnel;
@@ -25,4 +26,5 @@ mod worker;
 
 pub use crate::listener::At;
 pub use crate::log::{AccessLog, LogFormat, LogTarget};
+pub use crate::pulse::Pulse;
 pub use crate::worker::{Listen, Server, Settings};

@@ -22,6 +22,7 @@ use crate::listener::{self, At, Bound, Listener, SocketFile};
 use crate::log::{AccessLog, CoreLog};
 use crate::peers::{Entry, Peers, Refused};
 use crate::proxied::{self, Begun, Ends};
+use crate::pulse::Pulse;
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
@@ -66,6 +67,7 @@ pub struct Settings {
 pub struct Server {
     addresses: Vec<Listen>,
     files: Vec<SocketFile>,
+    pulse: Pulse,
     threads: Vec<JoinHandle<()>>,
     stop: watch::Sender<Stop>,
 }
@@ -99,6 +101,7 @@ impl Server {
         }
         let (stop, stopped) = watch::channel(Stop::No);
         let (peers, tunnels) = (Arc::default(), Arc::default());
+        let pulse = Pulse::new(settings.workers);
         let mut threads = Vec::new();
         for (index, doors) in per_core.into_iter().enumerate() {
             let worker = Worker {
@@ -108,18 +111,24 @@ impl Server {
                 connections: settings.connections,
                 log: settings.log.clone(),
                 stopped: stopped.clone(),
+                pulse: pulse.clone(),
             };
             let thread = thread::Builder::new()
                 .name(format!("core-{index}"))
                 .spawn(move || worker.run(index, doors))?;
             threads.push(thread);
         }
-        Ok(Self { addresses, files, threads, stop })
+        Ok(Self { addresses, files, pulse, threads, stop })
     }
 
     /// The sockets in use.
     pub fn addresses(&self) -> &[Listen] {
         &self.addresses
+    }
+
+    /// What shows that the cores live.
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// Stops accepting, lets requests under way finish for at most `grace`, and waits for the end.
@@ -145,6 +154,7 @@ struct Worker {
     connections: u64,
     log: Option<AccessLog>,
     stopped: watch::Receiver<Stop>,
+    pulse: Pulse,
 }
 
 impl Worker {
@@ -160,10 +170,10 @@ impl Worker {
                 return;
             }
         };
-        runtime.block_on(self.serve(doors));
+        runtime.block_on(self.serve(index, doors));
     }
 
-    async fn serve(self, doors: Vec<Door>) {
+    async fn serve(self, index: usize, doors: Vec<Door>) {
         let flow = Core::new(Arc::clone(&self.shared));
         let log = match &self.log {
             Some(log) => log.for_core(Arc::clone(&flow.counters)),
@@ -187,7 +197,10 @@ impl Worker {
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         let grace = loop {
             tokio::select! {
-                _ = tick.tick() => sweep(&core),
+                _ = tick.tick() => {
+                    sweep(&core);
+                    self.pulse.beat(index);
+                }
                 changed = stopped.changed() => match *stopped.borrow() {
                     Stop::Drain(grace) => break grace,
                     Stop::No if changed.is_err() => break Duration::ZERO,

@@ -77,15 +77,37 @@ impl Daemon {
         Self::start_binary(&binary()?, config, arguments)
     }
 
+    /// As [`Daemon::start`], with variables added to its environment.
+    ///
+    /// # Errors
+    /// As [`Daemon::start`].
+    pub fn start_in(config: &str, environment: &[(&str, &str)]) -> io::Result<Self> {
+        let mut command = Command::new(binary()?);
+        command.envs(environment.iter().copied());
+        Self::start_command(command, config, &[])
+    }
+
     /// As [`Daemon::start_with`], of a named binary.
     ///
     /// # Errors
     /// As [`Daemon::start`].
     pub fn start_binary(binary: &Path, config: &str, arguments: &[&str]) -> io::Result<Self> {
+        Self::start_command(Command::new(binary), config, arguments)
+    }
+
+    /// As [`Daemon::start_with`], by a command that ends with the binary.
+    ///
+    /// # Errors
+    /// As [`Daemon::start`].
+    pub fn start_command(
+        mut command: Command,
+        config: &str,
+        arguments: &[&str],
+    ) -> io::Result<Self> {
         let folder = scratch_folder()?;
         let file = folder.join("larder.toml");
         fs::write(&file, config)?;
-        let mut child = Command::new(binary)
+        let mut child = command
             .arg("serve")
             .arg("--config")
             .arg(&file)
@@ -97,7 +119,8 @@ impl Daemon {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", binary.display()))
+                let program = command.get_program().display();
+                io::Error::new(error.kind(), format!("{program}: {error}"))
             })?;
         let said = Arc::new(Said::default());
         if let Some(stderr) = child.stderr.take() {
