@@ -16,6 +16,8 @@ pub(crate) enum ListenError {
     Name,
     /// A path without `unix:`, or one that no socket can have.
     Path,
+    /// `fd:` without the name of a socket.
+    Given,
     /// Permissions that are none.
     Mode,
     /// Permissions of what is no file.
@@ -37,6 +39,7 @@ impl fmt::Display for ListenError {
             Self::Path => {
                 f.write_str("a unix socket is `unix:` and an absolute path of up to 107 bytes")
             }
+            Self::Given => f.write_str("`fd:` is followed by the name of a socket"),
             Self::Mode => f.write_str("`mode` takes permissions such as 660 or 666"),
             Self::NoFile => f.write_str("`mode` is for unix sockets"),
             Self::Later(what) => write!(f, "this version does not have `{what}` listeners yet"),
@@ -97,7 +100,7 @@ fn octal(text: &str) -> Result<u32, ListenError> {
 }
 
 /// Reads `:80`, `*:80`, `192.0.2.1:80`, `[2001:db8::1]:80` or `localhost:80`, perhaps with `tls` or
-/// `proxy` after it; or `unix:/path`, perhaps with `mode=660`, too.
+/// `proxy` after it; or `unix:/path`, perhaps with `mode=660`, too; or `fd:name`.
 pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     let mut words = text.split_ascii_whitespace();
     let address = words.next().ok_or(ListenError::Syntax)?;
@@ -107,12 +110,18 @@ pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
         let path = address.strip_prefix("unix:").filter(|path| path.starts_with('/'));
         let path = path.filter(|path| path.len() <= PATH_MAX && !path.contains('\0'));
         let path = Some((path.ok_or(ListenError::Path)?.into(), mode.unwrap_or(MODE)));
-        return Ok(ListenSpec { text, addresses: Vec::new(), path, tls, proxy });
+        let (addresses, given) = (Vec::new(), None);
+        return Ok(ListenSpec { text, addresses, path, given, tls, proxy });
     }
     if mode.is_some() {
         return Err(ListenError::NoFile);
     }
-    let spec = |addresses| Ok(ListenSpec { text, addresses, path: None, tls, proxy });
+    if let Some(name) = address.strip_prefix("fd:") {
+        let given = Some(name.to_owned()).filter(|name| !name.is_empty() && !name.contains(':'));
+        let (addresses, given) = (Vec::new(), Some(given.ok_or(ListenError::Given)?));
+        return Ok(ListenSpec { text, addresses, path: None, given, tls, proxy });
+    }
+    let spec = |addresses| Ok(ListenSpec { text, addresses, path: None, given: None, tls, proxy });
     if let Ok(one) = address.parse::<SocketAddr>() {
         return spec(vec![one]);
     }
@@ -167,6 +176,8 @@ mod tests {
         let long = format!("unix:/{}", "x".repeat(107));
         assert_eq!(parse_listen(&long), Err(ListenError::Path));
         assert!(parse_listen(&long[..long.len() - 1]).is_ok());
+        let given = parse_listen("fd:web tls").expect("a socket");
+        assert_eq!((given.given.as_deref(), given.tls), (Some("web"), true));
     }
 
     #[test]
@@ -186,6 +197,9 @@ mod tests {
             (":443 tls quic", ListenError::Later("quic".to_owned())),
             ("unix:run/larder.sock", ListenError::Path),
             ("unix:", ListenError::Path),
+            ("fd:", ListenError::Given),
+            ("fd:a:b", ListenError::Given),
+            ("fd:a mode=660", ListenError::NoFile),
             ("/run/larder.sock", ListenError::Path),
             ("unix:/run/larder.sock mode=rw", ListenError::Mode),
             ("unix:/run/larder.sock mode=1777", ListenError::Mode),

@@ -56,10 +56,12 @@ pub struct ListenSpec {
     /// As written.
     pub text: String,
     /// What it stands for. `:80` is two sockets, `0.0.0.0` and `[::]`, the latter for IPv6 only;
-    /// none for a unix socket.
+    /// none for what follows.
     pub addresses: Vec<SocketAddr>,
     /// A unix socket, and the permissions of its file.
     pub path: Option<(PathBuf, u32)>,
+    /// The name of sockets that the service manager hands over.
+    pub given: Option<String>,
     /// Whether clients speak TLS there.
     pub tls: bool,
     /// Whether connections begin with a header of the PROXY protocol.

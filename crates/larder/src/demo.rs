@@ -19,7 +19,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::DemoArgs;
-use crate::serve::{Daemon, Settings, Source, helper_runtime};
+use crate::given::Sockets;
+use crate::serve::{Daemon, Settings, Source, helper_runtime, listeners};
 
 /// What the origin's front page costs.
 const WORK: Duration = Duration::from_millis(180);
@@ -42,7 +43,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let source = Source { settings: Settings::Flags(options), admin_socket: socket.clone() };
     let mut config = source.config()?;
     demo_settings(&mut config);
-    let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
+    let listen = listeners(&config, &Sockets::default())?;
+    let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config, listen) })?;
     let net::At::Address(address) = server.addresses()[0].at else {
         return Err("larder: the demo listens on an address with a port".to_owned());
     };

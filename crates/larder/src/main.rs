@@ -4,6 +4,7 @@ mod admin;
 mod build;
 mod client;
 mod demo;
+mod given;
 mod journal;
 mod material;
 mod notify;

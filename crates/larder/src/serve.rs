@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::given::Sockets;
 use crate::journal::ServerLog;
 use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
@@ -112,9 +113,11 @@ impl Signals {
 
 /// Runs the daemon until it is told to end.
 pub(crate) fn run(source: Source) -> Result<(), String> {
+    let sockets = Sockets::of_environment()?;
     let config = source.config()?;
     let runtime = helper_runtime()?;
-    let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config) })?;
+    let listen = listeners(&config, &sockets)?;
+    let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config, listen) })?;
     // Whoever has read that it listens may send signals: until then a hangup would end it.
     let signals = runtime.block_on(async { Signals::listen() })?;
     for listen in server.addresses() {
@@ -156,8 +159,12 @@ pub(crate) fn helper_runtime() -> Result<tokio::runtime::Runtime, String> {
 }
 
 impl Daemon {
-    /// Starts the cores. Call within the helper runtime.
-    pub(crate) fn start(source: Source, config: &Config) -> Result<(Arc<Self>, Server), String> {
+    /// Starts the cores, listening on `listen`. Call within the helper runtime.
+    pub(crate) fn start(
+        source: Source,
+        config: &Config,
+        listen: Vec<net::Listen>,
+    ) -> Result<(Arc<Self>, Server), String> {
         let descriptors = raise_descriptors();
         refuse_huge_pages();
         let machine = Machine::read();
@@ -172,7 +179,7 @@ impl Daemon {
             None => None,
         };
         let settings = net::Settings {
-            listen: listeners(config),
+            listen,
             workers: config.workers.unwrap_or_else(|| machine.default_workers()),
             connections: descriptors / 5 * 4,
             log: log.clone(),
@@ -297,14 +304,23 @@ impl Daemon {
     }
 }
 
-fn listeners(config: &Config) -> Vec<net::Listen> {
-    let listen = |spec: &config::ListenSpec| {
+/// What the configuration wants to be listened on.
+pub(crate) fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, String> {
+    let (mut listen, mut names) = (Vec::new(), Vec::new());
+    for spec in &config.listen {
         let (tls, proxy) = (spec.tls, spec.proxy);
-        let path = spec.path.iter().map(|(path, mode)| net::At::Path(path.clone(), *mode));
-        let addresses = spec.addresses.iter().copied().map(net::At::Address);
-        path.chain(addresses).map(|at| net::Listen { at, tls, proxy }).collect::<Vec<_>>()
-    };
-    config.listen.iter().flat_map(listen).collect()
+        let mut sockets: Vec<_> = spec.addresses.iter().copied().map(net::At::Address).collect();
+        sockets.extend(spec.path.iter().map(|(path, mode)| net::At::Path(path.clone(), *mode)));
+        if let Some(name) = &spec.given {
+            sockets.extend(given.called(name)?);
+            names.push(name.as_str());
+        }
+        listen.extend(sockets.into_iter().map(|at| net::Listen { at, tls, proxy }));
+    }
+    for unused in given.unused(&names) {
+        eprintln!("larder: warning: nothing listens on the given socket {unused}: see `listen`");
+    }
+    Ok(listen)
 }
 
 fn tend(origin: Arc<Origin>) -> Tended {

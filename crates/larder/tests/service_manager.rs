@@ -6,9 +6,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{PATIENCE, Setup};
+use support::{PATIENCE, Setup, whole};
+use testkit::client::{Raw, request};
 use testkit::larder::Daemon;
-use testkit::origin::Scripted;
+use testkit::origin::{Script, Scripted};
 
 /// A manager's end of the notification socket.
 struct Manager {
@@ -118,4 +119,59 @@ async fn the_watchdog_is_fed_only_when_it_is_this_process_that_is_watched() {
     let told = other.told_until("STOPPING=1");
     assert!(!told.iter().any(|word| word.starts_with("WATCHDOG")), "{told:?}");
     assert!(daemon.wait().expect("it ends").success());
+}
+
+/// A listener on a port of its own, to learn which is free.
+fn free_port() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sockets_that_were_handed_over_are_listened_on_by_name() {
+    let activate = "/usr/bin/systemd-socket-activate";
+    if !std::path::Path::new(activate).exists() {
+        // Nothing hands sockets over here.
+        return;
+    }
+    let origin = Scripted::start().await.expect("a port for the origin");
+    origin.otherwise(Script::cacheable("page"));
+    let (web, other) = (free_port(), free_port());
+    let text = Setup::default().file(&origin).replacen("127.0.0.1:0", "fd:web", 1);
+    let mut command = std::process::Command::new(activate);
+    command.args(["-l", &web.to_string(), "-l", &other.to_string(), "--fdname=web:other"]);
+    command.arg(testkit::larder::binary().expect("a binary"));
+    // The first connection has it started, and is answered.
+    let first = tokio::spawn(async move {
+        let mut raw = None;
+        while raw.is_none() {
+            raw = Raw::connect(web).await.ok();
+            support::pause(20).await;
+        }
+        let raw = raw.expect("a connection").patience(PATIENCE);
+        raw.exchange(&request("GET", "/page", "")).await
+    });
+    let daemon = tokio::task::spawn_blocking(move || Daemon::start_command(command, &text, &[]));
+    let mut daemon = daemon.await.expect("no panic").expect("larder starts");
+    assert_eq!(whole(first.await.expect("no panic"), "/page").text(), "page");
+    assert_eq!(daemon.addr(), web);
+    for _ in 0..20 {
+        let mut raw = Raw::connect(web).await.expect("a connection");
+        assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
+    }
+    assert_eq!(origin.seen("/page"), 1);
+    let log = daemon.log();
+    assert!(log.contains(&format!("given socket `other` ({other})")), "{log}");
+    send(&daemon, Signal::TERM);
+    assert!(daemon.wait().expect("it ends").success());
+}
+
+#[tokio::test]
+async fn a_socket_that_was_not_handed_over_is_named() {
+    let origin = Scripted::start().await.expect("a port for the origin");
+    let text = Setup::default().file(&origin).replacen("127.0.0.1:0", "fd:web", 1);
+    // Meant for another process.
+    let environment = [("LISTEN_FDS", "1"), ("LISTEN_PID", "1"), ("LISTEN_FDNAMES", "web")];
+    let error = Daemon::start_in(&text, &environment).expect_err("no socket").to_string();
+    assert!(error.contains("no socket called `web` was handed over; none was"), "{error}");
 }

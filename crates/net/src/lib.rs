@@ -24,7 +24,7 @@ mod wait;
 mod wire;
 mod worker;
 
-pub use crate::listener::At;
+pub use crate::listener::{At, Given};
 pub use crate::log::{AccessLog, LogFormat, LogTarget};
 pub use crate::pulse::Pulse;
 pub use crate::worker::{Listen, Server, Settings};

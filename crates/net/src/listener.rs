@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use socket2::{Domain, Protocol, SockAddr, SockFilter, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
@@ -36,13 +37,42 @@ const JUMP_IF_EQUAL: u16 = 0x15;
 /// BPF_RET | BPF_K
 const RETURN: u16 = 0x06;
 
+/// A listening socket that somebody else has opened and keeps open, as a service manager does.
+#[derive(Debug)]
+pub enum Given {
+    /// Of TCP.
+    Tcp(std::net::TcpListener),
+    /// A unix socket.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+impl Given {
+    /// One more handle of it. Asking for the same address with `SO_REUSEPORT` instead would divide
+    /// connections between the new socket and the given one, which stays open.
+    fn bound(&self) -> io::Result<Bound> {
+        match self {
+            Self::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                SockRef::from(listener).set_tcp_nodelay(true)?;
+                Ok(Bound::Tcp(listener.try_clone()?))
+            }
+            Self::Unix(listener) => {
+                listener.set_nonblocking(true)?;
+                Ok(Bound::Unix(listener.try_clone()?))
+            }
+        }
+    }
+}
+
 /// Where to listen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum At {
     /// An address; port 0 takes a free one.
     Address(SocketAddr),
     /// A unix socket, and the permissions of its file.
     Path(PathBuf, u32),
+    /// A socket that is there already.
+    Given(Arc<Given>),
 }
 
 impl fmt::Display for At {
@@ -50,6 +80,17 @@ impl fmt::Display for At {
         match self {
             Self::Address(address) => address.fmt(f),
             Self::Path(path, _) => write!(f, "unix:{}", path.display()),
+            Self::Given(given) => match &**given {
+                Given::Tcp(listener) => match listener.local_addr() {
+                    Ok(address) => address.fmt(f),
+                    Err(error) => write!(f, "unknown: {error}"),
+                },
+                Given::Unix(listener) => {
+                    let address = listener.local_addr();
+                    let path = address.as_ref().ok().and_then(|address| address.as_pathname());
+                    write!(f, "unix:{}", path.unwrap_or_else(|| Path::new("")).display())
+                }
+            },
         }
     }
 }
@@ -61,7 +102,13 @@ pub(crate) enum Bound {
 }
 
 /// A listening socket on its core.
-pub(crate) enum Listener {
+pub(crate) struct Listener {
+    socket: Listening,
+    /// Somebody else has it too, and keeps it open.
+    given: bool,
+}
+
+enum Listening {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
@@ -87,7 +134,7 @@ impl SocketFile {
 
 /// Binds `at` for so many cores. Of an address each core gets a socket of its own
 /// (`SO_REUSEPORT`), and the kernel spreads connections over them; unix sockets know nothing of the
-/// kind, so the cores share one, and whoever is free first accepts.
+/// kind, so the cores share one, and whoever is free first accepts. So they do with a given one.
 pub(crate) fn bind(at: &mut At, cores: usize) -> io::Result<(Vec<Bound>, Option<SocketFile>)> {
     let mut bound = Vec::with_capacity(cores);
     match at {
@@ -107,6 +154,12 @@ pub(crate) fn bind(at: &mut At, cores: usize) -> io::Result<(Vec<Bound>, Option<
                 bound.push(Bound::Unix(listener.try_clone()?));
             }
             Ok((bound, Some(file)))
+        }
+        At::Given(given) => {
+            for _ in 0..cores {
+                bound.push(given.bound()?);
+            }
+            Ok((bound, None))
         }
     }
 }
@@ -151,36 +204,43 @@ fn bind_path(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListe
 
 impl Listener {
     /// Takes the socket over. Call it on the core's own runtime.
-    pub(crate) fn new(bound: Bound) -> io::Result<Self> {
-        Ok(match bound {
-            Bound::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
-            Bound::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
-        })
+    pub(crate) fn new(bound: Bound, at: &At) -> io::Result<Self> {
+        let socket = match bound {
+            Bound::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
+            Bound::Unix(listener) => Listening::Unix(UnixListener::from_std(listener)?),
+        };
+        Ok(Self { socket, given: matches!(at, At::Given(_)) })
     }
 
     /// Has the kernel ignore whoever only now begins to connect, but let those finish who have
     /// begun. A client that is ignored tries again a second later, and then finds the listener of
     /// another process on the same port, or none. Were this one closed at once instead, everybody
     /// in the middle of connecting would be reset.
-    pub(crate) fn turn_away(&self) {
-        if let Self::Tcp(listener) = self {
-            // Without it those few are reset, as with every other server.
-            _ = SockRef::from(listener).attach_filter(&NO_SYN);
+    /// False where that cannot be: then those few are reset, as with every other server.
+    pub(crate) fn turn_away(&self) -> bool {
+        match &self.socket {
+            // A given one goes on without us, with whatever is done to it here.
+            Listening::Tcp(listener) if !self.given => {
+                SockRef::from(listener).attach_filter(&NO_SYN).is_ok()
+            }
+            _ => false,
         }
     }
 
-    /// Closes it, once every connection that is queued was handed to `admit`.
+    /// Closes it, once every connection that is queued was handed to `admit`. Those of a given one
+    /// wait for whoever gets it next.
     pub(crate) fn close(self, mut admit: impl FnMut(Wire, Option<SocketAddr>)) {
         // Asked directly: of connections that have just come the runtime does not know yet.
-        match self {
-            Self::Tcp(listener) => {
+        match self.socket {
+            _ if self.given => {}
+            Listening::Tcp(listener) => {
                 let Ok(listener) = listener.into_std() else { return };
                 while let Ok((stream, remote)) = listener.accept() {
                     let stream = stream.set_nonblocking(true).and_then(|()| stream.try_into());
                     _ = stream.map(|stream| admit(Wire::Tcp(stream), Some(remote)));
                 }
             }
-            Self::Unix(listener) => {
+            Listening::Unix(listener) => {
                 let Ok(listener) = listener.into_std() else { return };
                 while let Ok((stream, _)) = listener.accept() {
                     let stream = stream.set_nonblocking(true).and_then(|()| stream.try_into());
@@ -192,12 +252,12 @@ impl Listener {
 
     /// The next connection, and the address it comes from; none over a unix socket.
     pub(crate) async fn accept(&self) -> io::Result<(Wire, Option<SocketAddr>)> {
-        match self {
-            Self::Tcp(listener) => {
+        match &self.socket {
+            Listening::Tcp(listener) => {
                 let (stream, remote) = listener.accept().await?;
                 Ok((Wire::Tcp(stream), Some(remote)))
             }
-            Self::Unix(listener) => Ok((Wire::Unix(listener.accept().await?.0), None)),
+            Listening::Unix(listener) => Ok((Wire::Unix(listener.accept().await?.0), None)),
         }
     }
 }

@@ -38,7 +38,7 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 const HANDSHAKES: Duration = Duration::from_millis(200);
 
 /// One socket to listen on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Listen {
     /// Where.
     pub at: At,
@@ -182,7 +182,9 @@ impl Worker {
         let core = CoreCtx::new(flow, log, Arc::clone(&self.tunnels));
         let accepting: Vec<_> = doors
             .into_iter()
-            .filter_map(|door| Some((Listener::new(door.socket).ok()?, door.listen)))
+            .filter_map(|door| {
+                Some((Listener::new(door.socket, &door.listen.at).ok()?, door.listen))
+            })
             .map(|(listener, listen)| {
                 let gate = Gate {
                     core: Rc::clone(&core),
@@ -263,8 +265,9 @@ impl Gate {
     async fn accept(self, listener: Listener, mut stopped: watch::Receiver<Stop>) {
         // Nothing but a stop is ever said.
         self.accept_until(&listener, stopped.changed()).await;
-        listener.turn_away();
-        self.accept_until(&listener, tokio::time::sleep(HANDSHAKES)).await;
+        if listener.turn_away() {
+            self.accept_until(&listener, tokio::time::sleep(HANDSHAKES)).await;
+        }
         // What the kernel has queued by now would be reset together with the listener.
         listener.close(|wire, remote| self.admit(wire, remote));
     }

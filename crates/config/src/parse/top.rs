@@ -86,10 +86,15 @@ fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
     for (text, item) in texts {
         let Some(spec) = one_listen(r, text, &item) else { continue };
         let taken = |s: &ListenSpec| {
-            s.addresses.iter().any(|a| a.port() != 0 && spec.addresses.contains(a))
-                || s.path
-                    .as_ref()
-                    .is_some_and(|(own, _)| spec.path.as_ref().is_some_and(|(path, _)| path == own))
+            let same_path = match (&s.path, &spec.path) {
+                (Some((own, _)), Some((path, _))) => own == path,
+                _ => false,
+            };
+            let same_given = s.given.is_some() && s.given == spec.given;
+            let mut addresses = s.addresses.iter();
+            addresses.any(|a| a.port() != 0 && spec.addresses.contains(a))
+                || same_path
+                || same_given
         };
         if specs.iter().any(taken) {
             r.error(item.span, format!("`{text}` is listened on already"));
@@ -197,7 +202,7 @@ fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
     if listen.as_ref().is_some_and(|spec| spec.proxy) {
         r.error(item.span.clone(), "the admin listener knows no PROXY protocol");
     }
-    if listen.as_ref().is_some_and(|spec| spec.path.is_some()) {
+    if listen.as_ref().is_some_and(|spec| spec.addresses.is_empty()) {
         r.error(item.span, "there is an admin socket already").help =
             Some("`larder serve --admin-socket PATH` says where; here an address belongs".into());
     }

@@ -1,0 +1,68 @@
+//! Listening sockets that the service manager has opened (systemd's socket activation).
+
+use std::sync::Arc;
+
+use listenfd::ListenFd;
+use net::{At, Given};
+
+/// The sockets, by the names they were given (`FileDescriptorName=`).
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    named: Vec<(String, Arc<Given>)>,
+}
+
+impl Sockets {
+    /// Those that were handed to this process. Call it once, before there are other threads: it
+    /// takes them out of the environment.
+    ///
+    /// # Errors
+    /// When something was handed over that is no listening stream socket.
+    pub(crate) fn of_environment() -> Result<Self, String> {
+        let pid = std::env::var("LISTEN_PID").ok().and_then(|pid| pid.parse().ok());
+        if pid != Some(std::process::id()) {
+            return Ok(Self::default());
+        }
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':').filter(|name| !name.is_empty());
+        let mut passed = ListenFd::from_env();
+        let mut named = Vec::new();
+        for at in 0..passed.len() {
+            // sd_listen_fds_with_names(3) calls those without a name so.
+            let name = names.next().unwrap_or("unknown").to_owned();
+            let given = match passed.take_tcp_listener(at) {
+                Ok(tcp) => tcp.map(Given::Tcp),
+                Err(_) => passed
+                    .take_unix_listener(at)
+                    .map_err(|error| format!("larder: socket `{name}`: {error}"))?
+                    .map(Given::Unix),
+            };
+            named.extend(given.map(|given| (name, Arc::new(given))));
+        }
+        Ok(Self { named })
+    }
+
+    /// Where to listen for `fd:name`: every socket of that name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn called(&self, name: &str) -> Result<Vec<At>, String> {
+        let of_name = self.named.iter().filter(|(own, _)| own == name);
+        let found: Vec<_> = of_name.map(|(_, given)| At::Given(Arc::clone(given))).collect();
+        if found.is_empty() {
+            let names: Vec<_> = self.named.iter().map(|(name, _)| name.as_str()).collect();
+            let others = match names.as_slice() {
+                [] => "none was".to_owned(),
+                names => format!("these were: {}", names.join(", ")),
+            };
+            return Err(format!("larder: no socket called `{name}` was handed over; {others}"));
+        }
+        Ok(found)
+    }
+
+    /// The addresses of sockets whose names are not among `used`: connections to them would wait
+    /// for ever.
+    pub(crate) fn unused(&self, used: &[&str]) -> Vec<String> {
+        let left = self.named.iter().filter(|(name, _)| !used.contains(&name.as_str()));
+        left.map(|(name, given)| format!("`{name}` ({})", At::Given(Arc::clone(given)))).collect()
+    }
+}
