@@ -1,7 +1,7 @@
 //! Certificates from an authority that speaks ACME (RFC 8555): Let's Encrypt and its kin.
 //!
-//! [`run`] sees to it that every name of a [`Plan`] has a certificate in the plan's storage, and a
-//! newer one before that expires. Whoever serves takes the files from there
+//! [`run()`] sees to it that every name of a [`Plan`] has a certificate in the plan's storage, and
+//! a newer one before that expires. Whoever serves takes the files from there
 //! ([`Storage::certificate`]) and answers the authority's questions ([`Answers`]).
 //!
 //! It never serves, never touches what is in use, and deletes nothing: a file it cannot read is put
