@@ -121,14 +121,15 @@ CONF
 }
 
 # Larder on $http and $https with the lab's configuration; @NAMES@ in it are filled in. Its certificate is from an
-# authority of the lab's own: with LAB_CERT=acme from Pebble, which it asks for itself, else from files. Afterwards
-# $work/tls/root.pem is what clients have to trust.
+# authority of the lab's own: Pebble, which Larder asks for it, where Go is there to build that, or else openssl, whose
+# certificate is in files. LAB_CERT=acme or files says which. Afterwards $work/tls/root.pem is what clients have to trust.
 start_larder() {
   local certificate
-  case ${LAB_CERT:-files} in
-    acme) certificate_by_acme ;;
-    *) certificate_in_files ;;
-  esac
+  if [ "${LAB_CERT:-$(command -v go >/dev/null && echo acme)}" = acme ]; then
+    certificate_by_acme
+  else
+    certificate_in_files
+  fi
   sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@WORK@|$work|g; s|@TTL@|${ttl:-10m}|g
     s|@CERTIFICATE@|$certificate|g" "${1:-$here/larder.toml}" >"$work/larder.toml"
   quietly larder-check "$larder" check "$work/larder.toml"
