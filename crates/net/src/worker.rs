@@ -33,6 +33,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What tunnels get at the end of a drain to be closed in order.
 const LAST_WORDS: Duration = Duration::from_millis(50);
+
 /// How long clients in the middle of TCP's handshake have to finish it at a stop: as long as most
 /// round trips take.
 const HANDSHAKES: Duration = Duration::from_millis(200);
@@ -210,12 +211,12 @@ impl Worker {
                 },
             }
         };
+        let deadline = core.flow.now().mono_ms + grace.as_millis() as u64;
         core.draining.set(true);
         for task in accepting {
             // It ends when it has seen the same word.
             _ = task.await;
         }
-        let deadline = core.flow.now().mono_ms + grace.as_millis() as u64;
         let mut tick = tokio::time::interval(Duration::from_millis(50));
         while !core.sweep.is_empty() && core.flow.now().mono_ms < deadline {
             sweep(&core);
