@@ -40,7 +40,9 @@ async fn heads_are_made_anew_on_both_sides() {
             "Via: 1.1 larder",
             "X-Forwarded-For: 127.0.0.1",
             "X-Forwarded-Host: larder.test",
+            "X-Forwarded-Port: 80",
             "X-Forwarded-Proto: http",
+            "X-Real-IP: 127.0.0.1",
         ]
     );
     let answer = agreed().replace(
