@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use base::HashSeed;
 use bytes::Bytes;
 use cache::{Object, Reader};
 use message::conditional::{self, Outcome};
-use message::range::{self, Multipart, RangePlan};
+use message::range::{self, RangePlan};
 use message::{HeaderId, Method, Response, Status, Version};
 use policy::DeliverCtx;
 
 use crate::core::{Ask, freshness};
 use crate::fetch::{Passing, Switched};
 use crate::forward;
-use crate::reply::{Head, Piece, Reply, ReplyBody, Served};
+use crate::multipart;
+use crate::reply::{Head, Reply, ReplyBody, Served};
 
 const SELECTORS: [HeaderId; 3] =
     [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince, HeaderId::Range];
@@ -103,50 +103,24 @@ fn select(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
                     _ => {}
                 }
             }
-            several if object.whole().is_some() => multipart(object, several, length, reply),
+            several if object.whole().is_some() => parts(object, several, length, reply),
             _ => {}
         },
     }
 }
 
-/// Several ranges as multipart/byteranges (RFC 9110 14.6).
-fn multipart(
-    object: &Arc<Object>,
-    ranges: &[std::ops::Range<u64>],
-    length: u64,
-    reply: &mut Reply,
-) {
+/// Narrows the reply to several ranges.
+fn parts(object: &Arc<Object>, ranges: &[std::ops::Range<u64>], length: u64, reply: &mut Reply) {
     let mut head = Response::new(reply.status);
     // What was stored was written by the same engine.
     if h1::parse_stored_head(object.head(), &mut head).is_err() {
         return;
     }
-    // Long and random enough that no body holds it by accident; nobody gains by making one that
-    // does.
-    let boundary = format!("{:032x}", boundary_of(object));
-    let multipart = Multipart {
-        boundary: boundary.as_bytes(),
-        content_type: head.headers.value(HeaderId::ContentType),
-        length,
-    };
-    let mut pieces = Vec::with_capacity(2 * ranges.len() + 1);
-    for range in ranges {
-        let mut part = Vec::new();
-        multipart.write_part_head(range, &mut part);
-        pieces.push(Piece::Bytes(Bytes::from(part)));
-        pieces.push(Piece::Stored(range.clone()));
-    }
-    let mut end = Vec::new();
-    multipart.write_end(&mut end);
-    pieces.push(Piece::Bytes(Bytes::from(end)));
+    let kind = head.headers.value(HeaderId::ContentType);
+    let (pieces, kind) = multipart::pieces(ranges, kind, length);
     reply.status = Status::PARTIAL_CONTENT;
-    reply.content_type = Some(format!("multipart/byteranges; boundary={boundary}").into());
+    reply.content_type = Some(kind);
     reply.body = ReplyBody::Pieces(Arc::clone(object), pieces);
-}
-
-fn boundary_of(object: &Object) -> u128 {
-    let seed = HashSeed::random();
-    u128::from(seed.hash(object.key())) << 64 | u128::from(seed.hash(object.head()))
 }
 
 /// Takes the stored head apart and lets policy change it for this client.

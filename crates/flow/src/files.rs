@@ -8,19 +8,19 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::HashSeed;
 use bytes::Bytes;
 use files::{Depth, Look, Opened, Page, Root, WouldBlock};
 use message::conditional::{self, Outcome};
-use message::range::{self, Multipart, RangePlan};
+use message::range::{self, RangePlan};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
 use crate::core::{Ask, Core};
 use crate::deliver;
 use crate::fetch::NamedFile;
+use crate::multipart;
 use crate::page_cache;
 use crate::pages::{self, Problem};
-use crate::reply::{Head, Piece, Reply, ReplyBody, Served};
+use crate::reply::{Head, Reply, ReplyBody, Served};
 
 const CONDITIONS: [HeaderId; 5] = [
     HeaderId::IfMatch,
@@ -260,35 +260,15 @@ fn narrow(file: &Arc<Opened>, plan: RangePlan, reply: &mut Reply) {
                     reply.content_range = Some(text.into());
                     reply.body = ReplyBody::File(Arc::clone(file), one.clone());
                 }
-                several => multipart(file, several, reply),
+                several => {
+                    let kind = file.head().value(HeaderId::ContentType);
+                    let (pieces, kind) = multipart::pieces(several, kind, length);
+                    reply.content_type = Some(kind);
+                    reply.body = ReplyBody::FilePieces(Arc::clone(file), pieces);
+                }
             }
         }
     }
-}
-
-/// Several ranges as multipart/byteranges (RFC 9110 14.6).
-fn multipart(file: &Arc<Opened>, ranges: &[std::ops::Range<u64>], reply: &mut Reply) {
-    let seed = HashSeed::random();
-    // Long and random enough that no file holds it by accident.
-    let (high, low) = (seed.hash(file.etag()), seed.hash(b"boundary"));
-    let boundary = format!("{high:016x}{low:016x}");
-    let multipart = Multipart {
-        boundary: boundary.as_bytes(),
-        content_type: file.head().value(HeaderId::ContentType),
-        length: file.length(),
-    };
-    let mut pieces = Vec::with_capacity(2 * ranges.len() + 1);
-    for range in ranges {
-        let mut part = Vec::new();
-        multipart.write_part_head(range, &mut part);
-        pieces.push(Piece::Bytes(Bytes::from(part)));
-        pieces.push(Piece::Stored(range.clone()));
-    }
-    let mut end = Vec::new();
-    multipart.write_end(&mut end);
-    pieces.push(Piece::Bytes(Bytes::from(end)));
-    reply.content_type = Some(format!("multipart/byteranges; boundary={boundary}").into());
-    reply.body = ReplyBody::FilePieces(Arc::clone(file), pieces);
 }
 
 /// Takes over what the origin says of the file, and lets policy change the head for this client.

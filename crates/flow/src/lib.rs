@@ -14,6 +14,7 @@ mod files;
 mod forward;
 mod interims;
 pub mod live;
+mod multipart;
 mod page_cache;
 pub mod pages;
 pub mod reply;
