@@ -23,7 +23,7 @@ pub(crate) struct Ends {
     pub(crate) peer: Peer,
     /// Its address, with port; none of a process on this machine.
     remote: Option<SocketAddr>,
-    /// The address it connected to, when that was a balancer's.
+    /// The address it connected to, when that was a balancer's or was asked for before.
     own: Option<SocketAddr>,
 }
 
@@ -49,9 +49,10 @@ impl Ends {
     }
 
     /// The client's address and the one it connected to.
-    pub(crate) fn pair(&self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)> {
-        let own = self.own.or_else(|| stream.local_addr())?;
-        Some((self.remote?, own))
+    pub(crate) fn pair(&mut self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)> {
+        // The kernel is asked once for a connection, not for every request.
+        self.own = self.own.or_else(|| stream.local_addr());
+        Some((self.remote?, self.own?))
     }
 }
 
