@@ -45,7 +45,7 @@ async fn head_is_answered_from_get_and_fills_the_cache_with_it() {
     stage.origin.on("/page", Script::cacheable(TEXT));
     let head = stage.ask("HEAD", "/page", "").await;
     assert_eq!(head.field("content-length").as_deref(), Some("20"));
-    assert_eq!(stage.only("/page").method, "GET");
+    assert_eq!(stage.sole_request("/page").method, "GET");
     let get = stage.get("/page").await;
     assert!(is_hit(&get) && get.text() == TEXT);
     let head = stage.ask("HEAD", "/page", "").await;
@@ -150,7 +150,7 @@ async fn a_range_that_misses_fetches_the_whole() {
     stage.origin.on("/page", Script::cacheable(TEXT));
     let part = stage.ask("GET", "/page", "Range: bytes=2-3\r\n").await;
     assert_eq!((part.status, part.text().as_str()), (206, "23"));
-    assert_eq!(sent_field(&stage.only("/page"), "range"), "");
+    assert_eq!(sent_field(&stage.sole_request("/page"), "range"), "");
     let rest = stage.get("/page").await;
     assert!(is_hit(&rest) && rest.text() == TEXT);
 }
@@ -197,7 +197,7 @@ async fn what_a_personal_request_stores_for_all_was_asked_for_in_normal_form_too
     stage.origin.on("/page", Script::ok(fields, TEXT));
     let own = "Cookie: session=1\r\nAccept-Encoding: gzip, deflate\r\n";
     stage.ask("GET", "/page", own).await;
-    assert_eq!(sent_field(&stage.only("/page"), "accept-encoding"), "gzip");
+    assert_eq!(sent_field(&stage.sole_request("/page"), "accept-encoding"), "gzip");
     let other = stage.ask("GET", "/page", "Accept-Encoding: gzip\r\n").await;
     assert!(is_hit(&other));
 }
@@ -269,7 +269,7 @@ async fn tracking_splits_nothing_and_is_not_forwarded() {
         assert!(is_hit(&stage.ask("GET", target, field).await), "{target}");
     }
     assert_eq!(stage.origin.targets(), ["/page?a=1"]);
-    assert_eq!(sent_field(&stage.only("/page?a=1"), "cookie"), "");
+    assert_eq!(sent_field(&stage.sole_request("/page?a=1"), "cookie"), "");
     let other = stage.get("/page?a=2").await;
     assert!(!is_hit(&other), "parameters that mean something do split it");
 }

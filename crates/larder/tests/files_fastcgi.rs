@@ -2,48 +2,9 @@
 
 mod support;
 
-use support::folder::Folder;
+use support::scripts::Stage;
 use support::{PATIENCE, eventually, is_hit, whole};
 use testkit::client::{Pieces, Raw, request};
-use testkit::fastcgi::{Application, Program};
-use testkit::larder::Daemon;
-use testkit::reply::Reply;
-
-const CACHEABLE: &str = "Content-Type: text/html\r\nCache-Control: max-age=300\r\n\r\n";
-
-struct Stage {
-    app: Application,
-    daemon: Daemon,
-    root: Folder,
-}
-
-impl Stage {
-    async fn start(origin: &str, site: &str) -> Self {
-        let app = Application::start().await.expect("a port for the application");
-        app.otherwise(Program::answer(format!("{CACHEABLE}by the application")));
-        let root = Folder::new();
-        root.file("index.php", "<?php SECRET");
-        let daemon = Daemon::start(&format!(
-            "listen = \"127.0.0.1:0\"\nworkers = 1\n[[origin]]\nname = \"php\"\n\
-             servers = \"fastcgi://{}\"\nroot = \"{}\"\n{origin}\n\
-             [[site]]\nhost = \"*\"\norigin = \"php\"\n{site}\n",
-            app.addr(),
-            root.path().display(),
-        ));
-        Self { app, daemon: daemon.expect("larder starts"), root }
-    }
-
-    async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
-        let raw = Raw::connect(self.daemon.addr()).await.expect("a connection");
-        let mut raw = raw.patience(PATIENCE);
-        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("taken");
-        whole(raw.reply(method).await, target)
-    }
-
-    async fn get(&self, target: &str) -> Reply {
-        self.ask("GET", target, "").await
-    }
-}
 
 #[tokio::test]
 async fn files_are_served_and_scripts_are_run() {

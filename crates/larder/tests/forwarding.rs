@@ -21,7 +21,7 @@ async fn a_stranger_speaks_for_nobody() {
                   CF-Connecting-IP: 203.0.113.1\r\nX-SSL-Client-Verify: SUCCESS\r\n\
                   Front-End-Https: on\r\nX-Forwarded-Port: 1\r\nX-Forwarded-Host: evil.test\r\n";
     stage.ask("GET", "/page", forged).await;
-    let sent = stage.only("/page");
+    let sent = stage.sole_request("/page");
     for (name, value) in [
         ("x-forwarded-for", "127.0.0.1"),
         ("x-real-ip", "127.0.0.1"),
@@ -46,7 +46,7 @@ async fn what_a_trusted_proxy_says_is_passed_on_as_far_as_it_is_known() {
     stage.origin.otherwise(Script::ok(UNCACHED, "here"));
     let said = "X-Forwarded-For: 203.0.113.1, 198.51.100.7\r\nX-Forwarded-Proto: https\r\n";
     stage.ask("GET", "/page", said).await;
-    let sent = stage.only("/page");
+    let sent = stage.sole_request("/page");
     for (name, value) in [
         ("x-forwarded-for", "198.51.100.7, 127.0.0.1"),
         ("x-real-ip", "198.51.100.7"),
@@ -76,7 +76,7 @@ async fn only_the_chosen_field_names_the_client() {
         let all = "Forwarded: for=198.51.100.1\r\nX-Real-IP: 198.51.100.2\r\n\
                    X-My-Balancer: 198.51.100.3\r\nX-Forwarded-For: 198.51.100.4\r\n";
         stage.ask("GET", "/page", all).await;
-        let sent = stage.only("/page");
+        let sent = stage.sole_request("/page");
         let chain = format!("{client}, 127.0.0.1");
         assert_eq!(sent_field(&sent, "x-forwarded-for"), chain, "{field}");
         assert_eq!(sent_field(&sent, "x-real-ip"), client, "{field}");

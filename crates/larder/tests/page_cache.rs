@@ -2,53 +2,14 @@
 
 mod support;
 
-use support::folder::Folder;
-use support::{PATIENCE, eventually, is_hit, whole};
-use testkit::client::{Pieces, Raw, request};
-use testkit::fastcgi::{Application, Program};
-use testkit::larder::Daemon;
-use testkit::reply::Reply;
-
-struct Stage {
-    app: Application,
-    daemon: Daemon,
-    root: Folder,
-}
-
-impl Stage {
-    async fn start(site: &str) -> Self {
-        let app = Application::start().await.expect("a port for the application");
-        let head = "Content-Type: text/html\r\nCache-Control: max-age=300\r\n\r\n";
-        app.otherwise(Program::answer(format!("{head}by the application")));
-        let root = Folder::new();
-        root.file("index.php", "<?php");
-        let daemon = Daemon::start(&format!(
-            "listen = \"127.0.0.1:0\"\nworkers = 1\n[[origin]]\nname = \"php\"\n\
-             servers = \"fastcgi://{}\"\nroot = \"{}\"\n[[site]]\nhost = \"*\"\n\
-             origin = \"php\"\n{site}\n",
-            app.addr(),
-            root.path().display(),
-        ));
-        Self { app, daemon: daemon.expect("larder starts"), root }
-    }
-
-    async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
-        let raw = Raw::connect(self.daemon.addr()).await.expect("a connection");
-        let mut raw = raw.patience(PATIENCE);
-        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("taken");
-        whole(raw.reply(method).await, target)
-    }
-
-    async fn get(&self, target: &str) -> Reply {
-        self.ask("GET", target, "").await
-    }
-}
+use support::scripts::Stage;
+use support::{eventually, is_hit};
 
 const SUPER: &str = "wp-content/cache/supercache/larder.test";
 
 #[tokio::test]
 async fn a_page_of_wp_super_cache_spares_php() {
-    let stage = Stage::start("page_cache = \"wp-super-cache\"").await;
+    let stage = Stage::start("", "page_cache = \"wp-super-cache\"").await;
     stage.root.file(&format!("{SUPER}/index.html"), "<p>home");
     stage.root.file(&format!("{SUPER}/about/index.html"), "<p>about");
     stage.root.file(&format!("{SUPER}/about/index.html.gz"), "zipped");
@@ -75,7 +36,7 @@ async fn a_page_of_wp_super_cache_spares_php() {
 #[tokio::test]
 async fn whom_the_page_is_not_for_gets_the_application() {
     let stage =
-        Stage::start("page_cache = \"wp-super-cache\"\nbypass = { path = \"/admin/*\" }").await;
+        Stage::start("", "page_cache = \"wp-super-cache\"\nbypass = { path = \"/admin/*\" }").await;
     for path in ["", "admin/", "shop/"] {
         stage.root.file(&format!("{SUPER}/{path}index.html"), "SECRET page");
     }
@@ -95,14 +56,14 @@ async fn whom_the_page_is_not_for_gets_the_application() {
         let text = stage.ask(method, target, fields).await.text();
         assert!(!text.contains("SECRET"), "{method} {target} {fields}: {text}");
     }
-    let bare = Stage::start("").await;
+    let bare = Stage::start("", "").await;
     bare.root.file(&format!("{SUPER}/index.html"), "SECRET page");
     assert_eq!(bare.get("/").await.text(), "by the application", "off by default");
 }
 
 #[tokio::test]
 async fn larder_s_own_store_comes_first_and_a_removed_page_is_gone() {
-    let stage = Stage::start("page_cache = \"wp-rocket\"").await;
+    let stage = Stage::start("", "page_cache = \"wp-rocket\"").await;
     assert_eq!(stage.get("/a/").await.text(), "by the application");
     let page = "wp-content/cache/wp-rocket/larder.test/a/index.html";
     stage.root.file(page, "by the plugin");
@@ -120,7 +81,7 @@ async fn larder_s_own_store_comes_first_and_a_removed_page_is_gone() {
 
 #[tokio::test]
 async fn boost_has_pages_by_query() {
-    let stage = Stage::start("page_cache = \"boost\"").await;
+    let stage = Stage::start("", "page_cache = \"boost\"").await;
     stage.root.file("cache/normal/larder.test/_.html", "front");
     stage.root.file("cache/normal/larder.test/node/1_page=2.html", "second");
     assert_eq!(stage.get("/").await.text(), "front");

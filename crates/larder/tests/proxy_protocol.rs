@@ -95,7 +95,7 @@ async fn a_proxied_client_cannot_say_it_is_another() {
     let forged = "X-Forwarded-For: 203.0.113.1\r\nX-Forwarded-Proto: https\r\n";
     let bytes = [line("192.0.2.1"), request("GET", "/page", forged)].concat();
     whole(stage.connect().await.exchange(&bytes).await, "/page");
-    let sent = stage.only("/page");
+    let sent = stage.sole_request("/page");
     assert_eq!(sent_field(&sent, "x-forwarded-for"), "192.0.2.1");
     assert_eq!(sent_field(&sent, "x-forwarded-proto"), "http");
 }

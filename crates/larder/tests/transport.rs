@@ -159,7 +159,7 @@ async fn a_client_that_expects_it_is_told_to_continue() {
     let mut answer = [0; 15];
     timeout(PATIENCE, stream.read_exact(&mut answer)).await.expect("in time").expect("read");
     assert_eq!(&answer, b"HTTP/1.1 200 OK");
-    let sent = stage.only("/form");
+    let sent = stage.sole_request("/form");
     assert_eq!(sent.body, b"hello");
     assert!(sent.values("expect").is_empty());
 }
@@ -262,7 +262,7 @@ async fn options_go_as_far_as_they_may() {
         ("", ""),
     ] {
         assert_eq!(stage.ask("OPTIONS", "/page", field).await.text(), "origin");
-        assert_eq!(support::sent_field(&stage.only("/page"), "max-forwards"), sent);
+        assert_eq!(support::sent_field(&stage.sole_request("/page"), "max-forwards"), sent);
         stage.origin.forget();
     }
     let mut raw = stage.connect().await;
@@ -283,7 +283,7 @@ async fn options_go_as_far_as_they_may() {
     }
     assert_eq!(stage.origin.targets(), Vec::<String>::new());
     assert_eq!(stage.ask("GET", "/page", "Max-Forwards: 0\r\n").await.text(), "origin");
-    assert_eq!(support::sent_field(&stage.only("/page"), "max-forwards"), "0");
+    assert_eq!(support::sent_field(&stage.sole_request("/page"), "max-forwards"), "0");
 }
 
 /// `body` as chunks of different sizes.
@@ -317,7 +317,7 @@ async fn large_uploads_arrive_byte_for_byte() {
         raw.send(&sent, Pieces::Whole).await.expect("sent");
         let reply = whole(raw.reply("POST").await, target);
         assert_eq!((reply.status, reply.text().as_str()), (200, "thanks"));
-        let received = stage.only(target);
+        let received = stage.sole_request(target);
         assert!(received.body == body, "{target}: {} bytes arrived", received.body.len());
         stage.origin.forget();
         // The connection goes on.
@@ -349,7 +349,7 @@ async fn a_small_upload_takes_no_connection_to_the_origin_before_it_is_whole() {
         assert!(stage.origin.recorded().is_empty());
         stays.send(rest.as_bytes(), Pieces::Whole).await.expect("sent");
         assert_eq!(whole(stays.reply("POST").await, framing).text(), "thanks");
-        assert_eq!(stage.only("/form").body, b"helloworld");
+        assert_eq!(stage.sole_request("/form").body, b"helloworld");
     }
 }
 
@@ -366,7 +366,7 @@ async fn a_larger_upload_reaches_the_origin_while_it_comes() {
     support::eventually("the first part", begun).await;
     raw.send(&body[20_000..], Pieces::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "/form").text(), "thanks");
-    assert!(stage.only("/form").body == body);
+    assert!(stage.sole_request("/form").body == body);
 }
 
 #[tokio::test]
@@ -378,7 +378,7 @@ async fn a_buffer_larger_than_the_window_holds_nothing_up() {
     let mut asked = request("POST", "/form", &format!("Content-Length: {}\r\n", body.len()));
     asked.extend_from_slice(&body);
     assert_eq!(stage.exchange("POST", &asked).await.text(), "thanks");
-    assert!(stage.only("/form").body == body);
+    assert!(stage.sole_request("/form").body == body);
 }
 
 #[tokio::test]

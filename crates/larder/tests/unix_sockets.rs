@@ -104,7 +104,7 @@ async fn only_where_it_is_trusted_a_process_names_its_client() {
         let place = Place::new("unix-trust");
         let stage = listening(&place, " mode=600", top).await;
         assert_eq!(ask(&place, &closing("/page", forged)).await.text(), "here");
-        let sent = stage.only("/page");
+        let sent = stage.sole_request("/page");
         assert_eq!(sent_field(&sent, "x-forwarded-for"), client, "{top}");
         assert_eq!(sent_field(&sent, "x-real-ip"), client, "{top}");
         assert_eq!(sent_field(&sent, "x-forwarded-proto"), scheme, "{top}");
@@ -135,7 +135,7 @@ async fn the_proxy_protocol_names_clients_over_unix_sockets_too() {
     let line = b"PROXY TCP4 192.0.2.1 198.51.100.2 4711 80\r\n";
     let bytes = [&line[..], &closing("/page", "")].concat();
     assert_eq!(ask(&place, &bytes).await.text(), "here");
-    assert_eq!(sent_field(&stage.only("/page"), "x-forwarded-for"), "192.0.2.1");
+    assert_eq!(sent_field(&stage.sole_request("/page"), "x-forwarded-for"), "192.0.2.1");
     drop(stage);
 
     // Not believed, nobody gets through.

@@ -5,6 +5,7 @@
 
 pub(crate) mod folder;
 pub(crate) mod pebble;
+pub(crate) mod scripts;
 pub(crate) mod tls;
 
 use std::future::Future;
@@ -110,7 +111,7 @@ impl Stage {
     }
 
     /// The one request the origin was sent for `target`.
-    pub(crate) fn only(&self, target: &str) -> ParsedRequest {
+    pub(crate) fn sole_request(&self, target: &str) -> ParsedRequest {
         let mut found: Vec<_> =
             self.received().into_iter().filter(|request| request.target == target).collect();
         assert_eq!(found.len(), 1, "requests for {target}: {found:?}");
