@@ -238,7 +238,7 @@ impl Cache {
         Some(Lead::new(Arc::clone(self), busy))
     }
 
-    /// Removes all variants of a key (unsafe methods, purge); returns how many. What was being
+    /// Removes all variants of a key (methods that are not safe, purge); returns how many. What was being
     /// fetched for it does not become visible.
     pub fn invalidate(&self, key: &KeyBuf) -> usize {
         let place = Place::of(key.hash(), SHARDS);

@@ -120,8 +120,8 @@ async fn look_beside(core: &Rc<Core>, ask: &Ask<'_>, verdict: ReceiveVerdict) ->
 }
 
 /// Whether the client wants nothing but a stored response (RFC 9111 5.2.1.7). That counts whatever
-/// the site says of clients' directives: it spares the origin. An unsafe request is for the origin
-/// alone (RFC 9111 4).
+/// the site says of clients' directives: it spares the origin. One that is not safe is for the
+/// origin alone (RFC 9111 4).
 fn only_if_cached(request: &Request) -> bool {
     matches!(request.method, Method::Get | Method::Head)
         && request.headers.contains(HeaderId::CacheControl)
