@@ -7,7 +7,7 @@ import path from 'node:path';
 import { chromium } from 'playwright-core';
 
 import { afterTrouble, check } from './checks.mjs';
-import { BASE, saysHit } from './visitor.mjs';
+import { BASE, isHit, saysHit } from './visitor.mjs';
 
 const shots = process.env.LAB_SHOTS;
 let number = 0;
@@ -99,4 +99,25 @@ export class Person {
 // The given words of a page that a stranger must not see in it.
 export function traces(html, words) {
   return words.filter((word) => (word instanceof RegExp ? word.test(html) : html.includes(word)));
+}
+
+// How strangers see pages: two people open one, the second's is a hit, and neither has a trace of others, `marks` being
+// what only the pages of people who are known have. Where lifetimes are short the second may have renewed the page.
+export function strangers(browser, marks, { mayRenew = false } = {}) {
+  return async (what, path, text) => {
+    const enter = (name) => Person.enter(browser, `anonymous ${name}, ${what}`);
+    const [anna, bert] = [await enter('Anna'), await enter('Bert')];
+    const pages = [await anna.open(path), await bert.open(path)];
+    if (mayRenew && pages[0].stamp !== pages[1].stamp) pages.push(await bert.open(path));
+    const [first, second] = pages.slice(-2);
+    check(`${what}: a stranger's page is a hit for the next`, isHit(second, first), `${first.hit} ${second.hit}`);
+    for (const page of pages) {
+      const found = traces(page.html, marks);
+      check(`${what}: no trace of others`, page.status === 200 && found.length === 0, found);
+      check(`${what}: says what it should`, page.html.includes(text));
+    }
+    await bert.shot(what);
+    await anna.leave();
+    await bert.leave();
+  };
 }

@@ -1,7 +1,7 @@
 // People with a browser on the lab's Django site: forms with tokens, messages that are shown once, sessions, a chat, the
 // admin, and notes that appear while one looks; strangers see no trace of any of it.
 import { check, part, sum } from '../browser/checks.mjs';
-import { Person, openBrowser, traces } from '../browser/people.mjs';
+import { Person, openBrowser, strangers, traces } from '../browser/people.mjs';
 import { BASE, Visitor, isFile, isHit, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
 
 // What the site puts only into pages of those who are logged in or have just sent a form.
@@ -18,21 +18,7 @@ async function logIn(person, login) {
   await person.page.waitForURL('**/me/');
 }
 
-// A stranger opens the page twice, as two people; the second is a hit, and no trace of others is in either.
-async function strangersSee(what, path, text) {
-  const [anna, bert] = [await enter(`anonymous Anna, ${what}`), await enter(`anonymous Bert, ${what}`)];
-  const first = await anna.open(path);
-  const second = await bert.open(path);
-  check(`${what}: a stranger's page is a hit for the next`, isHit(second, first), `${first.hit} ${second.hit}`);
-  for (const page of [first, second]) {
-    const found = traces(page.html, TRACES);
-    check(`${what}: no trace of others`, page.status === 200 && found.length === 0, found);
-    check(`${what}: says what it should`, page.html.includes(text));
-  }
-  await bert.shot(what);
-  await anna.leave();
-  await bert.leave();
-}
+const strangersSee = strangers(browser, TRACES);
 
 await part('scripts as visitors', async () => {
   const note = await secondIsHit('a note', '/notes/1/');

@@ -1,7 +1,7 @@
 // People with a browser on the lab's MediaWiki: they read, log in, edit, talk and log out; strangers see the new text
 // within the time that MediaWiki gives, and no trace of who is logged in.
 import { check, part, sum } from '../browser/checks.mjs';
-import { Person, openBrowser, traces } from '../browser/people.mjs';
+import { Person, openBrowser, strangers, traces } from '../browser/people.mjs';
 import { Visitor, isFile, neverHit, secondIsHit, seen } from '../browser/visitor.mjs';
 
 const maxAge = Number(process.env.LAB_MAX_AGE);
@@ -15,22 +15,7 @@ const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds 
 const browser = await openBrowser();
 const enter = (name) => Person.enter(browser, name);
 
-// A stranger opens the page twice, as two people. Its lifetime is short, so that the first may renew it.
-async function strangersSee(what, path, text) {
-  const [anna, bert] = [await enter(`anonymous Anna, ${what}`), await enter(`anonymous Bert, ${what}`)];
-  const first = await anna.open(path);
-  let second = await bert.open(path);
-  if (second.stamp !== first.stamp) second = await bert.open(path);
-  check(`${what}: a stranger's page is a hit for the next`, second.hit, `${first.hit} ${second.hit}`);
-  for (const page of [first, second]) {
-    const found = traces(page.html, TRACES);
-    check(`${what}: no trace of others`, page.status === 200 && found.length === 0, found);
-    check(`${what}: says what it should`, page.html.includes(text));
-  }
-  await bert.shot(what);
-  await anna.leave();
-  await bert.leave();
-}
+const strangersSee = strangers(browser, TRACES, { mayRenew: true });
 
 await part('scripts as visitors', async () => {
   const front = await secondIsHit('an article', '/wiki/Beta');
