@@ -238,8 +238,8 @@ impl Cache {
         Some(Lead::new(Arc::clone(self), busy))
     }
 
-    /// Removes all variants of a key (methods that are not safe, purge); returns how many. What was being
-    /// fetched for it does not become visible.
+    /// Removes all variants of a key (methods that are not safe, purge); returns how many. What was
+    /// being fetched for it does not become visible.
     pub fn invalidate(&self, key: &KeyBuf) -> usize {
         let place = Place::of(key.hash(), SHARDS);
         let slot = self.shards[place.shard].0.write().invalidate(place.h32, key.bytes());

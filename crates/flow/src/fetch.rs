@@ -620,8 +620,8 @@ impl BodySource for Upload {
     }
 }
 
-/// What a successful request that is not safe makes untrue: the stored responses of its target, and of the
-/// Location and Content-Location it names on the same host (RFC 9111 4.4).
+/// What a successful request that is not safe makes untrue: the stored responses of its target, and
+/// of the Location and Content-Location it names on the same host (RFC 9111 4.4).
 fn invalidate_after(core: &Core, job: &Job, response: &Response) {
     let class = response.status.code() / 100;
     if job.request.method.is_safe() || !(class == 2 || class == 3) {
