@@ -1,0 +1,434 @@
+//! Fields to field blocks (RFC 7541 6).
+//!
+//! A stored answer's fields are coded once, as literals, and kept with it as a [`Block`]. What is
+//! left for each response is to see which of them this connection's table has already: an index
+//! goes in their place. The encoder never needs an entry's text again, only its hash and its size,
+//! so it keeps nothing else.
+
+use std::collections::VecDeque;
+
+use base::HashSeed;
+use message::HeaderId;
+
+use crate::huffman;
+use crate::table::{OVERHEAD, STATIC};
+
+/// Fields that are not worth a place in the table: their values do not come again.
+const fn is_volatile(id: HeaderId) -> bool {
+    matches!(
+        id,
+        HeaderId::Age
+            | HeaderId::CacheStatus
+            | HeaderId::ContentLength
+            | HeaderId::ContentRange
+            | HeaderId::Date
+            | HeaderId::Etag
+            | HeaderId::Expires
+            | HeaderId::LastModified
+            | HeaderId::Location
+            | HeaderId::SetCookie
+    )
+}
+
+/// Appends `number` with a prefix of `bits`, the bits before it being those of `first`
+/// (RFC 7541 5.1).
+pub(crate) fn integer(number: usize, bits: u32, first: u8, out: &mut Vec<u8>) {
+    let most = (1 << bits) - 1;
+    if number < most {
+        out.push(first | number as u8);
+        return;
+    }
+    out.push(first | most as u8);
+    let mut left = number - most;
+    while left >= 0x80 {
+        out.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    out.push(left as u8);
+}
+
+fn string(plain: &[u8], out: &mut Vec<u8>) {
+    let coded = huffman::encoded_len(plain);
+    if coded < plain.len() {
+        integer(coded, 7, 0x80, out);
+        huffman::encode(plain, out);
+    } else {
+        integer(plain.len(), 7, 0, out);
+        out.extend_from_slice(plain);
+    }
+}
+
+/// The static entry with this name, and whether it has this value too.
+fn find_static(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
+    let named = |(_, entry): &(usize, &(HeaderId, &str, &str))| entry.1.as_bytes() == name;
+    let mut same = STATIC.iter().enumerate().filter(named);
+    let (first, entry) = same.clone().next()?;
+    if entry.2.as_bytes() == value {
+        return Some((first + 1, true));
+    }
+    let whole = same.find(|(_, entry)| entry.2.as_bytes() == value);
+    Some(whole.map_or((first + 1, false), |(at, _)| (at + 1, true)))
+}
+
+/// How a field is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A literal that goes into the table.
+    Indexed,
+    /// A literal that does not.
+    Plain,
+    /// A literal that no table on the way may have (RFC 7541 7.1.3).
+    Never,
+}
+
+/// A field larger than this would push too much out of the table.
+const LARGEST: usize = 1024;
+
+fn form(id: HeaderId, name: &[u8], value: &[u8]) -> Form {
+    match id {
+        HeaderId::SetCookie => Form::Never,
+        _ if is_volatile(id) || name.len() + value.len() + OVERHEAD > LARGEST => Form::Plain,
+        _ => Form::Indexed,
+    }
+}
+
+/// Appends a literal; `name` must be in lower case.
+fn literal(form: Form, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let (bits, first) = match form {
+        Form::Indexed => (6, 0x40),
+        Form::Plain => (4, 0),
+        Form::Never => (4, 0x10),
+    };
+    match find_static(name, value) {
+        Some((index, true)) => return integer(index, 7, 0x80, out),
+        Some((index, false)) => integer(index, bits, first, out),
+        None => {
+            out.push(first);
+            string(name, out);
+        }
+    }
+    string(value, out);
+}
+
+/// The fields of an answer, coded for every connection at once.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    bytes: Box<[u8]>,
+    fields: Box<[Coded]>,
+}
+
+/// One field of a block.
+#[derive(Clone, Copy, Debug)]
+struct Coded {
+    /// Where its literal ends; it begins where the one before it ends.
+    end: u32,
+    /// What it counts for in a table; 0 when it is not for one.
+    size: u32,
+    hash: u64,
+}
+
+impl Block {
+    /// Codes `fields`; pseudo-fields are not among them. `seed` is that of every [`Encoder`] the
+    /// block goes to.
+    pub fn new<'a>(
+        seed: &HashSeed,
+        fields: impl Iterator<Item = (HeaderId, &'a [u8], &'a [u8])>,
+    ) -> Self {
+        let (mut bytes, mut coded, mut text) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, name, value) in fields {
+            coded.push(code(seed, id, name, value, &mut text, &mut bytes));
+        }
+        Self { bytes: bytes.into(), fields: coded.into() }
+    }
+
+    /// Bytes of memory it takes besides itself.
+    pub fn weight(&self) -> usize {
+        self.bytes.len() + size_of_val(&*self.fields)
+    }
+}
+
+/// Appends the field's literal to `out`. `text` is room to work in.
+fn code(
+    seed: &HashSeed,
+    id: HeaderId,
+    name: &[u8],
+    value: &[u8],
+    text: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Coded {
+    text.clear();
+    text.extend(name.iter().map(u8::to_ascii_lowercase));
+    let form = form(id, name, value);
+    let before = out.len();
+    literal(form, text, value, out);
+    let (mut size, mut hash) = (0, 0);
+    // What the static table has whole needs no place in the other.
+    if form == Form::Indexed && out[before] & 0x80 == 0 {
+        size = (name.len() + value.len() + OVERHEAD) as u32;
+        text.push(b':');
+        text.extend_from_slice(value);
+        hash = seed.hash(text);
+    }
+    Coded { end: out.len() as u32, size, hash }
+}
+
+/// Ways by which an entry is found again; a newer one may take an older one's.
+const WAYS: usize = 128;
+
+/// Writes the blocks of one connection, in their order.
+#[derive(Debug)]
+pub struct Encoder {
+    seed: HashSeed,
+    /// Hash of an entry and its number; 0 is none.
+    ways: Option<Box<[(u64, u64); WAYS]>>,
+    /// Sizes of the entries, the oldest first.
+    sizes: VecDeque<u32>,
+    /// Entries added so far.
+    added: u64,
+    size: usize,
+    max: usize,
+    /// Sizes to announce at the next block's beginning: the smallest in between, and the last
+    /// (RFC 7541 4.2).
+    announce: Option<(usize, usize)>,
+    text: Vec<u8>,
+    literal: Vec<u8>,
+}
+
+/// How large a table is when nobody has said so (RFC 9113 6.5.2), and the largest used here.
+const DEFAULT_SIZE: usize = 4096;
+
+impl Encoder {
+    /// An encoder at the start of a connection.
+    pub fn new(seed: HashSeed) -> Self {
+        Self {
+            seed,
+            ways: None,
+            sizes: VecDeque::new(),
+            added: 0,
+            size: 0,
+            max: DEFAULT_SIZE,
+            announce: None,
+            text: Vec::new(),
+            literal: Vec::new(),
+        }
+    }
+
+    /// Heeds the peer's SETTINGS_HEADER_TABLE_SIZE.
+    pub fn allow(&mut self, size: u32) {
+        let size = usize::try_from(size).unwrap_or(usize::MAX).min(DEFAULT_SIZE);
+        if size == self.max && self.announce.is_none() {
+            return;
+        }
+        let least = self.announce.map_or(size, |(least, _)| least.min(size));
+        self.max = size;
+        self.evict(0);
+        self.announce = Some((least, size));
+    }
+
+    /// Begins a block with the status.
+    pub fn begin(&mut self, status: u16, out: &mut Vec<u8>) {
+        if let Some((least, last)) = self.announce.take() {
+            if least < last {
+                integer(least, 5, 0x20, out);
+            }
+            integer(last, 5, 0x20, out);
+        }
+        let index = match status {
+            200 => 8,
+            204 => 9,
+            206 => 10,
+            304 => 11,
+            400 => 12,
+            404 => 13,
+            500 => 14,
+            _ => {
+                out.push(0x08);
+                return string(itoa::Buffer::new().format(status).as_bytes(), out);
+            }
+        };
+        out.push(0x80 | index);
+    }
+
+    /// Appends all of a prepared block.
+    pub fn block(&mut self, block: &Block, out: &mut Vec<u8>) {
+        let mut start = 0;
+        for field in &block.fields {
+            let end = field.end as usize;
+            self.put(field, &block.bytes[start..end], out);
+            start = end;
+        }
+    }
+
+    /// Appends one field of this response.
+    pub fn field(&mut self, id: HeaderId, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let (mut text, mut literal) =
+            (std::mem::take(&mut self.text), std::mem::take(&mut self.literal));
+        literal.clear();
+        let coded = code(&self.seed, id, name, value, &mut text, &mut literal);
+        self.put(&coded, &literal, out);
+        (self.text, self.literal) = (text, literal);
+    }
+
+    fn put(&mut self, field: &Coded, literal: &[u8], out: &mut Vec<u8>) {
+        if field.size == 0 {
+            out.extend_from_slice(literal);
+            return;
+        }
+        if let Some(index) = self.find(field.hash) {
+            return integer(index, 7, 0x80, out);
+        }
+        out.extend_from_slice(literal);
+        let size = field.size as usize;
+        self.evict(size);
+        if size <= self.max {
+            self.size += size;
+            self.sizes.push_back(field.size);
+            self.added += 1;
+            let ways = self.ways.get_or_insert_with(|| Box::new([(0, 0); WAYS]));
+            ways[field.hash as usize % WAYS] = (field.hash, self.added);
+        }
+    }
+
+    /// The index of the entry with this hash.
+    fn find(&self, hash: u64) -> Option<usize> {
+        let (own, number) = self.ways.as_ref()?[hash as usize % WAYS];
+        let age = self.added - number;
+        (own == hash && number > 0 && age < self.sizes.len() as u64)
+            .then(|| STATIC.len() + 1 + age as usize)
+    }
+
+    /// Evicts until `room` more fits, or all is gone, as the decoder does.
+    fn evict(&mut self, room: usize) {
+        while self.size + room > self.max {
+            let Some(size) = self.sizes.pop_front() else { break };
+            self.size -= size as usize;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::decode::Decoder;
+
+    type Pair = (String, String);
+
+    fn fields(pairs: &[Pair]) -> impl Iterator<Item = (HeaderId, &[u8], &[u8])> {
+        pairs.iter().map(|(name, value)| {
+            (HeaderId::of(name.as_bytes()), name.as_bytes(), value.as_bytes())
+        })
+    }
+
+    fn read(decoder: &mut Decoder, block: &[u8]) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let read = decoder.block(block, |_, name, value| pairs.push((text(name), text(value))));
+        assert_eq!(read, Ok(()));
+        pairs
+    }
+
+    fn pair(name: &str, value: &str) -> Pair {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn what_repeats_becomes_an_index() {
+        let seed = HashSeed::from_u64(1);
+        let page = [
+            pair("Server", "larder"),
+            pair("Content-Type", "text/html; charset=utf-8"),
+            pair("Date", "Mon, 21 Oct 2013 20:13:21 GMT"),
+            pair("Accept-Encoding", "gzip, deflate"),
+        ];
+        let block = Block::new(&seed, fields(&page));
+        let (mut encoder, mut decoder) = (Encoder::new(seed), Decoder::new(4096));
+        let mut sizes = Vec::new();
+        for _ in 0..3 {
+            let mut out = Vec::new();
+            encoder.begin(200, &mut out);
+            encoder.block(&block, &mut out);
+            encoder.field(HeaderId::Age, b"Age", b"7", &mut out);
+            encoder.field(HeaderId::Via, b"via", b"1.1 larder", &mut out);
+            let read = read(&mut decoder, &out);
+            assert_eq!(read.len(), 7);
+            assert_eq!((&*read[0].0, &*read[0].1), (":status", "200"));
+            assert_eq!((&*read[2].0, &*read[2].1), ("content-type", "text/html; charset=utf-8"));
+            sizes.push(out.len());
+        }
+        // Status, three indexes, the static one, the date and the age.
+        assert!(sizes[1] < 40 && sizes[1] == sizes[2] && sizes[0] > sizes[1] + 20, "{sizes:?}");
+    }
+
+    #[test]
+    fn cookies_are_never_indexed() {
+        let mut encoder = Encoder::new(HashSeed::from_u64(1));
+        let mut out = Vec::new();
+        encoder.field(HeaderId::SetCookie, b"set-cookie", b"a=b", &mut out);
+        assert_eq!(out[0] & 0xf0, 0x10);
+    }
+
+    #[test]
+    fn a_smaller_table_is_announced() {
+        let seed = HashSeed::from_u64(1);
+        let (mut encoder, mut decoder) = (Encoder::new(seed), Decoder::new(4096));
+        let mut next = |encoder: &mut Encoder| {
+            let mut out = Vec::new();
+            encoder.begin(404, &mut out);
+            encoder.field(HeaderId::Server, b"server", b"larder", &mut out);
+            assert_eq!(read(&mut decoder, &out)[1], pair("server", "larder"));
+            out
+        };
+        next(&mut encoder);
+        assert_eq!(next(&mut encoder), [0x8d, 0xbe]);
+        encoder.allow(0);
+        encoder.allow(100);
+        assert_eq!(next(&mut encoder)[..3], [0x20, 0x3f, 0x45]);
+        assert_eq!(next(&mut encoder), [0x8d, 0xbe]);
+        encoder.allow(u32::MAX);
+        assert_eq!(next(&mut encoder)[..4], [0x3f, 0xe1, 0x1f, 0x8d]);
+        encoder.allow(0);
+        assert_eq!(next(&mut encoder)[..2], [0x20, 0x8d]);
+        assert!(next(&mut encoder).len() > 2);
+    }
+
+    proptest! {
+        /// The decoder reads what was written, over many blocks and changes of the table's size.
+        #[test]
+        fn blocks_come_back(
+            blocks in proptest::collection::vec(
+                (
+                    proptest::collection::vec(
+                        ("[a-z-]{1,12}|server|date|content-type|x", "[ -~]{0,20}|x{900,1200}"),
+                        0..12,
+                    ),
+                    100..600_u16,
+                    proptest::option::of(0..5000_u32),
+                    any::<bool>(),
+                ),
+                1..30,
+            )
+        ) {
+            let seed = HashSeed::from_u64(7);
+            let (mut encoder, mut decoder) = (Encoder::new(seed), Decoder::new(4096));
+            for (pairs, status, allow, prepared) in blocks {
+                if let Some(size) = allow {
+                    encoder.allow(size);
+                }
+                let mut out = Vec::new();
+                encoder.begin(status, &mut out);
+                if prepared {
+                    encoder.block(&Block::new(&seed, fields(&pairs)), &mut out);
+                } else {
+                    for (id, name, value) in fields(&pairs) {
+                        encoder.field(id, name, value, &mut out);
+                    }
+                }
+                let read = read(&mut decoder, &out);
+                prop_assert_eq!(&read[0].1, &status.to_string());
+                prop_assert_eq!(&read[1..], &pairs[..]);
+            }
+        }
+    }
+}
