@@ -1,0 +1,105 @@
+//! Frames: the nine bytes before each, and what they mean (RFC 9113 4.1 and 6).
+
+/// Bytes of a frame's head.
+pub(crate) const HEAD_BYTES: usize = 9;
+/// The largest payload that needs no setting, in both directions (RFC 9113 4.2).
+pub(crate) const PAYLOAD_BYTES: usize = 16_384;
+/// What a client's side of a connection begins with (RFC 9113 3.4).
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A frame's type; those that are not known are skipped (RFC 9113 5.5).
+pub(crate) mod kind {
+    pub(crate) const DATA: u8 = 0;
+    pub(crate) const HEADERS: u8 = 1;
+    pub(crate) const PRIORITY: u8 = 2;
+    pub(crate) const RST_STREAM: u8 = 3;
+    pub(crate) const SETTINGS: u8 = 4;
+    pub(crate) const PUSH_PROMISE: u8 = 5;
+    pub(crate) const PING: u8 = 6;
+    pub(crate) const GOAWAY: u8 = 7;
+    pub(crate) const WINDOW_UPDATE: u8 = 8;
+    pub(crate) const CONTINUATION: u8 = 9;
+    pub(crate) const PRIORITY_UPDATE: u8 = 16;
+}
+
+/// Flags, as far as this end heeds or sets them.
+pub(crate) mod flag {
+    pub(crate) const END_STREAM: u8 = 1;
+    pub(crate) const ACK: u8 = 1;
+    pub(crate) const END_HEADERS: u8 = 4;
+    pub(crate) const PADDED: u8 = 8;
+    pub(crate) const PRIORITY: u8 = 32;
+}
+
+/// Settings, as far as this end heeds or sends them (RFC 9113 6.5.2, RFC 8441 3, RFC 9218 2.1).
+pub(crate) mod setting {
+    pub(crate) const HEADER_TABLE_SIZE: u16 = 1;
+    pub(crate) const ENABLE_PUSH: u16 = 2;
+    pub(crate) const MAX_CONCURRENT_STREAMS: u16 = 3;
+    pub(crate) const INITIAL_WINDOW_SIZE: u16 = 4;
+    pub(crate) const MAX_FRAME_SIZE: u16 = 5;
+    pub(crate) const MAX_HEADER_LIST_SIZE: u16 = 6;
+    pub(crate) const ENABLE_CONNECT_PROTOCOL: u16 = 8;
+    pub(crate) const NO_RFC7540_PRIORITIES: u16 = 9;
+}
+
+/// A frame's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHead {
+    pub(crate) length: usize,
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    pub(crate) stream: u32,
+}
+
+impl FrameHead {
+    pub(crate) fn read(bytes: &[u8; HEAD_BYTES]) -> Self {
+        let [a, b, c, kind, flags, rest @ ..] = *bytes;
+        Self {
+            length: u32::from_be_bytes([0, a, b, c]) as usize,
+            kind,
+            flags,
+            // The first bit means nothing.
+            stream: u32::from_be_bytes(rest) & 0x7fff_ffff,
+        }
+    }
+
+    pub(crate) fn has(self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        let [_, a, b, c] = (self.length as u32).to_be_bytes();
+        out.extend_from_slice(&[a, b, c, self.kind, self.flags]);
+        out.extend_from_slice(&self.stream.to_be_bytes());
+    }
+}
+
+/// Appends a frame whose payload is short.
+pub(crate) fn write(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    FrameHead { length: payload.len(), kind, flags, stream }.write(out);
+    out.extend_from_slice(payload);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn heads_come_back(
+            length in 0..1_usize << 24, kind: u8, flags: u8, stream in 0..1_u32 << 31
+        ) {
+            let head = FrameHead { length, kind, flags, stream };
+            let mut out = Vec::new();
+            head.write(&mut out);
+            let bytes: [u8; HEAD_BYTES] = out.as_slice().try_into().expect("nine bytes");
+            prop_assert_eq!(FrameHead::read(&bytes), head);
+            let mut reserved = bytes;
+            reserved[5] |= 0x80;
+            prop_assert_eq!(FrameHead::read(&reserved), head);
+        }
+    }
+}
