@@ -4,6 +4,7 @@
 //! Nothing here refuses anything: names and values were checked by the reader or by whoever set
 //! them. Debug builds assert it.
 
+use message::authority::write_authority;
 use message::header::{is_token, is_value};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Status, Upgrade};
 
@@ -59,7 +60,7 @@ pub fn request_head(out: &mut Vec<u8>, request: &Request) {
     out.push(b' ');
     out.extend_from_slice(&request.target);
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-    authority(out, request);
+    write_authority(out, request);
     out.extend_from_slice(b"\r\n");
     for field in request.headers.iter() {
         if !matches!(field.id, HeaderId::Host | HeaderId::Expect) {
@@ -82,16 +83,6 @@ pub fn request_head(out: &mut Vec<u8>, request: &Request) {
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-}
-
-/// Appends `host` and, unless it is the default, `:port`.
-pub(crate) fn authority(out: &mut Vec<u8>, request: &Request) {
-    debug_assert!(is_value(&request.host), "a host is checked when it is read");
-    out.extend_from_slice(&request.host);
-    if let Some(port) = request.port {
-        out.push(b':');
-        out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
-    }
 }
 
 /// Appends the part of a response head that the cache keeps: status line and end-to-end fields,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use base::Limit;
 use message::Status;
+use message::authority::AuthorityError;
+use message::target::TargetError;
 
 /// What is wrong with a line of a head or trailer section (RFC 9112 2.2, 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,18 +80,6 @@ impl fmt::Display for FramingError {
     }
 }
 
-/// An authority (Host, or in an absolute target) that is not a host with an optional port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AuthorityError;
-
-impl fmt::Display for AuthorityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("malformed host")
-    }
-}
-
-impl std::error::Error for AuthorityError {}
-
 /// Why a request head was refused. The connection is closed after any of these: where the next
 /// request would begin is in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +143,9 @@ impl fmt::Display for RequestError {
             Self::RequestLine => f.write_str("malformed request line"),
             Self::MethodTooLong => f.write_str("method too long"),
             Self::Connect => f.write_str("CONNECT is not supported"),
-            Self::TargetByte => f.write_str("forbidden byte in the request target"),
-            Self::Target => f.write_str("malformed request target"),
-            Self::EncodedNul => f.write_str("encoded NUL in the path"),
+            Self::TargetByte => TargetError::Byte.fmt(f),
+            Self::Target => TargetError::Form.fmt(f),
+            Self::EncodedNul => TargetError::EncodedNul.fmt(f),
             Self::Version => f.write_str("unsupported HTTP version"),
             Self::MissingHost => f.write_str("missing Host"),
             Self::DuplicateHost => f.write_str("more than one Host"),
@@ -185,6 +175,17 @@ impl From<FramingError> for RequestError {
 impl From<AuthorityError> for RequestError {
     fn from(_: AuthorityError) -> Self {
         Self::Authority
+    }
+}
+
+impl From<TargetError> for RequestError {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Byte => Self::TargetByte,
+            TargetError::Form => Self::Target,
+            TargetError::EncodedNul => Self::EncodedNul,
+            TargetError::Authority => Self::Authority,
+        }
     }
 }
 

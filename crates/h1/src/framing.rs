@@ -1,9 +1,9 @@
 //! What a head's fields say about its body and its connection, noted field by field as they come.
 
+use message::framing::{content_length, is_lookalike};
 use message::header::Span;
-use message::{HeaderId, Version};
+use message::{HeaderId, Version, list};
 
-use crate::class;
 use crate::error::FramingError;
 use crate::fields::{self, FieldLines};
 
@@ -39,11 +39,14 @@ impl Facts {
                 if self.length.is_some() {
                     return Err(FramingError::DuplicateContentLength);
                 }
-                self.length = Some(content_length(value)?);
+                let length = content_length(value).ok_or(FramingError::ContentLength)?;
+                self.length = Some(length);
             }
             HeaderId::TransferEncoding => self.transfer_encoding(value, version)?,
             HeaderId::Connection => self.connection(value)?,
-            HeaderId::Other => return lookalike(fields::name(section, span)),
+            HeaderId::Other if is_lookalike(fields::name(section, span)) => {
+                return Err(FramingError::Lookalike);
+            }
             _ => return Ok(()),
         }
         if self.chunked && self.length.is_some() {
@@ -118,41 +121,5 @@ impl Facts {
 
 /// The members of a Connection value; empty ones are skipped (RFC 9110 5.6.1.2).
 fn options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|b| *b == b',').map(class::trim).filter(|option| !option.is_empty())
-}
-
-/// `1*DIGIT` up to 2^63-1: no sign, no list, no white space (RFC 9110 8.6).
-fn content_length(value: &[u8]) -> Result<u64, FramingError> {
-    if value.is_empty() {
-        return Err(FramingError::ContentLength);
-    }
-    let mut length = 0_u64;
-    for b in value {
-        let digit = b.wrapping_sub(b'0');
-        if digit > 9 {
-            return Err(FramingError::ContentLength);
-        }
-        length = length
-            .checked_mul(10)
-            .and_then(|n| n.checked_add(u64::from(digit)))
-            .filter(|n| *n <= i64::MAX as u64)
-            .ok_or(FramingError::ContentLength)?;
-    }
-    Ok(length)
-}
-
-/// Refuses `Content_Length` and `Transfer_Encoding`: servers that map names to variables (CGI) read
-/// them as the real ones, and no client sends them in good faith.
-fn lookalike(name: &[u8]) -> Result<(), FramingError> {
-    let same = |real: &str| {
-        name.len() == real.len()
-            && name.iter().zip(real.bytes()).all(|(b, r)| {
-                let b = if *b == b'_' { b'-' } else { *b };
-                b.eq_ignore_ascii_case(&r)
-            })
-    };
-    if same(HeaderId::ContentLength.name()) || same(HeaderId::TransferEncoding.name()) {
-        return Err(FramingError::Lookalike);
-    }
-    Ok(())
+    value.split(|b| *b == b',').map(list::trim).filter(|option| !option.is_empty())
 }

@@ -12,7 +12,6 @@
 //! Order of calls: [`RequestReader::read`] (or [`ResponseReader::read`]) with a growing buffer
 //! until [`Progress::Complete`], then a [`BodyReader`] made from the framing, until it is done.
 
-mod authority;
 mod body;
 mod class;
 pub mod encode;
@@ -21,11 +20,9 @@ mod fields;
 mod framing;
 mod request;
 mod response;
-mod target;
 
-pub use authority::parse_authority;
 pub use body::{BodyReader, BodyStep};
-pub use error::{AuthorityError, BodyError, FieldError, FramingError, RequestError, ResponseError};
+pub use error::{BodyError, FieldError, FramingError, RequestError, ResponseError};
 pub use request::RequestReader;
 pub use response::{ResponseHead, ResponseReader, parse_stored_head};
 

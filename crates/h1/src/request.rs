@@ -1,14 +1,14 @@
 //! Request heads.
 
 use base::Limit;
+use message::authority::{parse_authority, write_authority};
 use message::header::Span;
-use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version};
+use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version, target};
 
-use crate::authority::parse_authority;
 use crate::error::{FieldError, RequestError};
 use crate::fields::{self, Event, FieldLines};
 use crate::framing::Facts;
-use crate::{HeadLimits, Progress, class, encode, target};
+use crate::{HeadLimits, Progress, class};
 
 /// Longest method understood, in bytes; the longest registered one has 16 (UPDATEREDIRECTREF has
 /// 17).
@@ -318,7 +318,7 @@ impl RequestReader {
         if self.absolute {
             // RFC 9112 3.2.2: the received Host is ignored and replaced.
             let mut authority = Vec::with_capacity(request.host.len() + 6);
-            encode::authority(&mut authority, request);
+            write_authority(&mut authority, request);
             request.headers.set(HeaderId::Host, &authority);
         }
         request.framing = match self.facts.length {

@@ -1,7 +1,7 @@
 //! Response heads, from origins and from the store.
 
 use base::Limit;
-use message::{Framing, Method, Response, Status, Version};
+use message::{Framing, Method, Response, Status, Version, list};
 
 use crate::error::{FieldError, FramingError, ResponseError};
 use crate::fields::{Event, FieldLines};
@@ -219,7 +219,7 @@ impl ResponseReader {
         response.reason.clear();
         response
             .reason
-            .extend_from_slice(class::trim(&buf[self.line.reason_at..self.line.reason_end]));
+            .extend_from_slice(list::trim(&buf[self.line.reason_at..self.line.reason_end]));
         response.headers.clear();
         for span in self.lines.spans() {
             response.headers.push_span(*span);

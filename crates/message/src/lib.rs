@@ -1,16 +1,20 @@
 //! The HTTP vocabulary: header block, method, status, target, and the values of RFC 9110 and RFC
 //! 9111.
 //!
-//! Pure: no sockets, no files, no clock. Parsing of a message's bytes is `h1`'s business; this
-//! crate holds what a parsed message is, in the one canonical form that key, route and forwarded
-//! request come from.
+//! Pure: no sockets, no files, no clock. Parsing of a message's bytes is the engines' business
+//! (`h1`, `h2`); this crate holds what a parsed message is, in the one canonical form that key,
+//! route and forwarded request come from, and what makes host, target and framing fields canonical
+//! for all of them.
 
+pub mod authority;
 pub mod cache_control;
 pub mod cache_status;
+pub mod class;
 pub mod conditional;
 pub mod cookie;
 pub mod date;
 pub mod forwarded;
+pub mod framing;
 pub mod freshness;
 pub mod fuzz;
 pub mod header;
@@ -22,6 +26,7 @@ pub mod request;
 pub mod response;
 pub mod sf;
 pub mod store;
+pub mod target;
 pub mod targeted;
 pub mod upgrade;
 pub mod vary;

@@ -1,12 +1,25 @@
 //! Host and port, in the one form that routing, key and origin request use.
 
+use std::fmt;
 use std::io::Write as _;
 use std::net::Ipv6Addr;
 
-use message::Scheme;
-
 use crate::class;
-use crate::error::AuthorityError;
+use crate::header::is_value;
+use crate::request::{Request, Scheme};
+
+/// An authority (Host, `:authority`, or in an absolute target) that is not a host with an optional
+/// port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuthorityError;
+
+impl fmt::Display for AuthorityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("malformed host")
+    }
+}
+
+impl std::error::Error for AuthorityError {}
 
 /// Longest host name DNS can carry, in bytes (RFC 1035 2.3.4).
 const HOST_BYTES: usize = 255;
@@ -34,6 +47,16 @@ pub fn parse_authority(
         [] => Ok(None),
         [b':', digits @ ..] => port(digits, scheme),
         _ => Err(AuthorityError),
+    }
+}
+
+/// Appends the host of `request` and, unless it is the default, `:port`: what its Host says.
+pub fn write_authority(out: &mut Vec<u8>, request: &Request) {
+    debug_assert!(is_value(&request.host), "a host is checked when it is read");
+    out.extend_from_slice(&request.host);
+    if let Some(port) = request.port {
+        out.push(b':');
+        out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
     }
 }
 
@@ -77,6 +100,18 @@ fn port(digits: &[u8], scheme: Scheme) -> Result<Option<u16>, AuthorityError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_read_is_written_without_the_default_port() {
+        for (raw, written) in [("A.example.:80", "a.example"), ("[::1]:8080", "[::1]:8080")] {
+            let mut request = Request::new();
+            let port = parse_authority(raw.as_bytes(), Scheme::Http, &mut request.host);
+            request.port = port.expect("an authority");
+            let mut out = Vec::new();
+            write_authority(&mut out, &request);
+            assert_eq!(out, written.as_bytes());
+        }
+    }
 
     fn read(raw: &str, scheme: Scheme) -> Option<(String, Option<u16>)> {
         let mut host = b"left over".to_vec();
