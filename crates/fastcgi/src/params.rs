@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use message::header::Field;
-use message::{Framing, HeaderId, Request, Scheme};
+use message::{Framing, HeaderId, Request, Scheme, Version};
 
 use crate::encode::ParamsWriter;
 
@@ -72,7 +72,7 @@ fn of_request(params: &mut ParamsWriter<'_>, request: &Request) {
     params.add(b"REQUEST_METHOD", request.method.token());
     params.add(b"REQUEST_URI", &request.target);
     params.add(b"QUERY_STRING", request.query().unwrap_or_default());
-    params.add(b"SERVER_PROTOCOL", b"HTTP/1.1");
+    params.add(b"SERVER_PROTOCOL", protocol(request.version));
     params.add(b"CONTENT_TYPE", request.headers.value(HeaderId::ContentType).unwrap_or_default());
     let mut digits = itoa::Buffer::new();
     params.add(
@@ -82,6 +82,15 @@ fn of_request(params: &mut ParamsWriter<'_>, request: &Request) {
             _ => b"",
         },
     );
+}
+
+/// The version the client spoke, as nginx writes it.
+fn protocol(version: Version) -> &'static [u8] {
+    match version {
+        Version::Http10 => b"HTTP/1.0",
+        Version::Http11 => b"HTTP/1.1",
+        Version::Http2 => b"HTTP/2.0",
+    }
 }
 
 /// SERVER_NAME and SERVER_PORT are those the client asked for (RFC 3875 4.1.14, 4.1.15), which
@@ -252,6 +261,18 @@ mod tests {
         let expected: BTreeMap<_, _> =
             expected.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn scripts_are_told_the_version_the_client_spoke() {
+        for (version, expected) in [
+            (Version::Http10, "HTTP/1.0"),
+            (Version::Http11, "HTTP/1.1"),
+            (Version::Http2, "HTTP/2.0"),
+        ] {
+            let request = Request { version, ..request(&[]) };
+            assert_eq!(written(&request, &ENV)["SERVER_PROTOCOL"], expected);
+        }
     }
 
     #[test]

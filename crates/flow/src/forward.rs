@@ -42,7 +42,9 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     strip_hop_by_hop(&mut request.headers);
     request.headers.remove(HeaderId::Expect);
     request.headers.remove(HeaderId::Host);
-    request.version = Version::Http11;
+    // It is sent in HTTP/1.1 whatever this says, which is what scripts are told (SERVER_PROTOCOL):
+    // they must not answer in HTTP/1.0 what is kept for others.
+    request.version = request.version.max(Version::Http11);
     request.upgrade = Upgrade::None;
     if matches!(errand, Errand::Upgrade)
         && let Some(protocols) = ask.request.headers.value(HeaderId::Upgrade)
@@ -136,6 +138,7 @@ pub(crate) fn add_via(headers: &mut HeaderBlock, received: Version, pseudonym: &
     let version: &[u8] = match received {
         Version::Http10 => b"1.0 ",
         Version::Http11 => b"1.1 ",
+        Version::Http2 => b"2 ",
     };
     headers.push(HeaderId::Via, &[version, pseudonym.as_bytes()].concat());
 }
@@ -199,6 +202,19 @@ mod tests {
             request.headers.push(HeaderId::MaxForwards, value.as_bytes());
         }
         hops_left(&request)
+    }
+
+    #[test]
+    fn via_names_the_version_a_message_came_in() {
+        for (version, expected) in [
+            (Version::Http10, "1.0 me"),
+            (Version::Http11, "1.1 me"),
+            (Version::Http2, "2 me"),
+        ] {
+            let mut headers = HeaderBlock::new();
+            add_via(&mut headers, version, "me");
+            assert_eq!(headers.value(HeaderId::Via), Some(expected.as_bytes()));
+        }
     }
 
     #[test]

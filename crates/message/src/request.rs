@@ -88,7 +88,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// HTTP/1.x version of a message. Larger minor versions are read as 1.1 (RFC 9112 2.3).
+/// HTTP version of a message. Larger minor versions of HTTP/1 are read as 1.1 (RFC 9112 2.3). Later
+/// ones can do what earlier ones can, and are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Version {
     /// HTTP/1.0
@@ -96,6 +97,8 @@ pub enum Version {
     /// HTTP/1.1
     #[default]
     Http11,
+    /// HTTP/2: of requests only; origins are spoken to in HTTP/1.1.
+    Http2,
 }
 
 /// How the request reached the listener.
@@ -135,7 +138,7 @@ pub enum Framing {
     None,
     /// Exactly so many bytes.
     Length(u64),
-    /// Chunked transfer coding.
+    /// Chunked transfer coding; over HTTP/2, which frames every body, one of unknown length.
     Chunked,
     /// Until the connection ends (responses only).
     UntilClose,

@@ -401,7 +401,7 @@ pub(crate) fn append(
     let connection = match request.version {
         _ if !keep || framing == BodyFraming::UntilClose => ConnectionHeader::Close,
         Version::Http10 => ConnectionHeader::KeepAliveExplicit,
-        Version::Http11 => ConnectionHeader::KeepAliveDefault,
+        Version::Http11 | Version::Http2 => ConnectionHeader::KeepAliveDefault,
     };
     encode::response_tail(output, framing, connection);
     framing

@@ -27,7 +27,7 @@ pub(crate) struct Early {
 impl Early {
     /// For a client of `version`; one of HTTP/1.0 knows no interim responses (RFC 9110 15.2).
     pub(crate) fn new(version: Version) -> Self {
-        let interims = (version == Version::Http11).then(Rc::default);
+        let interims = (version >= Version::Http11).then(Rc::default);
         Self { interims, out: Vec::new(), sent: 0 }
     }
 

@@ -253,6 +253,7 @@ fn version(request: &Request) -> &'static [u8] {
     match request.version {
         Version::Http10 => b" HTTP/1.0",
         Version::Http11 => b" HTTP/1.1",
+        Version::Http2 => b" HTTP/2.0",
     }
 }
 
