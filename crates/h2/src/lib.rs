@@ -6,8 +6,12 @@
 
 mod decode;
 mod encode;
+pub mod fuzz;
 mod huffman;
+mod priority;
+mod request;
 mod table;
 
 pub use decode::{Decoder, HpackError};
 pub use encode::{Block, Encoder};
+pub use request::{Malformed, RequestError};

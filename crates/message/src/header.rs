@@ -296,6 +296,22 @@ impl HeaderBlock {
         self.append(HeaderId::of(name), name, value);
     }
 
+    /// Appends a field whose name has been looked up: `id` must be [`HeaderId::of`] of `name`.
+    #[inline]
+    pub fn push_as(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
+        debug_assert_eq!(id, HeaderId::of(name), "an id belongs to its name");
+        self.append(id, name, value);
+    }
+
+    /// Puts a field with an interned name before the one that is number `at`; behind the last one
+    /// when there are not as many.
+    pub fn insert(&mut self, at: usize, id: HeaderId, value: &[u8]) {
+        self.push(id, value);
+        if let Some(later) = self.spans.get_mut(at..) {
+            later.rotate_right(1);
+        }
+    }
+
     fn append(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
         let name_at = self.bytes.len() as u32;
         self.bytes.extend_from_slice(name);
@@ -495,6 +511,19 @@ mod tests {
         assert_eq!(first.name, b"aCCept");
         block.set(HeaderId::Accept, b"a/b");
         assert_eq!(block.len(), 1);
+    }
+
+    #[test]
+    fn a_field_may_be_put_before_others() {
+        let mut block = HeaderBlock::new();
+        for (at, id) in [(0, HeaderId::Age), (0, HeaderId::Host), (1, HeaderId::Date)] {
+            block.insert(at, id, id.name().as_bytes());
+        }
+        block.insert(9, HeaderId::Via, b"Via");
+        let order: Vec<_> = block.iter().map(|f| (f.id, f.value)).collect();
+        let ids = [HeaderId::Host, HeaderId::Date, HeaderId::Age, HeaderId::Via];
+        assert_eq!(order, ids.map(|id| (id, id.name().as_bytes())));
+        assert!(block.contains(HeaderId::Date));
     }
 
     #[test]

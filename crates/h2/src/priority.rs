@@ -1,0 +1,49 @@
+//! What a client says about the order of its responses (RFC 9218).
+
+use message::sf::{BareItem, Value, parse_dictionary};
+
+/// Urgency of a request that names none (RFC 9218 4.1); 0 is the most urgent, 7 the least.
+pub(crate) const URGENCY: u8 = 3;
+
+/// Reads a Priority field or the value of a PRIORITY_UPDATE frame: urgency, and whether the
+/// response is of use in parts. What it does not say, or says wrongly, is the default (RFC 9218 4).
+pub(crate) fn priority(value: &[u8]) -> (u8, bool) {
+    let (mut urgency, mut incremental) = (URGENCY, false);
+    let read = parse_dictionary([value], |member| match (member.key, member.value) {
+        (b"u", Value::Item(BareItem::Integer(u @ 0..=7))) => urgency = u as u8,
+        (b"u", _) => urgency = URGENCY,
+        (b"i", value) => incremental = value == Value::Item(BareItem::Boolean(true)),
+        _ => {}
+    });
+    if read.is_ok() { (urgency, incremental) } else { (URGENCY, false) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_heeded_and_what_is_wrong_is_not() {
+        for (value, expected) in [
+            ("", (3, false)),
+            ("u=0", (0, false)),
+            ("u=5, i", (5, true)),
+            ("i=?1,u=7", (7, true)),
+            ("i=?0", (3, false)),
+            ("u=2;x=1, y=z", (2, false)),
+            ("u=1, u=4", (4, false)),
+            ("u=1, u=9", (3, false)),
+            ("u=8", (3, false)),
+            ("u=-1, i", (3, true)),
+            ("u=1.0", (3, false)),
+            ("u=\"1\"", (3, false)),
+            ("i=1", (3, false)),
+            ("i=(1)", (3, false)),
+            ("u=1, i, ", (3, false)),
+            ("u=1 i", (3, false)),
+            ("U=1", (3, false)),
+        ] {
+            assert_eq!(priority(value.as_bytes()), expected, "{value}");
+        }
+    }
+}

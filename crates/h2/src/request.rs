@@ -1,0 +1,465 @@
+//! From the fields of one block to the canonical request (RFC 9113 8.1 to 8.3).
+//!
+//! What HTTP/1 would refuse is refused here by the same rules: targets, hosts, lengths and byte
+//! classes are read by the code of `message` that `h1` reads them with. Must never repair: a field
+//! that is not as it must be makes the whole request malformed.
+
+use base::{Limit, Limits};
+use message::authority::{parse_authority, write_authority};
+use message::framing::{content_length, is_lookalike};
+use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version, class, target};
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+pub use error::{Malformed, RequestError};
+
+use crate::table::OVERHEAD;
+
+/// Longest method understood, in bytes, as in HTTP/1.
+const METHOD_BYTES: usize = 32;
+/// What stands between cookies (RFC 9113 8.2.3).
+const CRUMBS: &[u8] = b"; ";
+
+/// Pseudo-fields, a bit each.
+mod pseudo {
+    pub(super) const METHOD: u8 = 1;
+    pub(super) const SCHEME: u8 = 2;
+    pub(super) const AUTHORITY: u8 = 4;
+    pub(super) const PATH: u8 = 8;
+    pub(super) const PROTOCOL: u8 = 16;
+}
+
+/// What a block may cost at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListLimits {
+    /// Fields, pseudo-fields included; a cookie's crumbs are one.
+    pub(crate) fields: usize,
+    /// Bytes of all names and values, and 32 for each field (RFC 9113 6.5.2).
+    pub(crate) list_bytes: usize,
+    /// Bytes of one field, name and value.
+    pub(crate) field_bytes: usize,
+    /// Bytes of `:path`.
+    pub(crate) target_bytes: usize,
+    /// The same as `list_bytes`, for a trailer section.
+    pub(crate) trailer_bytes: usize,
+}
+
+impl From<&Limits> for ListLimits {
+    fn from(limits: &Limits) -> Self {
+        let bytes = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+        Self {
+            fields: bytes(limits.header_count),
+            list_bytes: bytes(limits.header_bytes),
+            field_bytes: bytes(limits.header_field_bytes),
+            target_bytes: bytes(limits.target_bytes),
+            trailer_bytes: bytes(limits.trailer_bytes),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Expect {
+    #[default]
+    None,
+    Continue,
+    Other,
+}
+
+/// Collects the fields of one request after another; kept by the connection.
+///
+/// Order of calls: [`Collector::start`], [`Collector::field`] for each field, then
+/// [`Collector::finish`]. For the trailer section of any request: [`Collector::start_trailer`],
+/// [`Collector::trailer`], [`Collector::finish_trailer`].
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    /// The first thing that was wrong. The block is read to its end all the same: the state of
+    /// HPACK depends on it.
+    fault: Option<RequestError>,
+    /// Which pseudo-fields were there.
+    seen: u8,
+    /// Whether there was a field that is not a pseudo-field.
+    regular: bool,
+    host_seen: bool,
+    /// `:protocol` is there and is `websocket`.
+    websocket: bool,
+    expect: Expect,
+    length: Option<u64>,
+    fields: usize,
+    list_bytes: usize,
+    /// Before which field Cookie stands.
+    cookie_at: Option<usize>,
+    cookie: Vec<u8>,
+    /// The host of a Host beside `:authority`, and then Host as it will be.
+    host: Vec<u8>,
+}
+
+impl Collector {
+    /// Makes ready for a request on a connection of `scheme`; clears `request`.
+    pub(crate) fn start(&mut self, scheme: Scheme, request: &mut Request) {
+        self.reset();
+        request.clear();
+        request.version = Version::Http2;
+        request.scheme = scheme;
+        request.keep_alive = true;
+    }
+
+    fn reset(&mut self) {
+        let (cookie, host) = (std::mem::take(&mut self.cookie), std::mem::take(&mut self.host));
+        *self = Self { cookie, host, ..Self::default() };
+        self.cookie.clear();
+    }
+
+    /// Takes one field. After the first that is wrong nothing is kept.
+    #[inline]
+    pub(crate) fn field(
+        &mut self,
+        id: HeaderId,
+        name: &[u8],
+        value: &[u8],
+        limits: &ListLimits,
+        request: &mut Request,
+    ) {
+        if self.fault.is_some() {
+            return;
+        }
+        let taken = match name {
+            [b':', ..] => self.pseudo(name, value, limits, request),
+            _ => self.regular(id, name, value, limits, request),
+        };
+        self.fault = taken.err();
+    }
+
+    fn pseudo(
+        &mut self,
+        name: &[u8],
+        value: &[u8],
+        limits: &ListLimits,
+        request: &mut Request,
+    ) -> Result<(), RequestError> {
+        if self.regular {
+            return Err(Malformed::PseudoOrder.into());
+        }
+        let which = match name {
+            b":method" => pseudo::METHOD,
+            b":scheme" => pseudo::SCHEME,
+            b":authority" => pseudo::AUTHORITY,
+            b":path" => pseudo::PATH,
+            b":protocol" => pseudo::PROTOCOL,
+            _ => return Err(Malformed::PseudoUnknown.into()),
+        };
+        if self.seen & which != 0 {
+            return Err(Malformed::PseudoRepeated.into());
+        }
+        self.seen |= which;
+        match which {
+            pseudo::METHOD => {
+                if value.is_empty() || !class::all(value, class::TOKEN) {
+                    return Err(Malformed::Method.into());
+                }
+                if value.len() > METHOD_BYTES {
+                    return Err(RequestError::MethodTooLong);
+                }
+                request.method = Method::from_token(value);
+            }
+            pseudo::SCHEME => scheme(value, request.scheme)?,
+            pseudo::AUTHORITY => {
+                request.port = parse_authority(value, request.scheme, &mut request.host)?;
+            }
+            pseudo::PATH => {
+                if value.len() > limits.target_bytes {
+                    return Err(Limit::TargetBytes.into());
+                }
+                // Checked at the end, when the method is known.
+                request.target.extend_from_slice(value);
+            }
+            _ => {
+                check_value(value)?;
+                if value.is_empty() {
+                    return Err(Malformed::Protocol.into());
+                }
+                self.websocket = value.eq_ignore_ascii_case(b"websocket");
+            }
+        }
+        self.count(name, value, limits)
+    }
+
+    fn regular(
+        &mut self,
+        id: HeaderId,
+        name: &[u8],
+        value: &[u8],
+        limits: &ListLimits,
+        request: &mut Request,
+    ) -> Result<(), RequestError> {
+        self.regular = true;
+        check_size(name, value, limits)?;
+        check_name(name)?;
+        check_value(value)?;
+        match id {
+            HeaderId::Connection
+            | HeaderId::KeepAlive
+            | HeaderId::ProxyConnection
+            | HeaderId::TransferEncoding
+            | HeaderId::Upgrade => return Err(Malformed::ConnectionField.into()),
+            HeaderId::Te if !value.eq_ignore_ascii_case(b"trailers") => {
+                return Err(Malformed::Te.into());
+            }
+            HeaderId::Host => {
+                self.host(value, request)?;
+                return self.count(name, value, limits);
+            }
+            HeaderId::Cookie => return self.crumb(name, value, limits, request),
+            HeaderId::ContentLength => {
+                if self.length.is_some() {
+                    return Err(Malformed::DuplicateContentLength.into());
+                }
+                self.length = Some(content_length(value).ok_or(Malformed::ContentLength)?);
+            }
+            HeaderId::Expect => {
+                let usual = value.eq_ignore_ascii_case(b"100-continue");
+                self.expect = match self.expect {
+                    Expect::None | Expect::Continue if usual => Expect::Continue,
+                    _ => Expect::Other,
+                };
+            }
+            HeaderId::Other if is_lookalike(name) => return Err(Malformed::Lookalike.into()),
+            _ => {}
+        }
+        self.count(name, value, limits)?;
+        request.headers.push_as(id, name, value);
+        Ok(())
+    }
+
+    /// A Host stands for `:authority`, or says the same (RFC 9113 8.3.1).
+    fn host(&mut self, value: &[u8], request: &mut Request) -> Result<(), RequestError> {
+        if std::mem::replace(&mut self.host_seen, true) {
+            return Err(Malformed::DuplicateHost.into());
+        }
+        if self.seen & pseudo::AUTHORITY == 0 {
+            request.port = parse_authority(value, request.scheme, &mut request.host)?;
+            return Ok(());
+        }
+        let port = parse_authority(value, request.scheme, &mut self.host)?;
+        if (port, &self.host) == (request.port, &request.host) {
+            Ok(())
+        } else {
+            Err(Malformed::HostMismatch.into())
+        }
+    }
+
+    /// Joins a cookie that may have been split to compress it better (RFC 9113 8.2.3).
+    fn crumb(
+        &mut self,
+        name: &[u8],
+        value: &[u8],
+        limits: &ListLimits,
+        request: &Request,
+    ) -> Result<(), RequestError> {
+        if self.cookie_at.is_none() {
+            self.cookie_at = Some(request.headers.len());
+            self.count(name, value, limits)?;
+        } else {
+            let joined = self.cookie.len() + CRUMBS.len() + value.len();
+            if name.len() + joined > limits.field_bytes {
+                return Err(Limit::HeaderFieldBytes.into());
+            }
+            self.add(CRUMBS.len() + value.len(), limits.list_bytes, Limit::HeaderBytes)?;
+        }
+        if !self.cookie.is_empty() && !value.is_empty() {
+            self.cookie.extend_from_slice(CRUMBS);
+        }
+        self.cookie.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// Counts one field.
+    #[inline]
+    fn count(
+        &mut self,
+        name: &[u8],
+        value: &[u8],
+        limits: &ListLimits,
+    ) -> Result<(), RequestError> {
+        self.fields += 1;
+        if self.fields > limits.fields {
+            return Err(Limit::HeaderCount.into());
+        }
+        self.add(name.len() + value.len() + OVERHEAD, limits.list_bytes, Limit::HeaderBytes)
+    }
+
+    #[inline]
+    fn add(&mut self, bytes: usize, most: usize, limit: Limit) -> Result<(), RequestError> {
+        self.list_bytes += bytes;
+        if self.list_bytes > most { Err(limit.into()) } else { Ok(()) }
+    }
+
+    /// Whether the request asks for another protocol on its stream (extended CONNECT, RFC 8441):
+    /// what follows is not a body but the protocol's bytes. True once it is finished.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.websocket
+    }
+
+    /// Completes `request`. `ends`: the stream ends with the block, there is no body.
+    ///
+    /// # Errors
+    /// Of what was found first. As much of the request as is known and fit to be logged is there.
+    pub(crate) fn finish(&mut self, ends: bool, request: &mut Request) -> Result<(), RequestError> {
+        let whole = match self.fault {
+            Some(fault) => Err(fault),
+            None => self.complete(ends, request),
+        };
+        if whole.is_err() && class::skip_target(&request.target, 0) != request.target.len() {
+            request.target.clear();
+        }
+        whole
+    }
+
+    fn complete(&mut self, ends: bool, request: &mut Request) -> Result<(), RequestError> {
+        self.check_pseudo(request)?;
+        if request.host.is_empty() {
+            return Err(Malformed::MissingHost.into());
+        }
+        request.framing = self.framing(ends)?;
+        if self.seen & pseudo::PROTOCOL != 0 && !self.websocket {
+            return Err(RequestError::Connect);
+        }
+        if self.expect == Expect::Other {
+            return Err(RequestError::Expectation);
+        }
+        if let Some(at) = self.cookie_at {
+            request.headers.insert(at, HeaderId::Cookie, &self.cookie);
+        }
+        self.host.clear();
+        write_authority(&mut self.host, request);
+        request.headers.insert(0, HeaderId::Host, &self.host);
+        if self.websocket {
+            // As HTTP/1 would have it said (RFC 8441 5).
+            request.method = Method::Get;
+            request.headers.push(HeaderId::Upgrade, b"websocket");
+            request.upgrade = Upgrade::Asked;
+        }
+        request.expect_continue = self.expect == Expect::Continue
+            && !matches!(request.framing, Framing::None | Framing::Length(0));
+        Ok(())
+    }
+
+    /// Whether the pseudo-fields are those that the method must have (RFC 9113 8.3.1 and 8.5, RFC
+    /// 8441 4), and the target fits.
+    fn check_pseudo(&self, request: &Request) -> Result<(), RequestError> {
+        let has = |which| self.seen & which == which;
+        if !has(pseudo::METHOD) {
+            return Err(Malformed::PseudoMissing.into());
+        }
+        match (request.method == Method::Connect, has(pseudo::PROTOCOL)) {
+            (true, false) if self.seen == pseudo::METHOD | pseudo::AUTHORITY => {
+                return Err(RequestError::Connect);
+            }
+            (true, false) => return Err(Malformed::Connect.into()),
+            (false, true) => return Err(Malformed::Protocol.into()),
+            (true, true) | (false, false) => {}
+        }
+        if !has(pseudo::SCHEME | pseudo::PATH) {
+            return Err(Malformed::PseudoMissing.into());
+        }
+        Ok(target::check(request)?)
+    }
+
+    /// How long the body is. A tunnel has none, whatever flows through it.
+    fn framing(&self, ends: bool) -> Result<Framing, Malformed> {
+        let extended = self.seen & pseudo::PROTOCOL != 0;
+        match self.length {
+            Some(length) if extended || (ends && length != 0) => Err(Malformed::ContentLength),
+            Some(length) => Ok(Framing::Length(length)),
+            None if ends || extended => Ok(Framing::None),
+            None => Ok(Framing::Chunked),
+        }
+    }
+
+    /// Makes ready for a trailer section.
+    pub(crate) fn start_trailer(&mut self) {
+        self.reset();
+    }
+
+    /// Checks one field of a trailer section. Nothing is kept: trailers are dropped, as those of
+    /// HTTP/1 are.
+    pub(crate) fn trailer(&mut self, id: HeaderId, name: &[u8], value: &[u8], limits: &ListLimits) {
+        if self.fault.is_none() {
+            self.fault = self.check_trailer(id, name, value, limits).err();
+        }
+    }
+
+    fn check_trailer(
+        &mut self,
+        id: HeaderId,
+        name: &[u8],
+        value: &[u8],
+        limits: &ListLimits,
+    ) -> Result<(), RequestError> {
+        let bytes = name.len() + value.len() + OVERHEAD;
+        self.add(bytes, limits.trailer_bytes, Limit::TrailerBytes)?;
+        if name.starts_with(b":") {
+            return Err(Malformed::PseudoTrailer.into());
+        }
+        check_name(name)?;
+        check_value(value)?;
+        // What would change framing or routing had it stood in the head.
+        let changes = matches!(id, HeaderId::ContentLength | HeaderId::Host);
+        if changes || id.is_hop_by_hop() || is_lookalike(name) {
+            return Err(Malformed::Trailer.into());
+        }
+        Ok(())
+    }
+
+    /// Ends a trailer section.
+    ///
+    /// # Errors
+    /// Of what was found first.
+    pub(crate) fn finish_trailer(&self) -> Result<(), RequestError> {
+        self.fault.map_or(Ok(()), Err)
+    }
+}
+
+/// A client may not claim less than its connection has. More it may: a balancer before this one may
+/// have ended TLS.
+fn scheme(value: &[u8], connection: Scheme) -> Result<(), Malformed> {
+    let is = |scheme: Scheme| value.eq_ignore_ascii_case(scheme.as_str().as_bytes());
+    if is(Scheme::Https) || (connection == Scheme::Http && is(Scheme::Http)) {
+        Ok(())
+    } else {
+        Err(Malformed::Scheme)
+    }
+}
+
+fn check_size(name: &[u8], value: &[u8], limits: &ListLimits) -> Result<(), Limit> {
+    // A header block keeps the length of a name in 16 bits.
+    let fits = name.len() <= usize::from(u16::MAX);
+    if fits && name.len() + value.len() <= limits.field_bytes {
+        Ok(())
+    } else {
+        Err(Limit::HeaderFieldBytes)
+    }
+}
+
+/// A name is a token without capitals (RFC 9113 8.2.1).
+#[inline]
+fn check_name(name: &[u8]) -> Result<(), Malformed> {
+    if name.is_empty() || !class::all(name, class::LOWER) {
+        return Err(Malformed::Name);
+    }
+    Ok(())
+}
+
+/// A value holds no control byte but HTAB, and white space neither begins nor ends it (RFC 9113
+/// 8.2.1).
+#[inline]
+fn check_value(value: &[u8]) -> Result<(), Malformed> {
+    if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
+        return Err(Malformed::ValueSpace);
+    }
+    if class::skip_value(value, 0) != value.len() {
+        return Err(Malformed::Value);
+    }
+    Ok(())
+}
