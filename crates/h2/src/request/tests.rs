@@ -650,3 +650,25 @@ fn refusals_have_a_status_unless_malformed() {
     assert_eq!(limit.to_string(), "beyond the limit header_count");
     assert_eq!(RequestError::Malformed(Malformed::Authority).to_string(), "malformed host");
 }
+
+#[test]
+fn a_request_like_the_last_is_read_without_allocating() {
+    let lines = [
+        "...",
+        "user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko)",
+        "accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "accept-encoding: gzip, deflate, br, zstd",
+        "cookie: session=0123456789abcdef",
+        "cookie: theme=dark",
+        "host: a.example",
+        "priority: u=0, i",
+    ];
+    let (mut collector, mut request, limits) = (Collector::default(), Request::new(), limits());
+    let mut once = || {
+        collector.start(Scheme::Https, &mut request);
+        feed(&mut collector, &lines, &limits, &mut request);
+        assert_eq!(collector.finish(true, &mut request), Ok(()));
+    };
+    once();
+    assert_eq!(allocation_counter::measure(once).count_total, 0);
+}
