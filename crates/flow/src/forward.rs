@@ -206,11 +206,9 @@ mod tests {
 
     #[test]
     fn via_names_the_version_a_message_came_in() {
-        for (version, expected) in [
-            (Version::Http10, "1.0 me"),
-            (Version::Http11, "1.1 me"),
-            (Version::Http2, "2 me"),
-        ] {
+        for (version, expected) in
+            [(Version::Http10, "1.0 me"), (Version::Http11, "1.1 me"), (Version::Http2, "2 me")]
+        {
             let mut headers = HeaderBlock::new();
             add_via(&mut headers, version, "me");
             assert_eq!(headers.value(HeaderId::Via), Some(expected.as_bytes()));
