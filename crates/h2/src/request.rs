@@ -7,6 +7,7 @@
 use base::{Limit, Limits};
 use message::authority::{parse_authority, write_authority};
 use message::framing::{content_length, is_lookalike};
+use message::header::is_value;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version, class, target};
 
 mod error;
@@ -195,7 +196,7 @@ impl Collector {
     ) -> Result<(), RequestError> {
         self.regular = true;
         check_size(name, value, limits)?;
-        check_name(name)?;
+        check_name(id, name)?;
         check_value(value)?;
         match id {
             HeaderId::Connection
@@ -402,7 +403,7 @@ impl Collector {
         if name.starts_with(b":") {
             return Err(Malformed::PseudoTrailer.into());
         }
-        check_name(name)?;
+        check_name(id, name)?;
         check_value(value)?;
         // What would change framing or routing had it stood in the head.
         let changes = matches!(id, HeaderId::ContentLength | HeaderId::Host);
@@ -444,11 +445,8 @@ fn check_size(name: &[u8], value: &[u8], limits: &ListLimits) -> Result<(), Limi
 
 /// A name is a token without capitals (RFC 9113 8.2.1).
 #[inline]
-fn check_name(name: &[u8]) -> Result<(), Malformed> {
-    if name.is_empty() || !class::all(name, class::LOWER) {
-        return Err(Malformed::Name);
-    }
-    Ok(())
+fn check_name(id: HeaderId, name: &[u8]) -> Result<(), Malformed> {
+    if id.is_lower_case(name) { Ok(()) } else { Err(Malformed::Name) }
 }
 
 /// A value holds no control byte but HTAB, and white space neither begins nor ends it (RFC 9113
@@ -458,8 +456,5 @@ fn check_value(value: &[u8]) -> Result<(), Malformed> {
     if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
         return Err(Malformed::ValueSpace);
     }
-    if class::skip_value(value, 0) != value.len() {
-        return Err(Malformed::Value);
-    }
-    Ok(())
+    if is_value(value) { Ok(()) } else { Err(Malformed::Value) }
 }

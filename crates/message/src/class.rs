@@ -67,6 +67,24 @@ pub fn skip_value(buf: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// Whether `value` may be a field value: no control byte but HTAB (RFC 9110 5.5).
+#[inline]
+pub fn is_value(value: &[u8]) -> bool {
+    let controls = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word);
+        below(word, 0x20) | equal(word, 0x7f)
+    };
+    // Without a branch for each word: nearly all values are right, and have no HTAB either. The
+    // last word overlaps the one before it.
+    if let Some(last) = value.last_chunk()
+        && value.as_chunks().0.iter().fold(controls(last), |found, word| found | controls(word))
+            == 0
+    {
+        return true;
+    }
+    skip_value(value, 0) == value.len()
+}
+
 /// The first position from `at` on whose byte may not stand in a request target ([`TARGET`]).
 #[inline]
 pub fn skip_target(buf: &[u8], at: usize) -> usize {
@@ -140,6 +158,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_value_is_looked_at_to_its_end() {
+        for (byte, at, len) in (0..=255_u8)
+            .flat_map(|byte| (0..20).map(move |at| (byte, at)))
+            .flat_map(|(byte, at)| (at + 1..21).map(move |len| (byte, at, len)))
+        {
+            let mut bytes = [b'a'; 20];
+            bytes[at] = byte;
+            let expected = byte == b'\t' || (byte >= 0x20 && byte != 0x7f);
+            assert_eq!(is_value(&bytes[..len]), expected, "{byte:#x} at {at} of {len}");
+        }
+        assert!(is_value(b""));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Header fields: interned names and a flat block of name/value bytes.
 
+use crate::class;
+pub use crate::class::is_value;
+
 macro_rules! known {
     ($($variant:ident $name:literal;)*) => {
         /// A field name this program has a use for; every other name is [`HeaderId::Other`].
@@ -180,6 +183,19 @@ const _: () = {
     }
 };
 
+/// Whether a name is in lower case, as HTTP/2 has it (RFC 9113 8.2.1). `name` is a known one: of
+/// its letters and hyphens, capitals alone lack the bit of case.
+fn is_known_in_lower_case(name: &[u8]) -> bool {
+    const CASE: u64 = 0x2020_2020_2020_2020;
+    match name.last_chunk() {
+        Some(last) => {
+            let words = name.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+            words.fold(u64::from_le_bytes(*last), |left, word| left & word) & CASE == CASE
+        }
+        None => name.iter().fold(CASE as u8, |left, b| left & b) != 0,
+    }
+}
+
 impl HeaderId {
     /// The id of `name`, in any case; [`HeaderId::Other`] when it is not in the table.
     pub fn of(name: &[u8]) -> Self {
@@ -188,6 +204,16 @@ impl HeaderId {
         };
         let id = BY_SLOT[slot(*first, *last, name.len(), SALT)];
         if is_spelling_of(id.name().as_bytes(), name) { id } else { Self::Other }
+    }
+
+    /// Whether `name` is a token in lower case (RFC 9113 8.2.1). `self` must be its id.
+    #[inline]
+    pub fn is_lower_case(self, name: &[u8]) -> bool {
+        debug_assert_eq!(self, Self::of(name), "an id belongs to its name");
+        match self {
+            Self::Other => !name.is_empty() && class::all(name, class::LOWER),
+            _ => is_known_in_lower_case(name),
+        }
     }
 
     const fn bit(self) -> u128 {
@@ -460,11 +486,6 @@ pub const fn is_token_byte(b: u8) -> bool {
         )
 }
 
-/// Whether `value` may be sent as a field value: no control byte but HTAB (RFC 9110 5.5).
-pub fn is_value(value: &[u8]) -> bool {
-    value.iter().all(|b| *b == b'\t' || (*b >= 0x20 && *b != 0x7f))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -493,6 +514,23 @@ mod tests {
                     .unwrap_or(&HeaderId::Other);
                 assert_eq!(HeaderId::of(&name), *expected, "{name:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_capital_anywhere_is_seen() {
+        for name in IDS.iter().map(|id| id.name().to_lowercase()).chain(["x".into(), "!_~".into()])
+        {
+            let lower = |name: &str| HeaderId::of(name.as_bytes()).is_lower_case(name.as_bytes());
+            assert!(lower(&name), "{name}");
+            for at in 0..name.len() {
+                let mut other = name.clone();
+                other[at..=at].make_ascii_uppercase();
+                assert!(other == name || !lower(&other), "{other}");
+            }
+        }
+        for name in [&b""[..], b"a b", b"a:", b"\xff", b"a\0"] {
+            assert!(!HeaderId::Other.is_lower_case(name), "{}", name.escape_ascii());
         }
     }
 
