@@ -1,7 +1,7 @@
 //! HTTP/1.x engine (RFC 9112): bytes in, events and bytes out.
 //!
-//! All strictness about HTTP/1's framing lives here and nowhere else; hosts, targets and lengths are
-//! read by what `message` has for every engine. What the readers accept is one canonical
+//! All strictness about HTTP/1's framing lives here and nowhere else; hosts, targets and lengths
+//! are read by what `message` has for every engine. What the readers accept is one canonical
 //! [`message::Request`] or [`message::Response`] whose body length is decided once, as a
 //! [`message::Framing`]; received bytes are never forwarded, and [`encode`] alone writes framing. A
 //! message that two implementations could read differently is refused, not repaired.
