@@ -53,6 +53,8 @@ counters! {
     ProxyRefused proxy_refused_total Counter "Connections to `proxy` listeners that came from nobody trusted.";
     ProxyErrors proxy_errors_total Counter "Connections of trusted proxies without a well-formed PROXY header.";
     TlsHandshakes tls_handshakes_total Counter "TLS handshakes completed with clients.";
+    H2Connections h2_connections_total Counter "Client connections that spoke HTTP/2.";
+    H2ProtocolErrors h2_protocol_errors_total Counter "HTTP/2 connections ended because the client broke the protocol or a limit.";
     TlsResumed tls_resumed_total Counter "TLS handshakes that went on from an earlier session.";
     TlsFailures tls_handshake_failures_total Counter "TLS handshakes with clients that came to nothing.";
     AcmeChallenges acme_challenges_total Counter "Questions of certificate authorities answered, over plain HTTP or in a handshake.";

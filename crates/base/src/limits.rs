@@ -133,6 +133,12 @@ limits! {
     AcmeRetryWait acme_retry_wait Ms 60_000, "From a failed certificate order to the next for the same name, about; twice as long after every further failure.";
     AcmeRetryWaitMax acme_retry_wait_max Ms 21_600_000, "The longest of these waits, unless the authority asks for a longer one.";
     AcmeAnswerBytes acme_answer_bytes Bytes MIB, "Body of one answer of a certificate authority; beyond it the order fails.";
+    H2Streams h2_streams Count 100, "Requests at once on one HTTP/2 connection, at most 1000; further ones are refused, and can be made again.";
+    H2Continuations h2_continuations Count 8, "CONTINUATION frames of one HTTP/2 request; beyond it the connection ends.";
+    H2Resets h2_resets Count 100, "Requests of one HTTP/2 connection in 10 s that the client takes back, or that cannot be answered because of what it sends; beyond it the connection ends.";
+    H2ControlFrames h2_control_frames Count 1_000, "HTTP/2 frames of one connection in 10 s that carry nothing: SETTINGS, PING, priorities, empty DATA, windows opened by less than 1 KiB, unknown types; beyond it the connection ends.";
+    H2StallTimeout h2_stall_timeout Ms 30_000, "A response on HTTP/2 held back by the client's windows without a new byte; then its stream ends.";
+    H2Memory h2_memory Bytes 4 * MIB, "Bytes of bodies held for one HTTP/2 connection, both ways, at least 512KiB. The more streams there are, the smaller their windows.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
 }
 

@@ -316,15 +316,18 @@ mod tests {
     type Pair = (String, String);
 
     fn fields(pairs: &[Pair]) -> impl Iterator<Item = (HeaderId, &[u8], &[u8])> {
-        pairs.iter().map(|(name, value)| {
-            (HeaderId::of(name.as_bytes()), name.as_bytes(), value.as_bytes())
-        })
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderId::of(name.as_bytes()), name.as_bytes(), value.as_bytes()))
     }
 
     fn read(decoder: &mut Decoder, block: &[u8]) -> Vec<Pair> {
         let mut pairs = Vec::new();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let read = decoder.block(block, |_, name, value| pairs.push((text(name), text(value))));
+        let read = decoder.block(block, |_, name, value| {
+            pairs.push((text(name), text(value)));
+            true
+        });
         assert_eq!(read, Ok(()));
         pairs
     }

@@ -68,10 +68,14 @@ impl FrameHead {
         self.flags & flag != 0
     }
 
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
+    pub(crate) fn bytes(self) -> [u8; HEAD_BYTES] {
         let [_, a, b, c] = (self.length as u32).to_be_bytes();
-        out.extend_from_slice(&[a, b, c, self.kind, self.flags]);
-        out.extend_from_slice(&self.stream.to_be_bytes());
+        let [d, e, f, g] = self.stream.to_be_bytes();
+        [a, b, c, self.kind, self.flags, d, e, f, g]
+    }
+
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes());
     }
 }
 

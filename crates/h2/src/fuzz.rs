@@ -1,10 +1,14 @@
 //! Entry points for fuzzing: arbitrary bytes to what they mean, with a check of what must hold of
 //! any request that is accepted. They panic when it does not; nothing else calls them but tests.
 
-use base::Limits;
+use base::{HashSeed, Limits};
 use message::{HeaderId, Request, Scheme, class, header, target};
 
+use crate::connection::{Connection, Event, Settings, StreamAt};
 use crate::decode::Decoder;
+use crate::encode::Encoder;
+use crate::error::Code;
+use crate::frame::{self, FrameHead, HEAD_BYTES, flag, kind};
 use crate::priority;
 use crate::request::{Collector, ListLimits, RequestError};
 
@@ -52,6 +56,7 @@ pub fn block(data: &[u8]) -> Option<Request> {
     let mut fields = Vec::new();
     let decoded = Decoder::new(4096).block(block, |_, name, value| {
         fields.push((name.to_vec(), value.to_vec()));
+        true
     });
     decoded.ok()?;
     let fields = fields.iter().map(|(name, value)| (&name[..], &value[..]));
@@ -64,7 +69,145 @@ pub fn block(data: &[u8]) -> Option<Request> {
 
 /// Reads a Priority field.
 pub fn priority_field(value: &[u8]) {
-    assert!(priority::priority(value).0 <= 7);
+    assert!(priority::priority(value).urgency <= 7);
+}
+
+/// A client that sends anything, and a server that answers what it understands of it. `data` says
+/// what both do: a byte for the kind of step, then what the step takes.
+pub fn connection(data: &[u8]) {
+    let limits =
+        Limits { h2_streams: 4, h2_resets: 20, h2_control_frames: 200, ..Limits::default() };
+    let mut out = Vec::new();
+    let (settings, seed) = (Settings::from(&limits), HashSeed::from_u64(1));
+    let mut engine = Connection::new(settings, Scheme::Https, seed, 0, &mut out);
+    let mut request = Request::new();
+    let mut open: Vec<StreamAt> = Vec::new();
+    let mut said = Said::default();
+    let mut sent = Connection::PREFACE.to_vec();
+    frame::write(&mut sent, kind::SETTINGS, 0, 0, &[]);
+    let mut rest = data;
+    loop {
+        let mut input = &sent[..];
+        loop {
+            match engine.next(&mut input, &mut request, &mut out, 0) {
+                Ok(Some(event)) => note(&event, &mut open),
+                Ok(None) => break,
+                Err(fatal) => {
+                    engine.end(&fatal, &mut out);
+                    return said.take(&mut out);
+                }
+            }
+        }
+        assert!(input.is_empty() && open.len() == engine.streams());
+        said.take(&mut out);
+        sent.clear();
+        let Some((step, after)) = rest.split_first() else { return };
+        rest = step_of(*step, after, &mut engine, &mut open, (&mut sent, &mut out));
+    }
+}
+
+fn note(event: &Event<'_>, open: &mut Vec<StreamAt>) {
+    match event {
+        Event::Request { stream, .. } | Event::Refused { stream: Some(stream), .. } => {
+            open.push(*stream);
+        }
+        Event::Reset { stream, .. } => open.retain(|own| own != stream),
+        _ => {}
+    }
+}
+
+/// Does one step; returns what is left of `data`.
+fn step_of<'a>(
+    step: u8,
+    data: &'a [u8],
+    engine: &mut Connection,
+    open: &mut Vec<StreamAt>,
+    (sent, out): (&mut Vec<u8>, &mut Vec<u8>),
+) -> &'a [u8] {
+    let Some(([a, b], rest)) = data.split_first_chunk() else { return &[] };
+    let at = open.get(usize::from(*a) % open.len().max(1)).copied();
+    match (step % 8, at) {
+        (0, _) => {
+            let (bytes, rest) = rest.split_at(rest.len().min(usize::from(*a)));
+            sent.extend_from_slice(bytes);
+            return rest;
+        }
+        (1 | 2, _) => {
+            let (kind, flags) = (a % 18, step >> 3);
+            let (payload, rest) = rest.split_at(rest.len().min(usize::from(*b)));
+            frame::write(sent, kind, flags, u32::from(a / 18), payload);
+            return rest;
+        }
+        (3, Some(at)) => {
+            engine.begin_head(200, out);
+            engine.field(HeaderId::Server, b"Server", &[b'a'; 255][..usize::from(*b)], out);
+            engine.end_head(at, *b == 0, out);
+            engine.offer(at, u64::from(*b) * 300, b % 2 == 0);
+        }
+        (4, Some(at)) => engine.offer(at, u64::from(*b), true),
+        (5, Some(at)) => {
+            engine.reset(at, Code::Cancel, out);
+        }
+        (6, Some(at)) => engine.refuse_body(at, out),
+        (7, _) => engine.announce_end(out),
+        _ => {}
+    }
+    while let Some(grant) = engine.grant(usize::from(*b) * 100, out) {
+        out.resize(out.len() + grant.bytes, 0);
+        if grant.ends {
+            engine.sent_all(grant.stream, out);
+        }
+    }
+    open.retain(|at| engine.has(*at));
+    rest
+}
+
+/// What the server has said so far: it must make sense to a client.
+#[derive(Default)]
+struct Said {
+    ended: Vec<u32>,
+}
+
+impl Said {
+    fn take(&mut self, out: &mut Vec<u8>) {
+        let mut rest = &out[..];
+        while let Some(head) = rest.first_chunk() {
+            let head = FrameHead::read(head);
+            let whole = HEAD_BYTES + head.length;
+            assert!(head.length <= Connection::FRAME_BYTES && rest.len() >= whole);
+            rest = &rest[whole..];
+            let speaks = matches!(head.kind, kind::DATA | kind::HEADERS);
+            assert!(!(speaks && self.ended.contains(&head.stream)), "spoken after its end");
+            if head.kind == kind::RST_STREAM || speaks && head.has(flag::END_STREAM) {
+                self.ended.push(head.stream);
+            }
+        }
+        assert!(rest.is_empty());
+        out.clear();
+    }
+}
+
+/// Decodes a block, as fields in the order they came; none when it cannot be read.
+pub fn decode(block: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut fields = Vec::new();
+    let read = Decoder::new(4096).block(block, |_, name, value| {
+        fields.push((name.to_vec(), value.to_vec()));
+        true
+    });
+    read.ok().map(|()| fields)
+}
+
+/// Encodes the same fields twice, as two answers of one connection.
+pub fn encode(fields: &[(Vec<u8>, Vec<u8>)]) -> [Vec<u8>; 2] {
+    let mut encoder = Encoder::new(HashSeed::from_u64(1));
+    [(); 2].map(|()| {
+        let mut out = Vec::new();
+        encoder.begin(200, &mut out);
+        for (name, value) in fields {
+            encoder.field(HeaderId::of(name), name, value, &mut out);
+        }
+        out
+    })
 }
 
 fn assert_canonical(request: &Request) {

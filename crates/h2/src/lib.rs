@@ -4,14 +4,29 @@
 //! Pure: no sockets, no clock, no globals. What it makes of a client's bytes is one canonical
 //! [`message::Request`] or an error; received bytes are never forwarded.
 
+mod bodies;
+mod budget;
+mod connection;
+mod control;
 mod decode;
 mod encode;
+mod error;
+mod frame;
 pub mod fuzz;
+mod heads;
 mod huffman;
 mod priority;
+mod queue;
 mod request;
+mod sending;
+mod streams;
 mod table;
+#[cfg(test)]
+mod tests;
 
+pub use connection::{Connection, Event, Settings, StreamAt};
 pub use decode::{Decoder, HpackError};
 pub use encode::{Block, Encoder};
+pub use error::{Code, Fatal};
 pub use request::{Malformed, RequestError};
+pub use sending::Grant;

@@ -1,5 +1,6 @@
 //! What a client says about the order of its responses (RFC 9218).
 
+use crate::streams::Priority;
 use message::sf::{BareItem, Value, parse_dictionary};
 
 /// Urgency of a request that names none (RFC 9218 4.1); 0 is the most urgent, 7 the least.
@@ -7,7 +8,7 @@ pub(crate) const URGENCY: u8 = 3;
 
 /// Reads a Priority field or the value of a PRIORITY_UPDATE frame: urgency, and whether the
 /// response is of use in parts. What it does not say, or says wrongly, is the default (RFC 9218 4).
-pub(crate) fn priority(value: &[u8]) -> (u8, bool) {
+pub(crate) fn priority(value: &[u8]) -> Priority {
     let (mut urgency, mut incremental) = (URGENCY, false);
     let read = parse_dictionary([value], |member| match (member.key, member.value) {
         (b"u", Value::Item(BareItem::Integer(u @ 0..=7))) => urgency = u as u8,
@@ -15,7 +16,10 @@ pub(crate) fn priority(value: &[u8]) -> (u8, bool) {
         (b"i", value) => incremental = value == Value::Item(BareItem::Boolean(true)),
         _ => {}
     });
-    if read.is_ok() { (urgency, incremental) } else { (URGENCY, false) }
+    match read {
+        Ok(_) => Priority { urgency, incremental },
+        Err(_) => Priority { urgency: URGENCY, incremental: false },
+    }
 }
 
 #[cfg(test)]
@@ -43,7 +47,8 @@ mod tests {
             ("u=1 i", (3, false)),
             ("U=1", (3, false)),
         ] {
-            assert_eq!(priority(value.as_bytes()), expected, "{value}");
+            let read = priority(value.as_bytes());
+            assert_eq!((read.urgency, read.incremental), expected, "{value}");
         }
     }
 }

@@ -118,11 +118,6 @@ impl DynamicTable {
         Self { bytes: Vec::new(), places: VecDeque::new(), size: 0, max }
     }
 
-    /// How large it may become.
-    pub(crate) fn max(&self) -> usize {
-        self.max
-    }
-
     /// Changes how large it may become, evicting what no longer fits.
     pub(crate) fn resize(&mut self, max: usize) {
         self.max = max;

@@ -1,0 +1,49 @@
+//! How often a client may do what costs it less than us.
+
+use base::Limit;
+
+use crate::error::Fatal;
+
+/// Over how long a budget is spent.
+const PERIOD_MS: u64 = 10_000;
+
+/// So many in ten seconds.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: Limit,
+    most: u64,
+    spent: u64,
+    since_ms: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: Limit, most: u64, now_ms: u64) -> Self {
+        Self { limit, most, spent: 0, since_ms: now_ms }
+    }
+
+    /// Spends one.
+    ///
+    /// # Errors
+    /// When there is none left; the connection ends then.
+    pub(crate) fn spend(&mut self, now_ms: u64, reason: &'static str) -> Result<(), Fatal> {
+        if now_ms.saturating_sub(self.since_ms) >= PERIOD_MS {
+            (self.since_ms, self.spent) = (now_ms, 0);
+        }
+        self.spent += 1;
+        if self.spent > self.most { Err(Fatal::limit(self.limit, reason)) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_spent_and_comes_again() {
+        let mut budget = Budget::new(Limit::H2Resets, 2, 1_000);
+        assert_eq!(budget.spend(1_000, "x"), Ok(()));
+        assert_eq!(budget.spend(10_999, "x"), Ok(()));
+        assert_eq!(budget.spend(10_999, "x"), Err(Fatal::limit(Limit::H2Resets, "x")));
+        assert_eq!(budget.spend(11_000, "x"), Ok(()));
+    }
+}

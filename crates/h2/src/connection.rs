@@ -1,0 +1,420 @@
+//! A server's side of one connection: what the client sends becomes events (RFC 9113 3 to 6).
+//!
+//! Malformed requests end their streams only (RFC 9113 8.1.1). Otherwise a client that breaks the
+//! protocol loses its connection, even where the RFC would let only the stream end: no client that
+//! means well does it, and a stream error is work that a client can have us do at no cost
+//! (MadeYouReset, CVE-2025-8671). Where a stream ends, that is counted.
+
+use base::{HashSeed, Limit, Limits};
+use message::{Request, Scheme};
+
+use crate::budget::Budget;
+use crate::decode::Decoder;
+use crate::encode::Encoder;
+use crate::error::{Code, Fatal};
+use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, PREFACE, flag, kind, setting};
+use crate::queue::Queues;
+use crate::request::{Collector, ListLimits, RequestError};
+use crate::streams::{Priority, Streams, WINDOW_MAX};
+
+/// The window of both sides before anything is said of it (RFC 9113 6.9.2).
+pub(crate) const FIRST_WINDOW: u32 = 65_535;
+
+/// What one connection may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub(crate) streams: u32,
+    pub(crate) stream_window: u32,
+    pub(crate) connection_window: u32,
+    pub(crate) continuations: u64,
+    resets: u64,
+    control_frames: u64,
+    pub(crate) list: ListLimits,
+}
+
+impl Settings {
+    /// Bytes of one request's body that are taken before any is used.
+    pub fn stream_window(&self) -> u32 {
+        self.stream_window
+    }
+}
+
+impl From<&Limits> for Settings {
+    fn from(limits: &Limits) -> Self {
+        let window = |bytes: u64| {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            bytes.clamp(FIRST_WINDOW, WINDOW_MAX as u32)
+        };
+        Self {
+            streams: limits.h2_streams.clamp(1, STREAMS_MAX) as u32,
+            stream_window: window(limits.window_bytes.min(limits.h2_memory / 8)),
+            connection_window: window(limits.h2_memory / 4),
+            continuations: limits.h2_continuations,
+            resets: limits.h2_resets,
+            control_frames: limits.h2_control_frames,
+            list: ListLimits::from(limits),
+        }
+    }
+}
+
+/// Streams at once whatever is set: their places are looked through.
+const STREAMS_MAX: u64 = 1000;
+
+/// What a client has done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// It asks for something: the request is the one handed in.
+    Request {
+        /// Where it is answered.
+        stream: StreamAt,
+        /// Nothing more of it comes.
+        ends: bool,
+    },
+    /// It asks for something that gets a refusal, or is not even that.
+    Refused {
+        /// Where it is answered; none when the stream is reset already.
+        stream: Option<StreamAt>,
+        /// What is wrong with it.
+        error: RequestError,
+    },
+    /// Part of a request's body. To be given back with [`Connection::used`].
+    Data {
+        /// Of which request.
+        stream: StreamAt,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// A request's body is whole.
+    End {
+        /// Of which request.
+        stream: StreamAt,
+    },
+    /// A stream is gone, and whatever is done for it is done for nothing. Its place may be another
+    /// stream's soon.
+    Reset {
+        /// Which.
+        stream: StreamAt,
+        /// Whether the client wanted it so; otherwise it sent what no request may hold.
+        by_client: bool,
+    },
+}
+
+/// A stream's number and its place among those that are open: small, and its own as long as the
+/// stream lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamAt {
+    /// The place.
+    pub place: usize,
+    /// The number.
+    pub id: u32,
+}
+
+/// A DATA frame of which more is to come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) id: u32,
+    /// Where its stream is; none when nobody wants it.
+    pub(crate) place: Option<usize>,
+    /// Bytes of the frame to come.
+    pub(crate) left: usize,
+    /// Of these, padding; unknown before its first byte has come.
+    pub(crate) padding: Option<usize>,
+    pub(crate) ends: bool,
+}
+
+/// A field block of which more is to come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) id: u32,
+    pub(crate) ends: bool,
+    pub(crate) continuations: u64,
+}
+
+/// What stands before a client's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// So many bytes of the preface have come.
+    Preface(usize),
+    /// The first frame must be SETTINGS.
+    Settings,
+    Frames,
+}
+
+/// How far this end is with saying that it takes no more streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    No,
+    /// It has said that it will not take more for long; the client's answer to the PING behind it
+    /// is awaited.
+    Announced,
+    /// It has said which was the last.
+    Said,
+}
+
+/// A server's side of a connection.
+#[derive(Debug)]
+pub struct Connection {
+    pub(crate) settings: Settings,
+    pub(crate) scheme: Scheme,
+    stage: Stage,
+    /// A frame that is not whole.
+    held: Vec<u8>,
+    pub(crate) incoming: Option<Incoming>,
+    pub(crate) open: Option<Open>,
+    pub(crate) block: Vec<u8>,
+    pub(crate) decoder: Decoder,
+    pub(crate) collector: Collector,
+    pub(crate) encoder: Encoder,
+    pub(crate) streams: Streams,
+    pub(crate) queues: Queues,
+    /// The highest stream the client has used.
+    pub(crate) last: u32,
+    /// Said of streams that have not begun, the oldest first.
+    pub(crate) early: Vec<(u32, Priority)>,
+    pub(crate) receive_window: i64,
+    /// Bytes that were used, and of which the client does not know yet.
+    pub(crate) used: u32,
+    /// Bytes that streams held when they ended.
+    pub(crate) owed: u32,
+    pub(crate) send_window: i64,
+    pub(crate) first_send_window: i64,
+    pub(crate) resets: Budget,
+    pub(crate) control: Budget,
+    pub(crate) farewell: Farewell,
+    pub(crate) client_leaves: bool,
+    /// Where the head that is being written begins.
+    pub(crate) head_at: usize,
+}
+
+/// Table of fields that clients may have us keep.
+const TABLE_BYTES: usize = 4096;
+/// Bytes of a block that are kept from one to the next.
+pub(crate) const BLOCK_KEPT: usize = 16 << 10;
+
+impl Connection {
+    /// What a client's side of a connection begins with (RFC 9113 3.4).
+    pub const PREFACE: &[u8] = PREFACE;
+
+    /// A connection whose client has sent nothing yet; what this end says first goes to `out`.
+    pub fn new(
+        settings: Settings,
+        scheme: Scheme,
+        seed: HashSeed,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Self {
+        let connection = Self {
+            settings,
+            scheme,
+            stage: Stage::Preface(0),
+            held: Vec::new(),
+            incoming: None,
+            open: None,
+            block: Vec::new(),
+            decoder: Decoder::new(TABLE_BYTES),
+            collector: Collector::default(),
+            encoder: Encoder::new(seed),
+            streams: Streams::new(),
+            queues: Queues::default(),
+            last: 0,
+            early: Vec::new(),
+            receive_window: i64::from(settings.connection_window),
+            used: 0,
+            owed: 0,
+            send_window: i64::from(FIRST_WINDOW),
+            first_send_window: i64::from(FIRST_WINDOW),
+            resets: Budget::new(Limit::H2Resets, settings.resets, now_ms),
+            control: Budget::new(Limit::H2ControlFrames, settings.control_frames, now_ms),
+            farewell: Farewell::No,
+            client_leaves: false,
+            head_at: 0,
+        };
+        connection.say_settings(out);
+        connection
+    }
+
+    fn say_settings(&self, out: &mut Vec<u8>) {
+        let mut payload = Vec::with_capacity(30);
+        for (name, value) in [
+            (setting::MAX_CONCURRENT_STREAMS, self.settings.streams),
+            (setting::INITIAL_WINDOW_SIZE, self.settings.stream_window),
+            (setting::MAX_HEADER_LIST_SIZE, self.settings.list.list_bytes as u32),
+            (setting::ENABLE_CONNECT_PROTOCOL, 1),
+            (setting::NO_RFC7540_PRIORITIES, 1),
+        ] {
+            payload.extend_from_slice(&name.to_be_bytes());
+            payload.extend_from_slice(&value.to_be_bytes());
+        }
+        frame::write(out, kind::SETTINGS, 0, 0, &payload);
+        let more = self.settings.connection_window.saturating_sub(FIRST_WINDOW);
+        if more > 0 {
+            frame::write(out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
+        }
+    }
+
+    /// Whether no stream is under way and no frame has begun.
+    pub fn is_idle(&self) -> bool {
+        self.streams.len() == 0 && self.held.is_empty() && self.open.is_none()
+    }
+
+    /// Streams under way.
+    pub fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether nothing more is to come of the connection: one side has said so, and every stream
+    /// has ended.
+    pub fn is_over(&self) -> bool {
+        self.streams.len() == 0 && (self.client_leaves || self.farewell == Farewell::Said)
+    }
+
+    /// Reads on until something happens; none when `input` is used up.
+    ///
+    /// `request` is where a request goes; `out` gets what the client must be told, and is to be
+    /// sent before more is read.
+    ///
+    /// # Errors
+    /// When the connection must end: [`Connection::end`] says so to the client.
+    pub fn next<'a>(
+        &mut self,
+        input: &mut &'a [u8],
+        request: &mut Request,
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        loop {
+            if let Some(event) = self.incoming(input, out, now_ms)? {
+                return Ok(Some(event));
+            }
+            match self.incoming {
+                Some(frame) if frame.left > 0 && input.is_empty() => return Ok(None),
+                Some(_) => continue,
+                None if input.is_empty() => return Ok(None),
+                None => {}
+            }
+            if let Stage::Preface(_) = self.stage {
+                self.preface(input)?;
+                continue;
+            }
+            if let Some(event) = self.frame(input, request, out, now_ms)? {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    fn preface(&mut self, input: &mut &[u8]) -> Result<(), Fatal> {
+        let Stage::Preface(seen) = self.stage else { return Ok(()) };
+        let due = &PREFACE[seen..];
+        let come = due.len().min(input.len());
+        if due[..come] != input[..come] {
+            return Err(Fatal::protocol("not the preface of HTTP/2"));
+        }
+        *input = &input[come..];
+        self.stage = match seen + come {
+            all if all == PREFACE.len() => Stage::Settings,
+            part => Stage::Preface(part),
+        };
+        Ok(())
+    }
+
+    /// Takes the next frame out of `input`, or holds what there is of it.
+    fn frame<'a>(
+        &mut self,
+        input: &mut &'a [u8],
+        request: &mut Request,
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        if self.held.is_empty()
+            && let Some(bytes) = input.first_chunk()
+        {
+            let head = FrameHead::read(bytes);
+            let rest = &input[HEAD_BYTES..];
+            self.check(head)?;
+            if head.kind == kind::DATA {
+                *input = rest;
+                self.data(head, out, now_ms)?;
+                return Ok(None);
+            }
+            if let Some((payload, rest)) = rest.split_at_checked(head.length) {
+                *input = rest;
+                return self.whole(head, payload, request, out, now_ms);
+            }
+        }
+        self.hold(input, HEAD_BYTES);
+        let Some(bytes) = self.held.first_chunk() else { return Ok(None) };
+        let head = FrameHead::read(bytes);
+        self.check(head)?;
+        if head.kind == kind::DATA {
+            self.held.clear();
+            self.data(head, out, now_ms)?;
+            return Ok(None);
+        }
+        let whole = HEAD_BYTES + head.length;
+        self.hold(input, whole);
+        if self.held.len() < whole {
+            return Ok(None);
+        }
+        let held = std::mem::take(&mut self.held);
+        let event = self.whole(head, &held[HEAD_BYTES..], request, out, now_ms);
+        if held.capacity() <= BLOCK_KEPT {
+            self.held = held;
+            self.held.clear();
+        }
+        event
+    }
+
+    /// Moves bytes of `input` to what is held, until that has `most`.
+    fn hold(&mut self, input: &mut &[u8], most: usize) {
+        let come = most.saturating_sub(self.held.len()).min(input.len());
+        self.held.extend_from_slice(&input[..come]);
+        *input = &input[come..];
+    }
+
+    /// What a frame's head alone says against it.
+    fn check(&mut self, head: FrameHead) -> Result<(), Fatal> {
+        if head.length > PAYLOAD_BYTES {
+            return Err(Fatal::new(Code::FrameSize, "a frame larger than was allowed"));
+        }
+        match self.open {
+            Some(open) if head.kind != kind::CONTINUATION || head.stream != open.id => {
+                return Err(Fatal::protocol("another frame within a field block"));
+            }
+            None if head.kind == kind::CONTINUATION => {
+                return Err(Fatal::protocol("CONTINUATION without a field block"));
+            }
+            _ => {}
+        }
+        if self.stage == Stage::Settings {
+            if head.kind != kind::SETTINGS || head.has(flag::ACK) {
+                return Err(Fatal::protocol("the first frame is not SETTINGS"));
+            }
+            self.stage = Stage::Frames;
+        }
+        Ok(())
+    }
+
+    fn whole<'a>(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        request: &mut Request,
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        match head.kind {
+            kind::HEADERS => return self.headers(head, payload, request, out, now_ms),
+            kind::CONTINUATION => return self.continuation(head, payload, request, out, now_ms),
+            kind::RST_STREAM => return self.reset_by_client(head, payload, out, now_ms),
+            kind::WINDOW_UPDATE => return self.window_update(head, payload, out, now_ms),
+            kind::SETTINGS => self.settings(head, payload, out, now_ms)?,
+            kind::PING => self.ping(head, payload, out, now_ms)?,
+            kind::GOAWAY => self.goaway(head, payload)?,
+            kind::PRIORITY => self.priority(head, payload, now_ms)?,
+            kind::PRIORITY_UPDATE => self.priority_update(head, payload, now_ms)?,
+            kind::PUSH_PROMISE => return Err(Fatal::protocol("PUSH_PROMISE from a client")),
+            _ => self.control.spend(now_ms, "too many frames of unknown types")?,
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,240 @@
+//! Frames that carry no message: settings, windows, resets, priorities (RFC 9113 6.3 to 6.9,
+//! RFC 9218 7).
+
+use crate::connection::{Connection, Event, Farewell, StreamAt};
+use crate::error::{Code, Fatal};
+use crate::frame::{self, FrameHead, PAYLOAD_BYTES, flag, kind, setting};
+use crate::heads::depends_on_itself;
+use crate::priority::priority;
+use crate::streams::{Priority, WINDOW_MAX, Was};
+
+/// Priorities kept of streams that have not begun.
+const EARLY: usize = 16;
+/// A window opened by less than this costs the client next to nothing, and us as much as any.
+const SMALL_UPDATE: u32 = 1024;
+/// Largest payload a client can allow (RFC 9113 6.5.2).
+const PAYLOAD_MAX: u32 = (1 << 24) - 1;
+
+const LENGTH: Fatal = Fatal::new(Code::FrameSize, "a frame of a length that its type has not");
+
+impl Connection {
+    /// What the PING behind the first GOAWAY carries.
+    pub(crate) const LEAVING: [u8; 8] = *b"leaving.";
+
+    pub(crate) fn settings(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<(), Fatal> {
+        self.of_connection(head)?;
+        self.control.spend(now_ms, "too many SETTINGS frames")?;
+        if head.has(flag::ACK) {
+            return if payload.is_empty() { Ok(()) } else { Err(LENGTH) };
+        }
+        let (settings, rest) = payload.as_chunks::<6>();
+        if !rest.is_empty() {
+            return Err(LENGTH);
+        }
+        let mut window = self.first_send_window;
+        for [name_a, name_b, value @ ..] in settings {
+            let value = u32::from_be_bytes(*value);
+            match u16::from_be_bytes([*name_a, *name_b]) {
+                setting::INITIAL_WINDOW_SIZE => window = i64::from(value),
+                name => self.setting(name, value)?,
+            }
+            if window > WINDOW_MAX {
+                return Err(Fatal::new(Code::FlowControl, "a window too large"));
+            }
+        }
+        // All streams once, however often a frame says it.
+        self.set_first_window(window)?;
+        frame::write(out, kind::SETTINGS, flag::ACK, 0, &[]);
+        Ok(())
+    }
+
+    fn setting(&mut self, name: u16, value: u32) -> Result<(), Fatal> {
+        match name {
+            setting::HEADER_TABLE_SIZE => self.encoder.allow(value),
+            setting::ENABLE_PUSH | setting::NO_RFC7540_PRIORITIES if value > 1 => {
+                return Err(Fatal::protocol("a setting that is neither 0 nor 1"));
+            }
+            // What a client would bear beyond the least helps nobody.
+            setting::MAX_FRAME_SIZE if !(PAYLOAD_BYTES as u32..=PAYLOAD_MAX).contains(&value) => {
+                return Err(Fatal::protocol("a frame size out of bounds"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Changes the windows of all streams (RFC 9113 6.9.2).
+    fn set_first_window(&mut self, window: i64) -> Result<(), Fatal> {
+        let change = window - std::mem::replace(&mut self.first_send_window, window);
+        if change == 0 {
+            return Ok(());
+        }
+        if !self.streams.shift_windows(change) {
+            return Err(Fatal::new(Code::FlowControl, "a window too large"));
+        }
+        self.requeue_all();
+        Ok(())
+    }
+
+    pub(crate) fn ping(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<(), Fatal> {
+        self.of_connection(head)?;
+        if payload.len() != 8 {
+            return Err(LENGTH);
+        }
+        self.control.spend(now_ms, "too many PING frames")?;
+        if !head.has(flag::ACK) {
+            frame::write(out, kind::PING, flag::ACK, 0, payload);
+        } else if payload == Self::LEAVING && self.farewell == Farewell::Announced {
+            self.say_last(out);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn goaway(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Fatal> {
+        self.of_connection(head)?;
+        if payload.len() < 8 {
+            return Err(LENGTH);
+        }
+        self.client_leaves = true;
+        Ok(())
+    }
+
+    pub(crate) fn priority(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        now_ms: u64,
+    ) -> Result<(), Fatal> {
+        self.of_stream(head)?;
+        let (parent, [_]) = payload.split_first_chunk().ok_or(LENGTH)? else {
+            return Err(LENGTH);
+        };
+        depends_on_itself(head.stream, parent)?;
+        self.control.spend(now_ms, "too many PRIORITY frames")
+    }
+
+    pub(crate) fn priority_update(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        now_ms: u64,
+    ) -> Result<(), Fatal> {
+        self.of_connection(head)?;
+        self.control.spend(now_ms, "too many PRIORITY_UPDATE frames")?;
+        let (id, value) = payload.split_first_chunk().ok_or(LENGTH)?;
+        let id = u32::from_be_bytes(*id) & 0x7fff_ffff;
+        if id.is_multiple_of(2) {
+            return Err(Fatal::protocol("PRIORITY_UPDATE of a stream that is not a client's"));
+        }
+        let said = priority(value);
+        if let Some(place) = self.streams.find(id) {
+            self.prefer(place, said);
+        } else if id > self.last {
+            self.early.retain(|(own, _)| *own != id);
+            if self.early.len() == EARLY {
+                self.early.remove(0);
+            }
+            self.early.push((id, said));
+        }
+        Ok(())
+    }
+
+    /// What was said of a stream before it began; that comes from later than its own head.
+    pub(crate) fn said_early(&mut self, id: u32) -> Option<Priority> {
+        if self.early.is_empty() {
+            return None;
+        }
+        let said = self.early.iter().find(|(own, _)| *own == id).map(|(_, said)| *said);
+        self.early.retain(|(own, _)| *own > id);
+        said
+    }
+
+    pub(crate) fn window_update<'a>(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        let more = u32::from_be_bytes(payload.try_into().map_err(|_| LENGTH)?) & 0x7fff_ffff;
+        if more == 0 {
+            return Err(Fatal::protocol("a window opened by nothing"));
+        }
+        if more < SMALL_UPDATE {
+            self.control.spend(now_ms, "too many small WINDOW_UPDATE frames")?;
+        }
+        if head.stream == 0 {
+            self.send_window += i64::from(more);
+            return match self.send_window > WINDOW_MAX {
+                true => Err(Fatal::new(Code::FlowControl, "a window too large")),
+                false => Ok(None),
+            };
+        }
+        let Some(place) = self.streams.find(head.stream) else {
+            return self.has_begun(head).map(|()| None);
+        };
+        let stream = self.streams.get_mut(place);
+        stream.send_window += i64::from(more);
+        if stream.send_window > WINDOW_MAX {
+            self.resets.spend(now_ms, "too many streams reset")?;
+            let stream = StreamAt { place, id: head.stream };
+            self.reset(stream, Code::FlowControl, out);
+            return Ok(Some(Event::Reset { stream, by_client: false }));
+        }
+        self.requeue(place);
+        Ok(None)
+    }
+
+    pub(crate) fn reset_by_client<'a>(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        self.of_stream(head)?;
+        self.has_begun(head)?;
+        if payload.len() != 4 {
+            return Err(LENGTH);
+        }
+        self.resets.spend(now_ms, "too many streams reset")?;
+        let Some(place) = self.streams.find(head.stream) else { return Ok(None) };
+        let stream = StreamAt { place, id: head.stream };
+        self.forget(stream, Was::Ended);
+        self.give_back(out);
+        Ok(Some(Event::Reset { stream, by_client: true }))
+    }
+
+    fn of_connection(&self, head: FrameHead) -> Result<(), Fatal> {
+        if head.stream != 0 {
+            return Err(Fatal::protocol("a stream's number where there is none"));
+        }
+        Ok(())
+    }
+
+    fn of_stream(&self, head: FrameHead) -> Result<(), Fatal> {
+        if head.stream == 0 {
+            return Err(Fatal::protocol("no stream's number where there must be one"));
+        }
+        Ok(())
+    }
+
+    fn has_begun(&self, head: FrameHead) -> Result<(), Fatal> {
+        if head.stream > self.last || head.stream.is_multiple_of(2) {
+            return Err(Fatal::protocol("a frame on a stream that has not begun"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! Field blocks: requests, and trailers (RFC 9113 6.2, 6.10 and 8.1).
+
+use base::Limit;
+use message::{Framing, HeaderId, Request};
+
+use crate::connection::{BLOCK_KEPT, Connection, Event, Farewell, Open, StreamAt};
+use crate::error::{Code, Fatal};
+use crate::frame::{FrameHead, flag};
+use crate::priority::priority;
+use crate::request::RequestError;
+use crate::streams::{Priority, Stream, Was};
+use crate::table::OVERHEAD;
+
+/// A list so many times larger than it may be is not even read to its end.
+const FAR_TOO_LARGE: usize = 2;
+
+impl Connection {
+    pub(crate) fn headers<'a>(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        request: &mut Request,
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        let id = head.stream;
+        if id.is_multiple_of(2) {
+            return Err(Fatal::protocol("HEADERS on a stream that is not a client's"));
+        }
+        let fragment = unwrap(head, payload)?;
+        let ends = head.has(flag::END_STREAM);
+        if id <= self.last {
+            self.may_have_trailers(id)?;
+        }
+        let open = Open { id, ends, continuations: 0 };
+        if head.has(flag::END_HEADERS) {
+            return self.block_is_whole(open, fragment, request, out, now_ms);
+        }
+        self.block.extend_from_slice(fragment);
+        self.open = Some(open);
+        Ok(None)
+    }
+
+    /// Whether a second block on a stream can be its trailers; one that this end has reset may
+    /// still get what was sent before the client knew.
+    fn may_have_trailers(&self, id: u32) -> Result<(), Fatal> {
+        let Some(place) = self.streams.find(id) else {
+            return match self.streams.was(id) {
+                Some(Was::Reset) => Ok(()),
+                Some(Was::Ended) => {
+                    Err(Fatal::new(Code::StreamClosed, "HEADERS on a closed stream"))
+                }
+                None => Err(Fatal::protocol("a stream lower than those before it")),
+            };
+        };
+        if !self.streams.get(place).receives {
+            return Err(Fatal::new(Code::StreamClosed, "HEADERS after the stream's end"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn continuation<'a>(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        request: &mut Request,
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        let Some(mut open) = self.open.take() else { return Ok(None) };
+        open.continuations += 1;
+        if open.continuations > self.settings.continuations {
+            return Err(Fatal::limit(Limit::H2Continuations, "too many CONTINUATION frames"));
+        }
+        self.block.extend_from_slice(payload);
+        if !head.has(flag::END_HEADERS) {
+            self.open = Some(open);
+            return Ok(None);
+        }
+        let mut block = std::mem::take(&mut self.block);
+        let event = self.block_is_whole(open, &block, request, out, now_ms);
+        if block.capacity() <= BLOCK_KEPT {
+            block.clear();
+            self.block = block;
+        }
+        event
+    }
+
+    /// A block is whole.
+    fn block_is_whole<'a>(
+        &mut self,
+        open: Open,
+        block: &[u8],
+        request: &mut Request,
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        if open.id <= self.last {
+            return self.trailers(open, block, out, now_ms);
+        }
+        self.last = open.id;
+        let said = self.read_request(block, request)?;
+        let said = self.said_early(open.id).or(said).unwrap_or(Priority::UNSAID);
+        if self.farewell == Farewell::Said {
+            // It was told that this one would not be looked at.
+            self.streams.remember(open.id, Was::Reset);
+            return Ok(None);
+        }
+        if self.streams.len() >= self.settings.streams as usize {
+            self.resets.spend(now_ms, "too many streams refused")?;
+            self.streams.remember(open.id, Was::Reset);
+            Self::say_reset(open.id, Code::RefusedStream, out);
+            let error = RequestError::Limit(Limit::H2Streams);
+            return Ok(Some(Event::Refused { stream: None, error }));
+        }
+        let whole = self.collector.finish(open.ends, request);
+        if let Err(error) = whole
+            && error.status().is_none()
+        {
+            self.resets.spend(now_ms, "too many malformed requests")?;
+            self.streams.remember(open.id, Was::Reset);
+            Self::say_reset(open.id, Code::Protocol, out);
+            return Ok(Some(Event::Refused { stream: None, error }));
+        }
+        let stream = self.begin(open, request, said, whole.is_ok());
+        Ok(Some(match whole {
+            Ok(()) => Event::Request { stream, ends: open.ends },
+            Err(error) => Event::Refused { stream: Some(stream), error },
+        }))
+    }
+
+    fn begin(
+        &mut self,
+        open: Open,
+        request: &Request,
+        priority: Priority,
+        takes: bool,
+    ) -> StreamAt {
+        let due = match request.framing {
+            Framing::Length(length) if takes && !open.ends => Some(length),
+            _ => None,
+        };
+        let place = self.streams.open(Stream {
+            id: open.id,
+            receives: !open.ends,
+            takes,
+            due,
+            receive_window: i64::from(self.settings.stream_window),
+            held: 0,
+            used: 0,
+            send_window: self.first_send_window,
+            offered: 0,
+            ends: false,
+            queued: false,
+            priority,
+        });
+        StreamAt { place, id: open.id }
+    }
+
+    /// Decodes a request's block; the result is what it says of its priority.
+    fn read_request(
+        &mut self,
+        block: &[u8],
+        request: &mut Request,
+    ) -> Result<Option<Priority>, Fatal> {
+        let Self { settings, decoder, collector, scheme, .. } = self;
+        let limits = settings.list;
+        let (mut said, mut size) = (None, 0);
+        collector.start(*scheme, request);
+        decoder.block(block, |id, name, value| {
+            size += name.len() + value.len() + OVERHEAD;
+            if id == HeaderId::Priority {
+                said = Some(priority(value));
+            }
+            collector.field(id, name, value, &limits, request);
+            size <= FAR_TOO_LARGE * limits.list_bytes
+        })?;
+        Ok(said)
+    }
+
+    /// Reads trailers: they are checked, and dropped as those of HTTP/1 are.
+    fn trailers<'a>(
+        &mut self,
+        open: Open,
+        block: &[u8],
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Option<Event<'a>>, Fatal> {
+        let Self { settings, decoder, collector, .. } = self;
+        let limits = settings.list;
+        let mut size = 0;
+        collector.start_trailer();
+        decoder.block(block, |id, name, value| {
+            size += name.len() + value.len() + OVERHEAD;
+            collector.trailer(id, name, value, &limits);
+            size <= FAR_TOO_LARGE * limits.list_bytes
+        })?;
+        let Some(place) = self.streams.find(open.id) else { return Ok(None) };
+        let at = StreamAt { place, id: open.id };
+        match self.collector.finish_trailer() {
+            // A second head (RFC 9113 8.1).
+            Ok(()) if !open.ends => self.bad_trailers(at, Code::Protocol, out, now_ms).map(Some),
+            Ok(()) => self.body_ends(at, out, now_ms),
+            Err(error) => {
+                let code = match error.limit() {
+                    Some(_) => Code::EnhanceYourCalm,
+                    None => Code::Protocol,
+                };
+                self.bad_trailers(at, code, out, now_ms).map(Some)
+            }
+        }
+    }
+
+    fn bad_trailers<'a>(
+        &mut self,
+        stream: StreamAt,
+        code: Code,
+        out: &mut Vec<u8>,
+        now_ms: u64,
+    ) -> Result<Event<'a>, Fatal> {
+        self.resets.spend(now_ms, "too many malformed trailers")?;
+        self.reset(stream, code, out);
+        Ok(Event::Reset { stream, by_client: false })
+    }
+}
+
+/// The fragment in a HEADERS frame, without what RFC 7540 put before it and without padding.
+fn unwrap(head: FrameHead, payload: &[u8]) -> Result<&[u8], Fatal> {
+    const SHORT: Fatal = Fatal::new(Code::FrameSize, "HEADERS shorter than its flags say");
+    let (mut fragment, mut padding) = (payload, 0);
+    if head.has(flag::PADDED) {
+        let (length, rest) = fragment.split_first().ok_or(SHORT)?;
+        (fragment, padding) = (rest, usize::from(*length));
+    }
+    if head.has(flag::PRIORITY) {
+        let (parent, rest) = fragment.split_first_chunk().ok_or(SHORT)?;
+        depends_on_itself(head.stream, parent)?;
+        fragment = rest.get(1..).ok_or(SHORT)?;
+    }
+    let end = fragment.len().checked_sub(padding);
+    let end = end.ok_or(Fatal::protocol("more padding than frame"))?;
+    Ok(&fragment[..end])
+}
+
+/// The one thing that is still looked at in the priorities of RFC 7540 (5.3.1).
+pub(crate) fn depends_on_itself(stream: u32, parent: &[u8; 4]) -> Result<(), Fatal> {
+    if u32::from_be_bytes(*parent) & 0x7fff_ffff == stream {
+        return Err(Fatal::protocol("a stream that depends on itself"));
+    }
+    Ok(())
+}

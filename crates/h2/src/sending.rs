@@ -1,0 +1,294 @@
+//! Responses on their way out: heads, and whose body's bytes come next.
+
+use message::HeaderId;
+
+use crate::connection::{Connection, Farewell, StreamAt};
+use crate::encode::Block;
+use crate::error::{Code, Fatal};
+use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, flag, kind};
+use crate::streams::{Priority, Was};
+
+/// What is to be sent next: so many bytes of a stream's body, behind the head of a frame that is
+/// written already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Whose.
+    pub stream: StreamAt,
+    /// How many.
+    pub bytes: usize,
+    /// The response is whole with them, and the stream perhaps gone.
+    pub ends: bool,
+}
+
+impl Connection {
+    /// Whether a stream is still there to be answered.
+    pub fn has(&self, at: StreamAt) -> bool {
+        self.streams.id_at(at.place) == at.id
+    }
+
+    /// Begins a response's head, or an interim one's. Between this and [`Connection::end_head`]
+    /// nothing else may be written.
+    pub fn begin_head(&mut self, status: u16, out: &mut Vec<u8>) {
+        self.head_at = out.len();
+        out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.encoder.begin(status, out);
+    }
+
+    /// Appends the fields of a prepared block to the head.
+    pub fn block(&mut self, block: &Block, out: &mut Vec<u8>) {
+        self.encoder.block(block, out);
+    }
+
+    /// Appends a field to the head.
+    pub fn field(&mut self, id: HeaderId, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        self.encoder.field(id, name, value, out);
+    }
+
+    /// Ends a head; `ends` when there is no body, and with it the stream has ended on this side.
+    pub fn end_head(&mut self, at: StreamAt, ends: bool, out: &mut Vec<u8>) {
+        let from = self.head_at + HEAD_BYTES;
+        let length = out.len() - from;
+        let end_stream = if ends { flag::END_STREAM } else { 0 };
+        let (first, flags) = match length > PAYLOAD_BYTES {
+            true => (PAYLOAD_BYTES, end_stream),
+            false => (length, end_stream | flag::END_HEADERS),
+        };
+        let head = FrameHead { length: first, kind: kind::HEADERS, flags, stream: at.id };
+        out[self.head_at..from].copy_from_slice(&head.bytes());
+        if length > PAYLOAD_BYTES {
+            continue_head(at.id, from + PAYLOAD_BYTES, out);
+        }
+        if ends {
+            self.sent_all(at, out);
+        }
+    }
+
+    /// Says that `more` bytes of a response's body are there to be sent, and with `ends` that no
+    /// more follow.
+    pub fn offer(&mut self, at: StreamAt, more: u64, ends: bool) {
+        let stream = self.streams.get_mut(at.place);
+        if stream.id != at.id {
+            return;
+        }
+        stream.offered += more;
+        stream.ends |= ends;
+        self.requeue(at.place);
+    }
+
+    /// Bytes of a body in one frame at most.
+    pub const FRAME_BYTES: usize = PAYLOAD_BYTES;
+
+    /// Takes room in the windows for the whole body of a response, when nothing else waits for any.
+    /// The caller writes it at once, in frames of [`Connection::data_head`], then says
+    /// [`Connection::sent_all`].
+    pub fn take(&mut self, at: StreamAt, bytes: usize) -> bool {
+        let stream = self.streams.get_mut(at.place);
+        let window = bytes as i64;
+        let may = self.queues.is_empty()
+            && stream.id == at.id
+            && stream.send_window >= window
+            && self.send_window >= window;
+        if may {
+            stream.send_window -= window;
+            self.send_window -= window;
+        }
+        may
+    }
+
+    /// Appends the head of a DATA frame.
+    pub fn data_head(&self, at: StreamAt, bytes: usize, ends: bool, out: &mut Vec<u8>) {
+        let flags = if ends { flag::END_STREAM } else { 0 };
+        FrameHead { length: bytes, kind: kind::DATA, flags, stream: at.id }.write(out);
+    }
+
+    /// What is to be sent next, at most `most` bytes; the head of its frame goes to `out`. None
+    /// when there is nothing, or the client's windows let nothing through.
+    pub fn grant(&mut self, most: usize, out: &mut Vec<u8>) -> Option<Grant> {
+        loop {
+            let place = self.queues.first()?;
+            let stream = self.streams.get_mut(place);
+            let room = stream.send_window.min(self.send_window).max(0) as u64;
+            let bytes = stream.offered.min(room).min(PAYLOAD_BYTES.min(most) as u64) as usize;
+            let ends = stream.ends && bytes as u64 == stream.offered;
+            if bytes == 0 && !ends {
+                if stream.offered > 0 && stream.send_window > 0 {
+                    // The connection's window is closed, or this round is full.
+                    return self.grant_end(out);
+                }
+                stream.queued = false;
+                self.queues.pop();
+                continue;
+            }
+            stream.offered -= bytes as u64;
+            stream.send_window -= bytes as i64;
+            self.send_window -= bytes as i64;
+            let (turns, urgency) = (stream.priority.incremental, stream.priority.urgency);
+            let at = StreamAt { place, id: stream.id };
+            if stream.offered == 0 || turns {
+                stream.queued = stream.offered > 0;
+                let again = stream.queued;
+                self.queues.pop();
+                if again {
+                    self.queues.push(urgency, place);
+                }
+            }
+            return Some(self.granted(at, bytes, ends, out));
+        }
+    }
+
+    /// An end without bytes needs no window: it does not wait behind those that do.
+    fn grant_end(&mut self, out: &mut Vec<u8>) -> Option<Grant> {
+        let place = self.streams.places().find(|place| {
+            let stream = self.streams.get(*place);
+            stream.queued && stream.ends && stream.offered == 0
+        })?;
+        let stream = self.streams.get_mut(place);
+        stream.queued = false;
+        let (urgency, id) = (stream.priority.urgency, stream.id);
+        self.queues.remove(urgency, place);
+        Some(self.granted(StreamAt { place, id }, 0, true, out))
+    }
+
+    fn granted(&self, at: StreamAt, bytes: usize, ends: bool, out: &mut Vec<u8>) -> Grant {
+        self.data_head(at, bytes, ends, out);
+        Grant { stream: at, bytes, ends }
+    }
+
+    /// Says that all bytes of a grant with `ends` were written: the stream is over, and a request
+    /// of which more was to come is told that nobody waits for it (RFC 9113 8.1).
+    pub fn sent_all(&mut self, at: StreamAt, out: &mut Vec<u8>) {
+        let stream = self.streams.get_mut(at.place);
+        if stream.id != at.id {
+            return;
+        }
+        if stream.receives {
+            Self::say_reset(at.id, Code::None, out);
+            self.forget(at, Was::Reset);
+        } else {
+            self.forget(at, Was::Ended);
+        }
+        self.give_back(out);
+    }
+
+    /// Ends a stream without an orderly end.
+    pub fn reset(&mut self, at: StreamAt, code: Code, out: &mut Vec<u8>) {
+        if self.has(at) {
+            Self::say_reset(at.id, code, out);
+            self.forget(at, Was::Reset);
+        }
+        self.give_back(out);
+    }
+
+    pub(crate) fn say_reset(id: u32, code: Code, out: &mut Vec<u8>) {
+        frame::write(out, kind::RST_STREAM, 0, id, &(code as u32).to_be_bytes());
+    }
+
+    /// Frees a stream's place. What it held counts as used.
+    pub(crate) fn forget(&mut self, at: StreamAt, was: Was) {
+        let stream = self.streams.get_mut(at.place);
+        if std::mem::take(&mut stream.queued) {
+            self.queues.remove(stream.priority.urgency, at.place);
+        }
+        self.owed += stream.held;
+        if let Some(frame) = &mut self.incoming
+            && frame.place == Some(at.place)
+        {
+            frame.place = None;
+            // Padding was given back when its length was known.
+            self.owed += (frame.left - frame.padding.unwrap_or(0)) as u32;
+        }
+        self.streams.close(at.place, was);
+    }
+
+    /// Tells the client of windows that streams have left behind.
+    pub(crate) fn give_back(&mut self, out: &mut Vec<u8>) {
+        let owed = std::mem::take(&mut self.owed);
+        if owed > 0 {
+            self.used_in_all(owed as usize, out);
+        }
+    }
+
+    /// Puts a stream into its queue when it has something to send and may.
+    pub(crate) fn requeue(&mut self, place: usize) {
+        let stream = self.streams.get_mut(place);
+        let may = stream.offered > 0 && stream.send_window > 0;
+        if stream.queued || !(may || stream.ends && stream.offered == 0) {
+            return;
+        }
+        stream.queued = true;
+        self.queues.push(stream.priority.urgency, place);
+    }
+
+    pub(crate) fn requeue_all(&mut self) {
+        let places: Vec<usize> = self.streams.places().collect();
+        for place in places {
+            self.requeue(place);
+        }
+    }
+
+    /// Heeds a new wish of the client's.
+    pub(crate) fn prefer(&mut self, place: usize, said: Priority) {
+        let stream = self.streams.get_mut(place);
+        let before = std::mem::replace(&mut stream.priority, said);
+        if stream.queued && before.urgency != said.urgency {
+            self.queues.remove(before.urgency, place);
+            self.queues.push(said.urgency, place);
+        }
+    }
+
+    /// Whether something could be sent now.
+    pub fn has_turn(&self) -> bool {
+        self.queues.first().is_some_and(|place| {
+            let stream = self.streams.get(place);
+            stream.offered == 0 || self.send_window > 0
+        })
+    }
+
+    /// Whether bytes of a stream wait that only the client's windows hold back.
+    pub fn is_held_back(&self, at: StreamAt) -> bool {
+        let stream = self.streams.get(at.place);
+        stream.id == at.id
+            && stream.offered > 0
+            && (stream.send_window <= 0 || self.send_window <= 0)
+    }
+
+    /// Says that no streams are taken for long. The last one is named when the client has answered
+    /// the PING behind this: by then it knows (RFC 9113 6.8).
+    pub fn announce_end(&mut self, out: &mut Vec<u8>) {
+        if self.farewell == Farewell::No {
+            self.farewell = Farewell::Announced;
+            goaway(out, 0x7fff_ffff, Code::None);
+            frame::write(out, kind::PING, 0, 0, &Self::LEAVING);
+        }
+    }
+
+    /// Says which stream was the last.
+    pub fn say_last(&mut self, out: &mut Vec<u8>) {
+        if self.farewell != Farewell::Said {
+            self.farewell = Farewell::Said;
+            goaway(out, self.last, Code::None);
+        }
+    }
+
+    /// Says why the connection ends, at once.
+    pub fn end(&mut self, fatal: &Fatal, out: &mut Vec<u8>) {
+        self.farewell = Farewell::Said;
+        goaway(out, self.last, fatal.code);
+    }
+}
+
+/// Cuts what of a head is beyond its first frame, at `at`, into CONTINUATION frames.
+fn continue_head(stream: u32, at: usize, out: &mut Vec<u8>) {
+    let rest = out.split_off(at);
+    let mut pieces = rest.chunks(PAYLOAD_BYTES).peekable();
+    while let Some(piece) = pieces.next() {
+        let flags = if pieces.peek().is_none() { flag::END_HEADERS } else { 0 };
+        frame::write(out, kind::CONTINUATION, flags, stream, piece);
+    }
+}
+
+fn goaway(out: &mut Vec<u8>, last: u32, code: Code) {
+    FrameHead { length: 8, kind: kind::GOAWAY, flags: 0, stream: 0 }.write(out);
+    out.extend_from_slice(&last.to_be_bytes());
+    out.extend_from_slice(&(code as u32).to_be_bytes());
+}

@@ -1,0 +1,155 @@
+//! The streams of a connection that are under way, and what is remembered of those before.
+
+/// Most that one window may hold (RFC 9113 6.9.1).
+pub(crate) const WINDOW_MAX: i64 = 0x7fff_ffff;
+
+/// What a client says of a response's place among others (RFC 9218 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Priority {
+    /// 0 is the most urgent, 7 the least.
+    pub(crate) urgency: u8,
+    /// Whether it is of use in parts, and takes turns with others.
+    pub(crate) incremental: bool,
+}
+
+impl Priority {
+    /// That of a client that says nothing: as urgent as most, and taking turns, since nobody has
+    /// said which comes first.
+    pub(crate) const UNSAID: Self = Self { urgency: 3, incremental: true };
+}
+
+/// One stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// 0 when the place is free.
+    pub(crate) id: u32,
+    /// The client may send more on it.
+    pub(crate) receives: bool,
+    /// What is received is still wanted.
+    pub(crate) takes: bool,
+    /// Bytes that Content-Length says are still to come.
+    pub(crate) due: Option<u64>,
+    /// What the client may still send without being told.
+    pub(crate) receive_window: i64,
+    /// Bytes received and not yet used.
+    pub(crate) held: u32,
+    /// Bytes that were used, and of which the client does not know yet.
+    pub(crate) used: u32,
+    /// What may still be sent.
+    pub(crate) send_window: i64,
+    /// Bytes that are there to be sent.
+    pub(crate) offered: u64,
+    /// Nothing follows them.
+    pub(crate) ends: bool,
+    /// It stands in one of the queues of those that have something to send.
+    pub(crate) queued: bool,
+    pub(crate) priority: Priority,
+}
+
+/// How a stream that is over came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Was {
+    /// Both sides have ended it, or the client has reset it.
+    Ended,
+    /// This end has reset it: the client may not have known when it sent more.
+    Reset,
+}
+
+/// Streams that are over and still remembered.
+const REMEMBERED: usize = 128;
+
+/// All streams. A stream keeps its place as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    ids: Vec<u32>,
+    streams: Vec<Stream>,
+    free: Vec<u16>,
+    open: usize,
+    /// The last that are over, in a ring.
+    over: Vec<(u32, Was)>,
+    oldest: usize,
+}
+
+impl Streams {
+    pub(crate) fn new() -> Self {
+        let over = Vec::new();
+        Self { ids: Vec::new(), streams: Vec::new(), free: Vec::new(), open: 0, over, oldest: 0 }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.open
+    }
+
+    /// The place of the stream `id`.
+    pub(crate) fn find(&self, id: u32) -> Option<usize> {
+        self.ids.iter().position(|own| *own == id)
+    }
+
+    /// The stream at a place; 0 when there is none.
+    pub(crate) fn id_at(&self, place: usize) -> u32 {
+        self.ids.get(place).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn get(&self, at: usize) -> &Stream {
+        &self.streams[at]
+    }
+
+    pub(crate) fn get_mut(&mut self, at: usize) -> &mut Stream {
+        &mut self.streams[at]
+    }
+
+    /// Adds a stream and returns its place.
+    pub(crate) fn open(&mut self, stream: Stream) -> usize {
+        self.open += 1;
+        if let Some(at) = self.free.pop() {
+            let at = usize::from(at);
+            self.ids[at] = stream.id;
+            self.streams[at] = stream;
+            return at;
+        }
+        self.ids.push(stream.id);
+        self.streams.push(stream);
+        self.ids.len() - 1
+    }
+
+    /// Ends the stream at `at`, and remembers how.
+    pub(crate) fn close(&mut self, at: usize, was: Was) {
+        let id = std::mem::take(&mut self.ids[at]);
+        self.streams[at].id = 0;
+        // There are never more places than the setting of streams, which 16 bits hold.
+        self.free.push(at as u16);
+        self.open -= 1;
+        self.remember(id, was);
+    }
+
+    /// Notes a stream that is over; it may never have had a place.
+    pub(crate) fn remember(&mut self, id: u32, was: Was) {
+        if self.over.len() < REMEMBERED {
+            self.over.push((id, was));
+        } else {
+            self.over[self.oldest] = (id, was);
+            self.oldest = (self.oldest + 1) % REMEMBERED;
+        }
+    }
+
+    /// How a stream came to its end, if it is remembered.
+    pub(crate) fn was(&self, id: u32) -> Option<Was> {
+        self.over.iter().find(|(own, _)| *own == id).map(|(_, was)| *was)
+    }
+
+    /// Adds `change` to every send window; false when one becomes too large.
+    pub(crate) fn shift_windows(&mut self, change: i64) -> bool {
+        let mut fits = true;
+        for stream in self.streams.iter_mut().filter(|stream| stream.id != 0) {
+            stream.send_window += change;
+            fits &= stream.send_window <= WINDOW_MAX;
+        }
+        fits
+    }
+
+    /// Places of all streams.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        self.ids.iter().enumerate().filter(|(_, id)| **id != 0).map(|(at, _)| at)
+    }
+}
