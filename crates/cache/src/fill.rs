@@ -194,6 +194,11 @@ impl Fill {
         self.state.lock().len
     }
 
+    /// Bytes pushed and not yet taken by every reader.
+    pub(crate) fn held(&self) -> u64 {
+        self.state.lock().held()
+    }
+
     // The writer of a kept body.
 
     /// Copies what fits into the tail; returns how much that was, and wakes the readers if it was
@@ -287,6 +292,20 @@ impl Fill {
             return Poll::Ready(Err(Abandoned));
         }
         if !state.is_full() {
+            return Poll::Ready(Ok(()));
+        }
+        state.writer_watches = false;
+        set_waker(&mut state.writer, cx);
+        Poll::Pending
+    }
+
+    /// Ready when nothing is held, or nobody is there to take it.
+    pub(crate) fn poll_taken(&self, cx: &Context<'_>) -> Poll<Result<(), Abandoned>> {
+        let mut state = self.state.lock();
+        if state.is_abandoned() {
+            return Poll::Ready(Err(Abandoned));
+        }
+        if state.held() == 0 {
             return Poll::Ready(Ok(()));
         }
         state.writer_watches = false;

@@ -26,7 +26,7 @@ impl Body {
     }
 }
 
-/// Tells a window's writer that its reader is gone.
+/// Tells a window's writer what has become of its reader, also after the body's end.
 #[derive(Debug)]
 pub struct Watch {
     fill: Arc<Fill>,
@@ -37,6 +37,21 @@ impl Watch {
     /// [`BodyWriter::poll_room`] is not to be waited for at the same time.
     pub async fn abandoned(&self) {
         poll_fn(|cx| self.fill.poll_abandoned(cx)).await;
+    }
+
+    /// Ready when the reader has taken all that was pushed. Before that the task is woken when the
+    /// window is half empty, or as soon as something is taken where less is held. Not to be waited
+    /// for together with another wait of the same window.
+    ///
+    /// # Errors
+    /// [`Abandoned`] when the reader is gone.
+    pub fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
+        self.fill.poll_taken(cx)
+    }
+
+    /// Bytes pushed that the reader has not taken.
+    pub fn held(&self) -> u64 {
+        self.fill.held()
     }
 }
 
@@ -75,6 +90,11 @@ impl BodyWriter {
     /// As [`BodyWriter::poll_room`].
     pub async fn room(&mut self) -> Result<(), Abandoned> {
         poll_fn(|cx| self.poll_room(cx)).await
+    }
+
+    /// Bytes pushed that the reader has not taken.
+    pub fn held(&self) -> u64 {
+        self.fill.held()
     }
 
     /// For a writer that waits for something to push: who tells it when the reader leaves.

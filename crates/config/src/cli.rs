@@ -91,6 +91,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         origin_tls: vec![server.tls.then(|| plain_origin(Place::nowhere()))],
         listen,
         trusted_proxies: Vec::new(),
+        http2: true,
         workers: options.workers.filter(|n| *n > 0),
         profile: options.profile,
         memory: MemoryConfig { size: size.unwrap_or_default() },

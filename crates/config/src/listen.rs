@@ -26,6 +26,10 @@ pub(crate) enum ListenError {
     Later(String),
     /// nginx's word for something, and ours.
     Nginx(&'static str, &'static str),
+    /// nginx's word for HTTP/2, which is a setting of its own here.
+    Http2,
+    /// `h2c` where TLS agrees on the protocol.
+    Agreed,
     /// A word after the address that means nothing.
     Word(String),
 }
@@ -44,6 +48,12 @@ impl fmt::Display for ListenError {
             Self::NoFile => f.write_str("`mode` is for unix sockets"),
             Self::Later(what) => write!(f, "this version does not have `{what}` listeners yet"),
             Self::Nginx(nginx, ours) => write!(f, "`{nginx}` is written `{ours}` here"),
+            Self::Http2 => {
+                f.write_str("TLS listeners speak HTTP/2 unless `http2 = false` says otherwise")
+            }
+            Self::Agreed => f.write_str(
+                "`h2c` is for listeners without `tls`, where nothing else agrees on HTTP/2",
+            ),
             Self::Word(word) => write!(f, "`{word}` after the address means nothing"),
         }
     }
@@ -65,6 +75,7 @@ const PATH_MAX: usize = 107;
 #[derive(Default)]
 struct Words {
     tls: bool,
+    h2c: bool,
     proxy: bool,
     mode: Option<u32>,
 }
@@ -75,9 +86,11 @@ impl Words {
         for word in words {
             let again = match word {
                 "tls" => std::mem::replace(&mut found.tls, true),
+                "h2c" => std::mem::replace(&mut found.h2c, true),
                 "proxy" => std::mem::replace(&mut found.proxy, true),
                 "proxy_protocol" => return Err(ListenError::Nginx("proxy_protocol", "proxy")),
                 "ssl" => return Err(ListenError::Nginx("ssl", "tls")),
+                "http2" => return Err(ListenError::Http2),
                 later if LATER.contains(&later) => return Err(ListenError::Later(later.into())),
                 other => match other.strip_prefix("mode=") {
                     Some(mode) => found.mode.replace(octal(mode)?).is_some(),
@@ -87,6 +100,9 @@ impl Words {
             if again {
                 return Err(ListenError::Word(word.into()));
             }
+        }
+        if found.tls && found.h2c {
+            return Err(ListenError::Agreed);
         }
         Ok(found)
     }
@@ -104,14 +120,14 @@ fn octal(text: &str) -> Result<u32, ListenError> {
 pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     let mut words = text.split_ascii_whitespace();
     let address = words.next().ok_or(ListenError::Syntax)?;
-    let Words { tls, proxy, mode } = Words::parse(words)?;
+    let Words { tls, h2c, proxy, mode } = Words::parse(words)?;
     let text = text.trim().to_owned();
     if address.starts_with("unix:") || address.starts_with('/') {
         let path = address.strip_prefix("unix:").filter(|path| path.starts_with('/'));
         let path = path.filter(|path| path.len() <= PATH_MAX && !path.contains('\0'));
         let path = Some((path.ok_or(ListenError::Path)?.into(), mode.unwrap_or(MODE)));
         let (addresses, given) = (Vec::new(), None);
-        return Ok(ListenSpec { text, addresses, path, given, tls, proxy });
+        return Ok(ListenSpec { text, addresses, path, given, tls, h2c, proxy });
     }
     if mode.is_some() {
         return Err(ListenError::NoFile);
@@ -119,9 +135,10 @@ pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     if let Some(name) = address.strip_prefix("fd:") {
         let given = Some(name.to_owned()).filter(|name| !name.is_empty() && !name.contains(':'));
         let (addresses, given) = (Vec::new(), Some(given.ok_or(ListenError::Given)?));
-        return Ok(ListenSpec { text, addresses, path: None, given, tls, proxy });
+        return Ok(ListenSpec { text, addresses, path: None, given, tls, h2c, proxy });
     }
-    let spec = |addresses| Ok(ListenSpec { text, addresses, path: None, given: None, tls, proxy });
+    let spec =
+        |addresses| Ok(ListenSpec { text, addresses, path: None, given: None, tls, h2c, proxy });
     if let Ok(one) = address.parse::<SocketAddr>() {
         return spec(vec![one]);
     }
@@ -207,7 +224,9 @@ mod tests {
             (":443 ssl", ListenError::Nginx("ssl", "tls")),
             (":80 proxy_protocol", ListenError::Nginx("proxy_protocol", "proxy")),
             (":80 proxy proxy", ListenError::Word("proxy".to_owned())),
-            (":80 http2", ListenError::Word("http2".to_owned())),
+            (":443 tls http2", ListenError::Http2),
+            (":443 tls h2c", ListenError::Agreed),
+            (":80 h2c h2c", ListenError::Word("h2c".to_owned())),
         ] {
             assert_eq!(parse_listen(text), Err(error), "{text}");
         }

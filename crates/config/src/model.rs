@@ -20,6 +20,8 @@ pub struct Config {
     pub listen: Vec<ListenSpec>,
     /// The proxies in front that are believed, and let through to listeners with `proxy`.
     pub trusted_proxies: Vec<Net>,
+    /// Whether TLS clients may speak HTTP/2.
+    pub http2: bool,
     /// Core threads; `None` for one per usable core ([`crate::sizing::Machine::default_workers`]).
     pub workers: Option<usize>,
     /// Defaults of sites that do not choose their own.
@@ -64,6 +66,8 @@ pub struct ListenSpec {
     pub given: Option<String>,
     /// Whether clients speak TLS there.
     pub tls: bool,
+    /// Whether clients may begin with HTTP/2 where there is no TLS.
+    pub h2c: bool,
     /// Whether connections begin with a header of the PROXY protocol.
     pub proxy: bool,
 }

@@ -40,10 +40,20 @@ pub(crate) struct Ask<'a> {
     pub(crate) request: &'a Request,
     pub(crate) notes: Notes,
     pub(crate) now: Now,
-    /// Where the client waits for interim responses, if it can take them.
-    pub(crate) interims: Option<&'a Rc<Interims>>,
-    /// The client's end and ours of the connection it came over, where that matters.
-    pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
+    /// What the connection is to it while it waits.
+    pub(crate) front: Front<'a>,
+}
+
+/// What a request's connection is to it while it waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Front<'a> {
+    /// Where the client waits for interim responses; none when it knows none (HTTP/1.0).
+    pub interims: Option<&'a Rc<Interims>>,
+    /// The client's address and ours on that connection.
+    pub ends: Option<(SocketAddr, SocketAddr)>,
+    /// Bytes of a passing body held for it, where the connection has to share with others; 0 for
+    /// the limit `window_bytes`.
+    pub window: u64,
 }
 
 impl Ask<'_> {
@@ -176,7 +186,7 @@ impl Core {
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
-        let ask = Ask { live, site, request, notes, now, interims: None, ends: None };
+        let ask = Ask { live, site, request, notes, now, front: Front::default() };
         let mut start = self.follow(&ask, verdict);
         if let Start::Reply(reply) = &mut start {
             ask.sign(reply);

@@ -21,7 +21,7 @@ use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, 
 use tokio::sync::oneshot;
 
 use crate::accel::{self, Named, Said};
-use crate::core::{Ask, Core, LiveRef, freshness};
+use crate::core::{Ask, Core, Front, LiveRef, freshness};
 use crate::forward::{self, Errand};
 use crate::interims::{Interims, Told};
 use crate::live::Site;
@@ -105,6 +105,10 @@ pub(crate) struct Job {
     interims: Option<Rc<Interims>>,
     /// Both ends of the client's connection.
     ends: Option<(SocketAddr, SocketAddr)>,
+    /// Bytes that a passing body may be ahead of its client.
+    window: u64,
+    /// Bytes of it read at once, where the client's connection has to share; 0 for any.
+    read_at_most: u64,
 }
 
 impl Job {
@@ -140,8 +144,13 @@ impl Job {
             old: None,
             own: false,
             upgrade: false,
-            interims: ask.interims.cloned(),
-            ends: ask.ends,
+            interims: ask.front.interims.cloned(),
+            ends: ask.front.ends,
+            window: match ask.front.window {
+                0 => ask.live.limits.window_bytes,
+                window => window,
+            },
+            read_at_most: ask.front.window,
         }
     }
 }
@@ -260,7 +269,11 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             return Outcome::File(name);
         }
         let told = &mut Told(job.interims.as_deref());
-        let caller = Caller { client: job.notes.client.and_then(Peer::address), ends: job.ends };
+        let caller = Caller {
+            client: job.notes.client.and_then(Peer::address),
+            ends: job.ends,
+            read_at_most: job.read_at_most,
+        };
         let sending = pool.send(&origin, &request, stream, job.key_hash, caller, told);
         let mut exchange = match sending.await {
             Ok(exchange) => exchange,
@@ -476,7 +489,7 @@ async fn pass(
     }
     invalidate_after(core, &job, &exchange.response);
     forward::passable(&mut exchange.response, &job.live, now.unix_secs());
-    let (mut writer, reader) = Body::window(job.live.limits.window_bytes);
+    let (mut writer, reader) = Body::window(job.window);
     let passing = Passing {
         no_body: exchange.framing == Framing::None,
         length: declared_length(exchange.framing),
@@ -586,8 +599,7 @@ impl Job {
             request: &self.request,
             notes: self.notes,
             now: core.now(),
-            interims: None,
-            ends: self.ends,
+            front: Front { interims: None, ends: self.ends, window: self.window },
         };
         let errand = match (self.own, &self.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,

@@ -25,7 +25,7 @@ pub use policy::{Peer, acl::CidrSet};
 pub use crate::accel::Accel;
 pub use crate::challenge::Challenges;
 pub use crate::client::Client;
-pub use crate::core::{Core, LiveRef, Start, begin_key};
+pub use crate::core::{Core, Front, LiveRef, Start, begin_key};
 pub use crate::interims::Interims;
 pub use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 pub use crate::page_cache::root as page_cache_root;

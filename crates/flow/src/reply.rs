@@ -252,39 +252,44 @@ impl Reply {
     /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.
     pub fn write_head(&self, live: &Live, out: &mut Vec<u8>) {
         match &self.head {
-            Head::Stored(object) => {
-                self.write_stored(object, out);
-                let version = if object.flags().http10 { "1.0" } else { "1.1" };
-                for part in ["Via: ", version, " ", &live.pseudonym, "\r\n"] {
-                    out.extend_from_slice(part.as_bytes());
-                }
-            }
+            Head::Stored(object) => self.write_stored(object, out),
             Head::File { file, date_s } => self.write_file(file, *date_s, out),
             Head::Owned(response) => {
                 h1::encode::stored_head(out, self.status, &response.reason, &response.headers);
             }
         }
+        self.add_fields(live, &mut Lines(out));
+    }
+
+    /// Tells of the fields that are added to those of the head: the same for every engine.
+    pub fn add_fields(&self, live: &Live, fields: &mut impl Fields) {
+        if let Head::Stored(object) = &self.head {
+            let version = if object.flags().http10 { "1.0" } else { "1.1" };
+            fields.add(HeaderId::Via, |out| {
+                for part in [version, " ", &live.pseudonym] {
+                    out.extend_from_slice(part.as_bytes());
+                }
+            });
+        }
         if let Some(age) = self.age_s {
-            out.extend_from_slice(b"Age: ");
-            number(out, age);
-            out.extend_from_slice(b"\r\n");
+            fields.add(HeaderId::Age, |out| number(out, age));
         }
         if let Some(hsts) = self.hsts.and_then(|at| live.hsts.get(usize::from(at))) {
-            for part in ["Strict-Transport-Security: ", hsts, "\r\n"] {
-                out.extend_from_slice(part.as_bytes());
-            }
+            fields.add(HeaderId::StrictTransportSecurity, |out| push(out, hsts));
         }
         if let Some(range) = &self.content_range {
-            line(out, HeaderId::ContentRange, range.as_bytes());
+            fields.add(HeaderId::ContentRange, |out| push(out, range));
         }
         if let Some(kind) = &self.content_type {
-            line(out, HeaderId::ContentType, kind.as_bytes());
+            fields.add(HeaderId::ContentType, |out| push(out, kind));
         }
-        if live.announce.cache_status {
-            self.write_cache_status(&live.pseudonym, out);
+        if live.announce.cache_status
+            && let Some(status) = self.cache_status(&live.pseudonym)
+        {
+            fields.add(HeaderId::CacheStatus, |out| status.write(out));
         }
         if live.announce.x_cache {
-            line(out, HeaderId::XCache, self.served.word().as_bytes());
+            fields.add(HeaderId::XCache, |out| push(out, self.served.word()));
         }
     }
 
@@ -320,9 +325,9 @@ impl Reply {
         }
     }
 
-    fn write_cache_status(&self, pseudonym: &str, out: &mut Vec<u8>) {
+    fn cache_status<'a>(&'a self, pseudonym: &'a str) -> Option<CacheStatus<'a>> {
         let handling = match self.served {
-            Served::Synthetic | Served::File => return,
+            Served::Synthetic | Served::File => return None,
             Served::Hit | Served::Stale => Handling::Hit,
             Served::StaleOnError | Served::Revalidated => {
                 Handling::Forwarded(cache_status::Forward::Stale)
@@ -343,9 +348,25 @@ impl Reply {
         if let Served::Fetched { stored, collapsed, .. } = self.served {
             (status.stored, status.collapsed) = (stored, collapsed);
         }
-        out.extend_from_slice(b"Cache-Status: ");
-        status.write(out);
-        out.extend_from_slice(b"\r\n");
+        Some(status)
+    }
+}
+
+/// Where fields go that an engine writes in its own way.
+pub trait Fields {
+    /// Adds a field; `write` appends its value.
+    fn add(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>));
+}
+
+/// Fields as lines of HTTP/1.
+struct Lines<'a>(&'a mut Vec<u8>);
+
+impl Fields for Lines<'_> {
+    fn add(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>)) {
+        push(self.0, id.name());
+        self.0.extend_from_slice(b": ");
+        write(self.0);
+        self.0.extend_from_slice(b"\r\n");
     }
 }
 
@@ -364,6 +385,10 @@ fn line(out: &mut Vec<u8>, id: HeaderId, value: &[u8]) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+fn push(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
 }
 
 fn number(out: &mut Vec<u8>, n: u64) {

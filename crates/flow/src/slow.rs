@@ -1,6 +1,5 @@
 //! The way of a request that must wait: for another request's fetch, or for its own.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +11,11 @@ use message::cache_control::CacheControl;
 use message::{HeaderId, Method, Request};
 use policy::{Notes, ReceiveVerdict};
 
-use crate::core::{Ask, Core, Judgement, LiveRef, Start, freshness, select_by};
+use crate::core::{Ask, Core, Front, Judgement, LiveRef, Start, freshness, select_by};
 use crate::deliver;
 use crate::fetch::{self, Fetched, Job};
 use crate::files as from_files;
 use crate::forward;
-use crate::interims::Interims;
 use crate::live::Site;
 use crate::pages::{self, Problem};
 use crate::reply::{Forward, Reply, Served};
@@ -62,20 +60,17 @@ impl Slow {
         matches!(self.way, Way::Upgrade)
     }
 
-    /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile;
-    /// `interims` is where it waits for interim responses, unless the client knows none (HTTP/1.0);
-    /// `ends` are the client's address and ours on that connection.
+    /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
     pub async fn run(
         self,
         core: &Rc<Core>,
         request: &Request,
         body: Option<Reader>,
-        interims: Option<&Rc<Interims>>,
-        ends: Option<(SocketAddr, SocketAddr)>,
+        front: Front<'_>,
     ) -> Reply {
         let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
         let now = core.now();
-        let ask = Ask { live: &live, site: &site, request, notes, now, interims, ends };
+        let ask = Ask { live: &live, site: &site, request, notes, now, front };
         let mut reply = self.answer(core, &ask, body).await;
         ask.sign(&mut reply);
         reply

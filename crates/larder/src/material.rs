@@ -276,7 +276,7 @@ impl Material {
         let default = self.pairs(&config.certificates);
         let default = (!default.is_empty()).then_some(Domain { pairs: default, auth: None });
         let find = Box::new(move |name: &[u8]| names.find(name).copied());
-        Server::new(domains, default, find, previous)
+        Server::new(domains, default, find, config.http2, previous)
             .map(|server| Some(Arc::new(server.with_challenges(Arc::clone(challenges)))))
             .map_err(|error| format!("larder: TLS: {error}"))
     }

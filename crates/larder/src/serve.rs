@@ -308,14 +308,14 @@ impl Daemon {
 pub(crate) fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, String> {
     let (mut listen, mut names) = (Vec::new(), Vec::new());
     for spec in &config.listen {
-        let (tls, proxy) = (spec.tls, spec.proxy);
+        let (tls, h2c, proxy) = (spec.tls, spec.h2c, spec.proxy);
         let mut sockets: Vec<_> = spec.addresses.iter().copied().map(net::At::Address).collect();
         sockets.extend(spec.path.iter().map(|(path, mode)| net::At::Path(path.clone(), *mode)));
         if let Some(name) = &spec.given {
             sockets.extend(given.called(name)?);
             names.push(name.as_str());
         }
-        listen.extend(sockets.into_iter().map(|at| net::Listen { at, tls, proxy }));
+        listen.extend(sockets.into_iter().map(|at| net::Listen { at, tls, h2c, proxy }));
     }
     for unused in given.unused(&names) {
         eprintln!("larder: warning: nothing listens on the given socket {unused}: see `listen`");

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use base::{Counter, Limit, Now};
 use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
-use h1::{Progress, RequestReader};
+use h1::{Progress, RequestError, RequestReader};
 use message::{Framing, Request, Scheme, Version};
 use tls::Secured;
 use tokio::io::ReadBuf;
@@ -46,6 +46,8 @@ pub(crate) struct Conn {
     /// Whether `held` may begin with a whole request.
     pub(crate) unread: bool,
     partial: Option<Box<Partial>>,
+    /// It might have been another protocol's: what begins as none is not answered.
+    pub(crate) either: bool,
     served: u64,
     opened_ms: u64,
 }
@@ -110,8 +112,8 @@ enum Stop {
 #[derive(Default)]
 pub(crate) struct Work {
     reader: RequestReader,
-    request: Request,
-    output: Vec<u8>,
+    pub(crate) request: Request,
+    pub(crate) output: Vec<u8>,
 }
 
 impl Work {
@@ -147,6 +149,7 @@ impl Conn {
             unread: !held.is_empty(),
             held,
             partial: None,
+            either: false,
             served: 0,
             opened_ms: now.mono_ms,
         }
@@ -223,6 +226,11 @@ impl Conn {
                 Ok(Progress::Partial) => {
                     self.partial = partial.or_else(|| Some(Box::new(work.take())));
                     break;
+                }
+                Err(RequestError::RequestLine) if self.either && self.served == 0 => {
+                    core.flow.counters.inc(Counter::BadRequests);
+                    used = bytes.len();
+                    stop = Some(Stop::Send(None, Then::Close));
                 }
                 Err(error) => {
                     core.flow.counters.inc(Counter::BadRequests);

@@ -10,6 +10,7 @@ use flow::{Core, Reply};
 
 use crate::conn::Work;
 use crate::guard::Sweep;
+use crate::h2::Prepared;
 use crate::handshake::Handshakes;
 use crate::log::CoreLog;
 use crate::peers::Peers;
@@ -36,6 +37,10 @@ pub(crate) struct CoreCtx {
     pub(crate) sealed: RefCell<Box<[u8]>>,
     /// Pieces of files on their way through a copy; only ever borrowed within one write.
     pub(crate) copied: RefCell<Box<[u8]>>,
+    /// Heads of stored responses, as HTTP/2 wants them.
+    pub(crate) prepared: RefCell<Prepared>,
+    /// A field's value; only ever borrowed while one head is written.
+    pub(crate) value: RefCell<Vec<u8>>,
     pub(crate) sweep: Sweep,
     pub(crate) handshakes: Handshakes,
     /// Tunnels of all cores.
@@ -49,6 +54,8 @@ impl CoreCtx {
         let scratch =
             Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), work: Work::default() };
         Rc::new(Self {
+            prepared: RefCell::new(Prepared::new(flow.shared.seed)),
+            value: RefCell::default(),
             flow,
             scratch: RefCell::new(scratch),
             sealed: RefCell::new(vec![0; SEALED_BYTES].into_boxed_slice()),

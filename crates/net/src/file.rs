@@ -203,6 +203,23 @@ fn read_at_hand(file: &Opened, at: u64, bytes: &mut [u8], core: &CoreCtx) -> io:
     file.read_now(at, bytes, warm)
 }
 
+/// Reads `range` of a file: from memory, or by a thread that may wait for the disk.
+///
+/// # Errors
+/// Those of the file system.
+pub(crate) async fn read(
+    file: &Arc<Opened>,
+    range: Range<u64>,
+    core: &CoreCtx,
+) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if append(file, range.clone(), &mut bytes, core.flow.now().mono_ms) {
+        return Ok(bytes);
+    }
+    let file = Arc::clone(file);
+    tokio::task::spawn_blocking(move || file.read(range)).await.map_err(io::Error::other)?
+}
+
 /// Appends `range` of a file to `out`; false when it is not wholly at hand, and nothing was
 /// appended.
 pub(crate) fn append(file: &Opened, range: Range<u64>, out: &mut Vec<u8>, now_ms: u64) -> bool {

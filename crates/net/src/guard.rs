@@ -80,6 +80,7 @@ pub(crate) struct Guard {
     receive: Transfer,
     send: Transfer,
     sent_in_all: Cell<u64>,
+    ticks: Cell<bool>,
     expired: Cell<Option<Limit>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -92,6 +93,7 @@ impl Guard {
             receive: Transfer::default(),
             send: Transfer::default(),
             sent_in_all: Cell::new(0),
+            ticks: Cell::new(false),
             expired: Cell::new(None),
             waker: RefCell::new(None),
         })
@@ -136,6 +138,18 @@ impl Guard {
     /// Bytes noted by [`Guard::sent`] over all transfers.
     pub(crate) fn sent_in_all(&self) -> u64 {
         self.sent_in_all.get()
+    }
+
+    /// As [`Guard::sending`], unless it was said already.
+    pub(crate) fn keep_sending(&self, now_ms: u64) {
+        if !self.send.active.get() {
+            self.sending(now_ms);
+        }
+    }
+
+    /// Whether the connection's task is to be woken at every sweep.
+    pub(crate) fn ticks(&self, ticks: bool) {
+        self.ticks.set(ticks);
     }
 
     pub(crate) fn send_done(&self) {
@@ -199,6 +213,10 @@ impl Guard {
     /// Ends the connection because of `limit`.
     pub(crate) fn expire(&self, limit: Limit) {
         self.expired.set(Some(limit));
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -243,6 +261,8 @@ impl Sweep {
             {
                 noted(limit);
                 guard.expire(limit);
+            } else if guard.ticks.get() {
+                guard.wake();
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Listeners and connection loops: what joins the HTTP/1 engine to `flow`.
+//! Listeners and connection loops: what joins the HTTP engines to `flow`.
 //!
 //! One pinned thread per core, each with its own runtime, its own listening sockets
 //! (`SO_REUSEPORT`) and its own connections, which never leave it. Nothing here decides about
@@ -9,6 +9,7 @@ mod core;
 mod early;
 mod file;
 mod guard;
+mod h2;
 mod handshake;
 mod last;
 mod listener;

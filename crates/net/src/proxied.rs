@@ -16,6 +16,9 @@ use crate::guard::Guard;
 use crate::stream::Stream;
 use crate::wire::Wire;
 
+/// A client's address, and the one it connected to.
+pub(crate) type Pair = (SocketAddr, SocketAddr);
+
 /// The ends of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
@@ -49,7 +52,7 @@ impl Ends {
     }
 
     /// The client's address and the one it connected to.
-    pub(crate) fn pair(&mut self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)> {
+    pub(crate) fn pair(&mut self, stream: &Stream) -> Option<Pair> {
         // The kernel is asked once for a connection, not for every request.
         self.own = self.own.or_else(|| stream.local_addr());
         Some((self.remote?, self.own?))

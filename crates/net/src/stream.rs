@@ -146,7 +146,7 @@ impl Secure {
     ) -> Poll<io::Result<()>> {
         loop {
             if std::mem::take(&mut self.unread) {
-                let taken = self.session.take(buf.initialize_unfilled());
+                let taken = self.session.take(buf.initialize_unfilled())?;
                 buf.advance(taken);
             }
             if !buf.filled().is_empty() || self.session.is_ended() {

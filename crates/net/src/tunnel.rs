@@ -6,19 +6,21 @@
 //!
 //! Must never look into what it carries, nor take a byte of it for a request.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Limits};
-use flow::{Peer, Tunnel};
+use flow::{Peer, Reply, Tunnel, pages};
+use message::Status;
 use tokio::io::{AsyncWrite, ReadBuf};
 
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
 use crate::peers::{Entry, Refused};
-use crate::stream::{Both, Stream};
+use crate::stream::Stream;
 
 /// A place among the tunnels there may be, for `client`; the limit that keeps it from one.
 pub(crate) fn place(core: &CoreCtx, client: Peer, limits: &Limits) -> Result<Entry, Limit> {
@@ -38,8 +40,15 @@ pub(crate) fn place(core: &CoreCtx, client: Peer, limits: &Limits) -> Result<Ent
     })
 }
 
+/// What a client is told for whom there was no place, because of `limit`.
+pub(crate) fn no_place(limit: Limit) -> Reply {
+    let name = limit.name();
+    let reason = format!("Too many connections speak other protocols (limit: {name}).");
+    pages::refused(Status::SERVICE_UNAVAILABLE, &reason)
+}
+
 /// One end of a tunnel.
-trait Side {
+pub(crate) trait Side {
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -49,6 +58,8 @@ trait Side {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+    /// Has it end in a way that cannot be taken for an orderly one.
+    fn cut(&mut self);
 }
 
 impl Side for Stream {
@@ -74,6 +85,10 @@ impl Side for Stream {
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         AsyncWrite::poll_shutdown(Pin::new(self), cx)
     }
+
+    fn cut(&mut self) {
+        Self::cut(self);
+    }
 }
 
 impl Side for Tunnel {
@@ -96,6 +111,10 @@ impl Side for Tunnel {
 
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_shutdown(cx)
+    }
+
+    fn cut(&mut self) {
+        Self::cut(self);
     }
 }
 
@@ -227,9 +246,9 @@ impl<'a> Run<'a> {
 
     /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
     /// how many bytes the client got.
-    pub(crate) async fn carry(mut self, client: &Both<'_>) -> u64 {
+    pub(crate) async fn carry(mut self, client: &RefCell<&mut impl Side>) -> u64 {
         self.guard.enter(Phase::Tunnel, self.core.flow.now().mono_ms);
-        let ended = poll_fn(|cx| self.poll(cx, &mut client.borrow_mut())).await;
+        let ended = poll_fn(|cx| self.poll(cx, &mut **client.borrow_mut())).await;
         // A limit, or the end of a drain, ends both sides in order.
         if ended != End::Expired {
             if self.up.state != State::Ended {
@@ -242,7 +261,7 @@ impl<'a> Run<'a> {
         self.down.moved
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, client: &mut Stream) -> Poll<End> {
+    fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl Side) -> Poll<End> {
         let Self { core, guard, origin, up, down } = self;
         if guard.poll_expired(cx).is_ready() {
             return Poll::Ready(End::Expired);

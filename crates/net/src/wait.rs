@@ -11,7 +11,7 @@ use std::task::Poll;
 
 use base::{Counter, Limit, Now};
 use cache::Reader;
-use flow::{LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
+use flow::{Front, LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
 use h1::encode::{self, BodyFraming};
 use message::{Framing, Request, Status};
 use tokio::io::{AsyncWrite, ReadBuf};
@@ -22,7 +22,7 @@ use crate::early::Early;
 use crate::guard::{Guard, Phase};
 use crate::peers::Entry;
 use crate::segments::{Segments, Tail, copy_range};
-use crate::stream::Both;
+use crate::stream::{Both, Stream};
 use crate::tunnel;
 use crate::upload::Upload;
 
@@ -57,7 +57,8 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
             Then::Close if conn.held.is_empty() => return conn.stream.close(),
             // Closing with requests unread would be a reset, which takes the last answer along.
             Then::Close | Then::Linger => {
-                Box::pin(linger(&mut conn, &core)).await;
+                conn.held = Vec::new();
+                Box::pin(linger(&mut conn.stream, &conn.guard, &core)).await;
                 return;
             }
         }
@@ -145,7 +146,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         (Answer::Slow(_), Some((status, reason))) => Some(pages::refused(status, &reason)),
         (Answer::Slow(slow), None) => {
             let interims = early.interims();
-            let answer = pin!(slow.run(&core.flow, &request, body, interims.as_ref(), ends));
+            let front = Front { interims: interims.as_ref(), ends, window: 0 };
+            let answer = pin!(slow.run(&core.flow, &request, body, front));
             let answer = pin!(early.beside(core, stream, answer));
             upload.beside(core, &guard, stream, answer, true).await
         }
@@ -198,11 +200,7 @@ fn hold_place(
     }
     match tunnel::place(core, client, &live.limits) {
         Ok(place) => (Some(place), answer),
-        Err(limit) => {
-            let name = limit.name();
-            let reason = format!("Too many connections speak other protocols (limit: {name}).");
-            (None, Answer::Reply(pages::refused(Status::SERVICE_UNAVAILABLE, &reason)))
-        }
+        Err(limit) => (None, Answer::Reply(tunnel::no_place(limit))),
     }
 }
 
@@ -437,13 +435,11 @@ async fn send_stream(
 /// Ends a connection whose client may still be sending: closing it with bytes unread would be a
 /// reset, which may overtake the answer (RFC 9112 9.6). So this side ends first, and what comes is
 /// read off until the client ends too or the limits say enough (nginx: `lingering_close`).
-async fn linger(conn: &mut Conn, core: &CoreCtx) {
-    let guard = Rc::clone(&conn.guard);
+pub(crate) async fn linger(stream: &mut Stream, guard: &Guard, core: &CoreCtx) {
     guard.enter(Phase::Linger, core.flow.now().mono_ms);
-    if poll_fn(|cx| Pin::new(&mut conn.stream).poll_shutdown(cx)).await.is_err() {
+    if poll_fn(|cx| Pin::new(&mut *stream).poll_shutdown(cx)).await.is_err() {
         return;
     }
-    conn.held = Vec::new();
     let mut still_sending = false;
     loop {
         let read = poll_fn(|cx| {
@@ -452,7 +448,7 @@ async fn linger(conn: &mut Conn, core: &CoreCtx) {
             }
             let mut scratch = core.scratch.borrow_mut();
             let mut buf = ReadBuf::new(&mut scratch.input);
-            conn.stream.poll_discard(cx, &mut buf).map_ok(|()| buf.filled().len())
+            stream.poll_discard(cx, &mut buf).map_ok(|()| buf.filled().len())
         });
         match read.await {
             Ok(read @ 1..) => {

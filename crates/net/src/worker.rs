@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::conn::Conn;
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
+use crate::h2;
 use crate::handshake;
 use crate::listener::{self, At, Bound, Listener, SocketFile};
 use crate::log::{AccessLog, CoreLog};
@@ -45,6 +46,8 @@ pub struct Listen {
     pub at: At,
     /// Whether clients speak TLS there.
     pub tls: bool,
+    /// Whether clients may begin with HTTP/2 where there is no TLS (prior knowledge, RFC 9113 3.3).
+    pub h2c: bool,
     /// Whether connections begin with a header of the PROXY protocol; only those of trusted proxies
     /// are let in.
     pub proxy: bool,
@@ -234,6 +237,7 @@ impl Worker {
 fn sweep(core: &CoreCtx) {
     let now = core.flow.now();
     core.flow.sweep(now);
+    core.prepared.borrow_mut().sweep();
     let live = core.flow.live();
     core.sweep.run(now.mono_ms, &live.limits, core.draining.get(), &mut |limit| {
         core.flow.counters.limit(limit);
@@ -315,7 +319,8 @@ impl Gate {
                 let place = core.sweep.join(Rc::clone(&guard));
                 counters.inc(Counter::ConnectionsOpen);
                 let open = Open { core: Rc::clone(core), place, entry };
-                let arrived = Arrived { wire, guard, open, tls: self.listen.tls };
+                let Listen { tls, h2c, .. } = self.listen;
+                let arrived = Arrived { wire, guard, open, tls, h2c };
                 if self.listen.proxy {
                     tokio::task::spawn_local(arrived.serve_proxied(remote));
                 } else {
@@ -342,6 +347,7 @@ struct Arrived {
     guard: Rc<Guard>,
     open: Open,
     tls: bool,
+    h2c: bool,
 }
 
 impl Arrived {
@@ -363,7 +369,7 @@ impl Arrived {
 
     /// Serves it, `received` being what has come already.
     async fn serve(self, ends: Ends, received: Vec<u8>) {
-        let Self { wire, guard, open, tls } = self;
+        let Self { mut wire, guard, open, tls, h2c } = self;
         let core = Rc::clone(&open.core);
         let conn = if tls {
             // Without certificates there is nothing to agree on.
@@ -374,10 +380,21 @@ impl Arrived {
             drop(server);
             let now = core.flow.now();
             guard.enter(Phase::New, now.mono_ms);
+            if secured.is_http2() {
+                h2::serve(stream, Some(secured), ends, guard, Vec::new(), core).await;
+                return drop(open);
+            }
             Conn::new(stream, Some(secured), ends, guard, Vec::new(), now)
         } else {
+            let mut received = received;
+            if h2c && h2::begins(&mut wire, &mut received, &guard, &core).await {
+                h2::serve(Stream::Plain(wire), None, ends, guard, received, core).await;
+                return drop(open);
+            }
             let now = core.flow.now();
-            Conn::new(Stream::Plain(wire), None, ends, guard, received, now)
+            let mut conn = Conn::new(Stream::Plain(wire), None, ends, guard, received, now);
+            conn.either = h2c;
+            conn
         };
         wait::serve(conn, core).await;
         drop(open);

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use base::Counter;
 use fastcgi::Protocol;
 use h1::Progress;
 use message::{Framing, Request, Response, Status, upgrade};
@@ -29,6 +28,8 @@ pub(crate) struct Call<'a> {
     pub(crate) total: Deadline,
     /// For a FastCGI server.
     pub(crate) cgi: Option<&'a Cgi>,
+    /// Bytes read at once.
+    pub(crate) read_at_most: usize,
 }
 
 /// A response's head and the connection its body comes over.
@@ -242,16 +243,10 @@ impl Attempt<'_, '_, '_> {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
-        self.work.compact();
         let Self { link, work, .. } = self;
-        let parts = &mut **work;
-        link.stream.poll_read(cx, &mut parts.bytes[parts.end..]).map(|read| match read {
+        work.poll_fill(cx, &mut link.stream, self.call.read_at_most).map(|read| match read {
             Ok(0) => Happened::Closed,
-            Ok(read) => {
-                work.end += read;
-                work.core().counters.add(Counter::OriginBytesIn, read as u64);
-                Happened::Received
-            }
+            Ok(_) => Happened::Received,
             Err(error) => Happened::ReadFailed(error),
         })
     }

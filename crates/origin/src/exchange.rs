@@ -4,7 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, clock};
+use base::clock;
 use bytes::Bytes;
 use h1::BodyReader;
 use message::{Framing, Response};
@@ -64,6 +64,8 @@ struct Open {
     reusable: bool,
     total: Deadline,
     between_bytes_ms: u64,
+    /// Bytes read at once.
+    most: usize,
     permit: Permit,
 }
 
@@ -82,6 +84,7 @@ pub(crate) struct Origins {
     pub(crate) permit: Permit,
     pub(crate) total: Deadline,
     pub(crate) between_bytes_ms: u64,
+    pub(crate) read_at_most: usize,
 }
 
 impl Exchange {
@@ -111,6 +114,7 @@ impl Exchange {
             reusable: reusable && framing != Framing::UntilClose,
             total: of.total,
             between_bytes_ms: of.between_bytes_ms,
+            most: of.read_at_most,
             permit: of.permit,
         };
         if is_over {
@@ -205,6 +209,8 @@ impl Open {
                 Coding::Http(_) => self.decode(sink)?,
                 Coding::Records => self.decode_records(sink)?,
             };
+            // The caller may take its time with what it was handed.
+            self.work.rest();
             match heard {
                 Heard::End => return Ok(false),
                 Heard::Some => return Ok(true),
@@ -262,16 +268,10 @@ impl Open {
         let between =
             Deadline::new(Step::BetweenBytes, *since.get_or_insert(now), self.between_bytes_ms);
         let deadline = between.or(self.total);
-        let Self { link, work, .. } = self;
-        let read = deadline.wait(|cx| link.stream.poll_read(cx, &mut work.bytes)).await;
+        let Self { link, work, most, .. } = self;
+        let read = deadline.wait(|cx| work.poll_fill(cx, &mut link.stream, *most)).await;
         match read.ok_or_else(|| self.permit.server().late(deadline))? {
-            Ok(0) => Ok(false),
-            Ok(read) => {
-                self.work.start = 0;
-                self.work.end = read;
-                self.work.core().counters.add(Counter::OriginBytesIn, read as u64);
-                Ok(true)
-            }
+            Ok(read) => Ok(read > 0),
             Err(source) => Err(Error::Read { server: self.name(), source, in_body: true }),
         }
     }

@@ -2,10 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use base::{Counter, Counters, Limits};
 use h1::{HeadLimits, ResponseReader};
@@ -43,6 +45,8 @@ pub(crate) struct Core {
     buffer_bytes: usize,
     idle: RefCell<HashMap<usize, Kept>>,
     spare: RefCell<Vec<Parts>>,
+    /// Buffers that no exchange has anything in.
+    buffers: RefCell<Vec<Box<[u8]>>>,
 }
 
 /// Idle connections to one server, the latest used last.
@@ -93,6 +97,7 @@ impl CorePool {
                 buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
                 idle: RefCell::default(),
                 spare: RefCell::default(),
+                buffers: RefCell::default(),
             }),
         }
     }
@@ -187,7 +192,8 @@ pub(crate) struct Workspace {
 /// Memory that outlives exchanges.
 #[derive(Default)]
 pub(crate) struct Parts {
-    /// Bytes read; those in use are `start..end`.
+    /// Bytes read; those in use are `start..end`. None as long as there are none: who waits for a
+    /// server holds no buffer.
     pub(crate) bytes: Box<[u8]>,
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -201,15 +207,47 @@ pub(crate) struct Parts {
 impl Workspace {
     pub(crate) fn lend(core: &Rc<Core>) -> Self {
         let spare = core.spare.borrow_mut().pop();
-        let parts = spare.unwrap_or_else(|| Parts {
-            bytes: vec![0; core.buffer_bytes].into_boxed_slice(),
-            ..Parts::default()
-        });
-        Self { core: Rc::clone(core), parts }
+        Self { core: Rc::clone(core), parts: spare.unwrap_or_default() }
     }
 
     pub(crate) fn core(&self) -> &Rc<Core> {
         &self.core
+    }
+
+    /// Reads once, at most `most` bytes, behind what is unread; 0 at the end.
+    pub(crate) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let Self { core, parts } = self;
+        if parts.bytes.is_empty() {
+            let spare = core.buffers.borrow_mut().pop();
+            parts.bytes = spare.unwrap_or_else(|| vec![0; core.buffer_bytes].into_boxed_slice());
+        }
+        parts.compact();
+        let to = parts.bytes.len().min(parts.end.saturating_add(most));
+        let read = stream.poll_read(cx, &mut parts.bytes[parts.end..to]);
+        if let Poll::Ready(Ok(read)) = &read {
+            parts.end += read;
+            core.counters.add(Counter::OriginBytesIn, *read as u64);
+        }
+        self.rest();
+        read
+    }
+
+    /// Gives the buffer back when nothing unread is in it.
+    pub(crate) fn rest(&mut self) {
+        let Self { core, parts } = self;
+        if parts.unread().is_empty() && !parts.bytes.is_empty() {
+            (parts.start, parts.end) = (0, 0);
+            let mut buffers = core.buffers.borrow_mut();
+            let buffer = std::mem::take(&mut parts.bytes);
+            if buffers.len() < SPARE_BUFFERS {
+                buffers.push(buffer);
+            }
+        }
     }
 }
 
@@ -258,6 +296,8 @@ impl Drop for Workspace {
         {
             journal.said(&said);
         }
+        self.parts.start = self.parts.end;
+        self.rest();
         let mut spare = self.core.spare.borrow_mut();
         if spare.len() < SPARE_BUFFERS {
             let mut parts = std::mem::take(&mut self.parts);
@@ -269,6 +309,10 @@ impl Drop for Workspace {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
     use crate::config::OriginConfig;
 
@@ -295,16 +339,26 @@ mod tests {
         }
     }
 
-    #[test]
-    fn buffers_are_lent_again_and_come_back_empty() {
+    #[tokio::test]
+    async fn buffers_are_lent_again_and_come_back_empty() {
         let pool = CorePool::new(Arc::default(), &Limits::default());
         let mut work = Workspace::lend(&pool.core);
-        work.end = 7;
+        let (near, mut far) = tokio::net::UnixStream::pair().expect("sockets");
+        let mut stream = Stream::Unix(near);
+        let mut read = async |work: &mut Workspace| {
+            poll_fn(|cx| work.poll_fill(cx, &mut stream, 5)).await.expect("bytes")
+        };
+        far.write_all(b"too many").await.expect("sent");
+        assert_eq!(read(&mut work).await, 5);
+        assert_eq!(work.unread(), b"too m");
+        work.rest();
+        assert_eq!(work.unread(), b"too m", "in use");
         work.out.extend_from_slice(b"GET");
         let at = work.bytes.as_ptr();
         drop(work);
-        let work = Workspace::lend(&pool.core);
-        assert_eq!(work.bytes.as_ptr(), at);
-        assert!(work.unread().is_empty() && work.out.is_empty());
+        let mut work = Workspace::lend(&pool.core);
+        assert!(work.bytes.is_empty() && work.out.is_empty());
+        assert_eq!(read(&mut work).await, 3);
+        assert_eq!((work.unread(), work.bytes.as_ptr()), (&b"any"[..], at));
     }
 }

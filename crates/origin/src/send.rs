@@ -85,6 +85,10 @@ impl CorePool {
             request: &request,
             upload: Upload::new(&request, body, origin.protocol()),
             cgi: cgi.as_ref(),
+            read_at_most: match caller.read_at_most {
+                0 => usize::MAX,
+                most => usize::try_from(most).unwrap_or(usize::MAX),
+            },
             total: Deadline::new(Step::Total, Instant::now(), timeouts.total_ms),
             events,
             tried: Vec::new(),
@@ -149,6 +153,8 @@ struct Sender<'a, 'b> {
     request: &'a Request,
     upload: Upload<'b>,
     cgi: Option<&'a Cgi>,
+    /// Bytes read at once.
+    read_at_most: usize,
     total: Deadline,
     events: &'a mut dyn Events,
     /// Servers that failed it.
@@ -205,6 +211,7 @@ impl Sender<'_, '_> {
                         permit,
                         total: self.total,
                         between_bytes_ms: origin.config().timeouts.between_bytes_ms,
+                        read_at_most: self.read_at_most,
                     };
                     return Ok(Exchange::new(answer, of));
                 }
@@ -233,6 +240,7 @@ impl Sender<'_, '_> {
             timeouts: self.origin.config().timeouts,
             total: self.total,
             cgi: self.cgi,
+            read_at_most: self.read_at_most,
         };
         call.attempt(link, &mut self.upload, self.events).await
     }

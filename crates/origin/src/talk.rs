@@ -27,6 +27,9 @@ pub struct Caller {
     pub client: Option<IpAddr>,
     /// Both ends of the connection it came over: the peer's and ours.
     pub ends: Option<(SocketAddr, SocketAddr)>,
+    /// Bytes of the answer read at once, for a caller that must not hold more; 0 for as many as
+    /// there is room for.
+    pub read_at_most: u64,
 }
 
 /// What a FastCGI request needs beside the HTTP one.
@@ -46,7 +49,7 @@ impl Cgi {
             // Only scripts are asked for.
             _ => (&b""[..], &b""[..]),
         };
-        let Caller { client, ends } = self.caller;
+        let Caller { client, ends, .. } = self.caller;
         let peer = ends.map(|(peer, _)| peer);
         let env = Environment {
             script: Script { root: &self.found.root, name, path_info },

@@ -19,6 +19,8 @@ const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 /// be sent, also after an error, until [`Handshake::finish`] gives the session.
 pub struct Handshake {
     state: State,
+    /// Received behind the handshake's end: the session's.
+    rest: Vec<u8>,
 }
 
 enum State {
@@ -33,7 +35,7 @@ enum State {
 
 impl Default for Handshake {
     fn default() -> Self {
-        Self { state: State::Start }
+        Self { state: State::Start, rest: Vec::new() }
     }
 }
 
@@ -62,6 +64,11 @@ impl Handshake {
                 State::Agreeing(connection, _) => {
                     read(|| connection.read_tls(&mut bytes))?;
                     connection.process_new_packets().map_err(HandshakeError::Tls)?;
+                    if !connection.is_handshaking() {
+                        // There may be more than a connection that nobody reads from takes.
+                        self.rest.extend_from_slice(bytes);
+                        return Ok(());
+                    }
                 }
                 State::Failed(_) => return Ok(()),
             }
@@ -146,7 +153,7 @@ impl Handshake {
         match self.state {
             State::Agreeing(connection, Some(shown)) if !connection.is_handshaking() => {
                 let secured = Secured::new(&connection, shown);
-                Some((Session::new(*connection), secured))
+                Some((Session::new(*connection, self.rest), secured))
             }
             _ => None,
         }

@@ -18,7 +18,7 @@ use crate::error::MaterialError;
 use crate::pair::Pair;
 
 /// Application protocols offered, the preferred first (RFC 7301).
-const ALPN: [&[u8]; 1] = [b"http/1.1"];
+const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Suites, groups and signatures as in Mozilla's intermediate profile without finite-field
 /// Diffie-Hellman, and X25519MLKEM768 first. Of the suites the client chooses.
@@ -48,6 +48,7 @@ pub struct Server {
     find: Find,
     tickets: Vec<(Option<ClientAuth>, Arc<dyn ProducesTickets>)>,
     challenges: Option<Arc<Challenges>>,
+    http2: bool,
 }
 
 impl fmt::Debug for Server {
@@ -71,16 +72,19 @@ impl Server {
     ///
     /// Tickets given out under `previous` stay good where clients are still checked the same way.
     ///
+    /// With `http2` clients may agree on HTTP/2.
+    ///
     /// # Errors
     /// When the random source fails.
     pub fn new(
         wanted: Vec<Domain>,
         default: Option<Domain>,
         find: Find,
+        http2: bool,
         previous: Option<&Self>,
     ) -> Result<Self, MaterialError> {
         let (domains, tickets) = (Vec::new(), Vec::new());
-        let mut server = Self { domains, default: None, find, tickets, challenges: None };
+        let mut server = Self { domains, default: None, find, tickets, challenges: None, http2 };
         let spare = default.as_ref().map(|d| d.pairs.clone()).unwrap_or_default();
         server.default = default.map(|domain| server.show(domain, previous)).transpose()?;
         for mut domain in wanted {
@@ -123,7 +127,8 @@ impl Server {
             .map_err(|error| MaterialError::Key(error.to_string()))?
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(Chooser(chosen)));
-        config.alpn_protocols = ALPN.iter().map(|name| name.to_vec()).collect();
+        let offered = if self.http2 { &ALPN[..] } else { &ALPN[1..] };
+        config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
         config.ticketer = self.ticketer(domain.auth.as_ref(), previous)?;
         // Tickets do for every client of this century; a store would be a lock all cores share.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -204,7 +209,7 @@ pub(crate) mod tests {
     #[test]
     fn names_choose_their_domain_and_strangers_the_default() {
         let domains = || vec![domain("a.test", None), domain("b.test", None), Domain::default()];
-        let server = Server::new(domains(), None, find(), None).expect("a server");
+        let server = Server::new(domains(), None, find(), true, None).expect("a server");
         let covers = |server: &Server, sni: Option<&str>, host: &str| {
             server.choose(sni).is_some_and(|shown| shown.pairs[0].covers(host))
         };
@@ -214,7 +219,7 @@ pub(crate) mod tests {
             assert!(server.choose(sni).is_none(), "{sni:?}");
         }
         let default = Some(domain("default.test", None));
-        let server = Server::new(domains(), default, find(), None).expect("a server");
+        let server = Server::new(domains(), default, find(), true, None).expect("a server");
         for sni in [None, Some("none.test"), Some("stranger.test")] {
             assert!(covers(&server, sni, "default.test"), "{sni:?}");
         }
@@ -234,7 +239,7 @@ pub(crate) mod tests {
                 domain("y.test", Some(auth(Optional))),
             ]
         };
-        let first = Server::new(domains(), None, find(), None).expect("a server");
+        let first = Server::new(domains(), None, find(), true, None).expect("a server");
         let keys = |server: &Server, at: usize| {
             Arc::clone(&server.domains[at].as_ref().expect("a domain").config.ticketer)
         };
@@ -242,7 +247,7 @@ pub(crate) mod tests {
         assert!(Arc::ptr_eq(&keys(&first, 2), &keys(&first, 3)));
         assert!(!Arc::ptr_eq(&keys(&first, 0), &keys(&first, 2)));
         assert!(!Arc::ptr_eq(&keys(&first, 2), &keys(&first, 4)));
-        let second = Server::new(domains(), None, find(), Some(&first)).expect("a server");
+        let second = Server::new(domains(), None, find(), true, Some(&first)).expect("a server");
         for at in 0..5 {
             assert!(Arc::ptr_eq(&keys(&first, at), &keys(&second, at)), "{at}");
         }

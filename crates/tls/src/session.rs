@@ -17,15 +17,27 @@ use crate::server::Shown;
 #[derive(Debug)]
 pub struct Session {
     connection: ServerConnection,
+    /// Received together with the handshake's end, and not opened yet.
+    rest: Vec<u8>,
 }
 
 impl Session {
-    pub(crate) fn new(connection: ServerConnection) -> Self {
-        Self { connection }
+    pub(crate) fn new(connection: ServerConnection, rest: Vec<u8>) -> Self {
+        Self { connection, rest }
     }
 
-    /// Takes plain bytes that are there already; 0 when none are.
-    pub fn take(&mut self, out: &mut [u8]) -> usize {
+    /// Takes what came together with the end of the handshake, into as much room as
+    /// [`Session::open`] needs for all that was received then; 0 when there is nothing.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn take(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let taken = self.read(out);
+        let rest = std::mem::take(&mut self.rest);
+        Ok(taken + self.open(&rest, &mut out[taken..])?)
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> usize {
         // "Would block" and the end of the stream both mean that nothing is there.
         self.connection.reader().read(out).unwrap_or(0)
     }
@@ -44,7 +56,7 @@ impl Session {
             self.connection
                 .process_new_packets()
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            opened += self.take(&mut out[opened..]);
+            opened += self.read(&mut out[opened..]);
         }
         Ok(opened)
     }
@@ -92,6 +104,7 @@ pub struct Secured {
     shown: Arc<Shown>,
     identity: Option<Box<Identity>>,
     resumed: bool,
+    http2: bool,
 }
 
 impl Secured {
@@ -102,6 +115,7 @@ impl Secured {
             sni: connection.server_name().map(Into::into),
             shown,
             identity: identity.and_then(Identity::of).map(Box::new),
+            http2: connection.alpn_protocol() == Some(b"h2"),
             resumed: connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
         }
     }
@@ -114,6 +128,11 @@ impl Secured {
     /// Who the client is by its certificate, if it has shown one.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_deref()
+    }
+
+    /// Whether HTTP/2 was agreed on (RFC 9113 3.3).
+    pub fn is_http2(&self) -> bool {
+        self.http2
     }
 
     /// Whether the session goes on from an earlier one.

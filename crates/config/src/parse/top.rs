@@ -48,6 +48,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     Some(Config {
         listen,
         trusted_proxies: fronts.trusted,
+        http2: top.item("http2").and_then(|item| r.boolean(&item)).unwrap_or(true),
         workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
         memory: memory(r, &top),

@@ -1,0 +1,273 @@
+//! One request's task: waits for the reply, hands its body over as it comes, or carries a tunnel.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use cache::Reader;
+use flow::{Front, Interims, Reply, ReplyBody, Slow, Tunnel, pages};
+use message::{HeaderId, Status};
+
+use super::lane::Asked;
+use super::mail::{Feed, Item, Promise};
+use crate::core::CoreCtx;
+use crate::file;
+use crate::guard::Guard;
+use crate::proxied::Pair;
+use crate::tunnel::{self, Side};
+
+/// Bytes of a file read at once.
+const FILE_BYTES: u64 = 16 * 1024;
+
+/// What the task of a request that must wait works with.
+pub(crate) struct Task {
+    pub(crate) core: Rc<CoreCtx>,
+    pub(crate) asked: Rc<Asked>,
+    pub(crate) ends: Option<Pair>,
+    /// Bytes that a passing body may be ahead of its client.
+    pub(crate) window: u64,
+    pub(crate) promise: Promise,
+}
+
+impl Task {
+    /// Waits for the reply to a request and hands it over. `body` is the request's.
+    pub(crate) async fn answer(self, slow: Box<Slow>, body: Option<Reader>) {
+        if slow.is_upgrade() {
+            return self.upgrade(slow, body).await;
+        }
+        let reply = self.reply(slow, body).await;
+        self.hand_over(reply).await;
+    }
+
+    /// Waits for the reply, handing over interim responses meanwhile.
+    async fn reply(&self, slow: Box<Slow>, body: Option<Reader>) -> Reply {
+        let Self { core, asked, ends, window, promise } = self;
+        let interims = Rc::<Interims>::default();
+        let front = Front { interims: Some(&interims), ends: *ends, window: *window };
+        let mut run = pin!(slow.run(&core.flow, &asked.request, body, front));
+        poll_fn(|cx| {
+            let done = run.as_mut().poll(cx);
+            while let Poll::Ready(response) = interims.poll_take(cx) {
+                promise.tell(Item::Interim(Box::new(response)));
+            }
+            done
+        })
+        .await
+    }
+
+    /// Hands a reply over whose body is not all there yet, or not where it could be sent from.
+    pub(crate) async fn hand_over(self, mut reply: Reply) {
+        match std::mem::replace(&mut reply.body, ReplyBody::None) {
+            ReplyBody::Stream { reader, length } => self.stream(reply, reader, length).await,
+            ReplyBody::File(opened, range) => {
+                let length = Some(range.end - range.start);
+                let feed = self.begin(reply, length);
+                let whole = self.file(&feed, &opened, range).await;
+                self.promise.keep(if whole { Item::End } else { Item::Broke });
+            }
+            ReplyBody::FilePieces(opened, pieces) => {
+                reply.body = ReplyBody::FilePieces(opened, pieces);
+                let length = reply.length();
+                let ReplyBody::FilePieces(opened, pieces) =
+                    std::mem::replace(&mut reply.body, ReplyBody::None)
+                else {
+                    return;
+                };
+                let feed = self.begin(reply, length);
+                for piece in pieces {
+                    let whole = match piece {
+                        flow::Piece::Bytes(bytes) => self.piece(&feed, bytes).await,
+                        flow::Piece::Stored(range) => self.file(&feed, &opened, range).await,
+                    };
+                    if !whole {
+                        return;
+                    }
+                }
+                self.promise.keep(Item::End);
+            }
+            body => {
+                reply.body = body;
+                self.promise.keep(Item::Reply { reply: Box::new(reply), feed: None, length: None });
+            }
+        }
+    }
+
+    fn begin(&self, reply: Reply, length: Option<u64>) -> Rc<Feed> {
+        let feed = Rc::<Feed>::default();
+        let (reply, own) = (Box::new(reply), Some(Rc::clone(&feed)));
+        self.promise.tell(Item::Reply { reply, feed: own, length });
+        feed
+    }
+
+    /// Hands a piece over when there is room for it.
+    async fn piece(&self, feed: &Feed, bytes: Bytes) -> bool {
+        feed.room().await;
+        feed.gave(bytes.len());
+        self.promise.tell(Item::Piece(bytes));
+        true
+    }
+
+    /// Hands over part of a file; whether it was all there.
+    async fn file(
+        &self,
+        feed: &Feed,
+        opened: &std::sync::Arc<files::Opened>,
+        range: std::ops::Range<u64>,
+    ) -> bool {
+        let mut at = range.start;
+        while at < range.end {
+            feed.room().await;
+            let piece = at..range.end.min(at + FILE_BYTES);
+            let Ok(bytes) = file::read(opened, piece, &self.core).await else { return false };
+            if bytes.is_empty() {
+                return false;
+            }
+            at += bytes.len() as u64;
+            self.piece(feed, bytes.into()).await;
+        }
+        true
+    }
+
+    /// Hands a body over as it comes. A body that fails before its first byte becomes a page that
+    /// says so.
+    async fn stream(self, reply: Reply, mut reader: Reader, length: Option<u64>) {
+        let first = poll_fn(|cx| match reader.poll_next(cx) {
+            Poll::Pending => Poll::Ready(None),
+            come => come.map(Some),
+        });
+        let mut left = length.unwrap_or(u64::MAX);
+        let mut next = match first.await {
+            Some(Err(_)) => {
+                let reason = "The origin's answer broke off before the first byte of its body.";
+                let page = Box::new(pages::refused(Status::BAD_GATEWAY, reason));
+                return self.promise.keep(Item::Reply { reply: page, feed: None, length: None });
+            }
+            first => first,
+        };
+        let feed = self.begin(reply, length);
+        loop {
+            let come = match next.take() {
+                Some(come) => come,
+                None => reader.next().await,
+            };
+            match come {
+                Ok(Some(mut data)) => {
+                    data.truncate(left.min(data.len() as u64) as usize);
+                    left -= data.len() as u64;
+                    self.piece(&feed, data).await;
+                    if left == 0 {
+                        return self.promise.keep(Item::End);
+                    }
+                }
+                Ok(None) if length.is_none() || left == 0 => return self.promise.keep(Item::End),
+                _ => return,
+            }
+        }
+    }
+
+    /// Waits for the origin to change its protocol, and carries what is spoken from then on.
+    async fn upgrade(self, slow: Box<Slow>, up: Option<Reader>) {
+        let place = match tunnel::place(&self.core, self.asked.client, &self.asked.live.limits) {
+            Ok(place) => place,
+            Err(limit) => return self.hand_over(tunnel::no_place(limit)).await,
+        };
+        let mut reply = self.reply(slow, None).await;
+        let origin = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+            ReplyBody::Tunnel(origin) => origin,
+            body => {
+                reply.body = body;
+                return self.hand_over(reply).await;
+            }
+        };
+        // What says yes in HTTP/1 is a plain success here (RFC 8441 5).
+        reply.status = Status::OK;
+        if let flow::reply::Head::Owned(response) = &mut reply.head {
+            response.headers.remove(HeaderId::Upgrade);
+            response.headers.remove_named(b"Sec-WebSocket-Accept");
+        }
+        let feed = self.begin(reply, None);
+        let Some(up) = up else { return };
+        self.carry(origin, up, feed).await;
+        drop(place);
+    }
+
+    async fn carry(self, origin: Box<Tunnel>, up: Reader, feed: Rc<Feed>) {
+        let Self { core, promise, .. } = self;
+        let guard = Guard::new(core.flow.now().mono_ms);
+        let seat = core.sweep.join(Rc::clone(&guard));
+        let _seat = Seat { core: &core, seat };
+        let mut side = StreamSide { promise: Some(promise), up, rest: Bytes::new(), feed };
+        let run = tunnel::Run::new(&core, &guard, origin, Vec::new());
+        run.carry(&RefCell::new(&mut side)).await;
+    }
+}
+
+/// A place in the sweep, given back however the task ends.
+struct Seat<'a> {
+    core: &'a CoreCtx,
+    seat: usize,
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.core.sweep.leave(self.seat);
+    }
+}
+
+/// The client's end of a tunnel: a stream of its connection.
+struct StreamSide {
+    promise: Option<Promise>,
+    up: Reader,
+    rest: Bytes,
+    feed: Rc<Feed>,
+}
+
+impl Side for StreamSide {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+        _: &CoreCtx,
+    ) -> Poll<io::Result<usize>> {
+        if self.rest.is_empty() {
+            match ready!(self.up.poll_next(cx)) {
+                Ok(Some(bytes)) => self.rest = bytes,
+                Ok(None) => return Poll::Ready(Ok(0)),
+                Err(_) => return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+            }
+        }
+        let taken = self.rest.len().min(buf.len());
+        self.rest.copy_to_slice(&mut buf[..taken]);
+        Poll::Ready(Ok(taken))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let Some(promise) = &self.promise else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
+        ready!(self.feed.poll_room(cx));
+        self.feed.gave(bytes.len());
+        promise.tell(Item::Piece(Bytes::copy_from_slice(bytes)));
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(promise) = self.promise.take() {
+            promise.keep(Item::End);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn cut(&mut self) {
+        // A promise that is not kept says that it broke.
+        self.promise = None;
+    }
+}

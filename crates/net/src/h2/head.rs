@@ -1,0 +1,100 @@
+//! Heads of replies for HTTP/2.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flow::reply::{Fields, Head};
+use flow::{LiveRef, Reply, ReplyBody};
+use h2::Connection;
+use message::{Framing, HeaderId, Request, Response};
+
+use super::prepared;
+use crate::core::CoreCtx;
+
+/// Writes the head of `reply`, whose body has `length` bytes if that is known. It is left open.
+pub(crate) fn write(
+    engine: &mut Connection,
+    core: &CoreCtx,
+    live: &LiveRef,
+    reply: &Reply,
+    length: Option<u64>,
+    out: &mut Vec<u8>,
+) {
+    engine.begin_head(reply.status.code(), out);
+    let retyped = reply.content_type.is_some();
+    match &reply.head {
+        Head::Stored(object) if !retyped => {
+            engine.block(core.prepared.borrow_mut().head(object), out);
+        }
+        Head::Stored(object) => {
+            for (id, name, value) in prepared::fields(object.head()) {
+                if id != HeaderId::ContentType {
+                    engine.field(id, name, value, out);
+                }
+            }
+        }
+        Head::File { file, date_s } => {
+            let date = message::date::HttpDate::new(*date_s);
+            engine.field(HeaderId::Date, b"date", date.as_bytes(), out);
+            let lines = file.lines(reply.status == message::Status::NOT_MODIFIED);
+            for (id, name, value) in prepared::lines_of(lines) {
+                if !(retyped && id == HeaderId::ContentType) {
+                    engine.field(id, name, value, out);
+                }
+            }
+        }
+        Head::Owned(response) => own_fields(engine, response, out),
+    }
+    let mut value = core.value.borrow_mut();
+    reply.add_fields(live, &mut Added { engine, out, value: &mut value });
+    let length = match &reply.body {
+        ReplyBody::None if reply.status.has_no_body() => None,
+        ReplyBody::Head(length) => *length,
+        _ => length,
+    };
+    if let Some(length) = length {
+        let digits = itoa::Buffer::new().format(length).to_owned();
+        engine.field(HeaderId::ContentLength, b"content-length", digits.as_bytes(), out);
+    }
+}
+
+/// Writes an interim response's head; it is left open.
+pub(crate) fn interim(engine: &mut Connection, response: &Response, out: &mut Vec<u8>) {
+    engine.begin_head(response.status.code(), out);
+    own_fields(engine, response, out);
+}
+
+fn own_fields(engine: &mut Connection, response: &Response, out: &mut Vec<u8>) {
+    for field in response.headers.iter() {
+        // Those speak of framing, or of a connection that is not this one.
+        if !field.id.is_hop_by_hop() && field.id != HeaderId::ContentLength {
+            engine.field(field.id, field.name, field.value, out);
+        }
+    }
+}
+
+/// Fields that are added to a head.
+struct Added<'a> {
+    engine: &'a mut Connection,
+    out: &'a mut Vec<u8>,
+    value: &'a mut Vec<u8>,
+}
+
+impl Fields for Added<'_> {
+    fn add(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>)) {
+        self.value.clear();
+        write(self.value);
+        self.engine.field(id, id.name().as_bytes(), self.value, self.out);
+    }
+}
+
+/// Makes an extended CONNECT (RFC 8441) what an origin that speaks HTTP/1 understands: its body is
+/// the other protocol's, and a WebSocket handshake there needs a key (RFC 6455 4.1).
+pub(crate) fn as_http1_upgrade(request: &mut Request) {
+    request.framing = Framing::None;
+    let mut key = [0; 16];
+    for half in key.as_chunks_mut::<8>().0 {
+        *half = base::HashSeed::random().hash(b"key").to_le_bytes();
+    }
+    request.headers.remove_named(b"Sec-WebSocket-Key");
+    request.headers.push_named(b"Sec-WebSocket-Key", STANDARD.encode(key).as_bytes());
+}

@@ -1,0 +1,187 @@
+//! What a connection keeps of one stream: who asked for what, where the request's body goes and
+//! where the response's comes from.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::Now;
+use bytes::Bytes;
+use cache::{BodyWriter, Object, Reader, Watch};
+use flow::{LiveRef, Peer, Reply, Slow};
+use message::Request;
+use tokio::task::AbortHandle;
+
+use super::mail::Feed;
+use super::outgoing::Outgoing;
+
+/// A request that is not answered at once, and what belongs to it.
+pub(crate) struct Asked {
+    pub(crate) request: Request,
+    pub(crate) live: LiveRef,
+    pub(crate) client: Peer,
+    pub(crate) started: Now,
+}
+
+/// A stream's side of the connection.
+#[derive(Default)]
+pub(crate) struct Lane {
+    /// The stream's number; 0 when the place is free.
+    pub(crate) id: u32,
+    pub(crate) asked: Option<Rc<Asked>>,
+    pub(crate) upload: Option<Upload>,
+    /// Waits for enough of the request's body.
+    pub(crate) waiting: Option<(Box<Slow>, Reader)>,
+    pub(crate) task: Option<Running>,
+    /// What was set apart for a passing body.
+    pub(crate) window: u64,
+    pub(crate) source: Source,
+    /// The reply under way, its body apart.
+    pub(crate) reply: Option<Box<Reply>>,
+    /// Bytes of its body sent.
+    pub(crate) sent: u64,
+    /// When the last of them was.
+    pub(crate) moved_ms: u64,
+}
+
+/// A task that ends with its stream.
+pub(crate) struct Running(pub(crate) AbortHandle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Where a response's body comes from.
+#[derive(Default)]
+pub(crate) enum Source {
+    #[default]
+    None,
+    Bytes(Bytes),
+    Stored(Arc<Object>, Range<u64>),
+    Pieces(Arc<Object>, VecDeque<flow::Piece>),
+    Fed(VecDeque<Bytes>, Rc<Feed>),
+}
+
+impl Source {
+    /// Moves the next `bytes` of it to `out`; that many were offered.
+    pub(crate) fn take(&mut self, mut bytes: usize, out: &mut Outgoing) {
+        match self {
+            Self::None => {}
+            Self::Bytes(whole) => out.push(whole.split_to(bytes.min(whole.len()))),
+            Self::Stored(object, range) => {
+                let end = range.start + bytes as u64;
+                out.push_stored(object, range.start..end);
+                range.start = end;
+            }
+            Self::Pieces(object, pieces) => {
+                while bytes > 0
+                    && let Some(piece) = pieces.front_mut()
+                {
+                    let taken = match piece {
+                        flow::Piece::Bytes(own) => {
+                            let taken = bytes.min(own.len());
+                            out.push(own.split_to(taken));
+                            (taken, own.is_empty())
+                        }
+                        flow::Piece::Stored(range) => {
+                            let left = range.end - range.start;
+                            let end = range.start + left.min(bytes as u64);
+                            let taken = (end - range.start) as usize;
+                            out.push_stored(object, range.start..end);
+                            range.start = end;
+                            (taken, range.start == range.end)
+                        }
+                    };
+                    bytes -= taken.0;
+                    if taken.1 {
+                        pieces.pop_front();
+                    }
+                }
+            }
+            Self::Fed(pieces, feed) => {
+                feed.took(bytes);
+                while bytes > 0
+                    && let Some(piece) = pieces.front_mut()
+                {
+                    let taken = bytes.min(piece.len());
+                    out.push(piece.split_to(taken));
+                    bytes -= taken;
+                    if piece.is_empty() {
+                        pieces.pop_front();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A request's body on its way to whoever takes it.
+pub(crate) struct Upload {
+    /// None when the body is whole.
+    writer: Option<BodyWriter>,
+    watch: Watch,
+    given: u64,
+    used: u64,
+    /// Bytes wait to be taken, and the connection is woken when some are.
+    pub(crate) waits: bool,
+    pub(crate) moved_ms: u64,
+}
+
+/// What has become of the bytes received.
+pub(crate) enum Taken {
+    /// So many more were taken, and these were the last so far.
+    All(usize),
+    /// So many more were taken, and the connection is woken when more are.
+    Part(usize),
+    /// Nobody takes the body any more.
+    Unwanted,
+}
+
+impl Upload {
+    pub(crate) fn new(writer: BodyWriter, now_ms: u64) -> Self {
+        let watch = writer.watch();
+        Self { writer: Some(writer), watch, given: 0, used: 0, waits: false, moved_ms: now_ms }
+    }
+
+    /// Bytes received.
+    pub(crate) fn given(&self) -> u64 {
+        self.given
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8], now_ms: u64) {
+        // Whether it was taken is asked apart.
+        if let Some(writer) = &mut self.writer {
+            _ = writer.push(bytes);
+        }
+        self.given += bytes.len() as u64;
+        self.moved_ms = now_ms;
+    }
+
+    /// Looks how much was taken.
+    pub(crate) fn poll_taken(&mut self, cx: &mut Context<'_>) -> Taken {
+        let taken = self.watch.poll_taken(cx);
+        let used = self.given - self.watch.held();
+        let more = (used - self.used) as usize;
+        self.used = used;
+        match taken {
+            Poll::Ready(Ok(())) => Taken::All(more),
+            Poll::Pending => Taken::Part(more),
+            Poll::Ready(Err(_)) => Taken::Unwanted,
+        }
+    }
+
+    /// The body is whole. What of it waits to be taken still counts.
+    pub(crate) fn finish(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.finish();
+        }
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.writer.is_none()
+    }
+}

@@ -1,0 +1,133 @@
+//! What requests' tasks tell their connection, and how far they may run ahead of it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use flow::Reply;
+use h2::StreamAt;
+use message::Response;
+
+/// Bytes of a body that its task may have handed over and the client not taken, about.
+const AHEAD: usize = 4 * 1024;
+
+/// What a task has to say of its stream.
+pub(crate) enum Item {
+    /// An interim response.
+    Interim(Box<Response>),
+    /// The reply. Its body comes in pieces when there is a feed; `length` is the whole body's then.
+    Reply { reply: Box<Reply>, feed: Option<Rc<Feed>>, length: Option<u64> },
+    /// More of the body.
+    Piece(Bytes),
+    /// The body is whole.
+    End,
+    /// No more comes, and what came is not whole.
+    Broke,
+}
+
+/// A connection's letter box.
+#[derive(Default)]
+pub(crate) struct Mail {
+    items: RefCell<VecDeque<(StreamAt, Item)>>,
+    taker: RefCell<Option<Waker>>,
+}
+
+impl Mail {
+    pub(crate) fn put(&self, stream: StreamAt, item: Item) {
+        self.items.borrow_mut().push_back((stream, item));
+        self.wake();
+    }
+
+    /// Has the connection look around.
+    pub(crate) fn wake(&self) {
+        let taker = self.taker.borrow_mut().take();
+        if let Some(taker) = taker {
+            taker.wake();
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<(StreamAt, Item)> {
+        self.items.borrow_mut().pop_front()
+    }
+
+    /// Wakes the calling task when something comes.
+    pub(crate) fn register(&self, cx: &Context<'_>) {
+        let mut taker = self.taker.borrow_mut();
+        if !taker.as_ref().is_some_and(|taker| taker.will_wake(cx.waker())) {
+            *taker = Some(cx.waker().clone());
+        }
+    }
+}
+
+/// Holds a task back that is faster than its client.
+#[derive(Default)]
+pub(crate) struct Feed {
+    held: Cell<usize>,
+    waiting: RefCell<Option<Waker>>,
+}
+
+impl Feed {
+    /// Notes bytes handed over.
+    pub(crate) fn gave(&self, bytes: usize) {
+        self.held.set(self.held.get() + bytes);
+    }
+
+    /// Notes bytes that have gone on.
+    pub(crate) fn took(&self, bytes: usize) {
+        self.held.set(self.held.get().saturating_sub(bytes));
+        if self.held.get() < AHEAD {
+            let waiting = self.waiting.borrow_mut().take();
+            if let Some(waiting) = waiting {
+                waiting.wake();
+            }
+        }
+    }
+
+    /// Ready when more may be handed over.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.held.get() < AHEAD {
+            return Poll::Ready(());
+        }
+        *self.waiting.borrow_mut() = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Waits until more may be handed over.
+    pub(crate) async fn room(&self) {
+        poll_fn(|cx| self.poll_room(cx)).await;
+    }
+}
+
+/// A task's word that it will say how its stream ends. Broken, it says at least that.
+pub(crate) struct Promise {
+    mail: Rc<Mail>,
+    stream: StreamAt,
+    kept: bool,
+}
+
+impl Promise {
+    pub(crate) fn new(mail: Rc<Mail>, stream: StreamAt) -> Self {
+        Self { mail, stream, kept: false }
+    }
+
+    pub(crate) fn tell(&self, item: Item) {
+        self.mail.put(self.stream, item);
+    }
+
+    /// Says the last thing.
+    pub(crate) fn keep(mut self, item: Item) {
+        self.kept = true;
+        self.tell(item);
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.tell(Item::Broke);
+        }
+    }
+}

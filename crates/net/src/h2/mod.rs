@@ -1,0 +1,795 @@
+//! One HTTP/2 client connection.
+//!
+//! The engine (`h2`) says what the client wants and whose turn it is to be answered; this joins it
+//! to `flow` and to the socket. What is at hand is answered while the requests are read: many
+//! answers leave in one write. What must wait has a task of its own, which ends with its stream.
+//!
+//! A client that does not take what it asked for is not read from: what it can have us hold is
+//! bounded by its windows and by what is written at once.
+
+mod exchange;
+mod head;
+mod lane;
+mod mail;
+mod outgoing;
+mod prepared;
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use base::{Counter, Limit, Now};
+use bytes::Bytes;
+use flow::{Client, LiveRef, Reply, ReplyBody, Start, pages};
+use h2::{Code, Connection, Event, Fatal, RequestError, Settings, StreamAt};
+use message::{Framing, Request, Scheme, Status, Upgrade as Change};
+use tls::Secured;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use self::exchange::Task;
+use self::lane::{Asked, Lane, Running, Source, Taken, Upload};
+use self::mail::{Feed, Item, Mail, Promise};
+use self::outgoing::{BATCH, Outgoing};
+pub(crate) use self::prepared::Prepared;
+use crate::conn::Work;
+use crate::core::{CoreCtx, Scratch};
+use crate::file;
+use crate::guard::{Guard, Phase};
+use crate::proxied::Ends;
+use crate::stream::Stream;
+use crate::wait;
+use crate::wire::Wire;
+
+/// What nginx logs for a client that left before its answer; never sent.
+const CLIENT_CLOSED: u16 = 499;
+/// How often streams are looked at that may stand still.
+const TICK_MS: u64 = 1_000;
+/// What a passing body may be ahead of its client, however many streams there are.
+const SMALLEST_WINDOW: u64 = 4 * 1024;
+
+/// A connection.
+pub(crate) struct H2 {
+    stream: Stream,
+    secured: Option<Secured>,
+    ends: Ends,
+    guard: Rc<Guard>,
+    engine: Box<Connection>,
+    lanes: Vec<Lane>,
+    mail: Rc<Mail>,
+    out: Outgoing,
+    /// Received and not yet looked at.
+    held: Vec<u8>,
+    /// Uploads of which something waits to be taken.
+    uploads: Vec<StreamAt>,
+    /// Bytes set apart for passing bodies.
+    reserved: u64,
+    served: u64,
+    opened_ms: u64,
+    ticked_ms: u64,
+    /// The last bytes are on their way.
+    over: bool,
+}
+
+/// How a connection ends.
+enum End {
+    /// The client may still be sending, and should read why.
+    Linger,
+    /// Nobody is there.
+    Gone,
+}
+
+/// Whether a plain connection begins as HTTP/2 does (RFC 9113 3.4). What was read to find out is
+/// in `received`; a request of HTTP/1 differs in its first bytes.
+pub(crate) async fn begins(
+    wire: &mut Wire,
+    received: &mut Vec<u8>,
+    guard: &Guard,
+    core: &CoreCtx,
+) -> bool {
+    loop {
+        let compared = received.len().min(Connection::PREFACE.len());
+        if received[..compared] != Connection::PREFACE[..compared] {
+            return false;
+        }
+        if compared == Connection::PREFACE.len() {
+            return true;
+        }
+        let more = poll_fn(|cx| {
+            if guard.poll_expired(cx).is_ready() {
+                return Poll::Ready(false);
+            }
+            let mut scratch = core.scratch.borrow_mut();
+            let mut buf = ReadBuf::new(&mut scratch.input);
+            let read = ready!(Pin::new(&mut *wire).poll_read(cx, &mut buf));
+            received.extend_from_slice(buf.filled());
+            core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
+            Poll::Ready(read.is_ok() && !buf.filled().is_empty())
+        });
+        if !more.await {
+            // The end, or a limit: as a connection of HTTP/1 it ends soon.
+            return false;
+        }
+        guard.enter(Phase::Head, core.flow.now().mono_ms);
+    }
+}
+
+/// Serves a connection to its end; `received` has come already.
+pub(crate) async fn serve(
+    stream: Stream,
+    secured: Option<Secured>,
+    ends: Ends,
+    guard: Rc<Guard>,
+    received: Vec<u8>,
+    core: Rc<CoreCtx>,
+) {
+    let mut connection = H2::new(stream, secured, ends, guard, received, &core);
+    let end = poll_fn(|cx| connection.poll(cx, &core)).await;
+    let H2 { mut stream, guard, .. } = connection.leave(&core);
+    match end {
+        End::Linger => Box::pin(wait::linger(&mut stream, &guard, &core)).await,
+        End::Gone => {}
+    }
+}
+
+impl H2 {
+    fn new(
+        stream: Stream,
+        secured: Option<Secured>,
+        ends: Ends,
+        guard: Rc<Guard>,
+        held: Vec<u8>,
+        core: &CoreCtx,
+    ) -> Self {
+        let now_ms = core.flow.now().mono_ms;
+        let scheme = if secured.is_some() { Scheme::Https } else { Scheme::Http };
+        let mut out = Outgoing::default();
+        let (settings, seed) = (Settings::from(&core.flow.live().limits), core.flow.shared.seed);
+        let engine = Connection::new(settings, scheme, seed, now_ms, &mut out.bytes);
+        core.flow.counters.inc(Counter::H2Connections);
+        Self {
+            stream,
+            secured,
+            ends,
+            guard,
+            engine: Box::new(engine),
+            lanes: Vec::new(),
+            mail: Rc::default(),
+            out,
+            held,
+            uploads: Vec::new(),
+            reserved: 0,
+            served: 0,
+            opened_ms: now_ms,
+            ticked_ms: now_ms,
+            over: false,
+        }
+    }
+
+    /// Goes on until the connection ends.
+    fn poll(&mut self, cx: &mut Context<'_>, core: &Rc<CoreCtx>) -> Poll<End> {
+        self.mail.register(cx);
+        let mut scratch = core.scratch.borrow_mut();
+        let Scratch { input, work } = &mut *scratch;
+        work.output.clear();
+        self.out.borrow(&mut work.output);
+        loop {
+            if let Poll::Ready(limit) = self.guard.poll_expired(cx) {
+                self.expired(limit);
+                return Poll::Ready(End::Gone);
+            }
+            let now = core.flow.now();
+            self.take_mail(core, now);
+            self.poll_uploads(cx);
+            self.tick(core, now);
+            self.pump(core, now);
+            match ready!(self.poll_write(cx, core)) {
+                // What the client still says on its way must not become a reset.
+                Ok(()) if self.over || self.engine.is_over() => return Poll::Ready(End::Linger),
+                Ok(()) => {}
+                Err(_) => return Poll::Ready(End::Gone),
+            }
+            if self.engine.has_turn() {
+                continue;
+            }
+            let bytes = if self.held.is_empty() {
+                let mut buf = ReadBuf::new(input);
+                let Poll::Ready(read) = self.stream.poll_read(cx, &mut buf, &core.sealed) else {
+                    self.out.give_back(&mut work.output);
+                    return Poll::Pending;
+                };
+                let length = buf.filled().len();
+                if read.is_err() || length == 0 {
+                    return Poll::Ready(End::Gone);
+                }
+                core.flow.counters.add(Counter::BytesIn, length as u64);
+                &input[..length]
+            } else {
+                &std::mem::take(&mut self.held)[..]
+            };
+            if let Err(fatal) = self.read(core, work, bytes, cx) {
+                self.fatal(core, &fatal);
+            }
+            self.note_phase(core);
+        }
+    }
+
+    fn note_phase(&self, core: &CoreCtx) {
+        let phase = match self.engine.streams() {
+            0 if self.engine.is_idle() => Phase::Idle,
+            0 => Phase::Head,
+            _ => Phase::Busy,
+        };
+        self.guard.enter(phase, core.flow.now().mono_ms);
+        self.guard.ticks(phase == Phase::Busy);
+    }
+
+    /// Reads what the client says, and answers what can be answered at once.
+    fn read(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        work: &mut Work,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) -> Result<(), Fatal> {
+        let live = core.flow.live();
+        let now = core.flow.now();
+        let mut rest = bytes;
+        while self.out.room() > 0 {
+            let request = &mut work.request;
+            let event = self.engine.next(&mut rest, request, &mut self.out.bytes, now.mono_ms)?;
+            let Some(event) = event else { break };
+            match event {
+                Event::Request { stream, ends } => {
+                    self.request(core, &live, request, (stream, ends), now);
+                }
+                Event::Refused { stream, error } => {
+                    self.refused(core, &live, stream, &error, now);
+                }
+                Event::Data { stream, bytes } => self.data(core, stream, bytes, now, cx),
+                Event::End { stream } => self.body_ends(core, stream, cx),
+                Event::Reset { stream, by_client } => {
+                    if !by_client {
+                        core.flow.counters.inc(Counter::BadRequests);
+                    }
+                    self.drop_lane(core, stream);
+                }
+            }
+        }
+        self.held.extend_from_slice(rest);
+        Ok(())
+    }
+
+    fn lane(&mut self, at: StreamAt) -> Option<&mut Lane> {
+        self.lanes.get_mut(at.place).filter(|lane| lane.id == at.id)
+    }
+
+    /// The lane of a stream that has just begun.
+    fn new_lane(&mut self, at: StreamAt, now_ms: u64) -> &mut Lane {
+        if self.lanes.len() <= at.place {
+            self.lanes.resize_with(at.place + 1, Lane::default);
+        }
+        let lane = &mut self.lanes[at.place];
+        *lane = Lane { id: at.id, moved_ms: now_ms, ..Lane::default() };
+        lane
+    }
+
+    /// Deals with a request.
+    fn request(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        live: &LiveRef,
+        request: &mut Request,
+        (at, ends): (StreamAt, bool),
+        now: Now,
+    ) {
+        self.served += 1;
+        let extended = request.upgrade != Change::None;
+        if extended {
+            head::as_http1_upgrade(request);
+        }
+        let client = Client { peer: self.ends.peer, secured: self.secured.as_ref() };
+        let (start, client) = core.flow.start(live, request, &client, now);
+        let start = match start {
+            Start::Reply(mut reply) => {
+                if self.answer_now(core, live, at, &mut reply, now) {
+                    core.count(&reply);
+                    let bytes = reply.length().unwrap_or(0);
+                    return core.log.answered(client, request, &reply, bytes, (now, now));
+                }
+                Start::Reply(reply)
+            }
+            slow @ Start::Slow(_) => slow,
+        };
+        let live = Rc::clone(live);
+        let asked = Asked { request: std::mem::take(request), live, client, started: now };
+        let asked = Rc::new(asked);
+        self.new_lane(at, now.mono_ms).asked = Some(Rc::clone(&asked));
+        match start {
+            Start::Reply(reply)
+                if reply.is_at_hand() && !matches!(reply.body, ReplyBody::File(..)) =>
+            {
+                self.begin_reply(core, at, Box::new(reply), None, None);
+            }
+            Start::Reply(reply) => {
+                let task = self.task(core, at, asked);
+                let running = tokio::task::spawn_local(task.hand_over(reply));
+                self.set_task(at, &running);
+            }
+            Start::Slow(slow) => self.wait(core, at, &asked, slow, ends),
+        }
+    }
+
+    fn task(&mut self, core: &Rc<CoreCtx>, at: StreamAt, asked: Rc<Asked>) -> Task {
+        let ends = self.ends.pair(&self.stream);
+        let promise = Promise::new(Rc::clone(&self.mail), at);
+        // The first get much, later ones less: together never much more than a tenth of the
+        // limit, since each may be held several times on its way.
+        let limits = &asked.live.limits;
+        let share = (limits.h2_memory / 16).saturating_sub(self.reserved) / 8;
+        let window = share.max(SMALLEST_WINDOW).min(limits.window_bytes);
+        self.reserved += window;
+        if let Some(lane) = self.lane(at) {
+            lane.window = window;
+        }
+        Task { core: Rc::clone(core), asked, ends, window, promise }
+    }
+
+    fn set_task(&mut self, at: StreamAt, running: &tokio::task::JoinHandle<()>) {
+        if let Some(lane) = self.lane(at) {
+            lane.task = Some(Running(running.abort_handle()));
+        }
+    }
+
+    /// Has a request wait for its answer; first for enough of its body.
+    fn wait(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamAt,
+        asked: &Rc<Asked>,
+        slow: Box<flow::Slow>,
+        ends: bool,
+    ) {
+        let limits = &asked.live.limits;
+        let request = &asked.request;
+        if let Framing::Length(length) = request.framing
+            && length > limits.request_body_bytes
+        {
+            return self.too_large(core, at);
+        }
+        if ends {
+            return self.start(core, at, slow, None);
+        }
+        if request.expect_continue {
+            self.engine.begin_head(100, &mut self.out.bytes);
+            self.engine.end_head(at, false, &mut self.out.bytes);
+        }
+        // We are woken when half of it was taken: long before the client has to stop.
+        let window = u64::from(Settings::from(limits).stream_window()) / 4;
+        let (writer, reader) = cache::Body::window(window);
+        let now_ms = core.flow.now().mono_ms;
+        let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None;
+        let Some(lane) = self.lane(at) else { return };
+        lane.upload = Some(Upload::new(writer, now_ms));
+        if gathers {
+            lane.waiting = Some((slow, reader));
+        } else {
+            self.start(core, at, slow, Some(reader));
+        }
+    }
+
+    fn start(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamAt,
+        slow: Box<flow::Slow>,
+        body: Option<cache::Reader>,
+    ) {
+        let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
+        let task = self.task(core, at, asked);
+        let running = tokio::task::spawn_local(task.answer(slow, body));
+        self.set_task(at, &running);
+    }
+
+    /// Part of a request's body.
+    fn data(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamAt,
+        bytes: &[u8],
+        now: Now,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(lane) = self.lane(at) else {
+            return self.engine.refuse_body(at, &mut self.out.bytes);
+        };
+        let (Some(upload), Some(asked)) = (&mut lane.upload, &lane.asked) else {
+            return self.engine.refuse_body(at, &mut self.out.bytes);
+        };
+        upload.push(bytes, now.mono_ms);
+        let limits = &asked.live.limits;
+        if upload.given() > limits.request_body_bytes {
+            return self.too_large(core, at);
+        }
+        let enough = limits.body_buffer_bytes.min(limits.window_bytes / 4);
+        let ready = if upload.given() >= enough { lane.waiting.take() } else { None };
+        if let Some((slow, reader)) = ready {
+            self.start(core, at, slow, Some(reader));
+        }
+        self.look_at_upload(at, cx);
+        if self.engine.is_short() {
+            self.stop_gathering(core, cx);
+        }
+    }
+
+    /// Starts whoever waits for more of their bodies: all of them together may hold so much that
+    /// the client may send none.
+    fn stop_gathering(&mut self, core: &Rc<CoreCtx>, cx: &mut Context<'_>) {
+        for place in 0..self.lanes.len() {
+            let lane = &mut self.lanes[place];
+            let at = StreamAt { place, id: lane.id };
+            if let Some((slow, reader)) = lane.waiting.take() {
+                self.start(core, at, slow, Some(reader));
+                self.look_at_upload(at, cx);
+            }
+        }
+    }
+
+    /// Gives back to the client what was taken of its body.
+    fn look_at_upload(&mut self, at: StreamAt, cx: &mut Context<'_>) {
+        let Some(lane) = self.lane(at).filter(|lane| lane.waiting.is_none()) else { return };
+        let Some(upload) = &mut lane.upload else { return };
+        match upload.poll_taken(cx) {
+            Taken::All(more) => {
+                upload.waits = false;
+                if upload.is_whole() {
+                    lane.upload = None;
+                }
+                self.engine.used(at, more, &mut self.out.bytes);
+            }
+            Taken::Part(more) => {
+                if !std::mem::replace(&mut upload.waits, true) {
+                    self.uploads.push(at);
+                }
+                self.engine.used(at, more, &mut self.out.bytes);
+            }
+            Taken::Unwanted => {
+                lane.upload = None;
+                self.engine.refuse_body(at, &mut self.out.bytes);
+            }
+        }
+    }
+
+    fn poll_uploads(&mut self, cx: &mut Context<'_>) {
+        for at in std::mem::take(&mut self.uploads) {
+            if let Some(upload) = self.lane(at).and_then(|lane| lane.upload.as_mut()) {
+                upload.waits = false;
+            }
+            self.look_at_upload(at, cx);
+        }
+    }
+
+    fn body_ends(&mut self, core: &Rc<CoreCtx>, at: StreamAt, cx: &mut Context<'_>) {
+        let Some(lane) = self.lane(at) else { return };
+        if let Some(upload) = &mut lane.upload {
+            upload.finish();
+        }
+        if let Some((slow, reader)) = lane.waiting.take() {
+            self.start(core, at, slow, Some(reader));
+        }
+        self.look_at_upload(at, cx);
+    }
+
+    fn too_large(&mut self, core: &Rc<CoreCtx>, at: StreamAt) {
+        core.flow.counters.limit(Limit::RequestBodyBytes);
+        let reason = "The request's body is too large (limit: request_body_bytes).";
+        self.refuse(core, at, 413, reason);
+    }
+
+    /// Answers a request with a refusal instead of what was to come.
+    fn refuse(&mut self, core: &Rc<CoreCtx>, at: StreamAt, status: u16, reason: &str) {
+        let Some(lane) = self.lane(at) else { return };
+        (lane.task, lane.waiting, lane.upload) = (None, None, None);
+        let answered = lane.reply.is_some();
+        self.engine.refuse_body(at, &mut self.out.bytes);
+        match Status::new(status) {
+            Some(status) if !answered => {
+                let reply = Box::new(pages::refused(status, reason));
+                self.begin_reply(core, at, reply, None, None);
+            }
+            _ => self.cut(core, at, Code::Cancel),
+        }
+    }
+
+    /// Answers what is not a request that could be dealt with.
+    fn refused(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        live: &LiveRef,
+        at: Option<StreamAt>,
+        error: &RequestError,
+        now: Now,
+    ) {
+        if let Some(limit) = error.limit() {
+            core.flow.counters.limit(limit);
+        }
+        if error.limit() == Some(Limit::H2Streams) {
+            // It can be made again, and nothing is wrong with it.
+            return;
+        }
+        core.flow.counters.inc(Counter::BadRequests);
+        let status = error.status().or(Status::new(400));
+        let Some(status) = status else { return };
+        let mut reply = pages::refused(status, &error.to_string());
+        core.count(&reply);
+        core.log.refused(self.ends.peer, &reply, now);
+        let Some(at) = at else { return };
+        // Logged already, and too short to be held back by anything but an odd client's windows.
+        if !self.answer_now(core, live, at, &mut reply, now) {
+            self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes);
+        }
+    }
+
+    /// Sends a whole reply, when it is at hand and the client can take it now.
+    fn answer_now(
+        &mut self,
+        core: &CoreCtx,
+        live: &LiveRef,
+        at: StreamAt,
+        reply: &mut Reply,
+        now: Now,
+    ) -> bool {
+        if let ReplyBody::File(opened, range) = &reply.body
+            && range.end - range.start <= BATCH as u64
+        {
+            let mut bytes = Vec::new();
+            if file::append(opened, range.clone(), &mut bytes, now.mono_ms) {
+                reply.body = ReplyBody::Bytes(Bytes::from(bytes));
+            }
+        }
+        let length = match &reply.body {
+            ReplyBody::None | ReplyBody::Head(_) => 0,
+            ReplyBody::Bytes(bytes) => bytes.len(),
+            ReplyBody::Stored(_, range) if range.end - range.start <= BATCH as u64 => {
+                (range.end - range.start) as usize
+            }
+            _ => return false,
+        };
+        if length > 0 && !self.engine.take(at, length) {
+            return false;
+        }
+        let out = &mut self.out;
+        head::write(&mut self.engine, core, live, reply, reply.length(), &mut out.bytes);
+        self.engine.end_head(at, length == 0, &mut out.bytes);
+        let mut from = 0;
+        while from < length {
+            let bytes = (length - from).min(Connection::FRAME_BYTES);
+            self.engine.data_head(at, bytes, from + bytes == length, &mut out.bytes);
+            match &reply.body {
+                ReplyBody::Bytes(whole) => out.push(whole.slice(from..from + bytes)),
+                ReplyBody::Stored(object, range) => {
+                    let start = range.start + from as u64;
+                    out.push_stored(object, start..start + bytes as u64);
+                }
+                _ => {}
+            }
+            from += bytes;
+        }
+        if length > 0 {
+            self.engine.sent_all(at, &mut out.bytes);
+        }
+        true
+    }
+
+    /// Begins a reply that has a lane.
+    fn begin_reply(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamAt,
+        mut reply: Box<Reply>,
+        feed: Option<Rc<Feed>>,
+        length: Option<u64>,
+    ) {
+        let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
+        let length = if feed.is_some() { length } else { reply.length() };
+        let ends = feed.is_none() && length == Some(0);
+        let out = &mut self.out.bytes;
+        head::write(&mut self.engine, core, &asked.live, &reply, length, out);
+        self.engine.end_head(at, ends, out);
+        let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+            _ if feed.is_some() => {
+                feed.map_or(Source::None, |feed| Source::Fed(<_>::default(), feed))
+            }
+            ReplyBody::Bytes(bytes) => Source::Bytes(bytes),
+            ReplyBody::Stored(object, range) => Source::Stored(object, range),
+            ReplyBody::Pieces(object, pieces) => Source::Pieces(object, pieces.into()),
+            _ => Source::None,
+        };
+        let fed = matches!(source, Source::Fed(..));
+        let Some(lane) = self.lane(at) else { return };
+        lane.reply = Some(reply);
+        lane.source = source;
+        lane.moved_ms = core.flow.now().mono_ms;
+        if ends {
+            self.finished(core, at);
+        } else if !fed {
+            self.engine.offer(at, length.unwrap_or(0), true);
+        }
+    }
+
+    fn take_mail(&mut self, core: &Rc<CoreCtx>, now: Now) {
+        while let Some((at, item)) = self.mail.take() {
+            let Some(lane) = self.lane(at) else { continue };
+            match item {
+                Item::Interim(response) => {
+                    let out = &mut self.out.bytes;
+                    head::interim(&mut self.engine, &response, out);
+                    self.engine.end_head(at, false, out);
+                }
+                Item::Reply { reply, feed, length } => {
+                    self.begin_reply(core, at, reply, feed, length);
+                }
+                Item::Piece(bytes) => {
+                    if let Source::Fed(pieces, _) = &mut lane.source {
+                        let length = bytes.len() as u64;
+                        if pieces.is_empty() {
+                            lane.moved_ms = now.mono_ms;
+                        }
+                        pieces.push_back(bytes);
+                        self.engine.offer(at, length, false);
+                    }
+                }
+                Item::End => self.engine.offer(at, 0, true),
+                Item::Broke if lane.reply.is_none() => {
+                    self.refuse(core, at, 500, "The request could not be dealt with.");
+                }
+                Item::Broke => self.cut(core, at, Code::Internal),
+            }
+        }
+    }
+
+    /// Collects what is to be sent next, as much as one write takes.
+    fn pump(&mut self, core: &CoreCtx, now: Now) {
+        while self.out.room() > 0
+            && let Some(grant) = self.engine.grant(self.out.room(), &mut self.out.bytes)
+        {
+            let at = grant.stream;
+            if let Some(lane) = self.lanes.get_mut(at.place) {
+                lane.source.take(grant.bytes, &mut self.out);
+                lane.sent += grant.bytes as u64;
+                lane.moved_ms = now.mono_ms;
+            }
+            if grant.ends {
+                self.engine.sent_all(at, &mut self.out.bytes);
+                self.finished(core, at);
+            }
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<io::Result<()>> {
+        let (mut moved, before) = (0, self.stream.wire_bytes());
+        let done = self.out.poll_write(cx, &mut self.stream, core, &mut moved);
+        let now_ms = core.flow.now().mono_ms;
+        match done {
+            Poll::Pending => {
+                self.guard.keep_sending(now_ms);
+                if moved > 0 || self.stream.wire_bytes() > before {
+                    self.guard.sent(moved, now_ms);
+                }
+            }
+            Poll::Ready(_) => self.guard.send_done(),
+        }
+        done
+    }
+
+    /// Looks for streams that stand still, and for reasons to end the connection.
+    fn tick(&mut self, core: &Rc<CoreCtx>, now: Now) {
+        let live = core.flow.live();
+        let limits = &live.limits;
+        let age_ms = now.mono_ms - self.opened_ms;
+        if core.draining.get()
+            || self.served >= limits.keepalive_requests
+            || age_ms >= limits.connection_lifetime
+        {
+            self.engine.announce_end(&mut self.out.bytes);
+        }
+        if now.mono_ms < self.ticked_ms + TICK_MS {
+            return;
+        }
+        if core.draining.get() {
+            // A client that has not answered by now does not answer.
+            self.engine.say_last(&mut self.out.bytes);
+        }
+        self.ticked_ms = now.mono_ms;
+        for place in 0..self.lanes.len() {
+            let lane = &mut self.lanes[place];
+            let at = StreamAt { place, id: lane.id };
+            if at.id == 0 {
+                continue;
+            }
+            let still_ms = now.mono_ms.saturating_sub(lane.moved_ms);
+            if still_ms > limits.h2_stall_timeout && self.engine.is_held_back(at) {
+                core.flow.counters.limit(Limit::H2StallTimeout);
+                self.cut(core, at, Code::Cancel);
+            } else if let Some(upload) = &mut lane.upload {
+                if upload.waits || upload.is_whole() {
+                    upload.moved_ms = now.mono_ms;
+                } else if now.mono_ms.saturating_sub(upload.moved_ms) > limits.body_timeout {
+                    core.flow.counters.limit(Limit::BodyTimeout);
+                    let reason = "The request's body came too slowly (limit: body_timeout).";
+                    self.refuse(core, at, 408, reason);
+                }
+            }
+        }
+    }
+
+    /// A stream's reply has been handed to the socket, all of it.
+    fn finished(&mut self, core: &CoreCtx, at: StreamAt) {
+        let Some(lane) = self.lane(at) else { return };
+        let lane = std::mem::take(lane);
+        self.reserved -= lane.window;
+        if let (Some(asked), Some(reply)) = (&lane.asked, &lane.reply) {
+            core.count(reply);
+            let times = (asked.started, core.flow.now());
+            core.log.answered(asked.client, &asked.request, reply, lane.sent, times);
+        }
+    }
+
+    /// Ends a stream whose answer does not come to its end: the client must see that.
+    fn cut(&mut self, core: &CoreCtx, at: StreamAt, code: Code) {
+        core.flow.counters.inc(Counter::Aborted);
+        self.engine.reset(at, code, &mut self.out.bytes);
+        self.finished(core, at);
+    }
+
+    /// A stream is gone, and what was done for it ends.
+    fn drop_lane(&mut self, core: &CoreCtx, at: StreamAt) {
+        let Some(lane) = self.lane(at) else { return };
+        core.flow.counters.inc(Counter::Aborted);
+        if lane.reply.is_none() {
+            lane.reply =
+                Status::new(CLIENT_CLOSED).map(|status| Box::new(pages::refused(status, "")));
+        }
+        self.finished(core, at);
+    }
+
+    /// Everything that is under way ends with the connection.
+    fn leave(mut self, core: &CoreCtx) -> Self {
+        for place in 0..self.lanes.len() {
+            let id = self.lanes[place].id;
+            if id != 0 {
+                self.drop_lane(core, StreamAt { place, id });
+            }
+        }
+        self
+    }
+
+    /// The client has broken the protocol, or a limit.
+    fn fatal(&mut self, core: &CoreCtx, fatal: &Fatal) {
+        core.flow.counters.inc(Counter::H2ProtocolErrors);
+        if let Some(limit) = fatal.limit {
+            core.flow.counters.limit(limit);
+        }
+        self.engine.end(fatal, &mut self.out.bytes);
+        self.over = true;
+        for lane in &mut self.lanes {
+            lane.task = None;
+        }
+    }
+
+    /// A limit ended the connection.
+    fn expired(&mut self, limit: Limit) {
+        let code = match limit {
+            Limit::IdleTimeout | Limit::DrainWait => Code::None,
+            _ => Code::EnhanceYourCalm,
+        };
+        let fatal = Fatal { code, limit: Some(limit), reason: "a limit of this end's" };
+        if self.out.is_empty() {
+            self.engine.end(&fatal, &mut self.out.bytes);
+            let bytes = std::mem::take(&mut self.out.bytes);
+            // As much as the socket takes at once.
+            self.stream.write_now(&bytes);
+        }
+    }
+}
