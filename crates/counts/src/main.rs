@@ -9,6 +9,7 @@
 
 use std::process::ExitCode;
 
+mod exchanges;
 mod heads;
 mod hits;
 mod samples;
@@ -31,6 +32,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "lookup-variant", run: stores::lookup_variant },
     Scenario { name: "hit", run: hits::hit },
     Scenario { name: "fill", run: stores::fill },
+    Scenario { name: "h2-exchange", run: exchanges::exchange },
 ];
 
 fn main() -> ExitCode {
