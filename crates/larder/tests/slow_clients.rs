@@ -5,9 +5,8 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
-
-use support::{PATIENCE, Setup, Stage, eventually, is_full_run, is_hit, pattern, whole};
+use support::figures::{Clean, count, resident};
+use support::{PATIENCE, Setup, Stage, eventually, is_hit, pattern, whole};
 use testkit::client::request;
 use testkit::origin::Script;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,14 +17,8 @@ use tokio::task::JoinSet;
 /// These tests take turns: each wants most of the descriptors and an undisturbed clean client.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// Requests of the clean client, whose latencies are measured.
+/// Requests of the clean client.
 const CLEAN: usize = 2_000;
-/// Far above what is to be expected of a hit, far below what waiting for the slow ones would be.
-const CLEAN_P99: Duration = Duration::from_millis(500);
-
-fn count(full: usize, otherwise: usize) -> usize {
-    if is_full_run() { full } else { otherwise }
-}
 
 async fn start() -> Stage {
     support::raise_descriptors();
@@ -42,29 +35,16 @@ async fn connect(stage: &Stage) -> TcpStream {
     TcpStream::connect(stage.daemon.addr()).await.expect("a connection")
 }
 
-/// Asks for the stored page again and again; the median and the 99th percentile.
+/// Asks for the stored page again and again, over HTTP/1.1.
 async fn clean_client(stage: &Stage, what: &str) {
     let mut raw = stage.connect().await;
-    let mut took = Vec::with_capacity(CLEAN);
+    let mut clean = Clean::new();
     for _ in 0..CLEAN {
-        let started = Instant::now();
-        let reply = whole(raw.get("/page").await.expect("sent"), "/page");
-        took.push(started.elapsed());
+        let reply = clean.time(async { raw.get("/page").await.expect("sent") }).await;
+        let reply = whole(reply, "/page");
         assert!(is_hit(&reply) && reply.body.len() == 1024);
     }
-    took.sort_unstable();
-    let (p50, p99) = (took[CLEAN / 2], took[CLEAN * 99 / 100]);
-    println!("{what}: a clean client's p50 {p50:?}, p99 {p99:?}");
-    assert!(p99 < CLEAN_P99, "{what}: p99 {p99:?}");
-}
-
-/// Resident memory of the daemon, in bytes.
-fn resident(stage: &Stage) -> u64 {
-    let file = format!("/proc/{}/smaps_rollup", stage.daemon.pid());
-    let rollup = std::fs::read_to_string(file).expect("the daemon's memory");
-    let line = rollup.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
-    let kilobytes = line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
-    kilobytes.expect("a number") * 1024
+    clean.judge(what);
 }
 
 /// Waits until the daemon has `count` connections beside those that come and go.
@@ -84,7 +64,7 @@ fn show_memory(what: &str, before: u64, after: u64, connections: usize) {
 async fn half_sent_heads_disturb_nobody() {
     let _turn = TURN.lock().await;
     let stage = start().await;
-    let before = resident(&stage);
+    let before = resident(&stage.daemon);
     let connections = count(5_000, 200);
     let mut slow = JoinSet::new();
     for _ in 0..connections {
@@ -98,7 +78,7 @@ async fn half_sent_heads_disturb_nobody() {
     }
     open(&stage, connections).await;
     clean_client(&stage, "slowloris").await;
-    show_memory("slowloris", before, resident(&stage), connections);
+    show_memory("slowloris", before, resident(&stage.daemon), connections);
     let given_up = slow.try_join_next().is_some();
     assert!(!given_up, "the slow ones were there to the end");
 }
@@ -108,7 +88,7 @@ async fn slow_uploads_disturb_nobody() {
     let _turn = TURN.lock().await;
     let stage = start().await;
     stage.origin.on("/form", Script::ok("", "thanks"));
-    let before = resident(&stage);
+    let before = resident(&stage.daemon);
     let connections = count(500, 50);
     let mut slow = JoinSet::new();
     for _ in 0..connections {
@@ -123,7 +103,7 @@ async fn slow_uploads_disturb_nobody() {
     }
     open(&stage, connections).await;
     clean_client(&stage, "slow uploads").await;
-    show_memory("slow uploads", before, resident(&stage), connections);
+    show_memory("slow uploads", before, resident(&stage.daemon), connections);
     assert_eq!(stage.metric("larder_origin_connects_total").await, 1, "the page's");
 }
 
@@ -134,7 +114,7 @@ async fn slow_readers_disturb_nobody() {
     let body = String::from_utf8(pattern(1 << 20)).expect("letters");
     stage.origin.on("/large", Script::cacheable(&body));
     stage.get("/large").await;
-    let before = resident(&stage);
+    let before = resident(&stage.daemon);
     let connections = count(1_000, 50);
     let mut slow = JoinSet::new();
     for _ in 0..connections {
@@ -151,7 +131,7 @@ async fn slow_readers_disturb_nobody() {
     }
     open(&stage, connections).await;
     clean_client(&stage, "slow readers").await;
-    show_memory("slow readers", before, resident(&stage), connections);
+    show_memory("slow readers", before, resident(&stage.daemon), connections);
     assert!(slow.try_join_next().is_none(), "the slow ones were there to the end");
     assert_eq!(stage.origin.seen("/large"), 1);
 }
@@ -160,7 +140,7 @@ async fn slow_readers_disturb_nobody() {
 async fn idle_connections_disturb_nobody_and_all_still_work() {
     let _turn = TURN.lock().await;
     let stage = start().await;
-    let before = resident(&stage);
+    let before = resident(&stage.daemon);
     let connections = count(10_000, 500);
     let mut idle = Vec::with_capacity(connections);
     for _ in 0..connections {
@@ -170,7 +150,7 @@ async fn idle_connections_disturb_nobody_and_all_still_work() {
     }
     open(&stage, connections).await;
     clean_client(&stage, "idle").await;
-    show_memory("idle", before, resident(&stage), connections);
+    show_memory("idle", before, resident(&stage.daemon), connections);
     let all = async {
         for raw in &mut idle {
             assert!(is_hit(&whole(raw.get("/page").await.expect("sent"), "/page")));

@@ -7,6 +7,7 @@ pub mod client;
 pub mod fastcgi;
 pub mod faults;
 pub mod framing_cases;
+pub mod h2;
 pub mod larder;
 mod loopback;
 pub mod origin;

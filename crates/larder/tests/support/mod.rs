@@ -3,7 +3,9 @@
 // Each test file uses its own part of this.
 #![allow(dead_code, reason = "compiled once for every test file")]
 
+pub(crate) mod figures;
 pub(crate) mod folder;
+pub(crate) mod h2;
 pub(crate) mod pebble;
 pub(crate) mod scripts;
 pub(crate) mod tls;
@@ -56,6 +58,13 @@ origin = "app"
 {site}
 "#
         )
+    }
+
+    /// Starts origin and daemon, with another `listen` line.
+    pub(crate) async fn listening(&self, listen: &str) -> Stage {
+        let origin = Scripted::start().await.expect("a port for the origin");
+        let file = self.file(&origin).replacen("listen = \"127.0.0.1:0\"", listen, 1);
+        Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }
     }
 
     /// Starts origin and daemon.

@@ -1,0 +1,394 @@
+//! One HTTP/2 connection of a client that sends what it is told and judges what comes.
+//!
+//! Every wait is bounded. Greeting, acknowledgements and windows are handled as [`Manners`] say; a
+//! client without manners sends nothing that its test does not.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::frames::{Frame, PREFACE, error, flag, kind};
+use super::{Exchange, Fault, Judge, Request};
+use crate::client::Pieces;
+use crate::reply::End;
+
+#[cfg(test)]
+mod tests;
+
+/// What a client does unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// Acknowledges SETTINGS and PING.
+    pub acknowledges: bool,
+    /// Gives back to both windows what came as DATA.
+    pub refills: bool,
+}
+
+impl Manners {
+    /// All of it.
+    pub const GOOD: Self = Self { acknowledges: true, refills: true };
+    /// Windows are the test's business.
+    pub const OWN_WINDOWS: Self = Self { acknowledges: true, refills: false };
+    /// Nothing.
+    pub const NONE: Self = Self { acknowledges: false, refills: false };
+}
+
+/// What one look at the connection showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A frame, judged and found right.
+    Frame(Frame),
+    /// The connection is over.
+    Over(End),
+    /// Nothing came in time.
+    Silent,
+    /// The server did what it may not; nothing is read from here on.
+    Faulty(Fault),
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A whole answer; a reset may have come after it.
+    Answered(Exchange),
+    /// The server reset the stream before its answer was whole.
+    Reset(u32, Exchange),
+    /// The connection ended first: how, and the code of the last GOAWAY, if there was one.
+    Over(Ending),
+    /// Nothing more came in time.
+    Silent(Exchange),
+    /// The server did what it may not.
+    Faulty(Fault),
+}
+
+impl Outcome {
+    /// The whole answer.
+    ///
+    /// # Panics
+    /// When it is anything else; `asked` is for the message.
+    pub fn answer(self, asked: &str) -> Exchange {
+        match self {
+            Self::Answered(exchange) => exchange,
+            other => panic!("{asked}: no whole answer but {other:?}"),
+        }
+    }
+
+    /// The error code of a reset before the answer's end.
+    pub fn reset(&self) -> Option<u32> {
+        match self {
+            Self::Reset(code, _) => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Code of the last GOAWAY.
+    pub code: Option<u32>,
+    /// How the connection below ended; [`End::Open`] when it did not, in time.
+    pub end: End,
+}
+
+/// A client connection over any stream.
+pub struct Client<S> {
+    stream: S,
+    received: Vec<u8>,
+    judge: Judge,
+    fault: Option<Fault>,
+    end: End,
+    manners: Manners,
+    patience: Duration,
+    next_stream: u32,
+    next_ping: u64,
+    scheme: &'static str,
+}
+
+impl Client<TcpStream> {
+    /// Connects in plain text. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// Those of connecting.
+    pub async fn connect(addr: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(addr).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self::over(stream))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    /// A client over a stream that is there already. It waits ten seconds for anything.
+    pub fn over(stream: S) -> Self {
+        Self {
+            stream,
+            received: Vec::new(),
+            judge: Judge::new(),
+            fault: None,
+            end: End::Open,
+            manners: Manners::GOOD,
+            patience: Duration::from_secs(10),
+            next_stream: 1,
+            next_ping: 1,
+            scheme: "http",
+        }
+    }
+
+    /// Sets how long anything is awaited.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sets what it does unasked.
+    #[must_use]
+    pub fn manners(mut self, manners: Manners) -> Self {
+        self.manners = manners;
+        self
+    }
+
+    /// Has [`Client::get`] and its like ask for `https`.
+    #[must_use]
+    pub fn secure(mut self) -> Self {
+        self.scheme = "https";
+        self
+    }
+
+    /// What has come so far.
+    pub fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
+    /// Sends the preface and SETTINGS with `values`.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn greet(&mut self, values: &[(u16, u32)]) -> io::Result<()> {
+        let bytes = [PREFACE, &Frame::settings(values).bytes()].concat();
+        self.send(&bytes).await
+    }
+
+    /// Sends `bytes` as they are.
+    ///
+    /// # Errors
+    /// Those of writing; [`io::ErrorKind::TimedOut`] when the server takes them too slowly.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.send_in(bytes, Pieces::Whole).await
+    }
+
+    /// Sends `bytes` in `pieces`.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn send_in(&mut self, bytes: &[u8], pieces: Pieces) -> io::Result<()> {
+        self.judge.sent(bytes);
+        let writing = async {
+            for piece in pieces.cut(bytes) {
+                self.stream.write_all(piece).await?;
+                self.stream.flush().await?;
+                if pieces != Pieces::Whole {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Ok(())
+        };
+        timeout(self.patience, writing).await.map_err(|_| io::ErrorKind::TimedOut)?
+    }
+
+    /// Sends one frame.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn send_frame(&mut self, frame: &Frame) -> io::Result<()> {
+        self.send(&frame.bytes()).await
+    }
+
+    /// The number of the next stream; each is given out once.
+    pub fn new_stream(&mut self) -> u32 {
+        let stream = self.next_stream;
+        self.next_stream += 2;
+        stream
+    }
+
+    /// Sends a request's head on a stream of its own; `end` when it has no body.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn ask(&mut self, request: &Request, end: bool) -> io::Result<u32> {
+        let stream = self.new_stream();
+        self.send(&request.bytes(stream, end)).await?;
+        Ok(stream)
+    }
+
+    /// Sends `body` on `stream` and ends it there, as fast as the server's windows allow.
+    ///
+    /// # Errors
+    /// As [`Client::send`]; [`io::ErrorKind::TimedOut`] when a window stays shut, and
+    /// [`io::ErrorKind::ConnectionAborted`] when stream or connection end first.
+    pub async fn upload(&mut self, stream: u32, body: &[u8]) -> io::Result<()> {
+        let mut rest = body;
+        loop {
+            let open = self.judge.may_send(stream).max(0) as usize;
+            let some = open.min(self.judge.may_send_at_once()).min(rest.len());
+            if some > 0 || rest.is_empty() {
+                let (piece, after) = rest.split_at(some);
+                rest = after;
+                self.send_frame(&Frame::data(stream, piece, rest.is_empty())).await?;
+                if rest.is_empty() {
+                    return Ok(());
+                }
+            } else {
+                match self.step().await {
+                    Step::Frame(_) => {}
+                    Step::Silent => return Err(io::ErrorKind::TimedOut.into()),
+                    _ => return Err(io::ErrorKind::ConnectionAborted.into()),
+                }
+            }
+            if self.judge.exchange(stream).is_some_and(Exchange::over) {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+        }
+    }
+
+    /// GET of `path`.
+    pub async fn get(&mut self, path: &str) -> Outcome {
+        let request = Request::get(path).set(":scheme", self.scheme);
+        self.fetch(&request).await
+    }
+
+    /// Sends a request without body and awaits what becomes of it.
+    pub async fn fetch(&mut self, request: &Request) -> Outcome {
+        let stream = self.new_stream();
+        // What could not be sent shows in the outcome.
+        _ = self.send(&request.bytes(stream, true)).await;
+        self.outcome(stream).await
+    }
+
+    /// Awaits what becomes of the request on `stream`.
+    pub async fn outcome(&mut self, stream: u32) -> Outcome {
+        loop {
+            if let Some(fault) = &self.fault {
+                return Outcome::Faulty(fault.clone());
+            }
+            let exchange = self.judge.exchange(stream).filter(|exchange| exchange.over());
+            match exchange.map(|exchange| (exchange, exchange.whole, exchange.reset)) {
+                Some((exchange, true, _)) => return Outcome::Answered(exchange.clone()),
+                Some((exchange, _, code)) => {
+                    return Outcome::Reset(code.unwrap_or(error::NO_ERROR), exchange.clone());
+                }
+                None => {}
+            }
+            match self.step().await {
+                Step::Frame(_) => {}
+                Step::Faulty(fault) => return Outcome::Faulty(fault),
+                Step::Over(_) => return Outcome::Over(self.ending()),
+                Step::Silent => {
+                    let exchange = self.judge.exchange(stream).cloned();
+                    return Outcome::Silent(exchange.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// Reads until `holds`, the end, a fault or silence; whether it holds.
+    pub async fn until(&mut self, mut holds: impl FnMut(&Judge) -> bool) -> bool {
+        loop {
+            if holds(&self.judge) {
+                return true;
+            }
+            if !matches!(self.step().await, Step::Frame(_)) {
+                return false;
+            }
+        }
+    }
+
+    /// A PING there and back: what was sent before it has been read by the server.
+    pub async fn ping(&mut self) -> bool {
+        let data = self.next_ping.to_be_bytes();
+        self.next_ping += 1;
+        _ = self.send_frame(&Frame::ping(data)).await;
+        self.until(|judge| !judge.awaits_ping(data)).await
+    }
+
+    /// Reads up to the connection's end.
+    ///
+    /// # Errors
+    /// The server's fault, if it made one.
+    pub async fn rest(&mut self) -> Result<Ending, Fault> {
+        loop {
+            match self.step().await {
+                Step::Frame(_) => {}
+                Step::Faulty(fault) => return Err(fault),
+                Step::Over(_) | Step::Silent => return Ok(self.ending()),
+            }
+        }
+    }
+
+    /// How the connection stands.
+    pub fn ending(&self) -> Ending {
+        Ending { code: self.judge.goaways().last().map(|(_, code)| *code), end: self.end }
+    }
+
+    /// Ends the sending side and keeps reading.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub async fn finish(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await
+    }
+
+    /// Reads one frame, and does what manners ask for it.
+    pub async fn step(&mut self) -> Step {
+        if let Some(fault) = &self.fault {
+            return Step::Faulty(fault.clone());
+        }
+        let frame = loop {
+            if let Some((frame, used)) = Frame::read(&self.received) {
+                self.received.drain(..used);
+                break frame;
+            }
+            if self.end != End::Open {
+                return Step::Over(self.end);
+            }
+            let reading = self.stream.read_buf(&mut self.received);
+            match timeout(self.patience, reading).await {
+                Err(_) => return Step::Silent,
+                Ok(Ok(0)) => self.end = End::Closed,
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) => self.end = End::Reset,
+            }
+        };
+        if let Err(fault) = self.judge.received(&frame) {
+            self.fault = Some(fault.clone());
+            return Step::Faulty(fault);
+        }
+        // A server that is gone already shows with the next look.
+        _ = self.be_polite(&frame).await;
+        Step::Frame(frame)
+    }
+
+    async fn be_polite(&mut self, frame: &Frame) -> io::Result<()> {
+        let acknowledged = !frame.has(flag::ACK) && self.manners.acknowledges;
+        match frame.kind {
+            kind::SETTINGS if acknowledged => self.send_frame(&Frame::settings_ack()).await,
+            kind::PING if acknowledged => {
+                let pong = Frame::new(kind::PING, flag::ACK, 0, frame.payload.clone());
+                self.send_frame(&pong).await
+            }
+            kind::DATA if self.manners.refills && !frame.payload.is_empty() => {
+                let increment = frame.payload.len() as u32;
+                let mut bytes = Frame::window_update(0, increment).bytes();
+                if !frame.has(flag::END_STREAM) {
+                    bytes.extend(Frame::window_update(frame.stream, increment).bytes());
+                }
+                self.send(&bytes).await
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Requests that are fine as HTTP/2 frames and would become something else as HTTP/1 text: one
+//! table of what clients may try when a proxy translates, with what must come of each.
+//!
+//! The classes are those of the literature on HTTP/2 downgrades. What is malformed by RFC 9113 is
+//! refused on its stream; the connection and the requests after it never notice.
+
+use super::{Block, FieldList, Frame, Outcome, Request, error, frames};
+use crate::reply::End;
+use crate::strict::ParsedRequest;
+use crate::wire::Fields;
+
+mod accepted;
+mod framing;
+mod octets;
+mod pseudo;
+mod targets;
+#[cfg(test)]
+mod tests;
+
+/// What the origin must have been sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forwarded {
+    /// Its method.
+    pub method: String,
+    /// Its target, byte for byte.
+    pub target: String,
+    /// Its Host.
+    pub host: String,
+    /// Every field but Host, framing and what a proxy adds, in any order; names in lower case.
+    pub fields: Fields,
+    /// Its body, however framed.
+    pub body: Vec<u8>,
+}
+
+/// What must come of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// RFC 9113 8.1.1 calls it malformed: RST_STREAM with PROTOCOL_ERROR.
+    Reset,
+    /// HTTP itself forbids it, as over HTTP/1: the same, or a 400.
+    Refused,
+    /// Not forwarded: any reset, or an answer of 400 and above.
+    Denied,
+    /// Answered here, with this status.
+    Status(u16),
+    /// Sent to the origin as this and nothing else, and answered with 200.
+    Forwarded(Forwarded),
+    /// One or the other.
+    RefusedOr(Forwarded),
+}
+
+/// One DATA frame: its body, and its padding if it has any.
+pub type Piece = (Vec<u8>, Option<u8>);
+
+/// What a client sends on one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Unique within the table.
+    pub name: String,
+    /// What kind of trick it is.
+    pub class: &'static str,
+    /// Its head, pseudo-fields among the others.
+    pub fields: FieldList,
+    /// Its body.
+    pub data: Vec<Piece>,
+    /// Its trailers.
+    pub trailers: Option<FieldList>,
+    /// Whether the last frame ends the stream.
+    pub ended: bool,
+    /// What must come of it.
+    pub expect: Expect,
+}
+
+/// Fields of a forwarded request that are not the client's: a proxy writes them anew.
+const OWN: [&str; 10] = [
+    "content-length",
+    "host",
+    "surrogate-capability",
+    "transfer-encoding",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
+
+impl Case {
+    /// All its frames on `stream`.
+    pub fn bytes(&self, stream: u32) -> Vec<u8> {
+        let mut left = self.data.len() + usize::from(self.trailers.is_some());
+        let head = Block::of(&self.fields);
+        let end = |left: usize| left == 0 && self.ended;
+        let mut bytes =
+            frames::header_frames(stream, head.bytes(), frames::PAYLOAD_BYTES, end(left));
+        for (body, padding) in &self.data {
+            left -= 1;
+            let frame = match padding {
+                None => Frame::data(stream, body, end(left)),
+                Some(padding) => Frame::padded_data(stream, body, *padding, end(left)),
+            };
+            bytes.extend(frame.bytes());
+        }
+        if let Some(trailers) = &self.trailers {
+            bytes.extend(Frame::headers(stream, Block::of(trailers), end(0)).bytes());
+        }
+        bytes
+    }
+
+    /// Whether the right thing has come of it: `outcome` at the client, and `sent` to the origin,
+    /// whole requests only.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check(&self, outcome: &Outcome, sent: &[ParsedRequest]) -> Result<(), String> {
+        let protocol_error = outcome.reset() == Some(error::PROTOCOL_ERROR);
+        let status = match outcome {
+            Outcome::Answered(exchange) => exchange.status,
+            _ => 0,
+        };
+        let any_reset = outcome.reset().is_some();
+        let kept_back = |right: bool| match (right, sent.first()) {
+            (_, Some(first)) => Err(format!("forwarded: {}", show(first))),
+            (true, None) => Ok(()),
+            (false, None) => Err(format!("it came to {}", brief(outcome))),
+        };
+        match &self.expect {
+            Expect::Reset => kept_back(protocol_error),
+            Expect::Refused => kept_back(protocol_error || status == 400),
+            Expect::Denied => kept_back(any_reset || status >= 400),
+            Expect::Status(wanted) => kept_back(status == *wanted),
+            Expect::RefusedOr(_) if sent.is_empty() => kept_back(protocol_error || status == 400),
+            Expect::Forwarded(wanted) | Expect::RefusedOr(wanted) => match sent {
+                [one] if status == 200 => wanted.check(one),
+                [_] => Err(format!("forwarded, but it came to {}", brief(outcome))),
+                _ => {
+                    let all: Vec<_> = sent.iter().map(show).collect();
+                    Err(format!("{} requests instead of one: {all:?}", sent.len()))
+                }
+            },
+        }
+    }
+
+    /// What would be forwarded, if anything may be.
+    pub fn forwarded(&self) -> Option<&Forwarded> {
+        match &self.expect {
+            Expect::Forwarded(forwarded) | Expect::RefusedOr(forwarded) => Some(forwarded),
+            _ => None,
+        }
+    }
+}
+
+impl Forwarded {
+    fn check(&self, sent: &ParsedRequest) -> Result<(), String> {
+        let fields = sent.fields.iter().map(|(name, value)| (name.to_lowercase(), value.clone()));
+        let mut fields: Fields = fields.filter(|(name, _)| !OWN.contains(&&**name)).collect();
+        let mut wanted = self.fields.clone();
+        fields.sort();
+        wanted.sort();
+        let host = sent.values("host") == [self.host.as_bytes()];
+        let line = sent.method == self.method && sent.target == self.target && !sent.old;
+        if line && host && fields == wanted && sent.body == self.body {
+            return Ok(());
+        }
+        Err(format!("forwarded as {} instead of {self:?}", show(sent)))
+    }
+}
+
+/// A request in one line.
+fn show(request: &ParsedRequest) -> String {
+    let ParsedRequest { method, target, fields, body, .. } = request;
+    let fields: Vec<_> =
+        fields.iter().map(|(name, value)| format!("{name}: {}", value.escape_ascii())).collect();
+    format!("{method} {target} {fields:?} {}", body.escape_ascii())
+}
+
+/// An outcome in a few words.
+fn brief(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Answered(exchange) => format!("status {}", exchange.status),
+        Outcome::Reset(code, exchange) => format!("reset {code} (status {})", exchange.status),
+        Outcome::Over(ending) if ending.end == End::Open => "an open end".to_owned(),
+        Outcome::Over(ending) => format!("the connection's end: {ending:?}"),
+        Outcome::Silent(exchange) => format!("silence (status {})", exchange.status),
+        Outcome::Faulty(fault) => format!("a fault of the server: {fault}"),
+    }
+}
+
+/// The whole table. Names of hosts and targets that only a smuggler asks for hold `evil` or
+/// `smuggled`.
+pub fn cases() -> Vec<Case> {
+    let mut table = Table { cases: Vec::new() };
+    octets::add(&mut table);
+    pseudo::add(&mut table);
+    framing::add(&mut table);
+    targets::add(&mut table);
+    accepted::add(&mut table);
+    table.cases
+}
+
+struct Table {
+    cases: Vec<Case>,
+}
+
+impl Table {
+    /// A request without body.
+    fn head(&mut self, class: &'static str, name: &str, request: Request, expect: Expect) {
+        self.push(class, name, request, &[], expect);
+    }
+
+    /// A request with these DATA frames.
+    fn push(
+        &mut self,
+        class: &'static str,
+        name: &str,
+        request: Request,
+        data: &[&[u8]],
+        expect: Expect,
+    ) -> &mut Case {
+        let name = format!("{class}/{name}");
+        let data = data.iter().map(|body| (body.to_vec(), None)).collect();
+        let fields = request.fields;
+        self.cases.push(Case { name, class, fields, data, trailers: None, ended: true, expect });
+        self.cases.last_mut().expect("it was just put there")
+    }
+
+    /// A POST with four bytes of body and these trailers.
+    fn trailers(&mut self, name: &str, trailers: &[(&[u8], &[u8])], expect: Expect) -> &mut Case {
+        let case = self.push("trailers", name, Request::post(TARGET), &[b"body"], expect);
+        case.trailers = Some(Request::of(trailers).fields);
+        case
+    }
+}
+
+/// What most cases ask for.
+const TARGET: &str = "/";
+
+/// The usual request.
+fn get() -> Request {
+    Request::get(TARGET)
+}
+
+/// What becomes of a request that is translated without loss.
+fn forwarded(method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Forwarded {
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
+    Forwarded {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        host: "larder.test".to_owned(),
+        fields: fields.collect(),
+        body: body.to_vec(),
+    }
+}
+
+/// What a smuggler hopes to have read as a request of its own.
+const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n";

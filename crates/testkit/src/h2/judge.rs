@@ -1,0 +1,477 @@
+//! What a server may send, frame by frame (RFC 9113): the first thing it does otherwise is a
+//! [`Fault`]. With it comes the bookkeeping of what it did send.
+//!
+//! The judge reads both directions. What a client under test sends wrongly on purpose is none of
+//! its business; it only learns from there which streams are open and how much may be sent on them.
+//! It never touches a socket.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use loona_hpack::Decoder;
+
+use super::frames::{Frame, PAYLOAD_BYTES, PREFACE, flag, kind, setting};
+use crate::wire::Fields;
+
+mod answers;
+mod fault;
+#[cfg(test)]
+mod tests;
+
+pub use answers::Exchange;
+pub use fault::Fault;
+
+/// The window that everything starts with (RFC 9113 6.9.2).
+const WINDOW: i64 = 65_535;
+/// Size of a decoder's table before any setting (RFC 7541, RFC 9113 6.5.2).
+const TABLE_BYTES: u32 = 4_096;
+
+/// A frame that came, in the order of coming.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its type.
+    pub kind: u8,
+    /// Its flags.
+    pub flags: u8,
+    /// Its stream.
+    pub stream: u32,
+    /// Bytes of its payload.
+    pub length: usize,
+}
+
+/// What the client allows the server.
+#[derive(Debug, Default)]
+struct Allowed {
+    window: i64,
+    frame_bytes: usize,
+    table_bytes: u32,
+}
+
+/// A header block whose last piece has not come.
+#[derive(Debug)]
+struct Unfinished {
+    stream: u32,
+    block: Vec<u8>,
+    end: bool,
+}
+
+/// Reads both directions of one connection.
+pub struct Judge {
+    decoder: Decoder<'static>,
+    /// Bytes sent and not yet a whole frame; `None` once they are no HTTP/2.
+    outgoing: Option<Vec<u8>>,
+    greeted: bool,
+    allowed: Allowed,
+    /// SETTINGS sent and not yet acknowledged.
+    pending: VecDeque<Vec<(u16, u32)>>,
+    /// The largest values among these: they may be in force before they are acknowledged.
+    promised: Allowed,
+    /// The next block must begin with a change of the table's size.
+    shrunk: bool,
+    window: i64,
+    unfinished: Option<Unfinished>,
+    exchanges: BTreeMap<u32, Exchange>,
+    pings: Vec<[u8; 8]>,
+    /// What the server granted: its windows towards this client.
+    sending: i64,
+    theirs: BTreeMap<u16, u32>,
+    goaways: Vec<(u32, u32)>,
+    seen: Vec<Seen>,
+}
+
+impl Default for Judge {
+    fn default() -> Self {
+        Self {
+            decoder: Decoder::new(),
+            outgoing: Some(Vec::new()),
+            greeted: false,
+            allowed: Allowed {
+                window: WINDOW,
+                frame_bytes: PAYLOAD_BYTES,
+                table_bytes: TABLE_BYTES,
+            },
+            pending: VecDeque::new(),
+            promised: Allowed::default(),
+            shrunk: false,
+            window: WINDOW,
+            unfinished: None,
+            exchanges: BTreeMap::new(),
+            pings: Vec::new(),
+            sending: WINDOW,
+            theirs: BTreeMap::new(),
+            goaways: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+}
+
+impl Judge {
+    /// At the start of a connection.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Every frame that came.
+    pub fn seen(&self) -> &[Seen] {
+        &self.seen
+    }
+
+    /// How many frames of `kind` came.
+    pub fn count(&self, kind: u8) -> usize {
+        self.seen.iter().filter(|seen| seen.kind == kind).count()
+    }
+
+    /// What came on `stream`, if the client opened it.
+    pub fn exchange(&self, stream: u32) -> Option<&Exchange> {
+        self.exchanges.get(&stream)
+    }
+
+    /// Every GOAWAY so far: last stream and error code.
+    pub fn goaways(&self) -> &[(u32, u32)] {
+        &self.goaways
+    }
+
+    /// The server's value of a setting, if it sent one.
+    pub fn setting(&self, id: u16) -> Option<u32> {
+        self.theirs.get(&id).copied()
+    }
+
+    /// Whether the server has acknowledged all SETTINGS.
+    pub fn settled(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Whether a PING with `data` is still without an answer.
+    pub fn awaits_ping(&self, data: [u8; 8]) -> bool {
+        self.pings.contains(&data)
+    }
+
+    /// How many bytes of DATA the server takes on `stream` now; negative after it has taken back
+    /// more than was left.
+    pub fn may_send(&self, stream: u32) -> i64 {
+        let stream = self
+            .exchanges
+            .get(&stream)
+            .map_or(0, |exchange| exchange.sending + i64::from(self.their_window()));
+        stream.min(self.sending)
+    }
+
+    /// The largest payload the server takes.
+    pub fn may_send_at_once(&self) -> usize {
+        self.setting(setting::MAX_FRAME_SIZE).map_or(PAYLOAD_BYTES, |bytes| bytes as usize)
+    }
+
+    fn their_window(&self) -> u32 {
+        self.setting(setting::INITIAL_WINDOW_SIZE).unwrap_or(WINDOW as u32)
+    }
+
+    /// Takes note of bytes that the client sends, however they are cut.
+    pub fn sent(&mut self, bytes: &[u8]) {
+        let Some(mut outgoing) = self.outgoing.take() else { return };
+        outgoing.extend_from_slice(bytes);
+        let mut at = 0;
+        if !self.greeted {
+            if !outgoing.starts_with(PREFACE) {
+                // Without its preface this is no HTTP/2; part of it may become one.
+                self.outgoing = PREFACE.starts_with(&outgoing).then_some(outgoing);
+                return;
+            }
+            self.greeted = true;
+            at = PREFACE.len();
+        }
+        while let Some((frame, used)) = Frame::read(&outgoing[at..]) {
+            self.sent_frame(&frame);
+            at += used;
+        }
+        outgoing.drain(..at);
+        self.outgoing = Some(outgoing);
+    }
+
+    fn sent_frame(&mut self, frame: &Frame) {
+        match frame.kind {
+            kind::HEADERS => {
+                let head_only = find(&frame.payload, b"\x07:method\x04HEAD");
+                self.exchanges.entry(frame.stream).or_insert_with(|| Exchange::new(head_only));
+            }
+            kind::DATA => {
+                let length = frame.payload.len() as i64;
+                self.sending -= length;
+                if let Some(exchange) = self.exchanges.get_mut(&frame.stream) {
+                    exchange.sending -= length;
+                }
+            }
+            kind::SETTINGS if !frame.has(flag::ACK) => {
+                // Equal neighbours count once: floods have hundreds of them.
+                let mut settings = pairs(frame);
+                settings.dedup();
+                self.promise(&settings);
+                self.pending.push_back(settings);
+            }
+            kind::PING if !frame.has(flag::ACK) => {
+                self.pings.extend(<[u8; 8]>::try_from(frame.payload.as_slice()));
+            }
+            kind::WINDOW_UPDATE => {
+                let increment = i64::from(frame.number(0).unwrap_or_default() & 0x7fff_ffff);
+                if frame.stream == 0 {
+                    self.window += increment;
+                } else if let Some(exchange) = self.exchanges.get_mut(&frame.stream) {
+                    exchange.window += increment;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Judges a frame that the server sent.
+    ///
+    /// # Errors
+    /// What a client would have to end the connection or the stream for, and then some: this client
+    /// forgives nothing.
+    pub fn received(&mut self, frame: &Frame) -> Result<(), Fault> {
+        let Frame { kind: what, flags, stream, .. } = *frame;
+        let length = frame.payload.len();
+        if self.seen.is_empty() && (what != kind::SETTINGS || frame.has(flag::ACK)) {
+            return Err(Fault::FirstFrame(what));
+        }
+        self.seen.push(Seen { kind: what, flags, stream, length });
+        if length > self.frame_bytes() {
+            return Err(Fault::FrameBytes(length));
+        }
+        let within = self.unfinished.as_ref().map(|unfinished| unfinished.stream);
+        if within.is_some_and(|own| what != kind::CONTINUATION || own != stream) {
+            return Err(Fault::Interrupted(what));
+        }
+        let of_connection = matches!(what, kind::SETTINGS | kind::PING | kind::GOAWAY);
+        let of_stream = matches!(
+            what,
+            kind::DATA | kind::HEADERS | kind::RST_STREAM | kind::CONTINUATION | kind::PRIORITY
+        );
+        if (of_connection && stream != 0) || (of_stream && stream == 0) {
+            return Err(Fault::Stream { kind: what, stream });
+        }
+        match what {
+            kind::DATA => self.data(frame),
+            kind::HEADERS | kind::CONTINUATION => self.headers(frame),
+            kind::RST_STREAM => self.reset(frame),
+            kind::SETTINGS => self.settings(frame),
+            kind::PING => self.ping(frame),
+            kind::GOAWAY => self.goaway(frame),
+            kind::WINDOW_UPDATE => self.window_update(frame),
+            kind::PUSH_PROMISE => Err(Fault::Push),
+            _ => Ok(()),
+        }
+    }
+
+    /// The largest frame allowed.
+    fn frame_bytes(&self) -> usize {
+        self.allowed.frame_bytes.max(self.promised.frame_bytes)
+    }
+
+    /// By how much windows of streams may be larger than the acknowledged settings make them.
+    fn allowance(&self) -> i64 {
+        (self.promised.window - self.allowed.window).max(0)
+    }
+
+    /// Takes note of settings that the server has yet to acknowledge.
+    fn promise(&mut self, settings: &[(u16, u32)]) {
+        for (id, value) in settings {
+            match *id {
+                setting::INITIAL_WINDOW_SIZE => {
+                    self.promised.window = self.promised.window.max(i64::from(*value));
+                }
+                setting::MAX_FRAME_SIZE => {
+                    self.promised.frame_bytes = self.promised.frame_bytes.max(*value as usize);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn data(&mut self, frame: &Frame) -> Result<(), Fault> {
+        let body = unpadded(frame)?;
+        let (stream, length) = (frame.stream, frame.payload.len() as i64);
+        let (allowance, initial) = (self.allowance(), self.allowed.window);
+        let exchange = open(&mut self.exchanges, frame)?;
+        self.window -= length;
+        exchange.window -= length;
+        if length > 0 && self.window < 0 {
+            return Err(Fault::ConnectionWindow(-self.window));
+        }
+        let left = exchange.window + initial + allowance;
+        if length > 0 && left < 0 {
+            return Err(Fault::StreamWindow { stream, by: -left });
+        }
+        exchange.data(body, frame.has(flag::END_STREAM))
+    }
+
+    fn headers(&mut self, frame: &Frame) -> Result<(), Fault> {
+        let mut unfinished = match self.unfinished.take() {
+            Some(mut unfinished) => {
+                unfinished.block.extend_from_slice(&frame.payload);
+                unfinished
+            }
+            None if frame.kind == kind::CONTINUATION => return Err(Fault::LoneContinuation),
+            None => {
+                let block = unpadded(frame)?;
+                let skipped = if frame.has(flag::PRIORITY) { 5 } else { 0 };
+                let block = block.get(skipped..).ok_or(Fault::Length { kind: kind::HEADERS })?;
+                let (block, end) = (block.to_vec(), frame.has(flag::END_STREAM));
+                Unfinished { stream: frame.stream, block, end }
+            }
+        };
+        if !frame.has(flag::END_HEADERS) {
+            self.unfinished = Some(unfinished);
+            return Ok(());
+        }
+        let block = std::mem::take(&mut unfinished.block);
+        if std::mem::take(&mut self.shrunk) && block.first().is_none_or(|b| b & 0xe0 != 0x20) {
+            return Err(Fault::TableSize);
+        }
+        let fields = self.decoder.decode(&block);
+        let fields = fields.map_err(|error| Fault::Compression(error.to_string()))?;
+        let exchange = open(&mut self.exchanges, frame)?;
+        exchange.block(fields, block.len(), unfinished.end)
+    }
+
+    fn reset(&mut self, frame: &Frame) -> Result<(), Fault> {
+        let code = exactly(frame, 4)?.number(0).unwrap_or_default();
+        let (what, stream) = (frame.kind, frame.stream);
+        let exchange = self.exchanges.get_mut(&stream).ok_or(Fault::Idle { kind: what, stream })?;
+        match exchange.reset.replace(code) {
+            Some(_) => Err(Fault::AfterEnd { kind: what, stream }),
+            None => Ok(()),
+        }
+    }
+
+    fn settings(&mut self, frame: &Frame) -> Result<(), Fault> {
+        if frame.has(flag::ACK) {
+            exactly(frame, 0)?;
+            let settings = self.pending.pop_front().ok_or(Fault::UnaskedAck)?;
+            self.in_force(&settings);
+            self.promised = Allowed::default();
+            let pending = std::mem::take(&mut self.pending);
+            pending.iter().for_each(|settings| self.promise(settings));
+            self.pending = pending;
+            return Ok(());
+        }
+        if !frame.payload.len().is_multiple_of(6) {
+            return Err(Fault::Length { kind: kind::SETTINGS });
+        }
+        for (id, value) in pairs(frame) {
+            let wrong = match id {
+                setting::ENABLE_PUSH => value != 0,
+                setting::INITIAL_WINDOW_SIZE => value > 0x7fff_ffff,
+                setting::MAX_FRAME_SIZE => !(16_384..=16_777_215).contains(&value),
+                setting::ENABLE_CONNECT_PROTOCOL | setting::NO_RFC7540_PRIORITIES => value > 1,
+                _ => false,
+            };
+            if wrong {
+                return Err(Fault::Setting { id, value });
+            }
+            self.theirs.insert(id, value);
+        }
+        Ok(())
+    }
+
+    fn in_force(&mut self, settings: &[(u16, u32)]) {
+        for (id, value) in settings {
+            match *id {
+                setting::INITIAL_WINDOW_SIZE => self.allowed.window = i64::from(*value),
+                setting::MAX_FRAME_SIZE => self.allowed.frame_bytes = *value as usize,
+                setting::HEADER_TABLE_SIZE => {
+                    self.shrunk |= *value < self.allowed.table_bytes.min(TABLE_BYTES);
+                    self.allowed.table_bytes = *value;
+                    self.decoder.set_max_allowed_table_size(*value as usize);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn ping(&mut self, frame: &Frame) -> Result<(), Fault> {
+        exactly(frame, 8)?;
+        if !frame.has(flag::ACK) {
+            return Ok(());
+        }
+        let place = self.pings.iter().position(|data| data[..] == frame.payload);
+        self.pings.remove(place.ok_or(Fault::UnaskedAck)?);
+        Ok(())
+    }
+
+    fn goaway(&mut self, frame: &Frame) -> Result<(), Fault> {
+        let (last, code) =
+            frame.number(0).zip(frame.number(4)).ok_or(Fault::Length { kind: kind::GOAWAY })?;
+        let raised = self.goaways.last().is_some_and(|(before, _)| last > *before);
+        self.goaways.push((last, code));
+        if raised { Err(Fault::RaisedLastStream(last)) } else { Ok(()) }
+    }
+
+    fn window_update(&mut self, frame: &Frame) -> Result<(), Fault> {
+        let increment = exactly(frame, 4)?.number(0).unwrap_or_default() & 0x7fff_ffff;
+        let (what, stream) = (frame.kind, frame.stream);
+        if increment == 0 {
+            return Err(Fault::WindowIncrement);
+        }
+        let window = if stream == 0 {
+            self.sending += i64::from(increment);
+            self.sending
+        } else {
+            let initial = i64::from(self.their_window());
+            let exchange = self.exchanges.get_mut(&stream);
+            let exchange = exchange.ok_or(Fault::Idle { kind: what, stream })?;
+            exchange.sending += i64::from(increment);
+            exchange.sending + initial
+        };
+        if window > 0x7fff_ffff { Err(Fault::WindowIncrement) } else { Ok(()) }
+    }
+}
+
+/// The exchange on which an answer's frame comes.
+fn open<'a>(
+    exchanges: &'a mut BTreeMap<u32, Exchange>,
+    frame: &Frame,
+) -> Result<&'a mut Exchange, Fault> {
+    let (what, stream) = (frame.kind, frame.stream);
+    let exchange = exchanges.get_mut(&stream).ok_or(Fault::Idle { kind: what, stream })?;
+    if exchange.whole || exchange.reset.is_some() {
+        return Err(Fault::AfterEnd { kind: what, stream });
+    }
+    Ok(exchange)
+}
+
+/// The payload without its padding (RFC 9113 6.1).
+fn unpadded(frame: &Frame) -> Result<&[u8], Fault> {
+    if !frame.has(flag::PADDED) {
+        return Ok(&frame.payload);
+    }
+    let padded = frame.payload.split_first().and_then(|(padding, rest)| {
+        rest.len().checked_sub(usize::from(*padding)).map(|end| &rest[..end])
+    });
+    padded.ok_or(Fault::Padding)
+}
+
+fn exactly(frame: &Frame, length: usize) -> Result<&Frame, Fault> {
+    let right = frame.payload.len() == length;
+    if right { Ok(frame) } else { Err(Fault::Length { kind: frame.kind }) }
+}
+
+/// Identifiers and values of SETTINGS.
+fn pairs(frame: &Frame) -> Vec<(u16, u32)> {
+    let read = |six: &[u8; 6]| {
+        let [a, b, value @ ..] = *six;
+        (u16::from_be_bytes([a, b]), u32::from_be_bytes(value))
+    };
+    frame.payload.as_chunks().0.iter().map(read).collect()
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// Field lines with names as text; `None` for a name that is none.
+fn named(fields: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Fields, Fault> {
+    let text = |(name, value)| match String::from_utf8(name) {
+        Ok(name) => Ok((name, value)),
+        Err(error) => Err(Fault::FieldName(error.to_string())),
+    };
+    fields.into_iter().map(text).collect()
+}

@@ -1,0 +1,152 @@
+//! One stream's answer, judged block by block (RFC 9113 8).
+
+use super::{Fault, named};
+use crate::wire::{self, Fields};
+
+/// Fields that HTTP/2 has no use for (RFC 9113 8.2.2).
+const OF_CONNECTION: [&str; 5] =
+    ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+
+/// What came on one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// Interim responses: status and fields.
+    pub interim: Vec<(u16, Fields)>,
+    /// The final status; 0 before the head has come.
+    pub status: u16,
+    /// The head's fields but for `:status`.
+    pub fields: Fields,
+    /// The body as far as it came.
+    pub body: Vec<u8>,
+    /// Bytes of body in each DATA frame.
+    pub data: Vec<usize>,
+    /// Fields after the body.
+    pub trailers: Fields,
+    /// Bytes of each header block.
+    pub blocks: Vec<usize>,
+    /// The server has ended it in order.
+    pub whole: bool,
+    /// The server has reset it, with this code; perhaps after its answer.
+    pub reset: Option<u32>,
+    /// DATA taken so far against what was granted: what is left is this and the initial window.
+    pub(super) window: i64,
+    /// The same of what the server granted.
+    pub(super) sending: i64,
+    head_only: bool,
+}
+
+impl Exchange {
+    pub(super) fn new(head_only: bool) -> Self {
+        Self { head_only, ..Self::default() }
+    }
+
+    /// The values of the fields called `name`, joined by `, `; `None` when there is none.
+    pub fn field(&self, name: &str) -> Option<String> {
+        let values = wire::values(&self.fields, name);
+        let shown: Vec<_> = values.iter().map(|value| String::from_utf8_lossy(value)).collect();
+        (!shown.is_empty()).then(|| shown.join(", "))
+    }
+
+    /// The body as text, for messages and comparisons.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Nothing more can come.
+    pub fn over(&self) -> bool {
+        self.whole || self.reset.is_some()
+    }
+
+    pub(super) fn data(&mut self, body: &[u8], end: bool) -> Result<(), Fault> {
+        if self.status == 0 || (self.bodiless() && !body.is_empty()) {
+            return Err(Fault::Body);
+        }
+        self.body.extend_from_slice(body);
+        self.data.push(body.len());
+        if end { self.end() } else { Ok(()) }
+    }
+
+    pub(super) fn block(
+        &mut self,
+        fields: Vec<(Vec<u8>, Vec<u8>)>,
+        bytes: usize,
+        end: bool,
+    ) -> Result<(), Fault> {
+        self.blocks.push(bytes);
+        let fields = named(fields)?;
+        if self.status != 0 {
+            // Trailers, which come last.
+            check(&fields)?;
+            self.trailers = fields;
+            return if end { self.end() } else { Err(Fault::Order) };
+        }
+        let (status, fields) = head(fields)?;
+        if status < 200 {
+            self.interim.push((status, fields));
+            return if end { Err(Fault::Order) } else { Ok(()) };
+        }
+        self.status = status;
+        self.fields = fields;
+        if end { self.end() } else { Ok(()) }
+    }
+
+    fn bodiless(&self) -> bool {
+        self.head_only || matches!(self.status, 204 | 304)
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        self.whole = true;
+        let declared = self.field("content-length");
+        match declared {
+            Some(declared) if !self.bodiless() => {
+                let came = self.body.len();
+                let right = declared.parse() == Ok(came);
+                if right { Ok(()) } else { Err(Fault::ContentLength { declared, came }) }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `:status`, and the fields after it.
+fn head(mut fields: Fields) -> Result<(u16, Fields), Fault> {
+    let missing = || Fault::PseudoField(":status".to_owned());
+    let (name, value) = (!fields.is_empty()).then(|| fields.remove(0)).ok_or_else(missing)?;
+    if name != ":status" {
+        return Err(missing());
+    }
+    check(&fields)?;
+    let status = match *value.as_slice() {
+        [a @ b'1'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+            let digit = |byte| u16::from(byte - b'0');
+            digit(a) * 100 + digit(b) * 10 + digit(c)
+        }
+        _ => 101,
+    };
+    if status == 101 {
+        return Err(Fault::Status(String::from_utf8_lossy(&value).into_owned()));
+    }
+    Ok((status, fields))
+}
+
+/// Names and values of ordinary fields.
+fn check(fields: &Fields) -> Result<(), Fault> {
+    for (name, value) in fields {
+        if name.starts_with(':') {
+            return Err(Fault::PseudoField(name.clone()));
+        }
+        let token = wire::token(name.as_bytes()).is_some();
+        if !token || name.bytes().any(|b| b.is_ascii_uppercase()) {
+            return Err(Fault::FieldName(name.clone()));
+        }
+        if OF_CONNECTION.contains(&name.as_str()) {
+            return Err(Fault::ConnectionField(name.clone()));
+        }
+        let blank = |b: Option<&u8>| b.is_some_and(|b| matches!(b, b' ' | b'\t'));
+        let forbidden = value.iter().any(|b| matches!(b, 0 | b'\r' | b'\n'));
+        if forbidden || blank(value.first()) || blank(value.last()) {
+            return Err(Fault::FieldValue(name.clone()));
+        }
+    }
+    Ok(())
+}

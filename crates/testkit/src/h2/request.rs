@@ -1,0 +1,81 @@
+//! Requests as lists of fields: well-formed ones in one line, all others by changing them.
+
+use super::fields::{Block, FieldList};
+use super::frames;
+
+/// A request's fields, pseudo-fields first as long as nobody says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What the block holds, in order.
+    pub fields: FieldList,
+}
+
+impl Request {
+    /// `method` of `path` on host `larder.test`, scheme `http`.
+    pub fn new(method: &str, path: &str) -> Self {
+        let empty = Self { fields: FieldList::new() };
+        empty
+            .field(":method", method)
+            .field(":scheme", "http")
+            .field(":authority", "larder.test")
+            .field(":path", path)
+    }
+
+    /// GET.
+    pub fn get(path: &str) -> Self {
+        Self::new("GET", path)
+    }
+
+    /// POST.
+    pub fn post(path: &str) -> Self {
+        Self::new("POST", path)
+    }
+
+    /// Exactly these fields.
+    pub fn of(fields: &[(&[u8], &[u8])]) -> Self {
+        let fields = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+        Self { fields }
+    }
+
+    /// Adds a field at the end.
+    #[must_use]
+    pub fn field(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
+        self.fields.push((name.as_ref().to_vec(), value.as_ref().to_vec()));
+        self
+    }
+
+    /// Gives the first field called `name` another value.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        for (own, held) in &mut self.fields {
+            if own == name.as_bytes() {
+                *held = value.as_ref().to_vec();
+                return self;
+            }
+        }
+        self.field(name, value)
+    }
+
+    /// Takes out every field called `name`.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.fields.retain(|(own, _)| own != name.as_bytes());
+        self
+    }
+
+    /// The value of the first field called `name`.
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
+        let found = self.fields.iter().find(|(own, _)| own == name.as_bytes());
+        found.map(|(_, value)| value.as_slice())
+    }
+
+    /// Its header block.
+    pub fn block(&self) -> Block {
+        Block::of(&self.fields)
+    }
+
+    /// Its HEADERS frame on `stream`, with CONTINUATION when it is long.
+    pub fn bytes(&self, stream: u32, end: bool) -> Vec<u8> {
+        frames::header_frames(stream, self.block().bytes(), frames::PAYLOAD_BYTES, end)
+    }
+}
