@@ -78,6 +78,16 @@ free_ports() {
 }
 read -r http https < <(free_ports 2)
 
+# A Python with the packages of the lab's requirements.txt, in $python. Kept between runs; another list of packages makes
+# another one.
+python_packages() {
+  python=$lab/../target/lab/python-$(cksum <"$here/requirements.txt" | cut -d' ' -f1)
+  [ ! -e "$python/whole" ] || return 0
+  quietly venv python3 -m venv --clear "$python"
+  quietly pip "$python/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
+  touch "$python/whole"
+}
+
 query() { mariadb --no-defaults --socket="$work/run/db.sock" --user="$(id -un)" "$@"; }
 
 # MariaDB with an empty database of this name.
@@ -130,7 +140,7 @@ start_larder() {
   else
     certificate_in_files
   fi
-  sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@WORK@|$work|g; s|@TTL@|${ttl:-10m}|g
+  sed "s|@HTTP@|$http|g; s|@HTTPS@|$https|g; s|@WORK@|$work|g; s|@TTL@|${ttl:-10m}|g; s|@HOST@|$host|g
     s|@CERTIFICATE@|$certificate|g" "${1:-$here/larder.toml}" >"$work/larder.toml"
   quietly larder-check "$larder" check "$work/larder.toml"
   start larder "$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock"

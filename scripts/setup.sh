@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh basic` for all but what follows, `setup.sh
-# wordpress`, `mediawiki` or `django` for these labs, `setup.sh bench` for counting instructions; several words
-# together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and
+# wordpress`, `mediawiki`, `django` or `http2-clients` for these labs, `setup.sh bench` for counting instructions;
+# several words together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and
 # fails.
 set -euo pipefail
 
@@ -60,23 +60,37 @@ mediawiki() {
   have_php xml || packages+=(php-xml)
 }
 
-django() {
-  browser
+python() {
   missing python3 && packages+=(python3)
   python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+}
+
+django() {
+  browser
+  python
+}
+
+# The clients that ask over HTTP/2; h2load comes with nghttp.
+http2-clients() {
+  browser
+  python
+  missing go && packages+=(golang-go)
+  missing curl && packages+=(curl)
+  missing nghttp && packages+=(nghttp2-client)
 }
 
 bench() {
   missing valgrind && packages+=(valgrind)
   missing wrk && missing ab && packages+=(wrk)
+  missing h2load && packages+=(nghttp2-client)
 }
 
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    basic | wordpress | mediawiki | django | bench) $word || true ;;
+    basic | wordpress | mediawiki | django | http2-clients | bench) $word || true ;;
     *)
-      echo "usage: setup.sh basic|wordpress|mediawiki|django|bench..." >&2
+      echo "usage: setup.sh basic|wordpress|mediawiki|django|http2-clients|bench..." >&2
       exit 2
       ;;
   esac

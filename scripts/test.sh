@@ -15,8 +15,8 @@ export LARDER_BIN=${LARDER_BIN:-$(realpath -m "$target")/debug/larder}
 passed=0 failed=0 skipped=0
 table=()
 declare -A running
-# The applications of lab/ that are visited with a browser.
-applications=(wordpress mediawiki django)
+# The labs that have a browser: applications, and HTTP/2's clients.
+applications=(wordpress mediawiki django http2-clients)
 
 # Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
 count() {
@@ -119,6 +119,9 @@ if [ "${1:-all}" = all ]; then
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc
     start cache-tests-safe lab/cache-tests/run.sh safe
+    start cache-tests-rfc-h2 lab/cache-tests/run.sh rfc h2
+    start cache-tests-safe-h2 lab/cache-tests/run.sh safe h2
+    start h2spec lab/h2spec/run.sh
     start_applications
   else
     echo "no binary at $LARDER_BIN: end-to-end suites cannot run"
@@ -130,8 +133,8 @@ fi
 
 echo
 printf '%s\n' "${table[@]}"
-grep -hE '^[A-Za-z]+, visited by .* checks hold$' "$logs"/*.log
-for suite in rfc safe; do
+grep -hE '^[A-Za-z].*, (visited by|over) .* hold$' "$logs"/*.log
+for suite in rfc rfc-h2 safe safe-h2; do
   [ -f "$logs/cache-tests-$suite.log" ] && echo "http-cache-tests, $suite: $(grep '^required ' "$logs/cache-tests-$suite.log")"
 done
 summary="$passed passed, $failed failed"

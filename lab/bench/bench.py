@@ -23,6 +23,13 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 SECONDS = int(os.environ.get("SECONDS_EACH", "4"))
 CONNECTIONS = int(os.environ.get("CONNECTIONS", "64"))
 SIZES = {"1 KiB": 1 << 10, "26 KiB": 26 << 10, "256 KiB": 256 << 10}
+# Over HTTP/2: bytes, connections, and requests under way on each.
+STREAMS = {
+    "h2, 1 KiB, 16 connections of 32": (1 << 10, 16, 32),
+    "h2, 26 KiB, 16 connections of 32": (26 << 10, 16, 32),
+    "h2, 1 KiB, 64 connections of 1": (1 << 10, 64, 1),
+    "h2, 26 KiB, 64 connections of 1": (26 << 10, 64, 1),
+}
 TICKS = os.sysconf("SC_CLK_TCK")
 CORES = sorted(os.sched_getaffinity(0))
 PINNED = len(CORES) > 1
@@ -102,10 +109,14 @@ class Server:
 
     def __init__(self, name, work, origin):
         self.name = name
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
         self.log = os.path.join(work, f"{name}.log")
-        command = peers.ALL[name][0](work, self.port, origin)
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+            self.port, self.secure = one.getsockname()[1], two.getsockname()[1]
+        if name in peers.HTTP2 and has_http2(work):
+            command = peers.ALL[name][0](work, self.port, origin, self.secure)
+        else:
+            command = peers.ALL[name][0](work, self.port, origin)
+            self.secure = None
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 pinned(0, command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -189,23 +200,51 @@ def load(server, size):
     return spent / TICKS * 1e6 / requests, first_number(rate, said)
 
 
+def has_http2(work):
+    """Whether there is a certificate, and what asks over HTTP/2."""
+    return os.path.exists(f"{work}/both.pem") and shutil.which("h2load")
+
+
+def load_streams(server, size, connections, streams):
+    """One run over HTTP/2: CPU microseconds per request and requests/s."""
+    command = [
+        "h2load", "-t1", f"-c{connections}", f"-m{streams}", f"-D{SECONDS}", "--npn-list=h2",
+        "--tls13-ciphers=TLS_AES_128_GCM_SHA256", f"https://127.0.0.1:{server.secure}/{size}",
+    ]
+    before = cpu_ticks(server.process.pid)
+    ran = subprocess.run(pinned(1, command), capture_output=True, text=True, check=False)
+    spent = cpu_ticks(server.process.pid) - before
+    requests = first_number(r"(\d+) succeeded", ran.stdout)
+    if not requests or first_number(r"(\d+) failed", ran.stdout):
+        raise RuntimeError(f"{server.name}, {size} bytes over HTTP/2: {ran.stdout.strip()}")
+    return spent / TICKS * 1e6 / requests, first_number(r", ([\d.]+) req/s", ran.stdout)
+
+
 def measure(servers):
-    """All runs, by size and server."""
-    results = {(size, server.name): [] for size in SIZES for server in servers}
+    """All runs, by what was asked for and server."""
+    results = {}
     for number in range(ROUNDS):
         for size, length in SIZES.items():
             for server in servers:
-                results[size, server.name].append(load(server, length))
+                results.setdefault((size, server.name), []).append(load(server, length))
+        for what, asked in STREAMS.items():
+            for server in servers:
+                if server.secure:
+                    results.setdefault((what, server.name), []).append(load_streams(server, *asked))
         print(f"round {number + 1} of {ROUNDS} done", file=sys.stderr, flush=True)
     return results
 
 
 def report(servers, results):
-    for size in SIZES:
-        print(f"\n{size:<14} {'CPU us/request':>15} {'beside larder':>14} {'requests/s':>12}   rounds (CPU us)")
-        median = {s.name: statistics.median(cpu for cpu, _ in results[size, s.name]) for s in servers}
-        for server in servers:
-            runs = results[size, server.name]
+    for what in [*SIZES, *STREAMS]:
+        there = [server for server in servers if (what, server.name) in results]
+        if not there:
+            continue
+        titles = f"{'CPU us/request':>15} {'beside larder':>14} {'requests/s':>12}   rounds (CPU us)"
+        print(f"\n{what}\n{'':<14} {titles}")
+        median = {s.name: statistics.median(cpu for cpu, _ in results[what, s.name]) for s in there}
+        for server in there:
+            runs = results[what, server.name]
             rate = statistics.median(rate for _, rate in runs)
             larder = median.get("larder")
             ratio = f"{median[server.name] / larder:.2f}x" if larder else "-"
@@ -235,6 +274,7 @@ def main():
     if PINNED:
         os.sched_setaffinity(0, {CORES[1]})
     origin = start_origin()
+    write_files(work)
     servers = []
     try:
         for name in wanted:
@@ -253,11 +293,21 @@ def main():
     return 1 if "larder" in skipped else 0
 
 
+def write_files(work):
+    """What the origin says, as files."""
+    os.mkdir(f"{work}/files")
+    for length in SIZES.values():
+        with open(f"{work}/files/{length}", "wb") as file:
+            file.write(b"x" * length)
+
+
 def describe(servers, skipped):
     tool = "wrk" if shutil.which("wrk") else "ab"
     where = f"servers on core {CORES[0]}, load on core {CORES[1]}" if PINNED else "all on one core"
     print(f"hits, {CONNECTIONS} connections, {tool}, {SECONDS} s a run, medians of {ROUNDS} interleaved rounds;")
     print(f"{where}; Linux {platform.release()}")
+    if any(server.secure for server in servers):
+        print("h2: HTTP/2 over TLS 1.3, P-256, AES-128-GCM, h2load")
     for server in servers:
         print(f"  {server.name:<14} {peers.version(server.name)}")
     for name, why in skipped.items():

@@ -2,7 +2,10 @@
 
 One worker or thread each, no access log, memory for everything; otherwise as installed. nginx is there
 twice, as no one setting is its best at every size: with `sendfile`, which is what people use, and with
-large buffers instead. Its files are in the page cache, and the small ones' handles stay open.
+large buffers instead. Its files are in the page cache, and the small ones' handles stay open. h2o has no
+cache: it sends the same bytes from files.
+
+Those that speak HTTP/2 have a second port for it, over TLS 1.3, with the certificate in the work folder.
 """
 
 import os
@@ -19,7 +22,7 @@ http {{
   fastcgi_temp_path {work}/{name}-f; uwsgi_temp_path {work}/{name}-u; scgi_temp_path {work}/{name}-s;
   proxy_cache_path {work}/{name}-files levels=1:2 keys_zone=bench:8m inactive=1d use_temp_path=off;
   server {{
-    listen 127.0.0.1:{port};
+    listen 127.0.0.1:{port}; {secure}
     location / {{ proxy_pass http://127.0.0.1:{origin}; proxy_cache bench; }}
   }}
 }}
@@ -40,11 +43,33 @@ defaults
   timeout server 60s
 frontend clients
   bind 127.0.0.1:{port}
+  {secure}
   http-request cache-use bench
   http-response cache-store bench
   default_backend origin
 backend origin
   server origin 127.0.0.1:{origin}
+"""
+
+H2O = """
+{user}
+num-threads: 1
+pid-file: {work}/h2o.pid
+error-log: {work}/h2o.err
+listen: {{host: 127.0.0.1, port: {port}}}
+{secure}
+hosts: {{default: {{paths: {{"/": {{file.dir: "{work}/files", file.send-compressed: OFF}}}}}}}}
+"""
+
+LARDER = """
+listen  = [{listeners}]
+workers = 1
+{secure}
+[memory]
+size = "64MiB"
+[[site]]
+host   = "*"
+origin = "http://127.0.0.1:{origin}"
 """
 
 SQUID = """
@@ -73,18 +98,27 @@ def _write(work, file_name, text, **values):
     return path
 
 
-def larder(work, port, origin):
+def larder(work, port, origin, tls=None):
+    listeners, secure = f'"127.0.0.1:{port}"', ""
+    if tls:
+        listeners += f', "127.0.0.1:{tls} tls"'
+        secure = f'[tls]\ncert = "{work}/cert.pem"\nkey = "{work}/key.pem"'
+    values = {"listeners": listeners, "secure": secure, "origin": origin}
+    conf = _write(work, "larder.toml", LARDER, **values)
     return [
-        os.environ["LARDER_BIN"], "serve", "--workers", "1", "--memory", "64MiB",
-        "--listen", f"127.0.0.1:{port}", "--origin", f"http://127.0.0.1:{origin}",
-        "--admin-socket", f"{work}/larder.sock",
+        os.environ["LARDER_BIN"], "serve", "--config", conf, "--admin-socket", f"{work}/larder.sock",
     ]
 
 
 def nginx_sending(name, sending):
-    def command(work, port, origin):
+    def command(work, port, origin, tls=None):
         user = "user root;" if os.getuid() == 0 else ""
+        secure = tls and (
+            f"listen 127.0.0.1:{tls} ssl http2; ssl_protocols TLSv1.3;"
+            f" ssl_certificate {work}/cert.pem; ssl_certificate_key {work}/key.pem;"
+        )
         values = {"name": name, "port": port, "origin": origin, "user": user, "sending": sending}
+        values["secure"] = secure or ""
         conf = _write(work, f"{name}.conf", NGINX, **values)
         return ["nginx", "-e", f"{work}/{name}.err", "-c", conf]
 
@@ -98,8 +132,20 @@ def varnish(work, port, origin):
     ]
 
 
-def haproxy(work, port, origin):
-    return ["haproxy", "-f", _write(work, "haproxy.cfg", HAPROXY, port=port, origin=origin)]
+def haproxy(work, port, origin, tls=None):
+    secure = tls and f"bind 127.0.0.1:{tls} ssl crt {work}/both.pem alpn h2 ssl-min-ver TLSv1.3"
+    values = {"port": port, "origin": origin, "secure": secure or ""}
+    return ["haproxy", "-f", _write(work, "haproxy.cfg", HAPROXY, **values)]
+
+
+def h2o(work, port, _origin, tls=None):
+    secure = tls and (
+        f"listen: {{host: 127.0.0.1, port: {tls}, ssl: {{certificate-file: {work}/cert.pem,"
+        f" key-file: {work}/key.pem, ocsp-update-interval: 0, minimum-version: TLSv1.3}}}}"
+    )
+    user = "user: root" if os.getuid() == 0 else ""
+    values = {"port": port, "user": user, "secure": secure or ""}
+    return ["h2o", "-c", _write(work, "h2o.conf", H2O, **values)]
 
 
 def squid(work, port, origin):
@@ -120,8 +166,13 @@ ALL = {
     "nginx-buffers": (nginx_sending("nginx-buffers", "output_buffers 2 256k;"), "nginx", ["-v"]),
     "varnish": (varnish, "varnishd", ["-V"]),
     "haproxy": (haproxy, "haproxy", ["-v"]),
+    "h2o": (h2o, "h2o", ["--version"]),
     "squid": (squid, "squid", ["-v"]),
 }
+
+
+# Those with a port for HTTP/2.
+HTTP2 = ["larder", "nginx", "nginx-buffers", "haproxy", "h2o"]
 
 
 def program(name):

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What a hit costs: server CPU microseconds per request and requests/s, Larder beside the peers that
-# are installed (nginx, Varnish, HAProxy, Squid). Servers share core 0, the load has core 1.
+# are installed (nginx, Varnish, HAProxy, h2o, Squid). Servers share core 0, the load has core 1. Those that
+# speak HTTP/2 are also asked in it, over TLS, when h2load (Debian: nghttp2-client) and openssl are there.
 #
-#   ./run.sh [PEER...]           larder nginx varnish haproxy squid; default all that are there
+#   ./run.sh [PEER...]           larder nginx nginx-buffers varnish haproxy h2o squid; default all that are there
 #
 # ROUNDS (3), SECONDS_EACH (4) and CONNECTIONS (64) set how long and how wide. LARDER_BIN names another
 # binary than the release build. Times move with whatever else the machine does: compare within one run.
@@ -23,4 +24,9 @@ command -v wrk >/dev/null || command -v ab >/dev/null || {
 }
 work=$(mktemp -d "${TMPDIR:-/tmp}/larder-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+if command -v openssl >/dev/null; then
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost \
+    -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null
+  cat "$work/cert.pem" "$work/key.pem" >"$work/both.pem"
+fi
 python3 -B "$here/bench.py" "$work" "$@"

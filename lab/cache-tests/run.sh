@@ -2,8 +2,9 @@
 # Runs the public HTTP caching suite (npm: http-cache-tests) through Larder and scores it.
 #
 #   ./run.sh [rfc|safe]          against results-<profile>.json; fails on any regression
+#   ./run.sh rfc h2              the same over HTTP/2, against the same table
 #   WRITE=1 ./run.sh rfc         renews the table instead
-#   BASE=http://127.0.0.1:8080 ORIGIN_PORT=8000 ./run.sh
+#   BASE=http://127.0.0.1:8080 ORIGIN_PORT=8000 ./run.sh [rfc h2]
 #                                any other proxy that already stands in front of that origin port
 #
 # LARDER_BIN names the binary (default: the debug build). A test that the table has as passed may fail in
@@ -11,6 +12,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 profile=${1:-rfc}
+version=${2:-h1}
 larder=${LARDER_BIN:-$here/../../target/debug/larder}
 [ -n "${BASE:-}" ] || [ -x "$larder" ] || { echo "no Larder at $larder: build it, or name it with LARDER_BIN" >&2; exit 1; }
 table=$here/results-$profile.json
@@ -46,13 +48,24 @@ port=${ORIGIN_PORT:-$(free_port)}
 pids+=($!)
 until_ready grep -q '^Listening' "$work/origin.log"
 
+# What a server says that it listens on.
+address() { sed -n 's/^.*listening on \([0-9.:]*\).*$/\1/p' "$work/$1.log" | head -n 1; }
+
 base=${BASE:-}
+[ "$version" != h2 ] || h2c=' h2c'
 if [ -z "$base" ]; then
-  "$larder" serve --origin "http://127.0.0.1:$port" --listen 127.0.0.1:0 --profile "$profile" \
+  "$larder" serve --origin "http://127.0.0.1:$port" --listen "127.0.0.1:0${h2c:-}" --profile "$profile" \
     --admin-socket "$work/admin.sock" >"$work/larder.log" 2>&1 &
   pids+=($!)
   until_ready grep -q 'listening on ' "$work/larder.log"
-  base=http://$(sed -n 's/^.*listening on \([0-9.:]*\).*$/\1/p' "$work/larder.log" | head -n 1)
+  base=http://$(address larder)
+fi
+# The suite's client has no HTTP/2: a small server between passes on what it asks.
+if [ "$version" = h2 ]; then
+  node "$here/over-http2.mjs" "${base#http://}" >"$work/http2.log" 2>&1 &
+  pids+=($!)
+  until_ready grep -q 'listening on ' "$work/http2.log"
+  base=http://$(address http2)
 fi
 
 # The suite's client reads its settings from npm's environment; both spellings of `id` must be there and
@@ -74,7 +87,7 @@ if [ -n "${WRITE:-}" ]; then
   score "$work/1.json" "$work/2.json" --write "$table"
   exit
 fi
-echo "http-cache-tests, profile $profile"
+echo "http-cache-tests, profile $profile, $version"
 if score "$work/1.json" --against "$table" >"$work/score"; then
   cat "$work/score"
   exit

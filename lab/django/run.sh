@@ -6,13 +6,7 @@
 #   lab/django/run.sh serve     the site alone, until Ctrl-C
 source "$(dirname "$0")/../lib.sh" django
 
-# Kept between runs; another list of packages makes another one.
-python=$lab/../target/lab/python-$(cksum <"$here/requirements.txt" | cut -d' ' -f1)
-if [ ! -e "$python/whole" ]; then
-  quietly venv python3 -m venv --clear "$python"
-  quietly pip "$python/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
-  touch "$python/whole"
-fi
+python_packages
 export LAB_WORK=$work PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1
 quietly fill "$python/bin/python" "$here/fill.py"
 DJANGO_SETTINGS_MODULE=notes.settings start app "$python/bin/gunicorn" --bind "unix:$work/run/gunicorn.sock" \

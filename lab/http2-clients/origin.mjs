@@ -1,0 +1,147 @@
+// The origin that HTTP/2's labs have behind Larder; HTTP/1.1 on a unix socket. usage: node origin.mjs SOCKET
+//
+// Each answer has a number of its own in X-Origin-Request, so that one that was given before is known, and, where its
+// body is known beforehand, that body's checksum in X-Sha256.
+import crypto from 'node:crypto';
+import http from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { page, pageFile } from './page.mjs';
+import { accept } from './socket.mjs';
+
+const PIECE = 64 << 10;
+let requests = 0;
+
+// A body of so many bytes, piece by piece: always the same, and no two places of it alike.
+function* pieces(length) {
+  const cipher = crypto.createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16));
+  for (let left = length; left > 0; left -= PIECE) yield cipher.update(Buffer.alloc(Math.min(left, PIECE)));
+}
+
+const sums = new Map();
+function sum(length) {
+  if (!sums.has(length)) {
+    const hash = crypto.createHash('sha256');
+    for (const piece of pieces(length)) hash.update(piece);
+    sums.set(length, hash.digest('hex'));
+  }
+  return sums.get(length);
+}
+
+const writable = (response) => new Promise((resolve) => {
+  response.once('drain', resolve);
+  response.once('close', resolve);
+});
+
+async function send(response, length, upTo = length) {
+  let sent = 0;
+  for (const piece of pieces(length)) {
+    if (response.destroyed || sent >= upTo) break;
+    sent += piece.length;
+    if (!response.write(piece)) await writable(response);
+  }
+}
+
+const KEPT = { 'Cache-Control': 'max-age=3600' };
+const PASSED = { 'Cache-Control': 'no-store' };
+
+// `kept` and `passed` say the length of what they send, the `-chunked` ones do not.
+async function body(request, response, lifetime, length, chunked) {
+  const etag = `"${length}"`;
+  const fields = { ...lifetime, 'Content-Type': 'application/octet-stream', ETag: etag, 'X-Sha256': sum(length) };
+  if (!chunked) fields['Accept-Ranges'] = 'bytes';
+  if (request.headers['if-none-match'] === etag) return response.writeHead(304, fields).end();
+  if (!chunked) fields['Content-Length'] = length;
+  response.writeHead(200, fields);
+  if (request.method !== 'HEAD') await send(response, length);
+  return response.end();
+}
+
+const routes = {
+  kept: (request, response, n) => body(request, response, KEPT, n),
+  passed: (request, response, n) => body(request, response, PASSED, n),
+  'kept-chunked': (request, response, n) => body(request, response, KEPT, n, true),
+  'passed-chunked': (request, response, n) => body(request, response, PASSED, n, true),
+
+  // What is sent, once all of it is there.
+  async echo(request, response) {
+    const pieces = [];
+    for await (const piece of request) pieces.push(piece);
+    response.writeHead(200, { ...PASSED, 'Content-Type': 'application/octet-stream' });
+    response.end(Buffer.concat(pieces));
+  },
+
+  // What came, in its order.
+  async request(request, response) {
+    let length = 0;
+    for await (const piece of request) length += piece.length;
+    const { method, url, rawHeaders, rawTrailers } = request;
+    response.writeHead(200, { ...PASSED, 'Content-Type': 'application/json' });
+    response.end(JSON.stringify({ method, url, length, fields: rawHeaders, trailers: rawTrailers }));
+  },
+
+  status(request, response, n) {
+    response.writeHead(n, { ...PASSED, 'Content-Type': 'text/plain' }).end(`status ${n}`);
+  },
+
+  // One long field.
+  field(request, response, n) {
+    response.writeHead(200, { ...PASSED, 'X-Long': 'l'.repeat(n) }).end('long');
+  },
+
+  // Fields that are about this connection only.
+  connection(request, response) {
+    const fields = { ...PASSED, Connection: 'keep-alive, X-Hop', 'Keep-Alive': 'timeout=5', 'X-Hop': 'one' };
+    response.writeHead(200, { ...fields, 'X-End': 'all' }).end('hop');
+  },
+
+  async early(request, response) {
+    response.writeEarlyHints({ link: '</page/style-1.css>; rel=preload; as=style' });
+    await sleep(50);
+    response.writeHead(200, PASSED).end('late');
+  },
+
+  async events(request, response) {
+    response.writeHead(200, { ...PASSED, 'Content-Type': 'text/event-stream' });
+    for (let n = 1; n <= 5 && !response.destroyed; n++) {
+      response.write(`data: ${n} ${Date.now()}\n\n`);
+      await sleep(200);
+    }
+    response.end();
+  },
+
+  // An origin that dies halfway through what it promised, or through what it did not say the length of.
+  async cut(request, response, n) {
+    response.writeHead(200, { ...PASSED, 'Content-Length': n });
+    await send(response, n, n / 2);
+    setTimeout(() => response.destroy(), 50);
+  },
+  async 'cut-chunked'(request, response, n) {
+    response.writeHead(200, PASSED);
+    await send(response, n, n / 2);
+    setTimeout(() => response.destroy(), 50);
+  },
+
+  page(request, response, n, name) {
+    const [type, text] = name ? pageFile(name) : ['text/html; charset=utf-8', page()];
+    response.writeHead(200, { ...KEPT, 'Content-Type': type, 'Content-Length': text.length }).end(text);
+  },
+
+  // The root, for those who want nothing but an answer.
+  '': (request, response) => (request.method === 'GET' ? body(request, response, KEPT, 1024) : routes.echo(request, response)),
+};
+
+const server = http.createServer({ maxHeaderSize: 128 << 10 }, async (request, response) => {
+  requests += 1;
+  response.setHeader('X-Origin-Request', requests);
+  // Who gives up a request gets no answer.
+  request.on('error', () => response.destroy());
+  const [, route, name] = new URL(request.url, 'http://origin').pathname.split('/');
+  if (!Object.hasOwn(routes, route)) return response.writeHead(404, PASSED).end('no such thing');
+  return Promise.resolve(routes[route](request, response, Number(name), name)).catch(() => response.destroy());
+});
+server.on('upgrade', (request, socket) => {
+  if (request.url === '/socket') accept(request, socket);
+  else socket.destroy();
+});
+server.listen(process.argv[2]);
