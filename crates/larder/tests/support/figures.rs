@@ -64,7 +64,7 @@ impl Clean {
         self.took.sort_unstable();
         let (p50, p99) = (self.took[self.took.len() / 2], self.took[self.took.len() * 99 / 100]);
         println!("{what}: a clean client's p50 {p50:?}, p99 {p99:?}");
-        // On a busy machine times say nothing of the daemon: only whoever asks for figures holds them.
+        // On a busy machine times say little of the daemon: they hold where figures are asked for.
         assert!(!is_full_run() || p99 < CLEAN_P99, "{what}: p99 {p99:?}");
     }
 }
