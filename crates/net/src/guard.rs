@@ -216,6 +216,11 @@ impl Guard {
         self.wake();
     }
 
+    /// Forgets which limit ended the connection: what is left to be done has limits of its own.
+    pub(crate) fn pardon(&self) {
+        self.expired.set(None);
+    }
+
     fn wake(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();

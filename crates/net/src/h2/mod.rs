@@ -176,8 +176,7 @@ impl H2 {
         self.out.borrow(&mut work.output);
         loop {
             if let Poll::Ready(limit) = self.guard.poll_expired(cx) {
-                self.expired(limit);
-                return Poll::Ready(End::Gone);
+                return Poll::Ready(self.expired(limit));
             }
             let now = core.flow.now();
             self.take_mail(core, now);
@@ -779,11 +778,9 @@ impl H2 {
     }
 
     /// A limit ended the connection.
-    fn expired(&mut self, limit: Limit) {
-        let code = match limit {
-            Limit::IdleTimeout | Limit::DrainWait => Code::None,
-            _ => Code::EnhanceYourCalm,
-        };
+    fn expired(&mut self, limit: Limit) -> End {
+        let in_order = matches!(limit, Limit::IdleTimeout | Limit::DrainWait);
+        let code = if in_order { Code::None } else { Code::EnhanceYourCalm };
         let fatal = Fatal { code, limit: Some(limit), reason: "a limit of this end's" };
         if self.out.is_empty() {
             self.engine.end(&fatal, &mut self.out.bytes);
@@ -791,5 +788,11 @@ impl H2 {
             // As much as the socket takes at once.
             self.stream.write_now(&bytes);
         }
+        if !in_order {
+            return End::Gone;
+        }
+        // The end of its last answer may still be on its way to a client that reads slowly.
+        self.guard.pardon();
+        End::Linger
     }
 }
