@@ -55,6 +55,12 @@ impl Stream {
         self.wire().local_addr()
     }
 
+    /// Has the kernel hold no more than `bytes` that have not left yet: what comes later and is more
+    /// urgent does not wait behind them.
+    pub(crate) fn hold_unsent(&self, bytes: u32) {
+        self.wire().hold_unsent(bytes);
+    }
+
     fn wire(&self) -> &Wire {
         match self {
             Self::Plain(tcp) => tcp,

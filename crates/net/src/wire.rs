@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -28,6 +29,14 @@ impl Wire {
     pub(crate) fn reset_at_end(&self) {
         if let Self::Tcp(tcp) = self {
             _ = tcp.set_zero_linger();
+        }
+    }
+
+    /// Has the kernel hold no more than `bytes` that have not left yet.
+    pub(crate) fn hold_unsent(&self, bytes: u32) {
+        if let Self::Tcp(tcp) = self {
+            // Without it what is urgent only waits longer.
+            _ = SockRef::from(tcp).set_tcp_notsent_lowat(bytes);
         }
     }
 

@@ -48,6 +48,8 @@ const CLIENT_CLOSED: u16 = 499;
 const TICK_MS: u64 = 1_000;
 /// What a passing body may be ahead of its client, however many streams there are.
 const SMALLEST_WINDOW: u64 = 4 * 1024;
+/// Bytes that wait in the kernel at most, before those that are in flight.
+const UNSENT_BYTES: u32 = 128 * 1024;
 
 /// A connection.
 pub(crate) struct H2 {
@@ -147,6 +149,7 @@ impl H2 {
         let mut out = Outgoing::default();
         let (settings, seed) = (Settings::from(&core.flow.live().limits), core.flow.shared.seed);
         let engine = Connection::new(settings, scheme, seed, now_ms, &mut out.bytes);
+        stream.hold_unsent(UNSENT_BYTES);
         core.flow.counters.inc(Counter::H2Connections);
         Self {
             stream,
