@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
-use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Variant};
+use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Tags, Variant};
 use files::Root;
 use message::date::parse_http_date;
 use message::store::{self, StorePlan};
@@ -574,6 +574,7 @@ fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u6
             never_stale: plan.never_stale,
             http10: response.version == Version::Http10,
         },
+        tags: Tags::default(),
         length,
     }
 }

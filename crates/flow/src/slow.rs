@@ -166,7 +166,9 @@ async fn shared(
             Begin::Wait(ticket) => match wait(core, &ask, ticket).await {
                 Some(Waited::Ready(object)) => {
                     ask.now = core.now();
-                    if object.matches(&mut select_by(&ask.request.headers))
+                    // A ban may have come since that fetch began, and before this request.
+                    if core.shared.cache.may_use(&object)
+                        && object.matches(&mut select_by(&ask.request.headers))
                         && matches!(core.judge(&ask, &object), Judgement::Deliver(_))
                     {
                         let stored = object.is_live();

@@ -130,6 +130,7 @@ pub(crate) fn cache_config(config: &Config, machine: &Machine) -> cache::Config 
         waiters_max: limits.waiters as usize,
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
+        bans_max: limits.bans as usize,
     }
 }
 
