@@ -22,6 +22,7 @@ pub mod request;
 pub mod response;
 pub mod sf;
 pub mod store;
+pub mod tags;
 pub mod targeted;
 pub mod upgrade;
 pub mod vary;

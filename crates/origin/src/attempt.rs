@@ -242,7 +242,7 @@ impl Attempt<'_, '_, '_> {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
-        self.work.compact();
+        self.work.make_room();
         let Self { link, work, .. } = self;
         let parts = &mut **work;
         link.stream.poll_read(cx, &mut parts.bytes[parts.end..]).map(|read| match read {

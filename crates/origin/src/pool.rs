@@ -76,7 +76,7 @@ impl CorePool {
         limits: &Limits,
         journal: Option<Arc<dyn Journal>>,
     ) -> Self {
-        let head_limits = HeadLimits::from(limits);
+        let head_limits = HeadLimits::of_origins(limits);
         let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
         Self {
             core: Rc::new(Core {
@@ -145,10 +145,10 @@ impl Core {
 
     /// What reading a script's response from `server` needs to know.
     pub(crate) fn reading<'a>(&self, server: &'a Arc<str>) -> Reading<'a> {
-        let HeadLimits { head_bytes, field_bytes, field_count, .. } = self.head_limits;
+        let HeadLimits { head_bytes, field_bytes, field_count, tag_bytes, .. } = self.head_limits;
         Reading {
             server,
-            limits: fastcgi::HeadLimits { head_bytes, field_bytes, field_count },
+            limits: fastcgi::HeadLimits { head_bytes, field_bytes, field_count, tag_bytes },
             stderr_bytes: self.stderr_bytes,
         }
     }
@@ -211,6 +211,19 @@ impl Workspace {
     pub(crate) fn core(&self) -> &Rc<Core> {
         &self.core
     }
+
+    /// Makes room to read into: by moving what is unread to the front, and when that fills
+    /// everything, as only a head with many surrogate keys can, by growing.
+    pub(crate) fn make_room(&mut self) {
+        self.parts.compact();
+        let HeadLimits { head_bytes, tag_bytes, .. } = self.core.head_limits;
+        let (full, most) = (self.parts.bytes.len(), head_bytes.saturating_add(tag_bytes));
+        if self.parts.end == full && full < most {
+            let mut bytes = std::mem::take(&mut self.parts.bytes).into_vec();
+            bytes.resize(most.min(2 * full), 0);
+            self.parts.bytes = bytes.into_boxed_slice();
+        }
+    }
 }
 
 impl Parts {
@@ -220,7 +233,7 @@ impl Parts {
     }
 
     /// Moves what is unread to the front, so that all the rest can be read into.
-    pub(crate) fn compact(&mut self) {
+    fn compact(&mut self) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -259,7 +272,7 @@ impl Drop for Workspace {
             journal.said(&said);
         }
         let mut spare = self.core.spare.borrow_mut();
-        if spare.len() < SPARE_BUFFERS {
+        if spare.len() < SPARE_BUFFERS && self.parts.bytes.len() <= self.core.buffer_bytes {
             let mut parts = std::mem::take(&mut self.parts);
             parts.reset();
             spare.push(parts);
