@@ -84,6 +84,17 @@ enum Kind {
     Compare { length: Length, order: Order, ms: f64, text: String },
 }
 
+/// What a condition wants of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// That it is this.
+    Equal(String),
+    /// That this regular expression matches.
+    Match(String),
+    /// That something does not hold.
+    Not,
+}
+
 /// Conditions that must all hold. Its text is what [`Expression::parse`] reads again.
 #[derive(Clone, Debug)]
 pub struct Expression {
@@ -162,13 +173,30 @@ impl Expression {
         self.terms.iter().all(|term| term.holds(facts))
     }
 
-    /// The fields of heads it looks at.
-    pub fn headers(&self) -> impl Iterator<Item = &str> {
-        self.terms.iter().filter_map(|term| match &term.0 {
-            Kind::Equal { field: Field::Header(name), .. }
-            | Kind::Match { field: Field::Header(name), .. } => Some(name.as_str()),
-            _ => None,
-        })
+    /// Whether there are no conditions, so that every response is meant.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Takes the conditions on some fields of heads out, for whoever knows better what they mean:
+    /// the fields' names, and what is wanted of them.
+    pub fn take_headers(&mut self, of: impl Fn(&str) -> bool) -> Vec<(String, Wanted)> {
+        let mut taken = Vec::new();
+        self.terms.retain(|term| {
+            let (name, wanted) = match &term.0 {
+                Kind::Equal { field: Field::Header(name), not, text } if of(name) => {
+                    (name, if *not { Wanted::Not } else { Wanted::Equal(text.clone()) })
+                }
+                Kind::Match { field: Field::Header(name), not, regex } if of(name) => {
+                    let text = || Wanted::Match(regex.as_str().to_owned());
+                    (name, if *not { Wanted::Not } else { text() })
+                }
+                _ => return true,
+            };
+            taken.push((name.clone(), wanted));
+            false
+        });
+        taken
     }
 }
 

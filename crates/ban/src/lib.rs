@@ -18,4 +18,4 @@ pub mod fuzz;
 mod words;
 
 pub use error::{Error, ErrorKind};
-pub use expression::{Expression, Facts, Field, Order, REGEX_BYTES, Term, regex};
+pub use expression::{Expression, Facts, Field, Order, REGEX_BYTES, Term, Wanted, regex};

@@ -115,6 +115,16 @@ fn a_built_expression_is_read_back() {
     assert_eq!(read.to_string(), built.to_string());
 }
 
+#[test]
+fn conditions_on_chosen_fields_can_be_taken_out() {
+    let text = "obj.http.xkey ~ a && req.url ~ b && obj.http.xkey != c && obj.http.x == d";
+    let mut expression = Expression::parse(text).expect("an expression");
+    let taken = expression.take_headers(|name| name == "xkey");
+    let xkey = || "xkey".to_owned();
+    assert_eq!(taken, [(xkey(), Wanted::Match("a".into())), (xkey(), Wanted::Not)]);
+    assert_eq!(expression.to_string(), "req.url ~ b && obj.http.x == d");
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,60}") {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::ledger::Charge;
-use crate::object::Object;
+use crate::object::{COUNT_BYTES, Object};
 use crate::size;
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 
@@ -63,6 +63,11 @@ impl Stored<'_> {
         self.0.len()
     }
 
+    /// Bytes that they and their number take.
+    pub(crate) fn block_bytes(self) -> usize {
+        size_of_val(self.0) + COUNT_BYTES
+    }
+
     pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|bytes| u64::from_le_bytes(*bytes))
     }
@@ -89,7 +94,7 @@ pub struct Which {
 
 impl Which {
     fn has(&self, object: &Object) -> bool {
-        let tagged = |tags: &Tags| object.tags().is_some_and(|theirs| tags.meets(theirs));
+        let tagged = |tags: &Tags| object.stored_tags().is_some_and(|theirs| tags.meets(theirs));
         self.tags.as_ref().is_none_or(tagged)
             && self.test.as_ref().is_none_or(|test| test.matches(object))
     }

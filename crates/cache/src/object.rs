@@ -85,7 +85,7 @@ const VARIES: u8 = 1 << 7;
 /// `Object::flags`: the object has tags.
 const TAGGED: u8 = 1 << 6;
 /// Bytes of the number of tags, behind them.
-const COUNT_BYTES: usize = 4;
+pub(crate) const COUNT_BYTES: usize = 4;
 /// What an object's weight is counted in: every size class is a multiple of it.
 const WEIGHT_BYTES: u64 = 16;
 
@@ -230,8 +230,7 @@ impl Object {
         }
         let spec_at = self.key_len as usize;
         let signature_at = spec_at + self.spec_len as usize;
-        let signature_end = self.head_at()
-            - self.tags().map_or(0, |tags| tags.iter().count() * size_of::<u64>() + COUNT_BYTES);
+        let signature_end = self.head_at() - self.stored_tags().map_or(0, Stored::block_bytes);
         Some(Variant {
             spec: &self.block[spec_at..signature_at],
             signature: &self.block[signature_at..signature_end],
@@ -239,7 +238,7 @@ impl Object {
     }
 
     /// Surrogate keys as they are stored; `None` when there are none.
-    pub(crate) fn tags(&self) -> Option<Stored<'_>> {
+    pub(crate) fn stored_tags(&self) -> Option<Stored<'_>> {
         if self.flags & TAGGED == 0 {
             return None;
         }
@@ -249,9 +248,9 @@ impl Object {
         Some(Stored(tags.as_chunks().0))
     }
 
-    /// How many surrogate keys it has.
-    pub fn tag_count(&self) -> usize {
-        self.tags().map_or(0, |tags| tags.iter().count())
+    /// Its surrogate keys.
+    pub fn tags(&self) -> Tags {
+        self.stored_tags().map_or_else(Tags::default, |tags| Tags::new(tags.iter().collect()))
     }
 
     /// Whether the request whose signatures `variant` computes may be answered with this variant

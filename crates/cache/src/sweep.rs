@@ -55,6 +55,11 @@ impl Cache {
         self.bans.all().into_iter().map(|(ban, over)| Listed { ban, over }).collect()
     }
 
+    /// Whether there are bans that may still matter.
+    pub fn has_bans(&self) -> bool {
+        self.bans.len() > 0
+    }
+
     /// Whether something stored may not have been tested against every ban.
     pub fn has_untested(&self) -> bool {
         self.bans.is_pending()
@@ -88,6 +93,22 @@ impl Cache {
         let mut dead = Dead::new();
         self.expel(place.shard, vec![(place.h32, Arc::clone(object), ban)], &mut dead);
         false
+    }
+
+    /// Shows everything stored to `each`, as long as it says so, no lock being held. What comes or
+    /// goes meanwhile may be missed, what is moved may be shown twice.
+    pub fn walk(&self, each: &mut dyn FnMut(&Object) -> bool) {
+        let mut found = Vec::new();
+        for at in 0..SHARDS {
+            let mut cursor = Cursor::default();
+            let mut more = true;
+            while more {
+                more = self.shared_shard(at).untested(u32::MAX, &mut cursor, BATCH, &mut found);
+                if !found.drain(..).all(|(_, object)| each(&object)) {
+                    return;
+                }
+            }
+        }
     }
 
     fn sweep_shard(&self, at: usize, target: u32, pause: &mut dyn FnMut()) {

@@ -81,6 +81,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         r.error_nowhere(format!("--preset {name}: presets count on --profile safe"));
     }
     let rules = presets.rules(&mut r, options.profile);
+    let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
     let listen = match options.listen.is_empty() {
         true => default_listen(options.acme.is_some()),
         false => listen,
@@ -109,6 +110,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             rules,
             tls: SiteTls::default(),
             hsts: None,
+            purge,
+            shows_tags: false,
         }],
         certificates: Vec::new(),
         acme,

@@ -42,6 +42,8 @@ pub enum Served {
     File,
     /// Made by policy or an error page.
     Synthetic,
+    /// The answer to a purge.
+    Purge,
 }
 
 /// Why a request went to the origin.
@@ -84,6 +86,7 @@ impl Served {
             Self::Fetched { .. } => "MISS",
             Self::File => "FILE",
             Self::Synthetic => "SYNTH",
+            Self::Purge => "PURGE",
         }
     }
 
@@ -99,7 +102,7 @@ impl Served {
             Self::Fetched { collapsed: true, .. } => Counter::Collapsed,
             Self::Fetched { .. } => Counter::Misses,
             Self::File => Counter::Files,
-            Self::Synthetic => Counter::Synthetic,
+            Self::Synthetic | Self::Purge => Counter::Synthetic,
         }
     }
 }
@@ -322,7 +325,7 @@ impl Reply {
 
     fn write_cache_status(&self, pseudonym: &str, out: &mut Vec<u8>) {
         let handling = match self.served {
-            Served::Synthetic | Served::File => return,
+            Served::Synthetic | Served::Purge | Served::File => return,
             Served::Hit | Served::Stale => Handling::Hit,
             Served::StaleOnError | Served::Revalidated => {
                 Handling::Forwarded(cache_status::Forward::Stale)

@@ -139,7 +139,7 @@ struct Literal {
 
 impl Literal {
     /// A group may begin where nothing else has.
-    fn open(&mut self) -> Option<()> {
+    fn open(&self) -> Option<()> {
         (self.text.is_empty() && !self.closed).then_some(())
     }
 
