@@ -83,7 +83,9 @@ fn hits(cache: &Cache, done: &AtomicBool, from: usize) -> Vec<Duration> {
 fn under_load<T>(cache: &Arc<Cache>, work: impl FnOnce() -> T) -> (T, Vec<Duration>) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..2).map(|n| scope.spawn(|| hits(cache, &done, 17 + n))).collect();
+        let done = &done;
+        let readers: Vec<_> =
+            (0..2).map(|n| scope.spawn(move || hits(cache, done, 17 + n))).collect();
         std::thread::sleep(Duration::from_millis(200));
         let given = work();
         done.store(true, Ordering::Relaxed);
