@@ -138,8 +138,8 @@ pub struct Object {
     stale_if_unreachable: Span,
     last_modified: u32,
     date: u32,
-    /// What eviction counts for this object, in units of [`WEIGHT_BYTES`]; written under its shard's
-    /// lock.
+    /// What eviction counts for this object, in units of [`WEIGHT_BYTES`]; written under its
+    /// shard's lock.
     weight: AtomicU32,
     fill: Mutex<Option<Arc<Fill>>>,
     /// To whom the bytes are given back; none when there was no room to reserve any.

@@ -14,6 +14,8 @@ use testkit::reply::Reply;
 const SITE: &str = "purge = { dialects = [\"purge\", \"shopware\", \"souin\", \"drupal\"] }\n\
                     cookies = { key = [\"lang\"] }\n";
 
+const HEAD: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nxkey: tag\r\n";
+
 /// The ways to purge `/page`, in turn.
 const PURGES: [(&str, &str, &str); 6] = [
     ("PURGE", "/page", ""),
@@ -25,10 +27,9 @@ const PURGES: [(&str, &str, &str); 6] = [
 ];
 
 fn page(version: usize) -> Script {
-    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nxkey: tag\r\n";
     let body = version.to_string();
     // The head comes first, then time in which a purge may come.
-    Script::respond(format!("{head}Content-Length: {}\r\n\r\n", body.len()))
+    Script::respond(format!("{HEAD}Content-Length: {}\r\n\r\n", body.len()))
         .delay_ms(version as u64 % 3)
         .send(body)
 }
@@ -99,9 +100,7 @@ async fn no_old_page_is_seen_after_a_purge_was_answered() {
 async fn waiting_for_a_fetch_that_began_before_a_purge_does_not_give_its_answer() {
     let stage = Arc::new(Setup { site: SITE, ..Setup::default() }.start().await);
     let slow = |body: &str| {
-        Script::default()
-            .delay_ms(700)
-            .send(format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nxkey: tag\r\nContent-Length: 3\r\n\r\n{body}"))
+        Script::default().delay_ms(700).send(format!("{HEAD}Content-Length: 3\r\n\r\n{body}"))
     };
     for (method, target, fields) in PURGES {
         stage.origin.on("/page", slow("old"));

@@ -11,6 +11,7 @@ use cache::{NewBan, Tags, Which};
 use message::{Framing, HeaderBlock, Method, Request, Scheme};
 use policy::{Notes, ReceiveCtx};
 
+use super::dialects::of_host;
 use super::stored::{Matcher, Meant, Scope, Under};
 use crate::core::{Ask, Core};
 use crate::live::{Live, Shared, Site};
@@ -222,7 +223,7 @@ impl Core {
             for port in &ports {
                 let (request, notes) = as_read(ask, target, scheme, *port);
                 if ask.site.policy.splits_key(&notes) {
-                    split.push((request.target, *port));
+                    split.push(request.target);
                     continue;
                 }
                 let mut key = KeyBuf::new();
@@ -236,16 +237,10 @@ impl Core {
         }
         split.sort();
         split.dedup();
-        for (target, port) in split {
-            let mut host = String::from_utf8_lossy(&ask.request.host).into_owned();
-            if let Some(port) = port {
-                host.push_str(&format!(":{port}"));
-            }
-            let url = String::from_utf8_lossy(&target);
-            let what = What::terms(vec![
-                Term::equal(Field::Host, false, &host),
-                Term::equal(Field::Url, false, &url),
-            ]);
+        for target in split {
+            let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(&target));
+            // Without the condition on the host it is every host's of the site.
+            let what = What::terms(of_host(&ask.request.host).into_iter().chain([url]).collect());
             let site = Some((&**ask.live, &**ask.site));
             let more = self.shared.purge(what, site, soft, now_ms, COUNT_URL_MS).await;
             outcome.objects += more.objects;

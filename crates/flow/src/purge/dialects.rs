@@ -119,8 +119,7 @@ impl Reading {
         }
         let method = headers.value_named(b"x-purge-method");
         if self.0.has(Dialect::Purge) && method.is_some_and(|m| m.eq_ignore_ascii_case(b"regex")) {
-            let host = String::from_utf8_lossy(&request.host).into_owned();
-            let of_host = Term::equal(Field::Host, false, &host);
+            let of_host = of_host(&request.host).ok_or(Refusal::Pattern)?;
             return Ok(many(What::terms(vec![of_host, matches(Field::Url, &request.target)?])));
         }
         let answers = match self.0.has(Dialect::Squid) && !self.0.any(&BY_URL[..4]) {
@@ -262,6 +261,14 @@ fn by_fields(request: &Request) -> Result<Option<What>, Refusal> {
         (Some(tags), true) => What::Tags(tags),
         (tags, false) => What::Ban { expression: Expression::all(terms), tags },
     }))
+}
+
+/// The condition that a response is of `host`, on any port: plugins seldom know the one that
+/// readers use. `None` for a host that would make an expression too large.
+pub(super) fn of_host(host: &[u8]) -> Option<Term> {
+    let host = regex::escape(&String::from_utf8_lossy(host));
+    let regex = ban::regex(&format!("^{host}(:[0-9]+)?$")).ok()?;
+    Some(Term::matches(Field::Host, false, regex))
 }
 
 fn matches(field: Field, pattern: &[u8]) -> Result<Term, Refusal> {

@@ -61,7 +61,7 @@ fn every_dialect_is_read_as_its_plugins_send_it() {
             "PURGE",
             "/blog/.*",
             &[("X-Purge-Method", "regex")],
-            "req.http.host == example.org && req.url ~ /blog/.*",
+            "req.http.host ~ \"^example\\\\.org(:[0-9]+)?$\" && req.url ~ /blog/.*",
         ),
         (Purge, "PURGE", "/(", &[("X-Purge-Method", "regex")], "Pattern"),
         (Purge, "GET", "/a", &[("X-Purge-Method", "regex")], "a reader's"),
