@@ -1,3 +1,5 @@
+//! Expressions read, written and held against a page.
+
 use proptest::prelude::*;
 
 use super::*;

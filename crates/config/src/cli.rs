@@ -11,7 +11,6 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
     AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, Place, SiteConfig,
-    SiteTls,
 };
 use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
 use crate::reader::Reader;
@@ -103,15 +102,12 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         limits,
         access_log: None,
         sites: vec![SiteConfig {
-            files: Vec::new(),
             hosts,
             origins: vec![0],
             presets: presets.names(),
             rules,
-            tls: SiteTls::default(),
-            hsts: None,
             purge,
-            shows_tags: false,
+            ..SiteConfig::default()
         }],
         certificates: Vec::new(),
         acme,

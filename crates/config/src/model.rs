@@ -300,7 +300,7 @@ pub enum CacheStatus {
 }
 
 /// One site.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
     /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
     pub hosts: Vec<String>,

@@ -1,3 +1,5 @@
+//! What every dialect is read as, and who may speak it.
+
 use message::HeaderBlock;
 use policy::acl::{CidrSet, Net, parse_net};
 use policy::{Dialect, Dialects};
