@@ -25,6 +25,11 @@ cat >>"$settings" <<PHP
 \$wgEnableEmail = false;
 \$wgCacheDirectory = "$work/data";
 \$wgPasswordAttemptThrottle = false;
+// The maintenance scripts purge what they change; what people change is seen when the pages' time is over.
+if ( PHP_SAPI === 'cli' ) {
+    \$wgCdnServers = [ '127.0.0.1:$http' ];
+    \$wgInternalServer = 'http://$host:$https';
+}
 PHP
 export MW_CONFIG_FILE=$settings
 quietly fill-user php $maintenance/createAndPromote.php Edith edith-password-1
@@ -35,4 +40,4 @@ done
 [ "$(id -u)" != 0 ] || chown -R "$web_user" "$work/data"
 php_environment="env[MW_CONFIG_FILE] = $settings" start_php
 start_larder
-LAB_MAX_AGE=$max_age run_lab "${1:-check}" people.mjs
+LAB_MAX_AGE=$max_age run_lab "${1:-check}" people.mjs purges.mjs

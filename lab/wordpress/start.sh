@@ -13,7 +13,8 @@ start_database wordpress
 mkdir "$work/site"
 tar -C /usr/share/wordpress --exclude=./wp-content/languages --exclude=./wp-config.php -chf - . |
   tar -C "$work/site" -xf -
-mkdir -p "$work/site/wp-content/uploads"
+mkdir -p "$work/site/wp-content/uploads" "$work/site/wp-content/mu-plugins"
+cp "$here/purge.php" "$work/site/wp-content/mu-plugins/"
 [ "$(id -u)" != 0 ] || chown "$web_user" "$work/site/wp-content/uploads"
 cat >"$work/site/wp-config.php" <<PHP
 <?php
@@ -27,6 +28,9 @@ define('WP_HOME', (empty(\$_SERVER['HTTPS']) ? 'http://' : 'https://') . (\$_SER
 define('WP_SITEURL', WP_HOME);
 define('DISABLE_WP_CRON', true);
 define('WP_HTTP_BLOCK_EXTERNAL', true);
+define('WP_ACCESSIBLE_HOSTS', '127.0.0.1');
+define('LAB_PROXY', '127.0.0.1:$http');
+define('LAB_PURGE', '$work/purges');
 define('AUTOMATIC_UPDATER_DISABLED', true);
 foreach (['AUTH_KEY', 'SECURE_AUTH_KEY', 'LOGGED_IN_KEY', 'NONCE_KEY', 'AUTH_SALT', 'SECURE_AUTH_SALT',
     'LOGGED_IN_SALT', 'NONCE_SALT'] as \$name) {

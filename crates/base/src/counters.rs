@@ -95,6 +95,8 @@ counters! {
     StoreRefused store_refused_total Counter "Responses not stored for want of room.";
     Evictions evictions_total Counter "Stored responses evicted to make room.";
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
+    Purges purges_total Counter "Purge requests of clients carried out.";
+    PurgesRefused purges_refused_total Counter "Purge requests refused: from an address that may not, without the token, or malformed.";
     LogLost log_lost_total Counter "Access log lines dropped because the writer was behind.";
 }
 

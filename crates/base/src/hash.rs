@@ -82,6 +82,25 @@ impl KeyBuf {
     }
 }
 
+/// The fields of a key's bytes, in their order. What [`KeyBuf`] has not made ends early.
+pub fn key_fields(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (mut len, mut shift) = (0_usize, 0);
+        loop {
+            let (byte, rest) = bytes.split_first()?;
+            bytes = rest;
+            len |= usize::from(byte & 0x7f).checked_shl(shift)?;
+            if byte & 0x80 == 0 {
+                break;
+            }
+            shift += 7;
+        }
+        let (field, rest) = bytes.split_at_checked(len)?;
+        bytes = rest;
+        Some(field)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +121,15 @@ mod tests {
         let long = [b'x'; 300];
         assert_ne!(key(&[&long[..128], &long[..2]]).bytes(), key(&[&long[..130]]).bytes());
         assert_eq!(key(&[b"a", b"b"]), key(&[b"a", b"b"]));
+    }
+
+    #[test]
+    fn fields_are_read_back() {
+        let long = [b'x'; 20_000];
+        let fields: [&[u8]; 5] = [b"s", b"", &long, &long[..127], &long[..128]];
+        assert_eq!(key_fields(key(&fields).bytes()).collect::<Vec<_>>(), fields);
+        assert_eq!(key_fields(b"\x05ab").count(), 0);
+        assert_eq!(key_fields(&[0xff; 30]).count(), 0);
     }
 
     #[test]

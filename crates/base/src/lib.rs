@@ -11,5 +11,5 @@ pub mod units;
 
 pub use clock::Now;
 pub use counters::{Counter, Counters};
-pub use hash::{HashSeed, KeyBuf};
+pub use hash::{HashSeed, KeyBuf, key_fields};
 pub use limits::{Limit, Limits};

@@ -112,6 +112,9 @@ limits! {
     Waiters waiters Count 100_000, "Requests waiting for one fetch; beyond it 503.";
     WaitTimeout wait_timeout Ms 5_000, "Waiting for another request's fetch to answer; then the request fetches for itself.";
     HitForMissTtl hit_for_miss_ttl Ms 120_000, "After an uncacheable answer, how long requests for that key do not wait for each other.";
+    TagBytes tag_bytes Bytes 512 * KIB, "Fields with surrogate keys of one response in all, not counted in header_bytes; beyond it the response is not stored, beyond twice as much 502.";
+    Tags tags Count 20_000, "Surrogate keys of one response; beyond it the response is not stored.";
+    Bans bans Count 1_000, "Bans kept for what may not have been tested against them; beyond it the oldest are completed before another is made.";
     OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";
     OriginQueue origin_queue Count 1_000, "Requests waiting for an origin connection; beyond it 503.";
     OriginQueueTimeout origin_queue_timeout Ms 5_000, "Waiting for an origin connection; beyond it 503.";

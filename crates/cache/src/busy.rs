@@ -54,6 +54,16 @@ impl Shape {
     }
 }
 
+/// What is known of a fetch when it begins.
+#[derive(Debug, Default)]
+pub(crate) struct NewFetch {
+    pub(crate) shape: Shape,
+    /// Whether others may wait for it.
+    pub(crate) shared: bool,
+    /// The newest ban.
+    pub(crate) began: u32,
+}
+
 /// A fetch in flight.
 #[derive(Debug)]
 pub(crate) struct Busy {
@@ -62,6 +72,8 @@ pub(crate) struct Busy {
     shape: Shape,
     /// Whether others may wait for it.
     shared: bool,
+    /// The newest ban when it began.
+    pub(crate) began: u32,
     /// A soft purge since it began: what it brings is stale from then on.
     soft_until: AtomicI64,
     state: Mutex<State>,
@@ -81,18 +93,14 @@ impl Busy {
     /// Bytes to reserve for one.
     pub(crate) const BYTES: u64 = size::arc::<Self>();
 
-    pub(crate) fn new(
-        key: Arc<[u8]>,
-        hash: u64,
-        shape: Shape,
-        shared: bool,
-        charge: Option<Charge>,
-    ) -> Self {
+    pub(crate) fn new(key: Arc<[u8]>, hash: u64, fetch: NewFetch, charge: Option<Charge>) -> Self {
+        let NewFetch { shape, shared, began } = fetch;
         Self {
             key,
             hash,
             shape,
             shared,
+            began,
             soft_until: AtomicI64::new(i64::MAX),
             state: Mutex::new(State::default()),
             _charge: charge,

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use base::KeyBuf;
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::busy::{Busy, Shape, TICKET_BYTES, Ticket};
+use crate::bans::Bans;
+use crate::busy::{Busy, NewFetch, Shape, TICKET_BYTES, Ticket};
 use crate::lead::Lead;
 use crate::ledger::{Charge, Ledger, Stats, count};
 use crate::object::Object;
-use crate::shard::{Dead, NewFetch, Place, Shard, Visit};
+use crate::shard::{Dead, Place, Shard, Visit};
 use crate::slot::{Marker, More, Select, Slot, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Shards of the index; a power of two. Many more than cores, so that two cores rarely meet.
-const SHARDS: usize = 64;
+pub(crate) const SHARDS: usize = 64;
 /// Visits of shards for one reservation. Whoever needs more memory than this many can free goes
 /// without.
 const VISITS_MAX: usize = 1 << 16;
@@ -39,6 +40,8 @@ pub struct Config {
     /// How long after a body turned out too large to be kept requests for its key do not wait for
     /// each other.
     pub hit_for_miss_ms: u64,
+    /// Bans kept; beyond it the oldest are completed before another one is made.
+    pub bans_max: usize,
 }
 
 /// What a lookup finds.
@@ -98,6 +101,10 @@ pub struct Cache {
     waiters_max: AtomicUsize,
     window_bytes: AtomicU64,
     hit_for_miss_ms: AtomicU64,
+    bans_max: AtomicUsize,
+    pub(crate) bans: Bans,
+    /// Held by who sweeps.
+    pub(crate) sweeping: Mutex<()>,
 }
 
 /// A shard on cache lines of its own: two, as neighbours are fetched in pairs.
@@ -121,6 +128,9 @@ impl Cache {
             waiters_max: AtomicUsize::new(config.waiters_max),
             window_bytes: AtomicU64::new(config.window_bytes),
             hit_for_miss_ms: AtomicU64::new(config.hit_for_miss_ms),
+            bans_max: AtomicUsize::new(config.bans_max),
+            bans: Bans::default(),
+            sweeping: Mutex::new(()),
         })
     }
 
@@ -132,6 +142,7 @@ impl Cache {
         self.waiters_max.store(config.waiters_max, Ordering::Relaxed);
         self.window_bytes.store(config.window_bytes, Ordering::Relaxed);
         self.hit_for_miss_ms.store(config.hit_for_miss_ms, Ordering::Relaxed);
+        self.bans_max.store(config.bans_max, Ordering::Relaxed);
         self.ledger.set_budget(config.budget_bytes);
         let mut visits = VISITS_MAX;
         while self.ledger.is_over() && self.evict(&mut visits) {}
@@ -146,6 +157,7 @@ impl Cache {
             waiters_max: self.waiters_max.load(Ordering::Relaxed),
             window_bytes: self.window_bytes.load(Ordering::Relaxed),
             hit_for_miss_ms: self.hit_for_miss_ms.load(Ordering::Relaxed),
+            bans_max: self.bans_max.load(Ordering::Relaxed),
         }
     }
 
@@ -160,13 +172,18 @@ impl Cache {
     /// names, under the shard's shared lock.
     pub fn lookup(&self, key: &KeyBuf, variant: &mut Select<'_>, now_ms: u64) -> Found {
         let place = Place::of(key.hash(), SHARDS);
-        let object = {
-            let shard = self.shards[place.shard].0.read();
-            let Some(slot) = shard.find(place.h32, key.bytes()) else { return Found::Nothing };
-            match choose(slot.variants(), variant, |_, _| {}) {
-                Some(at) => Arc::clone(&slot.variants()[at]),
-                None if slot.is_hit_for_miss(now_ms) => return Found::HitForMiss,
-                None => return Found::Nothing,
+        let object = loop {
+            let object = {
+                let shard = self.shards[place.shard].0.read();
+                let Some(slot) = shard.find(place.h32, key.bytes()) else { return Found::Nothing };
+                match choose(slot.variants(), variant, |_, _| {}) {
+                    Some(at) => Arc::clone(&slot.variants()[at]),
+                    None if slot.is_hit_for_miss(now_ms) => return Found::HitForMiss,
+                    None => return Found::Nothing,
+                }
+            };
+            if object.passed() == self.bans.newest() || self.weigh(place, &object) {
+                break object;
             }
         };
         object.touch();
@@ -183,36 +200,61 @@ impl Cache {
         now_ms: u64,
     ) -> Begin {
         self.seen_ms.fetch_max(now_ms, Ordering::Relaxed);
+        loop {
+            match self.try_begin(key, variant, options, now_ms) {
+                Ok(begin) => return begin,
+                // Tested without the lock; if it has been banned, it is gone now.
+                Err(object) => _ = self.weigh(Place::of(key.hash(), SHARDS), &object),
+            }
+        }
+    }
+
+    /// [`Cache::begin`], unless a stored response must be tested against new bans first.
+    fn try_begin(
+        self: &Arc<Self>,
+        key: &KeyBuf,
+        variant: &mut Select<'_>,
+        options: BeginOptions<'_>,
+        now_ms: u64,
+    ) -> Result<Begin, Arc<Object>> {
         let place = Place::of(key.hash(), SHARDS);
         let is_rejected =
             |object: &Arc<Object>| options.rejected.is_some_and(|old| Arc::ptr_eq(old, object));
         let charge = self.reserve(Busy::BYTES + More::cost(key.bytes().len()));
         let room = charge.and_then(|charge| Some((charge, self.room(place.shard)?)));
         let Some((mut charge, mut shard)) = room else {
-            return match self.lookup(key, variant, now_ms) {
+            return Ok(match self.lookup(key, variant, now_ms) {
                 Found::Object(object) if !is_rejected(&object) => Begin::Object(object),
                 _ => Begin::Alone(self.detached(key)),
-            };
+            });
         };
+        let began = self.bans.newest();
         let mut shape = Shape::default();
         let mut shared = options.coalesce;
         if let Some(slot) = shard.find(place.h32, key.bytes()) {
             let best = choose(slot.variants(), variant, |spec, sig| shape.note(spec, sig));
             if let Some(object) = best.map(|at| &slot.variants()[at]).filter(|o| !is_rejected(o)) {
-                return Begin::Object(Arc::clone(object));
+                let object = Arc::clone(object);
+                return if object.passed() == began {
+                    Ok(Begin::Object(object))
+                } else {
+                    Err(object)
+                };
             }
             shared &= !slot.is_hit_for_miss(now_ms);
             if shared && let Some(busy) = fetch_for(slot, &shape) {
                 charge.shrink_to(TICKET_BYTES);
                 let waiters_max = self.waiters_max.load(Ordering::Relaxed);
-                return busy.join(waiters_max, Some(charge)).map_or(Begin::Full, Begin::Wait);
+                let ticket = busy.join(waiters_max, Some(charge));
+                return Ok(ticket.map_or(Begin::Full, Begin::Wait));
             }
         }
-        match shard.enlist(place.h32, key, NewFetch { shape, shared, charge }, now_ms) {
+        let fetch = NewFetch { shape, shared, began };
+        Ok(match shard.enlist(place.h32, key, fetch, charge, now_ms) {
             Some(busy) if shared => Begin::Lead(Lead::new(Arc::clone(self), busy)),
             Some(busy) => Begin::Alone(Lead::new(Arc::clone(self), busy)),
             None => Begin::Alone(self.detached(key)),
-        }
+        })
     }
 
     /// Begins a fetch that will replace `old`, which lookups go on finding meanwhile. `None` when
@@ -232,8 +274,8 @@ impl Cache {
             return None;
         }
         let now_ms = self.seen_ms.load(Ordering::Relaxed);
-        let fetch = NewFetch { shape, shared: true, charge };
-        let busy = shard.enlist(place.h32, key, fetch, now_ms)?;
+        let fetch = NewFetch { shape, shared: true, began: self.bans.newest() };
+        let busy = shard.enlist(place.h32, key, fetch, charge, now_ms)?;
         drop(shard);
         Some(Lead::new(Arc::clone(self), busy))
     }
@@ -341,6 +383,10 @@ impl Cache {
         self.shards[at].0.write()
     }
 
+    pub(crate) fn shared_shard(&self, at: usize) -> RwLockReadGuard<'_, Shard> {
+        self.shards[at].0.read()
+    }
+
     pub(crate) fn place(&self, hash: u64) -> Place {
         Place::of(hash, SHARDS)
     }
@@ -359,7 +405,8 @@ impl Cache {
     /// A fetch the index does not know: nobody waits for it, and it stores nothing.
     fn detached(self: &Arc<Self>, key: &KeyBuf) -> Lead {
         let key_bytes = Arc::from(key.bytes());
-        let busy = Busy::new(key_bytes, key.hash(), Shape::default(), false, None);
+        let fetch = NewFetch { began: self.bans.newest(), ..NewFetch::default() };
+        let busy = Busy::new(key_bytes, key.hash(), fetch, None);
         Lead::new(Arc::clone(self), Arc::new(busy))
     }
 }

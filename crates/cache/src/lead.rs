@@ -38,7 +38,8 @@ impl Lead {
 
     /// Stores the response, whose body is now to be pushed, and gives it to those who wait.
     ///
-    /// An invalidation since the fetch began keeps it out of the index, not from those who waited.
+    /// An invalidation since the fetch began keeps it out of the index, not from those who waited;
+    /// they ask [`Cache::may_use`].
     /// A body that is declared too large, or a head for which there is no memory, makes it a window
     /// from the start: not stored, refused to those who wait, and the key is marked hit-for-miss.
     pub fn store(mut self, new: NewObject, vary: Option<Variant<'_>>) -> Filling {
@@ -129,6 +130,7 @@ impl Lead {
                 id: self.cache.next_id(),
                 ledger: charge.map(Charge::into_ledger),
                 fill,
+                passed: self.busy.began,
             },
         ))
     }
@@ -138,14 +140,26 @@ impl Lead {
         let place = self.cache.place(self.busy.hash);
         let variants_max = self.cache.config().max_variants;
         let mut dead = Dead::new();
-        let stored = match self.cache.room(place.shard) {
-            Some(mut shard) => {
-                shard.admit(place.h32, &self.busy, object, replaced, variants_max, &mut dead)
+        let stored = loop {
+            if ![Some(object), replaced].into_iter().flatten().all(|it| self.cache.may_use(it)) {
+                self.leave();
+                break false;
             }
-            None => {
+            let Some(mut shard) = self.cache.room(place.shard) else {
                 count(&self.cache.ledger().refused, 1);
                 self.leave();
-                false
+                break false;
+            };
+            // A sweep may have been here since: it must not miss what comes in behind it.
+            if object.passed() == self.cache.bans.newest() {
+                break shard.admit(
+                    place.h32,
+                    &self.busy,
+                    object,
+                    replaced,
+                    variants_max,
+                    &mut dead,
+                );
             }
         };
         count(&self.cache.ledger().stores, u64::from(stored));

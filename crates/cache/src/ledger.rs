@@ -30,6 +30,8 @@ pub struct Stats {
     pub ghosts: u64,
     /// Responses removed by invalidation.
     pub invalidated: u64,
+    /// Bans made.
+    pub bans: u64,
 }
 
 /// Bytes in use against the budget, and the counters that go with them.
@@ -44,6 +46,7 @@ pub(crate) struct Ledger {
     pub(crate) refused: AtomicU64,
     pub(crate) ghosts: AtomicU64,
     pub(crate) invalidated: AtomicU64,
+    pub(crate) bans: AtomicU64,
 }
 
 impl Ledger {
@@ -58,6 +61,7 @@ impl Ledger {
             refused: AtomicU64::new(0),
             ghosts: AtomicU64::new(0),
             invalidated: AtomicU64::new(0),
+            bans: AtomicU64::new(0),
         }
     }
 
@@ -116,6 +120,7 @@ impl Ledger {
             refused: read(&self.refused),
             ghosts: read(&self.ghosts),
             invalidated: read(&self.invalidated),
+            bans: read(&self.bans),
         }
     }
 }

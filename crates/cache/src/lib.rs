@@ -5,6 +5,8 @@
 //!   lets it wait for the one that does ([`Ticket`]).
 //! * A [`Lead`] is a duty: it is concluded by [`Lead::store`], [`Lead::refuse`], [`Lead::freshen`]
 //!   or [`Lead::fail`]; dropping it is failing, so a cancelled request never leaves others waiting.
+//! * [`Cache::invalidate`] is for one key; [`Cache::ban`] for everything else: surrogate keys, any
+//!   [`Test`] of what is stored, everything. Whatever was being fetched before is tested as well.
 //! * [`Filling`] pushes a body into an [`Object`], [`Reader`]s follow it; a body too large to be
 //!   kept becomes a window that the slowest reader moves. [`Body::window`] is such a window by
 //!   itself.
@@ -13,6 +15,7 @@
 //! never reads a clock and never touches a socket: `flow` does, with the numbers an [`Object`]
 //! carries.
 
+mod bans;
 mod busy;
 mod cache;
 mod chunks;
@@ -28,9 +31,11 @@ mod size;
 mod slot;
 mod slots;
 mod span;
+mod sweep;
 mod sync;
 mod window;
 
+pub use bans::{Ban, NewBan, Tags, Test, Which};
 pub use busy::{Ticket, Waited};
 pub use cache::{Begin, BeginOptions, Cache, Config, Found};
 pub use chunks::Whole;
@@ -41,6 +46,7 @@ pub use ledger::Stats;
 pub use object::{Flags, NewObject, Object};
 pub use reader::Reader;
 pub use slot::{Select, Variant, VarySpec};
+pub use sweep::Listed;
 pub use window::{Body, BodyWriter, Watch};
 
 #[cfg(loom)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::busy::{Busy, Shape, Ticket, Waited};
+use crate::busy::{Busy, NewFetch, Ticket, Waited};
 
 /// A fetch others wait for, without an index around it.
 #[derive(Clone, Debug)]
@@ -12,7 +12,8 @@ impl Fetch {
     /// A fetch in flight.
     #[expect(clippy::new_without_default, reason = "a fetch is begun, not a value")]
     pub fn new() -> Self {
-        Self(Arc::new(Busy::new(Arc::from(&b"key"[..]), 0, Shape::default(), true, None)))
+        let fetch = NewFetch { shared: true, ..NewFetch::default() };
+        Self(Arc::new(Busy::new(Arc::from(&b"key"[..]), 0, fetch, None)))
     }
 
     /// A place among those who wait; `None` beyond `waiters_max`.

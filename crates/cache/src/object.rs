@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use message::Status;
 
+use crate::bans::{Stored, Tags};
 use crate::chunks::{Chunks, Whole};
 use crate::fill::Fill;
 use crate::ledger::Ledger;
@@ -11,7 +12,7 @@ use crate::reader::Reader;
 use crate::size;
 use crate::slot::{Select, Variant, is_for};
 use crate::span::Span;
-use crate::sync::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicI64, AtomicU8, AtomicU32, Mutex, Ordering};
 
 /// What the caller knows about a response to be stored. Times are milliseconds of the monotonic
 /// clock.
@@ -41,6 +42,8 @@ pub struct NewObject {
     pub stale_if_unreachable_ms: u64,
     /// Marks.
     pub flags: Flags,
+    /// Surrogate keys.
+    pub tags: Tags,
     /// The length of the body that will be pushed, when it is known: zero for none. A body of any
     /// other length is aborted.
     pub length: Option<u64>,
@@ -79,6 +82,12 @@ impl Flags {
 
 /// `Object::flags`: the object has a Vary.
 const VARIES: u8 = 1 << 7;
+/// `Object::flags`: the object has tags.
+const TAGGED: u8 = 1 << 6;
+/// Bytes of the number of tags, behind them.
+pub(crate) const COUNT_BYTES: usize = 4;
+/// What an object's weight is counted in: every size class is a multiple of it.
+const WEIGHT_BYTES: u64 = 16;
 
 /// `Object::place`: in the index.
 pub(crate) const LIVE: u8 = 1;
@@ -110,10 +119,14 @@ pub struct Object {
     fresh_until: AtomicI64,
     body: OnceLock<Chunks>,
     born: i64,
-    /// Key, Vary names, Vary signature, head: one allocation.
+    /// Key, Vary names, Vary signature, tags and their number if there are any, head: one
+    /// allocation.
     block: Box<[u8]>,
+    /// The newest ban it has passed.
+    passed: AtomicU32,
     key_len: u32,
     spec_len: u32,
+    /// With the tags.
     signature_len: u32,
     pub(crate) id: u32,
     etag_at: u32,
@@ -125,8 +138,9 @@ pub struct Object {
     stale_if_unreachable: Span,
     last_modified: u32,
     date: u32,
-    /// What eviction counts for this object; written under its shard's lock.
-    weight: AtomicU64,
+    /// What eviction counts for this object, in units of [`WEIGHT_BYTES`]; written under its
+    /// shard's lock.
+    weight: AtomicU32,
     fill: Mutex<Option<Arc<Fill>>>,
     /// To whom the bytes are given back; none when there was no room to reserve any.
     ledger: Option<Arc<Ledger>>,
@@ -139,17 +153,20 @@ pub(crate) struct Making<'a> {
     pub(crate) id: u32,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) fill: Option<Arc<Fill>>,
+    /// The newest ban when its fetch began.
+    pub(crate) passed: u32,
 }
 
 impl Object {
     /// Bytes to reserve for an object without its body.
     pub(crate) fn cost(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>) -> u64 {
         let varying = vary.map_or(0, |vary| vary.spec.len() + vary.signature.len());
-        size::arc::<Self>() + size::class(key.len() + varying + new.head.len())
+        let tags = tags_len(&new.tags);
+        size::arc::<Self>() + size::class(key.len() + varying + tags + new.head.len())
     }
 
     pub(crate) fn new(new: &NewObject, making: Making<'_>) -> Self {
-        let Making { key, vary, id, ledger, fill } = making;
+        let Making { key, vary, id, ledger, fill, passed } = making;
         let (spec, signature) = vary.map_or((&[][..], &[][..]), |vary| (vary.spec, vary.signature));
         let (etag_at, etag_len) = match new.etag {
             Some((at, len)) if u64::from(at) + u64::from(len) <= new.head.len() as u64 => {
@@ -158,18 +175,22 @@ impl Object {
             _ => (0, 0),
         };
         let lifetime = i64::try_from(new.lifetime_ms).unwrap_or(i64::MAX);
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         Self {
             hits: AtomicU32::new(0),
             frequency: AtomicU8::new(0),
             place: AtomicU8::new(0),
-            flags: new.flags.bits() | if vary.is_some() { VARIES } else { 0 },
+            flags: new.flags.bits()
+                | flag(vary.is_some(), VARIES)
+                | flag(!new.tags.is_empty(), TAGGED),
             fresh_until: AtomicI64::new(new.born_ms.saturating_add(lifetime)),
             body: OnceLock::new(),
             born: new.born_ms,
-            block: [key, spec, signature, &new.head].concat().into_boxed_slice(),
+            block: block(key, spec, signature, new),
+            passed: AtomicU32::new(passed),
             key_len: key.len() as u32,
             spec_len: spec.len() as u32,
-            signature_len: signature.len() as u32,
+            signature_len: (signature.len() + tags_len(&new.tags)) as u32,
             id,
             etag_at,
             etag_len,
@@ -180,7 +201,7 @@ impl Object {
             stale_if_unreachable: Span::from_ms(new.stale_if_unreachable_ms),
             last_modified: pack_date(new.last_modified),
             date: pack_date(new.date),
-            weight: AtomicU64::new(0),
+            weight: AtomicU32::new(0),
             fill: Mutex::new(fill),
             ledger,
         }
@@ -209,10 +230,27 @@ impl Object {
         }
         let spec_at = self.key_len as usize;
         let signature_at = spec_at + self.spec_len as usize;
+        let signature_end = self.head_at() - self.stored_tags().map_or(0, Stored::block_bytes);
         Some(Variant {
             spec: &self.block[spec_at..signature_at],
-            signature: &self.block[signature_at..self.head_at()],
+            signature: &self.block[signature_at..signature_end],
         })
+    }
+
+    /// Surrogate keys as they are stored; `None` when there are none.
+    pub(crate) fn stored_tags(&self) -> Option<Stored<'_>> {
+        if self.flags & TAGGED == 0 {
+            return None;
+        }
+        let (before, count) = self.block[..self.head_at()].split_last_chunk::<COUNT_BYTES>()?;
+        let count = u32::from_le_bytes(*count) as usize;
+        let (_, tags) = before.split_at(before.len() - count * size_of::<u64>());
+        Some(Stored(tags.as_chunks().0))
+    }
+
+    /// Its surrogate keys.
+    pub fn tags(&self) -> Tags {
+        self.stored_tags().map_or_else(Tags::default, |tags| Tags::new(tags.iter().collect()))
     }
 
     /// Whether the request whose signatures `variant` computes may be answered with this variant
@@ -385,13 +423,25 @@ impl Object {
         Arc::strong_count(self) > 1 || body.is_some_and(|owner| Arc::strong_count(owner) > 1)
     }
 
-    pub(crate) fn weight(&self) -> u64 {
-        self.weight.load(Ordering::Relaxed)
+    /// The number of the newest ban it has passed.
+    pub(crate) fn passed(&self) -> u32 {
+        self.passed.load(Ordering::Relaxed)
     }
 
-    /// Only under the shard's lock.
+    /// It has passed the bans up to `number`; returns what it had passed before.
+    pub(crate) fn pass(&self, number: u32) -> u32 {
+        self.passed.fetch_max(number, Ordering::AcqRel)
+    }
+
+    pub(crate) fn weight(&self) -> u64 {
+        u64::from(self.weight.load(Ordering::Relaxed)) * WEIGHT_BYTES
+    }
+
+    /// Only under the shard's lock. The weight is in whole units of [`WEIGHT_BYTES`], and at most
+    /// 64 GiB.
     pub(crate) fn set_weight(&self, weight: u64) {
-        self.weight.store(weight, Ordering::Relaxed);
+        let units = u32::try_from(weight.div_ceil(WEIGHT_BYTES)).unwrap_or(u32::MAX);
+        self.weight.store(units, Ordering::Relaxed);
     }
 
     /// Bytes this object keeps in use, its body and the object it borrowed that from included.
@@ -426,6 +476,20 @@ impl Object {
         let fill = self.fill.lock().take();
         drop(fill);
     }
+}
+
+/// Bytes of the tags and their number.
+fn tags_len(tags: &Tags) -> usize {
+    if tags.is_empty() { 0 } else { tags.len() * size_of::<u64>() + COUNT_BYTES }
+}
+
+fn block(key: &[u8], spec: &[u8], signature: &[u8], new: &NewObject) -> Box<[u8]> {
+    if new.tags.is_empty() {
+        return [key, spec, signature, &new.head].concat().into_boxed_slice();
+    }
+    let tags: Vec<u8> = new.tags.iter().flat_map(u64::to_le_bytes).collect();
+    let count = (new.tags.len() as u32).to_le_bytes();
+    [key, spec, signature, &tags, &count, &new.head].concat().into_boxed_slice()
 }
 
 impl Drop for Object {

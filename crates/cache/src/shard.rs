@@ -17,7 +17,7 @@ use base::KeyBuf;
 use hashbrown::HashTable;
 use hashbrown::hash_table::{Entry, OccupiedEntry};
 
-use crate::busy::{Busy, Shape};
+use crate::busy::{Busy, NewFetch};
 use crate::chunks::Chunks;
 use crate::ledger::{Charge, Ledger, count, discount};
 use crate::object::{LIVE, MAIN, Object};
@@ -98,14 +98,11 @@ impl Queue {
     }
 }
 
-/// A fetch to be entered.
-#[derive(Debug)]
-pub(crate) struct NewFetch {
-    pub(crate) shape: Shape,
-    /// Whether others may wait for it.
-    pub(crate) shared: bool,
-    /// Covers a [`Busy`] and a [`More`].
-    pub(crate) charge: Charge,
+/// How far a walk over a shard has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    layout: u32,
+    bucket: usize,
 }
 
 /// One shard of the index.
@@ -116,6 +113,8 @@ pub(crate) struct Shard {
     main: Queue,
     ghost: crate::ghost::Ghost,
     dead: usize,
+    /// Changes whenever things may have moved within the table.
+    layout: u32,
     /// For the table and the queues.
     charge: Charge,
 }
@@ -128,6 +127,7 @@ impl Shard {
             main: Queue::default(),
             ghost: crate::ghost::Ghost::default(),
             dead: 0,
+            layout: 1,
             charge: Charge::empty(ledger),
         }
     }
@@ -178,6 +178,7 @@ impl Shard {
         };
         if afford(self.table_growth()) {
             self.table.reserve(1, |slot| spread(slot.h32()));
+            self.layout = self.layout.wrapping_add(1);
         }
         for queue in [&mut self.small, &mut self.main] {
             if afford(queue.next_memory()) {
@@ -204,16 +205,16 @@ impl Shard {
 
     // Fetches.
 
-    /// Enters a fetch for `key`; the shard has room. `None` when
-    /// the key has so many that the budget is exhausted.
+    /// Enters a fetch for `key`; the shard has room, and `charge` covers a [`Busy`] and a [`More`].
+    /// `None` when the key has so many that the budget is exhausted.
     pub(crate) fn enlist(
         &mut self,
         h32: u32,
         key: &KeyBuf,
         fetch: NewFetch,
+        mut charge: Charge,
         now_ms: u64,
     ) -> Option<Arc<Busy>> {
-        let NewFetch { shape, shared, mut charge } = fetch;
         let (hash, key) = (key.hash(), key.bytes());
         let busy_charge = charge.split(Busy::BYTES);
         let is_key = |slot: &Slot| slot.h32() == h32 && slot.key() == key;
@@ -235,8 +236,7 @@ impl Shard {
             settle(entry);
             return None;
         }
-        let busy =
-            Arc::new(Busy::new(Arc::clone(&more.key), hash, shape, shared, Some(busy_charge)));
+        let busy = Arc::new(Busy::new(Arc::clone(&more.key), hash, fetch, Some(busy_charge)));
         more.leads.push(Arc::clone(&busy));
         Some(busy)
     }
@@ -351,9 +351,9 @@ impl Shard {
         let Some(slot) = self.find(h32, object.key()) else { return };
         let (mut small, mut main) = (0, 0);
         for variant in slot.variants().iter().filter(|v| std::ptr::eq(v.root(), object)) {
-            let memory = variant.memory();
-            let more = memory.saturating_sub(variant.weight());
-            variant.set_weight(memory);
+            let before = variant.weight();
+            variant.set_weight(variant.memory());
+            let more = variant.weight().saturating_sub(before);
             *if variant.place() & MAIN == 0 { &mut small } else { &mut main } += more;
         }
         self.small.bytes += small;
@@ -420,6 +420,47 @@ impl Shard {
         Some(slot)
     }
 
+    /// Takes `object` out; false when it is not here any more. What is being fetched for its key
+    /// goes on.
+    pub(crate) fn expel(&mut self, h32: u32, object: &Arc<Object>, dead: &mut Dead) -> bool {
+        let Some(mut entry) = self.occupied(h32, object.key()) else { return false };
+        let at = entry.get().variants().iter().position(|there| Arc::ptr_eq(there, object));
+        let Some(at) = at else { return false };
+        match entry.get_mut() {
+            Slot::One(..) => drop(entry.remove()),
+            Slot::Many(_, more) => {
+                more.variants.remove(at);
+                settle(entry);
+            }
+        }
+        self.strike_off(std::slice::from_ref(object));
+        dead.push(Arc::clone(object));
+        self.compact();
+        true
+    }
+
+    /// Collects, from the next `places` of the table, objects that have not passed the bans up to
+    /// `target`. False when these were the last. A walk begins anew when things have moved; what it
+    /// has passed already is not collected again.
+    pub(crate) fn untested(
+        &self,
+        target: u32,
+        cursor: &mut Cursor,
+        places: usize,
+        found: &mut Vec<(u32, Arc<Object>)>,
+    ) -> bool {
+        if cursor.layout != self.layout {
+            *cursor = Cursor { layout: self.layout, bucket: 0 };
+        }
+        let end = self.table.num_buckets().min(cursor.bucket + places);
+        for slot in (cursor.bucket..end).filter_map(|bucket| self.table.get_bucket(bucket)) {
+            let untested = slot.variants().iter().filter(|object| object.passed() < target);
+            found.extend(untested.map(|object| (slot.h32(), Arc::clone(object))));
+        }
+        cursor.bucket = end;
+        end < self.table.num_buckets()
+    }
+
     /// Ends the freshness of everything of a key, and of what its fetches in flight will bring.
     pub(crate) fn expire(&self, h32: u32, key: &[u8], now_ms: i64) -> usize {
         let Some(slot) = self.find(h32, key) else { return 0 };
@@ -434,7 +475,8 @@ impl Shard {
     /// were and what is to be dropped.
     pub(crate) fn clear(&mut self) -> (usize, Self) {
         let ledger = Arc::clone(self.charge.ledger());
-        let old = std::mem::replace(self, Self::new(&ledger));
+        let layout = self.layout.wrapping_add(1);
+        let old = std::mem::replace(self, Self { layout, ..Self::new(&ledger) });
         let mut objects = 0;
         for object in old.table.iter().flat_map(|slot| slot.variants()) {
             object.set_out();

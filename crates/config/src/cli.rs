@@ -11,7 +11,6 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
     AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, Place, SiteConfig,
-    SiteTls,
 };
 use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
 use crate::reader::Reader;
@@ -81,6 +80,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         r.error_nowhere(format!("--preset {name}: presets count on --profile safe"));
     }
     let rules = presets.rules(&mut r, options.profile);
+    let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
     let listen = match options.listen.is_empty() {
         true => default_listen(options.acme.is_some()),
         false => listen,
@@ -103,13 +103,12 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         limits,
         access_log: None,
         sites: vec![SiteConfig {
-            files: Vec::new(),
             hosts,
             origins: vec![0],
             presets: presets.names(),
             rules,
-            tls: SiteTls::default(),
-            hsts: None,
+            purge,
+            ..SiteConfig::default()
         }],
         certificates: Vec::new(),
         acme,

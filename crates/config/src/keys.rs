@@ -362,6 +362,8 @@ pub(crate) const SITE: Section = Section {
             "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.";
             "route", "a list of tables", "none", "See `[[site.route]]`.";
             "tls", TABLE, "none", "See `[site.tls]`.";
+            "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.";
+            "show_tags", BOOLEAN, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).";
             "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
             "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.";
         };
@@ -369,6 +371,32 @@ pub(crate) const SITE: Section = Section {
         keys
     },
     later: &[("vcl", "write the rules out: see `[[site.route]]` and `[site.bypass]`")],
+};
+
+pub(crate) const PURGE: Section = Section {
+    title: "[site.purge]",
+    about: "Purges over the listeners that readers use: from applications and their plugins. Whoever \
+            may not is answered with 403.",
+    keys: || {
+        keys! {
+            "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may; `unix:` for clients of a unix socket. With a token as well, both must be right. A request that a proxy passed on which is not among `trusted_proxies` comes from nowhere.";
+            "token", "a string", "none", "What a purge must bring along, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.";
+            "dialects", TEXTS, "the presets', or \"purge\"", "How purges are said: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`. The guide on purging says which is whose.";
+        }
+    },
+    later: &[],
+};
+
+/// `[purge]` of a preset.
+pub(crate) const PRESET_PURGE: Section = Section {
+    title: "[purge]",
+    about: "",
+    keys: || {
+        let mut keys = (PURGE.keys)();
+        keys.retain(|key| key.name == "dialects");
+        keys
+    },
+    later: &[],
 };
 
 /// The keys that say what a route is for.
@@ -398,7 +426,10 @@ pub(crate) const PRESET: Section = Section {
     title: "a preset",
     about: "",
     keys: || {
-        let mut keys = keys! { "route", "a list of tables", "none", ""; };
+        let mut keys = keys! {
+            "route", "a list of tables", "none", "";
+            "purge", TABLE, "none", "";
+        };
         keys.extend(settings().into_iter().filter(|key| !PLACES.contains(&key.name)));
         keys
     },
@@ -580,6 +611,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &SITE,
     &SITE_TLS,
     &HSTS,
+    &PURGE,
     &ROUTE,
     &FILES,
     &CACHE,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::Limits;
 use origin::OriginConfig;
 use policy::acl::Net;
-use policy::{Profile, SiteRules};
+use policy::{Profile, Purge, SiteRules};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 
@@ -304,7 +304,7 @@ pub enum CacheStatus {
 }
 
 /// One site.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
     /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
     pub hosts: Vec<String>,
@@ -321,4 +321,8 @@ pub struct SiteConfig {
     pub tls: SiteTls,
     /// Strict-Transport-Security of responses over HTTPS (RFC 6797).
     pub hsts: Option<String>,
+    /// Who may purge it, and how; `None` when no client may.
+    pub purge: Option<Purge>,
+    /// Whether clients see the fields with surrogate keys.
+    pub shows_tags: bool,
 }

@@ -5,6 +5,7 @@ mod files;
 mod limits;
 mod origins;
 mod presets;
+mod purge;
 mod scripts;
 mod settings;
 mod sites;
@@ -16,6 +17,7 @@ pub(crate) use acme::plain as parse_acme;
 pub(crate) use presets::Presets;
 #[cfg(test)]
 pub(crate) use presets::said_of_preset;
+pub(crate) use purge::of_presets as purge_of_presets;
 pub(crate) use tls::plain_origin;
 pub(crate) use top::parse_memory;
 

@@ -4,6 +4,7 @@ mod acme;
 mod diagnostics;
 mod keys;
 mod presets;
+mod purge;
 
 use base::Limits;
 use insta::assert_snapshot;

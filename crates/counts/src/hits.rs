@@ -69,6 +69,8 @@ fn core() -> Rc<Core> {
         accel: Vec::new(),
         client_auth: None,
         certificate_fields: CertificateFields::default(),
+        purge: None,
+        shows_tags: false,
         hsts: None,
     };
     let mut sites = HostTable::new(samples::seed());

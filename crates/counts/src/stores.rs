@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use base::{HashSeed, KeyBuf, Limits};
-use cache::{Begin, BeginOptions, Cache, Config, Flags, Found, NewObject, Push, Variant};
+use cache::{Begin, BeginOptions, Cache, Config, Flags, Found, NewObject, Push, Tags, Variant};
 use message::Status;
 use message::vary::vary_signature;
 
@@ -29,6 +29,7 @@ pub(crate) fn store(budget_bytes: u64) -> Arc<Cache> {
         waiters_max: usize::try_from(limits.waiters).expect("some thousand"),
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
+        bans_max: limits.bans as usize,
     })
 }
 
@@ -49,6 +50,7 @@ pub(crate) fn object() -> NewObject {
         stale_if_error_ms: 86_400_000,
         stale_if_unreachable_ms: 86_400_000,
         flags: Flags { shared: true, ..Flags::default() },
+        tags: Tags::default(),
         length: Some(BODY.len() as u64),
     }
 }

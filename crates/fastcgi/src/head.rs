@@ -6,9 +6,12 @@
 
 use base::Limit;
 use message::header::{Span, is_token, is_value};
-use message::{HeaderId, Response, Status, Version};
+use message::{HeaderId, Response, Status, Version, tags};
 
 use crate::error::HeadError;
+
+/// No name of a field with surrogate keys is as long, with its colon.
+const TAG_NAME_BYTES: usize = 32;
 
 /// What a head may cost at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,9 @@ pub struct HeadLimits {
     pub field_bytes: usize,
     /// Lines.
     pub field_count: usize,
+    /// Bytes of lines with surrogate keys, beside the others; no more than `field_bytes` for one
+    /// when it is zero.
+    pub tag_bytes: usize,
 }
 
 /// A head that is whole.
@@ -38,6 +44,8 @@ pub struct HeadReader {
     /// Up to where that line was searched for its end.
     searched: usize,
     lines: usize,
+    /// Bytes of whole lines that carry surrogate keys, without their ends.
+    tagged: usize,
     spans: Vec<Span>,
     status: Option<(Status, u32, u32)>,
     length: Option<u64>,
@@ -63,15 +71,22 @@ impl HeadReader {
         response: &mut Response,
     ) -> Result<Option<Head>, HeadError> {
         // Spans are 32 bits wide.
-        let most = limits.head_bytes.min(u32::MAX as usize);
+        let most = limits.head_bytes.saturating_add(limits.tag_bytes).min(u32::MAX as usize);
         let window = &buf[..buf.len().min(most)];
         loop {
+            let line = &window[self.line_at..];
+            let is_tags = line.len() > limits.field_bytes && has_tags(line);
+            let open = if is_tags { line.len() } else { 0 };
+            let field_bytes = if is_tags { limits.tag_bytes } else { limits.field_bytes };
+            let field_bytes = field_bytes.max(limits.field_bytes);
             let Some(found) = memchr::memchr(b'\n', &window[self.searched..]) else {
                 self.searched = window.len();
                 // One more byte than a line may have: it may turn out to be its CR.
-                return if window.len() - self.line_at > limits.field_bytes + 1 {
+                return if line.len() > field_bytes + 1 {
                     Err(Limit::HeaderFieldBytes.into())
-                } else if window.len() >= most {
+                } else if window.len() - self.tagged - open >= limits.head_bytes
+                    || window.len() >= most
+                {
                     Err(Limit::HeaderBytes.into())
                 } else {
                     Ok(None)
@@ -80,8 +95,14 @@ impl HeadReader {
             let line_end = self.searched + found;
             let line = &window[self.line_at..line_end];
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.len() > limits.field_bytes {
+            if line.len() > field_bytes {
                 return Err(Limit::HeaderFieldBytes.into());
+            }
+            if has_tags(line) {
+                self.tagged += line.len();
+            }
+            if line_end + 1 - self.tagged > limits.head_bytes {
+                return Err(Limit::HeaderBytes.into());
             }
             if line.is_empty() {
                 self.fill(window, response);
@@ -177,6 +198,12 @@ impl HeadReader {
     }
 }
 
+/// Whether a line, or its begin, is that of a field with surrogate keys.
+fn has_tags(line: &[u8]) -> bool {
+    let begin = &line[..line.len().min(TAG_NAME_BYTES)];
+    memchr::memchr(b':', begin).is_some_and(|colon| tags::is_tag_field(&begin[..colon]))
+}
+
 /// `1*DIGIT` up to 2^63-1 (RFC 9110 8.6).
 fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
@@ -192,17 +219,26 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: HeadLimits = HeadLimits { head_bytes: 200, field_bytes: 60, field_count: 5 };
+    const LIMITS: HeadLimits =
+        HeadLimits { head_bytes: 200, field_bytes: 60, field_count: 5, tag_bytes: 0 };
 
     type Fields = Vec<(String, String)>;
 
     fn read(bytes: &[u8], step: usize) -> Result<Option<(Head, Response)>, HeadError> {
+        read_within(&LIMITS, bytes, step)
+    }
+
+    fn read_within(
+        limits: &HeadLimits,
+        bytes: &[u8],
+        step: usize,
+    ) -> Result<Option<(Head, Response)>, HeadError> {
         let mut reader = HeadReader::new();
         let mut response = Response::new(Status::OK);
         let mut end = 0;
         loop {
             end = (end + step).min(bytes.len());
-            match reader.read(&bytes[..end], &LIMITS, &mut response)? {
+            match reader.read(&bytes[..end], limits, &mut response)? {
                 Some(head) => return Ok(Some((head, response))),
                 None if end == bytes.len() => return Ok(None),
                 None => {}
@@ -253,6 +289,30 @@ mod tests {
         let (_, response) =
             read(b"Status: 404 Gone fishing\n\n", 99).expect("good").expect("whole");
         assert_eq!(response.reason, b"Gone fishing");
+    }
+
+    #[test]
+    fn surrogate_keys_have_a_limit_of_their_own() {
+        let limits = HeadLimits { tag_bytes: 500, ..LIMITS };
+        let line = |name: &str, bytes: usize| format!("{name}: {}\r\n", "y".repeat(bytes));
+        let field = |name| line(name, 50);
+        for (head, error) in [
+            (line("xkey", 450) + &field("X-A") + &field("X-B"), None),
+            (line("Cache-Tags", 200) + &line("xkey", 200) + &field("X-A") + &field("X-B"), None),
+            (line("xkey", 550), Some(Limit::HeaderFieldBytes)),
+            (line("xkex", 100), Some(Limit::HeaderFieldBytes)),
+            (line("xkey", 300) + &line("xkey", 300) + &line("xkey", 300), Some(Limit::HeaderBytes)),
+            (
+                line("xkey", 100) + &field("X-A") + &field("X-B") + &field("X-C") + &field("X-D"),
+                Some(Limit::HeaderBytes),
+            ),
+        ] {
+            let head = head + "\r\n";
+            for step in [1, 7, 1000] {
+                let read = read_within(&limits, head.as_bytes(), step);
+                assert_eq!(read.err(), error.map(HeadError::from), "{head} by {step}");
+            }
+        }
     }
 
     #[test]

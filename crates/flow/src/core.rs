@@ -14,7 +14,7 @@ use cache::{Begin, BeginOptions, Found, Object};
 use files::{Table, WouldBlock};
 use message::freshness::{Freshness, State};
 use message::vary::vary_signature;
-use message::{Framing, HeaderBlock, Method, Request, Scheme, conditional};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Scheme, conditional};
 use origin::{CorePool, Protocol};
 use policy::{HitCtx, HitVerdict, Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
@@ -26,6 +26,7 @@ use crate::forward;
 use crate::interims::Interims;
 use crate::live::{Live, Shared, Site};
 use crate::pages::{self, Problem};
+use crate::purge::{self, Answers, Asked, Outcome, Refusal};
 use crate::reply::{Forward, Reply, Served};
 use crate::slow::{Slow, Way};
 
@@ -151,6 +152,7 @@ impl Core {
 
     /// Chores of once a second.
     pub fn sweep(&self, now: Now) {
+        self.sweep_bans(now.mono_ms);
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         // Nobody has asked for these for a while: the next who does may well find the origin back.
@@ -180,6 +182,12 @@ impl Core {
             return refuse(request, problem);
         }
         let mut notes = Notes::default();
+        if let Some(purge) = &site.purge
+            && let Some(read) =
+                purge::read(purge, request, || site.policy.asker(request, client.peer))
+        {
+            return self.start_purge(live, site, request, client.peer, now, read);
+        }
         let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         // Only now is nothing left in its place that the client has sent itself.
@@ -192,6 +200,53 @@ impl Core {
             ask.sign(reply);
         }
         (start, notes.client.unwrap_or(client.peer))
+    }
+
+    /// Goes the way of a purge, and says who asked.
+    fn start_purge(
+        self: &Rc<Self>,
+        live: &LiveRef,
+        site: &Arc<Site>,
+        request: &mut Request,
+        peer: Peer,
+        now: Now,
+        read: Result<Asked, Refusal>,
+    ) -> (Start, Peer) {
+        let asker = site.policy.asker(request, peer);
+        let mut notes = Notes::default();
+        let start = match read {
+            Err(refusal) => Start::Reply(self.refuse_purge(request, refusal)),
+            Ok(Asked::Refresh) => {
+                self.counters.inc(Counter::Purges);
+                make_reader(request);
+                let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
+                let verdict = site.policy.receive(&mut ctx);
+                let ask = Ask { live, site, request, notes, now, front: Front::default() };
+                match verdict {
+                    ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
+                    verdict => self.follow(&ask, verdict),
+                }
+            }
+            Ok(Asked::Store(order, answers)) => {
+                notes.client = Some(asker);
+                let ask = Ask { live, site, request, notes, now, front: Front::default() };
+                Self::slow(&ask, Way::Purge(Box::new(order), answers))
+            }
+        };
+        (start, asker)
+    }
+
+    /// Fetches what is asked for, whatever is stored.
+    fn fetch_anew(self: &Rc<Self>, ask: &Ask<'_>) -> Start {
+        let mut key = KeyBuf::new();
+        self.make_key(ask.site, ask.request, &ask.notes, &mut key);
+        // What is under way began before.
+        self.shared.cache.soft_invalidate(&key, ask.now.mono_ms);
+        let old = match self.find(&key, ask.request, ask.now) {
+            Found::Object(object) => Some(object),
+            Found::HitForMiss | Found::Nothing => None,
+        };
+        Self::slow(ask, Way::Fetch { key, old })
     }
 
     /// Does what policy says; files that lie beside the scripts come before both, as nginx's
@@ -239,9 +294,9 @@ impl Core {
             ReceiveVerdict::Upgrade => Self::slow(ask, upgrade_way(ask)),
             ReceiveVerdict::Synth(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
             ReceiveVerdict::Purge => {
-                let removed = self.invalidate(ask.site, request, &ask.notes);
-                self.counters.add(Counter::Invalidations, removed as u64);
-                Start::Reply(pages::purged(request, removed))
+                let objects = self.invalidate(ask.site, request, &ask.notes) as u64;
+                let outcome = Outcome { objects, pending: false };
+                Start::Reply(self.purged(request, outcome, Answers::Always))
             }
         }
     }
@@ -394,6 +449,14 @@ impl Core {
         if let Some(lead) = self.shared.cache.begin_refresh(key, object) {
             fetch::refresh(self, ask, key, lead, object);
         }
+    }
+}
+
+/// Makes a request by which a page is to be made anew that of a reader who asks for the page.
+fn make_reader(request: &mut Request) {
+    request.method = Method::Get;
+    for id in [HeaderId::CacheControl, HeaderId::Pragma, HeaderId::Authorization] {
+        request.headers.remove(id);
     }
 }
 

@@ -10,10 +10,10 @@ use std::task::{Context, Poll};
 
 use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
-use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Variant};
+use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Tags, Variant};
 use files::Root;
 use message::date::parse_http_date;
-use message::store::{self, StorePlan};
+use message::store::{self, NotStored, StorePlan};
 use message::vary::{Vary, VaryNames, vary_signature};
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
 use origin::{BodySource, Caller, Exchange, RequestBody, SourceError, Tunnel};
@@ -26,6 +26,7 @@ use crate::forward::{self, Errand};
 use crate::interims::{Interims, Told};
 use crate::live::Site;
 use crate::pages::Problem;
+use crate::tags;
 
 /// What a fetch came to, as soon as its head is known.
 pub(crate) enum Fetched {
@@ -97,6 +98,8 @@ pub(crate) struct Job {
     lead: Option<Lead>,
     /// The stored object this fetch is to confirm or replace.
     old: Option<Arc<Object>>,
+    /// The answer's surrogate keys.
+    tags: Tags,
     /// Whether the client's own method, conditions and ranges go along.
     own: bool,
     /// Whether the client's wish for another protocol goes along.
@@ -142,6 +145,7 @@ impl Job {
             key_hash: 0,
             lead: None,
             old: None,
+            tags: Tags::default(),
             own: false,
             upgrade: false,
             interims: ask.front.interims.cloned(),
@@ -286,17 +290,34 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         }
         if let Some(tunnel) = exchange.take_tunnel() {
             let mut response = exchange.response.clone();
-            forward::passable(&mut response, &job.live, core.now().unix_secs());
+            forward::passable(&mut response, &job.site, &job.live, core.now().unix_secs());
             return Outcome::Switched(Box::new(Switched { response, tunnel }));
         }
         let plan = judge(core, job, &request, &mut exchange, sent, &said);
         match (plan, said.file) {
             (Verdict::Use(_), Some(named)) => return Outcome::Named(exchange, named),
-            (Verdict::Use(plan), None) => return Outcome::Use(exchange, plan),
+            (Verdict::Use(mut plan), None) => {
+                note_tags(core, job, &exchange.response, &mut plan);
+                return Outcome::Use(exchange, plan);
+            }
             (Verdict::Retry, _) if repeatable && tries < job.live.limits.retries => tries += 1,
             (Verdict::Retry | Verdict::Fail, _) => {
                 return Outcome::Failed(refused(job, exchange.response.status, sent));
             }
+        }
+    }
+}
+
+/// Notes the surrogate keys of an answer that is to be stored; it is not when it has too many.
+fn note_tags(core: &Core, job: &mut Job, response: &Response, plan: &mut StorePlan) {
+    if plan.store.is_err() {
+        return;
+    }
+    match tags::read(&response.headers, &core.shared.seed, &job.live.limits) {
+        Ok(tags) => job.tags = tags.unwrap_or_default(),
+        Err(limit) => {
+            core.counters.limit(limit);
+            plan.refuse(NotStored::Tags, response.status);
         }
     }
 }
@@ -408,7 +429,7 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
         return None;
     }
     let mut confirmation = exchange.response.clone();
-    forward::keepable(&mut confirmation, now.unix_secs());
+    forward::keepable(&mut confirmation, &job.site, now.unix_secs());
     store::update_fields(&mut merged.headers, &confirmation.headers);
     merged.version = confirmation.version;
     // The plan reads the Age that came with the confirmation, which is never kept.
@@ -430,7 +451,21 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
     job.site.policy.response(&mut ctx);
     core.counters.inc(Counter::Revalidated);
     let selected = Selected::of(&merged, &job.request);
-    let new = new_object(&merged, &plan, now, old.length());
+    let mut new = new_object(&merged, &plan, now, old.length());
+    match tags::read(&exchange.response.headers, &core.shared.seed, &job.live.limits) {
+        Ok(tags) => new.tags = tags.unwrap_or_else(|| old.tags()),
+        Err(limit) => {
+            core.counters.limit(limit);
+            // Not by all its tags could it be invalidated: good for this answer alone.
+            new = NewObject {
+                lifetime_ms: 0,
+                grace_ms: 0,
+                stale_if_error_ms: 0,
+                stale_if_unreachable_ms: 0,
+                ..new
+            };
+        }
+    }
     Some(lead.freshen(&old, new, selected.as_ref().map(Selected::variant)))
 }
 
@@ -450,8 +485,10 @@ async fn keep(
     core.note_fetch(job.key_hash, None);
     let now = core.now();
     let selected = Selected::of(&exchange.response, &job.request);
-    forward::keepable(&mut exchange.response, now.unix_secs());
-    let new = new_object(&exchange.response, plan, now, declared_length(exchange.framing));
+    forward::keepable(&mut exchange.response, &job.site, now.unix_secs());
+    let length = declared_length(exchange.framing);
+    let tags = std::mem::take(&mut job.tags);
+    let new = NewObject { tags, ..new_object(&exchange.response, plan, now, length) };
     let mut filling = lead.store(new, selected.as_ref().map(Selected::variant));
     core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
     let object = Arc::clone(filling.object());
@@ -488,7 +525,7 @@ async fn pass(
         lead.refuse(job.marker_ms(plan).map(|ms| now.mono_ms + ms));
     }
     invalidate_after(core, &job, &exchange.response);
-    forward::passable(&mut exchange.response, &job.live, now.unix_secs());
+    forward::passable(&mut exchange.response, &job.site, &job.live, now.unix_secs());
     let (mut writer, reader) = Body::window(job.window);
     let passing = Passing {
         no_body: exchange.framing == Framing::None,
@@ -587,6 +624,7 @@ fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u6
             never_stale: plan.never_stale,
             http10: response.version == Version::Http10,
         },
+        tags: Tags::default(),
         length,
     }
 }

@@ -6,7 +6,8 @@ use message::store::{strip_for_storage, strip_hop_by_hop};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade, Version, vary};
 
 use crate::core::Ask;
-use crate::live::Live;
+use crate::live::{Live, Site};
+use crate::tags;
 
 /// For what the origin is asked.
 pub(crate) enum Errand<'a> {
@@ -114,17 +115,26 @@ pub(crate) fn loops(request: &Request, live: &Live) -> bool {
 
 /// Makes the origin's head fit to be kept for others. This cache's Via is not kept: it is the same
 /// on all, and written when a head is sent.
-pub(crate) fn keepable(response: &mut Response, unix_secs: u64) {
+pub(crate) fn keepable(response: &mut Response, site: &Site, unix_secs: u64) {
     strip_for_storage(&mut response.headers);
+    hide_tags(response, site);
     response.headers.remove(HeaderId::Age);
     add_date(response, unix_secs);
 }
 
 /// Makes the origin's head fit to be passed on.
-pub(crate) fn passable(response: &mut Response, live: &Live, unix_secs: u64) {
+pub(crate) fn passable(response: &mut Response, site: &Site, live: &Live, unix_secs: u64) {
     strip_hop_by_hop(&mut response.headers);
+    hide_tags(response, site);
     add_date(response, unix_secs);
     add_via(&mut response.headers, response.version, &live.pseudonym);
+}
+
+/// Surrogate keys are between origins and caches.
+fn hide_tags(response: &mut Response, site: &Site) {
+    if !site.shows_tags {
+        tags::hide(&mut response.headers);
+    }
 }
 
 fn add_date(response: &mut Response, unix_secs: u64) {

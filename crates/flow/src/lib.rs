@@ -17,8 +17,10 @@ pub mod live;
 mod multipart;
 mod page_cache;
 pub mod pages;
+pub mod purge;
 pub mod reply;
 mod slow;
+mod tags;
 
 pub use policy::{Peer, acl::CidrSet};
 

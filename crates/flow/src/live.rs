@@ -9,7 +9,7 @@ use cache::Cache;
 use files::Root;
 use h1::HeadLimits;
 use origin::{Journal, Origin};
-use policy::{Policy, acl::CidrSet, hosts::HostTable};
+use policy::{Policy, Purge, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
 
 use crate::accel::Accel;
@@ -36,6 +36,10 @@ pub struct Site {
     pub client_auth: Option<ClientAuth>,
     /// In which fields origins are told of its clients' certificates.
     pub certificate_fields: CertificateFields,
+    /// Who may purge it, and how; `None` when no client may.
+    pub purge: Option<Purge>,
+    /// Whether clients see the fields with surrogate keys.
+    pub shows_tags: bool,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
 }
@@ -95,6 +99,8 @@ pub struct Shared {
     /// Counters of all cores.
     pub counters: Registry,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// Held by the sweep of the store that is under way.
+    pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Shared {
@@ -127,6 +133,7 @@ impl Shared {
             challenges: Challenges::default(),
             counters: Registry::default(),
             journal,
+            sweeping: Arc::default(),
         }
     }
 

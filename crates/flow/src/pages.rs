@@ -4,6 +4,7 @@ use bytes::Bytes;
 use message::{HeaderId, Method, Request, Response, Status};
 use policy::Synthetic;
 
+use crate::purge::Outcome;
 use crate::reply::{Reply, ReplyBody, Served};
 
 /// What went wrong, as the client is told.
@@ -153,12 +154,52 @@ pub(crate) fn synthetic(request: &Request, synthetic: &Synthetic) -> Reply {
     reply
 }
 
-/// The answer to a purge.
-pub(crate) fn purged(request: &Request, removed: usize) -> Reply {
-    let mut response = Response::new(Status::OK);
-    response.headers.push(HeaderId::ContentType, b"application/json");
+/// The answer to a purge, with how many responses it hit in a field and in its body.
+pub(crate) fn purged(request: &Request, status: Status, outcome: Outcome) -> Reply {
+    let mut response = Response::new(status);
+    response.headers.push_named(b"X-Purged", outcome.objects.to_string().as_bytes());
+    let pending = if outcome.pending { ",\"pending\":true" } else { "" };
+    let body = format!("{{\"status\":\"ok\",\"purged\":{}{pending}}}\n", outcome.objects);
+    json(request, response, body)
+}
+
+/// The answer to a question for what is stored.
+pub(crate) fn listed(request: &Request, names: &[String]) -> Reply {
+    let names: Vec<_> = names.iter().map(|name| format!("\"{}\"", json_text(name))).collect();
+    json(request, Response::new(Status::OK), format!("[{}]\n", names.join(",\n")))
+}
+
+fn json(request: &Request, mut response: Response, body: String) -> Reply {
+    if !response.status.has_no_body() {
+        response.headers.push(HeaderId::ContentType, b"application/json");
+    }
     response.headers.push(HeaderId::CacheControl, b"no-store");
-    own(request, response, Bytes::from(format!("{{\"purged\":{removed}}}\n")))
+    let mut reply = own(request, response, Bytes::from(body));
+    reply.served = Served::Purge;
+    reply
+}
+
+fn json_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The answer to a purge that is not done.
+pub(crate) fn purge_refused(request: &Request, status: Status, reason: &str) -> Reply {
+    let mut response = Response::new(status);
+    if status.code() == 405 {
+        response.headers.push(HeaderId::Allow, policy::ALLOW);
+    }
+    let mut reply = error_page(request, response, reason);
+    reply.served = Served::Purge;
+    reply
 }
 
 /// The answer to a certificate authority (RFC 8555 8.3).

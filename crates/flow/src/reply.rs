@@ -42,6 +42,8 @@ pub enum Served {
     File,
     /// Made by policy or an error page.
     Synthetic,
+    /// The answer to a purge.
+    Purge,
 }
 
 /// Why a request went to the origin.
@@ -84,6 +86,7 @@ impl Served {
             Self::Fetched { .. } => "MISS",
             Self::File => "FILE",
             Self::Synthetic => "SYNTH",
+            Self::Purge => "PURGE",
         }
     }
 
@@ -99,7 +102,7 @@ impl Served {
             Self::Fetched { collapsed: true, .. } => Counter::Collapsed,
             Self::Fetched { .. } => Counter::Misses,
             Self::File => Counter::Files,
-            Self::Synthetic => Counter::Synthetic,
+            Self::Synthetic | Self::Purge => Counter::Synthetic,
         }
     }
 }
@@ -327,7 +330,7 @@ impl Reply {
 
     fn cache_status<'a>(&'a self, pseudonym: &'a str) -> Option<CacheStatus<'a>> {
         let handling = match self.served {
-            Served::Synthetic | Served::File => return None,
+            Served::Synthetic | Served::Purge | Served::File => return None,
             Served::Hit | Served::Stale => Handling::Hit,
             Served::StaleOnError | Served::Revalidated => {
                 Handling::Forwarded(cache_status::Forward::Stale)

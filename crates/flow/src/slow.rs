@@ -18,6 +18,7 @@ use crate::files as from_files;
 use crate::forward;
 use crate::live::Site;
 use crate::pages::{self, Problem};
+use crate::purge::{Answers, Order};
 use crate::reply::{Forward, Reply, Served};
 
 /// How often a request waits for other requests' fetches before it fetches for itself.
@@ -50,6 +51,8 @@ pub(crate) enum Way {
         /// What is stored, stale.
         old: Option<Arc<Object>>,
     },
+    /// To the store, to make something in it untrue.
+    Purge(Box<Order>, Answers),
     /// A fetch of its own, whose answer may be stored.
     Alone { key: KeyBuf, reason: Forward },
 }
@@ -91,6 +94,7 @@ impl Slow {
                 Some(reply) => reply,
                 None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
             },
+            Way::Purge(order, answers) => purge(core, ask, *order, answers).await,
             _ if forward::loops(request, ask.live) => pages::problem(request, Problem::Loop),
             _ if only_if_cached(request) => pages::problem(request, Problem::NotCached),
             Way::Pass(reason) => fetch_own(core, ask, Job::pass(core, ask), reason, body).await,
@@ -101,6 +105,20 @@ impl Slow {
             Way::Fetch { key, old } => shared(core, *ask, &key, old).await,
         }
     }
+}
+
+/// Carries a purge out, and says what it hit.
+async fn purge(core: &Rc<Core>, ask: &Ask<'_>, order: Order, answers: Answers) -> Reply {
+    let outcome = match order {
+        Order::Url { target, soft } => core.purge_url(ask, &target, soft).await,
+        Order::Many { what, soft } => core.purge_many(ask, what, soft).await,
+        Order::List => {
+            let names = core.shared.list(ask.live, ask.site).await;
+            core.counters.inc(Counter::Purges);
+            return pages::listed(ask.request, &names);
+        }
+    };
+    core.purged(ask.request, outcome, answers)
 }
 
 /// Looks for a file beside the scripts, and goes on as policy said when there is none.
@@ -161,7 +179,9 @@ async fn shared(
             Begin::Wait(ticket) => match wait(core, &ask, ticket).await {
                 Some(Waited::Ready(object)) => {
                     ask.now = core.now();
-                    if object.matches(&mut select_by(&ask.request.headers))
+                    // A ban may have come since that fetch began, and before this request.
+                    if core.shared.cache.may_use(&object)
+                        && object.matches(&mut select_by(&ask.request.headers))
                         && matches!(core.judge(&ask, &object), Judgement::Deliver(_))
                     {
                         let stored = object.is_live();

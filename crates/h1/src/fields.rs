@@ -4,8 +4,8 @@
 //! input was split.
 
 use base::Limit;
-use message::HeaderId;
 use message::header::Span;
+use message::{HeaderId, tags};
 
 use crate::HeadLimits;
 use crate::class;
@@ -119,6 +119,13 @@ impl FieldLines {
     /// The fields found, as offsets from [`FieldLines::base`].
     pub(crate) fn spans(&self) -> &[Span] {
         &self.spans
+    }
+
+    /// Bytes read of the value of a line that has not ended, if it carries surrogate keys.
+    pub(crate) fn open_tag_bytes(&self, buf: &[u8]) -> usize {
+        let open = matches!(self.state, State::Value | State::LineCr);
+        let tagged = open && tags::is_tag_field(&buf[self.line_at..self.name_end]);
+        if tagged { self.pos - self.line_at } else { 0 }
     }
 
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Span) -> bool) {
@@ -248,8 +255,12 @@ impl FieldLines {
     }
 
     fn value(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Option<Event>, LineError> {
-        let stop = self.line_at.saturating_add(limits.field_bytes);
+        let mut stop = self.line_at.saturating_add(limits.field_bytes);
         self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
+        if self.pos >= stop && tags::is_tag_field(&buf[self.line_at..self.name_end]) {
+            stop = self.line_at.saturating_add(limits.field_bytes.max(limits.tag_bytes));
+            self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
+        }
         match buf.get(self.pos) {
             None => Ok(Some(Event::Partial)),
             Some(b'\r') => {

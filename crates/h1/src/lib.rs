@@ -38,6 +38,17 @@ pub struct HeadLimits {
     pub field_count: usize,
     /// Bytes of a request target.
     pub target_bytes: usize,
+    /// Bytes of a response's fields with surrogate keys, beside the others; no more than
+    /// `field_bytes` for one when it is zero.
+    pub tag_bytes: usize,
+}
+
+impl HeadLimits {
+    /// Those of origins' responses.
+    pub fn of_origins(limits: &base::Limits) -> Self {
+        let tag_bytes = usize::try_from(limits.tag_bytes).unwrap_or(usize::MAX);
+        Self { tag_bytes: tag_bytes.saturating_mul(2), ..Self::from(limits) }
+    }
 }
 
 impl From<&base::Limits> for HeadLimits {
@@ -48,6 +59,7 @@ impl From<&base::Limits> for HeadLimits {
             field_bytes: bytes(limits.header_field_bytes),
             field_count: bytes(limits.header_count),
             target_bytes: bytes(limits.target_bytes),
+            tag_bytes: 0,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Response heads, from origins and from the store.
 
 use base::Limit;
-use message::{Framing, Method, Response, Status, Version, list};
+use message::header::Span;
+use message::{Framing, Method, Response, Status, Version, list, tags};
 
 use crate::error::{FieldError, FramingError, ResponseError};
-use crate::fields::{Event, FieldLines};
+use crate::fields::{self, Event, FieldLines};
 use crate::framing::Facts;
 use crate::{HeadLimits, Progress, class};
 
@@ -87,9 +88,14 @@ impl ResponseReader {
         response: &mut Response,
     ) -> Result<Progress<ResponseHead>, ResponseError> {
         // Spans are 32 bits wide.
-        let most = limits.head_bytes.min(u32::MAX as usize);
+        let most = limits.head_bytes.saturating_add(limits.tag_bytes).min(u32::MAX as usize);
         let window = &buf[..buf.len().min(most)];
         let complete = self.advance(window, limits)?;
+        if self.lines.position() > limits.head_bytes
+            && self.lines.position() - self.tag_bytes(window) > limits.head_bytes
+        {
+            return Err(Limit::HeaderBytes.into());
+        }
         if complete {
             return self.finish(window, request_method, response).map(Progress::Complete);
         }
@@ -97,6 +103,16 @@ impl ResponseReader {
             return Err(Limit::HeaderBytes.into());
         }
         Ok(Progress::Partial)
+    }
+
+    /// Bytes of the lines read so far that carry surrogate keys, the one being read included.
+    fn tag_bytes(&self, buf: &[u8]) -> usize {
+        let section = &buf[self.lines.base()..];
+        let is_tags = |span: &&Span| tags::is_tag_field(fields::name(section, span));
+        let spans = self.lines.spans().iter().filter(is_tags);
+        // At least `name:value` and the line's end.
+        let whole = spans.map(|span| usize::from(span.name_len) + span.value_len as usize + 3);
+        whole.sum::<usize>() + self.lines.open_tag_bytes(buf)
     }
 
     /// Reads on; whether the blank line was reached.
@@ -241,6 +257,7 @@ pub fn parse_stored_head(bytes: &[u8], response: &mut Response) -> Result<(), Re
         field_bytes: u32::MAX as usize,
         field_count: usize::MAX,
         target_bytes: 0,
+        tag_bytes: 0,
     };
     let mut reader = ResponseReader::new();
     // A stored field has some thirty bytes; a wrong guess costs a second allocation.

@@ -167,6 +167,8 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
         ("memory_bytes", Gauge, "Bytes the memory cache uses.", store.bytes),
         ("memory_budget_bytes", Gauge, "Bytes the memory cache may use.", store.budget),
         ("cache_evictions_total", Counter, "Stored responses evicted.", store.evictions),
+        ("bans_total", Counter, "Bans made: purges of more than one URL.", store.bans),
+        ("bans", Gauge, "Bans kept.", daemon.shared.cache.bans().len() as u64),
     ]);
     let missing = daemon.certificates().values().filter(|end| end.is_none()).count() as u64;
     let about = "Hosts whose first certificate is ordered and not there yet.";

@@ -48,6 +48,8 @@ pub(crate) fn live(
                 page_caches: site.origins.iter().map(|i| pages(&origins[*i])).collect(),
                 accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
                 hsts,
+                purge: site.purge.clone(),
+                shows_tags: site.shows_tags,
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             })
@@ -130,6 +132,7 @@ pub(crate) fn cache_config(config: &Config, machine: &Machine) -> cache::Config 
         waiters_max: limits.waiters as usize,
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
+        bans_max: limits.bans as usize,
     }
 }
 

@@ -26,6 +26,7 @@ pub mod request;
 pub mod response;
 pub mod sf;
 pub mod store;
+pub mod tags;
 pub mod target;
 pub mod targeted;
 pub mod upgrade;

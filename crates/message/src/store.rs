@@ -167,6 +167,8 @@ pub enum NotStored {
     ContentType,
     /// Already stale, without grace and nothing to validate with.
     NoValidator,
+    /// More surrogate keys than a limit allows: by those left out it could not be invalidated.
+    Tags,
 }
 
 impl NotStored {
@@ -177,6 +179,7 @@ impl NotStored {
             Self::NotFinal => "not-final",
             Self::Status => "status",
             Self::NotUnderstood => "not-understood",
+            Self::Tags => "tags",
             Self::NoStore => "no-store",
             Self::RequestNoStore => "request-no-store",
             Self::Private => "private",

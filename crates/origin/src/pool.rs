@@ -80,7 +80,7 @@ impl CorePool {
         limits: &Limits,
         journal: Option<Arc<dyn Journal>>,
     ) -> Self {
-        let head_limits = HeadLimits::from(limits);
+        let head_limits = HeadLimits::of_origins(limits);
         let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
         Self {
             core: Rc::new(Core {
@@ -150,10 +150,10 @@ impl Core {
 
     /// What reading a script's response from `server` needs to know.
     pub(crate) fn reading<'a>(&self, server: &'a Arc<str>) -> Reading<'a> {
-        let HeadLimits { head_bytes, field_bytes, field_count, .. } = self.head_limits;
+        let HeadLimits { head_bytes, field_bytes, field_count, tag_bytes, .. } = self.head_limits;
         Reading {
             server,
-            limits: fastcgi::HeadLimits { head_bytes, field_bytes, field_count },
+            limits: fastcgi::HeadLimits { head_bytes, field_bytes, field_count, tag_bytes },
             stderr_bytes: self.stderr_bytes,
         }
     }
@@ -221,12 +221,8 @@ impl Workspace {
         stream: &mut Stream,
         most: usize,
     ) -> Poll<io::Result<usize>> {
+        self.make_room();
         let Self { core, parts } = self;
-        if parts.bytes.is_empty() {
-            let spare = core.buffers.borrow_mut().pop();
-            parts.bytes = spare.unwrap_or_else(|| vec![0; core.buffer_bytes].into_boxed_slice());
-        }
-        parts.compact();
         let to = parts.bytes.len().min(parts.end.saturating_add(most));
         let read = stream.poll_read(cx, &mut parts.bytes[parts.end..to]);
         if let Poll::Ready(Ok(read)) = &read {
@@ -244,9 +240,27 @@ impl Workspace {
             (parts.start, parts.end) = (0, 0);
             let mut buffers = core.buffers.borrow_mut();
             let buffer = std::mem::take(&mut parts.bytes);
-            if buffers.len() < SPARE_BUFFERS {
+            if buffers.len() < SPARE_BUFFERS && buffer.len() <= core.buffer_bytes {
                 buffers.push(buffer);
             }
+        }
+    }
+
+    /// Makes room to read into: by taking a buffer, by moving what is unread to the front, and when
+    /// that fills everything, as only a head with many surrogate keys can, by growing.
+    fn make_room(&mut self) {
+        let Self { core, parts } = self;
+        if parts.bytes.is_empty() {
+            let spare = core.buffers.borrow_mut().pop();
+            parts.bytes = spare.unwrap_or_else(|| vec![0; core.buffer_bytes].into_boxed_slice());
+        }
+        parts.compact();
+        let HeadLimits { head_bytes, tag_bytes, .. } = core.head_limits;
+        let (full, most) = (parts.bytes.len(), head_bytes.saturating_add(tag_bytes));
+        if parts.end == full && full < most {
+            let mut bytes = std::mem::take(&mut parts.bytes).into_vec();
+            bytes.resize(most.min(2 * full), 0);
+            parts.bytes = bytes.into_boxed_slice();
         }
     }
 }
@@ -258,7 +272,7 @@ impl Parts {
     }
 
     /// Moves what is unread to the front, so that all the rest can be read into.
-    pub(crate) fn compact(&mut self) {
+    fn compact(&mut self) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;

@@ -176,6 +176,7 @@ async fn read_script_status(stream: &mut Stream, server: &Server) -> Result<Stat
             head_bytes: HEAD_BYTES,
             field_bytes: HEAD_BYTES,
             field_count: usize::try_from(limits.header_count).unwrap_or(usize::MAX),
+            tag_bytes: 0,
         },
         stderr_bytes: 0,
     };

@@ -18,8 +18,10 @@ use message::{HeaderId, Request, cookie};
 
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
+use crate::forged;
 use crate::forwarded::{self, ClientField};
 use crate::pattern::PathPattern;
+use crate::peer::Peer;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx,
@@ -65,6 +67,20 @@ impl Declared {
 }
 
 impl Policy for Declared {
+    fn asker(&self, request: &Request, peer: Peer) -> Peer {
+        let client =
+            forwarded::client_of(peer, &self.trusted, &self.client_field, &mut request.clone());
+        if client == peer && !self.trusted.has(peer) && forged::is_passed_on(&request.headers) {
+            return Peer::Unnamed(peer.address());
+        }
+        client
+    }
+
+    fn splits_key(&self, notes: &Notes) -> bool {
+        let plan = self.plan(notes);
+        !plan.cookie_key.is_empty() || !plan.header_key.is_empty()
+    }
+
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
         self.decide(ctx)
     }

@@ -33,6 +33,29 @@ pub(crate) fn remove(headers: &mut HeaderBlock, told: bool) {
     headers.retain(|field| told && field.id == HeaderId::XForwardedFor || !is_forged(field));
 }
 
+/// Whether a proxy has passed the request on, as far as it says.
+pub(crate) fn is_passed_on(headers: &HeaderBlock) -> bool {
+    headers.contains_any(&[HeaderId::XForwardedFor, HeaderId::Forwarded, HeaderId::Via])
+        || headers.iter().any(|field| PASSED_ON.iter().any(|name| is_name(field.name, name)))
+}
+
+/// Fields by which proxies tell of clients, beside those that have an id.
+const PASSED_ON: [&[u8]; 9] = [
+    b"cf-connecting-ip",
+    b"client-ip",
+    b"fastly-client-ip",
+    b"true-client-ip",
+    b"x-client-ip",
+    b"x-cluster-client-ip",
+    b"x-envoy-external-address",
+    b"x-forwarded",
+    b"x-real-ip",
+];
+
+fn is_name(name: &[u8], known: &[u8]) -> bool {
+    name.len() == known.len() && same(name, known)
+}
+
 fn is_forged(field: Field<'_>) -> bool {
     match field.id {
         HeaderId::Other => is_forged_name(field.name),
@@ -123,8 +146,7 @@ fn is_forged_name(name: &[u8]) -> bool {
         return false;
     }
     let begins = |prefix: &[u8]| name.len() >= prefix.len() && same(&name[..prefix.len()], prefix);
-    PREFIXES.iter().any(|prefix| begins(prefix))
-        || NAMES.iter().any(|known| name.len() == known.len() && same(name, known))
+    PREFIXES.iter().any(|prefix| begins(prefix)) || NAMES.iter().any(|known| is_name(name, known))
 }
 
 /// Equal but for case and `_` for `-`: CGI and what descends from it cannot tell those apart.

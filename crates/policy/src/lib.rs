@@ -14,6 +14,7 @@ pub mod hosts;
 pub mod pattern;
 mod peer;
 pub mod points;
+pub mod purge;
 pub mod rules;
 pub mod value;
 
@@ -24,4 +25,5 @@ pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,
     PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic,
 };
+pub use purge::{Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};

@@ -172,6 +172,15 @@ pub struct DeliverCtx<'a> {
 
 /// A site's policy.
 pub trait Policy: Send + Sync {
+    /// On whose behalf `peer` makes a request that is not [received](Policy::receive) like others:
+    /// a purge. Nobody's ([`Peer::Unnamed`]) when it was passed on by a proxy that is not trusted.
+    fn asker(&self, request: &Request, peer: Peer) -> Peer;
+
+    /// Whether [`Policy::key`] tells apart responses of one URL.
+    fn splits_key(&self, _notes: &Notes) -> bool {
+        false
+    }
+
     /// What to do with a request (Varnish: `vcl_recv`).
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
 

@@ -1,5 +1,6 @@
 //! The tier as its callers see it.
 
+mod bans;
 mod bodies;
 mod coalesce;
 mod evict;
@@ -26,6 +27,7 @@ fn config(budget_bytes: u64) -> Config {
         waiters_max: 100,
         window_bytes: 64 * 1024,
         hit_for_miss_ms: 1000,
+        bans_max: 100,
     }
 }
 
@@ -53,6 +55,7 @@ fn head(length: Option<u64>) -> NewObject {
         stale_if_error_ms: 60_000,
         stale_if_unreachable_ms: 86_400_000,
         flags: Flags { shared: true, ..Flags::default() },
+        tags: Tags::default(),
         length,
     }
 }

@@ -6,6 +6,8 @@ use super::*;
 
 const KEYS: u64 = 60;
 const ROUNDS: u64 = 15_000;
+/// Keys have tags in common.
+const TAGS: u64 = 7;
 
 /// What the threads share: for each key the version an origin would serve, and the oldest that may
 /// still be found.
@@ -42,7 +44,8 @@ fn fetch(shared: &Shared, index: usize, lead: Lead, random: &mut Random) {
         2 => lead.refuse(None),
         n => {
             let length = (n % 2 == 0).then_some(body.len() as u64);
-            let mut filling = lead.store(head(length), None);
+            let new = NewObject { tags: Tags::new(vec![index as u64 % TAGS]), ..head(length) };
+            let mut filling = lead.store(new, None);
             let reader = filling.object().reader();
             for piece in body.chunks(1500) {
                 if filling.push(piece) == Push::Abandoned || random.below(50) == 0 {
@@ -75,15 +78,18 @@ fn request(shared: &Shared, random: &mut Random) {
         Begin::Lead(lead) | Begin::Alone(lead) => match old {
             Some(old) if old.whole().is_some() && random.below(2) == 0 => {
                 // Confirmed: as old as it was.
-                drop(lead.freshen(&old, head(None), None));
+                let tags = Tags::new(vec![index as u64 % TAGS]);
+                drop(lead.freshen(&old, NewObject { tags, ..head(None) }, None));
             }
             _ => fetch(shared, index, lead, random),
         },
         Begin::Wait(ticket) => match random.below(4) {
             0 => drop(ticket),
             _ => {
-                if let Waited::Ready(object) = block_on(ticket) {
-                    version_of(&object);
+                if let Waited::Ready(object) = block_on(ticket)
+                    && cache.may_use(&object)
+                {
+                    assert!(version_of(&object).is_none_or(|version| version >= floor));
                 }
             }
         },
@@ -91,20 +97,49 @@ fn request(shared: &Shared, random: &mut Random) {
     }
 }
 
-fn invalidate(shared: &Shared, random: &mut Random) {
-    let index = random.below(KEYS) as usize;
-    if random.below(50) == 0 {
-        let versions: Vec<_> =
-            shared.served.iter().map(|served| served.fetch_add(1, Ordering::SeqCst) + 1).collect();
-        shared.cache.clear();
-        for (floor, version) in shared.floor.iter().zip(versions) {
-            floor.fetch_max(version, Ordering::SeqCst);
-        }
-        return;
+/// Makes what `keys` lead to untrue, then has `purge` say so.
+fn outdate(shared: &Shared, keys: impl Iterator<Item = usize>, purge: impl FnOnce()) {
+    let versions: Vec<_> =
+        keys.map(|key| (key, shared.served[key].fetch_add(1, Ordering::SeqCst) + 1)).collect();
+    purge();
+    for (key, version) in versions {
+        shared.floor[key].fetch_max(version, Ordering::SeqCst);
     }
-    let version = shared.served[index].fetch_add(1, Ordering::SeqCst) + 1;
-    shared.cache.invalidate(&key(&index.to_string()));
-    shared.floor[index].fetch_max(version, Ordering::SeqCst);
+}
+
+/// The objects of one key.
+#[derive(Debug)]
+struct OfKey(KeyBuf);
+
+impl Test for OfKey {
+    fn matches(&self, object: &Object) -> bool {
+        object.key() == self.0.bytes()
+    }
+}
+
+fn invalidate(shared: &Shared, random: &mut Random) {
+    let (all, cache) = (0..KEYS as usize, &shared.cache);
+    let ban = |which| NewBan { text: format!("{which:?}").into(), which, soft: false, now_ms: 0 };
+    let index = random.below(KEYS) as usize;
+    match random.below(50) {
+        0 => outdate(shared, all, || _ = cache.clear()),
+        1 => outdate(shared, all, || _ = cache.ban(ban(Which::default()))),
+        2..10 => {
+            let tag = index as u64 % TAGS;
+            let tagged = all.filter(|key| *key as u64 % TAGS == tag);
+            let tags = Some(Tags::new(vec![tag, TAGS + tag]));
+            let which = Which { tags, test: None };
+            outdate(shared, tagged, || _ = cache.ban(ban(which)));
+        }
+        10..18 => {
+            let test = Some(Arc::new(OfKey(key(&index.to_string()))) as Arc<dyn Test>);
+            let which = Which { tags: None, test };
+            outdate(shared, std::iter::once(index), || _ = cache.ban(ban(which)));
+        }
+        _ => outdate(shared, std::iter::once(index), || {
+            cache.invalidate(&key(&index.to_string()));
+        }),
+    }
 }
 
 #[test]
@@ -132,6 +167,12 @@ fn threads_keep_to_the_budget_see_no_purged_response_and_give_all_memory_back() 
                 })
                 .collect();
             scope.spawn(|| {
+                // Time flies, so that bans are forgotten while fetches are under way.
+                for now_ms in (0..).step_by(30_000).take_while(|_| !done.load(Ordering::Relaxed)) {
+                    shared.cache.sweep(u32::MAX, now_ms, &mut std::thread::yield_now);
+                }
+            });
+            scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     let stats = shared.cache.stats();
                     assert!(stats.bytes <= stats.budget, "{stats:?}");
@@ -144,6 +185,7 @@ fn threads_keep_to_the_budget_see_no_purged_response_and_give_all_memory_back() 
         });
         shared.cache.check();
         shared.cache.clear();
+        shared.cache.sweep(u32::MAX, u64::MAX, &mut || ());
         let stats = shared.cache.stats();
         assert_eq!((stats.bytes, stats.objects), (0, 0), "{stats:?}");
     }

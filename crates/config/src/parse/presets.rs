@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use policy::Dialects;
 use policy::pattern::NamePattern;
 use policy::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{settings, sites, syntax_errors};
+use super::{purge, settings, sites, syntax_errors};
 use crate::diagnostic::Source;
 use crate::keys;
 use crate::preset::{PRESETS, Preset, find};
@@ -79,6 +80,19 @@ impl Presets {
         let settings = self.settings(r);
         let routes = self.routes(r, &settings);
         SiteRules { profile, routes, settings, ..SiteRules::default() }
+    }
+
+    /// The dialects in which their applications purge.
+    pub(crate) fn dialects(&self, r: &mut Reader) -> Dialects {
+        let mut dialects = Dialects::default();
+        for chosen in &self.chosen {
+            chosen.with(r, |r, table| {
+                if let Some(item) = table.item("purge") {
+                    dialects = purge::dialects(r, &item, dialects);
+                }
+            });
+        }
+        dialects
     }
 
     /// Their names.
@@ -246,6 +260,7 @@ pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
     let preset: &'static Preset = Box::leak(Box::new(Preset { name, text }));
     let presets = Presets { chosen: Chosen::read(&mut r, preset, 0..0).into_iter().collect() };
     presets.rules(&mut r, Profile::Safe);
+    presets.dialects(&mut r);
     crate::render(&r.found, false)
 }
 

@@ -88,8 +88,11 @@ pub(super) fn sites(
             };
             let (origins, files) = origins.into_parts();
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
+            let dialects = presets.dialects(r);
+            let purge = super::purge::site(r, table, dialects);
+            let shows_tags = super::purge::shows_tags(r, table);
             let presets = presets.names();
-            SiteConfig { hosts, origins, files, presets, rules, tls, hsts }
+            SiteConfig { hosts, origins, files, presets, rules, tls, hsts, purge, shows_tags }
         })
         .collect()
 }

@@ -6,3 +6,4 @@ mod properties;
 mod requests;
 mod response_cases;
 mod support;
+mod tags;

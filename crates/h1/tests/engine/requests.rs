@@ -157,7 +157,13 @@ fn a_wrong_byte_is_refused_before_the_head_ends() {
 
 #[test]
 fn each_limit_has_its_status() {
-    let tight = HeadLimits { head_bytes: 50, field_bytes: 20, field_count: 2, target_bytes: 5 };
+    let tight = HeadLimits {
+        head_bytes: 50,
+        field_bytes: 20,
+        field_count: 2,
+        target_bytes: 5,
+        tag_bytes: 0,
+    };
     let status = |text: &str| {
         let refused = read_with(text.as_bytes(), &tight, Scheme::Http);
         refused.map_or_else(|e| (e.status().code(), e.limit()), |_| (200, None))

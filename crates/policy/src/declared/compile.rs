@@ -107,7 +107,8 @@ pub(super) struct Bypass {
 pub(super) struct Refusals {
     /// CONNECT is for forward proxies.
     pub(super) connect: Arc<Synthetic>,
-    /// TRACE would show an attacker what proxies add; PURGE and BAN are for the admin listener.
+    /// TRACE would show an attacker what proxies add; PURGE and BAN of a site that
+    /// takes no purges, or not these, come this way too.
     pub(super) method: Arc<Synthetic>,
     pub(super) access: Arc<Synthetic>,
     pub(super) path: Arc<Synthetic>,

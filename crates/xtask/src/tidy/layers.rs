@@ -18,6 +18,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("fastcgi", 2),
     ("policy", 2),
     ("files", 2),
+    ("ban", 2),
     ("cache", 3),
     ("origin", 3),
     ("flow", 4),

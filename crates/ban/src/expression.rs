@@ -1,0 +1,382 @@
+//! Conditions on stored responses.
+
+use std::fmt;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::duration;
+use crate::error::{Error, ErrorKind};
+use crate::words::{self, Word, quote};
+
+/// Bytes a compiled regular expression may take.
+pub const REGEX_BYTES: usize = 4 << 20;
+
+const EQUALITY: &str = "`==`, `!=`, `~` or `!~`";
+const ORDER: &str = "`==`, `!=`, `>`, `>=`, `<` or `<=`";
+
+/// What is known of a stored response.
+pub trait Facts {
+    /// Path and query of the request it was stored under.
+    fn url(&self) -> &[u8];
+    /// The host of that request, with the port if it had one.
+    fn host(&self) -> &[u8];
+    /// Its status.
+    fn status(&self) -> u16;
+    /// Its age when the ban was made, in milliseconds.
+    fn age_ms(&self) -> u64;
+    /// How long it was to be fresh when it was stored, in milliseconds.
+    fn ttl_ms(&self) -> u64;
+    /// How long it is served stale while it is fetched anew, in milliseconds.
+    fn grace_ms(&self) -> u64;
+    /// How long it is kept beyond that, for when the origin fails, in milliseconds.
+    fn keep_ms(&self) -> u64;
+    /// Whether `test` says yes to a value of the field `name` of its head.
+    fn any_value(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
+}
+
+/// What text is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `req.url`: path and query.
+    Url,
+    /// `req.http.host`.
+    Host,
+    /// `obj.status`: the three digits.
+    Status,
+    /// `obj.http.NAME`.
+    Header(String),
+}
+
+/// What number is looked at: a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    Age,
+    Ttl,
+    Grace,
+    Keep,
+}
+
+/// How numbers compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+}
+
+/// One condition.
+#[derive(Clone, Debug)]
+pub struct Term(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Equal { field: Field, not: bool, text: String },
+    Match { field: Field, not: bool, regex: Regex },
+    Compare { length: Length, order: Order, ms: f64, text: String },
+}
+
+/// What a condition wants of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// That it is this.
+    Equal(String),
+    /// That this regular expression matches.
+    Match(String),
+    /// That something does not hold.
+    Not,
+}
+
+/// Conditions that must all hold. Its text is what [`Expression::parse`] reads again.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    terms: Vec<Term>,
+}
+
+/// Compiles a regular expression, which may take [`REGEX_BYTES`].
+///
+/// # Errors
+/// When it is malformed or too large; the text says how. Look-around and back-references are
+/// malformed here: matching takes time in proportion to what is matched, whatever the expression.
+pub fn regex(text: &str) -> Result<Regex, String> {
+    let built = RegexBuilder::new(text).unicode(false).size_limit(REGEX_BYTES).build();
+    built.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "too large".to_owned(),
+        // The last line says what is wrong; those before it show where, in fixed width.
+        error => {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        }
+    })
+}
+
+impl Term {
+    /// `field == text`, or `!=`.
+    pub fn equal(field: Field, not: bool, text: &str) -> Self {
+        Self(Kind::Equal { field, not, text: text.to_owned() })
+    }
+
+    /// `field ~ regex`, or `!~`.
+    pub fn matches(field: Field, not: bool, regex: Regex) -> Self {
+        Self(Kind::Match { field, not, regex })
+    }
+
+    fn holds(&self, facts: &dyn Facts) -> bool {
+        match &self.0 {
+            Kind::Equal { field, not, text } => {
+                field.any(facts, &mut |value| value == text.as_bytes()) != *not
+            }
+            Kind::Match { field, not, regex } => {
+                field.any(facts, &mut |value| regex.is_match(value)) != *not
+            }
+            Kind::Compare { length, order, ms, .. } => order.holds(length.of(facts), *ms),
+        }
+    }
+}
+
+impl Expression {
+    /// All of `terms` must hold; without any, every response is meant.
+    pub fn all(terms: Vec<Term>) -> Self {
+        Self { terms }
+    }
+
+    /// Reads an expression. Words are parted by blanks; a word that holds blanks stands in quotes,
+    /// and a backslash is written twice, as on Varnish's command line.
+    ///
+    /// # Errors
+    /// At the first word that is wrong.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let words = words::split(text)?;
+        let mut words = words.iter();
+        let mut terms = Vec::new();
+        loop {
+            terms.push(term(&mut words, text.len(), terms.is_empty())?);
+            match words.next() {
+                None => return Ok(Self { terms }),
+                Some(and) if and.text == "&&" => {}
+                Some(other) => return Err(error(other, ErrorKind::And(other.text.clone()))),
+            }
+        }
+    }
+
+    /// Whether it means the response of which this is known.
+    pub fn matches(&self, facts: &dyn Facts) -> bool {
+        self.terms.iter().all(|term| term.holds(facts))
+    }
+
+    /// Whether there are no conditions, so that every response is meant.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Takes the conditions on some fields of heads out, for whoever knows better what they mean:
+    /// the fields' names, and what is wanted of them.
+    pub fn take_headers(&mut self, of: impl Fn(&str) -> bool) -> Vec<(String, Wanted)> {
+        let mut taken = Vec::new();
+        self.terms.retain(|term| {
+            let (name, wanted) = match &term.0 {
+                Kind::Equal { field: Field::Header(name), not, text } if of(name) => {
+                    (name, if *not { Wanted::Not } else { Wanted::Equal(text.clone()) })
+                }
+                Kind::Match { field: Field::Header(name), not, regex } if of(name) => {
+                    let text = || Wanted::Match(regex.as_str().to_owned());
+                    (name, if *not { Wanted::Not } else { text() })
+                }
+                _ => return true,
+            };
+            taken.push((name.clone(), wanted));
+            false
+        });
+        taken
+    }
+}
+
+fn error(word: &Word, kind: ErrorKind) -> Error {
+    Error { at: word.at, kind }
+}
+
+/// What is compared, and by what.
+enum What {
+    Text(Field),
+    Length(Length),
+}
+
+/// Reads one condition; `end` is where the text ends.
+fn term<'a>(
+    words: &mut impl Iterator<Item = &'a Word>,
+    end: usize,
+    first: bool,
+) -> Result<Term, Error> {
+    let missing = |kind| Error { at: end, kind };
+    let name = words.next().ok_or_else(|| match first {
+        true => missing(ErrorKind::Empty),
+        false => missing(ErrorKind::Field(String::new())),
+    })?;
+    let what = what(name)?;
+    let expected = if matches!(what, What::Text(_)) { EQUALITY } else { ORDER };
+    let no_operator = |found: String| ErrorKind::Operator { found, expected };
+    let operator = words.next().ok_or_else(|| missing(no_operator(String::new())))?;
+    let wrong = || error(operator, no_operator(operator.text.clone()));
+    let argument = words.next().ok_or_else(|| missing(ErrorKind::Argument));
+    let kind = match (what, operator.text.as_str()) {
+        (What::Text(field), sign @ ("==" | "!=")) => {
+            let text = filled(argument?)?.text.clone();
+            Kind::Equal { field, not: sign == "!=", text }
+        }
+        (What::Text(field), sign @ ("~" | "!~")) => {
+            let argument = filled(argument?)?;
+            let regex = regex(&argument.text).map_err(|w| error(argument, ErrorKind::Regex(w)))?;
+            Kind::Match { field, not: sign == "!~", regex }
+        }
+        (What::Text(_), _) => return Err(wrong()),
+        (What::Length(length), sign) => {
+            let order = Order::of(sign).ok_or_else(wrong)?;
+            let argument = filled(argument?)?;
+            let text = argument.text.clone();
+            let ms = duration::parse_ms(&text)
+                .ok_or_else(|| error(argument, ErrorKind::Duration(text.clone())))?;
+            Kind::Compare { length, order, ms, text }
+        }
+    };
+    Ok(Term(kind))
+}
+
+/// An empty argument is a slip: as an expression it would match everything.
+fn filled(argument: &Word) -> Result<&Word, Error> {
+    if argument.text.is_empty() { Err(error(argument, ErrorKind::Argument)) } else { Ok(argument) }
+}
+
+fn what(word: &Word) -> Result<What, Error> {
+    let name = word.text.as_str();
+    Ok(match name {
+        "req.url" => What::Text(Field::Url),
+        "obj.status" => What::Text(Field::Status),
+        "obj.age" => What::Length(Length::Age),
+        "obj.ttl" => What::Length(Length::Ttl),
+        "obj.grace" => What::Length(Length::Grace),
+        "obj.keep" => What::Length(Length::Keep),
+        _ => match (name.strip_prefix("obj.http."), name.strip_prefix("req.http.")) {
+            (Some(name), _) => What::Text(Field::Header(name.to_ascii_lowercase())),
+            (None, Some(host)) if host.eq_ignore_ascii_case("host") => What::Text(Field::Host),
+            (None, Some(_)) => {
+                return Err(error(word, ErrorKind::RequestField(name.to_owned())));
+            }
+            (None, None) => return Err(error(word, ErrorKind::Field(name.to_owned()))),
+        },
+    })
+}
+
+impl Field {
+    fn any(&self, facts: &dyn Facts, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        match self {
+            Self::Url => test(facts.url()),
+            Self::Host => test(facts.host()),
+            Self::Status => test(facts.status().to_string().as_bytes()),
+            Self::Header(name) => facts.any_value(name, test),
+        }
+    }
+}
+
+impl Length {
+    fn of(self, facts: &dyn Facts) -> u64 {
+        match self {
+            Self::Age => facts.age_ms(),
+            Self::Ttl => facts.ttl_ms(),
+            Self::Grace => facts.grace_ms(),
+            Self::Keep => facts.keep_ms(),
+        }
+    }
+}
+
+impl Order {
+    fn of(sign: &str) -> Option<Self> {
+        Some(match sign {
+            "==" => Self::Equal,
+            "!=" => Self::NotEqual,
+            ">" => Self::Greater,
+            ">=" => Self::GreaterOrEqual,
+            "<" => Self::Less,
+            "<=" => Self::LessOrEqual,
+            _ => return None,
+        })
+    }
+
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+        }
+    }
+
+    /// Durations are far below what a float counts one by one.
+    fn holds(self, value_ms: u64, than_ms: f64) -> bool {
+        let value_ms = value_ms as f64;
+        match self {
+            Self::Equal => value_ms == than_ms,
+            Self::NotEqual => value_ms != than_ms,
+            Self::Greater => value_ms > than_ms,
+            Self::GreaterOrEqual => value_ms >= than_ms,
+            Self::Less => value_ms < than_ms,
+            Self::LessOrEqual => value_ms <= than_ms,
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url => f.write_str("req.url"),
+            Self::Host => f.write_str("req.http.host"),
+            Self::Status => f.write_str("obj.status"),
+            Self::Header(name) => write!(f, "obj.http.{name}"),
+        }
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Equal { field, not, text } => {
+                write!(f, "{field} {} {}", if *not { "!=" } else { "==" }, quote(text))
+            }
+            Kind::Match { field, not, regex } => {
+                write!(f, "{field} {} {}", if *not { "!~" } else { "~" }, quote(regex.as_str()))
+            }
+            Kind::Compare { length, order, text, .. } => {
+                let name = match length {
+                    Length::Age => "age",
+                    Length::Ttl => "ttl",
+                    Length::Grace => "grace",
+                    Length::Keep => "keep",
+                };
+                write!(f, "obj.{name} {} {text}", order.sign())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, term) in self.terms.iter().enumerate() {
+            write!(f, "{}{term}", if at > 0 { " && " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,56 @@
+//! The entry point for fuzzing; nothing else calls it but tests.
+
+use crate::expression::{Expression, Facts};
+
+/// A response of which everything is the fuzzer's.
+struct Sample<'a>(&'a [u8]);
+
+impl Facts for Sample<'_> {
+    fn url(&self) -> &[u8] {
+        self.0
+    }
+
+    fn host(&self) -> &[u8] {
+        self.0
+    }
+
+    fn status(&self) -> u16 {
+        200
+    }
+
+    fn age_ms(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn ttl_ms(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn grace_ms(&self) -> u64 {
+        0
+    }
+
+    fn keep_ms(&self) -> u64 {
+        1000
+    }
+
+    fn any_value(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        test(name.as_bytes()) || test(self.0)
+    }
+}
+
+/// Any text is read or refused at a place within it; what is read is written so that it is read
+/// again as the same.
+pub fn expressions(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Expression::parse(&text) {
+        Ok(expression) => {
+            let written = expression.to_string();
+            let again = Expression::parse(&written).expect("what was written is read");
+            assert_eq!(again.to_string(), written);
+            let facts = Sample(data);
+            assert_eq!(again.matches(&facts), expression.matches(&facts));
+        }
+        Err(error) => assert!(error.at <= text.len() && !error.to_string().is_empty()),
+    }
+}

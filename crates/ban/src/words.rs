@@ -1,0 +1,102 @@
+//! A text cut into words, by the rule of Varnish's command line: blanks part them, quotes keep
+//! blanks, backslashes stand for what cannot be written otherwise.
+
+use crate::error::{Error, ErrorKind};
+
+/// A word and where it begins in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) at: usize,
+    pub(crate) text: String,
+}
+
+/// Cuts `text` into words.
+pub(crate) fn split(text: &str) -> Result<Vec<Word>, Error> {
+    let bytes = text.as_bytes();
+    let mut words = Vec::new();
+    let mut at = 0;
+    loop {
+        while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        if at >= bytes.len() {
+            return Ok(words);
+        }
+        let (word, end) = one(bytes, at)?;
+        words.push(Word { at, text: word });
+        at = end;
+    }
+}
+
+/// The word that begins at `start`, and where it ends.
+fn one(bytes: &[u8], start: usize) -> Result<(String, usize), Error> {
+    let quoted = bytes[start] == b'"';
+    let mut at = start + usize::from(quoted);
+    let mut word = Vec::new();
+    loop {
+        match bytes.get(at) {
+            None if quoted => return Err(Error { at: start, kind: ErrorKind::Quote }),
+            None => break,
+            Some(b'"') if quoted => {
+                at += 1;
+                if bytes.get(at).is_some_and(|b| !b.is_ascii_whitespace()) {
+                    return Err(Error { at, kind: ErrorKind::Quote });
+                }
+                break;
+            }
+            Some(b) if !quoted && b.is_ascii_whitespace() => break,
+            Some(b'\\') => {
+                let (byte, len) =
+                    escape(&bytes[at + 1..]).ok_or(Error { at, kind: ErrorKind::Escape })?;
+                word.push(byte);
+                at += 1 + len;
+            }
+            Some(b) => {
+                word.push(*b);
+                at += 1;
+            }
+        }
+    }
+    // Escapes can make bytes that are no text; nothing that is compared has them either.
+    let word = String::from_utf8(word).map_err(|_| Error { at: start, kind: ErrorKind::Escape })?;
+    Ok((word, at))
+}
+
+/// The byte that an escape stands for, and how many follow the backslash.
+fn escape(after: &[u8]) -> Option<(u8, usize)> {
+    let digits = |digits: &[u8], radix| {
+        let all = digits.iter().all(|b| char::from(*b).is_digit(radix));
+        let text = std::str::from_utf8(digits).ok().filter(|_| all)?;
+        u8::from_str_radix(text, radix).ok()
+    };
+    match after {
+        [b'n', ..] => Some((b'\n', 1)),
+        [b'r', ..] => Some((b'\r', 1)),
+        [b't', ..] => Some((b'\t', 1)),
+        [b @ (b'"' | b'\\'), ..] => Some((*b, 1)),
+        [b'x', high, low, ..] => Some((digits(&[*high, *low], 16)?, 3)),
+        [a @ b'0'..=b'3', b, c, ..] => Some((digits(&[*a, *b, *c], 8)?, 3)),
+        _ => None,
+    }
+}
+
+/// `text` as one word.
+pub(crate) fn quote(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\') || b >= 0x80;
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    let mut word = String::with_capacity(text.len() + 2);
+    word.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => word.push_str("\\\""),
+            '\\' => word.push_str("\\\\"),
+            '\n' => word.push_str("\\n"),
+            c if c.is_ascii_control() => word.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => word.push(c),
+        }
+    }
+    word.push('"');
+    word
+}

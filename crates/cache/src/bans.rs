@@ -1,0 +1,334 @@
+//! Bans: invalidations that are not by key. They are in force when they have been made, and every
+//! stored response is tested against them before it is used again.
+//!
+//! A ban has a number; a response remembers the newest one it has passed. So a hit compares two
+//! numbers, and the first hit after a ban tests. [`Cache::sweep`](crate::Cache::sweep) tests the
+//! rest and gives their memory back; a ban that all have passed is over.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ledger::Charge;
+use crate::object::{COUNT_BYTES, Object};
+use crate::size;
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
+
+/// How long a ban that is over is kept for fetches that began before it: what they bring is tested
+/// against it. What comes later yet is not stored.
+const KEEP_MS: u64 = 60_000;
+
+/// Surrogate keys, hashed: sorted, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tags(Box<[u64]>);
+
+impl Tags {
+    /// These hashes, in any order.
+    pub fn new(mut hashes: Vec<u64>) -> Self {
+        hashes.sort_unstable();
+        hashes.dedup();
+        Self(hashes.into())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The hashes.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Whether one of them is among `theirs`, too.
+    pub(crate) fn meets(&self, theirs: Stored<'_>) -> bool {
+        if self.len() <= theirs.len() {
+            return self.iter().any(|tag| theirs.contains(tag));
+        }
+        theirs.iter().any(|tag| self.0.binary_search(&tag).is_ok())
+    }
+}
+
+/// Tags as an object keeps them: eight bytes each, sorted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored<'a>(pub(crate) &'a [[u8; 8]]);
+
+impl Stored<'_> {
+    fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// Bytes that they and their number take.
+    pub(crate) fn block_bytes(self) -> usize {
+        size_of_val(self.0) + COUNT_BYTES
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn contains(self, tag: u64) -> bool {
+        self.0.binary_search_by_key(&tag, |bytes| u64::from_le_bytes(*bytes)).is_ok()
+    }
+}
+
+/// What tells whether a stored response is meant; it must not call the cache.
+pub trait Test: fmt::Debug + Send + Sync {
+    /// Whether `object` is to be invalidated.
+    fn matches(&self, object: &Object) -> bool;
+}
+
+/// Which stored responses are meant: those of which both hold; all when neither is there.
+#[derive(Clone, Debug, Default)]
+pub struct Which {
+    /// They have any of these tags.
+    pub tags: Option<Tags>,
+    /// They pass this test, which is asked last.
+    pub test: Option<Arc<dyn Test>>,
+}
+
+impl Which {
+    fn has(&self, object: &Object) -> bool {
+        let tagged = |tags: &Tags| object.stored_tags().is_some_and(|theirs| tags.meets(theirs));
+        self.tags.as_ref().is_none_or(tagged)
+            && self.test.as_ref().is_none_or(|test| test.matches(object))
+    }
+}
+
+/// A ban to be made.
+#[derive(Clone, Debug)]
+pub struct NewBan {
+    /// For lists of bans. A later ban of the same words, as soft as this one, takes its place.
+    pub text: Box<str>,
+    /// Which responses are meant.
+    pub which: Which,
+    /// Whether they only become stale, their grace being left to them.
+    pub soft: bool,
+    /// When it is made: milliseconds of the monotonic clock.
+    pub now_ms: u64,
+}
+
+/// A ban in force.
+#[derive(Debug)]
+pub struct Ban {
+    number: u32,
+    text: Box<str>,
+    which: Which,
+    /// What it meets is stale from then on; otherwise it leaves.
+    soft: Option<i64>,
+    made_ms: u64,
+    objects: AtomicU64,
+    _charge: Option<Charge>,
+}
+
+impl Ban {
+    /// Bytes to reserve for one.
+    pub(crate) fn cost(new: &NewBan) -> u64 {
+        let tags = new.which.tags.as_ref().map_or(0, |tags| size::class(tags.len() * 8));
+        size::arc::<Self>() + size::class(new.text.len()) + tags
+    }
+
+    /// Its number: later bans have larger ones.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its words.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether what it meets only becomes stale.
+    pub fn is_soft(&self) -> bool {
+        self.soft.is_some()
+    }
+
+    /// When it was made: milliseconds of the monotonic clock.
+    pub fn made_ms(&self) -> u64 {
+        self.made_ms
+    }
+
+    /// Stored responses it has met so far; all of them once it is over.
+    pub fn objects(&self) -> u64 {
+        self.objects.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn met(&self) {
+        self.objects.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn met_all(&self, objects: u64) {
+        self.objects.fetch_add(objects, Ordering::Relaxed);
+    }
+}
+
+/// Bans of which something stored, or being fetched, may not know yet.
+#[derive(Clone, Debug, Default)]
+struct List {
+    /// In the order of their numbers.
+    bans: VecDeque<Arc<Ban>>,
+    newest: u32,
+    /// Everything in the index has passed the bans up to this one.
+    swept: u32,
+    /// Bans up to this one may be gone from the list.
+    forgotten: u32,
+}
+
+/// What a test against the bans comes to.
+#[derive(Debug)]
+pub(crate) enum Passed {
+    /// The object may be used.
+    Yes,
+    /// It has been banned; by a ban that is no longer known when there is none.
+    No(Option<Arc<Ban>>),
+}
+
+/// The bans of a cache.
+#[derive(Debug, Default)]
+pub(crate) struct Bans {
+    newest: AtomicU32,
+    list: Mutex<Arc<List>>,
+}
+
+impl Bans {
+    /// The number of the newest ban; zero when there was none.
+    pub(crate) fn newest(&self) -> u32 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    fn list(&self) -> Arc<List> {
+        Arc::clone(&self.list.lock())
+    }
+
+    /// Bans that may still matter, the oldest first, each with whether it is over.
+    pub(crate) fn all(&self) -> Vec<(Arc<Ban>, bool)> {
+        let list = self.list();
+        list.bans.iter().map(|ban| (Arc::clone(ban), ban.number <= list.swept)).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list().bans.len()
+    }
+
+    /// Whether something in the index may not have been tested against every ban.
+    pub(crate) fn is_pending(&self) -> bool {
+        let list = self.list();
+        list.swept < list.newest
+    }
+
+    pub(crate) fn swept(&self) -> u32 {
+        self.list().swept
+    }
+
+    /// Puts a ban in force. When no number is left the ban comes back, and is not.
+    pub(crate) fn add(&self, new: NewBan, charge: Option<Charge>) -> Result<Arc<Ban>, Arc<Ban>> {
+        let mut shared = self.list.lock();
+        let number = shared.newest.saturating_add(1);
+        let soft = new.soft.then(|| i64::try_from(new.now_ms).unwrap_or(i64::MAX));
+        let ban = Arc::new(Ban {
+            number,
+            text: new.text,
+            which: new.which,
+            soft,
+            made_ms: new.now_ms,
+            objects: AtomicU64::new(0),
+            _charge: charge,
+        });
+        if number == shared.newest {
+            return Err(ban);
+        }
+        let mut list = List::clone(&shared);
+        // Whatever the older one is for has not passed this one either.
+        list.bans.retain(|old| old.text != ban.text || old.is_soft() != ban.is_soft());
+        list.bans.push_back(Arc::clone(&ban));
+        list.newest = number;
+        *shared = Arc::new(list);
+        self.newest.store(number, Ordering::Release);
+        Ok(ban)
+    }
+
+    /// Tests `object` against the bans it has not passed.
+    pub(crate) fn test(&self, object: &Object) -> Passed {
+        let list = self.list();
+        let from = object.passed();
+        if from < list.forgotten {
+            return Passed::No(None);
+        }
+        let at = list.bans.partition_point(|ban| ban.number <= from);
+        let mut softly = Vec::new();
+        for ban in list.bans.range(at..).filter(|ban| ban.which.has(object)) {
+            match ban.soft {
+                Some(since_ms) => {
+                    object.expire(since_ms);
+                    softly.push(ban);
+                }
+                None => return Passed::No(Some(Arc::clone(ban))),
+            }
+        }
+        // Of several who test at the same time one counts.
+        if object.pass(list.newest) == from && object.is_live() {
+            softly.into_iter().for_each(|ban| ban.met());
+        }
+        Passed::Yes
+    }
+
+    /// Everything in the index has passed the bans up to `number`.
+    pub(crate) fn swept_to(&self, number: u32) {
+        self.change(|list| list.swept = list.swept.max(number));
+    }
+
+    /// Forgets bans that are over until there are no more than `keep`, the oldest first.
+    pub(crate) fn forget(&self, keep: usize) {
+        self.change(|list| while list.bans.len() > keep && list.forget_one(|_| true) {});
+    }
+
+    /// Forgets bans that have been over for so long that hardly a fetch began before them.
+    pub(crate) fn forget_old(&self, now_ms: u64) {
+        let is_old = |ban: &Ban| now_ms.saturating_sub(ban.made_ms) > KEEP_MS;
+        self.change(|list| while list.forget_one(is_old) {});
+    }
+
+    fn change(&self, change: impl FnOnce(&mut List)) {
+        let mut shared = self.list.lock();
+        let mut list = List::clone(&shared);
+        change(&mut list);
+        *shared = Arc::new(list);
+    }
+}
+
+impl List {
+    /// Forgets the oldest ban if it is over and `may` says so.
+    fn forget_one(&mut self, may: impl Fn(&Ban) -> bool) -> bool {
+        let number = match self.bans.front() {
+            Some(ban) if ban.number <= self.swept && may(ban) => ban.number,
+            _ => return false,
+        };
+        self.forgotten = number;
+        self.bans.pop_front();
+        true
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_meet_whichever_list_is_longer() {
+        let bytes = |tags: &[u64]| tags.iter().map(|tag| tag.to_le_bytes()).collect::<Vec<_>>();
+        let many = bytes(&[1, 5, 9, u64::MAX]);
+        for (tags, met) in
+            [(vec![], false), (vec![5], true), (vec![4, 6], false), (vec![u64::MAX, 0], true)]
+        {
+            assert_eq!(Tags::new(tags.clone()).meets(Stored(&many)), met, "{tags:?}");
+        }
+        let long = Tags::new((10..100).chain([5, 5]).collect());
+        assert_eq!(long.len(), 91);
+        assert!(long.meets(Stored(&many)) && !long.meets(Stored(&bytes(&[1, 9]))));
+    }
+}

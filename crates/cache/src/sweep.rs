@@ -1,0 +1,153 @@
+//! Invalidation beyond one key: making a ban, testing what is about to be used, and the sweep that
+//! tests everything else.
+
+use std::sync::Arc;
+
+use crate::bans::{Ban, NewBan, Passed};
+use crate::cache::{Cache, SHARDS};
+use crate::ledger::count;
+use crate::object::Object;
+use crate::shard::{Cursor, Dead, Place};
+
+/// Places of the index looked at under one lock: some microseconds.
+const BATCH: usize = 128;
+
+/// One ban of [`Cache::bans`].
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The ban.
+    pub ban: Arc<Ban>,
+    /// Whether everything stored has been tested against it.
+    pub over: bool,
+}
+
+impl Cache {
+    /// Invalidates what `new` describes, and what comes of fetches that began before: once this
+    /// returns no lookup finds it (a soft ban: finds it fresh). How many responses that are is
+    /// known when [`Cache::sweep`] has come by.
+    ///
+    /// When there are as many bans as there may be, the oldest are completed first, by this call:
+    /// not for a thread that others wait for.
+    pub fn ban(&self, new: NewBan) -> Arc<Ban> {
+        let bans_max = self.config().bans_max.max(1);
+        if self.bans.len() >= bans_max {
+            self.bans.forget(bans_max / 2);
+        }
+        if self.bans.len() >= bans_max {
+            self.sweep(self.bans.newest(), new.now_ms, &mut || ());
+            self.bans.forget(bans_max / 2);
+        }
+        let charge = self.reserve(Ban::cost(&new));
+        count(&self.ledger().bans, 1);
+        match self.bans.add(new, charge) {
+            Ok(ban) => ban,
+            // After four thousand million of them no number is left: nothing can be told apart any
+            // more, so everything goes.
+            Err(ban) => {
+                ban.met_all(self.clear() as u64);
+                ban
+            }
+        }
+    }
+
+    /// Bans that may still matter to something stored or being fetched, the oldest first.
+    pub fn bans(&self) -> Vec<Listed> {
+        self.bans.all().into_iter().map(|(ban, over)| Listed { ban, over }).collect()
+    }
+
+    /// Whether there are bans that may still matter.
+    pub fn has_bans(&self) -> bool {
+        self.bans.len() > 0
+    }
+
+    /// Whether something stored may not have been tested against every ban.
+    pub fn has_untested(&self) -> bool {
+        self.bans.is_pending()
+    }
+
+    /// Tests everything stored against the bans up to the number `until` and newer ones, unless
+    /// that has been done; what they meet gives its memory back. `pause` is called every few
+    /// microseconds, no lock being held. Of several callers one works and the others wait.
+    pub fn sweep(&self, until: u32, now_ms: u64, pause: &mut dyn FnMut()) {
+        let _one = self.sweeping.lock();
+        if self.bans.swept() < until {
+            let target = self.bans.newest();
+            for at in 0..SHARDS {
+                self.sweep_shard(at, target, pause);
+            }
+            self.bans.swept_to(target);
+        }
+        self.bans.forget_old(now_ms);
+    }
+
+    /// Whether `object`, which came of a fetch that perhaps began earlier, has not been banned
+    /// since.
+    pub fn may_use(&self, object: &Object) -> bool {
+        object.passed() == self.bans.newest() || matches!(self.bans.test(object), Passed::Yes)
+    }
+
+    /// Tests what a lookup found against new bans; takes it out when one meets it.
+    #[cold]
+    pub(crate) fn weigh(&self, place: Place, object: &Arc<Object>) -> bool {
+        let Passed::No(ban) = self.bans.test(object) else { return true };
+        let mut dead = Dead::new();
+        self.expel(place.shard, vec![(place.h32, Arc::clone(object), ban)], &mut dead);
+        false
+    }
+
+    /// Shows everything stored to `each`, as long as it says so, no lock being held. What comes or
+    /// goes meanwhile may be missed, what is moved may be shown twice.
+    pub fn walk(&self, each: &mut dyn FnMut(&Object) -> bool) {
+        let mut found = Vec::new();
+        for at in 0..SHARDS {
+            let mut cursor = Cursor::default();
+            let mut more = true;
+            while more {
+                more = self.shared_shard(at).untested(u32::MAX, &mut cursor, BATCH, &mut found);
+                if !found.drain(..).all(|(_, object)| each(&object)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn sweep_shard(&self, at: usize, target: u32, pause: &mut dyn FnMut()) {
+        let mut cursor = Cursor::default();
+        let mut found = Vec::new();
+        loop {
+            let more = self.shared_shard(at).untested(target, &mut cursor, BATCH, &mut found);
+            let mut banned = Vec::new();
+            for (h32, object) in found.drain(..) {
+                if let Passed::No(ban) = self.bans.test(&object) {
+                    banned.push((h32, object, ban));
+                }
+            }
+            let mut dead = Dead::new();
+            if !banned.is_empty() {
+                self.expel(at, banned, &mut dead);
+            }
+            drop(dead);
+            if !more {
+                return;
+            }
+            pause();
+        }
+    }
+
+    fn expel(&self, at: usize, banned: Vec<Banned>, dead: &mut Dead) {
+        {
+            let mut shard = self.shard(at);
+            for (h32, object, ban) in &banned {
+                if shard.expel(*h32, object, dead)
+                    && let Some(ban) = ban
+                {
+                    ban.met();
+                }
+            }
+        }
+        count(&self.ledger().invalidated, dead.len() as u64);
+    }
+}
+
+/// A response to be taken out, with its hash and the ban it has met.
+type Banned = (u32, Arc<Object>, Option<Arc<Ban>>);

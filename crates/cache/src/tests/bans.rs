@@ -1,0 +1,240 @@
+//! Invalidation by what a response is, not by its key.
+
+use super::*;
+
+fn tags(tags: &[u64]) -> Tags {
+    Tags::new(tags.to_vec())
+}
+
+fn tagged(cache: &Arc<Cache>, name: &str, of: &[u64]) -> Arc<Object> {
+    let new = NewObject { tags: tags(of), ..head(Some(0)) };
+    let filling = begin_anew(cache, name).store(new, None);
+    let object = Arc::clone(filling.object());
+    assert!(filling.finish());
+    object
+}
+
+fn by_tags(of: &[u64]) -> Which {
+    Which { tags: Some(tags(of)), test: None }
+}
+
+fn by_test(test: impl Test + 'static) -> Which {
+    Which { tags: None, test: Some(Arc::new(test)) }
+}
+
+fn ban(which: Which) -> NewBan {
+    NewBan { text: format!("{which:?}").into(), which, soft: false, now_ms: 0 }
+}
+
+fn soft(which: Which, now_ms: u64) -> NewBan {
+    NewBan { soft: true, now_ms, ..ban(which) }
+}
+
+fn sweep(cache: &Cache) {
+    cache.sweep(u32::MAX, 0, &mut || ());
+}
+
+/// Objects whose key holds this.
+#[derive(Debug)]
+struct Holds(&'static str);
+
+impl Test for Holds {
+    fn matches(&self, object: &Object) -> bool {
+        object.key().windows(self.0.len()).any(|part| part == self.0.as_bytes())
+    }
+}
+
+#[test]
+fn a_tag_bans_what_carries_it_and_nothing_else() {
+    let cache = cache();
+    tagged(&cache, "a", &[1, 2]);
+    tagged(&cache, "b", &[2, 3]);
+    tagged(&cache, "c", &[3]);
+    put(&cache, "plain", b"body");
+    let made = cache.ban(ban(by_tags(&[1, 2, 9])));
+    assert!(found(&cache, "a").is_none() && found(&cache, "b").is_none());
+    assert!(found(&cache, "c").is_some() && found(&cache, "plain").is_some());
+    assert_eq!(made.objects(), 2);
+    assert_eq!((cache.stats().objects, cache.stats().invalidated, cache.stats().bans), (2, 2, 1));
+    // What is stored after it is not its business.
+    tagged(&cache, "a", &[1, 2]);
+    assert!(found(&cache, "a").is_some());
+    cache.check();
+}
+
+#[test]
+fn an_object_keeps_key_variant_and_head_beside_its_tags() {
+    let cache = cache();
+    let new = NewObject { tags: tags(&[7, 8, 9]), ..head(None) };
+    let object = put_variant(&cache, "key", new, "accept", "text");
+    assert_eq!(object.head(), &*head(None).head);
+    assert_eq!(
+        object.vary().map(|vary| (vary.spec, vary.signature)),
+        Some((&b"accept"[..], &b"text"[..]))
+    );
+    assert_eq!((object.key(), object.tags().len()), (key("key").bytes(), 3));
+    assert_eq!(object.etag(), Some(&b"\"x\""[..]));
+}
+
+#[test]
+fn a_sweep_tests_what_nobody_asks_for_and_gives_its_memory_back() {
+    let cache = cache();
+    for n in 0..3000 {
+        tagged(&cache, &format!("page {n}"), &[n % 3]);
+    }
+    let full = cache.stats().bytes;
+    assert!(!cache.has_untested());
+    let tagged = cache.ban(ban(by_tags(&[1])));
+    let by_key = cache.ban(ban(by_test(Holds("page 17"))));
+    assert!(cache.has_untested() && cache.stats().objects == 3000);
+    let mut pauses = 0;
+    cache.sweep(by_key.number(), 0, &mut || pauses += 1);
+    assert!(!cache.has_untested());
+    // 17, 170 to 179 and 1700 to 1799: a third of them by tag already.
+    assert_eq!((tagged.objects(), by_key.objects()), (1000, 111 - 36));
+    assert_eq!(cache.stats().objects, 2000 - 75);
+    assert!(cache.stats().bytes < full * 3 / 4);
+    assert!(cache.bans().iter().all(|listed| listed.over));
+    cache.check();
+    cache.clear();
+    drop((tagged, by_key));
+    // The bans themselves are still remembered.
+    let bans = cache.stats().bytes;
+    cache.sweep(u32::MAX, 1_000_000, &mut || ());
+    assert!(bans > 0 && cache.stats().bytes == 0 && cache.bans().is_empty());
+}
+
+#[test]
+fn a_ban_wins_over_a_fetch_that_began_before_it() {
+    let cache = cache();
+    let early = begin_anew(&cache, "key");
+    let Begin::Wait(ticket) = begin(&cache, "key") else { panic!("one fetches already") };
+    cache.ban(ban(by_tags(&[5])));
+    sweep(&cache);
+    let filling = early.store(NewObject { tags: tags(&[5]), ..head(Some(0)) }, None);
+    assert!(!filling.stored());
+    assert!(filling.finish());
+    assert!(found(&cache, "key").is_none());
+    // Those who waited see that it is not for those who came later.
+    let Waited::Ready(object) = block_on(ticket) else { panic!("an answer") };
+    assert!(!cache.may_use(&object));
+    // Another fetch of that time brings what the ban is not for.
+    tagged(&cache, "key", &[6]);
+    assert!(found(&cache, "key").is_some());
+    cache.check();
+}
+
+#[test]
+fn a_fetch_older_than_all_bans_that_are_remembered_is_not_stored() {
+    let cache = cache();
+    let early = begin_anew(&cache, "key");
+    cache.ban(ban(by_tags(&[5])));
+    cache.sweep(u32::MAX, 100_000, &mut || ());
+    assert!(cache.bans().is_empty());
+    let filling = early.store(head(Some(0)), None);
+    assert!(!filling.stored());
+    drop(filling);
+    tagged(&cache, "key", &[5]);
+    assert!(found(&cache, "key").is_some());
+}
+
+#[test]
+fn a_confirmation_of_what_was_banned_meanwhile_is_not_stored() {
+    let cache = cache();
+    let old = tagged(&cache, "key", &[5]);
+    let lead = cache.begin_refresh(&key("key"), &old).expect("nobody refreshes it");
+    cache.ban(ban(by_tags(&[5])));
+    // The confirmation says nothing of tags.
+    let new = lead.freshen(&old, head(None), None);
+    assert!(!new.is_live());
+    assert!(found(&cache, "key").is_none());
+    cache.check();
+}
+
+#[test]
+fn a_soft_ban_leaves_its_objects_stale() {
+    let cache = cache();
+    let old = tagged(&cache, "key", &[5]);
+    let other = tagged(&cache, "other", &[6]);
+    let lead = begin_anew(&cache, "coming");
+    let made = cache.ban(soft(by_tags(&[5]), 300));
+    assert!(found(&cache, "key").is_some_and(|object| Arc::ptr_eq(&object, &old)));
+    assert!(!old.is_fresh(300) && old.is_fresh(299) && other.is_fresh(300));
+    assert_eq!((old.stale_ms(400), old.grace_ms()), (100, 5000));
+    let filling = lead.store(NewObject { tags: tags(&[5]), ..head(Some(0)) }, None);
+    assert!(filling.stored());
+    assert!(!filling.object().is_fresh(300));
+    assert!(filling.finish());
+    sweep(&cache);
+    // Only what was stored when it was made.
+    assert_eq!((made.objects(), cache.stats().invalidated), (1, 0));
+}
+
+#[test]
+fn tags_and_a_test_must_both_hold() {
+    let cache = cache();
+    tagged(&cache, "one", &[1]);
+    tagged(&cache, "two", &[1]);
+    tagged(&cache, "one more", &[2]);
+    let which = Which { tags: Some(tags(&[1])), ..by_test(Holds("one")) };
+    cache.ban(ban(which));
+    let there = ["one", "two", "one more"].map(|name| found(&cache, name).is_some());
+    assert_eq!(there, [false, true, true]);
+}
+
+#[test]
+fn all_of_it_may_be_banned_softly_and_hard() {
+    let cache = cache();
+    let object = put(&cache, "key", b"body");
+    cache.ban(soft(Which::default(), 5));
+    assert!(found(&cache, "key").is_some() && !object.is_fresh(5));
+    cache.ban(ban(Which::default()));
+    assert!(matches!(begin(&cache, "key"), Begin::Lead(_)));
+    assert_eq!(cache.stats().objects, 0);
+}
+
+#[test]
+fn a_ban_of_the_same_words_takes_the_older_ones_place() {
+    let cache = cache();
+    tagged(&cache, "key", &[1]);
+    let old = cache.ban(ban(by_tags(&[1])));
+    cache.ban(soft(by_tags(&[1]), 0));
+    let new = cache.ban(ban(by_tags(&[1])));
+    let listed = cache.bans();
+    let is_soft: Vec<_> = listed.iter().map(|l| (l.ban.number(), l.ban.is_soft())).collect();
+    assert_eq!(is_soft, [(2, true), (3, false)]);
+    sweep(&cache);
+    assert_eq!((old.objects(), new.objects()), (0, 1));
+}
+
+#[test]
+fn the_list_is_bounded_and_the_oldest_are_completed_first() {
+    let cache = Cache::new(Config { bans_max: 10, ..config(64 * MIB) });
+    for n in 0..50 {
+        tagged(&cache, &n.to_string(), &[n]);
+    }
+    for n in 0..45 {
+        cache.ban(ban(by_tags(&[n])));
+        assert!(cache.bans().len() <= 10);
+    }
+    for n in 0..50 {
+        assert_eq!(found(&cache, &n.to_string()).is_some(), n >= 45, "{n}");
+    }
+    cache.check();
+}
+
+#[test]
+fn bans_pass_over_objects_that_were_stored_after_them() {
+    let cache = cache();
+    #[derive(Debug)]
+    struct Never;
+    impl Test for Never {
+        fn matches(&self, _: &Object) -> bool {
+            panic!("nothing is older than it")
+        }
+    }
+    cache.ban(ban(by_test(Never)));
+    put(&cache, "key", b"");
+    assert!(found(&cache, "key").is_some());
+    sweep(&cache);
+}

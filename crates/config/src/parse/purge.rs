@@ -1,0 +1,95 @@
+//! `[site.purge]`, and `[purge]` of presets.
+
+use policy::acl::{CidrSet, Net, parse_net};
+use policy::{Dialect, Dialects, Purge};
+use toml::de::DeValue;
+
+use super::settings;
+use crate::keys;
+use crate::reader::{Item, Reader, Table};
+use crate::suggest;
+
+/// Whoever is on this machine.
+const HERE: [&str; 3] = ["127.0.0.0/8", "::1", "unix:"];
+
+/// Reads who may purge a site whose presets bring `dialects` along.
+pub(super) fn site(r: &mut Reader, site: &Table<'_>, preset: Dialects) -> Option<Purge> {
+    let Some(item) = site.item("purge") else { return of_presets(preset) };
+    if let DeValue::Boolean(on) = item.value {
+        if *on {
+            r.wrong_type(&item);
+        }
+        return None;
+    }
+    let table = r.table(&item, &keys::PURGE)?;
+    let token = table.item("token").and_then(|item| token(r, &item));
+    let allow = table.item("allow").map(|item| {
+        if item.each().is_empty() {
+            r.error(item.span.clone(), "`allow` names no one").help =
+                Some("`purge = false` lets no one purge".to_owned());
+        }
+        settings::nets(r, &item)
+    });
+    let dialects = match table.item("dialects") {
+        Some(item) => named(r, &item, Dialects::default()),
+        None if preset.is_empty() => Dialects::default().with(Dialect::Purge),
+        None => preset,
+    };
+    let allow = match (&allow, &token) {
+        (Some(nets), _) => nets.clone(),
+        (None, Some(_)) => Vec::new(),
+        (None, None) => here(),
+    };
+    Some(Purge { allow: CidrSet::new(&allow), token, dialects })
+}
+
+/// Whether a site's clients see surrogate keys.
+pub(super) fn shows_tags(r: &mut Reader, site: &Table<'_>) -> bool {
+    site.item("show_tags").and_then(|item| r.boolean(&item)).unwrap_or(false)
+}
+
+/// What presets alone make of a site: their applications may purge from this machine.
+pub(crate) fn of_presets(dialects: Dialects) -> Option<Purge> {
+    let allow = CidrSet::new(&here());
+    (!dialects.is_empty()).then_some(Purge { allow, token: None, dialects })
+}
+
+/// Reads a preset's `[purge]`, into `dialects`.
+pub(super) fn dialects(r: &mut Reader, item: &Item<'_>, dialects: Dialects) -> Dialects {
+    let item = r.table(item, &keys::PRESET_PURGE).and_then(|table| table.item("dialects"));
+    item.map_or(dialects, |item| named(r, &item, dialects))
+}
+
+fn here() -> Vec<Net> {
+    HERE.iter().filter_map(|text| parse_net(text).ok()).collect()
+}
+
+fn named(r: &mut Reader, item: &Item<'_>, mut dialects: Dialects) -> Dialects {
+    for (text, item) in r.texts(item) {
+        match Dialect::named(text) {
+            Some(dialect) => dialects = dialects.with(dialect),
+            None => {
+                let names = Dialect::ALL.iter().map(|(_, name, _)| *name);
+                let help = match suggest::closest(text, names.clone()) {
+                    Some(close) => format!("did you mean \"{close}\"?"),
+                    None => format!("dialects are {}", names.collect::<Vec<_>>().join(", ")),
+                };
+                r.error(item.span, format!("no dialect is called `{text}`")).help = Some(help);
+            }
+        }
+    }
+    dialects
+}
+
+/// Few bytes could be guessed; others than these cannot be sent.
+fn token(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
+    const LEAST: usize = 16;
+    let text = r.text(item)?;
+    if text.len() < LEAST || !text.bytes().all(|b| b.is_ascii_graphic()) {
+        r.error(item.span.clone(), "not a token that is safe and can be sent").help = Some(
+            format!("write {LEAST} or more visible ASCII characters, such as a random number"),
+        );
+        return None;
+    }
+    Some(text.into())
+}

@@ -1,0 +1,93 @@
+//! `[site.purge]`: what it stands for, and what is said about it.
+
+use insta::assert_snapshot;
+use policy::{Dialect, Dialects, Peer, Purge};
+
+use super::{load, said};
+
+fn purge(site: &str) -> Option<Purge> {
+    let text = format!("[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n{site}\n");
+    load(&text).sites.remove(0).purge
+}
+
+fn admits(purge: &Purge, address: &str) -> bool {
+    let peer = match address {
+        "unix:" => Peer::Local,
+        address => Peer::Host(address.parse().expect("an address")),
+    };
+    purge.admits(peer, |_| true)
+}
+
+fn only(dialect: Dialect) -> Dialects {
+    Dialects::default().with(dialect)
+}
+
+#[test]
+fn without_a_word_nobody_purges() {
+    assert_eq!(purge(""), None);
+    assert_eq!(purge("preset = \"static\""), None);
+    assert_eq!(purge("preset = \"wordpress\"\npurge = false"), None);
+}
+
+#[test]
+fn presets_let_their_application_purge_from_this_machine() {
+    for (preset, dialects) in [
+        ("wordpress", only(Dialect::Purge).with(Dialect::NginxHelper)),
+        ("drupal", only(Dialect::Drupal)),
+        ("magento", only(Dialect::Magento)),
+        ("mediawiki", only(Dialect::Purge)),
+    ] {
+        let purge = purge(&format!("preset = \"{preset}\"")).expect(preset);
+        assert_eq!((purge.dialects, purge.token.as_deref()), (dialects, None), "{preset}");
+        for (address, may) in
+            [("127.0.0.1", true), ("::1", true), ("unix:", true), ("192.0.2.1", false)]
+        {
+            assert_eq!(admits(&purge, address), may, "{preset} {address}");
+        }
+    }
+}
+
+#[test]
+fn a_table_says_who_may_and_how() {
+    let addresses = purge("purge = { allow = [\"10.0.0.0/8\"], dialects = \"squid\" }");
+    let addresses = addresses.expect("a table");
+    assert_eq!(addresses.dialects, only(Dialect::Squid));
+    assert!(admits(&addresses, "10.1.2.3") && !admits(&addresses, "127.0.0.1"));
+    let token = purge("purge = { token = \"0123456789abcdef\" }").expect("a table");
+    assert_eq!(token.dialects, only(Dialect::Purge));
+    assert!(admits(&token, "192.0.2.1"));
+    let preset = purge("preset = \"drupal\"\npurge = { allow = \"192.0.2.1\" }").expect("a table");
+    assert_eq!(preset.dialects, only(Dialect::Drupal));
+    assert!(admits(&preset, "192.0.2.1") && !admits(&preset, "127.0.0.1"));
+}
+
+#[test]
+fn what_cannot_be_is_shown() {
+    let text = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n\
+                purge = { allow = [], token = \"short\", dialects = [\"purge\", \"drupl\"] }\n";
+    assert_snapshot!(said(text), @r#"
+    error: `allow` names no one
+     --> larder.toml:4:19
+      |
+    4 | purge = { allow = [], token = "short", dialects = ["purge", "drupl"] }
+      |                   ^^
+      |
+      = help: `purge = false` lets no one purge
+
+    error: not a token that is safe and can be sent
+     --> larder.toml:4:31
+      |
+    4 | purge = { allow = [], token = "short", dialects = ["purge", "drupl"] }
+      |                               ^^^^^^^
+      |
+      = help: write 16 or more visible ASCII characters, such as a random number
+
+    error: no dialect is called `drupl`
+     --> larder.toml:4:61
+      |
+    4 | purge = { allow = [], token = "short", dialects = ["purge", "drupl"] }
+      |                                                             ^^^^^^^
+      |
+      = help: did you mean "drupal"?
+    "#);
+}

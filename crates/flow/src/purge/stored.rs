@@ -1,0 +1,150 @@
+//! A stored response as purges see it: what its key says of the request it was stored under, and
+//! its head.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::sync::Arc;
+
+use base::key_fields;
+use cache::{Object, Test};
+use message::{Response, Status};
+
+use crate::live::Live;
+
+/// Scheme, host, port and target of the request that an object was stored under.
+pub(super) struct Under<'a> {
+    pub(super) secure: bool,
+    /// Without the port.
+    pub(super) host: &'a [u8],
+    pub(super) port: Option<u16>,
+    pub(super) target: &'a [u8],
+}
+
+impl<'a> Under<'a> {
+    /// As [`begin_key`](crate::core::begin_key) wrote it.
+    pub(super) fn of(object: &'a Object) -> Self {
+        let mut fields = key_fields(object.key());
+        let mut next = || fields.next().unwrap_or_default();
+        let (scheme, host, port, target) = (next(), next(), next(), next());
+        let port = port.first_chunk().map(|port| u16::from_be_bytes(*port));
+        Self { secure: scheme == b"s", host, port, target }
+    }
+
+    /// Host, and the port if there is one.
+    fn authority(&self) -> Vec<u8> {
+        let mut authority = self.host.to_vec();
+        if let Some(port) = self.port {
+            authority.extend_from_slice(format!(":{port}").as_bytes());
+        }
+        authority
+    }
+
+    /// As Souin names what it stores.
+    pub(super) fn souin_key(&self) -> Vec<u8> {
+        let scheme: &[u8] = if self.secure { b"https" } else { b"http" };
+        [b"GET-", scheme, b"-", &self.authority(), b"-", self.target].concat()
+    }
+}
+
+/// What a ban expression asks of an object. Its head is taken apart when it is asked for.
+struct Facts<'a> {
+    object: &'a Object,
+    under: Under<'a>,
+    authority: Vec<u8>,
+    now_ms: u64,
+    head: OnceCell<Response>,
+}
+
+impl ban::Facts for Facts<'_> {
+    fn url(&self) -> &[u8] {
+        self.under.target
+    }
+
+    fn host(&self) -> &[u8] {
+        &self.authority
+    }
+
+    fn status(&self) -> u16 {
+        self.object.status().code()
+    }
+
+    fn age_ms(&self) -> u64 {
+        self.object.age_ms(self.now_ms)
+    }
+
+    fn ttl_ms(&self) -> u64 {
+        self.object.lifetime_ms()
+    }
+
+    fn grace_ms(&self) -> u64 {
+        self.object.grace_ms()
+    }
+
+    fn keep_ms(&self) -> u64 {
+        self.object.stale_if_error_ms()
+    }
+
+    fn any_value(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let head = self.head.get_or_init(|| {
+            let mut head = Response::new(Status::OK);
+            // It was written by the same engine; were it damaged it would have no fields.
+            _ = h1::parse_stored_head(self.object.head(), &mut head);
+            head
+        });
+        head.headers.values_named(name.as_bytes()).any(test)
+    }
+}
+
+/// Which of a site's responses are meant.
+pub(super) enum Matcher {
+    All,
+    Expression(ban::Expression),
+    /// Those whose name in Souin's list matches.
+    Listed(regex::bytes::Regex),
+}
+
+/// The site that may be purged: with the configuration in force, the one of this name. What it
+/// stored before its hosts changed belongs to whoever has the host now.
+pub(super) struct Scope {
+    pub(super) live: Arc<Live>,
+    pub(super) site: String,
+}
+
+impl Scope {
+    pub(super) fn has(&self, under: &Under<'_>) -> bool {
+        self.live.sites.find(under.host).is_some_and(|site| site.name == self.site)
+    }
+}
+
+/// The test of a ban.
+pub(super) struct Meant {
+    pub(super) scope: Option<Scope>,
+    pub(super) matcher: Matcher,
+    /// When the ban is made; ages are as they are then.
+    pub(super) now_ms: u64,
+}
+
+impl Test for Meant {
+    fn matches(&self, object: &Object) -> bool {
+        let under = Under::of(object);
+        if self.scope.as_ref().is_some_and(|scope| !scope.has(&under)) {
+            return false;
+        }
+        match &self.matcher {
+            Matcher::All => true,
+            Matcher::Listed(regex) => regex.is_match(&under.souin_key()),
+            Matcher::Expression(expression) => {
+                let authority = under.authority();
+                let head = OnceCell::new();
+                let now_ms = self.now_ms;
+                expression.matches(&Facts { object, under, authority, now_ms, head })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Meant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meant(..)")
+    }
+}

@@ -1,0 +1,196 @@
+//! What every dialect is read as, and who may speak it.
+
+use message::HeaderBlock;
+use policy::acl::{CidrSet, Net, parse_net};
+use policy::{Dialect, Dialects};
+
+use super::*;
+
+fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Request {
+    let mut headers = HeaderBlock::new();
+    for (name, value) in fields {
+        headers.push_named(name.as_bytes(), value.as_bytes());
+    }
+    Request {
+        method: Method::from_token(method.as_bytes()),
+        host: b"example.org".to_vec(),
+        target: target.as_bytes().to_vec(),
+        headers,
+        ..Request::new()
+    }
+}
+
+/// What is made of a request of somebody who may, in one dialect.
+fn made_of(dialect: Dialect, method: &str, target: &str, fields: &[(&str, &str)]) -> String {
+    let allow = CidrSet::new(&[Net::Unix]);
+    let purge = Purge { allow, token: None, dialects: Dialects::default().with(dialect) };
+    match read(&purge, &request(method, target, fields), || Peer::Local) {
+        None => "a reader's".to_owned(),
+        Some(Err(refusal)) => format!("{refusal:?}"),
+        Some(Ok(Asked::Refresh)) => "refresh".to_owned(),
+        Some(Ok(Asked::Store(order, answers))) => {
+            let order = match order {
+                Order::Url { target, soft } => {
+                    format!("url {}{}", String::from_utf8_lossy(&target), said(soft))
+                }
+                Order::Many { what, soft } => format!("{}{}", what.text(), said(soft)),
+                Order::List => "list".to_owned(),
+            };
+            match answers {
+                Answers::Always => order,
+                Answers::OrMissing => format!("{order} or 404"),
+                Answers::Empty => format!("{order}, 204"),
+            }
+        }
+    }
+}
+
+fn said(soft: bool) -> &'static str {
+    if soft { " softly" } else { "" }
+}
+
+#[test]
+fn every_dialect_is_read_as_its_plugins_send_it() {
+    use Dialect::{
+        Drupal, Fastly, FosHttpCache, Magento, NginxHelper, Purge, Shopware, Souin, Squid,
+    };
+    let pattern = "((^|,)cat_p_1(,|$))|((^|,)cat_c_2(,|$))";
+    for (dialect, method, target, fields, made) in [
+        (Purge, "PURGE", "/a?b=c", &[][..], "url /a?b=c"),
+        (Purge, "PURGE", "/a", &[("X-Purge-Method", "default")], "url /a"),
+        (
+            Purge,
+            "PURGE",
+            "/blog/.*",
+            &[("X-Purge-Method", "regex")],
+            "req.http.host ~ \"^example\\\\.org(:[0-9]+)?$\" && req.url ~ /blog/.*",
+        ),
+        (Purge, "PURGE", "/(", &[("X-Purge-Method", "regex")], "Pattern"),
+        (Purge, "GET", "/a", &[("X-Purge-Method", "regex")], "a reader's"),
+        (Purge, "BAN", "/a", &[], "Method"),
+        (Squid, "PURGE", "/a", &[], "url /a or 404"),
+        (NginxHelper, "GET", "/purge/a/?b", &[], "url /a/?b or 404"),
+        (NginxHelper, "GET", "/purge", &[], "a reader's"),
+        (NginxHelper, "PURGE", "/purgeall", &[], "everything"),
+        (NginxHelper, "PURGE", "/a", &[], "Method"),
+        (Magento, "PURGE", "/", &[("X-Magento-Tags-Pattern", pattern)], "tags cat_p_1 cat_c_2"),
+        (Magento, "PURGE", "/", &[("X-Magento-Tags-Pattern", ".*")], "everything"),
+        (Magento, "PURGE", "/", &[("X-Magento-Tags-Pattern", "cat_.*")], "TagPattern"),
+        (Magento, "PURGE", "/", &[("X-Pool", "a")], "obj.http.x-pool ~ a"),
+        (Magento, "PURGE", "/", &[], "Missing(\"X-Magento-Tags-Pattern or X-Pool is missing.\")"),
+        (Drupal, "BAN", "/", &[("Purge-Cache-Tags", "node:1 node_list")], "tags node:1 node_list"),
+        (Drupal, "BAN", "/", &[("Cache-Tags", "a|b")], "tags a b"),
+        (Drupal, "BAN", "/", &[("Cache-Tags", "(^|\\s)a(\\s|$)")], "tags a"),
+        (Drupal, "BAN", "/a", &[], "Missing(\"The field that says what to ban is missing.\")"),
+        (Drupal, "URIBAN", "/a", &[], "url /a"),
+        (Drupal, "PURGE", "/a", &[], "url /a"),
+        (Drupal, "REFRESH", "/a", &[], "refresh"),
+        (Purge, "REFRESH", "/a", &[], "Method"),
+        (FosHttpCache, "PURGE", "/a", &[], "url /a"),
+        (
+            FosHttpCache,
+            "BAN",
+            "/",
+            &[("X-Host", "^a\\.b$"), ("X-Url", "/x"), ("X-Content-Type", "text/html")],
+            "req.http.host ~ \"^a\\\\.b$\" && req.url ~ /x && obj.http.content-type ~ text/html",
+        ),
+        (
+            FosHttpCache,
+            "BAN",
+            "/",
+            &[("X-Host", ".*"), ("X-Url", ".*"), ("X-Content-Type", ".*")],
+            "everything",
+        ),
+        (
+            FosHttpCache,
+            "BAN",
+            "/",
+            &[("X-Host", ".*"), ("X-Cache-Tags", "(^|,)(a\\-1|b)(,|$)")],
+            "tags a-1 b",
+        ),
+        (
+            FosHttpCache,
+            "BAN",
+            "/",
+            &[("X-Url", "/x"), ("X-Cache-Tags", "(a)(,.+)?$")],
+            "req.url ~ /x && tags a",
+        ),
+        (FosHttpCache, "PURGEKEYS", "/", &[("xkey-purge", "a b")], "tags a b"),
+        (FosHttpCache, "PURGEKEYS", "/", &[("xkey-softpurge", "a")], "tags a softly"),
+        (FosHttpCache, "GET", "/a", &[("Cache-Control", "no-cache")], "refresh"),
+        (FosHttpCache, "GET", "/a", &[("X-Refresh", "1")], "refresh"),
+        (FosHttpCache, "GET", "/a", &[("Cache-Control", "max-age=0")], "a reader's"),
+        (Shopware, "PURGE", "/", &[("xkey", "product-1 category-2")], "tags product-1 category-2"),
+        (Shopware, "BAN", "/detail/.*", &[], "req.url ~ /detail/.*"),
+        (Souin, "PURGE", "/souin-api/souin", &[("Surrogate-Key", "a, b")], "tags a b, 204"),
+        (Souin, "PURGE", "/souin-api/souin/flush", &[], "everything, 204"),
+        (Souin, "PURGE", "/souin-api/souin/GET-.*-/a", &[], "souin GET-.*-/a, 204"),
+        (Souin, "GET", "/souin-api/souin", &[], "list, 204"),
+        (Souin, "GET", "/souin-api/souinx", &[], "a reader's"),
+        (Fastly, "PURGE", "/a", &[("Fastly-Soft-Purge", "1")], "url /a softly"),
+        (Fastly, "PURGE", "/a", &[("Surrogate-Key", "k1 k2")], "tags k1 k2"),
+        (
+            Fastly,
+            "PURGE",
+            "/",
+            &[("Surrogate-Key", "k1"), ("Fastly-Soft-Purge", "1")],
+            "tags k1 softly",
+        ),
+    ] {
+        let got = made_of(dialect, method, target, fields);
+        assert_eq!(got, made, "{method} {target} {fields:?}");
+    }
+}
+
+#[test]
+fn whoever_may_not_is_refused_before_anything_is_read() {
+    let near = CidrSet::new(&[parse_net("127.0.0.0/8").expect("a block")]);
+    let dialects = Dialects::default().with(Dialect::Purge).with(Dialect::FosHttpCache);
+    let token: Box<str> = "0123456789abcdef".into();
+    let here = Peer::Host("127.0.0.1".parse().expect("an address"));
+    let there = Peer::Host("192.0.2.1".parse().expect("an address"));
+    let right: &[(&str, &str)] = &[("X-Purge-Token", "0123456789abcdef")];
+    let bearer: &[(&str, &str)] = &[("Authorization", "bearer 0123456789abcdef")];
+    let wrong: &[(&str, &str)] = &[("X-Purge-Token", "0123456789abcdeF")];
+    for (allow, token, asker, fields, may) in [
+        (near.clone(), None, here, &[][..], true),
+        (near.clone(), None, there, &[], false),
+        (near.clone(), None, Peer::Unnamed(Some(here.address().expect("one"))), &[], false),
+        (near.clone(), None, there, right, false),
+        (CidrSet::default(), None, here, right, false),
+        (CidrSet::default(), Some(&token), there, right, true),
+        (CidrSet::default(), Some(&token), there, bearer, true),
+        (CidrSet::default(), Some(&token), here, wrong, false),
+        (CidrSet::default(), Some(&token), here, &[], false),
+        (near.clone(), Some(&token), here, right, true),
+        (near.clone(), Some(&token), here, wrong, false),
+        (near, Some(&token), there, right, false),
+    ] {
+        let purge = Purge { allow, token: token.cloned(), dialects };
+        let read = |method| match read(&purge, &request(method, "/", fields), || asker) {
+            Some(Ok(_)) => true,
+            Some(Err(Refusal::Access)) => false,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(read("PURGE"), may, "{purge:?} {asker:?} {fields:?}");
+        let refresh = [fields, &[("X-Refresh", "1")]].concat();
+        // A reader who reloads is none who is refused.
+        assert_eq!(super::read(&purge, &request("GET", "/", &refresh), || asker).is_some(), may);
+    }
+}
+
+#[test]
+fn conditions_on_surrogate_keys_become_surrogate_keys() {
+    let read = |text: &str| {
+        What::of_expression(ban::Expression::parse(text).expect("an expression"))
+            .map(|what| what.text())
+    };
+    assert_eq!(
+        read("obj.http.X-Cache-Tags ~ (^|,)(a|b)(,|$) && req.url ~ /x").as_deref(),
+        Ok("req.url ~ /x && tags a b")
+    );
+    assert_eq!(read("obj.http.xkey == a").as_deref(), Ok("tags a"));
+    for text in ["obj.http.xkey ~ a", "obj.http.xkey != a", "obj.http.xkey ~ (^|,)a.*(,|$)"] {
+        assert!(read(text).is_err_and(|why| why.contains("hashes")), "{text}");
+    }
+}

@@ -1,0 +1,40 @@
+//! The surrogate keys of origins' responses, as the store keeps them.
+
+use base::{HashSeed, Limit, Limits};
+use cache::Tags;
+use message::{HeaderBlock, tags};
+
+/// The hash that a surrogate key is kept as.
+pub(crate) fn hash(seed: &HashSeed, tag: &[u8]) -> u64 {
+    seed.hash(tag)
+}
+
+/// The tags in `headers`; `None` when there is no field for them.
+///
+/// # Errors
+/// The limit that they are beyond: by those left out a response could not be invalidated.
+pub(crate) fn read(
+    headers: &HeaderBlock,
+    seed: &HashSeed,
+    limits: &Limits,
+) -> Result<Option<Tags>, Limit> {
+    let (fields, bytes) = tags::fields(headers)
+        .fold((0, 0), |(fields, bytes), field| (fields + 1, bytes + field.value.len() as u64));
+    if fields == 0 {
+        return Ok(None);
+    }
+    if bytes > limits.tag_bytes {
+        return Err(Limit::TagBytes);
+    }
+    let mut hashes = Vec::new();
+    tags::of_response(headers, |tag| hashes.push(hash(seed, tag)));
+    let tags = Tags::new(hashes);
+    if tags.len() as u64 > limits.tags { Err(Limit::Tags) } else { Ok(Some(tags)) }
+}
+
+/// Removes the fields.
+pub(crate) fn hide(headers: &mut HeaderBlock) {
+    if tags::fields(headers).next().is_some() {
+        headers.retain(|field| !tags::is_tag_field(field.name));
+    }
+}

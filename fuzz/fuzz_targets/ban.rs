@@ -1,0 +1,4 @@
+//! `ban::fuzz::expressions`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ban::fuzz::expressions(data));
