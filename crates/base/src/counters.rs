@@ -94,6 +94,7 @@ counters! {
     Evictions evictions_total Counter "Stored responses evicted to make room.";
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
     LogLost log_lost_total Counter "Access log lines dropped because the writer was behind.";
+    RingLost ring_lost_total Counter "Records that the log ring had no room for: its file system is full.";
 }
 
 const COUNTERS: usize = TABLE.len();

@@ -10,8 +10,8 @@ use policy::Profile;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
-    AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, Place, SiteConfig,
-    SiteTls,
+    AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, LogRing, MemoryConfig, Place,
+    SiteConfig, SiteTls,
 };
 use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
 use crate::reader::Reader;
@@ -101,6 +101,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         }],
         limits,
         access_log: None,
+        log_ring: Some(LogRing::default()),
         sites: vec![SiteConfig {
             files: Vec::new(),
             hosts,

@@ -81,6 +81,7 @@ pub(crate) const TOP: Section = Section {
             "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.";
             "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";
             "access_log", "\"off\", \"stdout\", a path, or a table", "\"off\"", "Where requests are logged.";
+            "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
             "memory", TABLE, "none", "See `[memory]`.";
             "admin", TABLE, "none", "See `[admin]`.";
             "tls", TABLE, "none", "See `[tls]`.";
@@ -205,6 +206,20 @@ pub(crate) const ACCESS_LOG: Section = Section {
         keys! {
             "path", "a path or \"stdout\"", "\"stdout\"", "Where it goes; files are appended to.";
             "format", "\"combined\" or \"json\"", "\"combined\"", "NCSA combined lines, or one JSON object per line.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const LOG_RING: Section = Section {
+    title: "[log_ring]",
+    about: "The log ring, when more than its size is to be said. Read when the daemon starts; a reload does not \
+            change it.",
+    keys: || {
+        keys! {
+            "size", "a size such as \"32MiB\"", "\"32MiB\"", "Memory of all cores' rings together, taken as it is written to; a core has at least 1MiB. It comes on top of `[memory] size`.";
+            "folder", "an absolute path", "a folder that goes with the admin socket", "Where it is, open to the daemon's user alone; on a file system in memory (tmpfs), or writing may have to wait for a disk. By default beside the admin socket, or below /dev/shm where that is on a disk.";
+            "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are kept, at most 16.";
         }
     },
     later: &[],
@@ -570,6 +585,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ACME,
     &EAB,
     &ACCESS_LOG,
+    &LOG_RING,
     &ORIGIN,
     &SERVER,
     &ORIGIN_TLS,

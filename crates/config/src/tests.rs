@@ -89,6 +89,7 @@ x_cache = true
 cache_status = "detail"
 via = "edge-1"
 access_log = { path = "/var/log/larder.log", format = "json" }
+log_ring = { size = "8MiB", folder = "/run/ring", headers = ["Referer", "referer", "X-Id"] }
 
 [memory]
 size = "25%"
@@ -202,6 +203,9 @@ fn every_setting_is_read() {
         format: LogFormat::Json,
     };
     assert_eq!(config.access_log, Some(log));
+    let headers = ["Referer", "X-Id"].map(str::to_owned).to_vec();
+    let ring = LogRing { size: 8 << 20, folder: Some("/run/ring".into()), headers };
+    assert_eq!(config.log_ring, Some(ring));
     assert_eq!(config.memory.size, MemorySize::Percent(25));
     assert_eq!(config.admin.listen.map(|l| l.text).as_deref(), Some("127.0.0.1:6080"));
     let expected = Limits {

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 mod heads;
 mod hits;
+mod records;
 mod samples;
 mod stores;
 
@@ -30,6 +31,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "lookup", run: stores::lookup },
     Scenario { name: "lookup-variant", run: stores::lookup_variant },
     Scenario { name: "hit", run: hits::hit },
+    Scenario { name: "record", run: records::record },
     Scenario { name: "fill", run: stores::fill },
 ];
 

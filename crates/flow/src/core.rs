@@ -28,6 +28,7 @@ use crate::live::{Live, Shared, Site};
 use crate::pages::{self, Problem};
 use crate::reply::{Forward, Reply, Served};
 use crate::slow::{Slow, Way};
+use crate::trace::{Decided, Trace};
 
 /// The configuration a request began with, shared cheaply within its core.
 pub type LiveRef = Rc<Arc<Live>>;
@@ -44,17 +45,24 @@ pub(crate) struct Ask<'a> {
     pub(crate) interims: Option<&'a Rc<Interims>>,
     /// The client's end and ours of the connection it came over, where that matters.
     pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
+    /// Where it is noted how a request that waits fares.
+    pub(crate) trace: Option<&'a Rc<Trace>>,
 }
 
 impl Ask<'_> {
-    /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and the
-    /// rule that decided, where the configuration wants it.
+    /// Notes something of how the request fares, if it is one that waits.
+    pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {
+        if let Some(trace) = self.trace {
+            note(trace);
+        }
+    }
+
+    /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and who
+    /// decided.
     pub(crate) fn sign(&self, reply: &mut Reply) {
+        reply.about.decided = Decided { site: self.site.number, rule: self.notes.rule };
         if self.request.scheme == Scheme::Https {
             reply.hsts = self.site.hsts;
-        }
-        if self.live.announce.detail {
-            reply.rule = Some(self.site.policy.rule_name(self.notes.rule).into());
         }
     }
 }
@@ -139,6 +147,11 @@ impl Core {
         self.clock.now()
     }
 
+    /// Microseconds of the monotonic clock, for measuring.
+    pub fn micros(&self) -> u64 {
+        self.clock.micros()
+    }
+
     /// Chores of once a second.
     pub fn sweep(&self, now: Now) {
         self.pool().sweep(now.mono_ms);
@@ -176,7 +189,8 @@ impl Core {
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
-        let ask = Ask { live, site, request, notes, now, interims: None, ends: None };
+        let (interims, ends, trace) = (None, None, None);
+        let ask = Ask { live, site, request, notes, now, interims, ends, trace };
         let mut start = self.follow(&ask, verdict);
         if let Start::Reply(reply) = &mut start {
             ask.sign(reply);
@@ -286,14 +300,17 @@ impl Core {
                     if served == Served::Stale {
                         self.refresh(ask, &key, &object);
                     }
-                    let reply = deliver::stored(ask, &object, served);
+                    let mut reply = deliver::stored(ask, &object, served);
+                    reply.about.key = key.hash();
                     if !reply.is_behind() {
                         return Start::Reply(reply);
                     }
                     Way::Alone { key: key.clone(), reason: Forward::UriMiss }
                 }
                 Judgement::Fetch if self.stands_in(ask, &key, &object) => {
-                    return Start::Reply(deliver::stored(ask, &object, Served::StaleOnError));
+                    let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
+                    reply.about.key = key.hash();
+                    return Start::Reply(reply);
                 }
                 Judgement::Fetch => Way::Fetch { key: key.clone(), old: Some(object) },
                 Judgement::Pass => Way::Pass(Forward::Bypass),

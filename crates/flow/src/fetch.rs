@@ -26,6 +26,7 @@ use crate::forward::{self, Errand};
 use crate::interims::{Interims, Told};
 use crate::live::Site;
 use crate::pages::Problem;
+use crate::trace::Trace;
 
 /// What a fetch came to, as soon as its head is known.
 pub(crate) enum Fetched {
@@ -105,6 +106,8 @@ pub(crate) struct Job {
     interims: Option<Rc<Interims>>,
     /// Both ends of the client's connection.
     ends: Option<(SocketAddr, SocketAddr)>,
+    /// Where it is noted how it fares, for the client that waits for it.
+    trace: Option<Rc<Trace>>,
 }
 
 impl Job {
@@ -142,7 +145,30 @@ impl Job {
             upgrade: false,
             interims: ask.interims.cloned(),
             ends: ask.ends,
+            trace: ask.trace.cloned(),
         }
+    }
+
+    fn note(&self, note: impl FnOnce(&Trace)) {
+        if let Some(trace) = &self.trace {
+            note(trace);
+        }
+    }
+
+    fn note_begun(&self, now_us: u64) {
+        self.note(|trace| {
+            trace.fetch_us.set(trace.fetch_us.get().or(Some(now_us)));
+            trace.origin.set(Some(self.notes.origin));
+        });
+    }
+
+    fn note_answered(&self, exchange: &Exchange, now_us: u64) {
+        self.note(|trace| {
+            trace.head_us.set(Some(now_us));
+            *trace.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
+            trace.reused.set(exchange.reused);
+            trace.tries.set(trace.tries.get() + exchange.tries);
+        });
     }
 }
 
@@ -244,7 +270,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         }
         let Some(origin) = job.site.origins.get(job.notes.origin as usize).cloned() else {
             let reason = "This site has no origin to ask.".to_owned();
-            let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
+            let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
             let stale = None;
             return Outcome::Failed(Failure { problem, stale, unreachable: false });
         };
@@ -253,6 +279,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             None => RequestBody::None,
         };
         let sent = core.now();
+        job.note_begun(core.micros());
         let pool = core.pool();
         if job.site.beside_scripts.get(job.notes.origin as usize).is_some_and(Option::is_some)
             && let Some(name) = pool.file(&origin, &request).await
@@ -266,6 +293,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             Ok(exchange) => exchange,
             Err(error) => return Outcome::Failed(unanswered(job, &error, sent)),
         };
+        job.note_answered(&exchange, core.micros());
         let accel = job.site.accel.get(job.notes.origin as usize).and_then(Option::as_ref);
         let said = accel::take(&mut exchange.response.headers, accel, sent.unix_secs());
         if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {
@@ -292,7 +320,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
 fn refused(job: &mut Job, status: Status, sent: Now) -> Failure {
     let reason = format!("The origin answered with status {status}.");
     let stale = job.old.take_if(|old| freshness(old).may_serve_on_error(sent.mono_ms));
-    let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
+    let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
     Failure { problem, stale, unreachable: false }
 }
 
@@ -303,7 +331,8 @@ fn unanswered(job: &mut Job, error: &origin::Error, sent: Now) -> Failure {
         true => freshness(old).may_serve_unreachable(sent.mono_ms),
         false => freshness(old).may_serve_on_error(sent.mono_ms),
     });
-    let problem = Problem::Origin { status: error.status(), reason: error.to_string() };
+    let (status, limit) = (error.status(), error.limit());
+    let problem = Problem::Origin { status, reason: error.to_string(), limit };
     Failure { problem, stale, unreachable }
 }
 
@@ -441,6 +470,9 @@ async fn keep(
     let new = new_object(&exchange.response, plan, now, declared_length(exchange.framing));
     let mut filling = lead.store(new, selected.as_ref().map(Selected::variant));
     core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
+    if !filling.stored() {
+        job.note(|trace| trace.not_stored.set("no-room"));
+    }
     let object = Arc::clone(filling.object());
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = object.reader();
@@ -471,6 +503,7 @@ async fn pass(
     tell: oneshot::Sender<Fetched>,
 ) {
     let now = core.now();
+    job.note(|trace| trace.not_stored.set(job.why_passing(plan)));
     if let Some(lead) = job.lead.take() {
         lead.refuse(job.marker_ms(plan).map(|ms| now.mono_ms + ms));
     }
@@ -588,6 +621,7 @@ impl Job {
             now: core.now(),
             interims: None,
             ends: self.ends,
+            trace: None,
         };
         let errand = match (self.own, &self.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,
@@ -596,6 +630,16 @@ impl Job {
             (false, _) => Errand::Store(self.old.as_deref()),
         };
         forward::origin_request(&ask, &errand)
+    }
+
+    /// Why an answer is not stored, as the log says it.
+    fn why_passing(&self, plan: &StorePlan) -> &'static str {
+        match plan.store {
+            _ if self.lead.is_none() => "pass",
+            Err(reason) => reason.as_str(),
+            // It ends with its connection, so nobody knows whether it is whole.
+            Ok(()) => "framing",
+        }
     }
 
     /// How long requests for the key shall not wait for each other after this uncacheable answer;

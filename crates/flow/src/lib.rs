@@ -19,6 +19,7 @@ mod page_cache;
 pub mod pages;
 pub mod reply;
 mod slow;
+mod trace;
 
 pub use policy::{Peer, acl::CidrSet};
 
@@ -29,6 +30,7 @@ pub use crate::core::{Core, LiveRef, Start, begin_key};
 pub use crate::interims::Interims;
 pub use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 pub use crate::page_cache::root as page_cache_root;
-pub use crate::reply::{Piece, Reply, ReplyBody, Served};
+pub use crate::reply::{Forward, Piece, Reply, ReplyBody, Served};
 pub use crate::slow::Slow;
+pub use crate::trace::{About, Decided, Trace, Trouble};
 pub use origin::Tunnel;

@@ -19,6 +19,8 @@ use crate::challenge::Challenges;
 pub struct Site {
     /// Its first host, for logs and counters.
     pub name: String,
+    /// Its index in [`Live::listed`].
+    pub number: u32,
     /// Its policy.
     pub policy: Arc<dyn Policy>,
     /// Its origins; [`policy::Notes::origin`] is an index into this list. Empty when policy answers
@@ -65,6 +67,8 @@ pub struct Announce {
 pub struct Live {
     /// Sites by host.
     pub sites: HostTable<Arc<Site>>,
+    /// All of them, in the order of the configuration.
+    pub listed: Vec<Arc<Site>>,
     /// What TLS listeners shake hands with; none when there are no certificates.
     pub tls: Option<Arc<tls::Server>>,
     /// The proxies in front that are believed, and let through to listeners with `proxy`.

@@ -132,6 +132,7 @@ fn route(daemon: &Daemon, request: &Request, may_change: bool) -> (u16, &'static
         (Method::Get, b"/healthz") => (200, TEXT, "ok\n".to_owned()),
         (Method::Get, b"/metrics") => (200, PROMETHEUS, metrics(daemon)),
         (Method::Get, b"/stats") => (200, JSON, stats(daemon)),
+        (Method::Get, b"/ring") if may_change => ring(daemon),
         (Method::Post, b"/reload") if !may_change => {
             (403, TEXT, "Changes are taken on the admin socket only.\n".to_owned())
         }
@@ -143,6 +144,18 @@ fn route(daemon: &Daemon, request: &Request, may_change: bool) -> (u16, &'static
             (405, TEXT, "Not with this method.\n".to_owned())
         }
         _ => (404, TEXT, "Nothing here.\n".to_owned()),
+    }
+}
+
+/// Where the log ring is.
+fn ring(daemon: &Daemon) -> (u16, &'static [u8], String) {
+    match &daemon.ring {
+        Some(ring) => {
+            let folder = ring.folder().to_string_lossy();
+            let answer = serde_json::json!({ "folder": folder, "size": ring.size() });
+            (200, JSON, format!("{answer}\n"))
+        }
+        None => (404, TEXT, "The log ring is off: see `log_ring`.\n".to_owned()),
     }
 }
 

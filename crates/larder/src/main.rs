@@ -10,6 +10,7 @@ mod material;
 mod notify;
 mod ordered;
 mod preset;
+mod ring;
 mod serve;
 
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run the daemon, in the foreground.
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Run it in front of a slow built-in origin, and show what happens.
     Demo(DemoArgs),
     /// Check a configuration file and say what is wrong, and where.
@@ -96,6 +97,9 @@ struct ServeArgs {
     profile: ProfileArg,
     #[command(flatten)]
     admin: AdminArgs,
+    /// Folder of the log ring, in memory; by default it goes with the admin socket.
+    #[arg(long, value_name = "DIR")]
+    log_ring: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -139,7 +143,7 @@ fn default_socket() -> PathBuf {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
-        Verb::Serve(args) => serve::run(serve::Source::from(args)),
+        Verb::Serve(args) => serve::run(serve::Source::from(*args)),
         Verb::Demo(args) => demo::run(&args),
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
@@ -219,6 +223,7 @@ impl From<ServeArgs> for serve::Source {
                 },
             }),
         };
-        Self { settings, admin_socket: args.admin.admin_socket }
+        let (admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
+        Self { settings, admin_socket, log_ring }
     }
 }

@@ -11,8 +11,8 @@ use flow::{Core, Reply};
 use crate::conn::Work;
 use crate::guard::Sweep;
 use crate::handshake::Handshakes;
-use crate::log::CoreLog;
 use crate::peers::Peers;
+use crate::records::CoreLog;
 use crate::stream::SEALED_BYTES;
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says

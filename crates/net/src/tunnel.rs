@@ -226,8 +226,8 @@ impl<'a> Run<'a> {
     }
 
     /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
-    /// how many bytes the client got.
-    pub(crate) async fn carry(mut self, client: &Both<'_>) -> u64 {
+    /// how many bytes the origin and the client got.
+    pub(crate) async fn carry(mut self, client: &Both<'_>) -> (u64, u64) {
         self.guard.enter(Phase::Tunnel, self.core.flow.now().mono_ms);
         let ended = poll_fn(|cx| self.poll(cx, &mut client.borrow_mut())).await;
         // A limit, or the end of a drain, ends both sides in order.
@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
                 client.borrow_mut().cut();
             }
         }
-        self.down.moved
+        (self.up.moved, self.down.moved)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, client: &mut Stream) -> Poll<End> {

@@ -54,6 +54,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         admin: admin(r, &top),
         limits,
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
+        log_ring: super::log_ring::log_ring(r, &top),
         origins,
         origin_tls,
         sites,

@@ -17,6 +17,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("fastcgi", 2),
     ("policy", 2),
     ("files", 2),
+    ("observe", 2),
     ("cache", 3),
     ("origin", 3),
     ("flow", 4),
@@ -32,8 +33,8 @@ const TOOLS: &[&str] = &["counts", "testkit", "xtask"];
 /// Within the layers, who may use whom more narrowly: the hourglass's front meets its back only in
 /// `flow`.
 const NARROWED: &[(&str, &[&str])] = &[
-    ("config", &["base", "message", "tls", "policy", "files", "origin", "flow"]),
-    ("net", &["base", "message", "h1", "tls", "proxyproto", "files", "cache", "flow"]),
+    ("config", &["base", "message", "tls", "policy", "files", "observe", "origin", "flow"]),
+    ("net", &["base", "message", "h1", "tls", "proxyproto", "files", "observe", "cache", "flow"]),
     ("acme", &["base", "message", "h1", "tls"]),
 ];
 

@@ -1,0 +1,12 @@
+//! What happened to each request: one record per transaction, the ring in which a core leaves its
+//! records, the reader that follows them from another process, and what is made of them.
+//!
+//! Nothing here knows a socket or a clock. A writer never waits: not for a reader, not for a lock,
+//! not for another core. A reader trusts nothing that it reads.
+
+pub mod format;
+pub mod record;
+pub mod ring;
+pub mod text;
+
+pub use record::{Flags, Record, Served};
