@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh basic` for all but what follows, `setup.sh
-# wordpress`, `mediawiki` or `django` for these labs, `setup.sh bench` for counting instructions; several words
+# wordpress`, `mediawiki`, `django` or `tools` for these labs, `setup.sh bench` for counting instructions; several words
 # together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and
 # fails.
 set -euo pipefail
@@ -66,6 +66,11 @@ django() {
   python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 }
 
+tools() {
+  missing tmux && packages+=(tmux)
+  missing curl && packages+=(curl)
+}
+
 bench() {
   missing valgrind && packages+=(valgrind)
   missing wrk && missing ab && packages+=(wrk)
@@ -74,9 +79,9 @@ bench() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    basic | wordpress | mediawiki | django | bench) $word || true ;;
+    basic | wordpress | mediawiki | django | tools | bench) $word || true ;;
     *)
-      echo "usage: setup.sh basic|wordpress|mediawiki|django|bench..." >&2
+      echo "usage: setup.sh basic|wordpress|mediawiki|django|tools|bench..." >&2
       exit 2
       ;;
   esac

@@ -94,6 +94,12 @@ loom() {
     cargo test --package cache --release --test loom
 }
 
+# Tools that redraw a terminal, in one.
+tools() {
+  scripts/setup.sh tools || return 77
+  lab/tools/run.sh
+}
+
 # Instructions per request path against the committed baseline.
 counts() {
   scripts/setup.sh bench || return 77
@@ -119,6 +125,7 @@ if [ "${1:-all}" = all ]; then
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc
     start cache-tests-safe lab/cache-tests/run.sh safe
+    start tools tools
     start_applications
   else
     echo "no binary at $LARDER_BIN: end-to-end suites cannot run"

@@ -80,7 +80,7 @@ pub(crate) const TOP: Section = Section {
             "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";
             "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.";
             "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";
-            "access_log", "\"off\", \"stdout\", a path, or a table", "\"off\"", "Where requests are logged.";
+            "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.";
             "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
             "memory", TABLE, "none", "See `[memory]`.";
             "admin", TABLE, "none", "See `[admin]`.";
@@ -204,7 +204,7 @@ pub(crate) const ACCESS_LOG: Section = Section {
     about: "The access log, when more than its path is to be said.",
     keys: || {
         keys! {
-            "path", "a path or \"stdout\"", "\"stdout\"", "Where it goes; files are appended to.";
+            "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Where it goes; files are appended to. `syslog` is the machine's syslog daemon at `/dev/log`, `syslog:/path` one at another socket, `syslog:192.0.2.1:514` one by UDP.";
             "format", "\"combined\" or \"json\"", "\"combined\"", "NCSA combined lines, or one JSON object per line.";
         }
     },

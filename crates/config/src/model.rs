@@ -295,6 +295,10 @@ pub enum LogTarget {
     Stdout,
     /// A file that is appended to.
     File(PathBuf),
+    /// A syslog daemon at this unix socket.
+    SyslogPath(PathBuf),
+    /// A syslog daemon behind this address, by UDP.
+    SyslogAddress(SocketAddr),
 }
 
 /// The form of an access log's lines.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use base::{HashSeed, Limits, counters::Registry};
+use base::{HashSeed, Limits, counters::Registry, tally::Tallies};
 use cache::Cache;
 use files::Root;
 use h1::HeadLimits;
@@ -98,6 +98,8 @@ pub struct Shared {
     pub challenges: Challenges,
     /// Counters of all cores.
     pub counters: Registry,
+    /// What they count by site and by time.
+    pub tallies: Tallies,
     pub(crate) journal: Option<Arc<dyn Journal>>,
 }
 
@@ -130,6 +132,7 @@ impl Shared {
             seed,
             challenges: Challenges::default(),
             counters: Registry::default(),
+            tallies: Tallies::default(),
             journal,
         }
     }

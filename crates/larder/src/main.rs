@@ -7,11 +7,13 @@ mod demo;
 mod given;
 mod journal;
 mod material;
+mod metrics;
 mod notify;
 mod ordered;
 mod preset;
 mod ring;
 mod serve;
+mod tools;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,14 +52,11 @@ enum Verb {
     Preset(preset::PresetVerb),
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
-    /// Show the running daemon's counters.
-    Stat {
-        #[command(flatten)]
-        admin: AdminArgs,
-        /// As one JSON object.
-        #[arg(long)]
-        json: bool,
-    },
+    Log(tools::LogArgs),
+    Top(tools::TopArgs),
+    Hist(tools::HistArgs),
+    Stat(tools::StatArgs),
+    Logstat(tools::LogstatArgs),
 }
 
 /// How `serve` is told what to do.
@@ -148,7 +147,11 @@ fn main() -> ExitCode {
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
-        Verb::Stat { admin, json } => client::stat(&admin.admin_socket, json),
+        Verb::Log(args) => tools::log(&args),
+        Verb::Top(args) => tools::top(&args),
+        Verb::Hist(args) => tools::hist(&args),
+        Verb::Stat(args) => tools::stat(&args),
+        Verb::Logstat(args) => tools::logstat(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use config::sizing::Machine;
 use config::{CliOptions, Config};
 use flow::Shared;
 use net::{AccessLog, Server};
 use observe::ring::Ring;
-use origin::Origin;
+use origin::{Origin, ServerStatus};
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tls::Challenges;
@@ -67,6 +67,7 @@ pub(crate) struct Daemon {
     machine: Machine,
     log: Option<AccessLog>,
     pub(crate) ring: Option<Arc<Ring>>,
+    started: Instant,
     notify: Notify,
     running: Mutex<Running>,
     /// What authorities are answered in handshakes.
@@ -199,6 +200,7 @@ impl Daemon {
             machine,
             log,
             ring,
+            started: Instant::now(),
             notify,
             running,
             challenges,
@@ -260,6 +262,21 @@ impl Daemon {
         material: &Material,
     ) -> Result<Option<Arc<tls::Server>>, String> {
         material.server(config, self.shared.live().tls.as_deref(), &self.challenges)
+    }
+
+    /// Every origin's servers, each with its origin's name.
+    pub(crate) fn servers(&self) -> Vec<(String, ServerStatus)> {
+        let running = self.running.lock();
+        let of = |tended: &Tended| {
+            let (name, servers) = (tended.origin.name().to_string(), tended.origin.servers());
+            servers.into_iter().map(move |server| (name.clone(), server))
+        };
+        running.origins.iter().flat_map(of).collect()
+    }
+
+    /// How long it has been running.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Every certificate, as [`Material::certificates`] has it.
@@ -369,6 +386,12 @@ fn open_log(log: &config::AccessLog, names: &[String]) -> Result<AccessLog, Stri
     let target = match &log.target {
         config::LogTarget::Stdout => net::LogTarget::Stdout,
         config::LogTarget::File(path) => net::LogTarget::File(path.clone()),
+        config::LogTarget::SyslogPath(path) => {
+            net::LogTarget::Syslog(net::SyslogAt::Path(path.clone()))
+        }
+        config::LogTarget::SyslogAddress(address) => {
+            net::LogTarget::Syslog(net::SyslogAt::Address(*address))
+        }
     };
     let format = match log.format {
         config::LogFormat::Combined => net::LogFormat::Combined,

@@ -10,6 +10,8 @@ use std::thread;
 use observe::Record;
 use observe::format::{self, Fields};
 
+use crate::syslog::{Syslog, SyslogAt};
+
 /// Batches waiting for the writer; beyond it lines are lost.
 const QUEUE: usize = 256;
 
@@ -29,6 +31,8 @@ pub enum LogTarget {
     Stdout,
     /// Appended to this file.
     File(PathBuf),
+    /// A syslog daemon.
+    Syslog(SyslogAt),
 }
 
 /// The log of all cores.
@@ -60,7 +64,7 @@ impl AccessLog {
         Ok(Self { sender })
     }
 
-    /// Opens the file anew, after it was moved away.
+    /// Opens the file anew, after it was moved away; goes to the syslog daemon anew.
     pub fn reopen(&self) {
         _ = self.sender.try_send(Batch::Reopen);
     }
@@ -86,6 +90,7 @@ fn open(target: &LogTarget) -> io::Result<Box<dyn Write + Send>> {
             let file: File = OpenOptions::new().append(true).create(true).open(path)?;
             Box::new(file)
         }
+        LogTarget::Syslog(at) => Box::new(Syslog::open(at)?),
     })
 }
 
@@ -120,8 +125,12 @@ fn write_lines(
             Batch::Records(records) => {
                 out.clear();
                 lines.of(&records, &mut out);
-                // A full disk must not end the log for good: the next batch tries again.
-                _ = sink.write_all(&out).and_then(|()| sink.flush());
+                // A full disk must not end the log for good: the next batch tries again. A syslog
+                // daemon may have been started anew.
+                let wrote = sink.write_all(&out).and_then(|()| sink.flush());
+                if let (Err(_), LogTarget::Syslog(_), Ok(new)) = (wrote, target, open(target)) {
+                    sink = new;
+                }
             }
             Batch::Reopen => {
                 if let Ok(new) = open(target) {

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::tally::{Outcome, Tally};
 use base::{Counter, Counters, Now, clock};
 use flow::{About, Forward, Live, Peer, Reply, Served};
 use message::{HeaderBlock, HeaderId, Request, Scheme, Version};
@@ -63,9 +64,13 @@ pub(crate) struct Told<'a> {
     pub(crate) cut_off: bool,
 }
 
-/// A core's side of the log; none when nobody wants records.
-#[derive(Debug, Default)]
-pub(crate) struct CoreLog(Option<Core>);
+/// A core's side of the log, and what it counts by site and by time.
+#[derive(Debug)]
+pub(crate) struct CoreLog {
+    /// None when nobody wants records.
+    sinks: Option<Core>,
+    tally: RefCell<Tally>,
+}
 
 #[derive(Debug)]
 struct Core {
@@ -110,26 +115,28 @@ impl Name {
 }
 
 impl CoreLog {
-    /// The log of core number `index`.
-    pub(crate) fn new(records: &Records, index: usize, counters: &Arc<Counters>) -> Self {
+    /// The log of core number `index`, which goes its way by `flow`.
+    pub(crate) fn new(records: &Records, index: usize, flow: &flow::Core) -> Self {
+        let tally = RefCell::new(flow.shared.tallies.register());
         let ring = records.ring.as_ref().and_then(|ring| ring.writer(index).ok());
         if ring.is_none() && records.log.is_none() {
-            return Self(None);
+            return Self { sinks: None, tally };
         }
-        Self(Some(Core {
+        let core = Core {
             ring: ring.map(RefCell::new),
             log: records.log.clone(),
             names: records.names.iter().map(|name| Name::of(name)).collect(),
-            counters: Arc::clone(counters),
+            counters: Arc::clone(&flow.counters),
             next: Cell::new((index as u64) << 48),
             batch: RefCell::default(),
             begun: Notify::new(),
-        }))
+        };
+        Self { sinks: Some(core), tally }
     }
 
     /// Microseconds of the monotonic clock; with nobody to tell them, as coarse as `now`.
     pub(crate) fn micros(&self, now: Now) -> u64 {
-        match &self.0 {
+        match &self.sinks {
             Some(_) => clock::System.micros(),
             None => now.mono_ms * 1000,
         }
@@ -137,8 +144,27 @@ impl CoreLog {
 
     /// Notes a transaction that is over.
     pub(crate) fn answered(&self, reply: &Reply, told: &Told<'_>) {
-        if let Some(core) = &self.0 {
-            core.add(reply, told);
+        // What left at once was ready when policy had decided, and there is no need for another
+        // look at the clock.
+        let end_us = match (told.reply_us, &self.sinks) {
+            (None, _) => told.started.policy_us,
+            (Some(_), Some(_)) => clock::System.micros(),
+            (Some(_), None) => clock::System.now().mono_ms * 1000,
+        };
+        self.count(reply, told, end_us);
+        if let Some(core) = &self.sinks {
+            core.add(reply, told, end_us);
+        }
+    }
+
+    fn count(&self, reply: &Reply, told: &Told<'_>, end_us: u64) {
+        let mut tally = self.tally.borrow_mut();
+        let outcome = outcome(reply.served);
+        tally.time(outcome, end_us.saturating_sub(told.started.began_us));
+        if let Some(site) = reply.about.site(told.live) {
+            let is_error = reply.status.code() >= 500;
+            let number = reply.about.decided.site();
+            tally.site(number, &site.name, outcome, is_error, told.body_out);
         }
     }
 
@@ -158,9 +184,10 @@ impl CoreLog {
         self.answered(reply, &told);
     }
 
-    /// Hands over what was collected.
+    /// Hands over what was collected and counted.
     pub(crate) fn flush(&self) {
-        if let Some(core) = &self.0 {
+        self.tally.borrow_mut().hand_over();
+        if let Some(core) = &self.sinks {
             core.flush();
         }
     }
@@ -168,7 +195,7 @@ impl CoreLog {
     /// Hands over what is collected soon after it begins to be, for as long as it is awaited. A
     /// core without requests is not woken.
     pub(crate) async fn keep_flushing(&self) {
-        let Some(core) = &self.0 else { return std::future::pending().await };
+        let Some(core) = &self.sinks else { return std::future::pending().await };
         loop {
             core.begun.notified().await;
             tokio::time::sleep(COLLECT).await;
@@ -178,7 +205,7 @@ impl CoreLog {
 }
 
 impl Core {
-    fn add(&self, reply: &Reply, told: &Told<'_>) {
+    fn add(&self, reply: &Reply, told: &Told<'_>, end_us: u64) {
         let id = self.next.get();
         self.next.set(id + 1);
         let mut batch = self.batch.borrow_mut();
@@ -186,7 +213,7 @@ impl Core {
             self.begun.notify_one();
         }
         batch.count += 1;
-        write(reply, told, id, &self.names, &mut batch.bytes);
+        write(reply, told, (id, end_us), &self.names, &mut batch.bytes);
         if batch.bytes.len() >= BATCH {
             drop(batch);
             self.flush();
@@ -215,8 +242,14 @@ impl Core {
     }
 }
 
-/// Appends the record of a transaction.
-fn write(reply: &Reply, told: &Told<'_>, id: u64, names: &[Name], out: &mut Vec<u8>) {
+/// Appends the record of transaction number `id`, which ended at `end_us`.
+fn write(
+    reply: &Reply,
+    told: &Told<'_>,
+    (id, end_us): (u64, u64),
+    names: &[Name],
+    out: &mut Vec<u8>,
+) {
     let Told { started, request, live, .. } = told;
     let about = &reply.about;
     let site = about.site(live);
@@ -253,7 +286,7 @@ fn write(reply: &Reply, told: &Told<'_>, id: u64, names: &[Name], out: &mut Vec<
         record.host = &request.host;
         record.target = &request.target;
     }
-    record.phases = phases(reply, told);
+    record.phases = phases(reply, told, end_us);
     let headers = request.map(|request| &request.headers);
     let values = names.iter().map(|name| headers.and_then(|headers| name.value(headers)));
     let Some(trace) = &about.trace else { return record.flagged().write(values, out) };
@@ -272,17 +305,11 @@ fn limit(about: &About) -> Option<base::Limit> {
     trouble.or_else(|| about.trace.as_ref()?.limit())
 }
 
-fn phases(reply: &Reply, told: &Told<'_>) -> Phases {
+fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
     let started = told.started;
     let after = |us: u64| us.saturating_sub(started.began_us);
     let after32 = |us: u64| u32::try_from(after(us)).unwrap_or(u32::MAX - 1);
     let trace = reply.about.trace.as_deref();
-    // What left at once was ready when policy had decided, and there is no need for another look at
-    // the clock.
-    let end = match told.reply_us {
-        None => started.policy_us,
-        Some(_) => clock::System.micros(),
-    };
     Phases {
         read: Some(after32(started.read_us)),
         policy: Some(after32(started.policy_us)),
@@ -290,7 +317,7 @@ fn phases(reply: &Reply, told: &Told<'_>) -> Phases {
         fetch: trace.and_then(flow::Trace::fetch_us).map(after32),
         head: trace.and_then(flow::Trace::head_us).map(after32),
         reply: Some(after32(told.reply_us.unwrap_or(started.policy_us))),
-        end: after(end),
+        end: after(end_us),
     }
 }
 
@@ -324,6 +351,16 @@ fn served(served: Served) -> observe::Served {
         Served::Fetched { .. } => observe::Served::Miss,
         Served::File => observe::Served::File,
         Served::Synthetic => observe::Served::Synth,
+    }
+}
+
+/// How a reply counts. Waiting for a confirmation is waiting.
+fn outcome(served: Served) -> Outcome {
+    match served {
+        Served::Hit | Served::Stale | Served::StaleOnError | Served::File => Outcome::Hit,
+        Served::Fetched { reason: Forward::Bypass | Forward::Method, .. } => Outcome::Pass,
+        Served::Revalidated | Served::Fetched { .. } => Outcome::Miss,
+        Served::Synthetic => Outcome::Synth,
     }
 }
 

@@ -176,7 +176,7 @@ impl Worker {
 
     async fn serve(self, index: usize, doors: Vec<Door>) {
         let flow = Core::new(Arc::clone(&self.shared));
-        let log = CoreLog::new(&self.records, index, &flow.counters);
+        let log = CoreLog::new(&self.records, index, &flow);
         let core = CoreCtx::new(flow, log, Arc::clone(&self.tunnels));
         let accepting: Vec<_> = doors
             .into_iter()

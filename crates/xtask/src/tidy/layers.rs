@@ -46,6 +46,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("hickory-resolver", &["origin"]),
     ("clap", &["larder"]),
     ("mimalloc", &["larder"]),
+    ("ratatui", &["larder"]),
     ("rustls", &["tls"]),
     ("tokio-rustls", &["acme", "origin"]),
     ("instant-acme", &["acme"]),
