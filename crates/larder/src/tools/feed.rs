@@ -11,6 +11,9 @@ use observe::{Query, Record};
 use crate::client::ask;
 use crate::{AdminArgs, ring};
 
+/// Looks at the ring at once, each of a megabyte per core at most.
+const POLLS: usize = 64;
+
 /// Which daemon, and which of its requests.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FeedArgs {
@@ -130,6 +133,23 @@ impl Feed {
             self.renew()?;
         }
         Ok(polled)
+    }
+
+    /// As [`Feed::poll`], until nothing is left, or so much came that the caller should look at its
+    /// keyboard; the result is how many records were lost.
+    pub(crate) fn drain(
+        &mut self,
+        sink: &mut dyn FnMut(&Record<'_>, &Fields),
+    ) -> Result<u64, String> {
+        let mut lost = 0;
+        for _ in 0..POLLS {
+            let polled = self.poll(sink)?;
+            lost += polled.lost;
+            if polled.records == 0 {
+                break;
+            }
+        }
+        Ok(lost)
     }
 
     /// Whether what is read was left by a daemon that does not run any more.

@@ -68,11 +68,13 @@ struct Both {
 }
 
 impl Both {
+    fn add(&mut self, record: &Record<'_>) {
+        self.total.add(record, record.phases.end);
+        self.ttfb.add(record, record.ttfb_us());
+    }
+
     fn take(&mut self, feed: &mut Feed) -> Result<u64, String> {
-        let polled = feed.poll(&mut |record, _| {
-            self.total.add(record, record.phases.end);
-            self.ttfb.add(record, record.ttfb_us());
-        })?;
+        let polled = feed.poll(&mut |record, _| self.add(record))?;
         self.lost += polled.lost;
         Ok(polled.records)
     }
@@ -178,7 +180,10 @@ struct Hist {
 impl View for Hist {
     fn look(&mut self, passed: f64) -> Result<(), String> {
         self.both.fade((-passed / PERIOD_S).exp());
-        self.both.take(&mut self.feed).map(|_| ())
+        let both = &mut self.both;
+        let lost = self.feed.drain(&mut |record, _| both.add(record))?;
+        self.both.lost += lost;
+        Ok(())
     }
 
     fn key(&mut self, key: KeyCode) {

@@ -9,13 +9,16 @@ use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
+use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::screen::{self, View};
 use super::{grouped, is_terminal, print};
 use crate::AdminArgs;
 use crate::client::ask;
+
+/// What is shown of each figure.
+const TITLES: [&str; 5] = ["now", "rate/s", "since start/s", "10 s", "100 s"];
 
 /// How often the daemon is asked.
 const EVERY: Duration = Duration::from_secs(1);
@@ -196,8 +199,11 @@ impl View for Stat<'_> {
             ),
         };
         frame.render_widget(Line::styled(title, bold), head);
-        let titles = ["name", "now", "rate/s", "since start/s", "10 s", "100 s"];
-        let header = Row::new(titles.map(Cell::from)).style(bold.reversed());
+        let right = |text: String| Cell::from(Text::from(text).right_aligned());
+        let row = |name: String, figures: [String; 5]| {
+            Row::new([Cell::from(name)].into_iter().chain(figures.map(right)).collect::<Vec<_>>())
+        };
+        let header = row("name".to_owned(), TITLES.map(str::to_owned)).style(bold.reversed());
         let rate = |rate: f64| format!("{rate:.1}");
         let rows = self.shown().into_iter().skip(self.from).map(|(name, value)| {
             let moving = self.moving.get(name).copied().unwrap_or_default();
@@ -214,7 +220,8 @@ impl View for Stat<'_> {
                 0.. => grouped(value.unsigned_abs()),
                 _ => value.to_string(),
             };
-            Row::new([name.clone(), shown].into_iter().chain(rates).map(Cell::from))
+            let [a, b, c, d] = rates;
+            row(name.clone(), [shown, a, b, c, d])
         });
         let widths =
             [Constraint::Fill(1)].into_iter().chain([18, 12, 14, 12, 12].map(Constraint::Length));

@@ -12,7 +12,7 @@ use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
+use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::feed::{Feed, FeedArgs};
@@ -235,10 +235,9 @@ struct Top {
 impl View for Top {
     fn look(&mut self, passed: f64) -> Result<(), String> {
         let tallies = &mut self.tallies;
-        let polled = self.feed.poll(&mut |record, fields| {
+        self.lost += self.feed.drain(&mut |record, fields| {
             tallies.iter_mut().for_each(|tally| tally.add(record, fields));
         })?;
-        self.lost += polled.lost;
         tallies.iter_mut().for_each(|tally| tally.pass(passed));
         Ok(())
     }
@@ -278,15 +277,23 @@ impl View for Top {
              mean {mean}{lost}{held}"
         );
         frame.render_widget(Line::styled(summary, bold), head);
-        let titles = TITLES.map(str::to_owned).into_iter().chain([self.by.word().to_owned()]);
-        let header = Row::new(titles.map(Cell::from)).style(bold.reversed());
-        let rows =
-            tally.rows(self.sort, usize::from(body.height)).into_iter().map(|(key, sums)| {
-                let name = Printable(key).to_string();
-                Row::new(cells(sums, tally.per_second()).into_iter().chain([name]).map(Cell::from))
-            });
-        let widths = [9, 6, 9, 8, 11, 10].map(Constraint::Length);
-        let widths = widths.into_iter().chain([Constraint::Fill(1)]);
+        // On a narrow screen the name needs the room more than figures do.
+        let narrow = body.width < 90;
+        let row = |figures: [String; 6], name: String| {
+            let figures = figures.into_iter().enumerate();
+            let shown = figures.filter(|(at, _)| !narrow || matches!(at, 0 | 1 | 5));
+            let right = shown.map(|(_, text)| Cell::from(Text::from(text).right_aligned()));
+            Row::new(right.chain([Cell::from(name)]).collect::<Vec<_>>())
+        };
+        let header = row(TITLES.map(str::to_owned), self.by.word().to_owned());
+        let header = header.style(bold.reversed());
+        let rows = tally.rows(self.sort, usize::from(body.height));
+        let rows = rows
+            .into_iter()
+            .map(|(key, sums)| row(cells(sums, tally.per_second()), Printable(key).to_string()));
+        let widths: &[u16] = if narrow { &[9, 6, 10] } else { &[9, 6, 9, 8, 11, 10] };
+        let widths = widths.iter().map(|width| Constraint::Length(*width));
+        let widths = widths.chain([Constraint::Fill(1)]);
         frame.render_widget(Table::new(rows, widths).header(header), body);
         let keys = format!(
             " by {}: u c a f s v i l o x   most {}: r m b t e   space hold   q end",
