@@ -10,11 +10,13 @@ command -v tmux >/dev/null && command -v curl >/dev/null || { echo "tmux or curl
 dir=$(mktemp -d)
 on_tmux() { tmux -S "$dir/tmux" -f /dev/null "$@"; }
 pids=()
+ring=
 finish() {
   on_tmux kill-server 2>/dev/null || true
   for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
   wait 2>/dev/null || true
-  rm -rf "$dir"
+  # A demo that is ended by a signal leaves its log ring for whoever wants to know why.
+  rm -rf "$dir" ${ring:+"$ring"}
 }
 trap finish EXIT
 
@@ -29,6 +31,7 @@ done
 socket=$(sed -n 's/.*larder stat --admin-socket //p' "$dir/demo.log")
 site=$(sed -n 's|.*\(http://[0-9.:]*\)/ .*one page.*|\1|p' "$dir/demo.log")
 [ -n "$socket" ] && [ -n "$site" ] || { cat "$dir/demo.log"; exit 1; }
+ring=$(curl -s --unix-socket "$socket" http://localhost/ring | sed -n 's/.*"folder":"\([^"]*\)".*/\1/p')
 
 visit() {
   for n in $(seq 2000); do

@@ -105,8 +105,8 @@ impl Ring {
         })
     }
 
-    /// Tells readers that no more comes, and takes the files out of the folder: who has them open
-    /// reads on to their end. For after every writer is gone.
+    /// Tells readers that no more comes, and takes files and folder away: who has them open reads
+    /// on to their end. For after every writer is gone.
     pub fn end(&self) {
         for (core, (file, _)) in self.files.iter().enumerate() {
             // A ring that cannot be ended is found abandoned: its file goes in any case.
@@ -115,6 +115,9 @@ impl Ring {
             }
             _ = fs::remove_file(core_file(&self.folder, core));
         }
+        // Where something else is in it, the folder stays.
+        _ = fs::remove_file(self.folder.join("lock"));
+        _ = fs::remove_dir(&self.folder);
     }
 }
 
