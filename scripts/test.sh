@@ -94,6 +94,12 @@ loom() {
     cargo test --package cache --release --test loom
 }
 
+# Tools that redraw a terminal, in one.
+tools() {
+  scripts/setup.sh tools || return 77
+  lab/tools/run.sh
+}
+
 # Instructions per request path against the committed baseline.
 counts() {
   scripts/setup.sh bench || return 77
@@ -122,6 +128,7 @@ if [ "${1:-all}" = all ]; then
     start cache-tests-rfc-h2 lab/cache-tests/run.sh rfc h2
     start cache-tests-safe-h2 lab/cache-tests/run.sh safe h2
     start h2spec lab/h2spec/run.sh
+    start tools tools
     start_applications
   else
     echo "no binary at $LARDER_BIN: end-to-end suites cannot run"

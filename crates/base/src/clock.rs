@@ -30,6 +30,13 @@ impl System {
     pub fn now(self) -> Now {
         Now { mono_ms: millis(ClockId::MonotonicCoarse), unix_ms: millis(ClockId::RealtimeCoarse) }
     }
+
+    /// Microseconds of the monotonic clock, for measuring: some 20 ns a look where the coarse clock
+    /// costs 5. The same on every core.
+    pub fn micros(self) -> u64 {
+        let t = clock_gettime(ClockId::Monotonic);
+        t.tv_sec.unsigned_abs() * 1_000_000 + t.tv_nsec.unsigned_abs() / 1000
+    }
 }
 
 fn millis(id: ClockId) -> u64 {

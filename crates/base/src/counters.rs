@@ -98,6 +98,7 @@ counters! {
     Purges purges_total Counter "Purge requests of clients carried out.";
     PurgesRefused purges_refused_total Counter "Purge requests refused: from an address that may not, without the token, or malformed.";
     LogLost log_lost_total Counter "Access log lines dropped because the writer was behind.";
+    RingLost ring_lost_total Counter "Records that the log ring had no room for: its file system is full.";
 }
 
 const COUNTERS: usize = TABLE.len();

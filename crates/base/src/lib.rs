@@ -7,6 +7,7 @@ pub mod clock;
 pub mod counters;
 pub mod hash;
 pub mod limits;
+pub mod tally;
 pub mod units;
 
 pub use clock::Now;

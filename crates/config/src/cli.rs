@@ -10,7 +10,8 @@ use policy::Profile;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
-    AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, MemoryConfig, Place, SiteConfig,
+    AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, LogRing, MemoryConfig, Place,
+    SiteConfig,
 };
 use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
 use crate::reader::Reader;
@@ -51,8 +52,7 @@ pub(crate) fn default_listen(acme: bool) -> Vec<ListenSpec> {
 pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
     let limits = Limits::default();
-    let server = parse_server(&options.origin);
-    let server = flag(&mut r, "--origin", &options.origin, server);
+    let server = flag(&mut r, "--origin", &options.origin, parse_server(&options.origin));
     let listen: Vec<ListenSpec> = options
         .listen
         .iter()
@@ -102,6 +102,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         }],
         limits,
         access_log: None,
+        log_ring: Some(LogRing::default()),
         sites: vec![SiteConfig {
             hosts,
             origins: vec![0],

@@ -81,7 +81,8 @@ pub(crate) const TOP: Section = Section {
             "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";
             "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.";
             "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";
-            "access_log", "\"off\", \"stdout\", a path, or a table", "\"off\"", "Where requests are logged.";
+            "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.";
+            "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
             "memory", TABLE, "none", "See `[memory]`.";
             "admin", TABLE, "none", "See `[admin]`.";
             "tls", TABLE, "none", "See `[tls]`.";
@@ -204,8 +205,22 @@ pub(crate) const ACCESS_LOG: Section = Section {
     about: "The access log, when more than its path is to be said.",
     keys: || {
         keys! {
-            "path", "a path or \"stdout\"", "\"stdout\"", "Where it goes; files are appended to.";
+            "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Where it goes; files are appended to. `syslog` is the machine's syslog daemon at `/dev/log`, `syslog:/path` one at another socket, `syslog:192.0.2.1:514` one by UDP.";
             "format", "\"combined\" or \"json\"", "\"combined\"", "NCSA combined lines, or one JSON object per line.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const LOG_RING: Section = Section {
+    title: "[log_ring]",
+    about: "The log ring, when more than its size is to be said. Read when the daemon starts; a reload does not \
+            change it.",
+    keys: || {
+        keys! {
+            "size", "a size such as \"32MiB\"", "\"32MiB\"", "Memory of all cores' rings together, taken as it is written to; a core has at least 1MiB. It comes on top of `[memory] size`.";
+            "folder", "an absolute path", "a folder that goes with the admin socket", "Where it is, open to the daemon's user alone; on a file system in memory (tmpfs), or writing may have to wait for a disk. By default beside the admin socket, or below /dev/shm where that is on a disk.";
+            "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are kept, at most 16.";
         }
     },
     later: &[],
@@ -602,6 +617,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ACME,
     &EAB,
     &ACCESS_LOG,
+    &LOG_RING,
     &ORIGIN,
     &SERVER,
     &ORIGIN_TLS,

@@ -27,8 +27,8 @@ pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, CacheStatus, Certificates,
-    ClientFiles, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize, OriginTls,
-    PairFiles, Place, SiteConfig, SiteTls,
+    ClientFiles, Config, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
+    OriginTls, PairFiles, Place, SiteConfig, SiteTls,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

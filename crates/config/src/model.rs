@@ -34,6 +34,8 @@ pub struct Config {
     pub limits: Limits,
     /// Where requests are logged; `None` when they are not.
     pub access_log: Option<AccessLog>,
+    /// The ring of records that `larder log` and others read; `None` when it is off.
+    pub log_ring: Option<LogRing>,
     /// Every origin that a site uses, and those that none does.
     pub origins: Vec<OriginConfig>,
     /// How those with `https://` servers are connected to, in the order of `origins`.
@@ -272,6 +274,24 @@ pub struct AccessLog {
     pub format: LogFormat,
 }
 
+/// The ring in which the last transactions' records are kept for other processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRing {
+    /// Bytes of all cores' rings together.
+    pub size: u64,
+    /// Where they are; `None` for a folder that goes with the admin socket.
+    pub folder: Option<PathBuf>,
+    /// Request fields whose values records keep.
+    pub headers: Vec<String>,
+}
+
+impl Default for LogRing {
+    fn default() -> Self {
+        let headers = ["Referer", "User-Agent"].map(str::to_owned).to_vec();
+        Self { size: 32 << 20, folder: None, headers }
+    }
+}
+
 /// Where an access log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
@@ -279,6 +299,10 @@ pub enum LogTarget {
     Stdout,
     /// A file that is appended to.
     File(PathBuf),
+    /// A syslog daemon at this unix socket.
+    SyslogPath(PathBuf),
+    /// A syslog daemon behind this address, by UDP.
+    SyslogAddress(SocketAddr),
 }
 
 /// The form of an access log's lines.

@@ -3,6 +3,7 @@
 mod acme;
 mod files;
 mod limits;
+mod log_ring;
 mod origins;
 mod presets;
 mod purge;

@@ -90,6 +90,7 @@ x_cache = true
 cache_status = "detail"
 via = "edge-1"
 access_log = { path = "/var/log/larder.log", format = "json" }
+log_ring = { size = "8MiB", folder = "/run/ring", headers = ["Referer", "referer", "X-Id"] }
 
 [memory]
 size = "25%"
@@ -203,6 +204,9 @@ fn every_setting_is_read() {
         format: LogFormat::Json,
     };
     assert_eq!(config.access_log, Some(log));
+    let headers = ["Referer", "X-Id"].map(str::to_owned).to_vec();
+    let ring = LogRing { size: 8 << 20, folder: Some("/run/ring".into()), headers };
+    assert_eq!(config.log_ring, Some(ring));
     assert_eq!(config.memory.size, MemorySize::Percent(25));
     assert_eq!(config.admin.listen.map(|l| l.text).as_deref(), Some("127.0.0.1:6080"));
     let expected = Limits {
@@ -426,4 +430,42 @@ fn the_static_preset_fits_a_site_of_files() {
     let roots = roots(text);
     assert_eq!(roots.len(), 3, "its routes and the site");
     assert!(roots.iter().all(|(root, strip)| root == "/srv" && strip.is_empty()));
+}
+
+#[test]
+fn logs_go_to_a_syslog_daemon_too() {
+    let target = |text: &str| {
+        let text =
+            format!("access_log = {text:?}\n[[site]]\nhost = \"*\"\norigin = \"http://a\"\n");
+        load(&text).access_log.map(|log| log.target)
+    };
+    assert_eq!(target("syslog"), Some(LogTarget::SyslogPath("/dev/log".into())));
+    assert_eq!(target("syslog:/run/log"), Some(LogTarget::SyslogPath("/run/log".into())));
+    let remote = |text: &str| LogTarget::SyslogAddress(text.parse().expect("an address"));
+    assert_eq!(target("syslog:192.0.2.1"), Some(remote("192.0.2.1:514")));
+    assert_eq!(target("syslog:[::1]:5514"), Some(remote("[::1]:5514")));
+}
+
+#[test]
+fn what_the_log_ring_cannot_be_is_said() {
+    let of = |ring: &str| {
+        said(&format!("log_ring = {ring}\n[[site]]\nhost = \"*\"\norigin = \"http://a\"\n"))
+    };
+    for (ring, expected) in [
+        ("\"much\"", "`log_ring`: "),
+        ("\"1TiB\"", "`log_ring` is memory: at most 64GiB"),
+        ("{ folder = \"ring\" }", "`folder` takes an absolute path"),
+        ("{ headers = [\"a b\"] }", "`headers`: "),
+        ("{ sise = \"1MiB\" }", "did you mean `size`?"),
+    ] {
+        assert!(of(ring).contains(expected), "{}", of(ring));
+    }
+    let many: Vec<_> = (0..17).map(|n| format!("X-{n}")).collect();
+    assert!(of(&format!("{{ headers = {many:?} }}")).contains("at most 16 fields"));
+    let load = |ring: &str| {
+        load(&format!("log_ring = {ring}\n[[site]]\nhost = \"*\"\norigin = \"http://a\"\n"))
+            .log_ring
+    };
+    assert_eq!((load("\"off\""), load("false")), (None, None));
+    assert_eq!(load("\"64MiB\"").map(|ring| ring.size), Some(64 << 20));
 }

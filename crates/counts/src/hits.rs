@@ -61,6 +61,7 @@ pub(crate) fn hit(rounds: u32) {
 fn core() -> Rc<Core> {
     let site = Site {
         name: "www.example.com".to_owned(),
+        number: 0,
         policy: Arc::new(samples::site()),
         origins: Vec::new(),
         files: Vec::new(),
@@ -74,10 +75,12 @@ fn core() -> Rc<Core> {
         hsts: None,
     };
     let mut sites = HostTable::new(samples::seed());
-    sites.insert(&site.name.clone(), Arc::new(site)).expect("a host name");
+    let site = Arc::new(site);
+    sites.insert(&site.name, Arc::clone(&site)).expect("a host name");
     let limits = Limits::default();
     let live = Live {
         sites,
+        listed: vec![site],
         tls: None,
         trusted: CidrSet::default(),
         hsts: Vec::new(),

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 mod exchanges;
 mod heads;
 mod hits;
+mod records;
 mod samples;
 mod stores;
 
@@ -31,6 +32,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "lookup", run: stores::lookup },
     Scenario { name: "lookup-variant", run: stores::lookup_variant },
     Scenario { name: "hit", run: hits::hit },
+    Scenario { name: "record", run: records::record },
     Scenario { name: "fill", run: stores::fill },
     Scenario { name: "h2-exchange", run: exchanges::exchange },
 ];

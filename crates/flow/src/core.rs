@@ -29,6 +29,7 @@ use crate::pages::{self, Problem};
 use crate::purge::{self, Answers, Asked, Outcome, Refusal};
 use crate::reply::{Forward, Reply, Served};
 use crate::slow::{Slow, Way};
+use crate::trace::{Decided, Trace};
 
 /// The configuration a request began with, shared cheaply within its core.
 pub type LiveRef = Rc<Arc<Live>>;
@@ -43,6 +44,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) now: Now,
     /// What the connection is to it while it waits.
     pub(crate) front: Front<'a>,
+    /// Where it is noted how a request that waits fares.
+    pub(crate) trace: Option<&'a Rc<Trace>>,
 }
 
 /// What a request's connection is to it while it waits.
@@ -58,14 +61,19 @@ pub struct Front<'a> {
 }
 
 impl Ask<'_> {
-    /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and the
-    /// rule that decided, where the configuration wants it.
+    /// Notes something of how the request fares, if it is one that waits.
+    pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {
+        if let Some(trace) = self.trace {
+            note(trace);
+        }
+    }
+
+    /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and who
+    /// decided.
     pub(crate) fn sign(&self, reply: &mut Reply) {
+        reply.about.decided = Decided { site: self.site.number, rule: self.notes.rule };
         if self.request.scheme == Scheme::Https {
             reply.hsts = self.site.hsts;
-        }
-        if self.live.announce.detail {
-            reply.rule = Some(self.site.policy.rule_name(self.notes.rule).into());
         }
     }
 }
@@ -150,6 +158,11 @@ impl Core {
         self.clock.now()
     }
 
+    /// Microseconds of the monotonic clock, for measuring.
+    pub fn micros(&self) -> u64 {
+        self.clock.micros()
+    }
+
     /// Chores of once a second.
     pub fn sweep(&self, now: Now) {
         self.sweep_bans(now.mono_ms);
@@ -194,7 +207,7 @@ impl Core {
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
-        let ask = Ask { live, site, request, notes, now, front: Front::default() };
+        let ask = Ask { live, site, request, notes, now, front: Front::default(), trace: None };
         let mut start = self.follow(&ask, verdict);
         if let Start::Reply(reply) = &mut start {
             ask.sign(reply);
@@ -221,7 +234,8 @@ impl Core {
                 make_reader(request);
                 let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut ctx);
-                let ask = Ask { live, site, request, notes, now, front: Front::default() };
+                let ask =
+                    Ask { live, site, request, notes, now, front: Front::default(), trace: None };
                 match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
                     verdict => self.follow(&ask, verdict),
@@ -229,7 +243,8 @@ impl Core {
             }
             Ok(Asked::Store(order, answers)) => {
                 notes.client = Some(asker);
-                let ask = Ask { live, site, request, notes, now, front: Front::default() };
+                let ask =
+                    Ask { live, site, request, notes, now, front: Front::default(), trace: None };
                 Self::slow(&ask, Way::Purge(Box::new(order), answers))
             }
         };
@@ -351,14 +366,17 @@ impl Core {
                     if served == Served::Stale {
                         self.refresh(ask, &key, &object);
                     }
-                    let reply = deliver::stored(ask, &object, served);
+                    let mut reply = deliver::stored(ask, &object, served);
+                    reply.about.key = key.hash();
                     if !reply.is_behind() {
                         return Start::Reply(reply);
                     }
                     Way::Alone { key: key.clone(), reason: Forward::UriMiss }
                 }
                 Judgement::Fetch if self.stands_in(ask, &key, &object) => {
-                    return Start::Reply(deliver::stored(ask, &object, Served::StaleOnError));
+                    let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
+                    reply.about.key = key.hash();
+                    return Start::Reply(reply);
                 }
                 Judgement::Fetch => Way::Fetch { key: key.clone(), old: Some(object) },
                 Judgement::Pass => Way::Pass(Forward::Bypass),

@@ -27,6 +27,7 @@ use crate::interims::{Interims, Told};
 use crate::live::Site;
 use crate::pages::Problem;
 use crate::tags;
+use crate::trace::Trace;
 
 /// What a fetch came to, as soon as its head is known.
 pub(crate) enum Fetched {
@@ -112,6 +113,8 @@ pub(crate) struct Job {
     window: u64,
     /// Bytes of it read at once, where the client's connection has to share; 0 for any.
     read_at_most: u64,
+    /// Where it is noted how it fares, for the client that waits for it.
+    trace: Option<Rc<Trace>>,
 }
 
 impl Job {
@@ -155,7 +158,30 @@ impl Job {
                 window => window,
             },
             read_at_most: ask.front.window,
+            trace: ask.trace.cloned(),
         }
+    }
+
+    fn note(&self, note: impl FnOnce(&Trace)) {
+        if let Some(trace) = &self.trace {
+            note(trace);
+        }
+    }
+
+    fn note_begun(&self, now_us: u64) {
+        self.note(|trace| {
+            trace.fetch_us.set(trace.fetch_us.get().or(Some(now_us)));
+            trace.origin.set(Some(self.notes.origin));
+        });
+    }
+
+    fn note_answered(&self, exchange: &Exchange, now_us: u64) {
+        self.note(|trace| {
+            trace.head_us.set(Some(now_us));
+            *trace.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
+            trace.reused.set(exchange.reused);
+            trace.tries.set(trace.tries.get() + exchange.tries);
+        });
     }
 }
 
@@ -257,7 +283,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         }
         let Some(origin) = job.site.origins.get(job.notes.origin as usize).cloned() else {
             let reason = "This site has no origin to ask.".to_owned();
-            let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
+            let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
             let stale = None;
             return Outcome::Failed(Failure { problem, stale, unreachable: false });
         };
@@ -266,6 +292,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             None => RequestBody::None,
         };
         let sent = core.now();
+        job.note_begun(core.micros());
         let pool = core.pool();
         if job.site.beside_scripts.get(job.notes.origin as usize).is_some_and(Option::is_some)
             && let Some(name) = pool.file(&origin, &request).await
@@ -283,6 +310,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             Ok(exchange) => exchange,
             Err(error) => return Outcome::Failed(unanswered(job, &error, sent)),
         };
+        job.note_answered(&exchange, core.micros());
         let accel = job.site.accel.get(job.notes.origin as usize).and_then(Option::as_ref);
         let said = accel::take(&mut exchange.response.headers, accel, sent.unix_secs());
         if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {
@@ -326,7 +354,7 @@ fn note_tags(core: &Core, job: &mut Job, response: &Response, plan: &mut StorePl
 fn refused(job: &mut Job, status: Status, sent: Now) -> Failure {
     let reason = format!("The origin answered with status {status}.");
     let stale = job.old.take_if(|old| freshness(old).may_serve_on_error(sent.mono_ms));
-    let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason };
+    let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
     Failure { problem, stale, unreachable: false }
 }
 
@@ -337,7 +365,8 @@ fn unanswered(job: &mut Job, error: &origin::Error, sent: Now) -> Failure {
         true => freshness(old).may_serve_unreachable(sent.mono_ms),
         false => freshness(old).may_serve_on_error(sent.mono_ms),
     });
-    let problem = Problem::Origin { status: error.status(), reason: error.to_string() };
+    let (status, limit) = (error.status(), error.limit());
+    let problem = Problem::Origin { status, reason: error.to_string(), limit };
     Failure { problem, stale, unreachable }
 }
 
@@ -491,6 +520,9 @@ async fn keep(
     let new = NewObject { tags, ..new_object(&exchange.response, plan, now, length) };
     let mut filling = lead.store(new, selected.as_ref().map(Selected::variant));
     core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
+    if !filling.stored() {
+        job.note(|trace| trace.not_stored.set("no-room"));
+    }
     let object = Arc::clone(filling.object());
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = object.reader();
@@ -521,6 +553,7 @@ async fn pass(
     tell: oneshot::Sender<Fetched>,
 ) {
     let now = core.now();
+    job.note(|trace| trace.not_stored.set(job.why_passing(plan)));
     if let Some(lead) = job.lead.take() {
         lead.refuse(job.marker_ms(plan).map(|ms| now.mono_ms + ms));
     }
@@ -638,6 +671,7 @@ impl Job {
             notes: self.notes,
             now: core.now(),
             front: Front { interims: None, ends: self.ends, window: self.window },
+            trace: None,
         };
         let errand = match (self.own, &self.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,
@@ -646,6 +680,16 @@ impl Job {
             (false, _) => Errand::Store(self.old.as_deref()),
         };
         forward::origin_request(&ask, &errand)
+    }
+
+    /// Why an answer is not stored, as the log says it.
+    fn why_passing(&self, plan: &StorePlan) -> &'static str {
+        match plan.store {
+            _ if self.lead.is_none() => "pass",
+            Err(reason) => reason.as_str(),
+            // It ends with its connection, so nobody knows whether it is whole.
+            Ok(()) => "framing",
+        }
     }
 
     /// How long requests for the key shall not wait for each other after this uncacheable answer;

@@ -21,6 +21,7 @@ pub mod purge;
 pub mod reply;
 mod slow;
 mod tags;
+mod trace;
 
 pub use policy::{Peer, acl::CidrSet};
 
@@ -31,6 +32,7 @@ pub use crate::core::{Core, Front, LiveRef, Start, begin_key};
 pub use crate::interims::Interims;
 pub use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 pub use crate::page_cache::root as page_cache_root;
-pub use crate::reply::{Piece, Reply, ReplyBody, Served};
+pub use crate::reply::{Forward, Piece, Reply, ReplyBody, Served};
 pub use crate::slow::Slow;
+pub use crate::trace::{About, Decided, Trace, Trouble};
 pub use origin::Tunnel;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use base::{HashSeed, Limits, counters::Registry};
+use base::{HashSeed, Limits, counters::Registry, tally::Tallies};
 use cache::Cache;
 use files::Root;
 use h1::HeadLimits;
@@ -19,6 +19,8 @@ use crate::challenge::Challenges;
 pub struct Site {
     /// Its first host, for logs and counters.
     pub name: String,
+    /// Its index in [`Live::listed`].
+    pub number: u32,
     /// Its policy.
     pub policy: Arc<dyn Policy>,
     /// Its origins; [`policy::Notes::origin`] is an index into this list. Empty when policy answers
@@ -69,6 +71,8 @@ pub struct Announce {
 pub struct Live {
     /// Sites by host.
     pub sites: HostTable<Arc<Site>>,
+    /// All of them, in the order of the configuration.
+    pub listed: Vec<Arc<Site>>,
     /// What TLS listeners shake hands with; none when there are no certificates.
     pub tls: Option<Arc<tls::Server>>,
     /// The proxies in front that are believed, and let through to listeners with `proxy`.
@@ -98,6 +102,8 @@ pub struct Shared {
     pub challenges: Challenges,
     /// Counters of all cores.
     pub counters: Registry,
+    /// What they count by site and by time.
+    pub tallies: Tallies,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     /// Held by the sweep of the store that is under way.
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
@@ -132,6 +138,7 @@ impl Shared {
             seed,
             challenges: Challenges::default(),
             counters: Registry::default(),
+            tallies: Tallies::default(),
             journal,
             sweeping: Arc::default(),
         }

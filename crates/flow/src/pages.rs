@@ -1,11 +1,13 @@
 //! Replies of our own: error pages that name what fired, and what policy synthesises.
 
+use base::Limit;
 use bytes::Bytes;
 use message::{HeaderId, Method, Request, Response, Status};
 use policy::Synthetic;
 
 use crate::purge::Outcome;
 use crate::reply::{Reply, ReplyBody, Served};
+use crate::trace::{About, Trouble};
 
 /// What went wrong, as the client is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub enum Problem {
         status: Status,
         /// What happened, naming the server and the timeout.
         reason: String,
+        /// The limit that was reached, if it was one.
+        limit: Option<Limit>,
     },
 }
 
@@ -86,6 +90,20 @@ impl Problem {
             Self::Origin { reason, .. } => reason,
         }
     }
+
+    fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::TooManyWaiters => Some(Limit::Waiters),
+            Self::Origin { limit, .. } => *limit,
+            _ => None,
+        }
+    }
+
+    /// What is told of it in the log.
+    pub(crate) fn note(&self, about: &mut About) {
+        let (error, limit) = (self.reason().into(), self.limit());
+        about.trouble = Some(Box::new(Trouble { error, limit }));
+    }
 }
 
 /// The page for `problem`.
@@ -98,7 +116,9 @@ pub fn problem(request: &Request, problem: Problem) -> Reply {
     if problem == Problem::OnlyReadable {
         response.headers.push(HeaderId::Allow, b"GET, HEAD");
     }
-    error_page(request, response, problem.reason())
+    let mut reply = error_page(request, response, problem.reason());
+    problem.note(&mut reply.about);
+    reply
 }
 
 /// The redirect of a directory's path to the same with a slash behind it, the query kept. It is a
@@ -123,6 +143,7 @@ pub(crate) fn with_slash(request: &Request) -> Reply {
 pub fn refused(status: Status, reason: &str) -> Reply {
     let mut reply = error_page(&Request::new(), Response::new(status), reason);
     reply.close = true;
+    reply.about.trouble = Some(Box::new(Trouble { error: reason.into(), limit: None }));
     reply
 }
 

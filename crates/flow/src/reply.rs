@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::Counter;
+use base::{Counter, Limit};
 use bytes::Bytes;
 use cache::{Object, Reader};
 use files::Opened;
@@ -17,6 +17,7 @@ use message::{HeaderId, Response, Status};
 use origin::Tunnel;
 
 use crate::live::Live;
+use crate::trace::About;
 
 /// How the cache took part, for `Cache-Status` (RFC 9211), `X-Cache`, counters and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,10 +193,10 @@ pub struct Reply {
     pub content_range: Option<Box<str>>,
     /// Content-Type that replaces the stored one (multipart/byteranges).
     pub content_type: Option<Box<str>>,
-    /// Name of the rule that decided, for those who asked to be told.
-    pub rule: Option<Box<str>>,
     /// Whether the connection ends after it.
     pub close: bool,
+    /// How it came about, for the log.
+    pub about: About,
 }
 
 impl Reply {
@@ -220,9 +221,18 @@ impl Reply {
             hsts: None,
             content_range: None,
             content_type: None,
-            rule: None,
             close: false,
+            about: About::default(),
         }
+    }
+
+    /// A refusal, `limit` being why.
+    #[must_use]
+    pub fn because_of(mut self, limit: impl Into<Option<Limit>>) -> Self {
+        if let Some(trouble) = &mut self.about.trouble {
+            trouble.limit = limit.into();
+        }
+        self
     }
 
     /// Whether the beginning of its body is gone: the body outgrew the store before this request
@@ -287,7 +297,7 @@ impl Reply {
             fields.add(HeaderId::ContentType, |out| push(out, kind));
         }
         if live.announce.cache_status
-            && let Some(status) = self.cache_status(&live.pseudonym)
+            && let Some(status) = self.cache_status(live)
         {
             fields.add(HeaderId::CacheStatus, |out| status.write(out));
         }
@@ -328,7 +338,7 @@ impl Reply {
         }
     }
 
-    fn cache_status<'a>(&'a self, pseudonym: &'a str) -> Option<CacheStatus<'a>> {
+    fn cache_status<'a>(&'a self, live: &'a Live) -> Option<CacheStatus<'a>> {
         let handling = match self.served {
             Served::Synthetic | Served::Purge | Served::File => return None,
             Served::Hit | Served::Stale => Handling::Hit,
@@ -342,9 +352,10 @@ impl Reply {
             Served::StaleOnError => Some("origin-failed"),
             _ => None,
         };
-        let mut status = CacheStatus::new(pseudonym, handling);
+        let rule = if live.announce.detail { self.about.rule_name(live) } else { None };
+        let mut status = CacheStatus::new(&live.pseudonym, handling);
         status.ttl_secs = self.ttl_s;
-        status.detail = self.rule.as_deref().or(state);
+        status.detail = rule.or(state);
         if self.served == Served::Revalidated {
             status.fwd_status = Some(Status::NOT_MODIFIED);
         }

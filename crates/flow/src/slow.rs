@@ -20,6 +20,7 @@ use crate::live::Site;
 use crate::pages::{self, Problem};
 use crate::purge::{Answers, Order};
 use crate::reply::{Forward, Reply, Served};
+use crate::trace::Trace;
 
 /// How often a request waits for other requests' fetches before it fetches for itself.
 const WAITS_MAX: u32 = 3;
@@ -73,9 +74,13 @@ impl Slow {
     ) -> Reply {
         let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
         let now = core.now();
-        let ask = Ask { live: &live, site: &site, request, notes, now, front };
+        let trace = Rc::new(Trace::default());
+        let way = Some(&trace);
+        let ask = Ask { live: &live, site: &site, request, notes, now, front, trace: way };
         let mut reply = self.answer(core, &ask, body).await;
         ask.sign(&mut reply);
+        reply.about.key = trace.key.get();
+        reply.about.trace = Some(trace);
         reply
     }
 
@@ -101,8 +106,14 @@ impl Slow {
             Way::Upgrade => {
                 fetch_own(core, ask, Job::upgrade(core, ask), Forward::Bypass, body).await
             }
-            Way::Alone { key, reason } => alone(core, ask, &key, reason).await,
-            Way::Fetch { key, old } => shared(core, *ask, &key, old).await,
+            Way::Alone { key, reason } => {
+                ask.note(|trace| trace.key.set(key.hash()));
+                alone(core, ask, &key, reason).await
+            }
+            Way::Fetch { key, old } => {
+                ask.note(|trace| trace.key.set(key.hash()));
+                shared(core, *ask, &key, old).await
+            }
         }
     }
 }
@@ -220,11 +231,13 @@ fn take(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
 
 /// Waits for another request's fetch, at most as long as the limit says.
 async fn wait(core: &Core, ask: &Ask<'_>, ticket: Ticket) -> Option<Waited> {
+    ask.note(|trace| trace.wait_us.set(trace.wait_us.get().or_else(|| Some(core.micros()))));
     let limit = Duration::from_millis(ask.live.limits.wait_timeout);
     match tokio::time::timeout(limit, ticket).await {
         Ok(waited) => Some(waited),
         Err(_) => {
             core.counters.limit(Limit::WaitTimeout);
+            ask.note(|trace| trace.limit.set(Some(Limit::WaitTimeout)));
             None
         }
     }
@@ -288,7 +301,11 @@ async fn fetch_own(
         Ok(Fetched::Named(named)) => from_files::named(core, ask, &named).await,
         Ok(Fetched::Synthetic(synthetic)) => pages::synthetic(ask.request, &synthetic),
         Ok(Fetched::Failed(failure)) => match failure.stale {
-            Some(object) => deliver::stored(ask, &object, Served::StaleOnError),
+            Some(object) => {
+                let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
+                failure.problem.note(&mut reply.about);
+                reply
+            }
             None => pages::problem(ask.request, failure.problem),
         },
         // The fetch ended by a bug; it ends with it.

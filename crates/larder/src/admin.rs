@@ -4,14 +4,13 @@
 //! address only shows figures, and only under a host name of this machine, so that no web page can
 //! be tricked into asking.
 
-use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Limits, counters, limits};
+use base::Limits;
 use config::ListenSpec;
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{HeadLimits, Progress, RequestReader};
@@ -19,6 +18,7 @@ use message::{HeaderBlock, HeaderId, Method, Request, Scheme, Status};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 
+use crate::metrics;
 use crate::serve::Daemon;
 
 /// A whole admin exchange may take this long.
@@ -130,8 +130,9 @@ fn route(daemon: &Daemon, request: &Request, may_change: bool) -> (u16, &'static
     }
     match (&request.method, request.path()) {
         (Method::Get, b"/healthz") => (200, TEXT, "ok\n".to_owned()),
-        (Method::Get, b"/metrics") => (200, PROMETHEUS, metrics(daemon)),
-        (Method::Get, b"/stats") => (200, JSON, stats(daemon)),
+        (Method::Get, b"/metrics") => (200, PROMETHEUS, metrics::page(daemon)),
+        (Method::Get, b"/stats") => (200, JSON, metrics::json(daemon)),
+        (Method::Get, b"/ring") if may_change => ring(daemon),
         (Method::Post, b"/reload") if !may_change => {
             (403, TEXT, "Changes are taken on the admin socket only.\n".to_owned())
         }
@@ -146,92 +147,21 @@ fn route(daemon: &Daemon, request: &Request, may_change: bool) -> (u16, &'static
     }
 }
 
+/// Where the log ring is.
+fn ring(daemon: &Daemon) -> (u16, &'static [u8], String) {
+    match &daemon.ring {
+        Some(ring) => {
+            let folder = ring.folder().to_string_lossy();
+            let answer = serde_json::json!({ "folder": folder, "size": ring.size() });
+            (200, JSON, format!("{answer}\n"))
+        }
+        None => (404, TEXT, "The log ring is off: see `log_ring`.\n".to_owned()),
+    }
+}
+
 /// Names under which a browser cannot be led here by somebody else's DNS.
 fn is_local_name(host: &[u8]) -> bool {
     let text = String::from_utf8_lossy(host);
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     text == "localhost" || bare.parse::<std::net::IpAddr>().is_ok()
-}
-
-/// Every figure by name, counters and the store's.
-fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, u64)> {
-    use counters::Kind::{Counter, Gauge};
-    let registry = &daemon.shared.counters;
-    let mut all: Vec<_> = counters::TABLE
-        .iter()
-        .map(|spec| (spec.name, spec.kind, spec.about, registry.sum(spec.counter)))
-        .collect();
-    let store = daemon.shared.cache.stats();
-    all.extend([
-        ("objects", Gauge, "Stored responses.", store.objects),
-        ("memory_bytes", Gauge, "Bytes the memory cache uses.", store.bytes),
-        ("memory_budget_bytes", Gauge, "Bytes the memory cache may use.", store.budget),
-        ("cache_evictions_total", Counter, "Stored responses evicted.", store.evictions),
-        ("bans_total", Counter, "Bans made: purges of more than one URL.", store.bans),
-        ("bans", Gauge, "Bans kept.", daemon.shared.cache.bans().len() as u64),
-    ]);
-    let missing = daemon.certificates().values().filter(|end| end.is_none()).count() as u64;
-    let about = "Hosts whose first certificate is ordered and not there yet.";
-    all.push(("certificates_missing", Gauge, about, missing));
-    all
-}
-
-/// Every certificate that is there: its site (empty for all), its file or its host, and the seconds
-/// until it expires, fewer than none when it has.
-fn certificates(daemon: &Daemon) -> Vec<(String, String, i64)> {
-    let now = base::clock::System.now().unix_secs();
-    let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
-    let all = daemon.certificates().into_iter();
-    all.filter_map(|((site, name), end)| Some((site, name, left(end?)))).collect()
-}
-
-fn metrics(daemon: &Daemon) -> String {
-    let mut out = String::new();
-    for (name, kind, about, value) in figures(daemon) {
-        let kind = match kind {
-            counters::Kind::Counter => "counter",
-            counters::Kind::Gauge => "gauge",
-        };
-        // Writing to a String cannot fail.
-        _ = writeln!(out, "# HELP larder_{name} {about}\n# TYPE larder_{name} {kind}");
-        _ = writeln!(out, "larder_{name} {value}");
-    }
-    let name = "larder_certificate_expires_seconds";
-    _ = writeln!(out, "# HELP {name} Until the certificate expires; fewer than none: it has.");
-    _ = writeln!(out, "# TYPE {name} gauge");
-    for (site, certificate, left) in certificates(daemon) {
-        let (site, certificate) = (label(&site), label(&certificate));
-        _ = writeln!(out, "{name}{{site=\"{site}\",certificate=\"{certificate}\"}} {left}");
-    }
-    _ = writeln!(out, "# HELP larder_limit_hits_total How often a limit was reached.");
-    _ = writeln!(out, "# TYPE larder_limit_hits_total counter");
-    for spec in limits::TABLE {
-        let value = daemon.shared.counters.limit_sum(spec.limit);
-        _ = writeln!(out, "larder_limit_hits_total{{limit=\"{}\"}} {value}", spec.name);
-    }
-    out
-}
-
-/// A label's value, as the exposition format wants it.
-fn label(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-fn stats(daemon: &Daemon) -> String {
-    let mut map = serde_json::Map::new();
-    for (name, _, _, value) in figures(daemon) {
-        map.insert(name.to_owned(), value.into());
-    }
-    let limits: serde_json::Map<_, _> = limits::TABLE
-        .iter()
-        .map(|spec| (spec.name.to_owned(), daemon.shared.counters.limit_sum(spec.limit).into()))
-        .collect();
-    map.insert("limit_hits".to_owned(), limits.into());
-    const DAY: i64 = 24 * 3600;
-    let days: serde_json::Map<_, _> = certificates(daemon)
-        .into_iter()
-        .map(|(_, certificate, left)| (certificate, left.div_euclid(DAY).into()))
-        .collect();
-    map.insert("certificate_days".to_owned(), days.into());
-    format!("{}\n", serde_json::Value::Object(map))
 }

@@ -34,13 +34,14 @@ pub(crate) fn live(
             same.map_or_else(|| Origin::new(wanted), Arc::clone)
         })
         .collect();
-    let mut hsts = Vec::new();
+    let (mut hsts, mut listed) = (Vec::new(), Vec::new());
     let mut sites = HostTable::new(HashSeed::random());
     for site in &config.sites {
         let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value));
-        let built = |rules: SiteRules| {
-            Arc::new(Site {
+        let mut built = |rules: SiteRules| {
+            let built = Arc::new(Site {
                 name: site.hosts.first().cloned().unwrap_or_default(),
+                number: listed.len() as u32,
                 policy: Arc::new(Declared::new(rules)),
                 origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
                 files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
@@ -52,7 +53,9 @@ pub(crate) fn live(
                 shows_tags: site.shows_tags,
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
-            })
+            });
+            listed.push(Arc::clone(&built));
+            built
         };
         let whole = built(site.rules.clone());
         let missing = |host: &&String| material.is_missing(config, host);
@@ -72,19 +75,24 @@ pub(crate) fn live(
     }
     let live = Live {
         sites,
+        listed,
         tls,
         trusted: CidrSet::new(&config.trusted_proxies),
         hsts,
         head_limits: HeadLimits::from(&config.limits),
         limits: config.limits.clone(),
-        announce: Announce {
-            cache_status: config.cache_status != CacheStatus::Off,
-            detail: config.cache_status == CacheStatus::Detail,
-            x_cache: config.x_cache,
-        },
+        announce: announce(config),
         pseudonym: config.via.clone(),
     };
     (live, origins)
+}
+
+fn announce(config: &Config) -> Announce {
+    Announce {
+        cache_status: config.cache_status != CacheStatus::Off,
+        detail: config.cache_status == CacheStatus::Detail,
+        x_cache: config.x_cache,
+    }
 }
 
 /// The files beside an origin's scripts, where its rules look for files at all.

@@ -16,30 +16,8 @@ pub(crate) fn reload(socket: &Path) -> Result<(), String> {
     }
 }
 
-/// `larder stat`.
-pub(crate) fn stat(socket: &Path, json: bool) -> Result<(), String> {
-    let (_, body) = ask(socket, "GET", "/stats")?;
-    if json {
-        print!("{body}");
-        return Ok(());
-    }
-    let value: serde_json::Value =
-        serde_json::from_str(&body).map_err(|e| format!("larder: unexpected answer: {e}"))?;
-    print_figures(&value, "");
-    Ok(())
-}
-
-fn print_figures(value: &serde_json::Value, prefix: &str) {
-    for (name, value) in value.as_object().into_iter().flatten() {
-        if value.is_object() {
-            print_figures(value, &format!("{name}."));
-        } else {
-            println!("{:<44} {value:>16}", format!("{prefix}{name}"));
-        }
-    }
-}
-
-fn ask(socket: &Path, method: &str, path: &str) -> Result<(u16, String), String> {
+/// Asks the daemon's admin socket: status and body.
+pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<(u16, String), String> {
     let failed = |e: std::io::Error| {
         format!("larder: no running daemon answers at {}: {e}", socket.display())
     };

@@ -40,7 +40,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
         ..CliOptions::default()
     };
     let socket = std::env::temp_dir().join(format!("larder-demo-{}.sock", std::process::id()));
-    let source = Source { settings: Settings::Flags(options), admin_socket: socket.clone() };
+    let (settings, admin_socket, log_ring) = (Settings::Flags(options), socket.clone(), None);
+    let source = Source { settings, admin_socket, log_ring };
     let mut config = source.config()?;
     demo_settings(&mut config);
     let listen = listeners(&config, &Sockets::default())?;
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     println!("            http://{address}/gen/20?as=1  20 KB, cacheable; without `as` it is not");
     println!("  origin    http://{origin}/             the same pages, without Larder");
     println!("  figures   larder stat --admin-socket {}", socket.display());
+    println!("  requests  larder top --admin-socket {}", socket.display());
     println!();
     for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")]
     {
@@ -67,6 +69,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     show(&runtime, &daemon.shared, &pages, args.seconds);
     println!();
     server.drain(Duration::from_secs(2));
+    if let Some(ring) = &daemon.ring {
+        ring.end();
+        _ = std::fs::remove_dir_all(ring.folder());
+    }
     _ = std::fs::remove_file(socket);
     Ok(())
 }

@@ -7,10 +7,13 @@ mod demo;
 mod given;
 mod journal;
 mod material;
+mod metrics;
 mod notify;
 mod ordered;
 mod preset;
+mod ring;
 mod serve;
+mod tools;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +35,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run the daemon, in the foreground.
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Run it in front of a slow built-in origin, and show what happens.
     Demo(DemoArgs),
     /// Check a configuration file and say what is wrong, and where.
@@ -49,14 +52,11 @@ enum Verb {
     Preset(preset::PresetVerb),
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
-    /// Show the running daemon's counters.
-    Stat {
-        #[command(flatten)]
-        admin: AdminArgs,
-        /// As one JSON object.
-        #[arg(long)]
-        json: bool,
-    },
+    Log(tools::LogArgs),
+    Top(tools::TopArgs),
+    Hist(tools::HistArgs),
+    Stat(tools::StatArgs),
+    Logstat(tools::LogstatArgs),
 }
 
 /// How `serve` is told what to do.
@@ -96,6 +96,9 @@ struct ServeArgs {
     profile: ProfileArg,
     #[command(flatten)]
     admin: AdminArgs,
+    /// Folder of the log ring, in memory; by default it goes with the admin socket.
+    #[arg(long, value_name = "DIR")]
+    log_ring: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -139,12 +142,16 @@ fn default_socket() -> PathBuf {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
-        Verb::Serve(args) => serve::run(serve::Source::from(args)),
+        Verb::Serve(args) => serve::run(serve::Source::from(*args)),
         Verb::Demo(args) => demo::run(&args),
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
-        Verb::Stat { admin, json } => client::stat(&admin.admin_socket, json),
+        Verb::Log(args) => tools::log(&args),
+        Verb::Top(args) => tools::top(&args),
+        Verb::Hist(args) => tools::hist(&args),
+        Verb::Stat(args) => tools::stat(&args),
+        Verb::Logstat(args) => tools::logstat(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -219,6 +226,7 @@ impl From<ServeArgs> for serve::Source {
                 },
             }),
         };
-        Self { settings, admin_socket: args.admin.admin_socket }
+        let (admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
+        Self { settings, admin_socket, log_ring }
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use config::sizing::Machine;
 use config::{CliOptions, Config};
 use flow::Shared;
 use net::{AccessLog, Server};
-use origin::Origin;
+use observe::ring::Ring;
+use origin::{Origin, ServerStatus};
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tls::Challenges;
@@ -22,7 +23,7 @@ use crate::journal::ServerLog;
 use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
-use crate::{admin, build, load, read_material, render};
+use crate::{admin, build, load, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -32,6 +33,8 @@ const DRAIN: Duration = Duration::from_secs(30);
 pub(crate) struct Source {
     pub(crate) settings: Settings,
     pub(crate) admin_socket: PathBuf,
+    /// The log ring's folder; it goes before what the configuration says.
+    pub(crate) log_ring: Option<PathBuf>,
 }
 
 /// A file, or what the command line said.
@@ -63,6 +66,8 @@ pub(crate) struct Daemon {
     pub(crate) shared: Arc<Shared>,
     machine: Machine,
     log: Option<AccessLog>,
+    pub(crate) ring: Option<Arc<Ring>>,
+    started: Instant,
     notify: Notify,
     running: Mutex<Running>,
     /// What authorities are answered in handshakes.
@@ -145,6 +150,9 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     if let Some(log) = &daemon.log {
         log.sync();
     }
+    if let Some(ring) = &daemon.ring {
+        ring.end();
+    }
     Ok(())
 }
 
@@ -174,16 +182,11 @@ impl Daemon {
         let (live, origins) = build::live(config, &[], &material, tls);
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
-        let log = match &config.access_log {
-            Some(log) => Some(open_log(log)?),
-            None => None,
-        };
-        let settings = net::Settings {
-            listen,
-            workers: config.workers.unwrap_or_else(|| machine.default_workers()),
-            connections: descriptors / 5 * 4,
-            log: log.clone(),
-        };
+        let workers = config.workers.unwrap_or_else(|| machine.default_workers());
+        let records = records(config, &source, workers)?;
+        let (log, ring) = (records.log.clone(), records.ring.clone());
+        let connections = descriptors / 5 * 4;
+        let settings = net::Settings { listen, workers, connections, records };
         let server =
             Server::start(&shared, &settings).map_err(|e| format!("larder: cannot listen: {e}"))?;
         let origins = origins.into_iter().map(tend).collect();
@@ -191,8 +194,18 @@ impl Daemon {
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
         let running = Mutex::new(Running { config: config.clone(), material, origins });
         let notify = Notify::of_environment();
-        let daemon =
-            Arc::new(Self { source, shared, machine, log, notify, running, challenges, plans });
+        let daemon = Arc::new(Self {
+            source,
+            shared,
+            machine,
+            log,
+            ring,
+            started: Instant::now(),
+            notify,
+            running,
+            challenges,
+            plans,
+        });
         admin::start(&daemon, &daemon.source.admin_socket, config.admin.listen.as_ref());
         Ok((daemon, server))
     }
@@ -249,6 +262,21 @@ impl Daemon {
         material: &Material,
     ) -> Result<Option<Arc<tls::Server>>, String> {
         material.server(config, self.shared.live().tls.as_deref(), &self.challenges)
+    }
+
+    /// Every origin's servers, each with its origin's name.
+    pub(crate) fn servers(&self) -> Vec<(String, ServerStatus)> {
+        let running = self.running.lock();
+        let of = |tended: &Tended| {
+            let (name, servers) = (tended.origin.name().to_string(), tended.origin.servers());
+            servers.into_iter().map(move |server| (name.clone(), server))
+        };
+        running.origins.iter().flat_map(of).collect()
+    }
+
+    /// How long it has been running.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Every certificate, as [`Material::certificates`] has it.
@@ -328,16 +356,48 @@ fn tend(origin: Arc<Origin>) -> Tended {
     Tended { origin, work }
 }
 
-fn open_log(log: &config::AccessLog) -> Result<AccessLog, String> {
+/// Where records of transactions go, and what is in them.
+fn records(config: &Config, source: &Source, cores: usize) -> Result<net::Records, String> {
+    let wanted = config.log_ring.as_ref();
+    let folder = source.log_ring.clone().or_else(|| wanted?.folder.clone());
+    let folder = folder.unwrap_or_else(|| ring::usual_folder(&source.admin_socket));
+    let ring = wanted.and_then(|wanted| ring::start(wanted, folder, cores));
+    let mut names = match &ring {
+        Some(ring) => ring.names().to_vec(),
+        None => Vec::new(),
+    };
+    let log = match &config.access_log {
+        Some(log) => {
+            // These are part of its lines. What readers of the ring have no names for, they leave
+            // out.
+            for name in ["Referer", "User-Agent"] {
+                if !names.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+                    names.push(name.to_owned());
+                }
+            }
+            Some(open_log(log, &names)?)
+        }
+        None => None,
+    };
+    Ok(net::Records { ring, log, names })
+}
+
+fn open_log(log: &config::AccessLog, names: &[String]) -> Result<AccessLog, String> {
     let target = match &log.target {
         config::LogTarget::Stdout => net::LogTarget::Stdout,
         config::LogTarget::File(path) => net::LogTarget::File(path.clone()),
+        config::LogTarget::SyslogPath(path) => {
+            net::LogTarget::Syslog(net::SyslogAt::Path(path.clone()))
+        }
+        config::LogTarget::SyslogAddress(address) => {
+            net::LogTarget::Syslog(net::SyslogAt::Address(*address))
+        }
     };
     let format = match log.format {
         config::LogFormat::Combined => net::LogFormat::Combined,
         config::LogFormat::Json => net::LogFormat::Json,
     };
-    AccessLog::start(target, format).map_err(|e| format!("larder: access log: {e}"))
+    AccessLog::start(target, format, names).map_err(|e| format!("larder: access log: {e}"))
 }
 
 /// Has memory arrive in small pages. The kernel clears a huge one of 2 MiB within one page fault,

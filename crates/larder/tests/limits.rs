@@ -30,7 +30,7 @@ async fn connections_beyond_the_limit_are_closed_at_once_and_room_comes_back() {
     }
     let mut fourth = stage.connect().await;
     let (received, end) = fourth.rest().await;
-    assert_eq!(received, []);
+    assert_eq!(received, [0; 0]);
     assert_ne!(end, End::Open);
     assert_eq!(stage.limit_hits("connections").await, 1);
     assert_eq!(stage.metric("larder_connections_refused_total").await, 1);

@@ -22,6 +22,7 @@ use crate::file;
 use crate::guard::{Guard, Phase};
 use crate::last::Last;
 use crate::proxied::Ends;
+use crate::records::{Started, Told};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
 use crate::wire::Wire;
@@ -56,6 +57,8 @@ pub(crate) struct Conn {
 struct Partial {
     reader: RequestReader,
     request: Request,
+    /// When its first bytes came, as [`Started`] has it.
+    began_us: u64,
 }
 
 /// What the fast way cannot finish.
@@ -92,7 +95,7 @@ pub(crate) struct Waiting {
     pub(crate) client: Peer,
     /// Whether the connection may go on after it.
     pub(crate) keep: bool,
-    pub(crate) started: Now,
+    pub(crate) started: Started,
 }
 
 /// An answer that is there, or on its way.
@@ -123,10 +126,11 @@ impl Work {
         (&mut self.reader, &mut self.request)
     }
 
-    fn take(&mut self) -> Partial {
+    fn take(&mut self, began_us: u64) -> Partial {
         Partial {
             reader: std::mem::take(&mut self.reader),
             request: std::mem::take(&mut self.request),
+            began_us,
         }
     }
 }
@@ -175,12 +179,13 @@ impl Conn {
                 core.flow.counters.add(Counter::BytesIn, read as u64);
             }
             let now = core.flow.now();
+            let read_us = core.log.micros(now);
             let stop = if self.held.is_empty() {
-                self.answer_all(core, work, &input[..read], now)
+                self.answer_all(core, work, &input[..read], (now, read_us))
             } else {
                 let mut held = std::mem::take(&mut self.held);
                 held.extend_from_slice(&input[..read]);
-                self.answer_all(core, work, &held, now)
+                self.answer_all(core, work, &held, (now, read_us))
             };
             let phase = match stop {
                 Some(_) => Phase::Busy,
@@ -200,7 +205,7 @@ impl Conn {
         core: &CoreCtx,
         work: &mut Work,
         bytes: &[u8],
-        now: Now,
+        (now, read_us): (Now, u64),
     ) -> Option<Stop> {
         let live = core.flow.live();
         let scheme = match self.secured {
@@ -211,6 +216,8 @@ impl Conn {
         let mut stop = None;
         while used < bytes.len() && stop.is_none() && work.output.len() < FLUSH_AT {
             let mut partial = self.partial.take();
+            let began_us = partial.as_ref().map_or(read_us, |partial| partial.began_us);
+            let begun = Started { at: now, began_us, read_us, policy_us: read_us, head_bytes: 0 };
             let (reader, request) = match &mut partial {
                 Some(partial) => (&mut partial.reader, &mut partial.request),
                 None => work.fresh(),
@@ -221,10 +228,10 @@ impl Conn {
                     if let Some(partial) = partial {
                         work.request = partial.request;
                     }
-                    stop = self.answer(core, &live, work, now);
+                    stop = self.answer(core, &live, work, Started { head_bytes: len, ..begun });
                 }
                 Ok(Progress::Partial) => {
-                    self.partial = partial.or_else(|| Some(Box::new(work.take())));
+                    self.partial = partial.or_else(|| Some(Box::new(work.take(began_us))));
                     break;
                 }
                 Err(RequestError::RequestLine) if self.either && self.served == 0 => {
@@ -237,13 +244,10 @@ impl Conn {
                     if let Some(limit) = error.limit() {
                         core.flow.counters.limit(limit);
                     }
-                    let reply = flow::pages::refused(error.status(), &error.to_string());
-                    if let ReplyBody::Bytes(body) = &reply.body {
-                        append(&live, &Request::new(), &reply, false, &mut work.output);
-                        work.output.extend_from_slice(body);
-                    }
-                    core.count(&reply);
-                    core.log.refused(self.ends.peer, &reply, now);
+                    let reply = flow::pages::refused(error.status(), &error.to_string())
+                        .because_of(error.limit());
+                    let started = Started { head_bytes: bytes.len() - used, ..begun };
+                    self.refuse(core, &live, &reply, &started, &mut work.output);
                     used = bytes.len();
                     stop = Some(Stop::Send(None, Then::Linger));
                 }
@@ -255,14 +259,41 @@ impl Conn {
         stop
     }
 
+    /// Appends the refusal of what cannot be read, and notes it.
+    pub(crate) fn refuse(
+        &self,
+        core: &CoreCtx,
+        live: &LiveRef,
+        reply: &Reply,
+        started: &Started,
+        output: &mut Vec<u8>,
+    ) {
+        let before = output.len();
+        append(live, &Request::new(), reply, false, output);
+        let head_out = (output.len() - before) as u64;
+        if let ReplyBody::Bytes(body) = &reply.body {
+            output.extend_from_slice(body);
+        }
+        core.count(reply);
+        core.log.refused(live, self.ends.peer, reply, started, head_out);
+    }
+
+    /// When the request began whose head is not whole, and what came of it.
+    pub(crate) fn half_read(&self, now: Now, now_us: u64) -> Started {
+        let began_us = self.partial.as_ref().map_or(now_us, |partial| partial.began_us);
+        let head_bytes = self.held.len();
+        Started { at: now, began_us, read_us: now_us, policy_us: now_us, head_bytes }
+    }
+
     /// Answers `work.request`, or says what it waits for.
     fn answer(
         &mut self,
         core: &CoreCtx,
         live: &LiveRef,
         work: &mut Work,
-        now: Now,
+        mut started: Started,
     ) -> Option<Stop> {
+        let now = started.at;
         self.served += 1;
         let limits = &live.limits;
         let request = &mut work.request;
@@ -273,12 +304,30 @@ impl Conn {
         let client = Client { peer: self.ends.peer, secured: self.secured.as_ref() };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
         let (start, client) = core.flow.start(live, request, &client, now);
+        started.policy_us = core.log.micros(now);
         let answer = match start {
             Start::Reply(reply) if request.framing == Framing::None && reply.is_at_hand() => {
                 core.count(&reply);
-                let bytes = reply.length().unwrap_or(0);
-                core.log.answered(client, request, &reply, bytes, (now, now));
-                return reply_now(live, request, &reply, (keep, copy_max, now), &mut work.output);
+                let (before, out) = (work.output.len(), &mut work.output);
+                let stop = reply_now(live, request, &reply, (keep, copy_max, now), out);
+                let body_out = reply.length().unwrap_or(0);
+                let behind = if copies_body(&stop) { body_out } else { 0 };
+                let head_out = ((out.len() - before) as u64).saturating_sub(behind);
+                let (request, reply_us, body_in, cut_off) = (Some(&*request), None, 0, false);
+                let started = &started;
+                let told = Told {
+                    client,
+                    live,
+                    request,
+                    started,
+                    reply_us,
+                    head_out,
+                    body_in,
+                    body_out,
+                    cut_off,
+                };
+                core.log.answered(&reply, &told);
+                return stop;
             }
             Start::Reply(reply) => Answer::Reply(reply),
             Start::Slow(slow) => Answer::Slow(slow),
@@ -290,7 +339,7 @@ impl Conn {
             answer,
             client,
             keep,
-            started: now,
+            started,
         })))
     }
 
@@ -382,6 +431,11 @@ fn reply_now(
         _ => {}
     }
     (large.is_some() || !keep).then_some(Stop::Send(large, then))
+}
+
+/// Whether the body went the way of its head: nothing large is left to be sent after it.
+fn copies_body(stop: &Option<Stop>) -> bool {
+    !matches!(stop, Some(Stop::Send(Some(_), _)))
 }
 
 /// Writes a reply's head with the framing this client understands.

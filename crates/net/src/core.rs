@@ -12,8 +12,8 @@ use crate::conn::Work;
 use crate::guard::Sweep;
 use crate::h2::Prepared;
 use crate::handshake::Handshakes;
-use crate::log::CoreLog;
 use crate::peers::Peers;
+use crate::records::CoreLog;
 use crate::stream::SEALED_BYTES;
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says

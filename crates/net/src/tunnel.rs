@@ -44,7 +44,7 @@ pub(crate) fn place(core: &CoreCtx, client: Peer, limits: &Limits) -> Result<Ent
 pub(crate) fn no_place(limit: Limit) -> Reply {
     let name = limit.name();
     let reason = format!("Too many connections speak other protocols (limit: {name}).");
-    pages::refused(Status::SERVICE_UNAVAILABLE, &reason)
+    pages::refused(Status::SERVICE_UNAVAILABLE, &reason).because_of(limit)
 }
 
 /// One end of a tunnel.
@@ -245,8 +245,8 @@ impl<'a> Run<'a> {
     }
 
     /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
-    /// how many bytes the client got.
-    pub(crate) async fn carry(mut self, client: &RefCell<&mut impl Side>) -> u64 {
+    /// how many bytes the origin and the client got.
+    pub(crate) async fn carry(mut self, client: &RefCell<&mut impl Side>) -> (u64, u64) {
         self.guard.enter(Phase::Tunnel, self.core.flow.now().mono_ms);
         let ended = poll_fn(|cx| self.poll(cx, &mut **client.borrow_mut())).await;
         // A limit, or the end of a drain, ends both sides in order.
@@ -258,7 +258,7 @@ impl<'a> Run<'a> {
                 client.borrow_mut().cut();
             }
         }
-        self.down.moved
+        (self.up.moved, self.down.moved)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl Side) -> Poll<End> {

@@ -5,10 +5,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use base::limits::TABLE;
 use base::{Counter, Limit, Limits};
 use cache::{Body, BodyWriter, Reader};
-use flow::Live;
+use flow::{Live, Reply, pages};
 use h1::BodyReader;
 use message::{Framing, Status};
 use tokio::io::ReadBuf;
@@ -96,20 +95,27 @@ impl Upload {
         self.ended && self.held.is_empty()
     }
 
-    /// What is wrong with the body, for the client.
-    pub(crate) fn fault(&self) -> Option<(Status, String)> {
-        let (code, reason) = match self.fault.as_ref()? {
-            Fault::Framing(error) => (400, error.to_string()),
+    /// The answer to a request whose body cannot be taken further.
+    pub(crate) fn refusal(&self) -> Option<Reply> {
+        let (code, reason, limit) = match self.fault.as_ref()? {
+            Fault::Framing(error) => (400, error.to_string(), None),
             Fault::TooLarge => {
-                (413, "The request's body is too large (limit: request_body_bytes).".to_owned())
+                let limit = Limit::RequestBodyBytes;
+                let name = limit.name();
+                (413, format!("The request's body is too large (limit: {name})."), Some(limit))
             }
             Fault::Slow(limit) => {
-                let name = TABLE.iter().find(|spec| spec.limit == *limit).map_or("", |s| s.name);
-                (408, format!("The request's body came too slowly (limit: {name})."))
+                let name = limit.name();
+                (408, format!("The request's body came too slowly (limit: {name})."), Some(*limit))
             }
-            Fault::Gone => (400, "The request's body ended early.".to_owned()),
+            Fault::Gone => (400, "The request's body ended early.".to_owned(), None),
         };
-        Status::new(code).map(|status| (status, reason))
+        Some(pages::refused(Status::new(code)?, &reason).because_of(limit))
+    }
+
+    /// Bytes of the body received.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
     }
 
     /// Receives the body into the window until it is whole or the limit `body_buffer_bytes` is

@@ -1,7 +1,7 @@
 //! What a connection does outside its fast way: waiting for an answer while the request's body goes
 //! up, sending bodies that are not all there yet, finishing slow writes, closing with grace.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use base::{Counter, Limit, Now};
+use base::{Counter, Limit};
 use cache::Reader;
 use flow::{Front, LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
 use h1::encode::{self, BodyFraming};
@@ -21,6 +21,7 @@ use crate::core::CoreCtx;
 use crate::early::Early;
 use crate::guard::{Guard, Phase};
 use crate::peers::Entry;
+use crate::records::{Started, Told};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::{Both, Stream};
 use crate::tunnel;
@@ -72,13 +73,11 @@ async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
     }
     let reason = "The request's head took too long (limit: header_timeout).";
     let Some(status) = Status::new(408) else { return };
-    let reply = pages::refused(status, reason);
-    core.count(&reply);
+    let reply = pages::refused(status, reason).because_of(limit);
+    let now = core.flow.now();
+    let started = conn.half_read(now, core.log.micros(now));
     let mut out = Vec::new();
-    if let ReplyBody::Bytes(body) = &reply.body {
-        append(&core.flow.live(), &message::Request::new(), &reply, false, &mut out);
-        out.extend_from_slice(body);
-    }
+    conn.refuse(core, &core.flow.live(), &reply, &started, &mut out);
     // As much as the socket takes at once; a client this slow gets no more of our time.
     conn.stream.write_now(&out);
 }
@@ -131,19 +130,18 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let wanted = matches!(answer, Answer::Slow(_))
         && request.framing != Framing::None
         && !upload.refuse_declared(core);
-    if wanted && request.expect_continue && upload.is_untouched() {
-        let mut go_on = Segments::new(CONTINUE.to_vec(), None);
-        if write_all(&guard, core, stream, &mut go_on).await.is_err() {
-            return Then::Close;
-        }
+    let mut go_on = Segments::new(CONTINUE.to_vec(), None);
+    let awaited = wanted && request.expect_continue && upload.is_untouched();
+    if awaited && write_all(&guard, core, stream, &mut go_on).await.is_err() {
+        return Then::Close;
     }
     let (_place, answer) = hold_place(core, client, &live, answer);
     let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
     upload.gather(core, &guard, stream, &live.limits).await;
     let mut early = Early::new(request.version);
-    let reply = match (answer, upload.fault()) {
+    let reply = match (answer, upload.refusal()) {
         (Answer::Reply(reply), _) => Some(reply),
-        (Answer::Slow(_), Some((status, reason))) => Some(pages::refused(status, &reason)),
+        (Answer::Slow(_), refusal @ Some(_)) => refusal,
         (Answer::Slow(slow), None) => {
             let interims = early.interims();
             let front = Front { interims: interims.as_ref(), ends, window: 0 };
@@ -152,19 +150,18 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
             upload.beside(core, &guard, stream, answer, true).await
         }
     };
-    let Some(mut reply) = reply else { return gone(core, client, &request, started) };
-    if let Some((status, reason)) = upload.fault() {
-        reply = pages::refused(status, &reason);
+    let ready_us = core.log.micros(core.flow.now());
+    let note = Note { core, client, live: &live, request: &request, started: &started, ready_us };
+    let Some(mut reply) = reply else { return note.gone(upload.received()) };
+    if let Some(refusal) = upload.refusal() {
+        reply = refusal;
     }
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep = keep && upload.may_finish(&live.limits) && !reply.close;
     let early = early.rest();
-    let sending = Sending { core, guard: &guard, live: &live, request: &request, early, keep };
-    let sent = sending.send_or_say(stream, &mut upload, &mut reply).await;
-    guard.receive_done();
-    core.count(&reply);
-    let bytes = sent.map_or(0, |sent| sent.body_bytes);
-    core.log.answered(client, &request, &reply, bytes, (started, core.flow.now()));
+    let (live, request, head_bytes) = (&live, &request, Cell::new(0));
+    let sending = Sending { core, guard: &guard, live, request, early, keep, head_bytes };
+    let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
     let ends = match sent {
         Ok(sent) => sent.ends || !keep || reply.close,
         Err(error) => {
@@ -204,20 +201,51 @@ fn hold_place(
     }
 }
 
-/// The client has left before its answer came. The log says so as nginx's does.
-fn gone(core: &CoreCtx, client: Peer, request: &Request, started: Now) -> Then {
-    core.flow.counters.inc(Counter::Aborted);
-    if let Some(status) = Status::new(CLIENT_CLOSED) {
-        let reply = pages::refused(status, "");
-        core.log.answered(client, request, &reply, 0, (started, core.flow.now()));
+/// What is told of an exchange in the log, as far as it is known before its answer is sent.
+struct Note<'a> {
+    core: &'a CoreCtx,
+    client: Peer,
+    live: &'a LiveRef,
+    request: &'a Request,
+    started: &'a Started,
+    /// When the answer was ready.
+    ready_us: u64,
+}
+
+impl Note<'_> {
+    fn over(&self, reply: &Reply, sent: &Sent, body_in: u64, cut_off: bool) {
+        let told = Told {
+            client: self.client,
+            live: self.live,
+            request: Some(self.request),
+            started: self.started,
+            reply_us: Some(self.ready_us),
+            head_out: sent.head_bytes,
+            body_in: body_in + sent.tunnelled_in,
+            body_out: sent.body_bytes,
+            cut_off,
+        };
+        self.core.log.answered(reply, &told);
     }
-    Then::Close
+
+    /// The client has left before its answer came. The log says so as nginx's does.
+    fn gone(&self, body_in: u64) -> Then {
+        self.core.flow.counters.inc(Counter::Aborted);
+        if let Some(status) = Status::new(CLIENT_CLOSED) {
+            let reply = pages::refused(status, "The client left before its answer came.");
+            self.over(&reply, &Sent::default(), body_in, true);
+        }
+        Then::Close
+    }
 }
 
 /// A reply that has left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Sent {
+    head_bytes: u64,
     body_bytes: u64,
+    /// What a tunnel carried the other way.
+    tunnelled_in: u64,
     /// Only the connection's end says that the body is whole.
     ends: bool,
 }
@@ -231,9 +259,34 @@ struct Sending<'a> {
     /// Interim responses that did not leave yet.
     early: &'a [u8],
     keep: bool,
+    /// Bytes of the head that was written last.
+    head_bytes: Cell<u64>,
 }
 
 impl Sending<'_> {
+    /// Sends `reply` and tells of it.
+    async fn send_and_note(
+        &self,
+        stream: &Both<'_>,
+        upload: &mut Upload,
+        reply: &mut Reply,
+        note: &Note<'_>,
+    ) -> Result<Sent, SendError> {
+        let before = self.guard.sent_in_all();
+        let sent = self.send_or_say(stream, upload, reply).await;
+        self.guard.receive_done();
+        self.core.count(reply);
+        let left = sent.unwrap_or_else(|_| self.broken_off(self.guard.sent_in_all() - before));
+        note.over(reply, &left, upload.received(), sent.is_err());
+        sent
+    }
+
+    /// What has left of a reply of which `bytes` left in all.
+    fn broken_off(&self, bytes: u64) -> Sent {
+        let head_bytes = self.head_bytes.get().min(bytes);
+        Sent { head_bytes, body_bytes: bytes - head_bytes, ..Sent::default() }
+    }
+
     /// Sends `reply`; a page that says why where its body broke off before anything had left.
     async fn send_or_say(
         &self,
@@ -262,6 +315,8 @@ impl Sending<'_> {
         let mut head = Vec::with_capacity(512);
         head.extend_from_slice(self.early);
         let framing = append(self.live, self.request, reply, self.keep, &mut head);
+        let head_bytes = (head.len() - self.early.len()) as u64;
+        self.head_bytes.set(head_bytes);
         let before_body = guard.sent_in_all() + head.len() as u64;
         let body = std::mem::replace(&mut reply.body, ReplyBody::None);
         let body = match body {
@@ -277,7 +332,9 @@ impl Sending<'_> {
         let sent = upload.beside(core, guard, stream, send, watch).await;
         guard.send_done();
         sent.unwrap_or(Err(SendError::Io)).map(|()| Sent {
+            head_bytes,
             body_bytes: guard.sent_in_all().saturating_sub(before_body),
+            tunnelled_in: 0,
             ends: framing == BodyFraming::UntilClose,
         })
     }
@@ -299,7 +356,9 @@ impl Sending<'_> {
         guard.send_done();
         drop(head);
         let run = tunnel::Run::new(core, guard, origin, upload.take_rest());
-        Ok(Sent { body_bytes: run.carry(stream).await, ends: true })
+        let head_bytes = self.head_bytes.get();
+        let (tunnelled_in, body_bytes) = run.carry(stream).await;
+        Ok(Sent { head_bytes, body_bytes, tunnelled_in, ends: true })
     }
 }
 

@@ -20,10 +20,10 @@ use crate::guard::{Guard, Phase};
 use crate::h2;
 use crate::handshake;
 use crate::listener::{self, At, Bound, Listener, SocketFile};
-use crate::log::{AccessLog, CoreLog};
 use crate::peers::{Entry, Peers, Refused};
 use crate::proxied::{self, Begun, Ends};
 use crate::pulse::Pulse;
+use crate::records::{CoreLog, Records};
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
@@ -62,8 +62,8 @@ pub struct Settings {
     pub workers: usize,
     /// Connections in all when the limit `connections` is 0.
     pub connections: u64,
-    /// The access log, if there is one.
-    pub log: Option<AccessLog>,
+    /// Where records of transactions go.
+    pub records: Records,
 }
 
 /// The running core threads.
@@ -113,7 +113,7 @@ impl Server {
                 peers: Arc::clone(&peers),
                 tunnels: Arc::clone(&tunnels),
                 connections: settings.connections,
-                log: settings.log.clone(),
+                records: settings.records.clone(),
                 stopped: stopped.clone(),
                 pulse: pulse.clone(),
             };
@@ -156,7 +156,7 @@ struct Worker {
     peers: Arc<Peers>,
     tunnels: Arc<Peers>,
     connections: u64,
-    log: Option<AccessLog>,
+    records: Records,
     stopped: watch::Receiver<Stop>,
     pulse: Pulse,
 }
@@ -179,10 +179,7 @@ impl Worker {
 
     async fn serve(self, index: usize, doors: Vec<Door>) {
         let flow = Core::new(Arc::clone(&self.shared));
-        let log = match &self.log {
-            Some(log) => log.for_core(Arc::clone(&flow.counters)),
-            None => CoreLog::default(),
-        };
+        let log = CoreLog::new(&self.records, index, &flow);
         let core = CoreCtx::new(flow, log, Arc::clone(&self.tunnels));
         let accepting: Vec<_> = doors
             .into_iter()
@@ -199,6 +196,8 @@ impl Worker {
                 tokio::task::spawn_local(gate.accept(listener, self.stopped.clone()))
             })
             .collect();
+        let flushing = Rc::clone(&core);
+        tokio::task::spawn_local(async move { flushing.log.keep_flushing().await });
         let mut stopped = self.stopped;
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         let grace = loop {

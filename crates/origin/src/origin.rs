@@ -105,6 +105,10 @@ pub struct ServerStatus {
     pub ejected_ms: u64,
     /// Failed requests since its last answer.
     pub failures: u32,
+    /// Exchanges that were begun with it.
+    pub requests: u64,
+    /// Of these, those without a usable answer.
+    pub failed: u64,
     /// Exchanges under way, on all cores.
     pub in_flight: u32,
     /// Requests waiting for one of its connections.
@@ -124,6 +128,8 @@ impl ServerStatus {
             probes: server.probes.as_ref().map_or(0, ProbeWindow::bits),
             ejected_ms: server.ejection.left_ms(now_ms),
             failures: server.ejection.failures(),
+            requests: server.requests(),
+            failed: server.failures_in_all(),
             in_flight: server.in_flight(),
             waiting: server.waiting(),
             last_error: server.last_error(),

@@ -78,6 +78,8 @@ pub(crate) struct Server {
     bounded: bool,
     in_flight: AtomicU32,
     waiting: AtomicU32,
+    requests: AtomicU64,
+    failed: AtomicU64,
     last_error: Mutex<Option<String>>,
 }
 
@@ -105,6 +107,8 @@ impl Server {
             bounded,
             in_flight: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
+            requests: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
             last_error: Mutex::new(None),
             config,
         };
@@ -254,6 +258,7 @@ impl Server {
         if !error.is_servers_fault() {
             return;
         }
+        self.failed.fetch_add(1, Ordering::Relaxed);
         if error.is_unreachable() {
             self.ejection.failed(self.eject, now_ms);
         }
@@ -274,6 +279,14 @@ impl Server {
 
     pub(crate) fn waiting(&self) -> u32 {
         self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn failures_in_all(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// Whether an exchange could begin without waiting.
@@ -314,6 +327,7 @@ pub(crate) struct Permit {
 impl Permit {
     fn new(server: &Arc<Server>) -> Self {
         server.in_flight.fetch_add(1, Ordering::Relaxed);
+        server.requests.fetch_add(1, Ordering::Relaxed);
         Self { server: Arc::clone(server), bounded: server.bounded }
     }
 

@@ -31,6 +31,9 @@ const POLL: Duration = Duration::from_millis(10);
 /// The admin socket's name in the daemon's folder.
 const SOCKET: &str = "admin.sock";
 
+/// The log ring's, there too.
+const RING: &str = "ring";
+
 /// What the child says about itself on stderr: `listening on ADDR`, and for the admin listener
 /// `admin listening on ADDR`.
 const LISTENING: &str = "listening on ";
@@ -113,6 +116,8 @@ impl Daemon {
             .arg(&file)
             .arg("--admin-socket")
             .arg(folder.join(SOCKET))
+            .arg("--log-ring")
+            .arg(folder.join(RING))
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -186,6 +191,11 @@ impl Daemon {
     /// Its admin socket, which is its own: tests run side by side.
     pub fn admin_socket(&self) -> PathBuf {
         self.folder.join(SOCKET)
+    }
+
+    /// The folder of its log ring.
+    pub fn log_ring(&self) -> PathBuf {
+        self.folder.join(RING)
     }
 
     /// Asks the admin socket.

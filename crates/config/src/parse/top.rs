@@ -55,6 +55,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         admin: admin(r, &top),
         limits,
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
+        log_ring: super::log_ring::log_ring(r, &top),
         origins,
         origin_tls,
         sites,
@@ -230,18 +231,38 @@ fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {
 fn log_target(r: &mut Reader, item: &Item<'_>) -> Option<LogTarget> {
     match r.text(item)? {
         "stdout" => Some(LogTarget::Stdout),
+        "syslog" => Some(LogTarget::SyslogPath(PathBuf::from("/dev/log"))),
+        other if other.starts_with("syslog:") => syslog(r, item, &other["syslog:".len()..]),
         // A relative path would depend on where the daemon was started from, and is mostly a slip.
         path if path.starts_with('/') && !path.contains('\0') => {
             Some(LogTarget::File(PathBuf::from(path)))
         }
         other => {
-            let close = suggest::closest(other, ["stdout", "off"]);
-            let message = format!("`{}` takes \"stdout\" or an absolute path", item.name);
+            let close = suggest::closest(other, ["stdout", "off", "syslog"]);
+            let message =
+                format!("`{}` takes \"stdout\", \"syslog\" or an absolute path", item.name);
             r.error(item.span.clone(), message).help =
                 close.map(|word| format!("did you mean \"{word}\"?"));
             None
         }
     }
+}
+
+/// A syslog daemon's socket or address.
+fn syslog(r: &mut Reader, item: &Item<'_>, at: &str) -> Option<LogTarget> {
+    if at.starts_with('/') && !at.contains('\0') {
+        return Some(LogTarget::SyslogPath(PathBuf::from(at)));
+    }
+    // 514 is syslog's port (RFC 5426 3.3).
+    let address = at.parse().or_else(|_| at.parse().map(|ip| SocketAddr::new(ip, 514)));
+    if let Ok(address) = address {
+        return Some(LogTarget::SyslogAddress(address));
+    }
+    r.error(item.span.clone(), format!("`{}`: `{at}` is no place of a syslog daemon", item.name))
+        .help = Some(
+        "such as \"syslog\", \"syslog:/run/syslog.sock\" or \"syslog:192.0.2.1:514\"".to_owned(),
+    );
+    None
 }
 
 fn cache_status(r: &mut Reader, item: &Item<'_>) -> Option<CacheStatus> {

@@ -467,7 +467,7 @@ origin = "ftp://a"
       |
       = help: did you mean "safe"?
 
-    error: `access_log` takes "stdout" or an absolute path
+    error: `access_log` takes "stdout", "syslog" or an absolute path
      --> larder.toml:5:14
       |
     5 | access_log = "stdot"

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use base::Now;
 use bytes::Bytes;
 use cache::{BodyWriter, Object, Reader, Watch};
 use flow::{LiveRef, Peer, Reply, Slow};
@@ -16,13 +15,14 @@ use tokio::task::AbortHandle;
 
 use super::mail::Feed;
 use super::outgoing::Outgoing;
+use crate::records::Started;
 
 /// A request that is not answered at once, and what belongs to it.
 pub(crate) struct Asked {
     pub(crate) request: Request,
     pub(crate) live: LiveRef,
     pub(crate) client: Peer,
-    pub(crate) started: Now,
+    pub(crate) started: Started,
 }
 
 /// A stream's side of the connection.
@@ -40,8 +40,16 @@ pub(crate) struct Lane {
     pub(crate) source: Source,
     /// The reply under way, its body apart.
     pub(crate) reply: Option<Box<Reply>>,
+    /// When it was ready, in microseconds of the log's clock.
+    pub(crate) reply_us: u64,
+    /// Bytes of its head.
+    pub(crate) head_out: u64,
     /// Bytes of its body sent.
     pub(crate) sent: u64,
+    /// Bytes of the request's body received.
+    pub(crate) received: u64,
+    /// The reply did not reach its end.
+    pub(crate) cut_off: bool,
     /// When the last of them was.
     pub(crate) moved_ms: u64,
 }

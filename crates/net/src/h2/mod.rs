@@ -7,12 +7,14 @@
 //! A client that does not take what it asked for is not read from: what it can have us hold is
 //! bounded by its windows and by what is written at once.
 
+mod answers;
 mod exchange;
 mod head;
 mod lane;
 mod mail;
 mod outgoing;
 mod prepared;
+mod uploads;
 
 use std::future::poll_fn;
 use std::io;
@@ -21,23 +23,22 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
-use bytes::Bytes;
-use flow::{Client, LiveRef, Reply, ReplyBody, Start, pages};
-use h2::{Code, Connection, Event, Fatal, RequestError, Settings, StreamAt};
+use flow::{Client, LiveRef, ReplyBody, Start, pages};
+use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
 use message::{Framing, Request, Scheme, Status, Upgrade as Change};
 use tls::Secured;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use self::exchange::Task;
-use self::lane::{Asked, Lane, Running, Source, Taken, Upload};
-use self::mail::{Feed, Item, Mail, Promise};
-use self::outgoing::{BATCH, Outgoing};
+use self::lane::{Asked, Lane, Running, Source, Upload};
+use self::mail::{Item, Mail, Promise};
+use self::outgoing::Outgoing;
 pub(crate) use self::prepared::Prepared;
 use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
-use crate::file;
 use crate::guard::{Guard, Phase};
 use crate::proxied::Ends;
+use crate::records::{Started, Told};
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
@@ -237,17 +238,21 @@ impl H2 {
     ) -> Result<(), Fatal> {
         let live = core.flow.live();
         let now = core.flow.now();
+        let read_us = core.log.micros(now);
         let mut rest = bytes;
         while self.out.room() > 0 {
-            let request = &mut work.request;
+            let (request, before) = (&mut work.request, rest.len());
             let event = self.engine.next(&mut rest, request, &mut self.out.bytes, now.mono_ms)?;
             let Some(event) = event else { break };
+            let head_bytes = before - rest.len();
+            let (began_us, policy_us) = (read_us, read_us);
+            let started = Started { at: now, began_us, read_us, policy_us, head_bytes };
             match event {
                 Event::Request { stream, ends } => {
-                    self.request(core, &live, request, (stream, ends), now);
+                    self.request(core, &live, request, (stream, ends), started);
                 }
                 Event::Refused { stream, error } => {
-                    self.refused(core, &live, stream, &error, now);
+                    self.refused(core, &live, stream, &error, &started);
                 }
                 Event::Data { stream, bytes } => self.data(core, stream, bytes, now, cx),
                 Event::End { stream } => self.body_ends(core, stream, cx),
@@ -284,8 +289,9 @@ impl H2 {
         live: &LiveRef,
         request: &mut Request,
         (at, ends): (StreamAt, bool),
-        now: Now,
+        mut started: Started,
     ) {
+        let now = started.at;
         self.served += 1;
         let extended = request.upgrade != Change::None;
         if extended {
@@ -293,19 +299,30 @@ impl H2 {
         }
         let client = Client { peer: self.ends.peer, secured: self.secured.as_ref() };
         let (start, client) = core.flow.start(live, request, &client, now);
+        started.policy_us = core.log.micros(now);
         let start = match start {
             Start::Reply(mut reply) => {
-                if self.answer_now(core, live, at, &mut reply, now) {
+                if let Some(head_out) = self.answer_now(core, live, at, &mut reply, now) {
                     core.count(&reply);
-                    let bytes = reply.length().unwrap_or(0);
-                    return core.log.answered(client, request, &reply, bytes, (now, now));
+                    let told = Told {
+                        client,
+                        live,
+                        request: Some(&*request),
+                        started: &started,
+                        reply_us: None,
+                        head_out,
+                        body_in: 0,
+                        body_out: reply.length().unwrap_or(0),
+                        cut_off: false,
+                    };
+                    return core.log.answered(&reply, &told);
                 }
                 Start::Reply(reply)
             }
             slow @ Start::Slow(_) => slow,
         };
         let live = Rc::clone(live);
-        let asked = Asked { request: std::mem::take(request), live, client, started: now };
+        let asked = Asked { request: std::mem::take(request), live, client, started };
         let asked = Rc::new(asked);
         self.new_lane(at, now.mono_ms).asked = Some(Rc::clone(&asked));
         match start {
@@ -394,232 +411,6 @@ impl H2 {
         self.set_task(at, &running);
     }
 
-    /// Part of a request's body.
-    fn data(
-        &mut self,
-        core: &Rc<CoreCtx>,
-        at: StreamAt,
-        bytes: &[u8],
-        now: Now,
-        cx: &mut Context<'_>,
-    ) {
-        let Some(lane) = self.lane(at) else {
-            return self.engine.refuse_body(at, &mut self.out.bytes);
-        };
-        let (Some(upload), Some(asked)) = (&mut lane.upload, &lane.asked) else {
-            return self.engine.refuse_body(at, &mut self.out.bytes);
-        };
-        upload.push(bytes, now.mono_ms);
-        let limits = &asked.live.limits;
-        if upload.given() > limits.request_body_bytes {
-            return self.too_large(core, at);
-        }
-        let enough = limits.body_buffer_bytes.min(limits.window_bytes / 4);
-        let ready = if upload.given() >= enough { lane.waiting.take() } else { None };
-        if let Some((slow, reader)) = ready {
-            self.start(core, at, slow, Some(reader));
-        }
-        self.look_at_upload(at, cx);
-        if self.engine.is_short() {
-            self.stop_gathering(core, cx);
-        }
-    }
-
-    /// Starts whoever waits for more of their bodies: all of them together may hold so much that
-    /// the client may send none.
-    fn stop_gathering(&mut self, core: &Rc<CoreCtx>, cx: &mut Context<'_>) {
-        for place in 0..self.lanes.len() {
-            let lane = &mut self.lanes[place];
-            let at = StreamAt { place, id: lane.id };
-            if let Some((slow, reader)) = lane.waiting.take() {
-                self.start(core, at, slow, Some(reader));
-                self.look_at_upload(at, cx);
-            }
-        }
-    }
-
-    /// Gives back to the client what was taken of its body.
-    fn look_at_upload(&mut self, at: StreamAt, cx: &mut Context<'_>) {
-        let Some(lane) = self.lane(at).filter(|lane| lane.waiting.is_none()) else { return };
-        let Some(upload) = &mut lane.upload else { return };
-        match upload.poll_taken(cx) {
-            Taken::All(more) => {
-                upload.waits = false;
-                if upload.is_whole() {
-                    lane.upload = None;
-                }
-                self.engine.used(at, more, &mut self.out.bytes);
-            }
-            Taken::Part(more) => {
-                if !std::mem::replace(&mut upload.waits, true) {
-                    self.uploads.push(at);
-                }
-                self.engine.used(at, more, &mut self.out.bytes);
-            }
-            Taken::Unwanted => {
-                lane.upload = None;
-                self.engine.refuse_body(at, &mut self.out.bytes);
-            }
-        }
-    }
-
-    fn poll_uploads(&mut self, cx: &mut Context<'_>) {
-        for at in std::mem::take(&mut self.uploads) {
-            if let Some(upload) = self.lane(at).and_then(|lane| lane.upload.as_mut()) {
-                upload.waits = false;
-            }
-            self.look_at_upload(at, cx);
-        }
-    }
-
-    fn body_ends(&mut self, core: &Rc<CoreCtx>, at: StreamAt, cx: &mut Context<'_>) {
-        let Some(lane) = self.lane(at) else { return };
-        if let Some(upload) = &mut lane.upload {
-            upload.finish();
-        }
-        if let Some((slow, reader)) = lane.waiting.take() {
-            self.start(core, at, slow, Some(reader));
-        }
-        self.look_at_upload(at, cx);
-    }
-
-    fn too_large(&mut self, core: &Rc<CoreCtx>, at: StreamAt) {
-        core.flow.counters.limit(Limit::RequestBodyBytes);
-        let reason = "The request's body is too large (limit: request_body_bytes).";
-        self.refuse(core, at, 413, reason);
-    }
-
-    /// Answers a request with a refusal instead of what was to come.
-    fn refuse(&mut self, core: &Rc<CoreCtx>, at: StreamAt, status: u16, reason: &str) {
-        let Some(lane) = self.lane(at) else { return };
-        (lane.task, lane.waiting, lane.upload) = (None, None, None);
-        let answered = lane.reply.is_some();
-        self.engine.refuse_body(at, &mut self.out.bytes);
-        match Status::new(status) {
-            Some(status) if !answered => {
-                let reply = Box::new(pages::refused(status, reason));
-                self.begin_reply(core, at, reply, None, None);
-            }
-            _ => self.cut(core, at, Code::Cancel),
-        }
-    }
-
-    /// Answers what is not a request that could be dealt with.
-    fn refused(
-        &mut self,
-        core: &Rc<CoreCtx>,
-        live: &LiveRef,
-        at: Option<StreamAt>,
-        error: &RequestError,
-        now: Now,
-    ) {
-        if let Some(limit) = error.limit() {
-            core.flow.counters.limit(limit);
-        }
-        if error.limit() == Some(Limit::H2Streams) {
-            // It can be made again, and nothing is wrong with it.
-            return;
-        }
-        core.flow.counters.inc(Counter::BadRequests);
-        let status = error.status().or(Status::new(400));
-        let Some(status) = status else { return };
-        let mut reply = pages::refused(status, &error.to_string());
-        core.count(&reply);
-        core.log.refused(self.ends.peer, &reply, now);
-        let Some(at) = at else { return };
-        // Logged already, and too short to be held back by anything but an odd client's windows.
-        if !self.answer_now(core, live, at, &mut reply, now) {
-            self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes);
-        }
-    }
-
-    /// Sends a whole reply, when it is at hand and the client can take it now.
-    fn answer_now(
-        &mut self,
-        core: &CoreCtx,
-        live: &LiveRef,
-        at: StreamAt,
-        reply: &mut Reply,
-        now: Now,
-    ) -> bool {
-        if let ReplyBody::File(opened, range) = &reply.body
-            && range.end - range.start <= BATCH as u64
-        {
-            let mut bytes = Vec::new();
-            if file::append(opened, range.clone(), &mut bytes, now.mono_ms) {
-                reply.body = ReplyBody::Bytes(Bytes::from(bytes));
-            }
-        }
-        let length = match &reply.body {
-            ReplyBody::None | ReplyBody::Head(_) => 0,
-            ReplyBody::Bytes(bytes) => bytes.len(),
-            ReplyBody::Stored(_, range) if range.end - range.start <= BATCH as u64 => {
-                (range.end - range.start) as usize
-            }
-            _ => return false,
-        };
-        if length > 0 && !self.engine.take(at, length) {
-            return false;
-        }
-        let out = &mut self.out;
-        head::write(&mut self.engine, core, live, reply, reply.length(), &mut out.bytes);
-        self.engine.end_head(at, length == 0, &mut out.bytes);
-        let mut from = 0;
-        while from < length {
-            let bytes = (length - from).min(Connection::FRAME_BYTES);
-            self.engine.data_head(at, bytes, from + bytes == length, &mut out.bytes);
-            match &reply.body {
-                ReplyBody::Bytes(whole) => out.push(whole.slice(from..from + bytes)),
-                ReplyBody::Stored(object, range) => {
-                    let start = range.start + from as u64;
-                    out.push_stored(object, start..start + bytes as u64);
-                }
-                _ => {}
-            }
-            from += bytes;
-        }
-        if length > 0 {
-            self.engine.sent_all(at, &mut out.bytes);
-        }
-        true
-    }
-
-    /// Begins a reply that has a lane.
-    fn begin_reply(
-        &mut self,
-        core: &Rc<CoreCtx>,
-        at: StreamAt,
-        mut reply: Box<Reply>,
-        feed: Option<Rc<Feed>>,
-        length: Option<u64>,
-    ) {
-        let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
-        let length = if feed.is_some() { length } else { reply.length() };
-        let ends = feed.is_none() && length == Some(0);
-        let out = &mut self.out.bytes;
-        head::write(&mut self.engine, core, &asked.live, &reply, length, out);
-        self.engine.end_head(at, ends, out);
-        let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
-            _ if feed.is_some() => {
-                feed.map_or(Source::None, |feed| Source::Fed(<_>::default(), feed))
-            }
-            ReplyBody::Bytes(bytes) => Source::Bytes(bytes),
-            ReplyBody::Stored(object, range) => Source::Stored(object, range),
-            ReplyBody::Pieces(object, pieces) => Source::Pieces(object, pieces.into()),
-            _ => Source::None,
-        };
-        let fed = matches!(source, Source::Fed(..));
-        let Some(lane) = self.lane(at) else { return };
-        lane.reply = Some(reply);
-        lane.source = source;
-        lane.moved_ms = core.flow.now().mono_ms;
-        if ends {
-            self.finished(core, at);
-        } else if !fed {
-            self.engine.offer(at, length.unwrap_or(0), true);
-        }
-    }
-
     fn take_mail(&mut self, core: &Rc<CoreCtx>, now: Now) {
         while let Some((at, item)) = self.mail.take() {
             let Some(lane) = self.lane(at) else { continue };
@@ -644,7 +435,7 @@ impl H2 {
                 }
                 Item::End => self.engine.offer(at, 0, true),
                 Item::Broke if lane.reply.is_none() => {
-                    self.refuse(core, at, 500, "The request could not be dealt with.");
+                    self.refuse(core, at, 500, "The request could not be dealt with.", None);
                 }
                 Item::Broke => self.cut(core, at, Code::Internal),
             }
@@ -720,7 +511,7 @@ impl H2 {
                 } else if now.mono_ms.saturating_sub(upload.moved_ms) > limits.body_timeout {
                     core.flow.counters.limit(Limit::BodyTimeout);
                     let reason = "The request's body came too slowly (limit: body_timeout).";
-                    self.refuse(core, at, 408, reason);
+                    self.refuse(core, at, 408, reason, Some(Limit::BodyTimeout));
                 }
             }
         }
@@ -733,8 +524,18 @@ impl H2 {
         self.reserved -= lane.window;
         if let (Some(asked), Some(reply)) = (&lane.asked, &lane.reply) {
             core.count(reply);
-            let times = (asked.started, core.flow.now());
-            core.log.answered(asked.client, &asked.request, reply, lane.sent, times);
+            let told = Told {
+                client: asked.client,
+                live: &asked.live,
+                request: Some(&asked.request),
+                started: &asked.started,
+                reply_us: Some(lane.reply_us),
+                head_out: lane.head_out,
+                body_in: lane.received,
+                body_out: lane.sent,
+                cut_off: lane.cut_off,
+            };
+            core.log.answered(reply, &told);
         }
     }
 
@@ -742,6 +543,9 @@ impl H2 {
     fn cut(&mut self, core: &CoreCtx, at: StreamAt, code: Code) {
         core.flow.counters.inc(Counter::Aborted);
         self.engine.reset(at, code, &mut self.out.bytes);
+        if let Some(lane) = self.lane(at) {
+            lane.cut_off = true;
+        }
         self.finished(core, at);
     }
 
@@ -752,7 +556,9 @@ impl H2 {
         if lane.reply.is_none() {
             lane.reply =
                 Status::new(CLIENT_CLOSED).map(|status| Box::new(pages::refused(status, "")));
+            lane.reply_us = core.log.micros(core.flow.now());
         }
+        lane.cut_off = true;
         self.finished(core, at);
     }
 

@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("policy", 2),
     ("files", 2),
     ("ban", 2),
+    ("observe", 2),
     ("cache", 3),
     ("origin", 3),
     ("flow", 4),
@@ -34,8 +35,11 @@ const TOOLS: &[&str] = &["counts", "testkit", "xtask"];
 /// Within the layers, who may use whom more narrowly: the hourglass's front meets its back only in
 /// `flow`.
 const NARROWED: &[(&str, &[&str])] = &[
-    ("config", &["base", "message", "tls", "policy", "files", "origin", "flow"]),
-    ("net", &["base", "message", "h1", "h2", "tls", "proxyproto", "files", "cache", "flow"]),
+    ("config", &["base", "message", "tls", "policy", "files", "observe", "origin", "flow"]),
+    (
+        "net",
+        &["base", "message", "h1", "h2", "tls", "proxyproto", "files", "observe", "cache", "flow"],
+    ),
     ("acme", &["base", "message", "h1", "tls"]),
 ];
 
@@ -47,6 +51,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("hickory-resolver", &["origin"]),
     ("clap", &["larder"]),
     ("mimalloc", &["larder"]),
+    ("ratatui", &["larder"]),
     ("rustls", &["tls"]),
     ("tokio-rustls", &["acme", "origin"]),
     ("instant-acme", &["acme"]),

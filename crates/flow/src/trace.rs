@@ -1,0 +1,130 @@
+//! What is noted about a request on its way, for its record in the log.
+//!
+//! A hit notes three numbers and allocates nothing. The rest is of requests that wait, and is kept
+//! in cells: the fetch, a task of its own, notes here too.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Limit;
+
+use crate::live::{Live, Site};
+
+/// What a reply tells of how it came about. None of it is sent.
+#[derive(Debug, Default)]
+pub struct About {
+    /// The site, and the rule that decided.
+    pub decided: Decided,
+    /// Hash of the cache key; 0 when none was made.
+    pub key: u64,
+    /// What went wrong, if anything did. Apart, for replies are moved about and most go well.
+    pub trouble: Option<Box<Trouble>>,
+    /// The way of a request that waited.
+    pub trace: Option<Rc<Trace>>,
+}
+
+impl About {
+    /// The site that was asked; none where no site has the host.
+    pub fn site<'a>(&self, live: &'a Live) -> Option<&'a Arc<Site>> {
+        live.listed.get(self.decided.site as usize)
+    }
+
+    /// The name of the rule that decided.
+    pub fn rule_name<'a>(&self, live: &'a Live) -> Option<&'a str> {
+        self.site(live).map(|site| site.policy.rule_name(self.decided.rule))
+    }
+}
+
+/// Who decided, in numbers: a hit notes them and looks no name up.
+#[derive(Clone, Copy, Debug)]
+pub struct Decided {
+    /// The site's index in [`Live::listed`]; one that is not there when no site has the host.
+    pub(crate) site: u32,
+    /// The rule, as the site's policy numbers them.
+    pub(crate) rule: u32,
+}
+
+impl Decided {
+    /// The site's index in [`Live::listed`], if it has one.
+    pub fn site(self) -> usize {
+        self.site as usize
+    }
+}
+
+impl Default for Decided {
+    fn default() -> Self {
+        Self { site: u32::MAX, rule: 0 }
+    }
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub struct Trouble {
+    /// In words.
+    pub error: Box<str>,
+    /// The limit that was reached, if it was one.
+    pub limit: Option<Limit>,
+}
+
+/// The way of a request that waits. Moments are microseconds of the monotonic clock.
+#[derive(Debug, Default)]
+pub struct Trace {
+    pub(crate) key: Cell<u64>,
+    pub(crate) wait_us: Cell<Option<u64>>,
+    pub(crate) fetch_us: Cell<Option<u64>>,
+    pub(crate) head_us: Cell<Option<u64>>,
+    pub(crate) origin: Cell<Option<u32>>,
+    pub(crate) server: RefCell<Option<Arc<str>>>,
+    pub(crate) tries: Cell<u32>,
+    pub(crate) reused: Cell<bool>,
+    pub(crate) not_stored: Cell<&'static str>,
+    pub(crate) limit: Cell<Option<Limit>>,
+}
+
+impl Trace {
+    /// When it began to wait for another request's fetch.
+    pub fn wait_us(&self) -> Option<u64> {
+        self.wait_us.get()
+    }
+
+    /// When its own fetch began.
+    pub fn fetch_us(&self) -> Option<u64> {
+        self.fetch_us.get()
+    }
+
+    /// When the head of the origin's answer was there.
+    pub fn head_us(&self) -> Option<u64> {
+        self.head_us.get()
+    }
+
+    /// The origin that was asked, as an index into its site's list.
+    pub fn origin(&self) -> Option<u32> {
+        self.origin.get()
+    }
+
+    /// The server that answered.
+    pub fn server(&self) -> Option<Arc<str>> {
+        self.server.borrow().clone()
+    }
+
+    /// How often the request was sent.
+    pub fn tries(&self) -> u32 {
+        self.tries.get()
+    }
+
+    /// Whether it was sent over a kept connection.
+    pub fn reused(&self) -> bool {
+        self.reused.get()
+    }
+
+    /// A limit that was reached on the way, and that was got over.
+    pub fn limit(&self) -> Option<Limit> {
+        self.limit.get()
+    }
+
+    /// Why the answer is not stored; empty when it is, or was not fetched.
+    pub fn not_stored(&self) -> &'static str {
+        self.not_stored.get()
+    }
+}

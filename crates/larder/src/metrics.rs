@@ -1,0 +1,199 @@
+//! The daemon's figures as Prometheus reads them (text format 0.0.4) and as JSON.
+
+use std::fmt::Write as _;
+
+use base::tally::{Outcome, Sums};
+use base::{counters, limits};
+use origin::ServerStatus;
+
+use crate::serve::Daemon;
+
+/// Every figure by name, counters and the store's.
+fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, u64)> {
+    use counters::Kind::{Counter, Gauge};
+    let registry = &daemon.shared.counters;
+    let mut all: Vec<_> = counters::TABLE
+        .iter()
+        .map(|spec| (spec.name, spec.kind, spec.about, registry.sum(spec.counter)))
+        .collect();
+    let store = daemon.shared.cache.stats();
+    all.extend([
+        ("objects", Gauge, "Stored responses.", store.objects),
+        ("memory_bytes", Gauge, "Bytes the memory cache uses.", store.bytes),
+        ("memory_budget_bytes", Gauge, "Bytes the memory cache may use.", store.budget),
+        ("cache_evictions_total", Counter, "Stored responses evicted.", store.evictions),
+        ("bans_total", Counter, "Bans made: purges of more than one URL.", store.bans),
+        ("bans", Gauge, "Bans kept.", daemon.shared.cache.bans().len() as u64),
+    ]);
+    let uptime = daemon.uptime().as_secs();
+    all.push(("uptime_seconds", Gauge, "How long the daemon has been running.", uptime));
+    let missing = daemon.certificates().values().filter(|end| end.is_none()).count() as u64;
+    let about = "Hosts whose first certificate is ordered and not there yet.";
+    all.push(("certificates_missing", Gauge, about, missing));
+    all
+}
+
+/// Every certificate that is there: its site (empty for all), its file or its host, and the seconds
+/// until it expires, fewer than none when it has.
+fn certificates(daemon: &Daemon) -> Vec<(String, String, i64)> {
+    let now = base::clock::System.now().unix_secs();
+    let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
+    let all = daemon.certificates().into_iter();
+    all.filter_map(|((site, name), end)| Some((site, name, left(end?)))).collect()
+}
+
+/// A page of metrics under construction.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, about: &str) {
+        // Writing to a String cannot fail.
+        _ = writeln!(self.0, "# HELP larder_{name} {about}\n# TYPE larder_{name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        _ = write!(self.0, "larder_{name}");
+        for (n, (label, text)) in labels.iter().enumerate() {
+            let sign = if n == 0 { '{' } else { ',' };
+            _ = write!(self.0, "{sign}{label}=\"{}\"", escaped(text));
+        }
+        let end = if labels.is_empty() { "" } else { "}" };
+        _ = writeln!(self.0, "{end} {value}");
+    }
+}
+
+/// A label's value, as the exposition format wants it.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// All of it.
+pub(crate) fn page(daemon: &Daemon) -> String {
+    let mut page = Page::default();
+    page.head("build_info", "gauge", "Always 1; the labels say what runs.");
+    page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    for (name, kind, about, value) in figures(daemon) {
+        let kind = match kind {
+            counters::Kind::Counter => "counter",
+            counters::Kind::Gauge => "gauge",
+        };
+        page.head(name, kind, about);
+        page.sample(name, &[], value);
+    }
+    let name = "certificate_expires_seconds";
+    page.head(name, "gauge", "Until the certificate expires; fewer than none: it has.");
+    for (site, certificate, left) in certificates(daemon) {
+        page.sample(name, &[("site", &site), ("certificate", &certificate)], left);
+    }
+    page.head("limit_hits_total", "counter", "How often a limit was reached.");
+    for spec in limits::TABLE {
+        let value = daemon.shared.counters.limit_sum(spec.limit);
+        page.sample("limit_hits_total", &[("limit", spec.name)], value);
+    }
+    let sums = daemon.shared.tallies.sum();
+    by_site(&mut page, &sums);
+    by_time(&mut page, &sums);
+    by_server(&mut page, &daemon.servers());
+    page.0
+}
+
+fn by_site(page: &mut Page, sums: &Sums) {
+    let name = "site_requests_total";
+    page.head(name, "counter", "Requests of a site, by how the cache took part.");
+    for (site, row) in &sums.sites {
+        for outcome in Outcome::ALL {
+            let labels = [("site", site.as_str()), ("cache", outcome.word())];
+            page.sample(name, &labels, row.requests[outcome as usize]);
+        }
+    }
+    page.head("site_errors_total", "counter", "Responses of a site with a 5xx status.");
+    for (site, row) in &sums.sites {
+        page.sample("site_errors_total", &[("site", site)], row.errors);
+    }
+    page.head("site_bytes_out_total", "counter", "Bytes of bodies a site sent to clients.");
+    for (site, row) in &sums.sites {
+        page.sample("site_bytes_out_total", &[("site", site)], row.bytes);
+    }
+}
+
+fn by_time(page: &mut Page, sums: &Sums) {
+    let name = "request_seconds";
+    let about = "From a request's first byte to its answer's last, by how the cache took part.";
+    page.head(name, "histogram", about);
+    let bucket = format!("{name}_bucket");
+    for (outcome, latency) in Outcome::ALL.iter().zip(&sums.latency) {
+        let cache = ("cache", outcome.word());
+        for (bound_us, count) in latency.cumulative() {
+            page.sample(&bucket, &[cache, ("le", &seconds(bound_us))], count);
+        }
+        page.sample(&bucket, &[cache, ("le", "+Inf")], latency.count());
+        page.sample(&format!("{name}_sum"), &[cache], seconds(latency.sum_us()));
+        page.sample(&format!("{name}_count"), &[cache], latency.count());
+    }
+}
+
+/// Microseconds as seconds, without needless zeros.
+fn seconds(us: u64) -> String {
+    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+type Row = (&'static str, &'static str, &'static str, fn(&ServerStatus) -> u64);
+
+fn by_server(page: &mut Page, servers: &[(String, ServerStatus)]) {
+    let rows: [Row; 5] = [
+        ("server_up", "gauge", "Whether an origin's server gets requests.", |s| s.healthy.into()),
+        ("server_requests_total", "counter", "Requests an origin's server was given.", |s| {
+            s.requests
+        }),
+        ("server_failures_total", "counter", "Of these, without a usable answer.", |s| s.failed),
+        ("server_in_flight", "gauge", "Exchanges under way with an origin's server.", |s| {
+            s.in_flight.into()
+        }),
+        ("server_waiting", "gauge", "Requests waiting for a connection to it.", |s| {
+            s.waiting.into()
+        }),
+    ];
+    for (name, kind, about, value) in rows {
+        page.head(name, kind, about);
+        for (origin, server) in servers {
+            page.sample(name, &[("origin", origin), ("server", &server.name)], value(server));
+        }
+    }
+}
+
+/// The figures as JSON, under names that stay.
+pub(crate) fn json(daemon: &Daemon) -> String {
+    let mut map = serde_json::Map::new();
+    for (name, _, _, value) in figures(daemon) {
+        map.insert(name.to_owned(), value.into());
+    }
+    let limits: serde_json::Map<_, _> = limits::TABLE
+        .iter()
+        .map(|spec| (spec.name.to_owned(), daemon.shared.counters.limit_sum(spec.limit).into()))
+        .collect();
+    map.insert("limit_hits".to_owned(), limits.into());
+    const DAY: i64 = 24 * 3600;
+    let days: serde_json::Map<_, _> = certificates(daemon)
+        .into_iter()
+        .map(|(_, certificate, left)| (certificate, left.div_euclid(DAY).into()))
+        .collect();
+    map.insert("certificate_days".to_owned(), days.into());
+    format!("{}\n", serde_json::Value::Object(map))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped_and_times_are_short() {
+        let mut page = Page::default();
+        page.sample("a", &[("x", "b\"c\\"), ("y", "")], 1);
+        page.sample("b", &[], seconds(1_500_000));
+        page.sample("c", &[], seconds(100));
+        assert_eq!(page.0, "larder_a{x=\"b\\\"c\\\\\",y=\"\"} 1\nlarder_b 1.5\nlarder_c 0.0001\n");
+        assert_eq!([seconds(0), seconds(10_000_000)], ["0", "10"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Where the log ring is, and its making.
+//!
+//! It belongs on a file system in memory. Beside the admin socket there mostly is one (`/run`), but
+//! not in many containers; `/dev/shm` is one everywhere.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use observe::ring::{Options, Ring};
+use rustix::process::geteuid;
+
+/// Types of file systems that never wait for a disk (`statfs(2)`).
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Makes the rings of `cores` cores. A daemon that cannot have any does without and says so.
+pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> Option<Arc<Ring>> {
+    if !is_in_memory(&folder) {
+        eprintln!(
+            "larder: warning: the log ring in {} is not in memory, writing to it may wait for a \
+             disk: `[log_ring] folder` names another place",
+            folder.display()
+        );
+    }
+    let options = Options {
+        folder,
+        cores,
+        size: config.size,
+        names: config.headers.clone(),
+        pid: std::process::id(),
+        uid: geteuid().as_raw(),
+        started_unix_ms: base::clock::System.now().unix_ms,
+    };
+    match Ring::create(&options) {
+        Ok(ring) => Some(Arc::new(ring)),
+        Err(error) => {
+            let folder = options.folder.display();
+            eprintln!("larder: no log ring in {folder}, so nothing for `larder log`: {error}");
+            None
+        }
+    }
+}
+
+/// The folders in which a ring of the daemon with this admin socket may be, the better one first.
+pub(crate) fn folders(socket: &Path) -> [PathBuf; 2] {
+    let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
+    let beside = socket.with_extension("ring");
+    let hash = base::HashSeed::from_u64(0).hash(socket.as_os_str().as_encoded_bytes());
+    let name = format!("larder-{}-{hash:016x}.ring", geteuid().as_raw());
+    [beside, Path::new("/dev/shm").join(name)]
+}
+
+/// The folder of a daemon that is told no other.
+pub(crate) fn usual_folder(socket: &Path) -> PathBuf {
+    let [beside, shared] = folders(socket);
+    if !is_in_memory(&beside) && is_in_memory(&shared) { shared } else { beside }
+}
+
+/// Whether what is written to `folder`, which may still have to be made, stays in memory.
+fn is_in_memory(folder: &Path) -> bool {
+    let existing = folder.ancestors().find(|path| path.exists());
+    let found = existing.and_then(|path| rustix::fs::statfs(path).ok());
+    found.is_some_and(|found| IN_MEMORY.contains(&(found.f_type as u64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_has_its_own_folder_by_its_socket() {
+        let [beside, shared] = folders(Path::new("/run/larder/admin.sock"));
+        assert_eq!(beside, Path::new("/run/larder/admin.ring"));
+        assert!(shared.starts_with("/dev/shm"));
+        assert_ne!(shared, folders(Path::new("/run/other/admin.sock"))[1]);
+    }
+
+    #[test]
+    fn what_a_folder_will_be_on_is_told_before_it_is_there() {
+        assert!(!is_in_memory(Path::new("/proc/self/none/whatever")));
+        assert!(is_in_memory(Path::new("/dev/shm/none/whatever")));
+    }
+}

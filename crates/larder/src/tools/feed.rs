@@ -1,0 +1,160 @@
+//! Where records come from: the running daemon's log ring, or what one left.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use observe::format::Fields;
+use observe::ring::{Follower, From, Polled};
+use observe::{Query, Record};
+
+use crate::client::ask;
+use crate::{AdminArgs, ring};
+
+/// Looks at the ring at once, each of a megabyte per core at most.
+const POLLS: usize = 64;
+
+/// Which daemon, and which of its requests.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FeedArgs {
+    #[command(flatten)]
+    admin: AdminArgs,
+    /// Folder of the log ring; by default the daemon is asked where it is.
+    #[arg(long, value_name = "DIR")]
+    log_ring: Option<PathBuf>,
+    /// Only requests that this filter holds for, such as 'resp.status >= 500 and site ~ shop'.
+    ///
+    /// Fields: req.method, req.url, req.host, req.bytes, req.http.NAME (those that the ring keeps),
+    /// resp.status, resp.bytes, client.ip, time.total, time.ttfb, served, site, rule, origin,
+    /// server, tries, age, ttl, not_stored, error, limit. Operators: == != ~ !~ < <= > >=, and or
+    /// not, parentheses. Times have a unit (250ms), patterns are regular expressions; a field alone
+    /// is true when it says something: 'error and not limit'.
+    #[arg(short, long, value_name = "FILTER")]
+    query: Option<String>,
+}
+
+/// An open ring, and the filter.
+pub(crate) struct Feed {
+    follower: Follower,
+    pub(crate) fields: Fields,
+    text: Option<String>,
+    query: Option<Query>,
+}
+
+impl FeedArgs {
+    /// Opens the daemon's ring.
+    pub(crate) fn open(&self, from: From) -> Result<Feed, String> {
+        let folder = match &self.log_ring {
+            Some(folder) => folder.clone(),
+            None => find(&self.admin.admin_socket)?,
+        };
+        let follower = Follower::open(&folder, from).map_err(|error| refusal(&folder, &error))?;
+        let text = self.query.clone();
+        let mut feed = Feed { follower, fields: Fields::default(), text, query: None };
+        feed.renew()?;
+        Ok(feed)
+    }
+}
+
+/// Where the ring of the daemon at `socket` is, or was.
+fn find(socket: &Path) -> Result<PathBuf, String> {
+    let failure = match ask(socket, "GET", "/ring") {
+        Ok((200, body)) => {
+            let value: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+            match value["folder"].as_str() {
+                Some(folder) => return Ok(PathBuf::from(folder)),
+                None => "larder: the daemon's answer cannot be read".to_owned(),
+            }
+        }
+        Ok((_, body)) if body.contains("log ring") => {
+            return Err(format!("larder: {}", body.trim_end()));
+        }
+        Ok(_) => {
+            let socket = socket.display();
+            return Err(format!("larder: the daemon at {socket} is of a version without log ring"));
+        }
+        Err(failure) => failure,
+    };
+    let left = ring::folders(socket).into_iter().find(|folder| folder.join("core-0").exists());
+    if let Some(folder) = left {
+        eprintln!("{failure}\nlarder: reading what it left in {}", folder.display());
+        return Ok(folder);
+    }
+    Err(format!(
+        "{failure}\n\
+         Start one with `larder serve` or `larder demo`, or say which one is meant:\n  \
+         --admin-socket PATH   its admin socket\n  \
+         --log-ring DIR        the folder of its log ring"
+    ))
+}
+
+fn refusal(folder: &Path, error: &io::Error) -> String {
+    let folder = folder.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "larder: no log ring in {folder}\n\
+             A running daemon keeps one unless `log_ring = \"off\"`; `larder stat` says whether it \
+             runs."
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "larder: the log ring in {folder} belongs to another user: try `sudo -u USER larder ...`"
+        ),
+        _ => format!("larder: log ring in {folder}: {error}"),
+    }
+}
+
+impl Feed {
+    /// Takes over the names of fields of the daemon's ring.
+    fn renew(&mut self) -> Result<(), String> {
+        self.fields = Fields::new(self.follower.names());
+        let parse = |text: &String| Query::parse(text, &self.fields);
+        self.query = self
+            .text
+            .as_ref()
+            .map(parse)
+            .transpose()
+            .map_err(|error| format!("larder: this filter cannot be used:\n{error}"))?;
+        Ok(())
+    }
+
+    /// Hands on the records that came since the last call and that the filter holds for.
+    pub(crate) fn poll(
+        &mut self,
+        sink: &mut dyn FnMut(&Record<'_>, &Fields),
+    ) -> Result<Polled, String> {
+        let (query, fields) = (&self.query, &self.fields);
+        let polled = self.follower.poll(&mut |record| {
+            if query.as_ref().is_none_or(|query| query.matches(record)) {
+                sink(record, fields);
+            }
+        });
+        let polled = polled.map_err(|error| format!("larder: the log ring is gone: {error}"))?;
+        if polled.restarted {
+            self.renew()?;
+        }
+        Ok(polled)
+    }
+
+    /// As [`Feed::poll`], until nothing is left, or so much came that the caller should look at its
+    /// keyboard; the result is how many records were lost.
+    pub(crate) fn drain(
+        &mut self,
+        sink: &mut dyn FnMut(&Record<'_>, &Fields),
+    ) -> Result<u64, String> {
+        let mut lost = 0;
+        for _ in 0..POLLS {
+            let polled = self.poll(sink)?;
+            lost += polled.lost;
+            if polled.records == 0 {
+                break;
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Whether what is read was left by a daemon that does not run any more.
+    pub(crate) fn is_left_over(&self) -> bool {
+        // Signal 0 would ask the same; this needs no right to send one.
+        !Path::new("/proc").join(self.follower.pid().to_string()).exists()
+    }
+}

@@ -1,0 +1,211 @@
+//! `larder hist`: how long requests take.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use observe::Record;
+use observe::histogram::{self, Histogram};
+use observe::ring::From;
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::Paragraph;
+
+use super::feed::{Feed, FeedArgs};
+use super::screen::{self, View};
+use super::{grouped, is_terminal, print, time};
+
+/// After so many seconds a request weighs a third.
+const PERIOD_S: f64 = 30.0;
+/// What is printed where nobody looks at a terminal.
+const WIDTH: usize = 80;
+const HEIGHT: usize = 16;
+
+/// Show how long requests take, as it changes: hits as `|`, all others as `#`.
+///
+/// The scale is logarithmic, from a microsecond to a hundred seconds, as varnishhist's.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Keys: t the whole time or that until the first byte, z begins anew, q ends."
+)]
+pub(crate) struct HistArgs {
+    #[command(flatten)]
+    feed: FeedArgs,
+    /// Time until the answer was ready, instead of until it was sent.
+    #[arg(long)]
+    ttfb: bool,
+    /// Print it once, after --seconds.
+    #[arg(long)]
+    once: bool,
+    /// How long --once counts; 0 counts what is in the ring already.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    seconds: u64,
+    /// Quantiles as one JSON object; prints once.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Both histograms of one kind of time.
+#[derive(Clone, Default)]
+struct Pair {
+    hits: Histogram,
+    others: Histogram,
+}
+
+impl Pair {
+    fn add(&mut self, record: &Record<'_>, us: u64) {
+        if record.served.is_hit() { self.hits.add(us) } else { self.others.add(us) }
+    }
+}
+
+#[derive(Clone, Default)]
+struct Both {
+    total: Pair,
+    ttfb: Pair,
+    lost: u64,
+}
+
+impl Both {
+    fn add(&mut self, record: &Record<'_>) {
+        self.total.add(record, record.phases.end);
+        self.ttfb.add(record, record.ttfb_us());
+    }
+
+    fn take(&mut self, feed: &mut Feed) -> Result<u64, String> {
+        let polled = feed.poll(&mut |record, _| self.add(record))?;
+        self.lost += polled.lost;
+        Ok(polled.records)
+    }
+
+    fn pair(&self, ttfb: bool) -> &Pair {
+        if ttfb { &self.ttfb } else { &self.total }
+    }
+
+    fn fade(&mut self, by: f64) {
+        for pair in [&mut self.total, &mut self.ttfb] {
+            pair.hits.fade(by);
+            pair.others.fade(by);
+        }
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &HistArgs) -> Result<(), String> {
+    if args.once || args.json || !is_terminal() {
+        return once(args);
+    }
+    let feed = args.feed.open(From::Now)?;
+    screen::show(&mut Hist { feed, both: Both::default(), ttfb: args.ttfb })
+}
+
+fn once(args: &HistArgs) -> Result<(), String> {
+    let from = if args.seconds == 0 { From::Oldest } else { From::Now };
+    let mut feed = args.feed.open(from)?;
+    let mut both = Both::default();
+    let (began, wanted) = (Instant::now(), Duration::from_secs(args.seconds));
+    loop {
+        let over = began.elapsed() >= wanted;
+        let read = both.take(&mut feed)?;
+        if over && read == 0 {
+            break;
+        }
+        if read == 0 {
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    let pair = both.pair(args.ttfb);
+    let text = match args.json {
+        true => json(pair, both.lost),
+        false => {
+            let mut lines = histogram::draw(&pair.hits, &pair.others, WIDTH, HEIGHT);
+            lines.extend(legend(pair, args.ttfb, both.lost));
+            lines.join("\n") + "\n"
+        }
+    };
+    print(text.as_bytes()).map(|_| ())
+}
+
+const PARTS: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// What the signs mean, and the quantiles.
+fn legend(pair: &Pair, ttfb: bool, lost: u64) -> Vec<String> {
+    let what = if ttfb { "until the first byte" } else { "whole time" };
+    let line = |sign: char, name: &str, histogram: &Histogram| {
+        let mut text = format!("{sign} {name:<6} {:>10}", grouped(histogram.total() as u64));
+        for (name, part) in PARTS {
+            let shown = histogram.quantile_us(part).map_or_else(|| "-".to_owned(), time);
+            text.push_str(&format!("  {name} {shown}"));
+        }
+        text
+    };
+    let mut lines = vec![
+        String::new(),
+        line('|', "hits", &pair.hits),
+        line('#', "others", &pair.others),
+        format!("  {what}"),
+    ];
+    if lost > 0 {
+        lines.push(format!("  {lost} lost: too many to read"));
+    }
+    lines
+}
+
+fn json(pair: &Pair, lost: u64) -> String {
+    let of = |histogram: &Histogram| {
+        let mut map = serde_json::Map::new();
+        map.insert("count".to_owned(), (histogram.total() as u64).into());
+        for (name, part) in PARTS {
+            let us = histogram.quantile_us(part).map(|us| us as u64);
+            map.insert(format!("{name}_us"), us.into());
+        }
+        serde_json::Value::Object(map)
+    };
+    let value = serde_json::json!({
+        "hits": of(&pair.hits),
+        "others": of(&pair.others),
+        "lost": lost,
+    });
+    format!("{value}\n")
+}
+
+/// The moving picture.
+struct Hist {
+    feed: Feed,
+    both: Both,
+    ttfb: bool,
+}
+
+impl View for Hist {
+    fn look(&mut self, passed: f64) -> Result<(), String> {
+        self.both.fade((-passed / PERIOD_S).exp());
+        let both = &mut self.both;
+        let lost = self.feed.drain(&mut |record, _| both.add(record))?;
+        self.both.lost += lost;
+        Ok(())
+    }
+
+    fn key(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Char('t') => self.ttfb = !self.ttfb,
+            KeyCode::Char('z') => self.both = Both::default(),
+            _ => {}
+        }
+    }
+
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        let pair = self.both.pair(self.ttfb);
+        let legend = legend(pair, self.ttfb, self.both.lost);
+        let taken = legend.len() + 2 + 2;
+        let height = usize::from(area.height).saturating_sub(taken).max(1);
+        let picture = histogram::draw(&pair.hits, &pair.others, usize::from(area.width), height);
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let mut lines = vec![Line::styled("larder hist", bold)];
+        lines.extend(picture.into_iter().chain(legend).map(Line::from));
+        let keys = "  t whole time / first byte   z anew   q end";
+        lines.push(Line::styled(keys, Style::new().reversed()));
+        frame.render_widget(Paragraph::new(Text::from(lines)), area);
+    }
+}

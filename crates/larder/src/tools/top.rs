@@ -1,0 +1,305 @@
+//! `larder top`: who and what is asked for most.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use observe::ring::From;
+use observe::tally::{By, Sort, Sums, Tally};
+use observe::text::Printable;
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Cell, Row, Table};
+
+use super::feed::{Feed, FeedArgs};
+use super::screen::{self, View};
+use super::{bytes, grouped, is_terminal, print, time};
+
+/// After so many seconds a request weighs a third in the table.
+const PERIOD_S: f64 = 30.0;
+
+const AFTER_HELP: &str = "\
+Keys: u URLs, c clients, a user agents, f referers, s statuses, v how they were served, i sites, \
+l rules, o origins, x errors; first those with most r requests, m misses, b bytes, t time, \
+e errors; space holds the table, q ends.
+
+Examples:
+  larder top --by client --sort bytes
+  larder top --once --seconds 5 -q 'resp.status == 404'";
+
+/// Show what is asked for most: URLs, clients, user agents, statuses and more, as it changes.
+///
+/// On a terminal the table moves; what is not asked for any more fades away. Keys change what is
+/// counted and what comes first. Elsewhere, or with --once, it is printed once.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    feed: FeedArgs,
+    /// What is counted.
+    #[arg(long, value_enum, default_value = "url")]
+    by: ByArg,
+    /// What comes first.
+    #[arg(long, value_enum, default_value = "requests")]
+    sort: SortArg,
+    /// Print the table once, after --seconds.
+    #[arg(long)]
+    once: bool,
+    /// How long --once counts; 0 counts what is in the ring already.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    seconds: u64,
+    /// Rows that --once prints.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    rows: usize,
+    /// As one JSON object; prints once.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ByArg(By);
+
+impl ValueEnum for ByArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [ByArg; By::ALL.len()] = {
+            let mut all = [ByArg(By::Url); By::ALL.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = ByArg(By::ALL[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.word()))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SortArg(Sort);
+
+impl ValueEnum for SortArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [SortArg; Sort::ALL.len()] = {
+            let mut all = [SortArg(Sort::Requests); Sort::ALL.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = SortArg(Sort::ALL[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.word()))
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &TopArgs) -> Result<(), String> {
+    let (by, sort) = (args.by.0, args.sort.0);
+    if args.once || args.json || !is_terminal() {
+        return once(args, by, sort);
+    }
+    let feed = args.feed.open(From::Now)?;
+    // Every table is kept, so that a key shows what was counted all along.
+    let tallies = By::ALL.iter().map(|by| Tally::new(*by, Some(PERIOD_S))).collect();
+    screen::show(&mut Top { feed, tallies, by, sort, lost: 0, held: None })
+}
+
+fn once(args: &TopArgs, by: By, sort: Sort) -> Result<(), String> {
+    let from = if args.seconds == 0 { From::Oldest } else { From::Now };
+    let mut feed = args.feed.open(from)?;
+    let mut tally = Tally::new(by, None);
+    let (began, wanted) = (Instant::now(), Duration::from_secs(args.seconds));
+    let (mut lost, mut span_us) = (0, (u64::MAX, 0));
+    loop {
+        let over = began.elapsed() >= wanted;
+        let polled = feed.poll(&mut |record, fields| {
+            span_us = (span_us.0.min(record.start_us), span_us.1.max(record.end_us()));
+            tally.add(record, fields);
+        })?;
+        lost += polled.lost;
+        if over && polled.records == 0 {
+            break;
+        }
+        if polled.records == 0 {
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    // Of what was there already, rates are over the time it covers.
+    let seconds = match args.seconds {
+        0 => span_us.1.saturating_sub(span_us.0) as f64 / 1e6,
+        _ => began.elapsed().as_secs_f64(),
+    };
+    tally.pass(seconds);
+    let text = match args.json {
+        true => json(&tally, sort, args.rows, lost),
+        false => plain(&tally, sort, args.rows, lost),
+    };
+    print(text.as_bytes()).map(|_| ())
+}
+
+const TITLES: [&str; 6] = ["req/s", "hits", "misses/s", "5xx/s", "bytes/s", "mean"];
+
+fn cells(sums: &Sums, per_second: f64) -> [String; 6] {
+    let rate = |n: f64| match n * per_second {
+        rate if rate >= 99.95 => grouped(rate.round() as u64),
+        rate => format!("{rate:.1}"),
+    };
+    let hits = if sums.requests > 0.0 { sums.hits / sums.requests * 100.0 } else { 0.0 };
+    [
+        rate(sums.requests),
+        format!("{hits:.0} %"),
+        rate(sums.misses),
+        rate(sums.errors),
+        bytes(sums.bytes * per_second),
+        time(sums.mean_us()),
+    ]
+}
+
+fn plain(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
+    let all = tally.all();
+    let (seconds, by, sort_word) = (tally.seconds(), tally.by().word(), sort.word());
+    let mut out = format!(
+        "{} requests in {seconds:.1} s, by {by}, most {sort_word} first\n",
+        grouped(all.requests as u64)
+    );
+    if lost > 0 {
+        out.push_str(&format!("{lost} more were lost: this reader was too slow\n"));
+    }
+    let mut line = |cells: [String; 6], name: String| {
+        for (cell, width) in cells.iter().zip([9, 6, 9, 8, 11, 10]) {
+            out.push_str(&format!("{cell:>width$} "));
+        }
+        out.push_str(&format!(" {name}\n"));
+    };
+    line(TITLES.map(str::to_owned), by.to_owned());
+    for (key, sums) in tally.rows(sort, count) {
+        line(cells(sums, tally.per_second()), Printable(key).to_string());
+    }
+    out
+}
+
+fn json(tally: &Tally, sort: Sort, count: usize, lost: u64) -> String {
+    let row = |sums: &Sums| {
+        serde_json::json!({
+            "requests": sums.requests as u64,
+            "hits": sums.hits as u64,
+            "misses": sums.misses as u64,
+            "errors": sums.errors as u64,
+            "bytes": sums.bytes as u64,
+            "mean_us": sums.mean_us() as u64,
+        })
+    };
+    let rows = tally.rows(sort, count);
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|(key, sums)| {
+            let mut value = row(sums);
+            value["key"] = String::from_utf8_lossy(key).into();
+            value
+        })
+        .collect();
+    let value = serde_json::json!({
+        "seconds": tally.seconds(),
+        "by": tally.by().word(),
+        "sort": sort.word(),
+        "lost": lost,
+        "all": row(tally.all()),
+        "rows": rows,
+    });
+    format!("{value}\n")
+}
+
+/// The moving table.
+struct Top {
+    feed: Feed,
+    tallies: Vec<Tally>,
+    by: By,
+    sort: Sort,
+    lost: u64,
+    /// What is shown while it is held.
+    held: Option<Tally>,
+}
+
+impl View for Top {
+    fn look(&mut self, passed: f64) -> Result<(), String> {
+        let tallies = &mut self.tallies;
+        self.lost += self.feed.drain(&mut |record, fields| {
+            tallies.iter_mut().for_each(|tally| tally.add(record, fields));
+        })?;
+        tallies.iter_mut().for_each(|tally| tally.pass(passed));
+        Ok(())
+    }
+
+    fn key(&mut self, key: KeyCode) {
+        let KeyCode::Char(key) = key else { return };
+        if let Some(by) = By::ALL.iter().find(|by| by.key() == key) {
+            (self.by, self.held) = (*by, None);
+        } else if let Some(sort) = Sort::ALL.iter().find(|sort| sort.key() == key) {
+            self.sort = *sort;
+        } else if key == ' ' {
+            self.held = match self.held.take() {
+                Some(_) => None,
+                None => self.tallies.iter().find(|tally| tally.by() == self.by).cloned(),
+            };
+        }
+    }
+
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let shown = self.held.as_ref();
+        let Some(tally) = shown.or_else(|| self.tallies.iter().find(|tally| tally.by() == self.by))
+        else {
+            return;
+        };
+        let [head, body, foot] =
+            Layout::vertical([Constraint::Length(2), Constraint::Min(1), Constraint::Length(1)])
+                .areas(frame.area());
+        let [rate, hits, misses, errors, out, mean] = cells(tally.all(), tally.per_second());
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let held = if self.held.is_some() { "  (held)" } else { "" };
+        let lost = match self.lost {
+            0 => String::new(),
+            lost => format!("  {lost} lost: too many to read"),
+        };
+        let summary = format!(
+            "larder top  {rate} req/s  {hits} hits  {misses} misses/s  {errors} 5xx/s  {out}/s  \
+             mean {mean}{lost}{held}"
+        );
+        frame.render_widget(Line::styled(summary, bold), head);
+        // On a narrow screen the name needs the room more than figures do.
+        let narrow = body.width < 90;
+        let row = |figures: [String; 6], name: String| {
+            let figures = figures.into_iter().enumerate();
+            let shown = figures.filter(|(at, _)| !narrow || matches!(at, 0 | 1 | 5));
+            let right = shown.map(|(_, text)| Cell::from(Text::from(text).right_aligned()));
+            Row::new(right.chain([Cell::from(name)]).collect::<Vec<_>>())
+        };
+        let header = row(TITLES.map(str::to_owned), self.by.word().to_owned());
+        let header = header.style(bold.reversed());
+        let rows = tally.rows(self.sort, usize::from(body.height));
+        let rows = rows
+            .into_iter()
+            .map(|(key, sums)| row(cells(sums, tally.per_second()), Printable(key).to_string()));
+        let widths: &[u16] = if narrow { &[9, 6, 10] } else { &[9, 6, 9, 8, 11, 10] };
+        let widths = widths.iter().map(|width| Constraint::Length(*width));
+        let widths = widths.chain([Constraint::Fill(1)]);
+        frame.render_widget(Table::new(rows, widths).header(header), body);
+        let keys = format!(
+            " by {}: u c a f s v i l o x   most {}: r m b t e   space hold   q end",
+            self.by.word(),
+            self.sort.word()
+        );
+        frame.render_widget(Line::styled(keys, Style::new().reversed()), foot);
+    }
+}

@@ -1,0 +1,167 @@
+//! Replies on their way into frames: at once, or as their bodies come.
+
+use std::rc::Rc;
+
+use base::{Counter, Limit, Now};
+use bytes::Bytes;
+use flow::{LiveRef, Reply, ReplyBody, pages};
+use h2::{Code, Connection, RequestError, StreamAt};
+use message::Status;
+
+use super::lane::Source;
+use super::mail::Feed;
+use super::outgoing::BATCH;
+use super::{H2, head};
+use crate::core::CoreCtx;
+use crate::file;
+use crate::records::Started;
+
+impl H2 {
+    /// Answers a request with a refusal instead of what was to come.
+    pub(super) fn refuse(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamAt,
+        status: u16,
+        reason: &str,
+        limit: Option<Limit>,
+    ) {
+        let Some(lane) = self.lane(at) else { return };
+        (lane.task, lane.waiting, lane.upload) = (None, None, None);
+        let answered = lane.reply.is_some();
+        self.engine.refuse_body(at, &mut self.out.bytes);
+        match Status::new(status) {
+            Some(status) if !answered => {
+                let reply = Box::new(pages::refused(status, reason).because_of(limit));
+                self.begin_reply(core, at, reply, None, None);
+            }
+            _ => self.cut(core, at, Code::Cancel),
+        }
+    }
+
+    /// Answers what is not a request that could be dealt with.
+    pub(super) fn refused(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        live: &LiveRef,
+        at: Option<StreamAt>,
+        error: &RequestError,
+        started: &Started,
+    ) {
+        if let Some(limit) = error.limit() {
+            core.flow.counters.limit(limit);
+        }
+        if error.limit() == Some(Limit::H2Streams) {
+            // It can be made again, and nothing is wrong with it.
+            return;
+        }
+        core.flow.counters.inc(Counter::BadRequests);
+        let status = error.status().or(Status::new(400));
+        let Some(status) = status else { return };
+        let mut reply = pages::refused(status, &error.to_string()).because_of(error.limit());
+        core.count(&reply);
+        let mut head_out = 0;
+        if let Some(at) = at {
+            // Too short to be held back by anything but an odd client's windows.
+            match self.answer_now(core, live, at, &mut reply, started.at) {
+                Some(bytes) => head_out = bytes,
+                None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),
+            }
+        }
+        core.log.refused(live, self.ends.peer, &reply, started, head_out);
+    }
+
+    /// Sends a whole reply, when it is at hand and the client can take it now; returns the bytes of
+    /// its head then.
+    pub(super) fn answer_now(
+        &mut self,
+        core: &CoreCtx,
+        live: &LiveRef,
+        at: StreamAt,
+        reply: &mut Reply,
+        now: Now,
+    ) -> Option<u64> {
+        if let ReplyBody::File(opened, range) = &reply.body
+            && range.end - range.start <= BATCH as u64
+        {
+            let mut bytes = Vec::new();
+            if file::append(opened, range.clone(), &mut bytes, now.mono_ms) {
+                reply.body = ReplyBody::Bytes(Bytes::from(bytes));
+            }
+        }
+        let length = match &reply.body {
+            ReplyBody::None | ReplyBody::Head(_) => 0,
+            ReplyBody::Bytes(bytes) => bytes.len(),
+            ReplyBody::Stored(_, range) if range.end - range.start <= BATCH as u64 => {
+                (range.end - range.start) as usize
+            }
+            _ => return None,
+        };
+        if length > 0 && !self.engine.take(at, length) {
+            return None;
+        }
+        let out = &mut self.out;
+        let before = out.bytes.len();
+        head::write(&mut self.engine, core, live, reply, reply.length(), &mut out.bytes);
+        self.engine.end_head(at, length == 0, &mut out.bytes);
+        let head_out = (out.bytes.len() - before) as u64;
+        let mut from = 0;
+        while from < length {
+            let bytes = (length - from).min(Connection::FRAME_BYTES);
+            self.engine.data_head(at, bytes, from + bytes == length, &mut out.bytes);
+            match &reply.body {
+                ReplyBody::Bytes(whole) => out.push(whole.slice(from..from + bytes)),
+                ReplyBody::Stored(object, range) => {
+                    let start = range.start + from as u64;
+                    out.push_stored(object, start..start + bytes as u64);
+                }
+                _ => {}
+            }
+            from += bytes;
+        }
+        if length > 0 {
+            self.engine.sent_all(at, &mut out.bytes);
+        }
+        Some(head_out)
+    }
+
+    /// Begins a reply that has a lane.
+    pub(super) fn begin_reply(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamAt,
+        mut reply: Box<Reply>,
+        feed: Option<Rc<Feed>>,
+        length: Option<u64>,
+    ) {
+        let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
+        let length = if feed.is_some() { length } else { reply.length() };
+        let ends = feed.is_none() && length == Some(0);
+        let out = &mut self.out.bytes;
+        let before = out.len();
+        head::write(&mut self.engine, core, &asked.live, &reply, length, out);
+        self.engine.end_head(at, ends, out);
+        let head_out = (out.len() - before) as u64;
+        let now = core.flow.now();
+        let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+            _ if feed.is_some() => {
+                feed.map_or(Source::None, |feed| Source::Fed(<_>::default(), feed))
+            }
+            ReplyBody::Bytes(bytes) => Source::Bytes(bytes),
+            ReplyBody::Stored(object, range) => Source::Stored(object, range),
+            ReplyBody::Pieces(object, pieces) => Source::Pieces(object, pieces.into()),
+            _ => Source::None,
+        };
+        let fed = matches!(source, Source::Fed(..));
+        let Some(lane) = self.lane(at) else { return };
+        lane.reply = Some(reply);
+        lane.source = source;
+        lane.moved_ms = now.mono_ms;
+        (lane.reply_us, lane.head_out) = (core.log.micros(now), head_out);
+        if ends {
+            self.finished(core, at);
+        } else if !fed {
+            self.engine.offer(at, length.unwrap_or(0), true);
+        }
+    }
+}

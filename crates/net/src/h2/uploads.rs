@@ -1,0 +1,109 @@
+//! Requests' bodies: from the engine's frames to whoever takes them, and back what was taken.
+
+use std::rc::Rc;
+use std::task::Context;
+
+use base::{Limit, Now};
+use h2::StreamAt;
+
+use super::H2;
+use super::lane::Taken;
+use crate::core::CoreCtx;
+
+impl H2 {
+    /// Part of a request's body.
+    pub(super) fn data(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamAt,
+        bytes: &[u8],
+        now: Now,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(lane) = self.lane(at) else {
+            return self.engine.refuse_body(at, &mut self.out.bytes);
+        };
+        let (Some(upload), Some(asked)) = (&mut lane.upload, &lane.asked) else {
+            return self.engine.refuse_body(at, &mut self.out.bytes);
+        };
+        upload.push(bytes, now.mono_ms);
+        lane.received = upload.given();
+        let limits = &asked.live.limits;
+        if upload.given() > limits.request_body_bytes {
+            return self.too_large(core, at);
+        }
+        let enough = limits.body_buffer_bytes.min(limits.window_bytes / 4);
+        let ready = if upload.given() >= enough { lane.waiting.take() } else { None };
+        if let Some((slow, reader)) = ready {
+            self.start(core, at, slow, Some(reader));
+        }
+        self.look_at_upload(at, cx);
+        if self.engine.is_short() {
+            self.stop_gathering(core, cx);
+        }
+    }
+
+    /// Starts whoever waits for more of their bodies: all of them together may hold so much that
+    /// the client may send none.
+    pub(super) fn stop_gathering(&mut self, core: &Rc<CoreCtx>, cx: &mut Context<'_>) {
+        for place in 0..self.lanes.len() {
+            let lane = &mut self.lanes[place];
+            let at = StreamAt { place, id: lane.id };
+            if let Some((slow, reader)) = lane.waiting.take() {
+                self.start(core, at, slow, Some(reader));
+                self.look_at_upload(at, cx);
+            }
+        }
+    }
+
+    /// Gives back to the client what was taken of its body.
+    pub(super) fn look_at_upload(&mut self, at: StreamAt, cx: &mut Context<'_>) {
+        let Some(lane) = self.lane(at).filter(|lane| lane.waiting.is_none()) else { return };
+        let Some(upload) = &mut lane.upload else { return };
+        match upload.poll_taken(cx) {
+            Taken::All(more) => {
+                upload.waits = false;
+                if upload.is_whole() {
+                    lane.upload = None;
+                }
+                self.engine.used(at, more, &mut self.out.bytes);
+            }
+            Taken::Part(more) => {
+                if !std::mem::replace(&mut upload.waits, true) {
+                    self.uploads.push(at);
+                }
+                self.engine.used(at, more, &mut self.out.bytes);
+            }
+            Taken::Unwanted => {
+                lane.upload = None;
+                self.engine.refuse_body(at, &mut self.out.bytes);
+            }
+        }
+    }
+
+    pub(super) fn poll_uploads(&mut self, cx: &mut Context<'_>) {
+        for at in std::mem::take(&mut self.uploads) {
+            if let Some(upload) = self.lane(at).and_then(|lane| lane.upload.as_mut()) {
+                upload.waits = false;
+            }
+            self.look_at_upload(at, cx);
+        }
+    }
+
+    pub(super) fn body_ends(&mut self, core: &Rc<CoreCtx>, at: StreamAt, cx: &mut Context<'_>) {
+        let Some(lane) = self.lane(at) else { return };
+        if let Some(upload) = &mut lane.upload {
+            upload.finish();
+        }
+        if let Some((slow, reader)) = lane.waiting.take() {
+            self.start(core, at, slow, Some(reader));
+        }
+        self.look_at_upload(at, cx);
+    }
+
+    pub(super) fn too_large(&mut self, core: &Rc<CoreCtx>, at: StreamAt) {
+        core.flow.counters.limit(Limit::RequestBodyBytes);
+        let reason = "The request's body is too large (limit: request_body_bytes).";
+        self.refuse(core, at, 413, reason, Some(Limit::RequestBodyBytes));
+    }
+}

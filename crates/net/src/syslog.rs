@@ -1,0 +1,130 @@
+//! The access log's way to a syslog daemon: a datagram a line.
+//!
+//! Over its unix socket (`/dev/log`) in the form that glibc sends and every local daemon reads, the
+//! time left to it; over UDP as RFC 5424 and RFC 5426 have it. A daemon that does not take lines in
+//! time costs lines, never more than a second of the thread that writes.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Facility local7 at severity info, as nginx's.
+const PRIORITY: u8 = 23 * 8 + 6;
+/// Longest message; the rest of a longer line is left out. Receivers take 2 KiB, most take more
+/// (RFC 5426 3.2).
+const MESSAGE_BYTES: usize = 8 * 1024;
+/// How long a daemon may leave a line lying.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Where a syslog daemon is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyslogAt {
+    /// At this unix socket.
+    Path(PathBuf),
+    /// Behind this address, by UDP.
+    Address(SocketAddr),
+}
+
+enum Socket {
+    Unix(UnixDatagram),
+    Udp(UdpSocket),
+}
+
+/// An open way there.
+pub(crate) struct Syslog {
+    socket: Socket,
+    head: String,
+}
+
+impl Syslog {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When nobody is there, as far as that shows.
+    pub(crate) fn open(at: &SyslogAt) -> io::Result<Self> {
+        let pid = std::process::id();
+        let (socket, head) = match at {
+            SyslogAt::Path(path) => {
+                let socket = UnixDatagram::unbound()?;
+                socket.connect(path)?;
+                socket.set_write_timeout(Some(PATIENCE))?;
+                (Socket::Unix(socket), format!("<{PRIORITY}>larder[{pid}]: "))
+            }
+            SyslogAt::Address(address) => {
+                let any = match address {
+                    SocketAddr::V4(_) => "0.0.0.0:0",
+                    SocketAddr::V6(_) => "[::]:0",
+                };
+                let socket = UdpSocket::bind(any)?;
+                socket.connect(address)?;
+                socket.set_write_timeout(Some(PATIENCE))?;
+                // The line itself says when; `-` is for what is not said.
+                (Socket::Udp(socket), format!("<{PRIORITY}>1 - - larder {pid} - - "))
+            }
+        };
+        Ok(Self { socket, head })
+    }
+
+    fn send(&self, line: &[u8], message: &mut Vec<u8>) -> io::Result<()> {
+        message.clear();
+        message.extend_from_slice(self.head.as_bytes());
+        message.extend_from_slice(line);
+        message.truncate(MESSAGE_BYTES);
+        match &self.socket {
+            Socket::Unix(socket) => socket.send(message)?,
+            Socket::Udp(socket) => socket.send(message)?,
+        };
+        Ok(())
+    }
+}
+
+impl Write for Syslog {
+    /// Sends the whole lines that `bytes` are.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut message = Vec::new();
+        for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+            self.send(line, &mut message)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_a_datagram_of_the_form_its_receiver_reads() {
+        let pid = std::process::id();
+        let folder = std::env::temp_dir().join(format!("larder-syslog-{pid}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("log");
+        let local = UnixDatagram::bind(&path).expect("a socket");
+        let remote = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let address = remote.local_addr().expect("bound");
+        let mut buffer = [0; 2 * MESSAGE_BYTES];
+        let long = "x".repeat(MESSAGE_BYTES);
+
+        let mut syslog = Syslog::open(&SyslogAt::Path(path)).expect("somebody listens");
+        syslog.write_all(format!("one\ntwo\n{long}\n").as_bytes()).expect("sent");
+        for expected in ["one", "two"] {
+            let length = local.recv(&mut buffer).expect("a message");
+            let expected = format!("<190>larder[{pid}]: {expected}");
+            assert_eq!(&buffer[..length], expected.as_bytes());
+        }
+        assert_eq!(local.recv(&mut buffer).expect("a message"), MESSAGE_BYTES);
+
+        let mut syslog = Syslog::open(&SyslogAt::Address(address)).expect("a socket");
+        syslog.write_all(b"one\n").expect("sent");
+        let length = remote.recv(&mut buffer).expect("a message");
+        let expected = format!("<190>1 - - larder {pid} - - one");
+        assert_eq!(&buffer[..length], expected.as_bytes());
+        std::fs::remove_dir_all(&folder).expect("it is there");
+    }
+}

@@ -1,0 +1,411 @@
+//! Records as people and programs read them: NCSA combined, JSON, and one with every detail.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use message::date::LogDate;
+
+use crate::record::{Flags, Record};
+use crate::text::{Printable, json_text, quote};
+
+/// Where, among a record's field values, the ones are that formats know.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    names: Vec<String>,
+    referer: Option<usize>,
+    agent: Option<usize>,
+}
+
+impl Fields {
+    /// For records with values of `names`.
+    pub fn new(names: &[String]) -> Self {
+        let at = |name: &str| names.iter().position(|own| own.eq_ignore_ascii_case(name));
+        Self { names: names.to_vec(), referer: at("Referer"), agent: at("User-Agent") }
+    }
+
+    /// Their names.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Where the values of the field called `name` are, in any case.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// The request's Referer.
+    pub fn referer<'a>(&self, record: &Record<'a>) -> Option<&'a [u8]> {
+        self.referer.and_then(|at| record.values.iter().nth(at).flatten())
+    }
+
+    /// The request's User-Agent.
+    pub fn agent<'a>(&self, record: &Record<'a>) -> Option<&'a [u8]> {
+        self.agent.and_then(|at| record.values.iter().nth(at).flatten())
+    }
+}
+
+/// A protocol version as the request line has it.
+fn version(version: u8) -> &'static str {
+    match version {
+        10 => "HTTP/1.0",
+        20 => "HTTP/2.0",
+        30 => "HTTP/3.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+/// Who asked: an address, or `unix:` as nginx has it.
+fn client(record: &Record<'_>) -> String {
+    record.client.map_or_else(|| "unix:".to_owned(), |address| address.to_string())
+}
+
+/// Microseconds as milliseconds with three decimals.
+fn ms(us: u64) -> String {
+    format!("{}.{:03}", us / 1000, us % 1000)
+}
+
+/// Appends a line in the NCSA combined format, as nginx writes it.
+pub fn combined(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
+    // Writing to a Vec cannot fail.
+    _ = write_combined(record, fields, out);
+}
+
+fn write_combined(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::Result<()> {
+    let date = LogDate::new(record.start_unix_ms / 1000);
+    write!(out, "{} - - [{}] \"", client(record), date.as_str())?;
+    if record.flags.has(Flags::REFUSED) {
+        out.push(b'-');
+    } else {
+        quote(out, record.method);
+        out.push(b' ');
+        quote(out, record.target);
+        write!(out, " {}", version(record.version))?;
+    }
+    write!(out, "\" {} {} \"", record.status, record.body_out)?;
+    quote(out, fields.referer(record).unwrap_or(b"-"));
+    out.extend_from_slice(b"\" \"");
+    quote(out, fields.agent(record).unwrap_or(b"-"));
+    out.extend_from_slice(b"\"\n");
+    Ok(())
+}
+
+/// Appends a JSON object on a line of its own: what a log file wants to say, or with `full`
+/// everything.
+pub fn json(record: &Record<'_>, fields: &Fields, full: bool, out: &mut Vec<u8>) {
+    // Writing to a Vec cannot fail.
+    _ = write_json(record, fields, full, out);
+}
+
+fn write_json(
+    record: &Record<'_>,
+    fields: &Fields,
+    full: bool,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    let Record { start_unix_ms: start, status, body_out, .. } = record;
+    let (secs, millis) = (start / 1000, start % 1000);
+    write!(out, "{{\"time\":{secs}.{millis:03},\"client\":\"{}\"", client(record))?;
+    write!(out, ",\"status\":{status},\"bytes\":{body_out}")?;
+    write!(out, ",\"ms\":{},\"ttfb_ms\":{}", ms(record.phases.end), ms(record.ttfb_us()))?;
+    text(out, "cache", record.served.word().as_bytes())?;
+    for (name, value) in [
+        ("method", record.method),
+        ("host", record.host),
+        ("target", record.target),
+        ("referer", fields.referer(record).unwrap_or_default()),
+        ("agent", fields.agent(record).unwrap_or_default()),
+        ("site", record.site),
+        ("rule", record.rule),
+        ("origin", record.origin),
+        ("server", record.server),
+        ("not_stored", record.not_stored),
+        ("error", record.error),
+        ("limit", record.limit),
+    ] {
+        if !value.is_empty() {
+            text(out, name, value)?;
+        }
+    }
+    if full {
+        rest_of_json(record, fields, out)?;
+    }
+    out.extend_from_slice(b"}\n");
+    Ok(())
+}
+
+fn rest_of_json(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::Result<()> {
+    let Record { id, flags, head_in, head_out, body_in, tries, .. } = record;
+    write!(out, ",\"id\":\"{id:x}\",\"version\":\"{}\"", version(record.version))?;
+    for (name, flag) in [
+        ("tls", Flags::TLS),
+        ("cut_off", Flags::CUT_OFF),
+        ("tunnel", Flags::TUNNEL),
+        ("stored", Flags::STORED),
+        ("reused", Flags::REUSED),
+    ] {
+        write!(out, ",\"{name}\":{}", flags.has(flag))?;
+    }
+    write!(out, ",\"head_in\":{head_in},\"body_in\":{body_in},\"head_out\":{head_out}")?;
+    write!(out, ",\"tries\":{tries},\"key\":\"{:016x}\"", record.key)?;
+    if let Some(age) = record.age_s {
+        write!(out, ",\"age\":{age}")?;
+    }
+    if let Some(ttl) = record.ttl_s {
+        write!(out, ",\"ttl\":{ttl}")?;
+    }
+    out.extend_from_slice(b",\"phases_us\":{");
+    for (name, us) in phases(record) {
+        write!(out, "\"{name}\":{us},")?;
+    }
+    write!(out, "\"end\":{}}},\"headers\":{{", record.phases.end)?;
+    let values = fields.names.iter().zip(record.values.iter());
+    for (n, (name, value)) in values.filter_map(|(n, v)| Some((n, v?))).enumerate() {
+        let comma = if n == 0 { "" } else { "," };
+        write!(out, "{comma}\"{name}\":\"")?;
+        json_text(out, value);
+        out.push(b'"');
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn text(out: &mut Vec<u8>, name: &str, value: &[u8]) -> io::Result<()> {
+    write!(out, ",\"{name}\":\"")?;
+    json_text(out, value);
+    out.push(b'"');
+    Ok(())
+}
+
+/// The phases that came to pass, in the order in which they did.
+fn phases(record: &Record<'_>) -> Vec<(&'static str, u32)> {
+    let p = &record.phases;
+    let all = [
+        ("read", p.read),
+        ("policy", p.policy),
+        ("wait", p.wait),
+        ("fetch", p.fetch),
+        ("head", p.head),
+        ("reply", p.reply),
+    ];
+    let mut found: Vec<_> = all.into_iter().filter_map(|(name, us)| Some((name, us?))).collect();
+    found.sort_by_key(|(_, us)| *us);
+    found
+}
+
+/// What a phase is, in words.
+fn about(phase: &str) -> &'static str {
+    match phase {
+        "read" => "request's head read",
+        "policy" => "policy and store asked",
+        "wait" => "waiting for another request's fetch",
+        "fetch" => "origin asked",
+        "head" => "origin's head there",
+        _ => "answer ready",
+    }
+}
+
+/// Everything about one transaction, on several lines, as `varnishlog -g request` groups them.
+pub fn detail(record: &Record<'_>, fields: &Fields, out: &mut String) {
+    // Writing to a String cannot fail.
+    _ = write_detail(record, fields, out);
+}
+
+fn write_detail(
+    record: &Record<'_>,
+    fields: &Fields,
+    out: &mut String,
+) -> Result<(), std::fmt::Error> {
+    let date = LogDate::new(record.start_unix_ms / 1000);
+    let scheme = if record.flags.has(Flags::TLS) { "https" } else { "http" };
+    let (served, status) = (record.served.word(), record.status);
+    writeln!(out, "* {:x}  {}  {served} {status}", record.id, date.as_str())?;
+    let mut line = |name: &str, value: String| writeln!(out, "-   {name:<10} {value}");
+    if record.flags.has(Flags::REFUSED) {
+        line("request", "could not be read".to_owned())?;
+    } else {
+        let (method, host) = (Printable(record.method), Printable(record.host));
+        let target = Printable(record.target);
+        line("request", format!("{method} {scheme}://{host}{target}"))?;
+    }
+    let Record { head_in, body_in, head_out, body_out, .. } = record;
+    let protocol = version(record.version);
+    line("client", format!("{}  {protocol}  {head_in} + {body_in} bytes", client(record)))?;
+    for (name, value) in fields.names.iter().zip(record.values.iter()) {
+        if let Some(value) = value {
+            line("field", format!("{name}: {}", Printable(value)))?;
+        }
+    }
+    if !record.site.is_empty() {
+        line("site", format!("{}  rule: {}", Printable(record.site), Printable(record.rule)))?;
+    }
+    line("cache", cache(record))?;
+    if !record.origin.is_empty() {
+        line("origin", origin(record))?;
+    }
+    for (name, value) in [("error", record.error), ("limit", record.limit)] {
+        if !value.is_empty() {
+            line(name, Printable(value).to_string())?;
+        }
+    }
+    let cut = if record.flags.has(Flags::CUT_OFF) { ", not to its end" } else { "" };
+    line("response", format!("{status}  {head_out} + {body_out} bytes{cut}"))?;
+    let mut before = 0;
+    for (name, us) in phases(record) {
+        let us = u64::from(us);
+        let (at, took) = (ms(us), ms(us.saturating_sub(before)));
+        line("time", format!("{at:>12} ms  +{took:>11}  {}", about(name)))?;
+        before = us;
+    }
+    let end = record.phases.end;
+    let (at, took) = (ms(end), ms(end.saturating_sub(before)));
+    line("time", format!("{at:>12} ms  +{took:>11}  sent"))?;
+    out.push('\n');
+    Ok(())
+}
+
+fn cache(record: &Record<'_>) -> String {
+    let mut text = record.served.word().to_owned();
+    let mut add = |more: std::fmt::Arguments<'_>| {
+        // Writing to a String cannot fail.
+        _ = text.write_fmt(more);
+    };
+    if record.key != 0 {
+        add(format_args!("  key {:016x}", record.key));
+    }
+    if let Some(age) = record.age_s {
+        add(format_args!("  age {age} s"));
+    }
+    match record.ttl_s {
+        Some(ttl @ 0..) => add(format_args!("  fresh for {ttl} s")),
+        Some(ttl) => add(format_args!("  stale for {} s", ttl.unsigned_abs())),
+        None => {}
+    }
+    if record.flags.has(Flags::STORED) {
+        add(format_args!("  stored"));
+    }
+    if !record.not_stored.is_empty() {
+        add(format_args!("  not stored: {}", Printable(record.not_stored)));
+    }
+    text
+}
+
+fn origin(record: &Record<'_>) -> String {
+    let (origin, server) = (Printable(record.origin), Printable(record.server));
+    if record.server.is_empty() {
+        return format!("{origin}  no answer");
+    }
+    let how = if record.flags.has(Flags::REUSED) { "kept connection" } else { "new connection" };
+    let tries = record.tries;
+    let plural = if tries == 1 { "try" } else { "tries" };
+    format!("{origin}  {server}  {how}, {tries} {plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Phases, Served};
+
+    const VALUES: [Option<&[u8]>; 3] = [Some(b"http://a/\""), Some(b"curl/8 \x1b[m"), None];
+
+    fn fields() -> Fields {
+        Fields::new(&["Referer", "user-agent", "X-Id"].map(str::to_owned))
+    }
+
+    fn record() -> Record<'static> {
+        Record {
+            id: 0x1_0000_0000_0007,
+            start_unix_ms: 1_795_600_000_250,
+            status: 200,
+            version: 11,
+            served: Served::Miss,
+            client: Some([192, 0, 2, 1].into()),
+            method: b"GET",
+            host: b"example.com",
+            target: b"/a\"b?c=1",
+            site: b"example.com",
+            rule: b"default",
+            origin: b"app",
+            server: b"http://127.0.0.1:8080",
+            tries: 1,
+            body_out: 5,
+            key: 0xabc,
+            age_s: Some(0),
+            ttl_s: Some(-3),
+            not_stored: b"no-store",
+            phases: Phases {
+                read: Some(10),
+                policy: Some(20),
+                fetch: Some(30),
+                head: Some(1_500),
+                reply: Some(1_600),
+                end: 2_001,
+                ..Phases::default()
+            },
+            ..Record::default()
+        }
+        .flagged()
+    }
+
+    fn shown(record: &Record<'_>, show: impl Fn(&Record<'_>, &mut Vec<u8>)) -> String {
+        let (mut bytes, mut out) = (Vec::new(), Vec::new());
+        record.write(VALUES, &mut bytes);
+        let (record, _) = Record::read(&bytes).expect("a record");
+        show(&record, &mut out);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn combined_is_what_nginx_writes() {
+        let line = shown(&record(), |r, out| combined(r, &fields(), out));
+        assert_eq!(
+            line,
+            "192.0.2.1 - - [25/Nov/2026:09:46:40 +0000] \"GET /a\\x22b?c=1 HTTP/1.1\" 200 5 \
+             \"http://a/\\x22\" \"curl/8 \\x1B[m\"\n"
+        );
+        let refused =
+            Record { client: None, flags: Flags::REFUSED, status: 400, ..Record::default() };
+        let mut out = Vec::new();
+        combined(&refused, &Fields::default(), &mut out);
+        let line = String::from_utf8(out).expect("text");
+        assert_eq!(line, "unix: - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 0 \"-\" \"-\"\n");
+    }
+
+    #[test]
+    fn json_says_what_is_there() {
+        let read = |full| -> serde_json::Value {
+            let line = shown(&record(), |r, out| json(r, &fields(), full, out));
+            assert!(line.ends_with("}\n"));
+            serde_json::from_str(&line).expect("JSON")
+        };
+        let brief = read(false);
+        assert_eq!(brief["time"], 1_795_600_000.25);
+        assert_eq!((&brief["ms"], &brief["ttfb_ms"]), (&2.001.into(), &1.6.into()));
+        assert_eq!((&brief["cache"], &brief["agent"]), (&"MISS".into(), &"curl/8 \x1b[m".into()));
+        assert_eq!(brief.get("error"), None);
+        let full = read(true);
+        assert_eq!(full["phases_us"]["head"], 1500);
+        assert_eq!(full["phases_us"].get("wait"), None);
+        assert_eq!(full["headers"]["Referer"], "http://a/\"");
+        assert_eq!((&full["ttl"], &full["tls"]), (&(-3).into(), &false.into()));
+    }
+
+    #[test]
+    fn detail_has_a_line_for_each_thing_and_times_in_order() {
+        let text = shown(&record(), |r, out| {
+            let mut text = String::new();
+            detail(r, &fields(), &mut text);
+            out.extend_from_slice(text.as_bytes());
+        });
+        for line in [
+            "* 1000000000007  25/Nov/2026:09:46:40 +0000  MISS 200\n",
+            "-   request    GET http://example.com/a\"b?c=1\n",
+            "-   field      user-agent: curl/8 \\x1B[m\n",
+            "-   cache      MISS  key 0000000000000abc  age 0 s  stale for 3 s  not stored: no-store\n",
+            "-   origin     app  http://127.0.0.1:8080  new connection, 1 try\n",
+            "-   time              1.500 ms  +      1.470  origin's head there\n",
+            "-   time              2.001 ms  +      0.401  sent\n",
+        ] {
+            assert!(text.contains(line), "no {line:?} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What fuzz targets and property tests check of the parsers here, for any bytes.
+
+use crate::access;
+use crate::format::{self, Fields};
+use crate::query::Query;
+use crate::record::Record;
+use crate::visits::{Rules, Visits};
+
+/// Any text is a filter or a mistake that lies within it; a filter answers for any record.
+///
+/// # Panics
+/// When that does not hold.
+pub fn query(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let fields = Fields::new(&["Referer".to_owned()]);
+    match Query::parse(text, &fields) {
+        Ok(query) => {
+            let (plain, not) = (Record::default(), Query::parse(&format!("not ({text})"), &fields));
+            if let Ok(not) = not {
+                assert_ne!(query.matches(&plain), not.matches(&plain), "{text}");
+            }
+        }
+        Err(error) => {
+            assert!(error.span.start <= error.span.end && error.span.end <= text.len());
+            assert!(text.get(error.span.clone()).is_some(), "{error:?}");
+            assert!(error.to_string().contains(&error.message));
+        }
+    }
+}
+
+/// Any text is a line of an access log or none.
+///
+/// # Panics
+/// When that does not hold.
+pub fn access_line(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for line in text.lines() {
+        if let Some(line) = access::parse(line) {
+            let mut visits = Visits::new(Rules::default());
+            visits.add(&line);
+            assert_eq!(visits.report().all.requests, 1);
+        }
+    }
+}
+
+/// Any bytes are records or none; those there are can be shown in every form.
+///
+/// # Panics
+/// When that does not hold.
+pub fn records(bytes: &[u8]) {
+    let fields = Fields::new(&["Referer".to_owned(), "User-Agent".to_owned()]);
+    let mut rest = bytes;
+    while let Some((record, after)) = Record::read(rest) {
+        let (mut line, mut text) = (Vec::new(), String::new());
+        format::combined(&record, &fields, &mut line);
+        format::json(&record, &fields, true, &mut line);
+        format::detail(&record, &fields, &mut text);
+        assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 2);
+        assert!(!text.chars().any(|c| c != '\n' && c.is_control()));
+        rest = after;
+    }
+}

@@ -1,0 +1,148 @@
+//! How long requests took, on a logarithmic scale from a microsecond to a hundred seconds.
+
+/// Powers of ten the scale covers.
+pub const DECADES: usize = 8;
+/// Steps of one power of ten.
+const STEPS: usize = 20;
+const BUCKETS: usize = DECADES * STEPS;
+
+/// Counts by time. They fade if they are told to.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: [f64; BUCKETS],
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: [0.0; BUCKETS] }
+    }
+}
+
+impl Histogram {
+    /// Counts a time. What is shorter or longer than the scale counts at its end.
+    pub fn add(&mut self, us: u64) {
+        let step = (us.max(1) as f64).log10() * STEPS as f64;
+        self.counts[(step as usize).min(BUCKETS - 1)] += 1.0;
+    }
+
+    /// Lets what was counted weigh less.
+    pub fn fade(&mut self, by: f64) {
+        self.counts.iter_mut().for_each(|count| *count *= by);
+    }
+
+    /// How many there are.
+    pub fn total(&self) -> f64 {
+        self.counts.iter().sum()
+    }
+
+    /// The time, in microseconds, that `part` of them do not exceed, to the scale's precision; none
+    /// when there are none.
+    pub fn quantile_us(&self, part: f64) -> Option<f64> {
+        let wanted = self.total() * part;
+        let mut sum = 0.0;
+        let at = self.counts.iter().position(|count| {
+            sum += count;
+            sum > 0.0 && sum >= wanted
+        })?;
+        Some(10_f64.powf((at + 1) as f64 / STEPS as f64))
+    }
+
+    /// The counts in so many columns of the same width; at most one for each step.
+    pub fn columns(&self, width: usize) -> Vec<f64> {
+        let width = width.clamp(1, BUCKETS);
+        let mut columns = vec![0.0; width];
+        for (at, count) in self.counts.iter().enumerate() {
+            columns[at * width / BUCKETS] += count;
+        }
+        columns
+    }
+}
+
+/// Draws two histograms above each other, `height` lines of at most `width` characters and a scale
+/// below: hits as `|`, misses as `#` on top of them, as `varnishhist` does.
+pub fn draw(hits: &Histogram, misses: &Histogram, width: usize, height: usize) -> Vec<String> {
+    // Powers of ten of the same width, so that the scale is true.
+    // So many steps each that none has more than another: they would stand out for nothing.
+    let fits = |decade: &usize| STEPS.is_multiple_of(*decade) && decade * DECADES <= width;
+    let decade = (1..=STEPS).rev().find(fits).unwrap_or(1);
+    let width = decade * DECADES;
+    let (low, high) = (hits.columns(width), misses.columns(width));
+    let most = low.iter().zip(&high).map(|(a, b)| a + b).fold(0.0, f64::max);
+    // Something that is there shows, however little it is.
+    let cells = |sum: f64| match most > 0.0 && sum > 0.0 {
+        true => ((sum / most * height as f64).round() as usize).max(1),
+        false => 0,
+    };
+    let mut lines = Vec::with_capacity(height + 2);
+    for row in (0..height).rev() {
+        let cell = |at: usize| {
+            let (below, all) = (cells(low[at]), cells(low[at] + high[at]));
+            // Misses take the top cell where both would share it.
+            let below = if high[at] > 0.0 { below.min(all.saturating_sub(1)) } else { below };
+            match row {
+                row if row < below => '|',
+                row if row < all => '#',
+                _ => ' ',
+            }
+        };
+        let line: String = (0..width).map(cell).collect();
+        lines.push(line.trim_end().to_owned());
+    }
+    let mark = |at: usize| if at.is_multiple_of(decade) { '+' } else { '-' };
+    lines.push((0..width).map(mark).collect());
+    let names = ["1us", "10us", "100us", "1ms", "10ms", "100ms", "1s", "10s"];
+    let scale: String = names.iter().map(|name| format!("{name:<decade$.decade$}")).collect();
+    lines.push(scale.trim_end().to_owned());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn quantiles_are_within_a_step() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile_us(0.5), None);
+        (1..=1000).for_each(|ms| histogram.add(ms * 1000));
+        for (part, us) in [(0.5, 500e3), (0.99, 990e3), (1.0, 1e6)] {
+            let found = histogram.quantile_us(part).expect("some");
+            assert!(found >= us * 0.99 && found <= us * 1.26, "{part}: {found}");
+        }
+    }
+
+    #[test]
+    fn hits_stand_below_misses_over_a_true_scale() {
+        let (mut hits, mut misses) = (Histogram::default(), Histogram::default());
+        (0..30).for_each(|_| hits.add(15));
+        (0..10).for_each(|_| misses.add(150_000));
+        misses.add(15);
+        let lines = draw(&hits, &misses, 80, 4);
+        assert_eq!(lines.len(), 6);
+        assert_eq!(lines[4], "+---------".repeat(8));
+        assert!(lines[5].starts_with("1us       10us      100us     1ms"));
+        let column = |at: usize| -> String {
+            lines.iter().take(4).map(|line| line.chars().nth(at).unwrap_or(' ')).collect()
+        };
+        assert_eq!(column(11), "#|||");
+        assert_eq!(column(51), "   #");
+    }
+
+    proptest! {
+        #[test]
+        fn any_times_fit_any_screen(
+            times in proptest::collection::vec(any::<u64>(), 0..50),
+            width in 0_usize..300,
+            height in 0_usize..50,
+        ) {
+            let mut histogram = Histogram::default();
+            times.iter().for_each(|us| histogram.add(*us));
+            let lines = draw(&histogram, &Histogram::default(), width, height);
+            prop_assert_eq!(lines.len(), height + 2);
+            prop_assert!(lines.iter().all(|line| line.len() <= width.max(DECADES)));
+            prop_assert_eq!(histogram.total(), times.len() as f64);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What happened to each request: one record per transaction, the ring in which a core leaves its
+//! records, the reader that follows them from another process, and what is made of them.
+//!
+//! Nothing here knows a socket or a clock. A writer never waits: not for a reader, not for a lock,
+//! not for another core. A reader trusts nothing that it reads.
+
+pub mod access;
+pub mod format;
+pub mod fuzz;
+pub mod histogram;
+pub mod query;
+pub mod record;
+pub mod ring;
+pub mod tally;
+pub mod text;
+pub mod visits;
+
+pub use query::{Query, QueryError};
+pub use record::{Flags, Record, Served};

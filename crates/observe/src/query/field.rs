@@ -1,0 +1,176 @@
+//! The fields a filter can speak of.
+
+use std::net::IpAddr;
+
+use crate::format::Fields;
+use crate::record::Record;
+
+/// A field's name and what it is.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is compared with.
+    pub(super) kind: Kind,
+    field: Field,
+    /// What it says.
+    pub about: &'static str,
+}
+
+/// What values a field has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Count,
+    Bytes,
+    /// Microseconds.
+    Time,
+    /// Whole seconds, as ages and lifetimes have them.
+    Seconds,
+    Client,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Method,
+    Url,
+    Host,
+    /// A request field whose value is the record's `n`-th.
+    Value(usize),
+    BodyIn,
+    Status,
+    BodyOut,
+    Client,
+    Total,
+    Ttfb,
+    Served,
+    Site,
+    Rule,
+    Origin,
+    Server,
+    Tries,
+    Age,
+    Ttl,
+    NotStored,
+    Error,
+    Limit,
+}
+
+macro_rules! fields {
+    ($($name:literal $field:ident $kind:ident $about:literal;)*) => {
+        /// Every field, but for `req.http.NAME`.
+        pub const ABOUT: &[About] = &[$(About {
+            name: $name,
+            kind: Kind::$kind,
+            field: Field::$field,
+            about: $about,
+        },)*];
+    };
+}
+
+fields! {
+    "req.method" Method Text "Method.";
+    "req.url" Url Text "Path and query.";
+    "req.host" Host Text "Host, lower case.";
+    "req.bytes" BodyIn Bytes "Bytes of the request's body.";
+    "resp.status" Status Count "Status.";
+    "resp.bytes" BodyOut Bytes "Bytes of the response's body.";
+    "client.ip" Client Client "Who asked: an address or a network.";
+    "time.total" Total Time "From the first byte of the request to the last of the answer.";
+    "time.ttfb" Ttfb Time "Until the answer was ready to be sent.";
+    "served" Served Text "How: hit, stale, stale-error, revalidated, miss, hit-for-miss, collapsed, pass, file, synth.";
+    "site" Site Text "The site's first host.";
+    "rule" Rule Text "The rule that decided.";
+    "origin" Origin Text "The origin that was asked.";
+    "server" Server Text "Its server that answered.";
+    "tries" Tries Count "Tries at the origin.";
+    "age" Age Seconds "Age of the response.";
+    "ttl" Ttl Seconds "How long it is still fresh; negative when it is stale.";
+    "not_stored" NotStored Text "Why the answer is not stored.";
+    "error" Error Text "What went wrong.";
+    "limit" Limit Text "The limit that was reached.";
+}
+
+/// What a record says of a field.
+pub(super) enum Seen<'a> {
+    Nothing,
+    Text(&'a [u8]),
+    Number(i128),
+    Client(Option<IpAddr>),
+}
+
+impl Field {
+    /// The field called `name`, and its values; otherwise what is wrong with the name.
+    pub(super) fn named(name: &str, fields: &Fields) -> Result<(Self, Kind), String> {
+        let lower = name.to_ascii_lowercase();
+        if let Some(header) = lower.strip_prefix("req.http.") {
+            let at = fields.position(header).ok_or_else(|| {
+                let kept = fields.names().join(", ");
+                format!(
+                    "the log ring does not keep `{header}`, only {kept}; `[log_ring] headers` \
+                     names more"
+                )
+            })?;
+            return Ok((Self::Value(at), Kind::Text));
+        }
+        if let Some(about) = ABOUT.iter().find(|about| about.name == lower) {
+            return Ok((about.field, about.kind));
+        }
+        let close = ABOUT.iter().min_by_key(|about| distance(about.name, &lower));
+        let close = close.filter(|about| distance(about.name, &lower) <= 3);
+        Err(match close {
+            Some(about) => format!("there is no field `{name}`; did you mean `{}`?", about.name),
+            None => {
+                let names: Vec<_> = ABOUT.iter().map(|about| about.name).collect();
+                format!("there is no field `{name}`; there are req.http.NAME, {}", names.join(", "))
+            }
+        })
+    }
+
+    pub(super) fn of<'a>(self, record: &Record<'a>) -> Seen<'a> {
+        let number = |n: u64| Seen::Number(i128::from(n));
+        match self {
+            Self::Method => Seen::Text(record.method),
+            Self::Url => Seen::Text(record.target),
+            Self::Host => Seen::Text(record.host),
+            Self::Value(at) => {
+                record.values.iter().nth(at).flatten().map_or(Seen::Nothing, Seen::Text)
+            }
+            Self::BodyIn => number(record.body_in),
+            Self::Status => number(u64::from(record.status)),
+            Self::BodyOut => number(record.body_out),
+            Self::Client => Seen::Client(record.client),
+            Self::Total => number(record.phases.end),
+            Self::Ttfb => number(record.ttfb_us()),
+            Self::Served => Seen::Text(record.served.word().as_bytes()),
+            Self::Site => Seen::Text(record.site),
+            Self::Rule => Seen::Text(record.rule),
+            Self::Origin => Seen::Text(record.origin),
+            Self::Server => Seen::Text(record.server),
+            Self::Tries => number(u64::from(record.tries)),
+            Self::Age => record.age_s.map_or(Seen::Nothing, number),
+            Self::Ttl => record.ttl_s.map_or(Seen::Nothing, |s| Seen::Number(i128::from(s))),
+            Self::NotStored => Seen::Text(record.not_stored),
+            Self::Error => Seen::Text(record.error),
+            Self::Limit => Seen::Text(record.limit),
+        }
+    }
+}
+
+/// How many letters must be changed to make one name of the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b = b.as_bytes();
+    if b.len() > 40 {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,482 @@
+//! The record of one transaction, as bytes: the one place that knows its form.
+//!
+//! All numbers are little-endian. A record is a fixed part of [`FIXED`] bytes, then its texts one
+//! behind the other, then the values of the fields that were chosen to be kept.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | length of the whole record |
+//! | 4 | 2 | status |
+//! | 6 | 2 | [`Flags`] |
+//! | 8 | 8 | id: the core's number in the upper 16 bits, its count of transactions below |
+//! | 16 | 8 | start, milliseconds since 1970 UTC |
+//! | 24 | 8 | start, microseconds of the machine's monotonic clock |
+//! | 32 | 6 × 4 | phases, microseconds after the start; all ones: never came to pass |
+//! | 56 | 8 | end, microseconds after the start |
+//! | 64 | 4 + 4 | bytes of head in and out |
+//! | 72 | 8 + 8 | bytes of body in and out |
+//! | 88 | 8 | hash of the cache key; 0 when none was made |
+//! | 96 | 8 + 8 | age and remaining lifetime in seconds, where the flags say that they are known |
+//! | 112 | 16 | client's address; IPv4 in its first four bytes |
+//! | 128 | 1 | how it was served, as [`Served`] counts |
+//! | 129 | 1 | protocol version, tens major, ones minor |
+//! | 130 | 2 | tries at the origin |
+//! | 132 | 10 × 2 | lengths of the texts |
+//! | 152 | 1 | number of field values |
+//! | 153 | 7 | zero |
+//!
+//! A field's value is its length in two bytes (all ones: the request has no such field), then its
+//! bytes. Which fields these are stands once, in the ring's head.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Version of the form above. A reader of another version says so instead of guessing.
+pub const VERSION: u32 = 1;
+
+/// Bytes of the fixed part.
+pub const FIXED: usize = 160;
+
+/// Longest text of a record; what is longer is cut and [`Flags::CUT`] set. Limits on targets and
+/// fields are 8 KiB by default.
+pub const TEXT_MAX: usize = 8 * 1024;
+
+/// Field values a record has room for: 16 that were chosen, and two that access logs always have.
+pub const VALUES_MAX: usize = 18;
+
+/// Longest field value; as [`TEXT_MAX`].
+pub const VALUE_MAX: usize = 2 * 1024;
+
+const TEXTS: usize = 10;
+const LENGTHS_AT: usize = 132;
+const VALUES_AT: usize = 152;
+const NEVER: u32 = u32::MAX;
+const ABSENT: u16 = u16::MAX;
+
+/// The longest record there can be.
+pub const RECORD_MAX: usize = FIXED + TEXTS * TEXT_MAX + VALUES_MAX * (VALUE_MAX + 2);
+
+/// What is true or not of a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u16);
+
+impl Flags {
+    /// Over TLS.
+    pub const TLS: Self = Self(1);
+    /// Over IPv4.
+    pub const V4: Self = Self(1 << 1);
+    /// Over IPv6.
+    pub const V6: Self = Self(1 << 2);
+    /// The age is known.
+    pub const AGE: Self = Self(1 << 3);
+    /// The remaining lifetime is known.
+    pub const TTL: Self = Self(1 << 4);
+    /// The request could not be read.
+    pub const REFUSED: Self = Self(1 << 5);
+    /// The response did not reach its end.
+    pub const CUT_OFF: Self = Self(1 << 6);
+    /// A text was too long to be kept whole.
+    pub const CUT: Self = Self(1 << 7);
+    /// The origin was asked over a kept connection.
+    pub const REUSED: Self = Self(1 << 8);
+    /// The answer is stored.
+    pub const STORED: Self = Self(1 << 9);
+    /// The connection became a tunnel.
+    pub const TUNNEL: Self = Self(1 << 10);
+
+    /// Whether all of `other` are set.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Sets `other` where `on`.
+    #[must_use]
+    pub fn with(self, other: Self, on: bool) -> Self {
+        if on { Self(self.0 | other.0) } else { self }
+    }
+}
+
+macro_rules! served {
+    ($($variant:ident $word:literal $about:literal;)*) => {
+        /// How a request was served.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Served { #[default] $(#[doc = $about] $variant,)* }
+
+        impl Served {
+            /// Every way there is.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Its word in logs.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+    };
+}
+
+served! {
+    Synth "SYNTH" "By policy or an error page.";
+    Hit "HIT" "From a fresh stored response.";
+    Stale "STALE" "From a stale one within its grace.";
+    StaleOnError "STALE-ERROR" "From a stale one because the origin failed.";
+    Revalidated "REVALIDATED" "From a stored one that the origin has just confirmed.";
+    Miss "MISS" "Fetched.";
+    HitForMiss "HIT-FOR-MISS" "Fetched without waiting, a former answer having been uncacheable.";
+    Collapsed "COLLAPSED" "By another request's fetch.";
+    Pass "PASS" "Sent to the origin past the cache.";
+    File "FILE" "From a file.";
+}
+
+impl Served {
+    /// Whether the store answered and the client waited for no origin.
+    pub fn is_hit(self) -> bool {
+        matches!(self, Self::Hit | Self::Stale | Self::StaleOnError | Self::File)
+    }
+
+    /// Whether the client waited for an origin's answer that might have been stored.
+    pub fn is_miss(self) -> bool {
+        use Served::{Collapsed, HitForMiss, Miss, Revalidated};
+        matches!(self, Revalidated | Miss | HitForMiss | Collapsed)
+    }
+
+    fn of(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// Moments of a transaction, in microseconds after its start; none for what never came to pass.
+/// Those that are there are in this order, but for `wait` and `fetch`: who waits in vain fetches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// The request's head was read whole.
+    pub read: Option<u32>,
+    /// Policy had decided, and the store had been asked.
+    pub policy: Option<u32>,
+    /// Another request's fetch was waited for from here on.
+    pub wait: Option<u32>,
+    /// The fetch began.
+    pub fetch: Option<u32>,
+    /// The origin's head was there.
+    pub head: Option<u32>,
+    /// The answer was ready to be sent.
+    pub reply: Option<u32>,
+    /// It was sent, the last byte given to the kernel. What is answered from memory at once ends
+    /// here when it is written into the connection's buffer.
+    pub end: u64,
+}
+
+/// What happened to one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its number, unique within one run of the daemon.
+    pub id: u64,
+    /// When it began: milliseconds since 1970 UTC.
+    pub start_unix_ms: u64,
+    /// When it began: microseconds of the monotonic clock, comparable between cores.
+    pub start_us: u64,
+    /// When what came to pass.
+    pub phases: Phases,
+    /// Whether this and that.
+    pub flags: Flags,
+    /// Who asked; none over a unix socket.
+    pub client: Option<IpAddr>,
+    /// Protocol version, tens major, ones minor: 11 for HTTP/1.1.
+    pub version: u8,
+    /// Status sent; 499 when the client left before its answer (as nginx logs it).
+    pub status: u16,
+    /// How it was served.
+    pub served: Served,
+    /// Tries at the origin.
+    pub tries: u16,
+    /// Bytes of the request's head.
+    pub head_in: u32,
+    /// Bytes of the response's head.
+    pub head_out: u32,
+    /// Bytes of the request's body.
+    pub body_in: u64,
+    /// Bytes of the response's body, as sent.
+    pub body_out: u64,
+    /// Hash of the cache key; 0 when none was made.
+    pub key: u64,
+    /// Age sent, in seconds.
+    pub age_s: Option<u64>,
+    /// Remaining lifetime in seconds; negative when stale.
+    pub ttl_s: Option<i64>,
+    /// Method.
+    pub method: &'a [u8],
+    /// Host, lower case.
+    pub host: &'a [u8],
+    /// Path and query, as the policy left them.
+    pub target: &'a [u8],
+    /// The site that was asked.
+    pub site: &'a [u8],
+    /// The rule that decided.
+    pub rule: &'a [u8],
+    /// The origin that was asked.
+    pub origin: &'a [u8],
+    /// Its server that answered.
+    pub server: &'a [u8],
+    /// What went wrong.
+    pub error: &'a [u8],
+    /// The limit that was reached.
+    pub limit: &'a [u8],
+    /// Why the answer is not stored.
+    pub not_stored: &'a [u8],
+    /// Values of the chosen request fields, in the order of their names in the ring's head.
+    pub values: Values<'a>,
+}
+
+/// Values of request fields as they stand in a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Values<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Values<'a> {
+    /// The values in order; none where the request has no such field.
+    pub fn iter(self) -> impl Iterator<Item = Option<&'a [u8]>> {
+        let mut rest = self.bytes;
+        std::iter::from_fn(move || {
+            let (value, after) = split_value(rest)?;
+            rest = after;
+            Some(value)
+        })
+    }
+}
+
+/// One value, and what follows it.
+fn split_value(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    match u16::from_le_bytes(*length) {
+        ABSENT => Some((None, rest)),
+        length => rest.split_at_checked(usize::from(length)).map(|(v, rest)| (Some(v), rest)),
+    }
+}
+
+impl<'a> Record<'a> {
+    /// Appends the record to `out`, with `values` in place of its own.
+    pub fn write<'v>(&self, values: impl IntoIterator<Item = Option<&'v [u8]>>, out: &mut Vec<u8>) {
+        let at = out.len();
+        let mut fixed = [0; FIXED];
+        let mut flags = self.flags;
+        self.put_numbers(&mut fixed);
+        let texts = self.texts().map(|text| short(text, TEXT_MAX, &mut flags));
+        for (text, place) in texts.iter().zip(fixed[LENGTHS_AT..].as_chunks_mut::<2>().0) {
+            *place = (text.len() as u16).to_le_bytes();
+        }
+        out.extend_from_slice(&fixed);
+        for text in texts {
+            out.extend_from_slice(text);
+        }
+        let mut count = 0;
+        for value in values.into_iter().take(VALUES_MAX) {
+            count += 1;
+            match value {
+                None => out.extend_from_slice(&ABSENT.to_le_bytes()),
+                Some(value) => {
+                    let value = short(value, VALUE_MAX, &mut flags);
+                    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+                    out.extend_from_slice(value);
+                }
+            }
+        }
+        let record = &mut out[at..];
+        let length = record.len() as u32;
+        record[..4].copy_from_slice(&length.to_le_bytes());
+        record[6..8].copy_from_slice(&flags.0.to_le_bytes());
+        record[VALUES_AT] = count;
+    }
+
+    fn put_numbers(&self, fixed: &mut [u8; FIXED]) {
+        let p = &self.phases;
+        let mut out = Put { bytes: fixed, at: 4 };
+        out.put(self.status.to_le_bytes());
+        out.at += 2;
+        out.put(self.id.to_le_bytes());
+        out.put(self.start_unix_ms.to_le_bytes());
+        out.put(self.start_us.to_le_bytes());
+        for phase in [p.read, p.policy, p.wait, p.fetch, p.head, p.reply] {
+            // A phase later than an hour is told as the latest that can be.
+            out.put(phase.map_or(NEVER, |us| us.min(NEVER - 1)).to_le_bytes());
+        }
+        out.put(p.end.to_le_bytes());
+        out.put(self.head_in.to_le_bytes());
+        out.put(self.head_out.to_le_bytes());
+        out.put(self.body_in.to_le_bytes());
+        out.put(self.body_out.to_le_bytes());
+        out.put(self.key.to_le_bytes());
+        out.put(self.age_s.unwrap_or(0).to_le_bytes());
+        out.put(self.ttl_s.unwrap_or(0).to_le_bytes());
+        match self.client {
+            Some(IpAddr::V4(address)) => out.put(address.octets()),
+            Some(IpAddr::V6(address)) => out.put(address.octets()),
+            None => {}
+        }
+        out.at = 128;
+        out.put([self.served as u8, self.version]);
+        out.put(self.tries.to_le_bytes());
+    }
+
+    fn texts(&self) -> [&'a [u8]; TEXTS] {
+        [
+            self.method,
+            self.host,
+            self.target,
+            self.site,
+            self.rule,
+            self.origin,
+            self.server,
+            self.error,
+            self.limit,
+            self.not_stored,
+        ]
+    }
+
+    /// The flags that follow from the other members: whether age, lifetime and address are there.
+    #[must_use]
+    pub fn flagged(mut self) -> Self {
+        self.flags = self
+            .flags
+            .with(Flags::AGE, self.age_s.is_some())
+            .with(Flags::TTL, self.ttl_s.is_some())
+            .with(Flags::V4, self.client.is_some_and(|a| a.is_ipv4()))
+            .with(Flags::V6, self.client.is_some_and(|a| a.is_ipv6()));
+        self
+    }
+
+    /// The record at the beginning of `bytes`, and what follows it; none when there is no whole and
+    /// well-formed one.
+    pub fn read(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+        let (bytes, rest) = bytes.split_at_checked(length)?;
+        let (fixed, mut tail) = bytes.split_first_chunk::<FIXED>()?;
+        let mut texts: [&[u8]; TEXTS] = [&[]; TEXTS];
+        for (text, length) in texts.iter_mut().zip(fixed[LENGTHS_AT..].as_chunks::<2>().0) {
+            (*text, tail) = tail.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+        }
+        let mut after = tail;
+        for _ in 0..fixed[VALUES_AT] {
+            (_, after) = split_value(after)?;
+        }
+        if !after.is_empty() {
+            return None;
+        }
+        Some((Self { values: Values { bytes: tail }, ..Self::of_fixed(fixed, texts)? }, rest))
+    }
+
+    fn of_fixed(fixed: &[u8; FIXED], texts: [&'a [u8]; TEXTS]) -> Option<Self> {
+        let mut from = Take { bytes: fixed, at: 4 };
+        let status = u16::from_le_bytes(from.take());
+        let flags = Flags(u16::from_le_bytes(from.take()));
+        let id = from.u64();
+        let (start_unix_ms, start_us) = (from.u64(), from.u64());
+        let mut phase = || Some(u32::from_le_bytes(from.take())).filter(|us| *us != NEVER);
+        let (read, policy, wait) = (phase(), phase(), phase());
+        let (fetch, head, reply) = (phase(), phase(), phase());
+        let end = from.u64();
+        let (head_in, head_out) = (from.u32(), from.u32());
+        let (body_in, body_out, key) = (from.u64(), from.u64(), from.u64());
+        let age_s = Some(from.u64()).filter(|_| flags.has(Flags::AGE));
+        let ttl_s = Some(from.u64().cast_signed()).filter(|_| flags.has(Flags::TTL));
+        let address: [u8; 16] = from.take();
+        let [served, version] = from.take();
+        let tries = u16::from_le_bytes(from.take());
+        let [method, host, target, site, rule, origin, server, error, limit, not_stored] = texts;
+        Some(Self {
+            id,
+            start_unix_ms,
+            start_us,
+            phases: Phases { read, policy, wait, fetch, head, reply, end },
+            flags,
+            client: client(flags, address),
+            version,
+            status,
+            served: Served::of(served)?,
+            tries,
+            head_in,
+            head_out,
+            body_in,
+            body_out,
+            key,
+            age_s,
+            ttl_s,
+            method,
+            host,
+            target,
+            site,
+            rule,
+            origin,
+            server,
+            error,
+            limit,
+            not_stored,
+            values: Values::default(),
+        })
+    }
+
+    /// When it ended, in microseconds of the monotonic clock: the order in which cores' records are
+    /// told.
+    pub fn end_us(&self) -> u64 {
+        self.start_us.saturating_add(self.phases.end)
+    }
+
+    /// Until its answer was ready to be sent, in microseconds: the time to the first byte.
+    pub fn ttfb_us(&self) -> u64 {
+        self.phases.reply.map_or(self.phases.end, u64::from)
+    }
+}
+
+fn client(flags: Flags, address: [u8; 16]) -> Option<IpAddr> {
+    if flags.has(Flags::V4) {
+        let [a, b, c, d, ..] = address;
+        Some(Ipv4Addr::new(a, b, c, d).into())
+    } else {
+        flags.has(Flags::V6).then(|| Ipv6Addr::from(address).into())
+    }
+}
+
+fn short<'t>(text: &'t [u8], most: usize, flags: &mut Flags) -> &'t [u8] {
+    if text.len() > most {
+        *flags = flags.with(Flags::CUT, true);
+    }
+    &text[..text.len().min(most)]
+}
+
+/// Writes numbers one behind the other.
+struct Put<'a> {
+    bytes: &'a mut [u8; FIXED],
+    at: usize,
+}
+
+impl Put<'_> {
+    fn put<const N: usize>(&mut self, number: [u8; N]) {
+        self.bytes[self.at..self.at + N].copy_from_slice(&number);
+        self.at += N;
+    }
+}
+
+/// Reads them.
+struct Take<'a> {
+    bytes: &'a [u8; FIXED],
+    at: usize,
+}
+
+impl Take<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let mut number = [0; N];
+        number.copy_from_slice(&self.bytes[self.at..self.at + N]);
+        self.at += N;
+        number
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! Who and what is asked for most: records added up by one of their fields.
+//!
+//! With a period, what was counted fades: after so many seconds a request weighs less than half, so
+//! that the table shows what happens now (as `varnishtop`'s does). Without one it adds up.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+
+use crate::format::Fields;
+use crate::record::Record;
+
+/// Keys that are counted at once. Beyond it the least asked for are forgotten, so that a scan over
+/// random URLs costs no memory.
+const KEYS_MAX: usize = 20_000;
+/// Bytes of a key that are kept.
+const KEY_BYTES: usize = 400;
+/// What weighs less has faded away.
+const FADED: f64 = 0.05;
+
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident {
+        $($variant:ident $word:literal $key:literal $what:literal;)*
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $(#[doc = $what] $variant,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Its name on the command line and in JSON.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// The key on the keyboard that chooses it.
+            pub fn key(self) -> char {
+                match self { $(Self::$variant => $key,)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// By which field records are added up.
+    By {
+        Url "url" 'u' "Host and path, with the query.";
+        Client "client" 'c' "Client.";
+        Agent "agent" 'a' "User-Agent.";
+        Referer "referer" 'f' "Referer.";
+        Status "status" 's' "Status.";
+        Served "served" 'v' "How they were served.";
+        Site "site" 'i' "Site.";
+        Rule "rule" 'l' "Rule that decided.";
+        Origin "origin" 'o' "Origin and server.";
+        Error "error" 'x' "What went wrong.";
+    }
+}
+
+words! {
+    /// What comes first.
+    Sort {
+        Requests "requests" 'r' "Most requests.";
+        Misses "misses" 'm' "Most requests that had to wait for an origin.";
+        Bytes "bytes" 'b' "Most bytes.";
+        Time "time" 't' "Most time in all.";
+        Errors "errors" 'e' "Most errors (5xx).";
+    }
+}
+
+/// What was counted of one key.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Requests.
+    pub requests: f64,
+    /// Of these, answered without waiting for an origin.
+    pub hits: f64,
+    /// Of these, that waited for one.
+    pub misses: f64,
+    /// Of these, answered with a 5xx status.
+    pub errors: f64,
+    /// Bytes sent, heads too.
+    pub bytes: f64,
+    /// Microseconds until they were sent.
+    pub time_us: f64,
+}
+
+impl Sums {
+    fn add(&mut self, record: &Record<'_>) {
+        let one = |is: bool| if is { 1.0 } else { 0.0 };
+        let waited = record.phases.fetch.is_some() || record.phases.wait.is_some();
+        self.requests += 1.0;
+        self.hits += one(record.served.is_hit());
+        self.misses += one(waited);
+        self.errors += one(record.status >= 500);
+        self.bytes += record.body_out as f64 + f64::from(record.head_out);
+        self.time_us += record.phases.end as f64;
+    }
+
+    fn scale(&mut self, by: f64) {
+        for number in [
+            &mut self.requests,
+            &mut self.hits,
+            &mut self.misses,
+            &mut self.errors,
+            &mut self.bytes,
+            &mut self.time_us,
+        ] {
+            *number *= by;
+        }
+    }
+
+    /// What it is sorted by.
+    pub fn weight(&self, sort: Sort) -> f64 {
+        match sort {
+            Sort::Requests => self.requests,
+            Sort::Misses => self.misses,
+            Sort::Bytes => self.bytes,
+            Sort::Time => self.time_us,
+            Sort::Errors => self.errors,
+        }
+    }
+
+    /// Mean time of a request, in microseconds.
+    pub fn mean_us(&self) -> f64 {
+        if self.requests > 0.0 { self.time_us / self.requests } else { 0.0 }
+    }
+}
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    by: By,
+    fade: Option<f64>,
+    rows: HashMap<Vec<u8>, Sums>,
+    all: Sums,
+    seconds: f64,
+    /// The key at hand; most are there already and need no memory of their own.
+    key: Vec<u8>,
+}
+
+impl Tally {
+    /// An empty table; with `period_s` what was counted fades.
+    pub fn new(by: By, period_s: Option<f64>) -> Self {
+        let fade = period_s.map(|period| (-1.0 / period.max(1.0)).exp());
+        Self { by, fade, rows: HashMap::new(), all: Sums::default(), seconds: 0.0, key: Vec::new() }
+    }
+
+    /// By what it adds up.
+    pub fn by(&self) -> By {
+        self.by
+    }
+
+    /// Counts a record.
+    pub fn add(&mut self, record: &Record<'_>, fields: &Fields) {
+        self.all.add(record);
+        self.key.clear();
+        write_key(self.by, record, fields, &mut self.key);
+        self.key.truncate(KEY_BYTES);
+        if let Some(sums) = self.rows.get_mut(&self.key) {
+            return sums.add(record);
+        }
+        if self.rows.len() >= KEYS_MAX {
+            self.forget();
+        }
+        self.rows.entry(self.key.clone()).or_default().add(record);
+    }
+
+    /// So many seconds have passed.
+    pub fn pass(&mut self, seconds: f64) {
+        self.seconds += seconds;
+        let Some(fade) = self.fade else { return };
+        let by = fade.powf(seconds);
+        self.all.scale(by);
+        self.rows.retain(|_, sums| {
+            sums.scale(by);
+            sums.requests > FADED
+        });
+    }
+
+    /// Forgets the half that is asked for least.
+    fn forget(&mut self) {
+        let mut counts: Vec<f64> = self.rows.values().map(|sums| sums.requests).collect();
+        let middle = counts.len() / 2;
+        let (_, least, _) = counts.select_nth_unstable_by(middle, f64::total_cmp);
+        let least = *least;
+        // Where most are alike, half of those go.
+        let mut spare = middle;
+        self.rows.retain(|_, sums| {
+            let goes = spare > 0 && sums.requests <= least;
+            spare -= usize::from(goes);
+            !goes
+        });
+    }
+
+    /// What turns a sum into a rate per second.
+    pub fn per_second(&self) -> f64 {
+        let weight = match self.fade {
+            // The sum of what one request a second would have left by now.
+            Some(fade) => (1.0 - fade.powf(self.seconds)) / (1.0 - fade),
+            None => self.seconds,
+        };
+        1.0 / weight.max(1.0)
+    }
+
+    /// Seconds that have passed.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Of all records.
+    pub fn all(&self) -> &Sums {
+        &self.all
+    }
+
+    /// The first `count` rows, the heaviest first; those that weigh nothing are left out.
+    pub fn rows(&self, sort: Sort, count: usize) -> Vec<(&[u8], &Sums)> {
+        let mut rows: Vec<_> = self.rows.iter().map(|(key, sums)| (key.as_slice(), sums)).collect();
+        rows.retain(|(_, sums)| sums.weight(sort) > 0.0);
+        rows.sort_by(|(a, x), (b, y)| y.weight(sort).total_cmp(&x.weight(sort)).then(a.cmp(b)));
+        rows.truncate(count);
+        rows
+    }
+}
+
+fn write_key(by: By, record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
+    let parts: [&[u8]; 3] = match by {
+        By::Url => [record.host, record.target, b""],
+        By::Agent => [fields.agent(record).unwrap_or_default(), b"", b""],
+        By::Referer => [fields.referer(record).unwrap_or_default(), b"", b""],
+        By::Served => [record.served.word().as_bytes(), b"", b""],
+        By::Site => [record.site, b"", b""],
+        By::Rule => [record.rule, b"", b""],
+        By::Origin if record.origin.is_empty() => [b"", b"", b""],
+        By::Origin => [record.origin, b" ", record.server],
+        By::Error => [record.error, b"", b""],
+        By::Client | By::Status => {
+            // Writing to a Vec cannot fail.
+            _ = match (by, record.client) {
+                (By::Status, _) => write!(out, "{}", record.status),
+                (_, Some(client)) => write!(out, "{client}"),
+                (_, None) => write!(out, "unix:"),
+            };
+            return;
+        }
+    };
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    if out.is_empty() {
+        out.push(b'-');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Phases, Served};
+
+    fn hit(target: &[u8]) -> Record<'_> {
+        let phases = Phases { end: 10, ..Phases::default() };
+        Record { host: b"a", target, status: 200, served: Served::Hit, phases, ..Record::default() }
+    }
+
+    fn miss(target: &[u8]) -> Record<'_> {
+        let phases = Phases { fetch: Some(1), end: 1000, ..Phases::default() };
+        Record { served: Served::Miss, body_out: 5000, phases, ..hit(target) }
+    }
+
+    #[test]
+    fn rows_come_by_weight() {
+        let mut tally = Tally::new(By::Url, None);
+        let fields = Fields::default();
+        for _ in 0..3 {
+            tally.add(&hit(b"/often"), &fields);
+        }
+        tally.add(&miss(b"/large"), &fields);
+        tally.pass(2.0);
+        let names = |sort| -> Vec<String> {
+            let rows = tally.rows(sort, 10);
+            rows.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect()
+        };
+        assert_eq!(names(Sort::Requests), ["a/often", "a/large"]);
+        assert_eq!(names(Sort::Bytes), ["a/large"]);
+        assert_eq!(names(Sort::Misses), ["a/large"]);
+        assert_eq!(names(Sort::Errors), [""; 0]);
+        assert_eq!(tally.rows(Sort::Time, 1).len(), 1);
+        assert_eq!((tally.all().requests * tally.per_second(), tally.all().hits), (2.0, 3.0));
+    }
+
+    #[test]
+    fn what_is_not_asked_for_any_more_fades() {
+        let mut tally = Tally::new(By::Status, Some(10.0));
+        let fields = Fields::default();
+        for _ in 0..200 {
+            tally.add(&hit(b"/"), &fields);
+            tally.pass(1.0);
+        }
+        let rate = tally.all().requests * tally.per_second();
+        assert!((0.8..1.2).contains(&rate), "{rate}");
+        tally.pass(100.0);
+        assert_eq!(tally.rows(Sort::Requests, 10), []);
+    }
+
+    #[test]
+    fn a_scan_costs_no_memory_and_the_frequent_stay() {
+        let mut tally = Tally::new(By::Url, None);
+        let fields = Fields::default();
+        for n in 0..3 * KEYS_MAX {
+            tally.add(&hit(format!("/{n}").as_bytes()), &fields);
+            tally.add(&hit(b"/often"), &fields);
+        }
+        assert!(tally.rows.len() <= KEYS_MAX);
+        let rows = tally.rows(Sort::Requests, 1);
+        assert_eq!((rows[0].0, rows[0].1.requests), (&b"a/often"[..], 3.0 * KEYS_MAX as f64));
+    }
+
+    #[test]
+    fn keys_of_the_keyboard_differ() {
+        let mut keys: Vec<char> = By::ALL.iter().map(|by| by.key()).collect();
+        keys.extend(Sort::ALL.iter().map(|sort| sort.key()));
+        keys.push('q');
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), count);
+    }
+}

@@ -1,0 +1,4 @@
+//! `observe::fuzz::access_line`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| observe::fuzz::access_line(data));
