@@ -254,12 +254,25 @@ impl FieldLines {
         })
     }
 
+    /// Goes on with a value that is too long for others than surrogate keys; returns how far it may
+    /// go. Apart, for no other field comes here.
+    #[cold]
+    #[inline(never)]
+    fn go_on_with_tags(&mut self, buf: &[u8], limits: &HeadLimits) -> usize {
+        let most = match tags::is_tag_field(&buf[self.line_at..self.name_end]) {
+            true => limits.field_bytes.max(limits.tag_bytes),
+            false => limits.field_bytes,
+        };
+        let stop = self.line_at.saturating_add(most);
+        self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
+        stop
+    }
+
     fn value(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Option<Event>, LineError> {
         let mut stop = self.line_at.saturating_add(limits.field_bytes);
         self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
-        if self.pos >= stop && tags::is_tag_field(&buf[self.line_at..self.name_end]) {
-            stop = self.line_at.saturating_add(limits.field_bytes.max(limits.tag_bytes));
-            self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
+        if self.pos >= stop {
+            stop = self.go_on_with_tags(buf, limits);
         }
         match buf.get(self.pos) {
             None => Ok(Some(Event::Partial)),
