@@ -14,7 +14,7 @@ app=$1
 here=$lab/$app
 larder=${LARDER_BIN:-${CARGO_TARGET_DIR:-$lab/../target}/${2:-debug}/larder}
 [ -x "$larder" ] || { echo "no Larder at $larder: build it, or name it with LARDER_BIN" >&2; exit 1; }
-work=$(mktemp -d "${TMPDIR:-/tmp}/larder-$app.XXXXXX")
+work=$(mktemp -d --suffix="-larder-$app")
 host=$app.localhost
 pids=()
 

@@ -22,7 +22,7 @@ command -v wrk >/dev/null || command -v ab >/dev/null || {
   echo "no Larder at $LARDER_BIN: cargo build --release, or name it with LARDER_BIN" >&2
   exit 1
 }
-work=$(mktemp -d "${TMPDIR:-/tmp}/larder-bench.XXXXXX")
+work=$(mktemp -d --suffix=-larder-bench)
 trap 'rm -rf "$work"' EXIT
 if command -v openssl >/dev/null; then
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost \
