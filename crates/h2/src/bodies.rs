@@ -155,7 +155,7 @@ impl Connection {
 
     /// Whether the client may send less than half of what all bodies together may hold.
     pub fn is_short(&self) -> bool {
-        self.receive_window < i64::from(self.settings.connection_window.max(FIRST_WINDOW) / 2)
+        self.receive_window < i64::from(self.settings.connection_window / 2)
     }
 
     /// Says that no more of a request's body is wanted; what still comes is dropped.

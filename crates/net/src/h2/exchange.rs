@@ -3,12 +3,15 @@
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use cache::Reader;
+use files::Opened;
 use flow::{Front, Interims, Reply, ReplyBody, Slow, Tunnel, pages};
 use message::{HeaderId, Status};
 
@@ -61,30 +64,24 @@ impl Task {
 
     /// Hands a reply over whose body is not all there yet, or not where it could be sent from.
     pub(crate) async fn hand_over(self, mut reply: Reply) {
+        let length = reply.length();
         match std::mem::replace(&mut reply.body, ReplyBody::None) {
-            ReplyBody::Stream { reader, length } => self.stream(reply, reader, length).await,
+            ReplyBody::Stream { reader, .. } => self.stream(reply, reader, length).await,
             ReplyBody::File(opened, range) => {
-                let length = Some(range.end - range.start);
                 let feed = self.begin(reply, length);
                 let whole = self.file(&feed, &opened, range).await;
                 self.promise.keep(if whole { Item::End } else { Item::Broke });
             }
             ReplyBody::FilePieces(opened, pieces) => {
-                reply.body = ReplyBody::FilePieces(opened, pieces);
-                let length = reply.length();
-                let ReplyBody::FilePieces(opened, pieces) =
-                    std::mem::replace(&mut reply.body, ReplyBody::None)
-                else {
-                    return;
-                };
                 let feed = self.begin(reply, length);
                 for piece in pieces {
-                    let whole = match piece {
+                    match piece {
                         flow::Piece::Bytes(bytes) => self.piece(&feed, bytes).await,
-                        flow::Piece::Stored(range) => self.file(&feed, &opened, range).await,
-                    };
-                    if !whole {
-                        return;
+                        flow::Piece::Stored(range) => {
+                            if !self.file(&feed, &opened, range).await {
+                                return;
+                            }
+                        }
                     }
                 }
                 self.promise.keep(Item::End);
@@ -104,20 +101,14 @@ impl Task {
     }
 
     /// Hands a piece over when there is room for it.
-    async fn piece(&self, feed: &Feed, bytes: Bytes) -> bool {
+    async fn piece(&self, feed: &Feed, bytes: Bytes) {
         feed.room().await;
         feed.gave(bytes.len());
         self.promise.tell(Item::Piece(bytes));
-        true
     }
 
     /// Hands over part of a file; whether it was all there.
-    async fn file(
-        &self,
-        feed: &Feed,
-        opened: &std::sync::Arc<files::Opened>,
-        range: std::ops::Range<u64>,
-    ) -> bool {
+    async fn file(&self, feed: &Feed, opened: &Arc<Opened>, range: Range<u64>) -> bool {
         let mut at = range.start;
         while at < range.end {
             feed.room().await;
@@ -203,6 +194,10 @@ impl Task {
         let mut side = StreamSide { promise: Some(promise), up, rest: Bytes::new(), feed };
         let run = tunnel::Run::new(&core, &guard, origin, Vec::new());
         run.carry(&RefCell::new(&mut side)).await;
+        // A limit, or the end of a drain: in order, as the other side.
+        if let Some(promise) = side.promise {
+            promise.keep(Item::End);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use flow::reply::{Fields, Head};
 use flow::{LiveRef, Reply, ReplyBody};
 use h2::Connection;
-use message::{Framing, HeaderId, Request, Response};
+use message::{HeaderId, Request, Response};
 
 use super::prepared;
 use crate::core::CoreCtx;
@@ -52,8 +52,9 @@ pub(crate) fn write(
         _ => length,
     };
     if let Some(length) = length {
-        let digits = itoa::Buffer::new().format(length).to_owned();
-        engine.field(HeaderId::ContentLength, b"content-length", digits.as_bytes(), out);
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(length).as_bytes();
+        engine.field(HeaderId::ContentLength, b"content-length", digits, out);
     }
 }
 
@@ -87,10 +88,9 @@ impl Fields for Added<'_> {
     }
 }
 
-/// Makes an extended CONNECT (RFC 8441) what an origin that speaks HTTP/1 understands: its body is
-/// the other protocol's, and a WebSocket handshake there needs a key (RFC 6455 4.1).
+/// Makes an extended CONNECT (RFC 8441) what an origin that speaks HTTP/1 understands: a WebSocket
+/// handshake there needs a key (RFC 6455 4.1).
 pub(crate) fn as_http1_upgrade(request: &mut Request) {
-    request.framing = Framing::None;
     let mut key = [0; 16];
     for half in key.as_chunks_mut::<8>().0 {
         *half = base::HashSeed::random().hash(b"key").to_le_bytes();
