@@ -252,6 +252,11 @@ impl Connection {
         }
     }
 
+    /// Whether the client has shown that it speaks HTTP/2, and said its settings.
+    pub fn is_greeted(&self) -> bool {
+        self.stage == Stage::Frames
+    }
+
     /// Whether no stream is under way and no frame has begun.
     pub fn is_idle(&self) -> bool {
         self.streams.len() == 0 && self.held.is_empty() && self.open.is_none()

@@ -149,7 +149,7 @@ fn step_of<'a>(
             engine.reset(at, Code::Cancel, out);
         }
         (6, Some(at)) => engine.refuse_body(at, out),
-        (7, _) => engine.announce_end(out),
+        (7, _) => _ = engine.announce_end(out),
         _ => {}
     }
     while let Some(grant) = engine.grant(usize::from(*b) * 100, out) {

@@ -252,14 +252,21 @@ impl Connection {
             && (stream.send_window <= 0 || self.send_window <= 0)
     }
 
-    /// Says that no streams are taken for long. The last one is named when the client has answered
-    /// the PING behind this: by then it knows (RFC 9113 6.8).
-    pub fn announce_end(&mut self, out: &mut Vec<u8>) {
-        if self.farewell == Farewell::No {
-            self.farewell = Farewell::Announced;
-            goaway(out, 0x7fff_ffff, Code::None);
-            frame::write(out, kind::PING, 0, 0, &Self::LEAVING);
+    /// Says that no streams are taken for long; true when it was not said before. The last one is
+    /// named when the client has answered the PING behind this: by then it knows (RFC 9113 6.8).
+    pub fn announce_end(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.farewell != Farewell::No {
+            return false;
         }
+        self.farewell = Farewell::Announced;
+        goaway(out, 0x7fff_ffff, Code::None);
+        frame::write(out, kind::PING, 0, 0, &Self::LEAVING);
+        true
+    }
+
+    /// Whether [`Connection::announce_end`] has been said, and the last stream not been named yet.
+    pub fn is_leaving(&self) -> bool {
+        self.farewell == Farewell::Announced
     }
 
     /// Says which stream was the last.

@@ -66,6 +66,8 @@ pub(crate) struct H2 {
     held: Vec<u8>,
     /// Uploads of which something waits to be taken.
     uploads: Vec<StreamAt>,
+    /// What the sweep knows the connection to be doing.
+    phase: Phase,
     /// Bytes set apart for passing bodies.
     reserved: u64,
     served: u64,
@@ -163,6 +165,7 @@ impl H2 {
             out,
             held,
             uploads: Vec::new(),
+            phase: Phase::New,
             reserved: 0,
             served: 0,
             opened_ms: now_ms,
@@ -200,6 +203,10 @@ impl H2 {
                 let mut buf = ReadBuf::new(input);
                 let Poll::Ready(read) = self.stream.poll_read(cx, &mut buf, &core.sealed) else {
                     self.out.give_back(&mut work.output);
+                    // The last answer may just have left.
+                    if self.phase() != self.phase {
+                        self.enter_phase(now.mono_ms);
+                    }
                     return Poll::Pending;
                 };
                 let length = buf.filled().len();
@@ -214,18 +221,24 @@ impl H2 {
             if let Err(fatal) = self.read(core, work, bytes, cx) {
                 self.fatal(core, &fatal);
             }
-            self.note_phase(core);
+            self.enter_phase(now.mono_ms);
         }
     }
 
-    fn note_phase(&self, core: &CoreCtx) {
-        let phase = match self.engine.streams() {
+    fn phase(&self) -> Phase {
+        match self.engine.streams() {
+            0 if !self.engine.is_greeted() => Phase::New,
             0 if self.engine.is_idle() => Phase::Idle,
             0 => Phase::Head,
             _ => Phase::Busy,
-        };
-        self.guard.enter(phase, core.flow.now().mono_ms);
-        self.guard.ticks(phase == Phase::Busy);
+        }
+    }
+
+    /// Tells the sweep what the connection is doing; being idle begins anew.
+    fn enter_phase(&mut self, now_ms: u64) {
+        self.phase = self.phase();
+        self.guard.enter(self.phase, now_ms);
+        self.guard.ticks(self.phase == Phase::Busy);
     }
 
     /// Reads what the client says, and answers what can be answered at once.
@@ -413,7 +426,8 @@ impl H2 {
 
     fn take_mail(&mut self, core: &Rc<CoreCtx>, now: Now) {
         while let Some((at, item)) = self.mail.take() {
-            let Some(lane) = self.lane(at) else { continue };
+            // A task that was ended has nothing to say any more.
+            let Some(lane) = self.lane(at).filter(|lane| lane.task.is_some()) else { continue };
             match item {
                 Item::Interim(response) => {
                     let out = &mut self.out.bytes;
@@ -481,20 +495,20 @@ impl H2 {
         let live = core.flow.live();
         let limits = &live.limits;
         let age_ms = now.mono_ms - self.opened_ms;
-        if core.draining.get()
+        let leaves = core.draining.get()
             || self.served >= limits.keepalive_requests
-            || age_ms >= limits.connection_lifetime
-        {
-            self.engine.announce_end(&mut self.out.bytes);
+            || age_ms >= limits.connection_lifetime;
+        if leaves && self.engine.announce_end(&mut self.out.bytes) {
+            self.ticked_ms = now.mono_ms;
         }
         if now.mono_ms < self.ticked_ms + TICK_MS {
             return;
         }
-        if core.draining.get() {
+        self.ticked_ms = now.mono_ms;
+        if self.engine.is_leaving() {
             // A client that has not answered by now does not answer.
             self.engine.say_last(&mut self.out.bytes);
         }
-        self.ticked_ms = now.mono_ms;
         for place in 0..self.lanes.len() {
             let lane = &mut self.lanes[place];
             let at = StreamAt { place, id: lane.id };
