@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::explanation;
 use crate::routes::{Content, Kind, Needs, Route, TABLE, Takes, Verb};
 
 /// The whole document.
@@ -109,7 +110,7 @@ fn reference(schema: &str) -> Value {
 
 /// The shapes of bodies, by the names that routes call them by.
 fn schemas() -> Value {
-    json!({
+    let mut all = json!({
         "Figures": {
             "type": "object",
             "description": "Figures by name, and those that belong together in objects.",
@@ -133,7 +134,11 @@ fn schemas() -> Value {
                 "size": { "type": "integer", "description": "Bytes of one core's." },
             },
         },
-    })
+    });
+    if let Value::Object(all) = &mut all {
+        all.extend(explanation::shapes().map(|(name, shape)| (name.to_owned(), shape)));
+    }
+    all
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub enum Operation {
     Ring,
     /// Read the configuration again.
     Reload,
+    /// What would happen to a request, and why.
+    Explain,
     /// The description of this interface.
     Describe,
 }
@@ -189,6 +191,14 @@ pub const TABLE: &[Route] = &[
         about: "Reads the configuration again, and says in plain text how that went.",
         also: &[(422, "It cannot be used; what is in force stays.")],
         ..get("/reload", CONFIG, Operation::Reload, TEXT)
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/api/v1/explain",
+        about: "What would happen to a request now and why, without its happening, and what became \
+                of the last ones for its URL.",
+        takes: Takes::Json("Question"),
+        ..get("/api/v1/explain", READ, Operation::Explain, Content::Json("Explanation"))
     },
     Route {
         about: "This description.",

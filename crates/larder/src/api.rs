@@ -10,6 +10,7 @@ use bytes::Bytes;
 use config::AdminConfig;
 use http::StatusCode;
 
+use crate::explain;
 use crate::metrics;
 use crate::serve::Daemon;
 
@@ -68,7 +69,7 @@ impl Api for Daemon {
         self.admin_counts.lock().limit(limit);
     }
 
-    async fn answer(&self, operation: Operation, _asked: Asked) -> Answer {
+    async fn answer(&self, operation: Operation, asked: Asked) -> Answer {
         match operation {
             Operation::Health => Answer::text(StatusCode::OK, "ok\n"),
             Operation::Metrics => Answer {
@@ -85,6 +86,7 @@ impl Api for Daemon {
                     format!("{problems}\nthe running configuration stays\n"),
                 ),
             },
+            Operation::Explain => explain::answer(self, &asked.body).await,
             // The listener's own.
             Operation::Describe => Answer::json(&admin::document()),
         }

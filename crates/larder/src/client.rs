@@ -18,13 +18,34 @@ pub(crate) fn reload(socket: &Path) -> Result<(), String> {
 
 /// Asks the daemon's admin socket: status and body.
 pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<(u16, String), String> {
+    exchange(socket, method, path, "")
+}
+
+/// Sends JSON to the daemon's admin socket: status and body of the answer.
+pub(crate) fn post(
+    socket: &Path,
+    path: &str,
+    body: &serde_json::Value,
+) -> Result<(u16, String), String> {
+    exchange(socket, "POST", path, &body.to_string())
+}
+
+fn exchange(socket: &Path, method: &str, path: &str, body: &str) -> Result<(u16, String), String> {
     let failed = |e: std::io::Error| {
         format!("larder: no running daemon answers at {}: {e}", socket.display())
     };
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(failed)?;
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .map_err(failed)?;
+    let about_body = match body {
+        "" => String::new(),
+        body => {
+            format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
+        }
+    };
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{about_body}\r\n"
+    );
+    stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).map_err(failed)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(failed)?;
     let status = answer.get(9..12).and_then(|code| code.parse().ok());

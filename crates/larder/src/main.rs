@@ -4,6 +4,7 @@ mod api;
 mod build;
 mod client;
 mod demo;
+mod explain;
 mod given;
 mod journal;
 mod material;
@@ -52,6 +53,7 @@ enum Verb {
     Preset(preset::PresetVerb),
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
+    Explain(tools::ExplainArgs),
     Log(tools::LogArgs),
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
@@ -147,6 +149,7 @@ fn main() -> ExitCode {
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
+        Verb::Explain(args) => tools::explain(&args),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),
         Verb::Hist(args) => tools::hist(&args),

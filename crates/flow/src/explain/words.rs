@@ -2,25 +2,18 @@
 
 use message::store::NotStored;
 
-/// A duration for people: short ones to the millisecond, long ones with the larger unit beside.
+/// A duration for people: short ones to the millisecond, and round ones in the larger unit, too.
 pub(super) fn duration(ms: u64) -> String {
-    if ms < 1000 {
+    if ms < 1000 && ms > 0 {
         return format!("{ms} ms");
     }
     let secs = ms / 1000;
-    let larger = match secs {
-        0..120 => return format!("{secs} s"),
-        120..7200 => format!("{} min", round(secs, 60)),
-        7200..172_800 => format!("{} h", round(secs, 3600)),
-        _ => format!("{} d", round(secs, 86_400)),
-    };
-    format!("{secs} s ({larger})")
-}
-
-/// `secs` in units of `unit`, with a sign for what was rounded.
-fn round(secs: u64, unit: u64) -> String {
-    let about = if secs.is_multiple_of(unit) { "" } else { "about " };
-    format!("{about}{}", (secs + unit / 2) / unit)
+    let units = [(86_400, 172_800, "d"), (3600, 7200, "h"), (60, 120, "min")];
+    let round = |(unit, least, _): &(u64, u64, &str)| secs >= *least && secs.is_multiple_of(*unit);
+    match units.iter().find(|unit| round(unit)) {
+        Some((unit, _, name)) => format!("{secs} s ({} {name})", secs / unit),
+        None => format!("{secs} s"),
+    }
 }
 
 /// Why an answer is not stored, going by the token in its record: a sentence, and the rule or the
@@ -52,12 +45,12 @@ mod tests {
     #[test]
     fn durations_are_exact_and_readable() {
         for (ms, text) in [
-            (0, "0 ms"),
+            (0, "0 s"),
             (999, "999 ms"),
             (1_000, "1 s"),
             (119_999, "119 s"),
             (300_000, "300 s (5 min)"),
-            (301_000, "301 s (about 5 min)"),
+            (301_000, "301 s"),
             (86_400_000, "86400 s (24 h)"),
             (604_800_000, "604800 s (7 d)"),
         ] {
