@@ -54,6 +54,7 @@ enum Verb {
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
     Explain(tools::ExplainArgs),
+    Purge(client::PurgeArgs),
     Log(tools::LogArgs),
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
@@ -150,6 +151,7 @@ fn main() -> ExitCode {
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
         Verb::Explain(args) => tools::explain(&args),
+        Verb::Purge(args) => client::purge(&args),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),
         Verb::Hist(args) => tools::hist(&args),

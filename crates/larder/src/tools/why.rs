@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{is_terminal, print};
 use crate::AdminArgs;
-use crate::client::post;
+use crate::client::call;
 
 /// Columns of the text, and those before a sentence.
 const WIDTH: usize = 80;
@@ -57,14 +57,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), String> {
         "client": args.client.to_string(),
         "last": args.last,
     });
-    let (status, answer) = post(&args.admin.admin_socket, "/api/v1/explain", &body)?;
-    let told: Value = serde_json::from_str(&answer).unwrap_or_default();
-    if status != 200 {
-        let why = told["error"].as_str().unwrap_or_else(|| answer.trim_end());
-        return Err(format!("larder: {why}"));
-    }
+    let told = call(&args.admin.admin_socket, "/api/v1/explain", &body)?;
     if args.json {
-        return print(answer.as_bytes()).map(drop);
+        return print(format!("{told}\n").as_bytes()).map(drop);
     }
     let colours = is_terminal() && std::env::var_os("NO_COLOR").is_none();
     print(Page::of(&told, colours).as_bytes()).map(drop)
