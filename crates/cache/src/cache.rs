@@ -418,7 +418,7 @@ impl Cache {
     }
 }
 
-fn fetch_for<'a>(slot: &'a Slot, shape: &Shape) -> Option<&'a Arc<Busy>> {
+pub(crate) fn fetch_for<'a>(slot: &'a Slot, shape: &Shape) -> Option<&'a Arc<Busy>> {
     match slot {
         Slot::One(..) => None,
         Slot::Many(_, more) => more.leads.iter().find(|busy| busy.is_for(shape)),

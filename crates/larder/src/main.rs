@@ -1,9 +1,10 @@
 //! The `larder` program: verbs over the libraries.
 
-mod admin;
+mod api;
 mod build;
 mod client;
 mod demo;
+mod explain;
 mod given;
 mod journal;
 mod material;
@@ -52,6 +53,8 @@ enum Verb {
     Preset(preset::PresetVerb),
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
+    Explain(tools::ExplainArgs),
+    Purge(client::PurgeArgs),
     Log(tools::LogArgs),
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
@@ -147,6 +150,8 @@ fn main() -> ExitCode {
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
+        Verb::Explain(args) => tools::explain(&args),
+        Verb::Purge(args) => client::purge(&args),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),
         Verb::Hist(args) => tools::hist(&args),

@@ -1,0 +1,360 @@
+//! The one table of routes: what can be asked, what it takes, and what it is answered with. The
+//! listener looks requests up in it, and the OpenAPI description is made from it.
+
+use std::fmt;
+
+use crate::api::Role;
+
+/// What is asked for; the daemon's [`Api::answer`](crate::Api::answer) has an arm for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Whether it lives.
+    Health,
+    /// Prometheus' page.
+    Metrics,
+    /// Every figure by name.
+    Stats,
+    /// Where the log ring is.
+    Ring,
+    /// Read the configuration again, and say in plain text how that went.
+    ReloadText,
+    /// Read the configuration again.
+    Reload,
+    /// What would happen to a request, and why.
+    Explain,
+    /// What runs, since when, and how the store is.
+    Status,
+    /// The sites, with their rules.
+    Sites,
+    /// The origins and their servers.
+    Origins,
+    /// An operator's word about servers.
+    Order,
+    /// What is stored.
+    Objects,
+    /// The bans in force.
+    Bans,
+    /// Invalidate.
+    Purge,
+    /// The configuration in force.
+    Config,
+    /// Read a configuration and say what is wrong with it.
+    Check,
+    /// Every limit.
+    Parameters,
+    /// The description of this interface.
+    Describe,
+}
+
+/// How a route is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// GET, and HEAD; changes nothing.
+    Get,
+    /// POST.
+    Post,
+}
+
+impl Verb {
+    /// The method's token.
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
+/// Who may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Everyone: it tells nothing.
+    Nothing,
+    /// Those with this role; everyone when `[admin] metrics = "open"`.
+    OpenMetrics(Role),
+    /// Those with this role, or one that may do more.
+    Role(Role),
+}
+
+/// A parameter of the query.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it means.
+    pub about: &'static str,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Text of at least one byte.
+    Text,
+    /// A whole number up to this.
+    Count(u64),
+}
+
+impl Kind {
+    /// Whether `text` is one.
+    pub(crate) fn takes(self, text: &str) -> bool {
+        match self {
+            Self::Text => !text.is_empty(),
+            Self::Count(most) => {
+                let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+                digits && text.parse::<u64>().is_ok_and(|n| n <= most)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("text"),
+            Self::Count(most) => write!(f, "a whole number up to {most}"),
+        }
+    }
+}
+
+/// What a 200 has in its body.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// JSON, as this schema of the description has it.
+    Json(&'static str),
+    /// Something else: its media type.
+    Other(&'static str),
+}
+
+/// What a POST may carry.
+#[derive(Clone, Copy, Debug)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// JSON, as this schema of the description has it.
+    Json(&'static str),
+    /// The same, or nothing.
+    MaybeJson(&'static str),
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// How it is asked.
+    pub verb: Verb,
+    /// The whole path.
+    pub path: &'static str,
+    /// Who may.
+    pub needs: Needs,
+    /// What is done.
+    pub operation: Operation,
+    /// Whether that changes something: it is logged, and no other web site may have it asked.
+    pub changes: bool,
+    /// What it does, a sentence.
+    pub about: &'static str,
+    /// Parameters of the query.
+    pub query: &'static [Parameter],
+    /// The body it takes.
+    pub takes: Takes,
+    /// What is answered when all is well.
+    pub gives: Content,
+    /// Statuses it answers besides 200 and those that every route has, each with its meaning.
+    pub also: &'static [(u16, &'static str)],
+}
+
+/// A route that is read, without parameters.
+const fn get(path: &'static str, needs: Needs, operation: Operation, gives: Content) -> Route {
+    Route {
+        verb: Verb::Get,
+        path,
+        needs,
+        operation,
+        changes: false,
+        about: "",
+        query: &[],
+        takes: Takes::Nothing,
+        gives,
+        also: &[],
+    }
+}
+
+const READ: Needs = Needs::Role(Role::Read);
+const PURGE: Needs = Needs::Role(Role::Purge);
+const CONFIG: Needs = Needs::Role(Role::Config);
+const TEXT: Content = Content::Other("text/plain; charset=utf-8");
+
+/// Most objects of one answer.
+pub const OBJECTS_MAX: u64 = 1_000;
+
+const fn text(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, kind: Kind::Text, about }
+}
+
+const OBJECTS: [Parameter; 7] = [
+    text("url", "Those of this URL, all variants."),
+    text("prefix", "Those whose URL begins so; a path alone is for every host."),
+    text("host", "Those of this host."),
+    text("tag", "Those with this surrogate key; goes with `prefix` and `host`."),
+    text("ban", "Those that this ban expression describes."),
+    text("site", "Those of this site, by its first host; goes with everything."),
+    Parameter {
+        name: "limit",
+        kind: Kind::Count(OBJECTS_MAX),
+        about: "How many at most; 100 when it is not said.",
+    },
+];
+
+/// All there is.
+pub const TABLE: &[Route] = &[
+    Route {
+        about: "Whether the daemon answers.",
+        ..get("/healthz", Needs::Nothing, Operation::Health, TEXT)
+    },
+    Route {
+        about: "Every figure, as Prometheus reads them.",
+        ..get(
+            "/metrics",
+            Needs::OpenMetrics(Role::Read),
+            Operation::Metrics,
+            Content::Other("text/plain; version=0.0.4"),
+        )
+    },
+    Route {
+        about: "Every figure by name.",
+        ..get("/stats", READ, Operation::Stats, Content::Json("Figures"))
+    },
+    Route {
+        about: "Where the log ring is.",
+        also: &[(404, "The log ring is off.")],
+        ..get("/ring", READ, Operation::Ring, Content::Json("Ring"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Reads the configuration again, and says in plain text how that went.",
+        also: &[(422, "It cannot be used; what is in force stays.")],
+        ..get("/reload", CONFIG, Operation::ReloadText, TEXT)
+    },
+    Route {
+        about: "What runs, since when, how the store is, and what the caller may do.",
+        ..get("/api/v1/status", READ, Operation::Status, Content::Json("Status"))
+    },
+    Route {
+        about: "The sites: hosts, presets, origins, requests so far, and the rules in short.",
+        ..get("/api/v1/sites", READ, Operation::Sites, Content::Json("Sites"))
+    },
+    Route {
+        about: "The origins and how their servers are.",
+        ..get("/api/v1/origins", READ, Operation::Origins, Content::Json("Origins"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Takes servers out, puts them back, or lets probes decide again.",
+        takes: Takes::Json("Order"),
+        also: &[(404, "There is no such origin or server.")],
+        ..get("/api/v1/origins/order", CONFIG, Operation::Order, Content::Json("Origins"))
+    },
+    Route {
+        about: "What is stored of what is meant; all, when nothing is said.",
+        query: &OBJECTS,
+        also: &[(404, "There is no such site."), (422, "A URL or an expression that is none.")],
+        ..get("/api/v1/objects", READ, Operation::Objects, Content::Json("Objects"))
+    },
+    Route {
+        about: "The bans that may still matter to something stored, the oldest first.",
+        ..get("/api/v1/bans", READ, Operation::Bans, Content::Json("Bans"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Invalidates what is meant. Once it is answered, nothing of it is served as fresh.",
+        takes: Takes::Json("Purge"),
+        also: &[
+            (404, "No site has the URL's host."),
+            (422, "A URL or an expression that is none."),
+        ],
+        ..get("/api/v1/purge", PURGE, Operation::Purge, Content::Json("Purged"))
+    },
+    Route {
+        about: "The configuration in force, every site in full, secrets left out.",
+        ..get("/api/v1/config", CONFIG, Operation::Config, Content::Json("Config"))
+    },
+    Route {
+        verb: Verb::Post,
+        about: "Says what is wrong with a configuration: the one in the body, whose files are not \
+                looked at, or without a body the daemon's own.",
+        takes: Takes::MaybeJson("Text"),
+        ..get("/api/v1/config/check", CONFIG, Operation::Check, Content::Json("Checked"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Reads the configuration again. One that cannot be used changes nothing.",
+        also: &[(422, "It cannot be used; what is in force stays.")],
+        ..get("/api/v1/config/reload", CONFIG, Operation::Reload, Content::Json("Checked"))
+    },
+    Route {
+        about: "Every limit: its value, its default, and how often it was reached.",
+        ..get("/api/v1/parameters", READ, Operation::Parameters, Content::Json("Parameters"))
+    },
+    Route {
+        about: "Where the log ring is.",
+        also: &[(404, "The log ring is off.")],
+        ..get("/api/v1/ring", READ, Operation::Ring, Content::Json("Ring"))
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/api/v1/explain",
+        about: "What would happen to a request now and why, without its happening, and what became \
+                of the last ones for its URL.",
+        takes: Takes::Json("Question"),
+        ..get("/api/v1/explain", READ, Operation::Explain, Content::Json("Explanation"))
+    },
+    Route {
+        about: "This description.",
+        ..get("/api/v1/openapi.json", READ, Operation::Describe, Content::Json("OpenApi"))
+    },
+];
+
+/// The routes of `path`.
+pub(crate) fn of_path(path: &str) -> impl Iterator<Item = &'static Route> + '_ {
+    TABLE.iter().filter(move |route| route.path == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_there_once_and_says_what_it_does() {
+        let mut seen = HashSet::new();
+        for route in TABLE {
+            assert!(seen.insert((route.verb, route.path)), "{}", route.path);
+            assert!(route.about.ends_with('.'), "{}", route.path);
+            assert!(route.path.starts_with('/'), "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn only_posts_change_something_and_none_without_a_role() {
+        for route in TABLE.iter().filter(|route| route.changes) {
+            assert_eq!(route.verb, Verb::Post, "{}", route.path);
+            let Needs::Role(role) = route.needs else { panic!("{}", route.path) };
+            assert!(role > Role::Read, "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn a_count_is_digits_up_to_its_most() {
+        let count = Kind::Count(10);
+        for (text, taken) in [("0", true), ("10", true), ("11", false), ("+1", false), ("", false)]
+        {
+            assert_eq!(count.takes(text), taken, "{text}");
+        }
+        assert!(Kind::Text.takes("x") && !Kind::Text.takes(""));
+    }
+}
