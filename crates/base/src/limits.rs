@@ -136,6 +136,11 @@ limits! {
     AcmeRetryWait acme_retry_wait Ms 60_000, "From a failed certificate order to the next for the same name, about; twice as long after every further failure.";
     AcmeRetryWaitMax acme_retry_wait_max Ms 21_600_000, "The longest of these waits, unless the authority asks for a longer one.";
     AcmeAnswerBytes acme_answer_bytes Bytes MIB, "Body of one answer of a certificate authority; beyond it the order fails.";
+    AdminConnections admin_connections Count 64, "Connections to the admin socket, and as many to each of its addresses; beyond it new ones are closed at once.";
+    AdminHeadBytes admin_head_bytes Bytes 16 * KIB, "Head of a request to the admin listener, at least 8KiB; beyond it 431.";
+    AdminBodyBytes admin_body_bytes Bytes MIB, "Body of a request to the admin listener; beyond it 413.";
+    AdminTimeout admin_timeout Ms 10_000, "A connection to the admin listener that waits for a request's head, for its body, or for a byte of an answer to be taken; then it is closed.";
+    AdminWrongTokens admin_wrong_tokens Count 5, "Wrong tokens of one address in a second; beyond it 429, and no token of that address is looked at until the second is over.";
     H2Streams h2_streams Count 100, "Requests at once on one HTTP/2 connection, at most 1000; further ones are refused, and can be made again.";
     H2Continuations h2_continuations Count 8, "CONTINUATION frames of one HTTP/2 request; beyond it the connection ends.";
     H2Resets h2_resets Count 100, "Requests of one HTTP/2 connection in 10 s that the client takes back, or that cannot be answered because of what it sends; beyond it the connection ends.";

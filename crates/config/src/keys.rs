@@ -107,10 +107,16 @@ pub(crate) const MEMORY: Section = Section {
 
 pub(crate) const ADMIN: Section = Section {
     title: "[admin]",
-    about: "The admin listener.",
+    about: "The admin listener: figures, purges, changes. Read when the daemon starts; a reload does not change \
+            it.",
     keys: || {
         keys! {
-            "listen", "a string", "none", "Where it listens, as in `listen`; without it there is none.";
+            "listen", "a string", "none", "An address of this machine's own to listen on besides the admin socket, such as `127.0.0.1:6080`. There a token is asked for.";
+            "tokens", "an absolute path", "\"/var/lib/larder/admin\", or `admin` in systemd's `StateDirectory=`", "Folder with the tokens of the roles: `read.token`, `purge.token` and `config.token`, each made at the first start, the daemon's user's alone.";
+            "hosts", TEXTS, "none", "Names under which it may be asked besides `localhost`, `127.0.0.1`, `[::1]` and its own address, as behind a proxy.";
+            "metrics", "\"token\" or \"open\"", "\"token\"", "Whether `/metrics` is for those with a token, or for whoever can connect.";
+            "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Who may open it may do everything.";
+            "audit", "an absolute path", "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.";
         }
     },
     later: &[],

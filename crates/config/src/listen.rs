@@ -109,7 +109,7 @@ impl Words {
 }
 
 /// Permissions as `chmod` takes them: `660`, `0666`.
-fn octal(text: &str) -> Result<u32, ListenError> {
+pub(crate) fn octal(text: &str) -> Result<u32, ListenError> {
     let digits = (3..=4).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'0'..=b'7'));
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| digits && *mode <= 0o777);
     mode.ok_or(ListenError::Mode)

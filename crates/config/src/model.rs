@@ -259,10 +259,33 @@ pub enum MemorySize {
 }
 
 /// `[admin]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminConfig {
-    /// Where it listens; `None` when it does not.
+    /// Addresses to listen on besides the socket, this machine's own; `None` for none.
     pub listen: Option<ListenSpec>,
+    /// Folder of the tokens; `None` for the usual one.
+    pub tokens: Option<PathBuf>,
+    /// Names under which it may be asked besides this machine's own.
+    pub hosts: Vec<String>,
+    /// Whether `/metrics` needs no token.
+    pub open_metrics: bool,
+    /// Permissions of the socket's file.
+    pub socket_mode: u32,
+    /// File to which changes are written.
+    pub audit: Option<PathBuf>,
+}
+
+impl Default for AdminConfig {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            tokens: None,
+            hosts: Vec::new(),
+            open_metrics: false,
+            socket_mode: 0o600,
+            audit: None,
+        }
+    }
 }
 
 /// Where requests are logged, and how.

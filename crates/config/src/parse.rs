@@ -1,6 +1,7 @@
 //! From the text of `larder.toml` to a [`Config`], or to everything that is wrong with it.
 
 mod acme;
+mod admin;
 mod files;
 mod limits;
 mod log_ring;

@@ -23,7 +23,8 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<(u16, Strin
     };
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(failed)?;
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").map_err(failed)?;
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .map_err(failed)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(failed)?;
     let status = answer.get(9..12).and_then(|code| code.parse().ok());

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let mut config = source.config()?;
     demo_settings(&mut config);
     let listen = listeners(&config, &Sockets::default())?;
-    let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config, listen) })?;
+    let (daemon, server) = runtime.block_on(Daemon::start(source, &config, listen))?;
     let net::At::Address(address) = server.addresses()[0].at else {
         return Err("larder: the demo listens on an address with a port".to_owned());
     };

@@ -1,6 +1,6 @@
 //! The `larder` program: verbs over the libraries.
 
-mod admin;
+mod api;
 mod build;
 mod client;
 mod demo;

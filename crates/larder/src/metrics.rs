@@ -164,7 +164,7 @@ fn by_server(page: &mut Page, servers: &[(String, ServerStatus)]) {
 }
 
 /// The figures as JSON, under names that stay.
-pub(crate) fn json(daemon: &Daemon) -> String {
+pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
     let mut map = serde_json::Map::new();
     for (name, _, _, value) in figures(daemon) {
         map.insert(name.to_owned(), value.into());
@@ -180,7 +180,7 @@ pub(crate) fn json(daemon: &Daemon) -> String {
         .map(|(_, certificate, left)| (certificate, left.div_euclid(DAY).into()))
         .collect();
     map.insert("certificate_days".to_owned(), days.into());
-    format!("{}\n", serde_json::Value::Object(map))
+    serde_json::Value::Object(map)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::counters::Counters;
 use config::sizing::Machine;
 use config::{CliOptions, Config};
 use flow::Shared;
@@ -23,7 +24,7 @@ use crate::journal::ServerLog;
 use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
-use crate::{admin, build, load, read_material, render, ring};
+use crate::{api, build, load, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -64,6 +65,8 @@ impl Source {
 pub(crate) struct Daemon {
     source: Source,
     pub(crate) shared: Arc<Shared>,
+    /// What the admin listener counts.
+    pub(crate) admin_counts: Mutex<Arc<Counters>>,
     machine: Machine,
     log: Option<AccessLog>,
     pub(crate) ring: Option<Arc<Ring>>,
@@ -122,7 +125,7 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     let config = source.config()?;
     let runtime = helper_runtime()?;
     let listen = listeners(&config, &sockets)?;
-    let (daemon, server) = runtime.block_on(async { Daemon::start(source, &config, listen) })?;
+    let (daemon, server) = runtime.block_on(Daemon::start(source, &config, listen))?;
     // Whoever has read that it listens may send signals: until then a hangup would end it.
     let signals = runtime.block_on(async { Signals::listen() })?;
     for listen in server.addresses() {
@@ -168,7 +171,7 @@ pub(crate) fn helper_runtime() -> Result<tokio::runtime::Runtime, String> {
 
 impl Daemon {
     /// Starts the cores, listening on `listen`. Call within the helper runtime.
-    pub(crate) fn start(
+    pub(crate) async fn start(
         source: Source,
         config: &Config,
         listen: Vec<net::Listen>,
@@ -177,6 +180,7 @@ impl Daemon {
         refuse_huge_pages();
         let machine = Machine::read();
         let material = read_material(config)?;
+        let console = api::bind(&config.admin, &source.admin_socket).await?;
         let challenges = Arc::default();
         let tls = material.server(config, None, &challenges)?;
         let (live, origins) = build::live(config, &[], &material, tls);
@@ -196,6 +200,7 @@ impl Daemon {
         let notify = Notify::of_environment();
         let daemon = Arc::new(Self {
             source,
+            admin_counts: Mutex::new(shared.counters.register()),
             shared,
             machine,
             log,
@@ -206,7 +211,7 @@ impl Daemon {
             challenges,
             plans,
         });
-        admin::start(&daemon, &daemon.source.admin_socket, config.admin.listen.as_ref());
+        api::serve(&daemon, console);
         Ok((daemon, server))
     }
 

@@ -119,6 +119,8 @@ impl Daemon {
             .arg("--log-ring")
             .arg(folder.join(RING))
             .args(arguments)
+            // As systemd does for a service with `StateDirectory=`.
+            .env("STATE_DIRECTORY", &folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -193,6 +195,15 @@ impl Daemon {
         self.folder.join(SOCKET)
     }
 
+    /// The token of a role: `read`, `purge` or `config`.
+    ///
+    /// # Errors
+    /// The daemon has made none, having no admin listener.
+    pub fn token(&self, role: &str) -> io::Result<String> {
+        let file = self.folder.join("admin").join(format!("{role}.token"));
+        Ok(fs::read_to_string(file)?.trim_end().to_owned())
+    }
+
     /// The folder of its log ring.
     pub fn log_ring(&self) -> PathBuf {
         self.folder.join(RING)
@@ -204,7 +215,8 @@ impl Daemon {
     /// No such socket, or an answer that is not whole.
     pub async fn ask_admin(&self, method: &str, target: &str) -> io::Result<Reply> {
         let mut stream = self.connect_admin().await?;
-        let request = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let request =
+            format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await?;

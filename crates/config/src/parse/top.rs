@@ -13,8 +13,7 @@ use crate::diagnostic::Severity;
 use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::{
-    AccessLog, AdminConfig, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig,
-    MemorySize,
+    AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize,
 };
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;
@@ -52,7 +51,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
         memory: memory(r, &top),
-        admin: admin(r, &top),
+        admin: super::admin::admin(r, &top),
         limits,
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
         log_ring: super::log_ring::log_ring(r, &top),
@@ -122,7 +121,7 @@ fn check_proxy_listeners(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec])
     }
 }
 
-fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec> {
+pub(super) fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec> {
     let error = match parse_listen(text) {
         Ok(spec) => return Some(spec),
         Err(error) => error,
@@ -188,27 +187,6 @@ fn enough(bytes: u64) -> Result<MemorySize, &'static str> {
     } else {
         Ok(MemorySize::Bytes(bytes))
     }
-}
-
-fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
-    let item = top
-        .item("admin")
-        .and_then(|item| r.table(&item, &keys::ADMIN))
-        .and_then(|table| table.item("listen"));
-    let Some(item) = item else { return AdminConfig::default() };
-    let listen = r.text(&item).and_then(|text| one_listen(r, text, &item));
-    if listen.as_ref().is_some_and(|spec| spec.tls) {
-        r.error(item.span.clone(), "the admin listener has no TLS").help =
-            Some("let it listen on 127.0.0.1, or reach it through a tunnel".to_owned());
-    }
-    if listen.as_ref().is_some_and(|spec| spec.proxy) {
-        r.error(item.span.clone(), "the admin listener knows no PROXY protocol");
-    }
-    if listen.as_ref().is_some_and(|spec| spec.addresses.is_empty()) {
-        r.error(item.span, "there is an admin socket already").help =
-            Some("`larder serve --admin-socket PATH` says where; here an address belongs".into());
-    }
-    AdminConfig { listen }
 }
 
 fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {

@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("net", 5),
     ("config", 5),
     ("acme", 5),
+    ("admin", 5),
     ("larder", 6),
 ];
 
@@ -41,13 +42,16 @@ const NARROWED: &[(&str, &[&str])] = &[
         &["base", "message", "h1", "h2", "tls", "proxyproto", "files", "observe", "cache", "flow"],
     ),
     ("acme", &["base", "message", "h1", "tls"]),
+    ("admin", &["base", "message"]),
 ];
 
 /// Dependencies that only some crates may name: what touches sockets, timers or the command line
 /// stays out of the pure crates.
 const RESTRICTED: &[(&str, &[&str])] = &[
-    ("tokio", &["acme", "origin", "flow", "net", "larder", "testkit"]),
+    ("tokio", &["acme", "admin", "origin", "flow", "net", "larder", "testkit"]),
     ("socket2", &["origin", "net", "larder"]),
+    ("hyper", &["admin"]),
+    ("hyper-util", &["admin"]),
     ("hickory-resolver", &["origin"]),
     ("clap", &["larder"]),
     ("mimalloc", &["larder"]),

@@ -1,0 +1,142 @@
+//! What the daemon is asked, by whom, and what it answers.
+
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+
+use base::{Counter, Limit, Limits};
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::body::Body;
+use crate::routes::Operation;
+
+/// What a caller may do; a later one may do all that an earlier one may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Look.
+    Read,
+    /// Purge, too.
+    Purge,
+    /// Change what is in force, too.
+    Config,
+}
+
+impl Role {
+    /// All of them, the least first.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Purge, Self::Config];
+
+    /// Its word in files and answers.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Purge => "purge",
+            Self::Config => "config",
+        }
+    }
+}
+
+/// Where a caller is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// At the other end of the unix socket: the user it runs as, and its process where that is
+    /// known.
+    Local {
+        /// User id.
+        uid: u32,
+        /// Process id.
+        pid: Option<i32>,
+    },
+    /// At this address.
+    Address(IpAddr),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local { uid, pid: Some(pid) } => write!(f, "uid {uid} (process {pid})"),
+            Self::Local { uid, pid: None } => write!(f, "uid {uid}"),
+            Self::Address(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// What it may do; nothing where no token was asked for.
+    pub role: Option<Role>,
+    /// Where it is.
+    pub peer: Peer,
+}
+
+/// A request that its route lets through.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Who asks.
+    pub caller: Caller,
+    /// The path.
+    pub path: String,
+    /// Its parameters: those of the route alone, each once, in the order of the request.
+    pub query: Vec<(String, String)>,
+    /// Its body; `Null` when there was none.
+    pub body: Value,
+}
+
+impl Asked {
+    /// The parameter called `name`.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its media type.
+    pub content_type: &'static str,
+    /// Its body.
+    pub body: Body,
+}
+
+impl Answer {
+    /// 200 with JSON.
+    pub fn json(value: &Value) -> Self {
+        Self::json_of(StatusCode::OK, value)
+    }
+
+    /// JSON with another status.
+    pub fn json_of(status: StatusCode, value: &Value) -> Self {
+        let body = Body::Full(Bytes::from(format!("{value}\n")));
+        Self { status, content_type: "application/json", body }
+    }
+
+    /// Plain text.
+    pub fn text(status: StatusCode, text: impl Into<String>) -> Self {
+        let body = Body::Full(Bytes::from(text.into()));
+        Self { status, content_type: "text/plain; charset=utf-8", body }
+    }
+
+    /// A refusal: `{"error": ...}`, which says what to do instead.
+    pub fn refusal(status: StatusCode, why: &str) -> Self {
+        Self::json_of(status, &serde_json::json!({ "error": why }))
+    }
+}
+
+/// What the daemon does for its listener.
+pub trait Api: Send + Sync + 'static {
+    /// The limits in force.
+    fn limits(&self) -> Limits;
+
+    /// Counts an event; called by one thread at a time.
+    fn count(&self, counter: Counter);
+
+    /// Counts that a limit was reached; called by one thread at a time.
+    fn count_limit(&self, limit: Limit);
+
+    /// Does what is asked.
+    fn answer(&self, operation: Operation, asked: Asked) -> impl Future<Output = Answer> + Send;
+}

@@ -1,0 +1,87 @@
+//! Bodies of answers: bytes that are there, bytes of the binary, or pieces that come as they come.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::mpsc;
+
+/// The body of an [`Answer`](crate::Answer).
+pub enum Body {
+    /// Made for this answer.
+    Full(Bytes),
+    /// Part of the binary.
+    Static(&'static [u8]),
+    /// Pieces in the order in which they are sent; the body ends with the last sender. Once the
+    /// client is gone nothing can be sent any more.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl Body {
+    /// Its bytes, when they are there already.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Full(bytes) => Some(bytes),
+            Self::Static(bytes) => Some(bytes),
+            Self::Stream(_) => None,
+        }
+    }
+
+    pub(crate) fn into_sent(self) -> Sent {
+        match self {
+            Self::Full(bytes) => Sent::Full(Full::new(bytes)),
+            Self::Static(bytes) => Sent::Full(Full::new(Bytes::from_static(bytes))),
+            Self::Stream(pieces) => Sent::Stream(pieces),
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bytes() {
+            Some(bytes) => write!(f, "Body({} bytes)", bytes.len()),
+            None => f.write_str("Body(stream)"),
+        }
+    }
+}
+
+/// A body on its way.
+pub(crate) enum Sent {
+    Full(Full<Bytes>),
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl HttpBody for Sent {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Self::Full(full) => Pin::new(full).poll_frame(cx),
+            Self::Stream(pieces) => {
+                pieces.poll_recv(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Full(full) => full.is_end_stream(),
+            Self::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Full(full) => full.size_hint(),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}

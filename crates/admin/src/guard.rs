@@ -1,0 +1,188 @@
+//! What keeps other web sites' pages out: names that a request may be for, where it may come from,
+//! and of which type its body is.
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::request::Parts;
+
+/// Names under which every listener may be asked: no foreign DNS leads a browser here by them.
+const LOCAL_NAMES: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Names under which the listener may be asked.
+#[derive(Debug)]
+pub(crate) struct Names(Vec<String>);
+
+impl Names {
+    /// The usual ones and `more`, without ports.
+    pub(crate) fn new(more: impl IntoIterator<Item = String>) -> Self {
+        let usual = LOCAL_NAMES.into_iter().map(str::to_owned);
+        Self(usual.chain(more).map(|name| name.to_ascii_lowercase()).collect())
+    }
+
+    /// Whether `authority`, a name perhaps with a port, is one of them.
+    fn has(&self, authority: &str) -> bool {
+        host_of(authority).is_some_and(|host| self.0.iter().any(|n| n.eq_ignore_ascii_case(host)))
+    }
+
+    /// Whether a request is for one of them: by its one Host field, and by its target where that
+    /// has a name, too (RFC 9112 3.2.2).
+    pub(crate) fn admit(&self, request: &Parts) -> bool {
+        let by_target = request.uri.authority().is_none_or(|name| self.has(name.as_str()));
+        by_target && sole(&request.headers, &header::HOST).is_some_and(|name| self.has(name))
+    }
+}
+
+/// The host of an authority; `None` when it is none.
+fn host_of(authority: &str) -> Option<&str> {
+    let end = match authority.strip_prefix('[') {
+        Some(rest) => rest.find(']')? + 2,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, port) = authority.split_at(end);
+    let is_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
+    let good = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+    (good && !host.is_empty()).then_some(host)
+}
+
+/// The value of a field that is there once.
+fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok();
+    value.filter(|_| values.next().is_none())
+}
+
+/// Whether a page of another site may have sent the request: browsers say so in Origin and in
+/// Sec-Fetch-Site, which pages cannot write.
+pub(crate) fn is_of_elsewhere(request: &Parts) -> bool {
+    let headers = &request.headers;
+    if headers.contains_key(header::ORIGIN) {
+        let origin = sole(headers, &header::ORIGIN);
+        let own = origin.and_then(|text| {
+            text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"))
+        });
+        let host = sole(headers, &header::HOST);
+        if !own.zip(host).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host)) {
+            return true;
+        }
+    }
+    headers.contains_key(SEC_FETCH_SITE)
+        && !matches!(sole(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"))
+}
+
+/// What a request's Content-Type says of its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    /// Nothing.
+    Unsaid,
+    /// It is JSON.
+    Json,
+    /// It is something else: what a form can send.
+    Other,
+}
+
+/// The type of a request's body.
+pub(crate) fn type_of(headers: &HeaderMap) -> Type {
+    if !headers.contains_key(header::CONTENT_TYPE) {
+        return Type::Unsaid;
+    }
+    let Some(text) = sole(headers, &header::CONTENT_TYPE) else { return Type::Other };
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") { Type::Json } else { Type::Other }
+}
+
+/// The token of `Authorization: Bearer` (RFC 6750 2.1); the one place where one may stand.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?.as_bytes();
+    let (scheme, token) = value.split_at_checked(7)?;
+    let alone = values.next().is_none() && scheme.eq_ignore_ascii_case(b"bearer ");
+    alone.then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn parts(uri: &str, fields: &[(&str, &str)]) -> Parts {
+        let mut request = Request::post(uri);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    #[test]
+    fn only_local_and_named_hosts_are_admitted() {
+        let names = Names::new(["cache.example".to_owned(), "127.0.0.5".to_owned()]);
+        for (host, admitted) in [
+            ("localhost", true),
+            ("LOCALHOST:6080", true),
+            ("127.0.0.1:6080", true),
+            ("[::1]:6080", true),
+            ("[::1]", true),
+            ("Cache.Example:1", true),
+            ("127.0.0.5", true),
+            ("127.0.0.2", false),
+            ("evil.test:6080", false),
+            ("localhost.evil.test", false),
+            ("localhost:6080.evil.test", false),
+            ("localhost@evil.test", false),
+            ("evil.test@localhost", false),
+            ("[::1", false),
+            ("[::1]x", false),
+            ("", false),
+        ] {
+            assert_eq!(names.admit(&parts("/", &[("host", host)])), admitted, "{host}");
+        }
+        assert!(!names.admit(&parts("/", &[])));
+        assert!(!names.admit(&parts("/", &[("host", "localhost"), ("host", "localhost")])));
+        assert!(!names.admit(&parts("http://evil.test/", &[("host", "localhost")])));
+        assert!(names.admit(&parts("http://localhost/", &[("host", "localhost")])));
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_known_by_what_browsers_say() {
+        let host = ("host", "localhost:6080");
+        for (fields, elsewhere) in [
+            (&[host][..], false),
+            (&[host, ("origin", "http://localhost:6080")], false),
+            (&[host, ("origin", "http://localhost:6081")], true),
+            (&[host, ("origin", "http://evil.test")], true),
+            (&[host, ("origin", "null")], true),
+            (&[host, ("origin", "")], true),
+            (&[host, ("origin", "http://localhost:6080"), ("origin", "http://evil.test")], true),
+            (&[host, ("sec-fetch-site", "same-origin")], false),
+            (&[host, ("sec-fetch-site", "none")], false),
+            (&[host, ("sec-fetch-site", "same-site")], true),
+            (&[host, ("sec-fetch-site", "cross-site")], true),
+        ] {
+            assert_eq!(is_of_elsewhere(&parts("/", fields)), elsewhere, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_stands_in_one_field_alone() {
+        let of = |fields: &[(&str, &str)]| {
+            bearer(&parts("/", fields).headers).map(|token| token.to_vec())
+        };
+        assert_eq!(of(&[("authorization", "bearer abc ")]).as_deref(), Some(&b"abc"[..]));
+        assert_eq!(of(&[("authorization", "Basic abc")]), None);
+        assert_eq!(of(&[("authorization", "Bearer")]), None);
+        assert_eq!(of(&[("authorization", "Bearer a"), ("authorization", "Bearer b")]), None);
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn json_is_told_from_what_forms_send() {
+        let of = |value| type_of(&parts("/", &[("content-type", value)]).headers);
+        assert_eq!(of("application/json"), Type::Json);
+        assert_eq!(of("Application/JSON; charset=utf-8"), Type::Json);
+        assert_eq!(of("text/plain"), Type::Other);
+        assert_eq!(of("application/jsonx"), Type::Other);
+        assert_eq!(of("application/x-www-form-urlencoded"), Type::Other);
+        assert_eq!(type_of(&HeaderMap::new()), Type::Unsaid);
+    }
+}

@@ -1,0 +1,315 @@
+//! One request: whether it is let in, what the table says of it, and the answer's head.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Counter, Limit};
+use http::header::{self, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::api::{Answer, Api, Asked, Caller, Peer, Role};
+use crate::audit::{Audit, Change};
+use crate::body::Sent;
+use crate::guard::{self, Names, Type};
+use crate::openapi;
+use crate::routes::{self, Needs, Operation, Route, Takes, Verb};
+use crate::tokens::{Tokens, Worth};
+
+/// Bytes of an answer that the log of changes keeps.
+const AUDITED_BYTES: usize = 2_000;
+
+/// What every answer says to browsers: it is nobody else's, and nothing in it is run that is not a
+/// file of this listener.
+const FIELDS: [(HeaderName, &str); 7] = [
+    (header::CACHE_CONTROL, "no-store"),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+/// What all connections share.
+pub(crate) struct Desk<A> {
+    pub(crate) api: Arc<A>,
+    pub(crate) names: Names,
+    /// None when no address is listened on.
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) audit: Audit,
+    /// Whether figures are for everyone.
+    pub(crate) open_metrics: bool,
+}
+
+/// Why a request is not answered with what it asks for.
+struct Refusal {
+    status: StatusCode,
+    why: String,
+    /// A field that belongs to the status.
+    field: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, why: impl Into<String>) -> Self {
+        Self { status, why: why.into(), field: None }
+    }
+
+    fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.field = Some((name, value));
+        self
+    }
+}
+
+impl<A: Api> Desk<A> {
+    /// Answers one request.
+    pub(crate) async fn answer(
+        &self,
+        peer: Peer,
+        request: Request<Incoming>,
+    ) -> Result<Response<Sent>, Infallible> {
+        self.api.count(Counter::AdminRequests);
+        let (head, body) = request.into_parts();
+        Ok(match self.ask(peer, &head, body).await {
+            Ok(answer) => response(answer, None),
+            Err(refusal) => {
+                self.api.count(Counter::AdminRefused);
+                response(Answer::refusal(refusal.status, &refusal.why), refusal.field)
+            }
+        })
+    }
+
+    async fn ask(&self, peer: Peer, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+        if !self.names.admit(head) {
+            let why = "this listener is not asked under that name: see `[admin] hosts`";
+            return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
+        }
+        let route = find(head);
+        let role = match &route {
+            Ok(route) if self.is_open(route) => None,
+            _ => Some(self.role_of(peer, head)?),
+        };
+        let route = route?;
+        let caller = Caller { role, peer };
+        let audited = |status: StatusCode, asked: &Value, answer: Value| {
+            if route.changes {
+                let who = match role {
+                    Some(role) => format!("{peer}, role {}", role.word()),
+                    None => peer.to_string(),
+                };
+                let what = format!("{} {}", route.verb.token(), route.path);
+                let status = status.as_u16();
+                self.audit.note(&Change { who, what, asked, status, answer });
+            }
+        };
+        let asked = match self.admit(route, caller, head, body).await {
+            Ok(asked) => asked,
+            Err(refusal) => {
+                audited(refusal.status, &Value::Null, refusal.why.as_str().into());
+                return Err(refusal);
+            }
+        };
+        if route.operation == Operation::Describe {
+            return Ok(Answer::json(&openapi::document()));
+        }
+        let wanted = if route.changes { asked.body.clone() } else { Value::Null };
+        let answer = self.api.answer(route.operation, asked).await;
+        audited(answer.status, &wanted, excerpt(&answer));
+        Ok(answer)
+    }
+
+    fn is_open(&self, route: &Route) -> bool {
+        match route.needs {
+            Needs::Nothing => true,
+            Needs::OpenMetrics(_) => self.open_metrics,
+            Needs::Role(_) => false,
+        }
+    }
+
+    /// What a caller may do.
+    fn role_of(&self, peer: Peer, head: &Parts) -> Result<Role, Refusal> {
+        let address = match peer {
+            // Who may open the socket may do everything.
+            Peer::Local { .. } => return Ok(Role::Config),
+            Peer::Address(address) => address,
+        };
+        let refused = |why: &str, challenge: &'static str| {
+            let refusal = Refusal::new(StatusCode::UNAUTHORIZED, why);
+            Err(refusal.with(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge)))
+        };
+        let Some(token) = guard::bearer(&head.headers) else {
+            let why = "`Authorization: Bearer` and a token are wanted: those of `[admin] tokens`";
+            return refused(why, "Bearer realm=\"larder\"");
+        };
+        let wrong_max = self.api.limits().admin_wrong_tokens;
+        let worth = self.tokens.as_ref().map(|tokens| tokens.weigh(token, address, wrong_max));
+        match worth.unwrap_or(Worth::Nothing) {
+            Worth::Role(role) => Ok(role),
+            Worth::Nothing => {
+                refused("the token is wrong", "Bearer realm=\"larder\", error=\"invalid_token\"")
+            }
+            Worth::Unknown => {
+                self.api.count_limit(Limit::AdminWrongTokens);
+                let why = "too many wrong tokens from this address: wait a second";
+                let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, why);
+                Err(refusal.with(header::RETRY_AFTER, HeaderValue::from_static("1")))
+            }
+        }
+    }
+
+    /// Whether a caller may ask this of a route; with all that it asks.
+    async fn admit(
+        &self,
+        route: &Route,
+        caller: Caller,
+        head: &Parts,
+        body: Incoming,
+    ) -> Result<Asked, Refusal> {
+        if let (Needs::Role(needed) | Needs::OpenMetrics(needed), Some(role)) =
+            (route.needs, caller.role)
+            && role < needed
+        {
+            let (needed, own) = (needed.word(), role.word());
+            let why = format!("this takes the role `{needed}`, and the token is for `{own}`");
+            return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+        }
+        if route.verb == Verb::Post && guard::is_of_elsewhere(head) {
+            let why = "a page of another site asks for this";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+        }
+        let query = query(route, head)?;
+        let body = self.body(route, head, body).await?;
+        Ok(Asked { caller, path: head.uri.path().to_owned(), query, body })
+    }
+
+    /// The body, if the route takes one.
+    async fn body(&self, route: &Route, head: &Parts, body: Incoming) -> Result<Value, Refusal> {
+        let said = guard::type_of(&head.headers);
+        if said == Type::Other {
+            let why = "a body is `Content-Type: application/json`";
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        }
+        let limits = self.api.limits();
+        let most = usize::try_from(limits.admin_body_bytes).unwrap_or(usize::MAX);
+        let too_large = || {
+            self.api.count_limit(Limit::AdminBodyBytes);
+            let why = "the body is larger than `admin_body_bytes` allows";
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+        };
+        if body.size_hint().lower() > limits.admin_body_bytes {
+            return Err(too_large());
+        }
+        let whole = Limited::new(body, most).collect();
+        let bytes = match timeout(Duration::from_millis(limits.admin_timeout), whole).await {
+            Ok(Ok(whole)) => whole.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+            Ok(Err(error)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, error.to_string())),
+            Err(_) => {
+                self.api.count_limit(Limit::AdminTimeout);
+                let why = "the body took longer than `admin_timeout`";
+                let refusal = Refusal::new(StatusCode::REQUEST_TIMEOUT, why);
+                return Err(refusal.with(header::CONNECTION, HeaderValue::from_static("close")));
+            }
+        };
+        match (route.takes, bytes.is_empty()) {
+            (Takes::Nothing | Takes::MaybeJson(_), true) => return Ok(Value::Null),
+            (Takes::Nothing, false) => {
+                return Err(Refusal::new(StatusCode::BAD_REQUEST, "this takes no body"));
+            }
+            (Takes::Json(_), true) => {
+                return Err(Refusal::new(StatusCode::BAD_REQUEST, "this takes a body of JSON"));
+            }
+            (Takes::Json(_) | Takes::MaybeJson(_), false) => {}
+        }
+        if said == Type::Unsaid {
+            let why = "a body is `Content-Type: application/json`";
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        }
+        serde_json::from_slice(&bytes).map_err(|error| {
+            Refusal::new(StatusCode::BAD_REQUEST, format!("the body is no JSON: {error}"))
+        })
+    }
+}
+
+/// The route that a request means.
+fn find(head: &Parts) -> Result<&'static Route, Refusal> {
+    let mut of_path = routes::of_path(head.uri.path()).peekable();
+    if of_path.peek().is_none() {
+        let why = "nothing is here: /api/v1/openapi.json says what there is";
+        return Err(Refusal::new(StatusCode::NOT_FOUND, why));
+    }
+    let mut allowed = Vec::new();
+    for route in of_path {
+        let methods: &[Method] = match route.verb {
+            Verb::Get => &[Method::GET, Method::HEAD],
+            Verb::Post => &[Method::POST],
+        };
+        if methods.contains(&head.method) {
+            return Ok(route);
+        }
+        allowed.extend(methods.iter().map(Method::as_str));
+    }
+    let allowed = allowed.join(", ");
+    let refusal =
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, format!("this is asked by {allowed}"));
+    let value = HeaderValue::try_from(allowed).expect("tokens, commas and spaces");
+    Err(refusal.with(header::ALLOW, value))
+}
+
+/// The parameters of a request; no others than its route's, each at most once.
+fn query(route: &Route, head: &Parts) -> Result<Vec<(String, String)>, Refusal> {
+    let wrong = |why: String| Err(Refusal::new(StatusCode::BAD_REQUEST, why));
+    let mut found: Vec<(String, String)> = Vec::new();
+    let text = head.uri.query().unwrap_or_default();
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        let Some(known) = route.query.iter().find(|known| known.name == name) else {
+            let names: Vec<_> = route.query.iter().map(|known| known.name).collect();
+            let there = if names.is_empty() { "there are none".into() } else { names.join(", ") };
+            return wrong(format!("unknown parameter `{name}`: {there}"));
+        };
+        if found.iter().any(|(own, _)| *own == name) {
+            return wrong(format!("parameter `{name}` is there twice"));
+        }
+        if !known.kind.takes(&value) {
+            return wrong(format!("parameter `{name}` takes {}", known.kind));
+        }
+        found.push((name.into_owned(), value.into_owned()));
+    }
+    Ok(found)
+}
+
+/// What of an answer is worth remembering.
+fn excerpt(answer: &Answer) -> Value {
+    let Some(bytes) = answer.body.bytes() else { return Value::Null };
+    if bytes.len() <= AUDITED_BYTES
+        && let Ok(value) = serde_json::from_slice(bytes)
+    {
+        return value;
+    }
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(AUDITED_BYTES)]);
+    Value::from(text.trim_end())
+}
+
+fn response(answer: Answer, field: Option<(HeaderName, HeaderValue)>) -> Response<Sent> {
+    let Answer { status, content_type, body } = answer;
+    let mut response = Response::new(body.into_sent());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    for (name, value) in FIELDS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Some((name, value)) = field {
+        headers.insert(name, value);
+    }
+    response
+}

@@ -1,0 +1,29 @@
+//! The admin listener: who may ask what of the daemon, over HTTP.
+//!
+//! [`routes::TABLE`] says what there is: every path with the [`Role`] that it takes, what may be
+//! asked and what is answered. The OpenAPI description is made from the same table. What an answer
+//! says is the daemon's business, which implements [`Api`]; it is asked only what the table lets
+//! the caller ask.
+//!
+//! A unix socket is for who may open it. An address is for who has a token, and only ever one of
+//! this machine's own. No answer is for another web site's page: names, origins and types are
+//! checked before a token is.
+
+mod api;
+mod audit;
+mod body;
+mod guard;
+mod http1;
+mod listen;
+mod openapi;
+mod patient;
+pub mod routes;
+mod tokens;
+
+pub use api::{Answer, Api, Asked, Caller, Peer, Role};
+pub use audit::Audit;
+pub use body::Body;
+pub use listen::{Listeners, Settings, Socket};
+pub use openapi::document;
+pub use routes::{Operation, Route};
+pub use tokens::{TokenError, Tokens};

@@ -1,0 +1,221 @@
+//! The listeners: a unix socket, and addresses of this machine's own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Limit;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+
+use crate::api::{Api, Peer};
+use crate::audit::Audit;
+use crate::guard::Names;
+use crate::http1::Desk;
+use crate::patient::Patient;
+use crate::tokens::Tokens;
+
+/// Pause after a connection could not be accepted, as when no descriptor is left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Least that a head may have: less the library does not take.
+const HEAD_BYTES_MIN: u64 = 8 << 10;
+
+/// Fields of a request's head.
+const FIELDS_MAX: usize = 100;
+
+/// Where the unix socket is.
+#[derive(Clone, Debug)]
+pub struct Socket {
+    /// Its path.
+    pub path: PathBuf,
+    /// The permissions of its file.
+    pub mode: u32,
+}
+
+/// How requests are treated.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// Names under which it may be asked besides this machine's own.
+    pub hosts: Vec<String>,
+    /// Whether `/metrics` needs no token.
+    pub open_metrics: bool,
+    /// Where changes are written.
+    pub audit: Audit,
+}
+
+/// Listeners that are open and answer nobody yet.
+#[derive(Debug)]
+pub struct Listeners {
+    socket: Option<UnixListener>,
+    addresses: Vec<(TcpListener, SocketAddr)>,
+    tokens: Option<Tokens>,
+}
+
+impl Listeners {
+    /// Opens what can be opened, and says of the rest why it cannot. Addresses are only this
+    /// machine's own, and need tokens in `folder`. Call within a runtime.
+    pub async fn bind(
+        socket: &Socket,
+        addresses: &[SocketAddr],
+        folder: &Path,
+    ) -> (Self, Vec<String>) {
+        let mut problems = Vec::new();
+        let unix = bind_socket(socket)
+            .map_err(|e| {
+                problems.push(format!("no admin socket at {}: {e}", socket.path.display()))
+            })
+            .ok();
+        let mut listeners = Self { socket: unix, addresses: Vec::new(), tokens: None };
+        if addresses.is_empty() {
+            return (listeners, problems);
+        }
+        listeners.tokens = Tokens::open(folder)
+            .map_err(|e| {
+                problems.push(format!(
+                    "no admin listener on {}: its tokens: {e}; `[admin] tokens` names their folder",
+                    addresses[0]
+                ));
+            })
+            .ok();
+        if listeners.tokens.is_none() {
+            return (listeners, problems);
+        }
+        for address in addresses {
+            match bind_address(*address).await {
+                Ok(bound) => listeners.addresses.push(bound),
+                Err(e) => problems.push(format!("no admin listener on {address}: {e}")),
+            }
+        }
+        (listeners, problems)
+    }
+
+    /// The addresses that are listened on.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.iter().map(|(_, address)| *address).collect()
+    }
+
+    /// Whether the unix socket is there.
+    pub fn has_socket(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// Answers whoever asks, until the runtime ends.
+    pub fn serve<A: Api>(self, api: Arc<A>, settings: Settings) {
+        let Settings { hosts, open_metrics, audit } = settings;
+        let own = self.addresses.iter().map(|(_, address)| match address {
+            SocketAddr::V4(address) => address.ip().to_string(),
+            SocketAddr::V6(address) => format!("[{}]", address.ip()),
+        });
+        let names = Names::new(hosts.into_iter().chain(own.collect::<Vec<_>>()));
+        let connections = usize::try_from(api.limits().admin_connections).unwrap_or(usize::MAX);
+        let places = || Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS)));
+        let desk = Arc::new(Desk { api, names, tokens: self.tokens, audit, open_metrics });
+        if let Some(listener) = self.socket {
+            tokio::spawn(serve_socket(Arc::clone(&desk), listener, places()));
+        }
+        for (listener, _) in self.addresses {
+            tokio::spawn(serve_address(Arc::clone(&desk), listener, places()));
+        }
+    }
+}
+
+async fn bind_address(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    if !address.ip().is_loopback() {
+        let why = "only addresses of this machine's own (127.0.0.1, [::1]) are listened on";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let listener = TcpListener::bind(address).await?;
+    let bound = listener.local_addr()?;
+    Ok((listener, bound))
+}
+
+fn bind_socket(socket: &Socket) -> io::Result<UnixListener> {
+    let Socket { path, mode } = socket;
+    if let Some(dir) = path.parent()
+        && !dir.exists()
+    {
+        // Who may open the socket has to come by its folder.
+        let folder_mode = if mode & 0o070 == 0 { 0o700 } else { 0o750 };
+        std::fs::DirBuilder::new().recursive(true).mode(folder_mode).create(dir)?;
+    }
+    if path.exists() {
+        // A socket that nobody answers on was left behind by a daemon that did not end well.
+        if UnixStream::connect(path).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon answers there"));
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))?;
+    Ok(listener)
+}
+
+async fn serve_socket<A: Api>(desk: Arc<Desk<A>>, listener: UnixListener, places: Arc<Semaphore>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Without a name there is nothing to write into the log of changes.
+                let Ok(peer) = stream.peer_cred() else { continue };
+                let peer = Peer::Local { uid: peer.uid(), pid: peer.pid() };
+                admit(&desk, &places, stream, peer);
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn serve_address<A: Api>(desk: Arc<Desk<A>>, listener: TcpListener, places: Arc<Semaphore>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                admit(&desk, &places, stream, Peer::Address(from.ip().to_canonical()));
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Answers a connection's requests, if there is a place left for it.
+fn admit<A: Api>(
+    desk: &Arc<Desk<A>>,
+    places: &Arc<Semaphore>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+) {
+    let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+        desk.api.count_limit(Limit::AdminConnections);
+        return;
+    };
+    let desk = Arc::clone(desk);
+    tokio::spawn(async move {
+        let _place = place;
+        let limits = desk.api.limits();
+        let patience = Duration::from_millis(limits.admin_timeout);
+        let head_bytes = limits.admin_head_bytes.max(HEAD_BYTES_MIN);
+        let service = service_fn(|request| desk.answer(peer, request));
+        let served = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(patience)
+            .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
+            .max_headers(FIELDS_MAX)
+            .serve_connection(TokioIo::new(Patient::new(stream, patience)), service)
+            .await;
+        // Other failures are the client's: it has been answered, or is gone.
+        if let Err(error) = served {
+            if error.is_timeout() {
+                desk.api.count_limit(Limit::AdminTimeout);
+            } else if error.is_parse_too_large() {
+                desk.api.count_limit(Limit::AdminHeadBytes);
+            }
+        }
+    });
+}

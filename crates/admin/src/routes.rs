@@ -1,0 +1,238 @@
+//! The one table of routes: what can be asked, what it takes, and what it is answered with. The
+//! listener looks requests up in it, and the OpenAPI description is made from it.
+
+use std::fmt;
+
+use crate::api::Role;
+
+/// What is asked for; the daemon's [`Api::answer`](crate::Api::answer) has an arm for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Whether it lives.
+    Health,
+    /// Prometheus' page.
+    Metrics,
+    /// Every figure by name.
+    Stats,
+    /// Where the log ring is.
+    Ring,
+    /// Read the configuration again.
+    Reload,
+    /// The description of this interface.
+    Describe,
+}
+
+/// How a route is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// GET, and HEAD; changes nothing.
+    Get,
+    /// POST.
+    Post,
+}
+
+impl Verb {
+    /// The method's token.
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
+/// Who may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Everyone: it tells nothing.
+    Nothing,
+    /// Those with this role; everyone when `[admin] metrics = "open"`.
+    OpenMetrics(Role),
+    /// Those with this role, or one that may do more.
+    Role(Role),
+}
+
+/// A parameter of the query.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it means.
+    pub about: &'static str,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Text of at least one byte.
+    Text,
+    /// A whole number up to this.
+    Count(u64),
+}
+
+impl Kind {
+    /// Whether `text` is one.
+    pub(crate) fn takes(self, text: &str) -> bool {
+        match self {
+            Self::Text => !text.is_empty(),
+            Self::Count(most) => {
+                let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+                digits && text.parse::<u64>().is_ok_and(|n| n <= most)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("text"),
+            Self::Count(most) => write!(f, "a whole number up to {most}"),
+        }
+    }
+}
+
+/// What a 200 has in its body.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// JSON, as this schema of the description has it.
+    Json(&'static str),
+    /// Something else: its media type.
+    Other(&'static str),
+}
+
+/// What a POST may carry.
+#[derive(Clone, Copy, Debug)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// JSON, as this schema of the description has it.
+    Json(&'static str),
+    /// The same, or nothing.
+    MaybeJson(&'static str),
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// How it is asked.
+    pub verb: Verb,
+    /// The whole path.
+    pub path: &'static str,
+    /// Who may.
+    pub needs: Needs,
+    /// What is done.
+    pub operation: Operation,
+    /// Whether that changes something: it is logged, and no other web site may have it asked.
+    pub changes: bool,
+    /// What it does, a sentence.
+    pub about: &'static str,
+    /// Parameters of the query.
+    pub query: &'static [Parameter],
+    /// The body it takes.
+    pub takes: Takes,
+    /// What is answered when all is well.
+    pub gives: Content,
+    /// Statuses it answers besides 200 and those that every route has, each with its meaning.
+    pub also: &'static [(u16, &'static str)],
+}
+
+/// A route that is read, without parameters.
+const fn get(path: &'static str, needs: Needs, operation: Operation, gives: Content) -> Route {
+    Route {
+        verb: Verb::Get,
+        path,
+        needs,
+        operation,
+        changes: false,
+        about: "",
+        query: &[],
+        takes: Takes::Nothing,
+        gives,
+        also: &[],
+    }
+}
+
+const READ: Needs = Needs::Role(Role::Read);
+const CONFIG: Needs = Needs::Role(Role::Config);
+const TEXT: Content = Content::Other("text/plain; charset=utf-8");
+
+/// All there is.
+pub const TABLE: &[Route] = &[
+    Route {
+        about: "Whether the daemon answers.",
+        ..get("/healthz", Needs::Nothing, Operation::Health, TEXT)
+    },
+    Route {
+        about: "Every figure, as Prometheus reads them.",
+        ..get(
+            "/metrics",
+            Needs::OpenMetrics(Role::Read),
+            Operation::Metrics,
+            Content::Other("text/plain; version=0.0.4"),
+        )
+    },
+    Route {
+        about: "Every figure by name.",
+        ..get("/stats", READ, Operation::Stats, Content::Json("Figures"))
+    },
+    Route {
+        about: "Where the log ring is.",
+        also: &[(404, "The log ring is off.")],
+        ..get("/ring", READ, Operation::Ring, Content::Json("Ring"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Reads the configuration again, and says in plain text how that went.",
+        also: &[(422, "It cannot be used; what is in force stays.")],
+        ..get("/reload", CONFIG, Operation::Reload, TEXT)
+    },
+    Route {
+        about: "This description.",
+        ..get("/api/v1/openapi.json", READ, Operation::Describe, Content::Json("OpenApi"))
+    },
+];
+
+/// The routes of `path`.
+pub(crate) fn of_path(path: &str) -> impl Iterator<Item = &'static Route> + '_ {
+    TABLE.iter().filter(move |route| route.path == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_there_once_and_says_what_it_does() {
+        let mut seen = HashSet::new();
+        for route in TABLE {
+            assert!(seen.insert((route.verb, route.path)), "{}", route.path);
+            assert!(route.about.ends_with('.'), "{}", route.path);
+            assert!(route.path.starts_with('/'), "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn only_posts_change_something_and_none_without_a_role() {
+        for route in TABLE.iter().filter(|route| route.changes) {
+            assert_eq!(route.verb, Verb::Post, "{}", route.path);
+            let Needs::Role(role) = route.needs else { panic!("{}", route.path) };
+            assert!(role > Role::Read, "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn a_count_is_digits_up_to_its_most() {
+        let count = Kind::Count(10);
+        for (text, taken) in [("0", true), ("10", true), ("11", false), ("+1", false), ("", false)]
+        {
+            assert_eq!(count.takes(text), taken, "{text}");
+        }
+        assert!(Kind::Text.takes("x") && !Kind::Text.takes(""));
+    }
+}

@@ -1,0 +1,269 @@
+//! Tokens: 256 bits of chance for each role, in a file that is its owner's alone, and how they are
+//! compared.
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use crate::api::Role;
+
+/// Bytes of chance in a token.
+const TOKEN_BYTES: usize = 32;
+
+/// Characters that a token in a file has at least, whoever wrote it.
+const TOKEN_MIN: usize = 32;
+
+/// Addresses of which wrong tokens are remembered; all of them are this machine's.
+const ADDRESSES_MAX: usize = 1024;
+
+/// The time in which wrong tokens of one address are counted.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Why tokens cannot be had: the file, and what is wrong with it.
+#[derive(Debug)]
+pub struct TokenError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl std::fmt::Display for TokenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.why)
+    }
+}
+
+impl std::error::Error for TokenError {}
+
+/// What a token is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Worth {
+    /// It is the one of this role.
+    Role(Role),
+    /// It is nobody's.
+    Nothing,
+    /// Too many from there were nobody's lately: it was not looked at.
+    Unknown,
+}
+
+/// The tokens of every role, as hashes.
+#[derive(Debug)]
+pub struct Tokens {
+    hashes: Vec<(Role, [u8; 32])>,
+    wrong: Mutex<HashMap<IpAddr, (Instant, u64)>>,
+}
+
+impl Tokens {
+    /// The file with the token of `role`.
+    pub fn file(folder: &Path, role: Role) -> PathBuf {
+        folder.join(format!("{}.token", role.word()))
+    }
+
+    /// Reads the tokens in `folder`; those that are not there are made.
+    ///
+    /// # Errors
+    /// A file that cannot be read or made, that others may read, or whose token is too short or
+    /// that of another role.
+    pub fn open(folder: &Path) -> Result<Self, TokenError> {
+        let named = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| TokenError { path, why: error.to_string() }
+        };
+        if !folder.exists() {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(folder).map_err(named(folder))?;
+        }
+        let mut hashes: Vec<(Role, [u8; 32])> = Vec::new();
+        for role in Role::ALL {
+            let path = Self::file(folder, role);
+            if !path.exists() {
+                create(folder, &path).map_err(named(&path))?;
+            }
+            let token = read(&path)?;
+            let hash = Sha256::digest(token.as_bytes()).into();
+            if hashes.iter().any(|(_, own)| *own == hash) {
+                let why = "the token of another role: delete this file to have one made".into();
+                return Err(TokenError { path, why });
+            }
+            hashes.push((role, hash));
+        }
+        Ok(Self { hashes, wrong: Mutex::default() })
+    }
+
+    /// What `token`, brought from `from`, is worth. `wrong_max` wrong ones are looked at in a
+    /// second.
+    pub(crate) fn weigh(&self, token: &[u8], from: IpAddr, wrong_max: u64) -> Worth {
+        let now = Instant::now();
+        let mut wrong = self.wrong.lock();
+        let is_over = |since: &Instant| now.duration_since(*since) >= SECOND;
+        if let Some((since, count)) = wrong.get(&from)
+            && !is_over(since)
+            && *count >= wrong_max
+        {
+            return Worth::Unknown;
+        }
+        // Hashes are compared: how far they agree tells nothing of how far tokens do. All of them
+        // are, so that the time does not tell which role it is.
+        let hash: [u8; 32] = Sha256::digest(token).into();
+        let mut found = None;
+        for (role, own) in &self.hashes {
+            if own.iter().zip(&hash).fold(0, |all, (a, b)| all | (a ^ b)) == 0 {
+                found = Some(*role);
+            }
+        }
+        if let Some(role) = found {
+            return Worth::Role(role);
+        }
+        if wrong.len() >= ADDRESSES_MAX {
+            wrong.retain(|_, (since, _)| !is_over(since));
+        }
+        if wrong.len() >= ADDRESSES_MAX && !wrong.contains_key(&from) {
+            return Worth::Unknown;
+        }
+        let entry = wrong.entry(from).or_insert((now, 0));
+        if is_over(&entry.0) {
+            *entry = (now, 0);
+        }
+        entry.1 += 1;
+        Worth::Nothing
+    }
+}
+
+/// Makes a token in `path`, unless another process does so at the same time: then that one counts.
+fn create(folder: &Path, path: &Path) -> io::Result<()> {
+    let mut chance = [0; TOKEN_BYTES];
+    getrandom::fill(&mut chance).map_err(io::Error::other)?;
+    let draft = path.with_extension(format!("new-{}", std::process::id()));
+    let made = (|| {
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&draft)?;
+        writeln!(file, "{}", HEXLOWER.encode(&chance))?;
+        file.sync_all()?;
+        // A link is never put in place of what is there, as a rename would be.
+        match fs::hard_link(&draft, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            done => done,
+        }?;
+        File::open(folder)?.sync_all()
+    })();
+    // What is left of it is of no use; that it cannot be removed changes nothing.
+    _ = fs::remove_file(&draft);
+    made
+}
+
+/// The token in `path`.
+fn read(path: &Path) -> Result<String, TokenError> {
+    let wrong = |why: String| TokenError { path: path.to_owned(), why };
+    let mode = fs::metadata(path).map_err(|e| wrong(e.to_string()))?.permissions().mode();
+    if mode & 0o007 != 0 {
+        return Err(wrong("everyone may read it: `chmod 600` it, and have a new one made".into()));
+    }
+    let text = fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+    let token = text.trim_end_matches(['\r', '\n']);
+    if token.len() < TOKEN_MIN || !token.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(wrong(format!(
+            "no token: one line of at least {TOKEN_MIN} letters and digits; delete the file to \
+             have one made"
+        )));
+    }
+    Ok(token.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let id = std::process::id();
+            Self(std::env::temp_dir().join(format!("larder-tokens-{name}-{id}")))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn token(folder: &Path, role: Role) -> String {
+        let text = fs::read_to_string(Tokens::file(folder, role)).expect("a file");
+        text.trim_end().to_owned()
+    }
+
+    #[test]
+    fn tokens_are_made_once_and_are_their_owners_alone() {
+        let scratch = Scratch::new("made");
+        let folder = scratch.0.join("below");
+        Tokens::open(&folder).expect("tokens");
+        let before: Vec<_> = Role::ALL.iter().map(|role| token(&folder, *role)).collect();
+        Tokens::open(&folder).expect("the same tokens");
+        for (role, before) in Role::ALL.into_iter().zip(&before) {
+            assert_eq!((token(&folder, role), before.len()), (before.clone(), 64));
+            let mode = fs::metadata(Tokens::file(&folder, role)).expect("a file").permissions();
+            assert_eq!(mode.mode() & 0o777, 0o600);
+        }
+        assert!(before[0] != before[1] && before[1] != before[2] && before[0] != before[2]);
+        let files = fs::read_dir(&folder).expect("a folder").count();
+        assert_eq!(files, Role::ALL.len(), "no draft is left");
+    }
+
+    #[test]
+    fn a_token_is_worth_its_role() {
+        let scratch = Scratch::new("worth");
+        let tokens = Tokens::open(&scratch.0).expect("tokens");
+        for role in Role::ALL {
+            let right = token(&scratch.0, role);
+            assert_eq!(tokens.weigh(right.as_bytes(), HERE, 5), Worth::Role(role));
+            let short = &right.as_bytes()[..right.len() - 1];
+            let elsewhere = IpAddr::from([127, 0, 0, 9]);
+            assert_eq!(tokens.weigh(short, elsewhere, 5), Worth::Nothing);
+        }
+        assert_eq!(tokens.weigh(b"", HERE, 5), Worth::Nothing);
+    }
+
+    #[test]
+    fn after_some_wrong_ones_an_address_is_not_listened_to() {
+        let scratch = Scratch::new("wrong");
+        let tokens = Tokens::open(&scratch.0).expect("tokens");
+        let right = token(&scratch.0, Role::Read);
+        // A second may end between two of them; then it begins again.
+        let mut locked = false;
+        for _ in 0..20 {
+            locked |= tokens.weigh(b"guess", HERE, 5) == Worth::Unknown;
+        }
+        assert!(locked);
+        let there = IpAddr::from([127, 0, 0, 2]);
+        assert_eq!(tokens.weigh(right.as_bytes(), there, 5), Worth::Role(Role::Read));
+    }
+
+    #[test]
+    fn files_that_cannot_be_trusted_are_named() {
+        let scratch = Scratch::new("bad");
+        Tokens::open(&scratch.0).expect("tokens");
+        let path = Tokens::file(&scratch.0, Role::Purge);
+        let refused = |what: &str| {
+            let error = Tokens::open(&scratch.0).expect_err("a bad file").to_string();
+            assert!(error.contains("purge.token") && error.contains(what), "{error}");
+        };
+        fs::write(&path, "short\n").expect("written");
+        refused("at least 32");
+        fs::write(&path, token(&scratch.0, Role::Read)).expect("written");
+        refused("another role");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).expect("a mode");
+        refused("everyone may read it");
+    }
+}

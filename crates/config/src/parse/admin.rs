@@ -1,0 +1,90 @@
+//! `[admin]`.
+
+use std::path::PathBuf;
+
+use super::top::one_listen;
+use crate::keys;
+use crate::listen::octal;
+use crate::model::{AdminConfig, ListenSpec};
+use crate::reader::{Item, Reader, Table};
+
+/// The admin listener.
+pub(super) fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
+    let mut admin = AdminConfig::default();
+    let table = top.item("admin").and_then(|item| r.table(&item, &keys::ADMIN));
+    let Some(table) = table else { return admin };
+    admin.listen = table.item("listen").and_then(|item| listen(r, &item));
+    admin.tokens = table.item("tokens").and_then(|item| path(r, &item));
+    admin.audit = table.item("audit").and_then(|item| path(r, &item));
+    if let Some(item) = table.item("hosts") {
+        admin.hosts = hosts(r, &item);
+    }
+    if let Some(item) = table.item("metrics") {
+        let words = [("token", false), ("open", true)];
+        admin.open_metrics = r.word(&item, &words).unwrap_or_default();
+    }
+    if let Some(item) = table.item("socket_mode")
+        && let Some(text) = r.text(&item)
+        && let Some(mode) = r.check(&item, octal(text))
+    {
+        if mode & 0o007 == 0 {
+            admin.socket_mode = mode;
+        } else {
+            let message = "`socket_mode`: everyone on this machine could do everything";
+            r.error(item.span, message).help =
+                Some("\"600\" is for the daemon's user, \"660\" also for its group".to_owned());
+        }
+    }
+    admin
+}
+
+fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {
+    let spec = r.text(item).and_then(|text| one_listen(r, text, item))?;
+    if spec.tls {
+        r.error(item.span.clone(), "the admin listener has no TLS").help =
+            Some("let it listen on 127.0.0.1, or reach it through a tunnel".to_owned());
+    }
+    if spec.proxy {
+        r.error(item.span.clone(), "the admin listener knows no PROXY protocol");
+    }
+    if spec.h2c {
+        r.error(item.span.clone(), "the admin listener speaks HTTP/1.1 only");
+    }
+    if spec.addresses.is_empty() {
+        r.error(item.span.clone(), "there is an admin socket already").help =
+            Some("`larder serve --admin-socket PATH` says where; here an address belongs".into());
+    }
+    if let Some(public) = spec.addresses.iter().find(|address| !address.ip().is_loopback()) {
+        let message = format!(
+            "`{}`: others than this machine could reach the admin listener at {}",
+            item.name,
+            public.ip()
+        );
+        r.error(item.span.clone(), message).help = Some(format!(
+            "it has no TLS, so tokens would be sent in the clear: write \"127.0.0.1:{}\", and come \
+             through `ssh -L` or a site with TLS in front of it",
+            public.port()
+        ));
+    }
+    Some(spec)
+}
+
+/// An absolute path: a relative one would depend on where the daemon was started from.
+fn path(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
+    let path = r.text(item)?;
+    if path.starts_with('/') && !path.contains('\0') {
+        return Some(PathBuf::from(path));
+    }
+    r.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
+    None
+}
+
+/// Names without ports, as they are compared with Host fields.
+fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for (text, item) in r.texts(item) {
+        let host = policy::hosts::canonical(text).filter(|host| !host.contains('*'));
+        hosts.extend(r.check(&item, host.ok_or("a host name without port or `*`")));
+    }
+    hosts
+}

@@ -1,0 +1,105 @@
+//! What the admin listener asks of the daemon.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use admin::{Answer, Api, Asked, Audit, Body, Listeners, Operation, Settings, Socket};
+use base::{Counter, Limit, Limits};
+use bytes::Bytes;
+use config::AdminConfig;
+use http::StatusCode;
+
+use crate::metrics;
+use crate::serve::Daemon;
+
+/// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
+/// cannot be had is told.
+pub(crate) async fn bind(
+    config: &AdminConfig,
+    socket: &Path,
+) -> Result<(Listeners, Settings), String> {
+    let audit = Audit::open(config.audit.as_deref())
+        .map_err(|error| format!("larder: the log of changes cannot be written: {error}"))?;
+    let socket = Socket { path: socket.to_owned(), mode: config.socket_mode };
+    let addresses: &[SocketAddr] = match &config.listen {
+        Some(listen) => &listen.addresses,
+        None => &[],
+    };
+    let (listeners, problems) = Listeners::bind(&socket, addresses, &tokens_folder(config)).await;
+    for problem in problems {
+        eprintln!("larder: {problem}");
+    }
+    let settings =
+        Settings { hosts: config.hosts.clone(), open_metrics: config.open_metrics, audit };
+    Ok((listeners, settings))
+}
+
+/// Where tokens are kept: where the service manager says that state belongs, if nothing else is
+/// said.
+pub(crate) fn tokens_folder(config: &AdminConfig) -> PathBuf {
+    if let Some(folder) = &config.tokens {
+        return folder.clone();
+    }
+    let state = std::env::var_os("STATE_DIRECTORY");
+    let first = state.as_ref().and_then(|all| std::env::split_paths(all).next());
+    let first = first.filter(|folder| folder.is_absolute());
+    first.unwrap_or_else(|| PathBuf::from("/var/lib/larder")).join("admin")
+}
+
+/// Has them answered.
+pub(crate) fn serve(daemon: &Arc<Daemon>, (listeners, settings): (Listeners, Settings)) {
+    for address in listeners.addresses() {
+        eprintln!("larder: admin listening on {address}");
+    }
+    listeners.serve(Arc::clone(daemon), settings);
+}
+
+impl Api for Daemon {
+    fn limits(&self) -> Limits {
+        self.shared.live().limits.clone()
+    }
+
+    fn count(&self, counter: Counter) {
+        self.admin_counts.lock().inc(counter);
+    }
+
+    fn count_limit(&self, limit: Limit) {
+        self.admin_counts.lock().limit(limit);
+    }
+
+    async fn answer(&self, operation: Operation, _asked: Asked) -> Answer {
+        match operation {
+            Operation::Health => Answer::text(StatusCode::OK, "ok\n"),
+            Operation::Metrics => Answer {
+                status: StatusCode::OK,
+                content_type: "text/plain; version=0.0.4",
+                body: Body::Full(Bytes::from(metrics::page(self))),
+            },
+            Operation::Stats => Answer::json(&metrics::json(self)),
+            Operation::Ring => self.ring_place(),
+            Operation::Reload => match self.reload() {
+                Ok(()) => Answer::text(StatusCode::OK, "configuration reloaded\n"),
+                Err(problems) => Answer::text(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    format!("{problems}\nthe running configuration stays\n"),
+                ),
+            },
+            // The listener's own.
+            Operation::Describe => Answer::json(&admin::document()),
+        }
+    }
+}
+
+impl Daemon {
+    /// Where the log ring is.
+    fn ring_place(&self) -> Answer {
+        match &self.ring {
+            Some(ring) => {
+                let folder = ring.folder().to_string_lossy();
+                Answer::json(&serde_json::json!({ "folder": folder, "size": ring.size() }))
+            }
+            None => Answer::refusal(StatusCode::NOT_FOUND, "the log ring is off: see `log_ring`"),
+        }
+    }
+}
