@@ -10,8 +10,8 @@ use bytes::Bytes;
 use config::AdminConfig;
 use http::StatusCode;
 
-use crate::metrics;
 use crate::serve::Daemon;
+use crate::{dashboard, metrics};
 
 /// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
 /// cannot be had is told.
@@ -68,7 +68,7 @@ impl Api for Daemon {
         self.admin_counts.lock().limit(limit);
     }
 
-    async fn answer(&self, operation: Operation, _asked: Asked) -> Answer {
+    async fn answer(&self, operation: Operation, asked: Asked) -> Answer {
         match operation {
             Operation::Health => Answer::text(StatusCode::OK, "ok\n"),
             Operation::Metrics => Answer {
@@ -85,6 +85,8 @@ impl Api for Daemon {
                     format!("{problems}\nthe running configuration stays\n"),
                 ),
             },
+            Operation::Dashboard => dashboard::file(&asked.path),
+            Operation::Live => dashboard::live(self, asked.caller),
             // The listener's own.
             Operation::Describe => Answer::json(&admin::document()),
         }

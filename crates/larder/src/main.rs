@@ -3,9 +3,11 @@
 mod api;
 mod build;
 mod client;
+mod dashboard;
 mod demo;
 mod given;
 mod journal;
+mod live;
 mod material;
 mod metrics;
 mod notify;

@@ -11,8 +11,8 @@ const TEXT_BYTES: usize = 400;
 
 /// One request that went wrong, and how many were like it.
 ///
-/// Its texts come from strangers. They are fit for a terminal ([`Printable`]), and no more than text
-/// for whoever shows them elsewhere.
+/// Its texts come from strangers. They are fit for a terminal ([`Printable`]), and no more than
+/// text for whoever shows them elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// When the latest of them began: milliseconds since 1970 UTC.
