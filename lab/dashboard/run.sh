@@ -3,8 +3,8 @@
 # thousand strings that would be markup, axe-core in light, dark and narrow, the keyboard alone, a stream that breaks.
 # Prints each check and fails when one does not hold.
 #
-#   lab/dashboard/run.sh [PART...]     live boxes strangers access broken, default all; LARDER_BIN names another
-#                                      binary, SHOTS another folder for screenshots
+#   lab/dashboard/run.sh [PART...]     format live boxes strangers access broken, default all; LARDER_BIN names
+#                                      another binary, SHOTS another folder for screenshots
 source "$(dirname "$0")/../lib.sh" dashboard
 
 [ -d "$here/node_modules/axe-core" ] || quietly npm npm --prefix "$here" ci --no-audit --no-fund
@@ -30,7 +30,7 @@ echo "${pids[-1]}" >"$LAB_PID"
 until_ready larder curl --silent --fail --max-time 5 --output /dev/null "http://127.0.0.1:$admin/healthz"
 
 certificate_in_files
-[ $# -gt 0 ] || set -- live boxes strangers access broken
+[ $# -gt 0 ] || set -- format live boxes strangers access broken
 status=0
 LAB_URL=http://localhost:$admin checks "${@/%/.mjs}" || status=1
 # Whatever Larder the last part left.

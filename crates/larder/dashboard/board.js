@@ -101,7 +101,7 @@ function urlTable(place, caption, note, first) {
     columns: [
       urlColumn, first,
       number('Hits', hitsOf, { minor: true }),
-      number('Mean', (row) => time(row.mean_us)),
+      number('Mean', (row) => time(row.mean_us), { minor: true }),
       explainButton,
     ],
   });

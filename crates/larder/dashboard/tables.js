@@ -4,6 +4,9 @@
 // the keyboard, rows keep their places and only their figures move: a button must not change under a finger.
 import { el, show, text } from './dom.js';
 
+// A finger that is gone still hovers.
+const points = matchMedia('(hover: hover)');
+
 export class Table {
   #rows = new Map();
   #held = false;
@@ -29,7 +32,8 @@ export class Table {
 
   fill(rows) {
     const active = document.activeElement;
-    const held = this.#rows.size > 0 && (this.body.matches(':hover') || this.body.contains(active));
+    const pointed = points.matches && this.body.matches(':hover');
+    const held = this.#rows.size > 0 && (pointed || this.body.contains(active));
     const keyed = new Map(rows.map((row) => [this.key(row), row]));
     if (held) {
       for (const [key, element] of this.#rows) if (keyed.has(key)) this.#write(element, keyed.get(key));

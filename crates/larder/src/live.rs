@@ -105,46 +105,60 @@ pub(crate) fn event(name: &str, value: &serde_json::Value) -> Bytes {
 pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
     let mut before = Reading::take(&daemon);
     let mut view: Option<RingView> = None;
+    let mut has_rested = true;
     let mut tick = interval(EVERY / LOOKS);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         if live.is_looked_at() {
-            let opened = view.is_none();
-            if opened {
+            if view.is_none() {
                 view = daemon.ring.as_ref().and_then(|ring| RingView::open(ring.folder()));
             }
             // Whoever came first is not kept waiting.
-            for _ in 0..if opened { 1 } else { LOOKS } {
+            let looks = if has_rested { 1 } else { LOOKS };
+            has_rested = false;
+            for _ in 0..looks {
                 tick.tick().await;
-                view = look(view).await;
+                let looked = aside(view, RingView::look).await;
+                view = looked.and_then(|(view, is_there)| is_there.then_some(view));
             }
         } else {
-            view = None;
+            (view, has_rested) = (None, true);
             tokio::select! {
                 () = sleep(IDLE) => {}
                 () = live.came.notified() => {}
             }
         }
         let reading = Reading::take(&daemon);
-        let seconds = reading.since(&before);
         live.history.lock().note(&before, &reading);
         if live.is_looked_at() {
             let mut value = reading.json(&before);
-            if let Some(view) = &mut view {
+            let seconds = reading.since(&before);
+            let told = aside(view, move |view| {
                 view.pass(seconds);
-                value["ring"] = view.json();
-            }
+                view.json()
+            });
+            view = told.await.map(|(view, told)| {
+                value["ring"] = told;
+                view
+            });
             live.latest.send_replace(event("figures", &value));
         }
         before = reading;
     }
 }
 
-/// Reads what came into the ring, next to the runtime: it may be much.
-async fn look(view: Option<RingView>) -> Option<RingView> {
+/// Works on what the ring tells, next to the runtime: it may be much. None when there is nothing to
+/// work on.
+async fn aside<T: Send + 'static>(
+    view: Option<RingView>,
+    work: impl FnOnce(&mut RingView) -> T + Send + 'static,
+) -> Option<(RingView, T)> {
     let mut view = view?;
-    let read = tokio::task::spawn_blocking(move || view.look().then_some(view));
-    read.await.ok().flatten()
+    let done = tokio::task::spawn_blocking(move || {
+        let result = work(&mut view);
+        (view, result)
+    });
+    done.await.ok()
 }
 
 #[cfg(test)]

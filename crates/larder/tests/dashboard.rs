@@ -138,3 +138,18 @@ async fn no_more_look_than_may_and_a_place_is_free_again_once_one_leaves() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn without_a_ring_there_are_figures_once_a_second_all_the_same() {
+    let top = "log_ring = \"off\"\n[admin]\nlisten = \"127.0.0.1:0\"";
+    let stage = Setup { top, ..Setup::default() }.start().await;
+    let mut events = Events::open(&stage, "read").await;
+    let figures = events.find("figures", |_| true).await;
+    assert_eq!(figures["ring"], Value::Null);
+    assert_eq!(figures["now"]["connections"], 0);
+    let uptime = |at: &Value| at["uptime_s"].as_u64().unwrap_or_default();
+    let later = uptime(&figures) + 3;
+    events.find("figures", |data| uptime(data) >= later).await;
+    let told = events.text.matches("event: figures").count();
+    assert!(told < 10, "{told} in some three seconds");
+}
