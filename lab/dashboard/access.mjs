@@ -13,7 +13,7 @@ async function look(anna, what) {
   const found = await anna.page.evaluate(`${axe}; axe.run(document)`);
   const bad = found.violations.filter(({ impact }) => ['serious', 'critical'].includes(impact));
   const others = found.violations.filter((violation) => !bad.includes(violation));
-  check(`${what}: nothing serious by axe-core`, bad.length === 0 && found.passes.length > 20,
+  check(`${what}: nothing serious by axe-core`, bad.length === 0 && found.passes.length > 10,
     bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ target }) => target).join(' ')}`).join('; '));
   if (others.length) console.log(`        ${what}, less: ${others.map(({ id }) => id).join(', ')}`);
 }
@@ -59,7 +59,8 @@ for (const [what, options] of [
 }
 
 await part('by keyboard', async () => {
-  const anna = await Watcher.enter(browser, 'without a mouse');
+  // Where the focus goes is looked at once it is there.
+  const anna = await Watcher.enter(browser, 'without a mouse', { reducedMotion: 'reduce' });
   const { page } = anna;
   const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
   const focus = () => page.evaluate(() => {
@@ -82,7 +83,8 @@ await part('by keyboard', async () => {
   await press('Enter');
   await page.waitForSelector('#errors-table tbody tr');
   check('then the figures have the focus', (await focus()).name === 'main');
-  await page.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
+  await page.reload();
+  await page.waitForSelector('#errors-table tbody tr');
   const way = [];
   for (let n = 0; n < 400; n += 1) {
     await press('Tab');
@@ -102,11 +104,10 @@ await part('by keyboard', async () => {
   const order = names.indexOf('explain-url') < names.indexOf('purge-value') && names.indexOf('purge-value') < names.indexOf('config-check');
   check('in the order of the page', below.length > 20 && order);
 
-  await press('Shift+Tab');
-  await page.focus('body').catch(() => {});
-  await page.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
+  await page.reload();
+  await page.waitForSelector('#errors-table tbody tr');
   await press('Tab', 'Enter', 'Tab');
-  check('the skip link skips the bar', !(await page.evaluate(() => Boolean(document.activeElement.closest('.bar')))));
+  check('the skip link skips the bar', !(await page.evaluate(() => Boolean(document.activeElement.closest('.bar, body:focus')))));
 
   await page.focus('#explain-url');
   await page.keyboard.insertText(`${SITE.origin}/kept/2`);

@@ -20,6 +20,7 @@ const parts = [origins, new Purge(), new Config()];
 
 let stream;
 let unseen;
+let signsIn = false;
 
 function state(word, words) {
   byId('state').dataset.state = word;
@@ -51,7 +52,9 @@ function welcome({ role, version, tls }) {
   if (byId('board').hidden) {
     signedIn(true);
     board.draw();
-    byId('main').focus({ preventScroll: true });
+    // Whoever has just signed in goes on from here; a page that is read again starts at its top.
+    if (signsIn) byId('main').focus({ preventScroll: true });
+    signsIn = false;
   }
 }
 
@@ -110,6 +113,7 @@ byId('token-form').addEventListener('submit', (event) => {
   token.set(value);
   text(byId('token-problem'), '');
   state('out', 'Signing in');
+  signsIn = true;
   follow();
 });
 
