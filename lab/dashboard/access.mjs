@@ -36,7 +36,7 @@ for (const [what, options] of [
     await page.fill('#explain-url', `${SITE.origin}/kept/1`);
     await page.click('#explain-form button[type="submit"]');
     await page.waitForSelector('#explanation .steps');
-    await page.check('#purge-tag');
+    await page.check('#purge-tags');
     await page.fill('#purge-value', 'nothing-has-this');
     await page.click('#purge-form button[type="submit"]');
     await page.waitForSelector('#purge-answer:not(:empty)');
@@ -118,12 +118,12 @@ await part('by keyboard', async () => {
   await get('/kept/keys');
   await page.focus('#purge-url');
   await press('ArrowRight', 'ArrowRight');
-  check('arrows choose what is purged', await page.isChecked('#purge-tag'));
+  check('arrows choose what is purged', await page.isChecked('#purge-tags'));
   await press('Tab');
   await page.keyboard.insertText('keys');
   await press('Enter');
   await anna.until('purging by Enter', async () => (await page.innerText('#purge-answer')).includes('tag keys: 1 object'));
-  await page.focus('#purge-tag');
+  await page.focus('#purge-tags');
   await press('ArrowRight', 'ArrowRight', 'ArrowRight');
   check('and everything', await page.isChecked('#purge-all'));
   await press('Tab', 'Tab', 'Enter');

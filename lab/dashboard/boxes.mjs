@@ -47,7 +47,7 @@ await part('purging', async () => {
   await get('/kept/b');
   await purge('url', `${SITE.origin}/kept/a`);
   await anna.until('by URL', () => answered('purge', '1 object'));
-  await purge('tag', 'b');
+  await purge('tags', 'b');
   await anna.until('by tag', () => answered('purge', 'tag b: 1 object'));
   await get('/kept/c');
   await purge('ban', 'req.url ~ "^/kept/c"');
@@ -91,7 +91,7 @@ await part('configuration', async () => {
   const file = path.join(process.env.LAB_WORK, 'larder.toml');
   const good = fs.readFileSync(file, 'utf8');
   await page.click('#config-check');
-  await anna.until('a good file', () => answered('config', 'no mistakes'));
+  await anna.until('a good file', () => answered('config', 'can be used'));
   anna.expected.push(/^422 POST .*\/api\/v1\/config\/(check|reload)/);
   fs.writeFileSync(file, `${good}\norgin = "typo"\n`);
   await page.click('#config-reload');

@@ -132,7 +132,7 @@ await part('in the boxes', async () => {
     await (await answer).finished();
     told += (await page.innerText('#explain')).includes(`x${number}`) ? 1 : 0;
     if (number % 4) continue;
-    await page.check(number % 8 ? '#purge-tag' : '#purge-ban');
+    await page.check(number % 8 ? '#purge-tags' : '#purge-ban');
     await page.fill('#purge-value', text);
     const purged = page.waitForResponse((response) => response.url().endsWith('/api/v1/purge'));
     await page.click('#purge-form button[type="submit"]');

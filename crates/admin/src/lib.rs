@@ -18,6 +18,7 @@ mod listen;
 mod openapi;
 mod patient;
 pub mod routes;
+mod shapes;
 mod tokens;
 
 pub use api::{Answer, Api, Asked, Caller, Peer, Role};

@@ -71,7 +71,7 @@ impl Listeners {
         let mut problems = Vec::new();
         let unix = bind_socket(socket)
             .map_err(|e| {
-                problems.push(format!("no admin socket at {}: {e}", socket.path.display()))
+                problems.push(format!("no admin socket at {}: {e}", socket.path.display()));
             })
             .ok();
         let mut listeners = Self { socket: unix, addresses: Vec::new(), tokens: None };

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::routes::{Content, Kind, Needs, Route, TABLE, Takes, Verb};
+use crate::shapes;
 
 /// The whole document.
 pub fn document() -> Value {
@@ -30,7 +31,7 @@ pub fn document() -> Value {
                                     Each may do what those before it may.",
                 },
             },
-            "schemas": schemas(),
+            "schemas": shapes::all(),
         },
     })
 }
@@ -47,7 +48,7 @@ fn operation(route: &Route) -> Value {
         responses.insert(status.to_string(), described);
     }
     let mut operation = json!({
-        "operationId": format!("{:?}", route.operation),
+        "operationId": operation_id(route),
         "summary": route.about,
         "responses": responses,
     });
@@ -80,6 +81,12 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
+/// A name for programs: `get_api_v1_status`.
+fn operation_id(route: &Route) -> String {
+    let path = route.path.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    format!("{}{path}", route.verb.token().to_ascii_lowercase())
+}
+
 /// Statuses that a route has because of what it takes.
 fn refusals(route: &Route) -> Vec<(u16, &'static str)> {
     let mut all = vec![
@@ -105,35 +112,6 @@ fn refusals(route: &Route) -> Vec<(u16, &'static str)> {
 
 fn reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
-}
-
-/// The shapes of bodies, by the names that routes call them by.
-fn schemas() -> Value {
-    json!({
-        "Figures": {
-            "type": "object",
-            "description": "Figures by name, and those that belong together in objects.",
-            "additionalProperties": {
-                "oneOf": [
-                    { "type": "integer" },
-                    { "type": "object", "additionalProperties": { "type": "integer" } },
-                ],
-            },
-        },
-        "OpenApi": {
-            "type": "object",
-            "required": ["openapi", "info", "paths"],
-            "properties": { "openapi": { "type": "string" } },
-        },
-        "Ring": {
-            "type": "object",
-            "required": ["folder", "size"],
-            "properties": {
-                "folder": { "type": "string", "description": "Where its files are." },
-                "size": { "type": "integer", "description": "Bytes of one core's." },
-            },
-        },
-    })
 }
 
 #[cfg(test)]
@@ -163,7 +141,7 @@ mod tests {
             let pointer = to.strip_prefix('#').expect("of this document");
             assert!(document.pointer(pointer).is_some(), "{to}");
         }
-        let Value::Object(schemas) = schemas() else { panic!("an object") };
+        let Value::Object(schemas) = shapes::all() else { panic!("an object") };
         for name in schemas.keys() {
             assert!(found.iter().any(|to| to.ends_with(&format!("/{name}"))), "{name} is unused");
         }

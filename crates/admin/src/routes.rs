@@ -16,8 +16,30 @@ pub enum Operation {
     Stats,
     /// Where the log ring is.
     Ring,
+    /// Read the configuration again, and say in plain text how that went.
+    ReloadText,
     /// Read the configuration again.
     Reload,
+    /// What runs, since when, and how the store is.
+    Status,
+    /// The sites, with their rules.
+    Sites,
+    /// The origins and their servers.
+    Origins,
+    /// An operator's word about servers.
+    Order,
+    /// What is stored.
+    Objects,
+    /// The bans in force.
+    Bans,
+    /// Invalidate.
+    Purge,
+    /// The configuration in force.
+    Config,
+    /// Read a configuration and say what is wrong with it.
+    Check,
+    /// Every limit.
+    Parameters,
     /// The description of this interface.
     Describe,
     /// A file of the dashboard.
@@ -171,8 +193,30 @@ const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const READ: Needs = Needs::Role(Role::Read);
+const PURGE: Needs = Needs::Role(Role::Purge);
 const CONFIG: Needs = Needs::Role(Role::Config);
 const TEXT: Content = Content::Other("text/plain; charset=utf-8");
+
+/// Most objects of one answer.
+pub const OBJECTS_MAX: u64 = 1_000;
+
+const fn text(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, kind: Kind::Text, about }
+}
+
+const OBJECTS: [Parameter; 7] = [
+    text("url", "Those of this URL, all variants."),
+    text("prefix", "Those whose URL begins so; a path alone is for every host."),
+    text("host", "Those of this host."),
+    text("tag", "Those with this surrogate key; goes with `prefix` and `host`."),
+    text("ban", "Those that this ban expression describes."),
+    text("site", "Those of this site, by its first host; goes with everything."),
+    Parameter {
+        name: "limit",
+        kind: Kind::Count(OBJECTS_MAX),
+        about: "How many at most; 100 when it is not said.",
+    },
+];
 
 /// All there is.
 pub const TABLE: &[Route] = &[
@@ -203,7 +247,75 @@ pub const TABLE: &[Route] = &[
         changes: true,
         about: "Reads the configuration again, and says in plain text how that went.",
         also: &[(422, "It cannot be used; what is in force stays.")],
-        ..get("/reload", CONFIG, Operation::Reload, TEXT)
+        ..get("/reload", CONFIG, Operation::ReloadText, TEXT)
+    },
+    Route {
+        about: "What runs, since when, how the store is, and what the caller may do.",
+        ..get("/api/v1/status", READ, Operation::Status, Content::Json("Status"))
+    },
+    Route {
+        about: "The sites: hosts, presets, origins, requests so far, and the rules in short.",
+        ..get("/api/v1/sites", READ, Operation::Sites, Content::Json("Sites"))
+    },
+    Route {
+        about: "The origins and how their servers are.",
+        ..get("/api/v1/origins", READ, Operation::Origins, Content::Json("Origins"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Takes servers out, puts them back, or lets probes decide again.",
+        takes: Takes::Json("Order"),
+        also: &[(404, "There is no such origin or server.")],
+        ..get("/api/v1/origins/order", CONFIG, Operation::Order, Content::Json("Origins"))
+    },
+    Route {
+        about: "What is stored of what is meant; all, when nothing is said.",
+        query: &OBJECTS,
+        also: &[(404, "There is no such site."), (422, "A URL or an expression that is none.")],
+        ..get("/api/v1/objects", READ, Operation::Objects, Content::Json("Objects"))
+    },
+    Route {
+        about: "The bans that may still matter to something stored, the oldest first.",
+        ..get("/api/v1/bans", READ, Operation::Bans, Content::Json("Bans"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Invalidates what is meant. Once it is answered, nothing of it is served as fresh.",
+        takes: Takes::Json("Purge"),
+        also: &[
+            (404, "No site has the URL's host."),
+            (422, "A URL or an expression that is none."),
+        ],
+        ..get("/api/v1/purge", PURGE, Operation::Purge, Content::Json("Purged"))
+    },
+    Route {
+        about: "The configuration in force, every site in full, secrets left out.",
+        ..get("/api/v1/config", CONFIG, Operation::Config, Content::Json("Config"))
+    },
+    Route {
+        verb: Verb::Post,
+        about: "Says what is wrong with a configuration: the one in the body, whose files are not \
+                looked at, or without a body the daemon's own.",
+        takes: Takes::MaybeJson("Text"),
+        ..get("/api/v1/config/check", CONFIG, Operation::Check, Content::Json("Checked"))
+    },
+    Route {
+        verb: Verb::Post,
+        changes: true,
+        about: "Reads the configuration again. One that cannot be used changes nothing.",
+        also: &[(422, "It cannot be used; what is in force stays.")],
+        ..get("/api/v1/config/reload", CONFIG, Operation::Reload, Content::Json("Checked"))
+    },
+    Route {
+        about: "Every limit: its value, its default, and how often it was reached.",
+        ..get("/api/v1/parameters", READ, Operation::Parameters, Content::Json("Parameters"))
+    },
+    Route {
+        about: "Where the log ring is.",
+        also: &[(404, "The log ring is off.")],
+        ..get("/api/v1/ring", READ, Operation::Ring, Content::Json("Ring"))
     },
     Route {
         about: "This description.",

@@ -32,7 +32,7 @@ pub use model::{
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;
-pub use show::show;
+pub use show::{show, show_site};
 
 /// Reads the configuration in the file at `path`, as [`load_str`] does.
 ///

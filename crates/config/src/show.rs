@@ -12,12 +12,19 @@ use policy::rules::{Profile, RouteRules, Settings};
 
 use crate::model::{Config, SiteConfig};
 
+/// One of its sites in full, as text for others than the file's owner: what requests to origins are
+/// given in header fields, which may be secrets, is left out.
+pub fn show_site(config: &Config, site: &SiteConfig) -> String {
+    self::site(config, site, true)
+}
+
 /// How wide the column of names is.
 const NAMES: usize = 18;
 
 /// Every site of `config` in full, as text.
 pub fn show(config: &Config) -> String {
-    let sites: Vec<String> = config.sites.iter().map(|site| self::site(config, site)).collect();
+    let sites: Vec<String> =
+        config.sites.iter().map(|site| self::site(config, site, false)).collect();
     sites.join("\n")
 }
 
@@ -25,6 +32,8 @@ pub fn show(config: &Config) -> String {
 struct Page {
     text: String,
     indent: usize,
+    /// Whether values that may be secrets are left out.
+    discreet: bool,
 }
 
 impl Page {
@@ -46,9 +55,9 @@ impl Page {
     }
 }
 
-fn site(config: &Config, site: &SiteConfig) -> String {
+fn site(config: &Config, site: &SiteConfig, discreet: bool) -> String {
     let rules = &site.rules;
-    let mut page = Page { text: String::new(), indent: 0 };
+    let mut page = Page { text: String::new(), indent: 0, discreet };
     page.line("site", site.hosts.join(", "));
     page.indent = 2;
     page.line(
@@ -128,7 +137,12 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
         page.line("passed", "every request, as it came (cache = false)");
     }
     page.list("may change to", &settings.upgrade);
-    changes(page, "to the origin", &settings.request_headers);
+    if page.discreet {
+        let names = settings.request_headers.iter().map(|(field, _)| format!("{field} is set"));
+        page.lines("to the origin", names);
+    } else {
+        changes(page, "to the origin", &settings.request_headers);
+    }
     changes(page, "to the client", &settings.response_headers);
 }
 

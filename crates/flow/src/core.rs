@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::clock::System;
-use base::{Counter, Counters, KeyBuf, Now};
+use base::{Counter, Counters, HashSeed, KeyBuf, Now};
 use cache::{Begin, BeginOptions, Found, Object};
 use files::{Table, WouldBlock};
 use message::freshness::{Freshness, State};
@@ -328,9 +328,7 @@ impl Core {
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy
     /// adds.
     pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
-        begin_key(request, key);
-        site.policy.key(request, notes, key);
-        key.finish(&self.shared.seed);
+        make_key(&self.shared.seed, site, request, notes, key);
     }
 
     /// Removes what is stored for a request; the result is how many responses that were.
@@ -506,6 +504,20 @@ pub fn begin_key(request: &Request, key: &mut KeyBuf) {
         Some(port) => key.field(&port.to_be_bytes()),
     }
     key.field(&request.target);
+}
+
+/// The whole key of a request in its canonical form.
+#[inline]
+pub(crate) fn make_key(
+    seed: &HashSeed,
+    site: &Site,
+    request: &Request,
+    notes: &Notes,
+    key: &mut KeyBuf,
+) {
+    begin_key(request, key);
+    site.policy.key(request, notes, key);
+    key.finish(seed);
 }
 
 /// The request's side of a Vary: its signature over the names a variant goes by.

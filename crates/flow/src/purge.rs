@@ -6,15 +6,17 @@
 
 mod carry_out;
 mod dialects;
+mod listing;
 mod stored;
 
 use base::Counter;
 use message::{HeaderId, Method, Request, Status};
 use policy::{Peer, Purge};
 
-pub use carry_out::{Outcome, What};
+pub use carry_out::{Outcome, Page, What};
 pub(crate) use dialects::Order;
 use dialects::{Calls, Reading};
+pub use listing::{Listing, Seen};
 
 use crate::core::Core;
 use crate::pages;

@@ -30,25 +30,22 @@ async function send(path, options) {
   return response;
 }
 
-// What a refusal says, in words: JSON with an error, or plain text.
+// What a refusal says, in words: JSON with an error or with what a check said, or plain text.
 async function reason(response) {
   const body = (await response.text()).trim();
   try {
-    const { error } = JSON.parse(body);
-    if (typeof error === 'string') return error;
-    if (typeof error?.message === 'string') return error.message;
+    const { error, said } = JSON.parse(body);
+    if (typeof (error ?? said) === 'string') return error ?? said;
   } catch {
     // Plain text, then.
   }
   return body || `The daemon answered ${response.status}.`;
 }
 
-// Asks for JSON; with a body it is a POST.
-export async function ask(path, body) {
-  const options = body === undefined ? {} : {
-    method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' },
-  };
-  return (await send(path, options)).json();
+// Has something done, or looked up; answers are JSON.
+export async function post(path, body) {
+  const json = { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
+  return (await send(path, { method: 'POST', ...(body !== undefined && json) })).json();
 }
 
 // Server-sent events as they come, each { name, data }. Ends when the stream does; throws when it breaks.

@@ -1,10 +1,10 @@
 // Checking and reloading the configuration.
-import { ask } from './api.js';
+import { post } from './api.js';
 import { answer, byId, confirmed, show, text } from './dom.js';
 
 export class Config {
   constructor() {
-    byId('config-check').addEventListener('click', () => this.#run('check', 'The file has no mistakes.'));
+    byId('config-check').addEventListener('click', () => this.#run('check', 'The file can be used.'));
     byId('config-reload').addEventListener('click', async () => {
       const words = 'The file is read again and put in force. Requests under way end as they began.';
       if (await confirmed('Reload the configuration?', words, 'Reload')) this.#run('reload', 'Reloaded.');
@@ -20,8 +20,8 @@ export class Config {
 
   async #run(action, good) {
     try {
-      const result = await ask(`/api/v1/config/${action}`, {});
-      this.#tell(good, false, result.warnings ?? '');
+      const result = await post(`/api/v1/config/${action}`);
+      this.#tell(result.good ? good : 'It cannot be used.', !result.good, result.said);
     } catch (error) {
       this.#tell('It was not accepted; the running configuration stays.', true, error.message);
     }

@@ -1,5 +1,5 @@
 // The explain box: what would happen to a request now, step by step, and what happened to those before.
-import { ask } from './api.js';
+import { post } from './api.js';
 import { answer, byId, el } from './dom.js';
 
 export class Explain {
@@ -28,7 +28,7 @@ export class Explain {
     const request = { method: byId('explain-method').value, url: byId('explain-url').value.trim(), headers: lines };
     if (client) request.client = client;
     try {
-      const told = await ask('/api/v1/explain', request);
+      const told = await post('/api/v1/explain', request);
       answer(box, '');
       place.replaceChildren(...explanation(told));
     } catch (error) {

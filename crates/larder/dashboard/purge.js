@@ -1,12 +1,12 @@
 // The purge box.
-import { ask } from './api.js';
+import { post } from './api.js';
 import { answer, byId, confirmed, el, show, text } from './dom.js';
 import { count } from './format.js';
 
 const KINDS = [
   { kind: 'url', label: 'URL', example: 'https://example.com/page', hint: 'All stored variants of this one URL.' },
   { kind: 'prefix', label: 'Prefix', example: 'https://example.com/blog/', hint: 'Every URL that begins so.' },
-  { kind: 'tag', label: 'Tag', example: 'product-42', hint: 'Everything that the origin marked with this surrogate key.' },
+  { kind: 'tags', label: 'Tag', example: 'product-42', hint: 'Everything that the origin marked with this surrogate key.' },
   { kind: 'host', label: 'Host', example: 'example.com', hint: 'Everything of one host.', ask: true },
   {
     kind: 'ban', label: 'Ban expression', example: 'req.url ~ "^/shop" && obj.age > 1h',
@@ -62,11 +62,10 @@ export class Purge {
     if (asks && !await confirmed(`Purge ${what}?`, words, 'Purge')) return;
     answer(box, 'Purging …');
     try {
-      const result = await ask('/api/v1/purge', { [kind]: kind === 'all' ? true : value, soft });
+      const result = await post('/api/v1/purge', { [kind]: kind === 'all' ? true : value, soft });
       const hit = Number(result.purged);
-      const pending = Number(result.pending ?? 0);
       const told = `${soft ? 'Soft purge' : 'Purge'} of ${what}: ${count(hit)} ${hit === 1 ? 'object' : 'objects'}`;
-      answer(box, pending > 0 ? `${told}, ${count(pending)} more still to be looked at` : told);
+      answer(box, result.pending ? `${told} so far, the rest is still looked at; none of it is served as fresh` : told);
     } catch (error) {
       answer(box, error.message, true);
     }

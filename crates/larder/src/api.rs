@@ -1,5 +1,10 @@
 //! What the admin listener asks of the daemon.
 
+mod state;
+mod store;
+
+pub(crate) use state::server;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +14,8 @@ use base::{Counter, Limit, Limits};
 use bytes::Bytes;
 use config::AdminConfig;
 use http::StatusCode;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::serve::Daemon;
 use crate::{dashboard, metrics};
@@ -69,28 +76,63 @@ impl Api for Daemon {
     }
 
     async fn answer(&self, operation: Operation, asked: Asked) -> Answer {
-        match operation {
-            Operation::Health => Answer::text(StatusCode::OK, "ok\n"),
-            Operation::Metrics => Answer {
+        let answered = match operation {
+            Operation::Health => Ok(Answer::text(StatusCode::OK, "ok\n")),
+            Operation::Metrics => Ok(Answer {
                 status: StatusCode::OK,
                 content_type: "text/plain; version=0.0.4",
                 body: Body::Full(Bytes::from(metrics::page(self))),
-            },
-            Operation::Stats => Answer::json(&metrics::json(self)),
-            Operation::Ring => self.ring_place(),
-            Operation::Reload => match self.reload() {
+            }),
+            Operation::Stats => Ok(Answer::json(&metrics::json(self))),
+            Operation::Ring => Ok(self.ring_place()),
+            Operation::ReloadText => Ok(match self.reload() {
                 Ok(()) => Answer::text(StatusCode::OK, "configuration reloaded\n"),
                 Err(problems) => Answer::text(
                     StatusCode::UNPROCESSABLE_ENTITY,
                     format!("{problems}\nthe running configuration stays\n"),
                 ),
-            },
-            Operation::Dashboard => dashboard::file(&asked.path),
-            Operation::Live => dashboard::live(self, asked.caller),
+            }),
+            Operation::Reload => Ok(match self.reload() {
+                Ok(()) => Answer::json(&json!({ "good": true, "said": "" })),
+                Err(problems) => {
+                    let said = json!({ "good": false, "said": plain(&problems) });
+                    Answer::json_of(StatusCode::UNPROCESSABLE_ENTITY, &said)
+                }
+            }),
+            Operation::Status => Ok(self.status(&asked)),
+            Operation::Sites => Ok(self.sites()),
+            Operation::Origins => Ok(self.origins(None)),
+            Operation::Order => self.order(asked),
+            Operation::Objects => self.objects(asked).await,
+            Operation::Bans => Ok(self.bans()),
+            Operation::Purge => self.purge(asked).await,
+            Operation::Config => Ok(self.config()),
+            Operation::Check => self.check(asked),
+            Operation::Parameters => Ok(self.parameters()),
+            Operation::Dashboard => Ok(dashboard::file(&asked.path)),
+            Operation::Live => Ok(dashboard::live(self, asked.caller)),
             // The listener's own.
-            Operation::Describe => Answer::json(&admin::document()),
-        }
+            Operation::Describe => Ok(Answer::json(&admin::document())),
+        };
+        answered.unwrap_or_else(|(status, why)| Answer::refusal(status, &why))
     }
+}
+
+/// Text without the colours that it has where the daemon runs in a terminal.
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once('m').map_or(part, |(_, rest)| rest));
+    }
+    plain
+}
+
+/// A body of the shape that is wanted.
+fn body<T: DeserializeOwned>(body: Value) -> Result<T, (StatusCode, String)> {
+    serde_json::from_value(body).map_err(|error| {
+        (StatusCode::BAD_REQUEST, format!("{error}: /api/v1/openapi.json says what is wanted"))
+    })
 }
 
 impl Daemon {
@@ -99,7 +141,7 @@ impl Daemon {
         match &self.ring {
             Some(ring) => {
                 let folder = ring.folder().to_string_lossy();
-                Answer::json(&serde_json::json!({ "folder": folder, "size": ring.size() }))
+                Answer::json(&json!({ "folder": folder, "size": ring.size() }))
             }
             None => Answer::refusal(StatusCode::NOT_FOUND, "the log ring is off: see `log_ring`"),
         }

@@ -9,31 +9,42 @@ use config::{CacheStatus, ClientFiles, Config};
 use files::Root;
 use flow::{Accel, Announce, CertificateFields, Live, Site};
 use h1::HeadLimits;
-use origin::{Origin, OriginConfig, TlsConfig, Try};
+use origin::{Origin, OriginConfig, Reserved, TlsConfig, Try};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
 
 use crate::material::Material;
 
-/// Builds what a configuration says. Origins that did not change are taken over from `running`,
-/// with their health and their connections.
-pub(crate) fn live(
+/// The origins of a configuration; those that did not change are taken over from `running`.
+fn origins(
     config: &Config,
     running: &[Arc<Origin>],
     material: &Material,
-    tls: Option<Arc<tls::Server>>,
-) -> (Live, Vec<Arc<Origin>>) {
-    let origins: Vec<Arc<Origin>> = config
+    reserved: &Arc<Reserved>,
+) -> Vec<Arc<Origin>> {
+    config
         .origins
         .iter()
         .enumerate()
         .map(|(at, wanted)| {
             let name = config.origin_tls[at].as_ref().and_then(|tls| tls.sni.clone());
             let tls = material.upstream(at).map(|upstream| TlsConfig { upstream, name });
-            let wanted = OriginConfig { tls, ..wanted.clone() };
+            let wanted = OriginConfig { tls, reserved: Arc::clone(reserved), ..wanted.clone() };
             let same = running.iter().find(|origin| *origin.config() == wanted);
             same.map_or_else(|| Origin::new(wanted), Arc::clone)
         })
-        .collect();
+        .collect()
+}
+
+/// Builds what a configuration says. Origins that did not change are taken over from `running`,
+/// with their health and their connections. None of them leads to what is `reserved`.
+pub(crate) fn live(
+    config: &Config,
+    running: &[Arc<Origin>],
+    material: &Material,
+    tls: Option<Arc<tls::Server>>,
+    reserved: &Arc<Reserved>,
+) -> (Live, Vec<Arc<Origin>>) {
+    let origins = origins(config, running, material, reserved);
     let (mut hsts, mut listed) = (Vec::new(), Vec::new());
     let mut sites = HostTable::new(HashSeed::random());
     for site in &config.sites {

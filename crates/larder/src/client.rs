@@ -1,9 +1,20 @@
-//! The verbs that talk to a running daemon.
+//! The verbs that talk to a running daemon, over its admin socket.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
+
+use base::Limits;
+use clap::Args;
+use h1::{HeadLimits, Progress, ResponseReader};
+use message::{Framing, Method, Response, Status};
+use serde_json::{Map, Value, json};
+
+use crate::AdminArgs;
+
+/// How long an answer is waited for: one that counts what a purge hit takes some seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `larder reload`.
 pub(crate) fn reload(socket: &Path) -> Result<(), String> {
@@ -16,18 +27,140 @@ pub(crate) fn reload(socket: &Path) -> Result<(), String> {
     }
 }
 
+/// What to purge.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                  larder purge https://example.org/page\n  \
+                  larder purge --prefix https://example.org/shop/\n  \
+                  larder purge --tag product-17 --tag product-18 --soft\n  \
+                  larder purge --ban 'req.http.host == example.org && obj.status == 404'")]
+#[group(id = "what", required = true, multiple = true)]
+pub(crate) struct PurgeWhat {
+    /// URLs, with scheme and host: every variant of them, over http and https.
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
+    /// Everything with this surrogate key; repeatable. With --host, of that host only.
+    #[arg(long, value_name = "TAG", conflicts_with = "urls")]
+    tag: Vec<String>,
+    /// Everything of this host.
+    #[arg(long, value_name = "HOST", conflicts_with = "urls")]
+    host: Option<String>,
+    /// Everything whose URL begins so; a path alone is for every host.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["urls", "tag", "host"])]
+    prefix: Option<String>,
+    /// Everything that this expression describes, in Varnish's ban language.
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["urls", "tag", "host", "prefix"])]
+    ban: Option<String>,
+    /// Everything.
+    #[arg(long, conflicts_with_all = ["urls", "tag", "host", "prefix", "ban"])]
+    all: bool,
+}
+
+/// Invalidate what is stored. Once it is answered, nothing of it is served as fresh.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PurgeArgs {
+    #[command(flatten)]
+    what: PurgeWhat,
+    /// It becomes stale instead of leaving: it may answer while one fetch refreshes it.
+    #[arg(long)]
+    soft: bool,
+    /// Print the answer as JSON: `purged` and `pending`.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    admin: AdminArgs,
+}
+
+/// `larder purge`.
+pub(crate) fn purge(args: &PurgeArgs) -> Result<(), String> {
+    let PurgeWhat { urls, tag, host, prefix, ban, all } = &args.what;
+    let mut wanted = Map::new();
+    let mut put = |name: &str, value: Value| _ = wanted.insert(name.to_owned(), value);
+    if !urls.is_empty() {
+        put("url", json!(urls));
+    }
+    if !tag.is_empty() {
+        put("tags", json!(tag));
+    }
+    for (name, text) in [("host", host), ("prefix", prefix), ("ban", ban)] {
+        if let Some(text) = text {
+            put(name, json!(text));
+        }
+    }
+    if *all {
+        put("all", json!(true));
+    }
+    put("soft", json!(args.soft));
+    let answer = call(&args.admin.admin_socket, "/api/v1/purge", &Value::Object(wanted))?;
+    if args.json {
+        println!("{answer}");
+        return Ok(());
+    }
+    let count = answer["purged"].as_u64().unwrap_or_default();
+    let verb = if args.soft { "made stale" } else { "purged" };
+    let responses = if count == 1 { "response" } else { "responses" };
+    let line = match (count, answer["pending"].as_bool().unwrap_or_default()) {
+        (_, true) => {
+            format!("{verb}: {count} {responses} so far; what else is meant is not used any more")
+        }
+        (0, false) if urls.iter().any(|url| url.ends_with('*')) => {
+            "nothing was stored of that; `--prefix` is for all that begins so".to_owned()
+        }
+        (0, false) => "nothing was stored of that".to_owned(),
+        (_, false) => format!("{verb}: {count} {responses}"),
+    };
+    println!("{line}");
+    Ok(())
+}
+
+/// Asks the daemon with POST and JSON. An answer other than 200 is an error that says why.
+pub(crate) fn call(socket: &Path, path: &str, body: &Value) -> Result<Value, String> {
+    let (status, text) = exchange(socket, "POST", path, Some(&body.to_string()))?;
+    let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+    match (status, answer["error"].as_str()) {
+        (200, _) => Ok(answer),
+        (_, Some(why)) => Err(format!("larder: {why}")),
+        (404, None) => Err("larder: the running daemon is of a version without this".to_owned()),
+        (_, None) => Err(format!("larder: unexpected answer ({status}): {}", text.trim_end())),
+    }
+}
+
 /// Asks the daemon's admin socket: status and body.
 pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<(u16, String), String> {
-    let failed = |e: std::io::Error| {
-        format!("larder: no running daemon answers at {}: {e}", socket.display())
-    };
+    exchange(socket, method, path, None)
+}
+
+fn exchange(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    body: Option<&str>,
+) -> Result<(u16, String), String> {
+    let failed =
+        |e: io::Error| format!("larder: no running daemon answers at {}: {e}", socket.display());
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(failed)?;
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .map_err(failed)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).map_err(failed)?;
-    let status = answer.get(9..12).and_then(|code| code.parse().ok());
-    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-    status.zip(body).ok_or_else(|| "larder: the daemon's answer cannot be read".to_owned())
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let fields = body.map_or_else(String::new, |body| {
+        format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
+    });
+    let body = body.unwrap_or_default();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).map_err(failed)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).map_err(failed)?;
+    read(&answer, method).ok_or_else(|| "larder: the daemon's answer cannot be read".to_owned())
+}
+
+/// Status and body of a whole answer.
+fn read(bytes: &[u8], method: &str) -> Option<(u16, String)> {
+    let mut response = Response::new(Status::OK);
+    let limits = HeadLimits::from(&Limits::default());
+    let method = Method::from_token(method.as_bytes());
+    let read = ResponseReader::new().read(bytes, &limits, &method, &mut response);
+    let Ok(Progress::Complete(head)) = read else { return None };
+    let body = &bytes[head.consumed..];
+    let whole = head.framing == Framing::Length(body.len() as u64);
+    whole.then(|| (response.status.code(), String::from_utf8_lossy(body).into_owned()))
 }

@@ -54,6 +54,7 @@ enum Verb {
     Preset(preset::PresetVerb),
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
+    Purge(client::PurgeArgs),
     Log(tools::LogArgs),
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
@@ -149,6 +150,7 @@ fn main() -> ExitCode {
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
+        Verb::Purge(args) => client::purge(&args),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),
         Verb::Hist(args) => tools::hist(&args),

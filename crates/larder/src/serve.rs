@@ -12,7 +12,7 @@ use config::{CliOptions, Config};
 use flow::Shared;
 use net::{AccessLog, Server};
 use observe::ring::Ring;
-use origin::{Origin, ServerStatus};
+use origin::{Order, Origin, Reserved, ServerStatus};
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tls::Challenges;
@@ -71,7 +71,10 @@ pub(crate) struct Daemon {
     pub(crate) admin_addresses: Vec<SocketAddr>,
     /// What the admin listener counts.
     pub(crate) admin_counts: Mutex<Arc<Counters>>,
+    /// The admin listener, where no origin leads.
+    reserved: Arc<Reserved>,
     machine: Machine,
+    cores: usize,
     log: Option<AccessLog>,
     pub(crate) ring: Option<Arc<Ring>>,
     /// What dashboards are sent.
@@ -187,9 +190,11 @@ impl Daemon {
         let machine = Machine::read();
         let material = read_material(config)?;
         let console = api::bind(&config.admin, &source.admin_socket).await?;
+        let sockets = vec![source.admin_socket.clone()];
+        let reserved = Arc::new(Reserved::new(console.0.addresses(), sockets));
         let challenges = Arc::default();
         let tls = material.server(config, None, &challenges)?;
-        let (live, origins) = build::live(config, &[], &material, tls);
+        let (live, origins) = build::live(config, &[], &material, tls, &reserved);
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
         let workers = config.workers.unwrap_or_else(|| machine.default_workers());
@@ -211,7 +216,9 @@ impl Daemon {
             admin_addresses: console.0.addresses(),
             live: Arc::clone(&live),
             shared,
+            reserved,
             machine,
+            cores: workers,
             log,
             ring,
             started: Instant::now(),
@@ -289,6 +296,51 @@ impl Daemon {
         running.origins.iter().flat_map(of).collect()
     }
 
+    /// Has an operator's word count for servers of an origin, all of them when none is named; false
+    /// when there are none.
+    pub(crate) fn order_servers(&self, origin: &str, server: Option<&str>, order: Order) -> bool {
+        let running = self.running.lock();
+        let mut found = false;
+        for tended in running.origins.iter().filter(|own| &**own.origin.name() == origin) {
+            let servers = tended.origin.servers();
+            let named = servers.iter().filter(|own| server.is_none_or(|name| *own.name == *name));
+            for own in named {
+                found |= tended.origin.order(&own.name, order);
+            }
+        }
+        found
+    }
+
+    /// Shows the configuration in force.
+    pub(crate) fn with_config<T>(&self, show: impl FnOnce(&Config) -> T) -> T {
+        show(&self.running.lock().config)
+    }
+
+    /// The file that the configuration is read from; none when flags are.
+    pub(crate) fn config_file(&self) -> Option<String> {
+        match &self.source.settings {
+            Settings::File(path) => Some(path.display().to_string()),
+            Settings::Flags(_) => None,
+        }
+    }
+
+    /// Core threads.
+    pub(crate) fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// What a reload would say, which is not made.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn check_own(&self) -> Result<String, String> {
+        let (config, warnings) = match &self.source.settings {
+            Settings::File(path) => load(path)?,
+            Settings::Flags(_) => (self.source.config()?, String::new()),
+        };
+        read_material(&config).map(|_| warnings)
+    }
+
     /// How long it has been running.
     pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
@@ -310,7 +362,7 @@ impl Daemon {
     ) {
         let tended = &mut running.origins;
         let origins: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
-        let (live, origins) = build::live(&config, &origins, &material, tls);
+        let (live, origins) = build::live(&config, &origins, &material, tls, &self.reserved);
         let mut next = Vec::with_capacity(origins.len());
         for origin in origins {
             let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));

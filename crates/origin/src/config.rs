@@ -3,9 +3,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base::Limits;
 use fastcgi::script::Rules;
+
+use crate::reserved::Reserved;
 
 /// An origin: one or more servers that answer for the same content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub struct OriginConfig {
     pub accel: Option<AccelConfig>,
     /// How its `https://` servers are connected to; without it they cannot be.
     pub tls: Option<TlsConfig>,
+    /// Where it must not lead, whatever its servers' names stand for.
+    pub reserved: Arc<Reserved>,
 }
 
 /// What an origin may ask of the proxy before it, in fields of its responses.
@@ -234,6 +239,7 @@ impl OriginConfig {
             scripts: None,
             accel: None,
             tls: None,
+            reserved: Arc::default(),
         }
     }
 }

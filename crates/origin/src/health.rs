@@ -86,6 +86,38 @@ fn next(config: EjectConfig, now_ms: u64) -> u64 {
     now_ms.saturating_add(config.for_ms).max(1)
 }
 
+/// What an operator says about a server; it goes before probes and failures. It is forgotten when
+/// the origin's settings change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Order {
+    /// Nothing: probes and failures decide.
+    #[default]
+    Auto,
+    /// It gets requests, whatever probes say (Varnish: `backend.set_health healthy`).
+    Up,
+    /// It gets no new requests; those under way, or waiting for it already, end.
+    Drain,
+    /// The same, of one that is broken (Varnish: `backend.set_health sick`).
+    Down,
+}
+
+impl Order {
+    /// All of them, each with its word.
+    pub const WORDS: [(&'static str, Self); 4] =
+        [("auto", Self::Auto), ("up", Self::Up), ("drain", Self::Drain), ("down", Self::Down)];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, order)| *order == self).map_or("auto", |(word, _)| word)
+    }
+
+    pub(crate) fn of(number: u8) -> Self {
+        let found = Self::WORDS.iter().find(|(_, order)| *order as u8 == number);
+        found.map_or(Self::Auto, |(_, order)| *order)
+    }
+}
+
 /// What the probes say about a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probed {

@@ -8,7 +8,7 @@ use base::clock;
 use crate::balance::Balancer;
 use crate::budget::RetryBudget;
 use crate::config::{OriginConfig, Protocol};
-use crate::health::{ProbeWindow, Probed};
+use crate::health::{Order, ProbeWindow, Probed};
 use crate::server::Server;
 
 /// An origin: its settings, and what is known of its servers. Connections are not here but in each
@@ -60,6 +60,17 @@ impl Origin {
         self.servers.iter().map(|server| ServerStatus::of(server, now_ms)).collect()
     }
 
+    /// Has `order` count for the server of this name, as [`ServerStatus::name`] has it; false when
+    /// there is none.
+    pub fn order(&self, server: &str, order: Order) -> bool {
+        let mut found = false;
+        for own in self.servers.iter().filter(|own| &*own.name == server) {
+            own.set_order(order);
+            found = true;
+        }
+        found
+    }
+
     /// What its servers speak: the same, all of them.
     pub fn protocol(&self) -> Protocol {
         self.config.servers.first().map_or_else(Protocol::default, |server| server.protocol)
@@ -96,6 +107,8 @@ pub struct ServerStatus {
     pub weight: u32,
     /// Whether it gets requests.
     pub healthy: bool,
+    /// What an operator said.
+    pub order: Order,
     /// What its probes say.
     pub probed: Probed,
     /// Its latest probes as bits, the latest lowest; set for good ones.
@@ -124,6 +137,7 @@ impl ServerStatus {
             addresses: server.addresses(),
             weight: server.config.weight,
             healthy: server.is_healthy(now_ms),
+            order: server.order(),
             probed: server.probed(),
             probes: server.probes.as_ref().map_or(0, ProbeWindow::bits),
             ejected_ms: server.ejection.left_ms(now_ms),

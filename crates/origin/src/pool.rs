@@ -178,6 +178,7 @@ fn key(server: &Arc<Server>) -> usize {
 impl Idle {
     fn is_usable(&self, server: &Server, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) < server.idle_timeout_ms
+            && server.keeps_connections()
             && self.link.peer.is_none_or(|peer| server.is_at(peer))
             && self.link.stream.is_quiet()
     }

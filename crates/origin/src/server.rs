@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -14,7 +14,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::config::{Address, EjectConfig, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
-use crate::health::{Ejection, ProbeWindow, Probed, Standing};
+use crate::health::{Ejection, Order, ProbeWindow, Probed, Standing};
+use crate::reserved::Reserved;
 use crate::stream::{Secure, Stream};
 
 /// Most addresses of one name that are used; beyond it the rest of the answer is left out.
@@ -69,6 +70,9 @@ pub(crate) struct Server {
     pub(crate) idle_timeout_ms: u64,
     eject: EjectConfig,
     secure: Option<Secure>,
+    reserved: Arc<Reserved>,
+    /// What an operator said, as [`Order`].
+    order: AtomicU8,
     answer: ArcSwapOption<Answer>,
     answered: Notify,
     /// The latest lookup of its name failed.
@@ -99,6 +103,8 @@ impl Server {
                 (Address::Tcp { host, .. }, Some(tls)) if config.tls => Secure::new(tls, host),
                 _ => None,
             },
+            reserved: Arc::clone(&origin.reserved),
+            order: AtomicU8::new(Order::Auto as u8),
             answer: ArcSwapOption::empty(),
             answered: Notify::new(),
             unresolvable: AtomicBool::new(false),
@@ -165,7 +171,9 @@ impl Server {
         deadline: Deadline,
     ) -> Result<(Stream, Option<SocketAddr>), Error> {
         if let Address::Unix(path) = &self.config.address {
-            return match Stream::connect_unix(path) {
+            let connected =
+                self.reserved.admit_socket(path).and_then(|()| Stream::connect_unix(path));
+            return match connected {
                 Ok(stream) => Ok((stream, None)),
                 Err(source) => Err(Error::Connect { server: Arc::clone(&self.name), source }),
             };
@@ -194,6 +202,7 @@ impl Server {
     }
 
     async fn connect_to(&self, address: SocketAddr) -> io::Result<Stream> {
+        self.reserved.admit(address)?;
         match &self.secure {
             Some(secure) => Stream::connect_tls(address, secure).await,
             // Never in plain text where TLS was asked for.
@@ -226,9 +235,27 @@ impl Server {
         }
     }
 
-    /// Whether probes allow it requests.
+    /// What an operator said of it.
+    pub(crate) fn order(&self) -> Order {
+        Order::of(self.order.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_order(&self, order: Order) {
+        self.order.store(order as u8, Ordering::Relaxed);
+    }
+
+    /// Whether it must not get requests: an operator says so, or without a word of one, its probes.
     pub(crate) fn is_sick(&self) -> bool {
-        self.probed() == Probed::Sick
+        match self.order() {
+            Order::Auto => self.probed() == Probed::Sick,
+            Order::Up => false,
+            Order::Drain | Order::Down => true,
+        }
+    }
+
+    /// Whether idle connections to it are kept.
+    pub(crate) fn keeps_connections(&self) -> bool {
+        !matches!(self.order(), Order::Drain | Order::Down)
     }
 
     /// Whether it gets requests: not sick by its probes, not ejected for failed requests.
@@ -241,7 +268,10 @@ impl Server {
     }
 
     pub(crate) fn standing(&self, now_ms: u64) -> Standing {
-        self.ejection.standing(now_ms)
+        match self.order() {
+            Order::Up => Standing::Open,
+            _ => self.ejection.standing(now_ms),
+        }
     }
 
     pub(crate) fn claim_trial(&self, now_ms: u64) -> bool {

@@ -1,6 +1,9 @@
 //! `[admin]`.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+
+use origin::{Address, OriginConfig, Reserved};
 
 use super::top::one_listen;
 use crate::keys;
@@ -38,6 +41,37 @@ pub(super) fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
     admin
 }
 
+/// An origin that is the admin listener would hand it to clients.
+pub(super) fn check_origins(
+    r: &mut Reader,
+    top: &Table<'_>,
+    admin: &AdminConfig,
+    origins: &[OriginConfig],
+) {
+    let Some(listen) = &admin.listen else { return };
+    let ports = listen.addresses.iter().copied().filter(|address| address.port() != 0);
+    let reserved = Reserved::new(ports, Vec::new());
+    let is_own = |address: &Address| match address {
+        Address::Tcp { host, port } => match host.parse::<IpAddr>() {
+            Ok(ip) => reserved.has(SocketAddr::new(ip, *port)),
+            Err(_) if host == "localhost" => {
+                listen.addresses.iter().any(|own| own.port() == *port && *port != 0)
+            }
+            Err(_) => false,
+        },
+        Address::Unix(_) => false,
+    };
+    let leads_here = |origin: &&OriginConfig| origin.servers.iter().any(|s| is_own(&s.address));
+    if let Some(origin) = origins.iter().find(leads_here)
+        && let Some(item) = top.item("admin")
+    {
+        let span = item.key("listen").map_or(item.span, |listen| listen.span);
+        let message = format!("origin `{}` is this admin listener", origin.name);
+        r.error(span, message).help =
+            Some("clients would reach it through the site: give one of them another port".into());
+    }
+}
+
 fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {
     let spec = r.text(item).and_then(|text| one_listen(r, text, item))?;
     if spec.tls {
@@ -61,8 +95,7 @@ fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {
             public.ip()
         );
         r.error(item.span.clone(), message).help = Some(format!(
-            "it has no TLS, so tokens would be sent in the clear: write \"127.0.0.1:{}\", and come \
-             through `ssh -L` or a site with TLS in front of it",
+            "without TLS others could read its tokens: write \"127.0.0.1:{}\" and use `ssh -L`",
             public.port()
         ));
     }
@@ -84,7 +117,7 @@ fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
     let mut hosts = Vec::new();
     for (text, item) in r.texts(item) {
         let host = policy::hosts::canonical(text).filter(|host| !host.contains('*'));
-        hosts.extend(r.check(&item, host.ok_or("a host name without port or `*`")));
+        hosts.extend(r.check(&item, host.ok_or("takes host names, without port or `*`")));
     }
     hosts
 }

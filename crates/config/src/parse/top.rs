@@ -41,6 +41,8 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         origins.warn_of_unused(r);
     }
     let (origins, origin_tls) = origins.into_configs();
+    let admin = super::admin::admin(r, &top);
+    super::admin::check_origins(r, &top, &admin, &origins);
     let certificates = super::tls::default_pairs(r, &top);
     let acme = super::acme::acme(r, &top, &listen);
     super::tls::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
@@ -51,7 +53,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
         memory: memory(r, &top),
-        admin: super::admin::admin(r, &top),
+        admin,
         limits,
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
         log_ring: super::log_ring::log_ring(r, &top),

@@ -569,3 +569,60 @@ origin = "http://127.0.0.1:8080"
       |          ^^^^^^^^^^^^^^^^^^^^^^
     "#);
 }
+
+#[test]
+fn the_admin_listener_is_for_this_machine_and_no_origin() {
+    let text = r#"[admin]
+listen = ":6080"
+socket_mode = "666"
+hosts = ["cache.example:80"]
+tokens = "tokens"
+[[site]]
+host = "*"
+origin = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: `listen`: others than this machine could reach the admin listener at 0.0.0.0
+     --> larder.toml:2:10
+      |
+    2 | listen = ":6080"
+      |          ^^^^^^^
+      |
+      = help: without TLS others could read its tokens: write "127.0.0.1:6080" and use `ssh -L`
+
+    error: `socket_mode`: everyone on this machine could do everything
+     --> larder.toml:3:15
+      |
+    3 | socket_mode = "666"
+      |               ^^^^^
+      |
+      = help: "600" is for the daemon's user, "660" also for its group
+
+    error: `hosts`: takes host names, without port or `*`
+     --> larder.toml:4:10
+      |
+    4 | hosts = ["cache.example:80"]
+      |          ^^^^^^^^^^^^^^^^^^
+
+    error: `tokens` takes an absolute path
+     --> larder.toml:5:10
+      |
+    5 | tokens = "tokens"
+      |          ^^^^^^^^
+    "#);
+    let text = r#"[admin]
+listen = "127.0.0.1:6080"
+[[site]]
+host = "*"
+origin = "http://localhost:6080"
+"#;
+    assert_snapshot!(said(text), @r#"
+    error: origin `http://localhost:6080` is this admin listener
+     --> larder.toml:2:10
+      |
+    2 | listen = "127.0.0.1:6080"
+      |          ^^^^^^^^^^^^^^^^
+      |
+      = help: clients would reach it through the site: give one of them another port
+    "#);
+}

@@ -1,19 +1,18 @@
 //! What a purge does to the store. Everything that is not one URL is a ban: it is in force at once,
 //! and the sweep that counts what it hit runs beside the cores.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ban::{Expression, Field, Term};
-use base::KeyBuf;
+use base::{KeyBuf, Now};
 use cache::{NewBan, Tags, Which};
 use message::{Framing, HeaderBlock, Method, Request, Scheme};
 use policy::{Notes, ReceiveCtx};
 
 use super::dialects::of_host;
 use super::stored::{Matcher, Meant, Scope, Under};
-use crate::core::{Ask, Core};
+use crate::core::{Ask, Core, make_key};
 use crate::live::{Live, Shared, Site};
 use crate::tags;
 
@@ -69,6 +68,42 @@ impl What {
         })
     }
 
+    /// Those of `host`, on any port, whose target begins with `prefix`; either may be left out.
+    ///
+    /// # Errors
+    /// What is too long for an expression.
+    pub fn beginning(host: Option<&[u8]>, prefix: Option<&[u8]>) -> Result<Self, String> {
+        let mut terms = Vec::new();
+        if let Some(host) = host {
+            terms.push(of_host(host).ok_or("the host is too long")?);
+        }
+        if let Some(prefix) = prefix.filter(|prefix| *prefix != b"/") {
+            let prefix = std::str::from_utf8(prefix).map_err(|_| "the prefix is not UTF-8")?;
+            let regex = ban::regex(&format!("^{}", regex::escape(prefix)))?;
+            terms.push(Term::matches(Field::Url, false, regex));
+        }
+        Ok(if terms.is_empty() { Self::Everything } else { Self::terms(terms) })
+    }
+
+    /// Those of one target of `host`, on any port.
+    ///
+    /// # Errors
+    /// What is too long for an expression.
+    pub fn at(host: &[u8], target: &[u8]) -> Result<Self, String> {
+        let host = of_host(host).ok_or("the host is too long")?;
+        let target = std::str::from_utf8(target).map_err(|_| "the URL is not UTF-8")?;
+        Ok(Self::terms(vec![host, Term::equal(Field::Url, false, target)]))
+    }
+
+    /// Of these, those with any of these surrogate keys.
+    #[must_use]
+    pub fn tagged(self, tags: Vec<Vec<u8>>) -> Self {
+        match self {
+            Self::Ban { expression, .. } => Self::Ban { expression, tags: Some(tags) },
+            _ => Self::Tags(tags),
+        }
+    }
+
     /// As lists of bans have it.
     pub(super) fn text(&self) -> String {
         let tags = |tags: &[Vec<u8>]| {
@@ -121,17 +156,7 @@ impl Shared {
             Some((_, site)) => format!("site {} && {}", site.name, what.text()),
             None => what.text(),
         };
-        let hashes = |tags: &[Vec<u8>]| {
-            Tags::new(tags.iter().map(|tag| tags::hash(&self.seed, tag)).collect())
-        };
-        let (tags, matcher) = match what {
-            What::Everything => (None, Matcher::All),
-            What::Tags(of) => (Some(hashes(&of)), Matcher::All),
-            What::Ban { expression, tags } => {
-                (tags.as_deref().map(hashes), Matcher::Expression(expression))
-            }
-            What::Listed(regex) => (None, Matcher::Listed(regex)),
-        };
+        let (tags, matcher) = self.sought(what);
         let scope =
             site.map(|(live, site)| Scope { live: Arc::clone(live), site: site.name.clone() });
         let test = Arc::new(Meant { scope, matcher, now_ms });
@@ -146,6 +171,21 @@ impl Shared {
         let sweep = self.sweep(ban.number(), now_ms);
         let swept = tokio::time::timeout(Duration::from_millis(wait_ms), sweep).await;
         Outcome { objects: ban.objects(), pending: swept.is_err() }
+    }
+
+    /// What is meant, as stored responses are tested for it.
+    pub(super) fn sought(&self, what: What) -> (Option<Tags>, Matcher) {
+        let hashes = |tags: &[Vec<u8>]| {
+            Tags::new(tags.iter().map(|tag| tags::hash(&self.seed, tag)).collect())
+        };
+        match what {
+            What::Everything => (None, Matcher::All),
+            What::Tags(of) => (Some(hashes(&of)), Matcher::All),
+            What::Ban { expression, tags } => {
+                (tags.as_deref().map(hashes), Matcher::Expression(expression))
+            }
+            What::Listed(regex) => (None, Matcher::Listed(regex)),
+        }
     }
 
     /// Has everything stored tested against the bans up to `until`, beside the cores. One sweep
@@ -206,32 +246,61 @@ impl Core {
         }
     }
 
-    /// Invalidates every variant of `target`, of the host that the request names, over either
-    /// scheme, on the port it names and on none: what makes purges seldom comes the way readers do.
-    pub(crate) async fn purge_url(
-        self: &Rc<Self>,
-        ask: &Ask<'_>,
+    /// Invalidates every variant of `target`, of the host that the request names.
+    pub(crate) async fn purge_url(&self, ask: &Ask<'_>, target: &[u8], soft: bool) -> Outcome {
+        let page = Page {
+            live: ask.live,
+            site: ask.site,
+            request: ask.request,
+            client: ask.notes.client.unwrap_or(policy::Peer::Local),
+            now: self.now(),
+        };
+        self.shared.purge_url(&page, target, soft).await
+    }
+}
+
+/// Where a URL that is purged belongs.
+#[derive(Clone, Copy)]
+pub struct Page<'a> {
+    /// The configuration in force.
+    pub live: &'a Arc<Live>,
+    /// The host's site.
+    pub site: &'a Site,
+    /// The request that names the host.
+    pub request: &'a Request,
+    /// Who purges.
+    pub client: policy::Peer,
+    /// The time.
+    pub now: Now,
+}
+
+impl Shared {
+    /// Invalidates every variant of `target`, of the host that the page's request names, over
+    /// either scheme, on the port it names and on none: what makes purges seldom comes the way
+    /// readers do.
+    pub async fn purge_url(
+        self: &Arc<Self>,
+        page: &Page<'_>,
         target: &[u8],
         soft: bool,
     ) -> Outcome {
-        let now_ms = self.now().mono_ms;
+        let (site, now_ms) = (page.site, page.now.mono_ms);
         let mut ports = vec![None];
-        ports.extend(ask.request.port.map(Some));
+        ports.extend(page.request.port.map(Some));
         let mut outcome = Outcome::default();
         let mut split = Vec::new();
         for scheme in [Scheme::Http, Scheme::Https] {
             for port in &ports {
-                let (request, notes) = as_read(ask, target, scheme, *port);
-                if ask.site.policy.splits_key(&notes) {
+                let (request, notes) = as_read(page, target, scheme, *port);
+                if site.policy.splits_key(&notes) {
                     split.push(request.target);
                     continue;
                 }
                 let mut key = KeyBuf::new();
-                self.make_key(ask.site, &request, &notes, &mut key);
-                let cache = &self.shared.cache;
+                make_key(&self.seed, site, &request, &notes, &mut key);
                 outcome.objects += match soft {
-                    true => cache.soft_invalidate(&key, now_ms),
-                    false => cache.invalidate(&key),
+                    true => self.cache.soft_invalidate(&key, now_ms),
+                    false => self.cache.invalidate(&key),
                 } as u64;
             }
         }
@@ -240,9 +309,9 @@ impl Core {
         for target in split {
             let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(&target));
             // Without the condition on the host it is every host's of the site.
-            let what = What::terms(of_host(&ask.request.host).into_iter().chain([url]).collect());
-            let site = Some((&**ask.live, &**ask.site));
-            let more = self.shared.purge(what, site, soft, now_ms, COUNT_URL_MS).await;
+            let what = What::terms(of_host(&page.request.host).into_iter().chain([url]).collect());
+            let site = Some((page.live, site));
+            let more = self.purge(what, site, soft, now_ms, COUNT_URL_MS).await;
             outcome.objects += more.objects;
             outcome.pending |= more.pending;
         }
@@ -251,7 +320,7 @@ impl Core {
 }
 
 /// The request of a reader who asks for `target`, in the form it is stored under.
-fn as_read(ask: &Ask<'_>, target: &[u8], scheme: Scheme, port: Option<u16>) -> (Request, Notes) {
+fn as_read(page: &Page<'_>, target: &[u8], scheme: Scheme, port: Option<u16>) -> (Request, Notes) {
     let mut request = Request {
         method: Method::Get,
         scheme,
@@ -259,12 +328,12 @@ fn as_read(ask: &Ask<'_>, target: &[u8], scheme: Scheme, port: Option<u16>) -> (
         target: target.to_vec(),
         headers: HeaderBlock::new(),
         framing: Framing::None,
-        ..ask.request.clone()
+        ..page.request.clone()
     };
     let mut notes = Notes::default();
-    let client = ask.notes.client.unwrap_or(policy::Peer::Local);
-    let mut ctx = ReceiveCtx { request: &mut request, client, now: ask.now, notes: &mut notes };
+    let Page { client, now, .. } = *page;
+    let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };
     // What would become of the request does not matter: its form does.
-    _ = ask.site.policy.receive(&mut ctx);
+    _ = page.site.policy.receive(&mut ctx);
     (request, notes)
 }

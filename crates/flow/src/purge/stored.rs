@@ -31,7 +31,7 @@ impl<'a> Under<'a> {
     }
 
     /// Host, and the port if there is one.
-    fn authority(&self) -> Vec<u8> {
+    pub(super) fn authority(&self) -> Vec<u8> {
         let mut authority = self.host.to_vec();
         if let Some(port) = self.port {
             authority.extend_from_slice(format!(":{port}").as_bytes());

@@ -9,6 +9,7 @@ use base::tally::{Outcome, SiteSums};
 use origin::ServerStatus;
 use serde_json::{Map, Value, json};
 
+use crate::api;
 use crate::serve::Daemon;
 
 /// Readings that are kept: ten minutes of seconds.
@@ -143,19 +144,13 @@ impl Reading {
         };
         let row = |(origin, server): &(String, ServerStatus)| {
             let (requests, failed) = earlier(origin, server).unwrap_or_default();
-            json!({
-                "origin": origin,
-                "server": &*server.name,
-                "healthy": server.healthy,
-                "probed": format!("{:?}", server.probed).to_lowercase(),
-                "ejected_ms": server.ejected_ms,
+            let mut told = api::server(server);
+            told["origin"] = json!(origin);
+            told["rates"] = json!({
                 "requests": self.rate(before, requests, server.requests),
                 "failures": self.rate(before, failed, server.failed),
-                "failed_total": server.failed,
-                "in_flight": server.in_flight,
-                "waiting": server.waiting,
-                "last_error": server.last_error,
-            })
+            });
+            told
         };
         self.servers.iter().map(row).collect()
     }

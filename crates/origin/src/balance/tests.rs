@@ -4,6 +4,7 @@ use super::*;
 use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
+use crate::health::Order;
 use tokio::time::Instant;
 
 fn servers(weights: &[u32], change: impl FnOnce(&mut OriginConfig)) -> Vec<Arc<Server>> {
@@ -150,4 +151,31 @@ fn an_origin_without_servers_has_none() {
     for how in [Balance::RoundRobin, Balance::LeastRequests, Balance::Hash] {
         assert_eq!(Balancer::new(how, 0).pick(&[], 0, &[], 0), None);
     }
+}
+
+#[test]
+fn an_operators_word_goes_before_probes_and_failures() {
+    let probe = ProbeConfig { window: 1, threshold: 1, ..ProbeConfig::default() };
+    let servers = servers(&[1, 1], |config| config.probe = Some(probe));
+    let balancer = Balancer::new(Balance::RoundRobin, 2);
+    let picks = || {
+        let mut picked: Vec<_> =
+            (0..4).filter_map(|_| balancer.pick(&servers, 0, &[], 0)).collect();
+        picked.dedup();
+        picked
+    };
+    for order in [Order::Drain, Order::Down] {
+        servers[0].set_order(order);
+        assert_eq!(picks(), [1], "{order:?}");
+        assert!(!servers[0].is_healthy(0) && !servers[0].keeps_connections());
+    }
+    let window = servers[0].probes.as_ref().expect("probed");
+    window.record(false, 1, 1);
+    servers[0].set_order(Order::Auto);
+    assert_eq!(picks(), [1], "sick by its probe");
+    servers[0].set_order(Order::Up);
+    servers[1].set_order(Order::Down);
+    assert_eq!(picks(), [0]);
+    servers[0].set_order(Order::Drain);
+    assert_eq!(picks(), []);
 }

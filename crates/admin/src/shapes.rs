@@ -1,0 +1,254 @@
+//! The shapes of bodies, by the names that routes call them by (JSON Schema 2020-12).
+
+use serde_json::{Map, Value, json};
+
+/// All of them.
+pub(crate) fn all() -> Value {
+    let mut all = Map::new();
+    for (name, shape) in figures().into_iter().chain(state()).chain(store()).chain(settings()) {
+        all.insert(name.to_owned(), shape);
+    }
+    Value::Object(all)
+}
+
+type Named = (&'static str, Value);
+
+/// An object that has all of `properties`.
+fn object(properties: Value) -> Value {
+    let names: Vec<_> =
+        properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    json!({ "type": "object", "required": names, "properties": properties })
+}
+
+fn list(of: Value) -> Value {
+    json!({ "type": "array", "items": of })
+}
+
+fn text(about: &str) -> Value {
+    json!({ "type": "string", "description": about })
+}
+
+fn number(about: &str) -> Value {
+    json!({ "type": "integer", "minimum": 0, "description": about })
+}
+
+fn maybe(mut shape: Value, kind: &str) -> Value {
+    shape["type"] = json!([kind, "null"]);
+    shape
+}
+
+fn flag(about: &str) -> Value {
+    json!({ "type": "boolean", "description": about })
+}
+
+fn figures() -> [Named; 3] {
+    let number = json!({ "type": "integer" });
+    let ring = object(json!({
+        "folder": text("Where its files are."),
+        "size": self::number("Bytes of one core's."),
+    }));
+    [
+        (
+            "Figures",
+            json!({
+                "type": "object",
+                "description": "Figures by name, and those that belong together in objects.",
+                "additionalProperties": {
+                    "oneOf": [number, { "type": "object", "additionalProperties": number }],
+                },
+            }),
+        ),
+        (
+            "OpenApi",
+            json!({
+                "type": "object",
+                "required": ["openapi", "info", "paths"],
+                "properties": { "openapi": { "type": "string" } },
+            }),
+        ),
+        ("Ring", ring),
+    ]
+}
+
+fn state() -> [Named; 4] {
+    let counts = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
+    let status = object(json!({
+        "version": text("The daemon's version."),
+        "role": text("What the caller may do: `read`, `purge` or `config`."),
+        "uptime_seconds": number("Since it was started."),
+        "config_file": maybe(text("Its configuration; none when flags are."), "string"),
+        "cores": number("Core threads."),
+        "sites": number("How many there are."),
+        "origins": number("How many there are."),
+        "cache": object(json!({
+            "objects": number("Stored responses."),
+            "bytes": number("What they and all that belongs to them take."),
+            "budget_bytes": number("What they may take."),
+            "evictions": number("Evicted for want of room."),
+            "bans": number("Bans kept."),
+        })),
+        "limit_hits": counts,
+    }));
+    let site = object(json!({
+        "name": text("Its first host."),
+        "hosts": list(json!({ "type": "string" })),
+        "presets": list(json!({ "type": "string" })),
+        "origins": list(json!({ "type": "string" })),
+        "requests": counts,
+        "errors": number("Answers with a 5xx status."),
+        "rules": text("Its rules in the order in which they decide."),
+    }));
+    let server = object(json!({
+        "name": text("Its address as written."),
+        "addresses": list(json!({ "type": "string" })),
+        "weight": number("Its share."),
+        "healthy": flag("Whether it gets requests."),
+        "order": text("An operator's word: `auto`, `up`, `drain` or `down`."),
+        "probed": text("What probes say: `unknown`, `healthy` or `sick`."),
+        "ejected_ms": number("How long it is still left alone for having failed requests."),
+        "failures": number("Failed requests since its last answer."),
+        "requests": number("Exchanges begun with it."),
+        "failed": number("Of these, those without a usable answer."),
+        "in_flight": number("Exchanges under way."),
+        "waiting": number("Requests waiting for a connection to it."),
+        "last_error": maybe(text("Its latest failure."), "string"),
+    }));
+    let origin = object(json!({
+        "name": text("What sites call it."),
+        "healthy": flag("Whether one of its servers gets requests."),
+        "servers": list(server),
+    }));
+    let order = json!({
+        "type": "object",
+        "required": ["origin", "order"],
+        "additionalProperties": false,
+        "properties": {
+            "origin": text("The origin's name."),
+            "server": text("The server's address as written; all of them when it is not said."),
+            "order": {
+                "enum": ["auto", "up", "drain", "down"],
+                "description": "`drain` and `down` keep new requests away, and what is under way \
+                                ends; `down` is for one that is broken. `up` sends it requests \
+                                whatever probes say. `auto` lets probes decide.",
+            },
+        },
+    });
+    [
+        ("Status", status),
+        ("Sites", object(json!({ "sites": list(site) }))),
+        ("Origins", object(json!({ "origins": list(origin) }))),
+        ("Order", order),
+    ]
+}
+
+fn store() -> [Named; 4] {
+    let stored = object(json!({
+        "url": text("Its URL."),
+        "vary": list(json!({ "type": "string" })),
+        "status": number("Its status."),
+        "age_ms": number("Its age."),
+        "ttl_ms": number("How long it was to be fresh when it was stored."),
+        "fresh_ms": number("How long it will still be fresh."),
+        "stale_ms": number("How long it has been stale."),
+        "grace_ms": number("How long stale it may answer while a fetch runs behind it."),
+        "stale_if_error_ms": number("How long stale it may answer when the origin fails."),
+        "bytes": maybe(number("Its body, where its length is known."), "integer"),
+        "hits": number("About how often it was found."),
+        "tags": number("How many surrogate keys it has."),
+    }));
+    let ban = object(json!({
+        "number": number("Later ones have larger numbers."),
+        "text": text("What it is for."),
+        "soft": flag("Whether what it meets becomes stale instead of leaving."),
+        "age_ms": number("Since it was made."),
+        "objects": number("What it has met so far."),
+        "over": flag("Whether all that is stored has been tested against it."),
+    }));
+    let purged = object(json!({
+        "purged": number("Stored responses that it hit, as far as that is known."),
+        "pending": flag("Whether not all has been looked at yet. What is still there is not used."),
+    }));
+    [
+        ("Objects", object(json!({ "objects": list(stored), "more": flag("There are more.") }))),
+        ("Bans", object(json!({ "bans": list(ban) }))),
+        ("Purge", purge()),
+        ("Purged", purged),
+    ]
+}
+
+/// What to purge: one way to say it.
+fn purge() -> Value {
+    let one_or_more = |about: &str, item: Value| {
+        let many = json!({ "type": "array", "minItems": 1, "maxItems": 1000, "items": item });
+        json!({ "description": about, "oneOf": [item, many] })
+    };
+    let url = json!({
+        "type": "string",
+        "pattern": "^https?://[a-z0-9]([a-z0-9.-]{0,60}[a-z0-9])?(/[!-\"$-~]*)?$",
+    });
+    let name = json!({ "type": "string", "pattern": "^[!-+\\--~]+$" });
+    let host = json!({ "type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?$" });
+    let ways = ["url", "prefix", "host", "tags", "ban", "all"];
+    let way = |name: &&str| {
+        let others = ways.iter().filter(|other| *other != name);
+        // Tags of one host are asked for by both.
+        let others = others.filter(|other| !(*name == "tags" && **other == "host"));
+        let none = others.map(|other| ((*other).to_owned(), json!(false)));
+        json!({ "required": [name], "properties": none.collect::<Map<_, _>>() })
+    };
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "url": one_or_more("Every variant of these URLs, over either scheme.", url),
+            "prefix": {
+                "type": "string",
+                "pattern": "^(https?://[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?)?/[!-\"$-~]{0,200}$",
+                "description": "All whose URL begins so; a path alone is for every host.",
+            },
+            "host": { "description": "All of this host.", "allOf": [host] },
+            "tags": one_or_more("All with one of these surrogate keys.", name),
+            "ban": {
+                "type": "string",
+                "description": "All that this expression describes, in Varnish's ban language.",
+                "examples": ["req.http.host == example.org && req.url ~ ^/shop/"],
+            },
+            "all": { "const": true, "description": "Everything." },
+            "soft": flag("They become stale, and may answer while one fetch refreshes them."),
+        },
+        "oneOf": ways.iter().map(way).collect::<Vec<_>>(),
+    })
+}
+
+fn settings() -> [Named; 4] {
+    let parameter = object(json!({
+        "name": text("Its name in `[limits]`."),
+        "value": text("As it would be written."),
+        "default": text("As it would be written."),
+        "is_default": flag("Whether they are the same."),
+        "hits": number("How often it was reached."),
+        "about": text("What it bounds, and what happens beyond it."),
+    }));
+    let checked = object(json!({
+        "good": flag("Whether it can be used."),
+        "said": text("What is wrong with it, or worth a word: file, line, column."),
+    }));
+    let config = object(json!({
+        "file": maybe(text("Where it is; none when flags are."), "string"),
+        "sites": text("Every site in full."),
+    }));
+    [
+        ("Config", config),
+        (
+            "Text",
+            json!({
+                "type": "object",
+                "required": ["toml"],
+                "additionalProperties": false,
+                "properties": { "toml": text("A whole larder.toml.") },
+            }),
+        ),
+        ("Checked", checked),
+        ("Parameters", object(json!({ "parameters": list(parameter) }))),
+    ]
+}

@@ -1,0 +1,126 @@
+//! What is stored, for operators: the responses that a purge would hit, without it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cache::{Object, Tags, Test};
+
+use super::carry_out::What;
+use super::stored::{Meant, Scope, Under};
+use crate::live::{Live, Shared, Site};
+
+/// Responses looked at between two pauses: some hundred microseconds.
+const PIECE: usize = 1024;
+/// Such a pause, in which the thread's processor does something else.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// A stored response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its URL.
+    pub url: String,
+    /// Names that it varies by.
+    pub vary: Vec<String>,
+    /// Its status.
+    pub status: u16,
+    /// Its age, in milliseconds.
+    pub age_ms: u64,
+    /// How long it was to be fresh when it was stored, in milliseconds.
+    pub lifetime_ms: u64,
+    /// How long it will still be fresh, in milliseconds; none when it is stale.
+    pub fresh_ms: u64,
+    /// How long it has been stale, in milliseconds.
+    pub stale_ms: u64,
+    /// How long after that it may answer while a fetch runs behind it, in milliseconds.
+    pub grace_ms: u64,
+    /// How long it may answer when the origin fails, in milliseconds.
+    pub stale_if_error_ms: u64,
+    /// Bytes of its body, where they are known.
+    pub length: Option<u64>,
+    /// About how often it was found.
+    pub hits: u32,
+    /// How many surrogate keys it has.
+    pub tags: usize,
+}
+
+impl Seen {
+    fn of(object: &Object, under: &Under<'_>, now_ms: u64) -> Self {
+        let scheme = if under.secure { "https" } else { "http" };
+        let (authority, target) = (under.authority(), under.target);
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let vary = object.vary().map(|vary| vary.spec).unwrap_or_default();
+        let names = vary.split(|byte| *byte == b',').filter(|name| !name.is_empty());
+        let fresh_ms = u64::try_from(object.fresh_until_ms()).unwrap_or(0).saturating_sub(now_ms);
+        Self {
+            url: format!("{scheme}://{}{}", text(&authority), text(target)),
+            vary: names.map(|name| text(name.trim_ascii())).collect(),
+            status: object.status().code(),
+            age_ms: object.age_ms(now_ms),
+            lifetime_ms: object.lifetime_ms(),
+            fresh_ms,
+            stale_ms: object.stale_ms(now_ms),
+            grace_ms: object.grace_ms(),
+            stale_if_error_ms: object.stale_if_error_ms(),
+            length: object.length(),
+            hits: object.hits(),
+            tags: object.tags().len(),
+        }
+    }
+}
+
+/// Some of what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The responses.
+    pub seen: Vec<Seen>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+impl Shared {
+    /// What is stored of what is meant: of one site, or of all, and no more than `most`. No lock is
+    /// held for more than some microseconds, so what comes or goes meanwhile may be missing.
+    pub async fn listing(
+        self: &Arc<Self>,
+        what: What,
+        site: Option<(&Arc<Live>, &Site)>,
+        now_ms: u64,
+        most: usize,
+    ) -> Listing {
+        let (tags, matcher) = self.sought(what);
+        let scope =
+            site.map(|(live, site)| Scope { live: Arc::clone(live), site: site.name.clone() });
+        let meant = Meant { scope, matcher, now_ms };
+        let cache = Arc::clone(&self.cache);
+        let listed = tokio::task::spawn_blocking(move || {
+            let (mut listing, mut looked_at) = (Listing::default(), 0);
+            cache.walk(&mut |object| {
+                looked_at += 1;
+                if looked_at % PIECE == 0 {
+                    std::thread::sleep(PAUSE);
+                }
+                if !has_any(object, tags.as_ref()) || !meant.matches(object) {
+                    return true;
+                }
+                listing.more = listing.seen.len() == most;
+                if !listing.more {
+                    listing.seen.push(Seen::of(object, &Under::of(object), now_ms));
+                }
+                !listing.more
+            });
+            listing
+        });
+        match listed.await {
+            Ok(listing) => listing,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}
+
+/// Whether an object has one of these surrogate keys.
+fn has_any(object: &Object, tags: Option<&Tags>) -> bool {
+    tags.is_none_or(|tags| {
+        let own = object.tags();
+        tags.iter().any(|tag| own.iter().any(|other| other == tag))
+    })
+}

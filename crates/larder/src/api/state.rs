@@ -1,0 +1,203 @@
+//! What runs, and how it is doing; an operator's word about servers; the configuration.
+
+use std::collections::BTreeMap;
+
+use admin::{Answer, Asked};
+use base::limits;
+use base::tally::Outcome;
+use http::StatusCode;
+use origin::{Order, Probed, ServerStatus};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::store::Refused;
+use crate::serve::Daemon;
+
+/// What an operator says of servers.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ordered {
+    origin: String,
+    server: Option<String>,
+    order: String,
+}
+
+/// A configuration to be checked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    toml: String,
+}
+
+impl Daemon {
+    pub(super) fn status(&self, asked: &Asked) -> Answer {
+        let (store, counters) = (self.shared.cache.stats(), &self.shared.counters);
+        let hits: Map<_, _> = limits::TABLE
+            .iter()
+            .map(|spec| (spec.name, counters.limit_sum(spec.limit)))
+            .filter(|(_, hits)| *hits > 0)
+            .map(|(name, hits)| (name.to_owned(), hits.into()))
+            .collect();
+        let (sites, origins) =
+            self.with_config(|config| (config.sites.len(), config.origins.len()));
+        Answer::json(&json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "role": asked.caller.role.map(admin::Role::word),
+            "uptime_seconds": self.uptime().as_secs(),
+            "config_file": self.config_file(),
+            "cores": self.cores(),
+            "sites": sites,
+            "origins": origins,
+            "cache": {
+                "objects": store.objects,
+                "bytes": store.bytes,
+                "budget_bytes": store.budget,
+                "evictions": store.evictions,
+                "bans": self.shared.cache.bans().len(),
+            },
+            "limit_hits": hits,
+        }))
+    }
+
+    pub(super) fn sites(&self) -> Answer {
+        let sums = self.shared.tallies.sum();
+        let sites = self.with_config(|config| {
+            let site = |site: &config::SiteConfig| {
+                let name = site.hosts.first().cloned().unwrap_or_default();
+                let row = sums.sites.iter().find(|(own, _)| **own == name).map(|(_, row)| row);
+                let requests: Map<_, _> = Outcome::ALL
+                    .iter()
+                    .map(|outcome| {
+                        let count = row.map_or(0, |row| row.requests[*outcome as usize]);
+                        (outcome.word().to_owned(), count.into())
+                    })
+                    .collect();
+                let origins: Vec<_> =
+                    site.origins.iter().map(|at| config.origins[*at].name.as_str()).collect();
+                json!({
+                    "name": name,
+                    "hosts": site.hosts,
+                    "presets": site.presets,
+                    "origins": origins,
+                    "requests": requests,
+                    "errors": row.map_or(0, |row| row.errors),
+                    "rules": config::show_site(config, site),
+                })
+            };
+            config.sites.iter().map(site).collect::<Vec<_>>()
+        });
+        Answer::json(&json!({ "sites": sites }))
+    }
+
+    /// The origins and their servers; of one name when there is one.
+    pub(super) fn origins(&self, only: Option<&str>) -> Answer {
+        let mut origins: BTreeMap<String, Vec<ServerStatus>> = BTreeMap::new();
+        for (name, status) in self.servers() {
+            origins.entry(name).or_default().push(status);
+        }
+        let origins: Vec<Value> = origins
+            .iter()
+            .filter(|(name, _)| only.is_none_or(|only| only == name.as_str()))
+            .map(|(name, servers)| {
+                json!({
+                    "name": name,
+                    "healthy": servers.iter().any(|server| server.healthy),
+                    "servers": servers.iter().map(server).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        Answer::json(&json!({ "origins": origins }))
+    }
+
+    /// Has an operator's word count.
+    pub(super) fn order(&self, asked: Asked) -> Result<Answer, Refused> {
+        let Ordered { origin, server, order } = super::body(asked.body)?;
+        let Some((_, order)) = Order::WORDS.into_iter().find(|(word, _)| *word == order) else {
+            let words = Order::WORDS.map(|(word, _)| word).join(", ");
+            let why = format!("`order` is one of {words}");
+            return Err((StatusCode::BAD_REQUEST, why));
+        };
+        if self.order_servers(&origin, server.as_deref(), order) {
+            return Ok(self.origins(Some(&origin)));
+        }
+        let names: Vec<_> = self
+            .servers()
+            .iter()
+            .map(|(origin, server)| format!("`{}` of `{origin}`", server.name))
+            .collect();
+        let what = server.map_or_else(String::new, |server| format!(" with a server `{server}`"));
+        let why = format!("there is no origin `{origin}`{what}: there are {}", names.join(", "));
+        Err((StatusCode::NOT_FOUND, why))
+    }
+
+    pub(super) fn parameters(&self) -> Answer {
+        let live = self.shared.live();
+        let parameters: Vec<Value> = limits::TABLE
+            .iter()
+            .map(|spec| {
+                let value = live.limits.value(spec.limit);
+                json!({
+                    "name": spec.name,
+                    "value": spec.show(value),
+                    "default": spec.show(spec.default),
+                    "is_default": value == spec.default,
+                    "hits": self.shared.counters.limit_sum(spec.limit),
+                    "about": spec.about,
+                })
+            })
+            .collect();
+        Answer::json(&json!({ "parameters": parameters }))
+    }
+
+    pub(super) fn config(&self) -> Answer {
+        let sites = self.with_config(|config| {
+            let sites = config.sites.iter().map(|site| config::show_site(config, site));
+            sites.collect::<Vec<_>>().join("\n")
+        });
+        Answer::json(&json!({ "file": self.config_file(), "sites": sites }))
+    }
+
+    /// Says what is wrong with a configuration, which nothing is done with.
+    pub(super) fn check(&self, asked: Asked) -> Result<Answer, Refused> {
+        let read = if asked.body.is_null() {
+            let plain = |said: String| super::plain(&said);
+            self.check_own().map(plain).map_err(plain)
+        } else {
+            let Text { toml } = super::body(asked.body)?;
+            // Its files are not looked at: what is wrong with one would tell what is in it.
+            match config::load_str(&toml, "larder.toml") {
+                Ok((_, warnings)) => Ok(config::render(&warnings, false)),
+                Err(problems) => Err(config::render(&problems, false)),
+            }
+        };
+        let (good, said) = match read {
+            Ok(said) => (true, said),
+            Err(said) => (false, said),
+        };
+        Ok(Answer::json(&json!({ "good": good, "said": said })))
+    }
+}
+
+/// How a server is, as JSON.
+pub(crate) fn server(status: &ServerStatus) -> Value {
+    let probed = match status.probed {
+        Probed::Unknown => "unknown",
+        Probed::Healthy => "healthy",
+        Probed::Sick => "sick",
+    };
+    json!({
+        "name": *status.name,
+        "addresses": status.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "weight": status.weight,
+        "healthy": status.healthy,
+        "order": status.order.word(),
+        "probed": probed,
+        "ejected_ms": status.ejected_ms,
+        "failures": status.failures,
+        "requests": status.requests,
+        "failed": status.failed,
+        "in_flight": status.in_flight,
+        "waiting": status.waiting,
+        "last_error": status.last_error,
+    })
+}

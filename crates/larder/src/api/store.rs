@@ -1,0 +1,375 @@
+//! What is stored, and its invalidation.
+
+use std::sync::Arc;
+
+use admin::{Answer, Asked};
+use ban::Expression;
+use base::clock::System;
+use base::{Counter, Limits};
+use flow::purge::{Outcome, Page, What};
+use flow::{Live, Peer, Site};
+use h1::{HeadLimits, Progress, RequestReader};
+use http::StatusCode;
+use message::{Request, Scheme};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::serve::Daemon;
+
+/// How long an answer waits until it is known what was hit.
+const COUNT_MS: u64 = 5_000;
+/// Objects of an answer that does not say how many it wants.
+const OBJECTS: usize = 100;
+/// URLs of one request.
+const URLS_MAX: usize = 1_000;
+
+/// Why something is not done.
+pub(super) type Refused = (StatusCode, String);
+
+fn unprocessable(why: impl Into<String>) -> Refused {
+    (StatusCode::UNPROCESSABLE_ENTITY, why.into())
+}
+
+/// One, or a list.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMore {
+    fn into_vec(self) -> Vec<String> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::Many(many) => many,
+        }
+    }
+}
+
+/// What a purge asks for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Wanted {
+    url: Option<OneOrMore>,
+    prefix: Option<String>,
+    host: Option<String>,
+    tags: Option<OneOrMore>,
+    ban: Option<String>,
+    all: bool,
+    soft: bool,
+}
+
+/// What is meant.
+enum Meant {
+    Urls(Vec<String>),
+    Many(What),
+}
+
+impl Wanted {
+    fn meant(self) -> Result<Meant, Refused> {
+        let bad = |why: &str| Err((StatusCode::BAD_REQUEST, why.to_owned()));
+        let tags = self.tags.map(OneOrMore::into_vec);
+        let said = [
+            self.url.is_some(),
+            self.prefix.is_some(),
+            self.host.is_some() && tags.is_none(),
+            tags.is_some(),
+            self.ban.is_some(),
+            self.all,
+        ];
+        if said.into_iter().filter(|said| *said).count() != 1 {
+            return bad("say one thing: `url`, `prefix`, `host`, `tags`, `ban` or `all`; \
+                        `tags` may be of one `host`");
+        }
+        if let Some(urls) = self.url.map(OneOrMore::into_vec) {
+            if urls.is_empty() || urls.len() > URLS_MAX {
+                return bad("`url` is one URL, or a list of up to 1000");
+            }
+            return Ok(Meant::Urls(urls));
+        }
+        if let Some(ban) = self.ban {
+            return described(&ban).map(Meant::Many);
+        }
+        let what = under(self.host.as_deref(), self.prefix.as_deref())?;
+        Ok(Meant::Many(match tags {
+            Some(tags) => tagged(what, tags)?,
+            None => what,
+        }))
+    }
+}
+
+fn tagged(what: What, tags: Vec<String>) -> Result<What, Refused> {
+    let good = |tag: &String| !tag.is_empty() && !tag.contains([' ', ',', '\t', '\r', '\n']);
+    if tags.is_empty() || !tags.iter().all(good) {
+        return Err(unprocessable("`tags` are surrogate keys, each a word without comma or space"));
+    }
+    Ok(what.tagged(tags.into_iter().map(String::into_bytes).collect()))
+}
+
+/// Those that a ban expression describes.
+fn described(text: &str) -> Result<What, Refused> {
+    let expression = Expression::parse(text).map_err(|error| {
+        unprocessable(format!(
+            "{error}; such as: req.http.host == example.org && req.url ~ ^/shop/"
+        ))
+    })?;
+    What::of_expression(expression).map_err(unprocessable)
+}
+
+/// Those of a host whose URL begins so; all, when nothing is said.
+fn under(host: Option<&str>, prefix: Option<&str>) -> Result<What, Refused> {
+    let named = host.map(|host| of_url(&format!("http://{host}/"))).transpose()?;
+    let request = match prefix {
+        Some(prefix) if prefix.starts_with('/') => {
+            let path = of_url(&format!("http://localhost{prefix}"))?;
+            let (host, target) = (named.map(|request| request.host), path.target);
+            return What::beginning(host.as_deref(), Some(&target)).map_err(unprocessable);
+        }
+        Some(prefix) => Some(of_url(prefix)?),
+        None => named,
+    };
+    let Some(request) = request else { return Ok(What::Everything) };
+    What::beginning(Some(&request.host), Some(&request.target)).map_err(unprocessable)
+}
+
+/// The request of a reader for a URL, as a reader's would be read.
+pub(crate) fn of_url(url: &str) -> Result<Request, Refused> {
+    let bad = || {
+        let short: String = url.chars().take(100).collect();
+        unprocessable(format!(
+            "`{short}` is no URL: scheme, host and path are wanted, such as \
+             https://example.org/page"
+        ))
+    };
+    let (scheme, rest) = match url.split_once("://") {
+        Some((name, rest)) if name.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
+        Some((name, rest)) if name.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+        _ => return Err(bad()),
+    };
+    let rest = rest.split('#').next().unwrap_or_default();
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, target) = rest.split_at(end);
+    let good = |c: char| c.is_ascii_graphic() && c != '@';
+    if authority.is_empty() || !authority.chars().all(good) {
+        return Err(bad());
+    }
+    let mut path = String::new();
+    for byte in target.bytes() {
+        match byte {
+            // As browsers send them.
+            0x80.. => path.push_str(&format!("%{byte:02X}")),
+            b'!'..=b'~' => path.push(char::from(byte)),
+            _ => return Err(bad()),
+        }
+    }
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let head = format!("GET {slash}{path} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    let mut request = Request::new();
+    let limits = HeadLimits::from(&Limits::default());
+    match RequestReader::new().read(head.as_bytes(), &limits, scheme, &mut request) {
+        Ok(Progress::Complete(_)) => Ok(request),
+        _ => Err(bad()),
+    }
+}
+
+impl Daemon {
+    /// Invalidates what the body says.
+    pub(super) async fn purge(&self, asked: Asked) -> Result<Answer, Refused> {
+        let wanted: Wanted = super::body(asked.body)?;
+        let soft = wanted.soft;
+        let now = System.now();
+        let mut outcome = Outcome::default();
+        match wanted.meant()? {
+            Meant::Many(what) => {
+                outcome = self.shared.purge(what, None, soft, now.mono_ms, COUNT_MS).await;
+            }
+            Meant::Urls(urls) => {
+                let live = self.shared.live();
+                // All are read before any is purged.
+                let mut pages = Vec::with_capacity(urls.len());
+                for url in &urls {
+                    let request = of_url(url)?;
+                    pages.push((site_of(&live, &request, url)?, request));
+                }
+                for (site, request) in &pages {
+                    let client = Peer::Local;
+                    let page = Page { live: &live, site, request, client, now };
+                    let one = self.shared.purge_url(&page, &request.target, soft).await;
+                    outcome.objects += one.objects;
+                    outcome.pending |= one.pending;
+                }
+            }
+        }
+        let counts = self.admin_counts.lock();
+        counts.inc(Counter::Purges);
+        counts.add(Counter::Invalidations, outcome.objects);
+        Ok(Answer::json(&json!({ "purged": outcome.objects, "pending": outcome.pending })))
+    }
+
+    /// What is stored of what the parameters say.
+    pub(super) async fn objects(&self, asked: Asked) -> Result<Answer, Refused> {
+        let get = |name| asked.parameter(name);
+        let ways = [get("url"), get("prefix"), get("ban")];
+        let narrowed = get("host").is_some() || get("tag").is_some();
+        let said = ways.iter().flatten().count();
+        let with_prefix = get("prefix").is_some() && get("host").is_none();
+        if said > 1 || (said == 1 && narrowed && !with_prefix) {
+            let why =
+                "`url` and `ban` stand alone, `prefix` goes with `tag`, and `host` with `tag`";
+            return Err((StatusCode::BAD_REQUEST, why.to_owned()));
+        }
+        let mut what = match (get("url"), get("ban")) {
+            (Some(url), _) => {
+                let request = of_url(url)?;
+                What::at(&request.host, &request.target).map_err(unprocessable)?
+            }
+            (None, Some(ban)) => described(ban)?,
+            (None, None) => under(get("host"), get("prefix"))?,
+        };
+        if let Some(tag) = get("tag") {
+            what = tagged(what, vec![tag.to_owned()])?;
+        }
+        let live = self.shared.live();
+        let site = match get("site") {
+            Some(name) => {
+                let site = live.listed.iter().find(|site| site.name == name);
+                let missing = || (StatusCode::NOT_FOUND, format!("there is no site `{name}`"));
+                Some((&live, &**site.ok_or_else(missing)?))
+            }
+            None => None,
+        };
+        let most = get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(OBJECTS);
+        let listing = self.shared.listing(what, site, System.now().mono_ms, most).await;
+        let objects: Vec<Value> = listing
+            .seen
+            .iter()
+            .map(|seen| {
+                json!({
+                    "url": seen.url,
+                    "vary": seen.vary,
+                    "status": seen.status,
+                    "age_ms": seen.age_ms,
+                    "ttl_ms": seen.lifetime_ms,
+                    "fresh_ms": seen.fresh_ms,
+                    "stale_ms": seen.stale_ms,
+                    "grace_ms": seen.grace_ms,
+                    "stale_if_error_ms": seen.stale_if_error_ms,
+                    "bytes": seen.length,
+                    "hits": seen.hits,
+                    "tags": seen.tags,
+                })
+            })
+            .collect();
+        Ok(Answer::json(&json!({ "objects": objects, "more": listing.more })))
+    }
+
+    /// The bans in force.
+    pub(super) fn bans(&self) -> Answer {
+        let now_ms = System.now().mono_ms;
+        let bans: Vec<Value> = self
+            .shared
+            .cache
+            .bans()
+            .iter()
+            .map(|listed| {
+                let ban = &listed.ban;
+                json!({
+                    "number": ban.number(),
+                    "text": ban.text(),
+                    "soft": ban.is_soft(),
+                    "age_ms": now_ms.saturating_sub(ban.made_ms()),
+                    "objects": ban.objects(),
+                    "over": listed.over,
+                })
+            })
+            .collect();
+        Answer::json(&json!({ "bans": bans }))
+    }
+}
+
+/// The site of a URL's host.
+fn site_of(live: &Arc<Live>, request: &Request, url: &str) -> Result<Arc<Site>, Refused> {
+    let found = live.sites.find(&request.host).map(Arc::clone);
+    found.ok_or_else(|| (StatusCode::NOT_FOUND, format!("no site has the host of `{url}`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Option<String> {
+        let request = of_url(url).ok()?;
+        let port = request.port.map_or_else(String::new, |port| format!(":{port}"));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Some(format!("{}{port}{}", text(&request.host), text(&request.target)))
+    }
+
+    #[test]
+    fn urls_are_read_as_requests_would_be() {
+        for (url, read) in [
+            ("http://Example.org", "example.org/"),
+            ("https://example.org:443/a?b", "example.org/a?b"),
+            ("https://example.org:8443/a", "example.org:8443/a"),
+            ("http://[::1]:80/", "[::1]/"),
+            ("http://example.org?a=b", "example.org/?a=b"),
+            ("http://example.org/a#part", "example.org/a"),
+            ("http://example.org/ä", "example.org/%C3%A4"),
+        ] {
+            assert_eq!(target(url).as_deref(), Some(read), "{url}");
+        }
+        for bad in [
+            "",
+            "/a",
+            "example.org/a",
+            "ftp://example.org/",
+            "http://",
+            "http:///a",
+            "http://user@example.org/",
+            "http://example.org/a b",
+            "http://example.org/\r\nX: y",
+            "http://example.org\r\nX: y/",
+            "http://exa mple.org/",
+            "http://example.org:port/",
+        ] {
+            assert_eq!(target(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_purge_says_one_thing() {
+        let meant = |body: Value| {
+            let wanted: Wanted = serde_json::from_value(body).expect("the shape");
+            wanted.meant().map(|_| ()).map_err(|(status, _)| status.as_u16())
+        };
+        for good in [
+            json!({ "url": "http://a/" }),
+            json!({ "url": ["http://a/", "http://b/"], "soft": true }),
+            json!({ "prefix": "/a" }),
+            json!({ "prefix": "https://a/b" }),
+            json!({ "host": "a.example" }),
+            json!({ "tags": "a" }),
+            json!({ "tags": ["a", "b"], "host": "a.example" }),
+            json!({ "ban": "obj.status == 404" }),
+            json!({ "all": true }),
+        ] {
+            assert_eq!(meant(good.clone()), Ok(()), "{good}");
+        }
+        for (bad, status) in [
+            (json!({}), 400),
+            (json!({ "all": false }), 400),
+            (json!({ "url": [] }), 400),
+            (json!({ "url": "http://a/", "host": "a" }), 400),
+            (json!({ "tags": "a", "all": true }), 400),
+            (json!({ "tags": [] }), 422),
+            (json!({ "tags": "a b" }), 422),
+            (json!({ "ban": "req.url" }), 422),
+            (json!({ "ban": "obj.http.xkey ~ a" }), 422),
+            (json!({ "host": "a b" }), 422),
+            (json!({ "prefix": "a" }), 422),
+        ] {
+            assert_eq!(meant(bad.clone()), Err(status), "{bad}");
+        }
+        assert!(serde_json::from_value::<Wanted>(json!({ "urls": "http://a/" })).is_err());
+    }
+}
