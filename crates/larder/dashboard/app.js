@@ -138,7 +138,7 @@ document.addEventListener('visibilitychange', () => {
     unseen = setTimeout(() => {
       if (!stream) return;
       stream.abort();
-      state('lost', 'Resting');
+      state('out', 'Resting while nobody looks');
     }, UNSEEN_MS);
   } else if (stream?.signal.aborted && token.get()) {
     follow();
