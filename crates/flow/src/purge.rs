@@ -12,7 +12,7 @@ use base::Counter;
 use message::{HeaderId, Method, Request, Status};
 use policy::{Peer, Purge};
 
-pub use carry_out::{Outcome, What};
+pub use carry_out::{Outcome, Url, What};
 pub(crate) use dialects::Order;
 use dialects::{Calls, Reading};
 

@@ -1,19 +1,18 @@
 //! What a purge does to the store. Everything that is not one URL is a ban: it is in force at once,
 //! and the sweep that counts what it hit runs beside the cores.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ban::{Expression, Field, Term};
-use base::KeyBuf;
+use base::{KeyBuf, Now};
 use cache::{NewBan, Tags, Which};
 use message::{Framing, HeaderBlock, Method, Request, Scheme};
-use policy::{Notes, ReceiveCtx};
+use policy::{Notes, Peer, ReceiveCtx};
 
 use super::dialects::of_host;
 use super::stored::{Matcher, Meant, Scope, Under};
-use crate::core::{Ask, Core};
+use crate::core::{Ask, Core, begin_key};
 use crate::live::{Live, Shared, Site};
 use crate::tags;
 
@@ -94,6 +93,19 @@ pub struct Outcome {
     pub pending: bool,
 }
 
+/// A URL of a site.
+#[derive(Clone, Copy)]
+pub struct Url<'a> {
+    /// The configuration.
+    pub live: &'a Arc<Live>,
+    /// The site that has the host.
+    pub site: &'a Site,
+    /// Host, port and target are the URL's; nothing else of it counts.
+    pub request: &'a Request,
+    /// Who purges it.
+    pub client: Peer,
+}
+
 /// Longest pause of a sweep between two short pieces of work, so that the thread it shares a
 /// processor with answers meanwhile.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -146,6 +158,44 @@ impl Shared {
         let sweep = self.sweep(ban.number(), now_ms);
         let swept = tokio::time::timeout(Duration::from_millis(wait_ms), sweep).await;
         Outcome { objects: ban.objects(), pending: swept.is_err() }
+    }
+
+    /// Invalidates every variant of a URL, over either scheme, on the port it names and on none:
+    /// what makes purges seldom comes the way readers do.
+    pub async fn purge_url(self: &Arc<Self>, url: &Url<'_>, soft: bool, now: Now) -> Outcome {
+        let mut ports = vec![None];
+        ports.extend(url.request.port.map(Some));
+        let mut outcome = Outcome::default();
+        let mut split = Vec::new();
+        for scheme in [Scheme::Http, Scheme::Https] {
+            for port in &ports {
+                let (request, notes) = as_read(url, now, scheme, *port);
+                if url.site.policy.splits_key(&notes) {
+                    split.push(request.target);
+                    continue;
+                }
+                let mut key = KeyBuf::new();
+                begin_key(&request, &mut key);
+                url.site.policy.key(&request, &notes, &mut key);
+                key.finish(&self.seed);
+                outcome.objects += match soft {
+                    true => self.cache.soft_invalidate(&key, now.mono_ms),
+                    false => self.cache.invalidate(&key),
+                } as u64;
+            }
+        }
+        split.sort();
+        split.dedup();
+        for target in split {
+            let term = Term::equal(Field::Url, false, &String::from_utf8_lossy(&target));
+            // Without the condition on the host it is every host's of the site.
+            let what = What::terms(of_host(&url.request.host).into_iter().chain([term]).collect());
+            let site = Some((url.live, url.site));
+            let more = self.purge(what, site, soft, now.mono_ms, COUNT_URL_MS).await;
+            outcome.objects += more.objects;
+            outcome.pending |= more.pending;
+        }
+        outcome
     }
 
     /// Has everything stored tested against the bans up to `until`, beside the cores. One sweep
@@ -206,65 +256,28 @@ impl Core {
         }
     }
 
-    /// Invalidates every variant of `target`, of the host that the request names, over either
-    /// scheme, on the port it names and on none: what makes purges seldom comes the way readers do.
-    pub(crate) async fn purge_url(
-        self: &Rc<Self>,
-        ask: &Ask<'_>,
-        target: &[u8],
-        soft: bool,
-    ) -> Outcome {
-        let now_ms = self.now().mono_ms;
-        let mut ports = vec![None];
-        ports.extend(ask.request.port.map(Some));
-        let mut outcome = Outcome::default();
-        let mut split = Vec::new();
-        for scheme in [Scheme::Http, Scheme::Https] {
-            for port in &ports {
-                let (request, notes) = as_read(ask, target, scheme, *port);
-                if ask.site.policy.splits_key(&notes) {
-                    split.push(request.target);
-                    continue;
-                }
-                let mut key = KeyBuf::new();
-                self.make_key(ask.site, &request, &notes, &mut key);
-                let cache = &self.shared.cache;
-                outcome.objects += match soft {
-                    true => cache.soft_invalidate(&key, now_ms),
-                    false => cache.invalidate(&key),
-                } as u64;
-            }
-        }
-        split.sort();
-        split.dedup();
-        for target in split {
-            let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(&target));
-            // Without the condition on the host it is every host's of the site.
-            let what = What::terms(of_host(&ask.request.host).into_iter().chain([url]).collect());
-            let site = Some((&**ask.live, &**ask.site));
-            let more = self.shared.purge(what, site, soft, now_ms, COUNT_URL_MS).await;
-            outcome.objects += more.objects;
-            outcome.pending |= more.pending;
-        }
-        outcome
+    /// As [`Shared::purge_url`], of the site and the host that a request is for.
+    pub(crate) async fn purge_url(&self, ask: &Ask<'_>, target: &[u8], soft: bool) -> Outcome {
+        let request = Request { target: target.to_vec(), ..ask.request.clone() };
+        let client = ask.notes.client.unwrap_or(Peer::Local);
+        let url = Url { live: ask.live, site: ask.site, request: &request, client };
+        self.shared.purge_url(&url, soft, self.now()).await
     }
 }
 
-/// The request of a reader who asks for `target`, in the form it is stored under.
-fn as_read(ask: &Ask<'_>, target: &[u8], scheme: Scheme, port: Option<u16>) -> (Request, Notes) {
+/// The request of a reader who asks for the URL, in the form it is stored under.
+fn as_read(url: &Url<'_>, now: Now, scheme: Scheme, port: Option<u16>) -> (Request, Notes) {
     let mut request = Request {
         method: Method::Get,
         scheme,
         port,
-        target: target.to_vec(),
         headers: HeaderBlock::new(),
         framing: Framing::None,
-        ..ask.request.clone()
+        ..url.request.clone()
     };
     let mut notes = Notes::default();
-    let client = ask.notes.client.unwrap_or(policy::Peer::Local);
-    let mut ctx = ReceiveCtx { request: &mut request, client, now: ask.now, notes: &mut notes };
+    let mut ctx = ReceiveCtx { request: &mut request, client: url.client, now, notes: &mut notes };
     // What would become of the request does not matter: its form does.
-    _ = ask.site.policy.receive(&mut ctx);
+    _ = url.site.policy.receive(&mut ctx);
     (request, notes)
 }
