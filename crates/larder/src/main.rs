@@ -5,15 +5,18 @@ mod build;
 mod client;
 mod demo;
 mod given;
+mod htcp;
 mod journal;
 mod material;
 mod metrics;
 mod notify;
 mod ordered;
+mod ports;
 mod preset;
 mod ring;
 mod serve;
 mod tools;
+mod varnish_cli;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

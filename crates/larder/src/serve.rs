@@ -23,7 +23,8 @@ use crate::journal::ServerLog;
 use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
-use crate::{admin, build, load, read_material, render, ring};
+use crate::varnish_cli::{self, Guard};
+use crate::{admin, build, htcp, load, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -207,6 +208,8 @@ impl Daemon {
             plans,
         });
         admin::start(&daemon, &daemon.source.admin_socket, config.admin.listen.as_ref());
+        varnish_cli::start(&daemon, config.varnish_cli.as_ref());
+        htcp::start(&daemon, config.htcp.as_ref());
         Ok((daemon, server))
     }
 
@@ -272,6 +275,16 @@ impl Daemon {
             servers.into_iter().map(move |server| (name.clone(), server))
         };
         running.origins.iter().flat_map(of).collect()
+    }
+
+    /// The configuration in force.
+    pub(crate) fn config(&self) -> Config {
+        self.running.lock().config.clone()
+    }
+
+    /// What guards the Varnish CLI port; `None` when there is to be none.
+    pub(crate) fn varnish_cli(&self) -> Option<Guard> {
+        self.running.lock().material.varnish_cli.clone()
     }
 
     /// How long it has been running.

@@ -53,6 +53,8 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         profile,
         memory: memory(r, &top),
         admin: admin(r, &top),
+        varnish_cli: super::ports::varnish_cli(r, &top),
+        htcp: super::ports::htcp(r, &top),
         limits,
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
         log_ring: super::log_ring::log_ring(r, &top),
@@ -122,7 +124,7 @@ fn check_proxy_listeners(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec])
     }
 }
 
-fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec> {
+pub(super) fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec> {
     let error = match parse_listen(text) {
         Ok(spec) => return Some(spec),
         Err(error) => error,
