@@ -116,7 +116,8 @@ fn tell(shared: &Shared, ring: Option<&Path>, asked: &Asked) -> Result<Value, St
             Err(error) => (Vec::new(), Some(format!("the log ring cannot be read: {error}"))),
         },
     };
-    let steps: Vec<Value> = told.steps.iter().map(step).collect();
+    let mut steps: Vec<Value> = told.steps.iter().map(step).collect();
+    tell_of_mark(&mut steps, &past);
     let Explanation { foreseen, summary, .. } = &told;
     Ok(json!({
         "url": url,
@@ -127,6 +128,24 @@ fn tell(shared: &Shared, ring: Option<&Path>, asked: &Asked) -> Result<Value, St
         "past": past,
         "past_note": note,
     }))
+}
+
+/// Adds to what is said of a hit-for-miss mark which answer it is from, if that is still known.
+fn tell_of_mark(steps: &mut [Value], past: &[Value]) {
+    let Some(mark) = steps.iter_mut().find(|step| step["what"] == "mark") else { return };
+    let told = |one: &&Value| {
+        let mut facts = one["facts"].as_array().into_iter().flatten();
+        facts.any(|fact| fact["name"] == "not stored" && fact["value"] != "pass")
+    };
+    let Some(former) = past.iter().find(told) else { return };
+    let mut facts = former["facts"].as_array().into_iter().flatten();
+    let because = facts.find(|fact| fact["name"] == "because of").map(|fact| &fact["value"]);
+    let because = because.and_then(Value::as_str).unwrap_or_default();
+    let why = former["why"].as_str().unwrap_or_default();
+    let gap = if because.is_empty() { "" } else { "; " };
+    if let Some(facts) = mark["facts"].as_array_mut() {
+        facts.push(fact("the former answer", &format!("{why}{gap}{because}")));
+    }
 }
 
 fn step(step: &Step) -> Value {
@@ -199,6 +218,9 @@ fn what_happened(record: &Record<'_>) -> String {
     use observe::Served::{Collapsed, HitForMiss, Miss, Pass};
     let served = format!("{} {}", record.served.word(), record.status);
     let token = String::from_utf8_lossy(record.not_stored);
+    if token == "pass" {
+        return format!("{served}, past the cache by rule `{}`", shown(record.rule));
+    }
     if let Some((sentence, rule)) = not_stored(&token) {
         return format!("{served}, not stored: {} ({rule})", sentence.trim_end_matches('.'));
     }
@@ -258,6 +280,8 @@ mod tests {
         );
         let stored = Record { flags: Flags::STORED, not_stored: b"", ..record };
         assert_eq!(what_happened(&stored), "MISS 200, stored");
+        let passed = Record { not_stored: b"pass", rule: b"method", ..record };
+        assert_eq!(what_happened(&passed), "MISS 200, past the cache by rule `method`");
         let strange = Record { not_stored: b"new-token", ..record };
         assert_eq!(what_happened(&strange), "MISS 200, not stored: new-token");
     }
