@@ -311,6 +311,16 @@ async fn rules_are_told_with_the_lines_they_are_written_on() {
     assert_eq!(fact(step(&told, "cookies"), "removed"), "_ga");
     assert_eq!(text(&told["outcome"], "served"), "PASS");
     assert!(!told.to_string().contains("wordpress_logged_in_abc=1"), "a cookie's value");
+    get(&stage, "/", "Cookie: wordpress_logged_in_abc=1\r\n").await;
+    let past = std::cell::RefCell::new(Value::Null);
+    eventually("the record", async || {
+        *past.borrow_mut() = explain_get(&stage, "/").await["past"][0].clone();
+        !past.borrow().is_null()
+    })
+    .await;
+    let past = past.into_inner();
+    assert_eq!(past["where"], rule["where"], "{past}");
+    assert!(text(&past, "why").ends_with("past the cache by rule `bypass cookie wordpress_*`"));
 }
 
 #[tokio::test]

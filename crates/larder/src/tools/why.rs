@@ -121,6 +121,9 @@ impl Page {
     fn transaction(&mut self, one: &Value) {
         let word = |key: &str| clean(one[key].as_str().unwrap_or_default());
         self.lines("", 2, &format!("{}  {}", word("what"), word("why")), "");
+        if let Some(place) = one["where"].as_str() {
+            self.lines("", 6, &clean(place), "36");
+        }
         let facts = self.facts(one).join(", ");
         self.lines("", 6, &facts, "2");
     }
