@@ -182,14 +182,14 @@ trust() {
   certutil -A -d "sql:$db" -n 'Larder lab' -t C,, -i "$work/tls/root.pem"
 }
 
-# checks FILE...: the lab's checks, one Node module after the other. Screenshots go to SHOTS.
+# checks FILE...: the lab's checks, one Node module after the other, of LAB_URL or the lab's site. Screenshots go to SHOTS.
 checks() {
   local file status=0
   [ -d "$lab/browser/node_modules/playwright-core" ] ||
     quietly npm npm --prefix "$lab/browser" ci --no-audit --no-fund
   trust
   for file in "$@"; do
-    HOME=$work/home LAB_URL=https://$host:$https LAB_HTTP=http://$host:$http LAB_ROOT=$work/tls/root.pem \
+    HOME=$work/home LAB_URL=${LAB_URL:-https://$host:$https} LAB_HTTP=http://$host:$http LAB_ROOT=$work/tls/root.pem \
       LAB_SHOTS=${SHOTS:-$lab/../target/lab/$app} LAB_WORK=$work timeout 400 node "$here/$file" || status=1
   done
   # PHP's and the application's complaints are no reason to fail, but one wants to see them.

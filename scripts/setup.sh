@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure the tools are there that the checks need: `setup.sh basic` for all but what follows, `setup.sh
-# wordpress`, `mediawiki`, `django`, `http2-clients` or `tools` for these labs, `setup.sh bench` for counting
-# instructions; several words together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and
+# wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard` or `tools` for these labs, `setup.sh bench` for
+# counting instructions; several words together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and
 # fails.
 set -euo pipefail
 
@@ -79,6 +79,11 @@ http2-clients() {
   missing nghttp && packages+=(nghttp2-client)
 }
 
+dashboard() {
+  browser
+  missing curl && packages+=(curl)
+}
+
 tools() {
   missing tmux && packages+=(tmux)
   missing curl && packages+=(curl)
@@ -93,9 +98,9 @@ bench() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    basic | wordpress | mediawiki | django | http2-clients | tools | bench) $word || true ;;
+    basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | bench) $word || true ;;
     *)
-      echo "usage: setup.sh basic|wordpress|mediawiki|django|http2-clients|tools|bench..." >&2
+      echo "usage: setup.sh basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|bench..." >&2
       exit 2
       ;;
   esac

@@ -15,8 +15,8 @@ export LARDER_BIN=${LARDER_BIN:-$(realpath -m "$target")/debug/larder}
 passed=0 failed=0 skipped=0
 table=()
 declare -A running
-# The labs that have a browser: applications, and HTTP/2's clients.
-applications=(wordpress mediawiki django http2-clients)
+# The labs that have a browser: applications, HTTP/2's clients, and the dashboard.
+applications=(wordpress mediawiki django http2-clients dashboard)
 
 # Counts a finished step: name, exit status, seconds. Status 77 means that its tools cannot be had.
 count() {
@@ -140,7 +140,7 @@ fi
 
 echo
 printf '%s\n' "${table[@]}"
-grep -hE '^[A-Za-z].*, (visited by|over) .* hold$' "$logs"/*.log
+grep -hE '^([A-Za-z].*, (visited by|over)|the dashboard,) .* hold$' "$logs"/*.log
 for suite in rfc rfc-h2 safe safe-h2; do
   [ -f "$logs/cache-tests-$suite.log" ] && echo "http-cache-tests, $suite: $(grep '^required ' "$logs/cache-tests-$suite.log")"
 done

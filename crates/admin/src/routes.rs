@@ -44,6 +44,10 @@ pub enum Operation {
     Parameters,
     /// The description of this interface.
     Describe,
+    /// A file of the dashboard.
+    Dashboard,
+    /// Figures as they come, for the dashboard.
+    Live,
 }
 
 /// How a route is asked.
@@ -179,6 +183,17 @@ const fn get(path: &'static str, needs: Needs, operation: Operation, gives: Cont
     }
 }
 
+/// A file of the dashboard. It holds no data, so everyone may have it.
+const fn page(path: &'static str, kind: &'static str) -> Route {
+    Route {
+        about: "A file of the dashboard.",
+        ..get(path, Needs::Nothing, Operation::Dashboard, Content::Other(kind))
+    }
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
 const READ: Needs = Needs::Role(Role::Read);
 const PURGE: Needs = Needs::Role(Role::Purge);
 const CONFIG: Needs = Needs::Role(Role::Config);
@@ -316,6 +331,27 @@ pub const TABLE: &[Route] = &[
         about: "This description.",
         ..get("/api/v1/openapi.json", READ, Operation::Describe, Content::Json("OpenApi"))
     },
+    Route {
+        about: "Figures every second, as server-sent events: `hello`, `history`, then `figures`.",
+        also: &[(503, "As many look as may: `dashboard_viewers`.")],
+        ..get("/api/v1/live", READ, Operation::Live, Content::Other("text/event-stream"))
+    },
+    page("/", HTML),
+    page("/app.css", STYLE),
+    page("/app.js", SCRIPT),
+    page("/api.js", SCRIPT),
+    page("/board.js", SCRIPT),
+    page("/charts.js", SCRIPT),
+    page("/config.js", SCRIPT),
+    page("/dom.js", SCRIPT),
+    page("/explain.js", SCRIPT),
+    page("/format.js", SCRIPT),
+    page("/icon.svg", "image/svg+xml"),
+    page("/origins.js", SCRIPT),
+    page("/purge.js", SCRIPT),
+    page("/tables.js", SCRIPT),
+    page("/uplot.css", STYLE),
+    page("/uplot.js", SCRIPT),
 ];
 
 /// The routes of `path`.

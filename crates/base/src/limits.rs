@@ -147,6 +147,7 @@ limits! {
     H2ControlFrames h2_control_frames Count 1_000, "HTTP/2 frames of one connection in 10 s that carry nothing: SETTINGS, PING, priorities, empty DATA, windows opened by less than 1 KiB, unknown types; beyond it the connection ends.";
     H2StallTimeout h2_stall_timeout Ms 30_000, "A response on HTTP/2 held back by the client's windows without a new byte; then its stream ends.";
     H2Memory h2_memory Bytes 4 * MIB, "Bytes of bodies held for one HTTP/2 connection, both ways, at least 512KiB. The more streams there are, the smaller their windows.";
+    DashboardViewers dashboard_viewers Count 32, "Dashboards that are sent live figures at once; beyond it one more is answered 503.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
 }
 

@@ -2,8 +2,8 @@
 //! something was not cached.
 //!
 //! The decisions are those of `decide` and of the site's policy, by which requests go, too; here
-//! they are only put into words. Must never change anything: nothing is counted, moved in the store's
-//! queues, fetched or waited for.
+//! they are only put into words. Must never change anything: nothing is counted, nothing moves in
+//! the store's queues, nothing is fetched or waited for.
 
 mod fetch;
 mod question;

@@ -3,6 +3,8 @@
 mod state;
 mod store;
 
+pub(crate) use state::server;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +17,8 @@ use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::explain;
-use crate::metrics;
 use crate::serve::Daemon;
+use crate::{dashboard, explain, metrics};
 
 /// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
 /// cannot be had is told.
@@ -109,6 +110,8 @@ impl Api for Daemon {
             Operation::Check => self.check(asked),
             Operation::Parameters => Ok(self.parameters()),
             Operation::Explain => Ok(explain::answer(self, &asked.body).await),
+            Operation::Dashboard => Ok(dashboard::file(&asked.path)),
+            Operation::Live => Ok(dashboard::live(self, asked.caller)),
             // The listener's own.
             Operation::Describe => Ok(Answer::json(&admin::document())),
         };

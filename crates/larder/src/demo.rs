@@ -5,6 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let source = Source { settings, admin_socket, log_ring };
     let mut config = source.config()?;
     demo_settings(&mut config);
+    let tokens = socket.with_extension("tokens");
+    console_settings(&mut config, &tokens);
     let listen = listeners(&config, &Sockets::default())?;
     let (daemon, server) = runtime.block_on(Daemon::start(source, &config, listen))?;
     let net::At::Address(address) = server.addresses()[0].at else {
@@ -55,6 +58,11 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     );
     println!("            http://{address}/gen/20?as=1  20 KB, cacheable; without `as` it is not");
     println!("  origin    http://{origin}/             the same pages, without Larder");
+    if let Some(at) = daemon.admin_addresses.first() {
+        let token = std::fs::read_to_string(admin::Tokens::file(&tokens, admin::Role::Config));
+        println!("  dashboard http://{at}/");
+        println!("            token {}", token.unwrap_or_default().trim());
+    }
     println!("  figures   larder stat --admin-socket {}", socket.display());
     println!("  requests  larder top --admin-socket {}", socket.display());
     println!();
@@ -73,8 +81,18 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
         ring.end();
         _ = std::fs::remove_dir_all(ring.folder());
     }
+    _ = std::fs::remove_dir_all(tokens);
     _ = std::fs::remove_file(socket);
     Ok(())
+}
+
+/// The dashboard on a port of its own, with tokens that end with the demo.
+fn console_settings(config: &mut Config, tokens: &Path) {
+    let mut listen = config.listen[0].clone();
+    listen.addresses = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    (listen.path, listen.given, listen.tls) = (None, None, false);
+    config.admin.listen = Some(listen);
+    config.admin.tokens = Some(tokens.to_owned());
 }
 
 /// The page says nothing about caching, as most do: it gets a second, and a fetch behind it when

@@ -3,10 +3,12 @@
 mod api;
 mod build;
 mod client;
+mod dashboard;
 mod demo;
 mod explain;
 mod given;
 mod journal;
+mod live;
 mod material;
 mod metrics;
 mod notify;

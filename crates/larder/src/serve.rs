@@ -1,6 +1,7 @@
 //! `larder serve`: starts, reloads and ends the daemon.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::given::Sockets;
 use crate::journal::ServerLog;
+use crate::live::{self, Live};
 use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
@@ -65,6 +67,8 @@ impl Source {
 pub(crate) struct Daemon {
     source: Source,
     pub(crate) shared: Arc<Shared>,
+    /// Where it is asked over TCP.
+    pub(crate) admin_addresses: Vec<SocketAddr>,
     /// What the admin listener counts.
     pub(crate) admin_counts: Mutex<Arc<Counters>>,
     /// The admin listener, where no origin leads.
@@ -73,6 +77,8 @@ pub(crate) struct Daemon {
     cores: usize,
     log: Option<AccessLog>,
     pub(crate) ring: Option<Arc<Ring>>,
+    /// What dashboards are sent.
+    pub(crate) live: Arc<Live>,
     started: Instant,
     notify: Notify,
     running: Mutex<Running>,
@@ -203,9 +209,12 @@ impl Daemon {
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
         let running = Mutex::new(Running { config: config.clone(), material, origins });
         let notify = Notify::of_environment();
+        let live = Live::new(&shared.counters);
         let daemon = Arc::new(Self {
             source,
             admin_counts: Mutex::new(shared.counters.register()),
+            admin_addresses: console.0.addresses(),
+            live: Arc::clone(&live),
             shared,
             reserved,
             machine,
@@ -218,6 +227,7 @@ impl Daemon {
             challenges,
             plans,
         });
+        tokio::spawn(live::run(Arc::clone(&daemon), live));
         api::serve(&daemon, console);
         Ok((daemon, server))
     }

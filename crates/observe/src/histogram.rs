@@ -1,5 +1,7 @@
 //! How long requests took, on a logarithmic scale from a microsecond to a hundred seconds.
 
+use crate::record::Record;
+
 /// Powers of ten the scale covers.
 pub const DECADES: usize = 8;
 /// Steps of one power of ten.
@@ -55,6 +57,28 @@ impl Histogram {
             columns[at * width / BUCKETS] += count;
         }
         columns
+    }
+}
+
+/// Hits apart from all others.
+#[derive(Clone, Debug, Default)]
+pub struct Pair {
+    /// What the store or a file answered.
+    pub hits: Histogram,
+    /// All others.
+    pub others: Histogram,
+}
+
+impl Pair {
+    /// Counts a record's time where it belongs.
+    pub fn add(&mut self, record: &Record<'_>, us: u64) {
+        if record.served.is_hit() { self.hits.add(us) } else { self.others.add(us) }
+    }
+
+    /// As [`Histogram::fade`].
+    pub fn fade(&mut self, by: f64) {
+        self.hits.fade(by);
+        self.others.fade(by);
     }
 }
 

@@ -13,6 +13,7 @@ pub mod record;
 pub mod ring;
 pub mod tally;
 pub mod text;
+pub mod troubles;
 pub mod visits;
 
 pub use query::{Query, QueryError};

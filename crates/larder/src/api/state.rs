@@ -178,7 +178,8 @@ impl Daemon {
     }
 }
 
-fn server(status: &ServerStatus) -> Value {
+/// How a server is, as JSON.
+pub(crate) fn server(status: &ServerStatus) -> Value {
     let probed = match status.probed {
         Probed::Unknown => "unknown",
         Probed::Healthy => "healthy",

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use observe::Record;
-use observe::histogram::{self, Histogram};
+use observe::histogram::{self, Histogram, Pair};
 use observe::ring::From;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -47,19 +47,6 @@ pub(crate) struct HistArgs {
     json: bool,
 }
 
-/// Both histograms of one kind of time.
-#[derive(Clone, Default)]
-struct Pair {
-    hits: Histogram,
-    others: Histogram,
-}
-
-impl Pair {
-    fn add(&mut self, record: &Record<'_>, us: u64) {
-        if record.served.is_hit() { self.hits.add(us) } else { self.others.add(us) }
-    }
-}
-
 #[derive(Clone, Default)]
 struct Both {
     total: Pair,
@@ -84,10 +71,8 @@ impl Both {
     }
 
     fn fade(&mut self, by: f64) {
-        for pair in [&mut self.total, &mut self.ttfb] {
-            pair.hits.fade(by);
-            pair.others.fade(by);
-        }
+        self.total.fade(by);
+        self.ttfb.fade(by);
     }
 }
 
@@ -153,21 +138,23 @@ fn legend(pair: &Pair, ttfb: bool, lost: u64) -> Vec<String> {
 }
 
 fn json(pair: &Pair, lost: u64) -> String {
-    let of = |histogram: &Histogram| {
-        let mut map = serde_json::Map::new();
-        map.insert("count".to_owned(), (histogram.total() as u64).into());
-        for (name, part) in PARTS {
-            let us = histogram.quantile_us(part).map(|us| us as u64);
-            map.insert(format!("{name}_us"), us.into());
-        }
-        serde_json::Value::Object(map)
-    };
     let value = serde_json::json!({
-        "hits": of(&pair.hits),
-        "others": of(&pair.others),
+        "hits": quantiles(&pair.hits),
+        "others": quantiles(&pair.others),
         "lost": lost,
     });
     format!("{value}\n")
+}
+
+/// How many there are and the quantiles of their times, as programs read them.
+pub(crate) fn quantiles(histogram: &Histogram) -> serde_json::Value {
+    let mut map = serde_json::Map::new();
+    map.insert("count".to_owned(), (histogram.total() as u64).into());
+    for (name, part) in PARTS {
+        let us = histogram.quantile_us(part).map(|us| us as u64);
+        map.insert(format!("{name}_us"), us.into());
+    }
+    serde_json::Value::Object(map)
 }
 
 /// The moving picture.

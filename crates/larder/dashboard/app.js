@@ -1,0 +1,149 @@
+// The dashboard: signs in, keeps the stream of figures, and hands them to the parts of the page.
+//
+// Nothing that comes from a request is inserted as markup: parts are made in dom.js, which knows texts only.
+import { Refused, events, token } from './api.js';
+import { Board } from './board.js';
+import { Config } from './config.js';
+import { byId, show, text } from './dom.js';
+import { Explain } from './explain.js';
+import { Origins } from './origins.js';
+import { Purge } from './purge.js';
+
+const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
+// A tab that nobody sees for so long lets the daemon rest.
+const UNSEEN_MS = 60_000;
+
+const board = new Board();
+const origins = new Origins();
+const explain = new Explain();
+const parts = [origins, new Purge(), new Config()];
+
+let stream;
+let unseen;
+let signsIn = false;
+
+function state(word, words) {
+  byId('state').dataset.state = word;
+  text(byId('state'), words);
+}
+
+function signedIn(is) {
+  show(byId('sign-in'), !is);
+  for (const id of ['board', 'parts', 'pause', 'sign-out', 'role']) show(byId(id), is);
+}
+
+function signOut(problem = '') {
+  stream?.abort();
+  stream = undefined;
+  token.forget();
+  signedIn(false);
+  state('out', 'Not signed in');
+  text(byId('token-problem'), problem);
+  byId('token').value = '';
+  byId('token').focus();
+}
+
+function welcome({ role, version, tls }) {
+  board.version = version;
+  explain.scheme = tls ? 'https' : 'http';
+  for (const part of parts) part.allow(role);
+  text(byId('role'), role);
+  byId('role').title = { read: 'may look and explain', purge: 'may look, explain and purge', config: 'may do everything' }[role];
+  if (byId('board').hidden) {
+    signedIn(true);
+    board.draw();
+    // Whoever has just signed in goes on from here; a page that is read again starts at its top.
+    if (signsIn) byId('main').focus({ preventScroll: true });
+    signsIn = false;
+  }
+}
+
+const handlers = {
+  hello: welcome,
+  history: (data) => board.start(data),
+  figures(data) {
+    board.fill(data);
+    if (board.paused) return;
+    origins.fill(data.servers);
+  },
+};
+
+function live() {
+  if (board.paused) state('paused', 'Paused');
+  else state('live', 'Live');
+}
+
+// Follows the stream until told otherwise; a broken one is said and opened again.
+async function follow() {
+  const own = new AbortController();
+  stream?.abort();
+  stream = own;
+  for (let tries = 0; !own.signal.aborted; tries += 1) {
+    try {
+      for await (const { name, data } of events('/api/v1/live', own.signal)) {
+        tries = 0;
+        handlers[name]?.(data);
+        live();
+      }
+    } catch (error) {
+      if (own.signal.aborted) return;
+      if (error instanceof Refused && [401, 403].includes(error.status)) {
+        signOut(error.status === 401 ? 'This token is not known here.' : error.message);
+        return;
+      }
+      if (error instanceof Refused && byId('board').hidden) {
+        signOut(error.message);
+        return;
+      }
+    }
+    if (own.signal.aborted) return;
+    const wait = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)];
+    state('lost', 'Connection lost, trying again');
+    await new Promise((resolve) => { setTimeout(resolve, wait); });
+  }
+}
+
+byId('token-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const value = byId('token').value.trim();
+  if (!token.isOne(value)) {
+    text(byId('token-problem'), 'This cannot be a token: copy the line of its file.');
+    return;
+  }
+  token.set(value);
+  text(byId('token-problem'), '');
+  state('out', 'Signing in');
+  signsIn = true;
+  follow();
+});
+
+byId('sign-out').addEventListener('click', () => signOut());
+
+byId('pause').addEventListener('click', () => {
+  board.paused = !board.paused;
+  byId('pause').setAttribute('aria-pressed', String(board.paused));
+  live();
+});
+
+byId('board').addEventListener('click', (event) => {
+  const button = event.target.closest('button[data-action="explain"]');
+  if (!button) return;
+  const row = button.closest('tr').larderRow;
+  explain.about(row.key ?? row.url);
+});
+
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(unseen);
+  if (document.hidden) {
+    unseen = setTimeout(() => {
+      if (!stream) return;
+      stream.abort();
+      state('out', 'Resting while nobody looks');
+    }, UNSEEN_MS);
+  } else if (stream?.signal.aborted && token.get()) {
+    follow();
+  }
+});
+
+if (token.get()) follow();
+else byId('token').focus();

@@ -1,0 +1,210 @@
+// The figures: tiles, charts and tables, filled from what the daemon sends every second.
+import { Charts } from './charts.js';
+import { byId, el, show, text } from './dom.js';
+import { bytes, bytesIn, count, duration, moment, percent, rate, time } from './format.js';
+import { Table, twoLines } from './tables.js';
+
+// Rates in tiles are means of so many seconds: a figure that jumps cannot be read.
+const CALM_S = 5;
+
+// Tiles: { label, figure(f, mean) as [number, unit], beside(f, mean), alarm?(f, mean), part?(f) }.
+const TILES = [
+  {
+    label: 'Requests', figure: (f, mean) => [rate(mean('requests')), '/s'],
+    beside: (f) => `${rate(f.rates.refused)} refused/s`,
+  },
+  {
+    label: 'Hit ratio', figure: (f, mean) => [percent(ratio(mean)), ''],
+    beside: (f, mean) => `${rate(mean('hits'))} hits/s`,
+  },
+  {
+    label: 'Sent', figure: (f, mean) => bytesIn(mean('bytes_out')).map((part, n) => (n ? `${part}/s` : part)),
+    beside: (f) => `${bytes(f.rates.bytes_in)}/s received`,
+  },
+  {
+    label: 'Origin requests', figure: (f, mean) => [rate(mean('origin_requests')), '/s'],
+    beside: (f) => `${rate(f.rates.origin_failures)} failures/s`,
+  },
+  {
+    label: 'Errors (5xx)', figure: (f, mean) => [rate(mean('errors')), '/s'],
+    beside: (f) => `${rate(f.rates.aborted)} cut off/s`, alarm: (f, mean) => mean('errors') > 0,
+  },
+  {
+    label: 'Memory', figure: (f) => bytesIn(f.now.memory_bytes),
+    beside: (f) => `of ${bytes(f.now.memory_budget_bytes)}`,
+    part: (f) => f.now.memory_bytes / Math.max(1, f.now.memory_budget_bytes),
+  },
+  {
+    label: 'Objects', figure: (f) => [count(f.now.objects), ''],
+    beside: (f) => `${rate(f.rates.evictions)} evicted/s`,
+  },
+  {
+    label: 'Connections', figure: (f) => [count(f.now.connections), ''],
+    beside: (f) => `${count(f.now.tunnels)} tunnels`,
+  },
+];
+
+// Answered without waiting for an origin, of all that might have been.
+function ratio(mean) {
+  const hits = mean('hits');
+  const all = hits + mean('misses') + mean('passes');
+  return all > 0 ? hits / all : null;
+}
+
+class Tiles {
+  constructor(place) {
+    this.tiles = TILES.map((tile) => {
+      const figure = el('span');
+      const unit = el('span', { class: 'unit' });
+      const beside = el('dd', { class: 'beside' });
+      const meter = tile.part && el('meter', { min: '0', max: '1', 'aria-label': `${tile.label} in use` });
+      const box = el('div', { class: 'tile' }, el('dt', {}, tile.label),
+        el('dd', { class: 'figure' }, figure, unit), meter && el('dd', {}, meter), beside);
+      place.append(box);
+      return { ...tile, box, parts: { figure, unit, beside, meter } };
+    });
+  }
+
+  fill(figures, mean) {
+    for (const { box, parts, ...tile } of this.tiles) {
+      const [number, unit] = tile.figure(figures, mean);
+      text(parts.figure, number);
+      text(parts.unit, unit);
+      text(parts.beside, tile.beside(figures, mean));
+      if (parts.meter) parts.meter.value = tile.part(figures);
+      box.dataset.alarm = Boolean(tile.alarm?.(figures, mean));
+    }
+  }
+}
+
+const number = (title, value, more = {}) => ({ title, value, kind: 'number', ...more });
+const hitsOf = (row) => percent(row.requests > 0 ? row.hit_ratio : null);
+
+// The button's name says which URL is meant.
+const explainButton = {
+  title: 'Why?',
+  fill(cell, row) {
+    if (!cell.childElementCount) {
+      cell.append(el('button', { type: 'button', class: 'small', 'data-action': 'explain' }, 'Explain'));
+    }
+    const url = row.key ?? row.url;
+    show(cell.firstElementChild, Boolean(url));
+    cell.firstElementChild.setAttribute('aria-label', `Explain ${url}`);
+  },
+};
+
+const urlColumn = { title: 'URL', value: (row) => row.key, kind: 'url' };
+
+function urlTable(place, caption, note, first) {
+  return new Table(byId(place), {
+    caption, note, key: (row) => row.key, nothing: 'No requests in the last minute.',
+    columns: [
+      urlColumn, first,
+      number('Hits', hitsOf, { minor: true }),
+      number('Mean', (row) => time(row.mean_us), { minor: true }),
+      explainButton,
+    ],
+  });
+}
+
+function reason(row) {
+  if (row.limit) return [`limit ${row.limit}`, row.error];
+  return [row.error || `status ${row.status}`, row.server && `origin ${row.server}`];
+}
+
+function errorsTable() {
+  return new Table(byId('errors-table'), {
+    label: 'Errors', key: (row) => `${row.status} ${row.url} ${row.error} ${row.limit}`,
+    nothing: 'Nothing went wrong in what the log ring holds.',
+    columns: [
+      { title: 'URL', kind: 'url', fill: (cell, row) => twoLines(cell, `${row.method} ${row.url}`.trim() || 'not readable', '') },
+      number('Status', (row) => row.status),
+      { title: 'Reason', kind: 'words', fill: (cell, row) => twoLines(cell, ...reason(row)) },
+      number('Times', (row) => count(row.count)),
+      number('Last', (row) => moment(row.time_ms)),
+      { title: 'Served', value: (row) => row.served, minor: true },
+      {
+        title: 'Client', kind: 'words', minor: true,
+        fill: (cell, row) => twoLines(cell, row.client || 'unix socket', row.agent),
+      },
+      explainButton,
+    ],
+  });
+}
+
+function otherTables() {
+  return {
+    sites: new Table(byId('sites-table'), {
+      label: 'Sites', key: (row) => row.site, nothing: 'No requests yet.',
+      columns: [
+        { title: 'Site', value: (row) => row.site, kind: 'words' },
+        number('Requests/s', (row) => rate(row.requests)),
+        number('Hits', (row) => percent(row.requests > 0 ? row.hits / row.requests : null)),
+        number('Errors/s', (row) => rate(row.errors)),
+        number('Sent/s', (row) => bytes(row.bytes), { minor: true }),
+        number('Requests in all', (row) => count(row.requests_total), { minor: true }),
+      ],
+    }),
+    limits: new Table(byId('limits-table'), {
+      label: 'Limits reached', key: (row) => row.limit, nothing: 'None since the start.',
+      columns: [
+        { title: 'Limit', kind: 'words', fill: (cell, row) => twoLines(cell, row.limit, row.about) },
+        number('Times', (row) => count(row.hits)),
+        number('Per second', (row) => rate(row.rate), { minor: true }),
+      ],
+    }),
+    clients: new Table(byId('clients-table'), {
+      label: 'Clients', key: (row) => row.key, nothing: 'No requests in the last minute.',
+      columns: [
+        { title: 'Client', value: (row) => row.key, kind: 'words' },
+        number('Requests/s', (row) => rate(row.requests)),
+        number('Hits', hitsOf),
+        number('Errors/s', (row) => rate(row.errors), { minor: true }),
+        number('Sent/s', (row) => bytes(row.bytes)),
+      ],
+    }),
+  };
+}
+
+export class Board {
+  constructor() {
+    this.tiles = new Tiles(byId('tiles'));
+    this.charts = new Charts(byId('charts'));
+    this.tables = {
+      misses: urlTable('misses-table', 'Most misses', 'that waited for an origin',
+        number('Misses/s', (row) => rate(row.misses))),
+      time: urlTable('time-table', 'Most time', 'of all requests together',
+        number('Time/s', (row) => time(row.time_us))),
+      errors: errorsTable(),
+      ...otherTables(),
+    };
+    this.paused = false;
+  }
+
+  // Call once it is visible.
+  draw() {
+    this.charts.draw();
+  }
+
+  start(history) {
+    this.charts.start(history);
+  }
+
+  fill(figures) {
+    this.charts.add(figures, !this.paused);
+    if (this.paused) return;
+    const mean = (name) => this.charts.history.mean(name, CALM_S);
+    this.tiles.fill(figures, mean);
+    text(byId('about'), `${this.version}, up ${duration(figures.uptime_s)}`);
+    this.tables.sites.fill(figures.sites);
+    this.tables.limits.fill(figures.limits);
+    const { ring } = figures;
+    for (const element of document.querySelectorAll('.with-ring')) show(element, Boolean(ring));
+    for (const element of document.querySelectorAll('.needs-ring')) show(element, !ring);
+    if (!ring) return;
+    this.tables.misses.fill(ring.urls_by_misses);
+    this.tables.time.fill(ring.urls_by_time);
+    this.tables.errors.fill(ring.errors);
+    this.tables.clients.fill(ring.clients);
+  }
+}

@@ -1,0 +1,91 @@
+// Origins: how each server does, and taking one out of service by hand.
+import { post } from './api.js';
+import { answer, byId, confirmed, el, text } from './dom.js';
+import { count, rate } from './format.js';
+import { Table, rowOf, twoLines } from './tables.js';
+
+// What is done by hand, with what it means for the button's name.
+const BY_HAND = [
+  ['drain', 'Drain', 'finish what is under way, give it no more'],
+  ['down', 'Down', 'treat as failed'],
+  ['up', 'Up', 'treat as healthy, whatever probes say'],
+  ['auto', 'Auto', 'as probes and failures say'],
+];
+
+// A word for how a server is, why, and in which colour.
+function health(row) {
+  if (row.order !== 'auto') {
+    return { drain: ['draining', 'by hand', 'warn'], down: ['down', 'by hand', 'bad'], up: ['up', 'by hand', 'good'] }[
+      row.order];
+  }
+  if (row.healthy) return row.probed === 'healthy' ? ['up', 'probes are good', 'good'] : ['up', '', 'good'];
+  if (row.ejected_ms > 0) return ['ejected', `for ${Math.ceil(row.ejected_ms / 1000)} s more`, 'bad'];
+  return ['down', row.probed === 'sick' ? 'probes fail' : '', 'bad'];
+}
+
+export class Origins {
+  constructor() {
+    this.mayChange = false;
+    const columns = [
+      { title: 'Server', kind: 'words', fill: (cell, row) => twoLines(cell, row.name, row.origin) },
+      {
+        title: 'Health',
+        fill: (cell, row) => {
+          const [word, why, colour] = health(row);
+          twoLines(cell, word, why);
+          cell.className = `health ${colour}`;
+        },
+      },
+      { title: 'Requests/s', kind: 'number', value: (row) => rate(row.rates.requests) },
+      { title: 'Failures/s', kind: 'number', value: (row) => rate(row.rates.failures) },
+      { title: 'Under way', kind: 'number', value: (row) => count(row.in_flight) },
+      { title: 'Waiting', kind: 'number', value: (row) => count(row.waiting), minor: true },
+      { title: 'Last failure', kind: 'words', value: (row) => row.last_error ?? '–', minor: true },
+      { title: 'By hand', fill: (cell, row) => this.#buttons(cell, row) },
+    ];
+    this.table = new Table(byId('origins-table'), {
+      label: 'Origins', key: (row) => `${row.origin} ${row.name}`, nothing: 'No origins.', columns,
+    });
+    byId('origins-table').addEventListener('click', (event) => {
+      const button = event.target.closest('button');
+      if (button) this.#set(rowOf(button), button.dataset.action);
+    });
+  }
+
+  allow(role) {
+    this.mayChange = role === 'config';
+  }
+
+  #buttons(cell, row) {
+    if (!this.mayChange) {
+      text(cell, row.order !== 'auto' ? row.order : '–');
+      return;
+    }
+    if (!cell.querySelector('button')) {
+      cell.replaceChildren(el('div', { class: 'buttons tight' }, ...BY_HAND.map(([action, word, meaning]) => el('button', {
+        type: 'button', class: 'small', 'data-action': action, title: meaning, 'aria-label': `${word} ${row.name}: ${meaning}`,
+      }, word))));
+    }
+    for (const button of cell.querySelectorAll('button')) {
+      button.setAttribute('aria-pressed', String(button.dataset.action === row.order));
+    }
+  }
+
+  async #set(row, action) {
+    const takes = action === 'down' || action === 'drain';
+    const last = takes && this.rows.filter((other) => other.origin === row.origin && other.healthy).length <= 1;
+    const words = `${row.name} is the last healthy server of ${row.origin}. Without it, nothing new is fetched from there.`;
+    if (last && row.healthy && !await confirmed('Take out the last server?', words, 'Take it out')) return;
+    try {
+      await post('/api/v1/origins/order', { origin: row.origin, server: row.name, order: action });
+      answer(byId('origins-answer'), `${row.name}: ${action}`);
+    } catch (error) {
+      answer(byId('origins-answer'), error.message, true);
+    }
+  }
+
+  fill(rows) {
+    this.rows = rows;
+    this.table.fill(rows);
+  }
+}

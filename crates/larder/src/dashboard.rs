@@ -1,0 +1,193 @@
+//! The dashboard: a page and its modules, built into the binary, and the figures it is sent.
+//!
+//! The page asks for nothing outside, and needs no token: it holds no data. What it shows comes
+//! from the interface, to which it brings the token that its reader has typed in.
+
+use admin::{Answer, Body, Caller};
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::live::{Viewer, event};
+use crate::serve::Daemon;
+
+/// A file: its path, its type, its bytes.
+type File = (&'static str, &'static str, &'static [u8]);
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const IMAGE: &str = "image/svg+xml";
+
+macro_rules! files {
+    ($($path:literal $kind:ident $file:literal;)*) => {
+        &[$(($path, $kind, include_bytes!(concat!("../dashboard/", $file))),)*]
+    };
+}
+
+const FILES: &[File] = files! {
+    "/" HTML "index.html";
+    "/app.css" STYLE "app.css";
+    "/app.js" SCRIPT "app.js";
+    "/api.js" SCRIPT "api.js";
+    "/board.js" SCRIPT "board.js";
+    "/charts.js" SCRIPT "charts.js";
+    "/config.js" SCRIPT "config.js";
+    "/dom.js" SCRIPT "dom.js";
+    "/explain.js" SCRIPT "explain.js";
+    "/format.js" SCRIPT "format.js";
+    "/icon.svg" IMAGE "icon.svg";
+    "/origins.js" SCRIPT "origins.js";
+    "/purge.js" SCRIPT "purge.js";
+    "/tables.js" SCRIPT "tables.js";
+    "/uplot.css" STYLE "vendor/uplot.css";
+    "/uplot.js" SCRIPT "vendor/uplot.js";
+};
+
+/// Events under way to one viewer; then it misses what is newer until it has taken them.
+const UNDER_WAY: usize = 4;
+
+/// The file at `path`.
+pub(crate) fn file(path: &str) -> Answer {
+    match FILES.iter().find(|(own, ..)| *own == path) {
+        Some((_, content_type, bytes)) => {
+            Answer { status: StatusCode::OK, content_type, body: Body::Static(bytes) }
+        }
+        None => Answer::refusal(StatusCode::NOT_FOUND, "the dashboard has no such file"),
+    }
+}
+
+/// Figures as server-sent events, until the viewer leaves: who looks and at what, the minutes
+/// before, then each second's.
+pub(crate) fn live(daemon: &Daemon, caller: Caller) -> Answer {
+    let now = daemon.shared.live();
+    let Some(viewer) = daemon.live.view(now.limits.dashboard_viewers) else {
+        let why = "as many dashboards look as may: see `dashboard_viewers`";
+        return Answer::refusal(StatusCode::SERVICE_UNAVAILABLE, why);
+    };
+    let hello = json!({
+        "role": caller.role.map(admin::Role::word),
+        "version": env!("CARGO_PKG_VERSION"),
+        "tls": now.tls.is_some(),
+    });
+    let (events, sent) = mpsc::channel(UNDER_WAY);
+    tokio::spawn(send(viewer, event("hello", &hello), events));
+    Answer { status: StatusCode::OK, content_type: "text/event-stream", body: Body::Stream(sent) }
+}
+
+async fn send(mut viewer: Viewer, hello: Bytes, events: mpsc::Sender<Bytes>) {
+    for first in [hello, viewer.history()] {
+        if events.send(first).await.is_err() {
+            return;
+        }
+    }
+    loop {
+        let next = tokio::select! {
+            next = viewer.next() => next,
+            () = events.closed() => return,
+        };
+        let Some(next) = next else { return };
+        if events.send(next).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use admin::Operation;
+    use admin::routes::{Content, Needs, TABLE};
+
+    use super::*;
+
+    /// Of our own; the library draws and gets numbers only.
+    fn own() -> impl Iterator<Item = (&'static str, &'static str)> {
+        let own = FILES.iter().filter(|(path, ..)| !path.starts_with("/uplot"));
+        own.map(|(path, _, bytes)| (*path, std::str::from_utf8(bytes).expect("text")))
+    }
+
+    #[test]
+    fn every_file_has_a_route_that_needs_nothing_and_every_route_a_file() {
+        let routes: Vec<_> =
+            TABLE.iter().filter(|route| route.operation == Operation::Dashboard).collect();
+        assert_eq!(routes.len(), FILES.len());
+        for route in routes {
+            assert_eq!(route.needs, Needs::Nothing);
+            let Content::Other(kind) = route.gives else { panic!("{}", route.path) };
+            let answer = file(route.path);
+            assert_eq!((answer.status, answer.content_type), (StatusCode::OK, kind));
+            assert!(answer.body.bytes().is_some_and(|bytes| !bytes.is_empty()));
+        }
+    }
+
+    #[test]
+    fn nothing_is_ever_inserted_as_markup_and_no_text_ever_run() {
+        let ways = [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "DOMParser",
+            "createContextualFragment",
+            "setHTML",
+            "parseHTML",
+            "srcdoc",
+            "javascript:",
+            "eval(",
+            "new Function",
+            "import(",
+            "setTimeout('",
+            "setTimeout(\"",
+            "cssText",
+        ];
+        for (path, text) in own() {
+            for way in ways {
+                assert!(!text.contains(way), "{path}: {way}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_one_place_makes_elements() {
+        for (path, text) in own().filter(|(path, _)| *path != "/dom.js") {
+            assert!(!text.contains("createElement"), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_page_has_no_script_and_no_style_of_its_own() {
+        let (_, page) = own().find(|(path, _)| *path == "/").expect("a page");
+        assert!(!page.contains("<style") && !page.contains("style="));
+        let handler = |word: &&str| word.starts_with("on") && word.contains('=');
+        assert_eq!(page.split_whitespace().find(handler), None);
+        for script in page.split("<script").skip(1) {
+            let (attributes, rest) = script.split_once('>').expect("an end");
+            assert!(attributes.contains("src=\"/") && rest.starts_with("</script>"), "{script}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_for_elsewhere() {
+        for (path, text) in own().filter(|(path, _)| *path != "/icon.svg") {
+            for (at, _) in text.match_indices("//") {
+                let before = text[..at].trim_end();
+                let example = text[at..].starts_with("//example.com") || before.ends_with("}:");
+                let comment =
+                    text[..at].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+                assert!(example || comment, "{path}: {}", &text[at..].lines().next().unwrap_or(""));
+            }
+        }
+    }
+
+    #[test]
+    fn every_import_is_a_file_that_is_there() {
+        for (path, text) in own() {
+            for part in text.split(" from './").skip(1) {
+                let name = part.split('\'').next().expect("a name");
+                let there = FILES.iter().any(|(own, ..)| own[1..] == *name);
+                assert!(there, "{path} imports {name}");
+            }
+        }
+    }
+}

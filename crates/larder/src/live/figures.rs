@@ -1,0 +1,265 @@
+//! What the daemon's figures are at a moment, and what two moments say about the time between.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use base::clock::System;
+use base::counters::Counter;
+use base::limits;
+use base::tally::{Outcome, SiteSums};
+use origin::ServerStatus;
+use serde_json::{Map, Value, json};
+
+use crate::api;
+use crate::serve::Daemon;
+
+/// Readings that are kept: ten minutes of seconds.
+const HISTORY: usize = 600;
+/// Sites that are shown, those with most requests.
+const SITES: usize = 12;
+
+/// What is added up of the counters, each under the name of its rate. One of the first four counts
+/// each reply.
+const COUNTED: &[(&str, &[Counter])] = &[
+    ("hits", &[Counter::Hits, Counter::StaleHits, Counter::StaleOnError, Counter::Files]),
+    ("misses", &[Counter::Misses, Counter::HitForMiss, Counter::Collapsed]),
+    ("passes", &[Counter::Passes]),
+    ("synthetic", &[Counter::Synthetic]),
+    ("requests", &[Counter::Requests]),
+    ("refused", &[Counter::BadRequests]),
+    ("errors", &[Counter::Status5xx]),
+    ("aborted", &[Counter::Aborted]),
+    ("bytes_out", &[Counter::BytesOut]),
+    ("bytes_in", &[Counter::BytesIn]),
+    ("origin_requests", &[Counter::Fetches]),
+    ("origin_failures", &[Counter::FetchFailures]),
+    ("origin_bytes", &[Counter::OriginBytesIn]),
+    ("stores", &[Counter::Stores]),
+    ("invalidations", &[Counter::Invalidations]),
+];
+
+/// Rates of one moment of the past, in this order behind its time.
+const KEPT: [&str; 7] =
+    ["hits", "misses", "passes", "requests", "errors", "bytes_out", "origin_requests"];
+
+/// The figures of one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reading {
+    unix_ms: u64,
+    us: u64,
+    uptime_s: u64,
+    counted: Vec<u64>,
+    evictions: u64,
+    gauges: Vec<(&'static str, u64)>,
+    limits: Vec<u64>,
+    sites: BTreeMap<String, SiteSums>,
+    servers: Vec<(String, ServerStatus)>,
+}
+
+impl Reading {
+    /// Reads them.
+    pub(super) fn take(daemon: &Daemon) -> Self {
+        let (registry, cache) = (&daemon.shared.counters, &daemon.shared.cache);
+        let store = cache.stats();
+        let sum = |counters: &[Counter]| counters.iter().map(|c| registry.sum(*c)).sum();
+        Self {
+            unix_ms: System.now().unix_ms,
+            us: System.micros(),
+            uptime_s: daemon.uptime().as_secs(),
+            counted: COUNTED.iter().map(|(_, counters)| sum(counters)).collect(),
+            evictions: store.evictions,
+            gauges: vec![
+                ("objects", store.objects),
+                ("memory_bytes", store.bytes),
+                ("memory_budget_bytes", store.budget),
+                ("bans", cache.bans().len() as u64),
+                ("connections", registry.sum(Counter::ConnectionsOpen)),
+                ("tunnels", registry.sum(Counter::TunnelsOpen)),
+            ],
+            limits: limits::TABLE.iter().map(|spec| registry.limit_sum(spec.limit)).collect(),
+            sites: daemon.shared.tallies.sum().sites,
+            servers: daemon.servers(),
+        }
+    }
+
+    /// Seconds since an earlier one.
+    pub(super) fn since(&self, before: &Self) -> f64 {
+        (self.us.saturating_sub(before.us) as f64 / 1e6).max(1e-3)
+    }
+
+    /// How much a number that only grows did so in a second.
+    fn rate(&self, before: &Self, was: u64, is: u64) -> f64 {
+        let rate = is.saturating_sub(was) as f64 / self.since(before);
+        (rate * 1e3).round() / 1e3
+    }
+
+    /// Every rate by its name.
+    fn rates(&self, before: &Self) -> BTreeMap<&'static str, f64> {
+        let counted = COUNTED.iter().zip(self.counted.iter().zip(&before.counted));
+        let mut rates: BTreeMap<_, _> =
+            counted.map(|((name, _), (is, was))| (*name, self.rate(before, *was, *is))).collect();
+        rates.insert("evictions", self.rate(before, before.evictions, self.evictions));
+        rates
+    }
+
+    /// What viewers are sent; rates are those since `before`.
+    pub(super) fn json(&self, before: &Self) -> Value {
+        let now: Map<_, _> =
+            self.gauges.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        json!({
+            "time_ms": self.unix_ms,
+            "uptime_s": self.uptime_s,
+            "rates": self.rates(before),
+            "now": now,
+            "sites": self.sites(before),
+            "servers": self.servers(before),
+            "limits": self.limits(before),
+        })
+    }
+
+    fn sites(&self, before: &Self) -> Vec<Value> {
+        let mut rows: Vec<_> = self.sites.iter().collect();
+        let all = |sums: &SiteSums| sums.requests.iter().sum::<u64>();
+        rows.sort_by_key(|(_, sums)| std::cmp::Reverse(all(sums)));
+        rows.truncate(SITES);
+        let row = |(name, sums): (&String, &SiteSums)| {
+            let was = before.sites.get(name).copied().unwrap_or_default();
+            let hits = Outcome::Hit as usize;
+            json!({
+                "site": name,
+                "requests": self.rate(before, all(&was), all(sums)),
+                "hits": self.rate(before, was.requests[hits], sums.requests[hits]),
+                "errors": self.rate(before, was.errors, sums.errors),
+                "bytes": self.rate(before, was.bytes, sums.bytes),
+                "requests_total": all(sums),
+                "hits_total": sums.requests[hits],
+            })
+        };
+        rows.into_iter().map(row).collect()
+    }
+
+    fn servers(&self, before: &Self) -> Vec<Value> {
+        let earlier = |origin: &String, server: &ServerStatus| {
+            let same = |(o, s): &&(String, ServerStatus)| o == origin && s.name == server.name;
+            before.servers.iter().find(same).map(|(_, server)| (server.requests, server.failed))
+        };
+        let row = |(origin, server): &(String, ServerStatus)| {
+            let (requests, failed) = earlier(origin, server).unwrap_or_default();
+            let mut told = api::server(server);
+            told["origin"] = json!(origin);
+            told["rates"] = json!({
+                "requests": self.rate(before, requests, server.requests),
+                "failures": self.rate(before, failed, server.failed),
+            });
+            told
+        };
+        self.servers.iter().map(row).collect()
+    }
+
+    /// Limits that were reached since the start.
+    fn limits(&self, before: &Self) -> Vec<Value> {
+        let rows = limits::TABLE.iter().zip(self.limits.iter().zip(&before.limits));
+        rows.filter(|(_, (hits, _))| **hits > 0)
+            .map(|(spec, (hits, was))| {
+                json!({
+                    "limit": spec.name,
+                    "about": spec.about,
+                    "hits": hits,
+                    "rate": self.rate(before, *was, *hits),
+                })
+            })
+            .collect()
+    }
+}
+
+/// The minutes before.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    rows: VecDeque<(u64, [f64; KEPT.len()])>,
+}
+
+impl History {
+    /// Adds what happened between two readings.
+    pub(super) fn note(&mut self, before: &Reading, now: &Reading) {
+        let rates = now.rates(before);
+        if self.rows.len() == HISTORY {
+            self.rows.pop_front();
+        }
+        let of = |name: &str| rates.get(name).copied().unwrap_or(0.0);
+        self.rows.push_back((now.unix_ms, KEPT.map(of)));
+    }
+
+    /// The names of the columns and the rows, the oldest first.
+    pub(super) fn json(&self) -> Value {
+        let rows: Vec<Vec<f64>> = self
+            .rows
+            .iter()
+            .map(|(unix_ms, rates)| [*unix_ms as f64].iter().chain(rates).copied().collect())
+            .collect();
+        let columns: Vec<&str> = ["time_ms"].into_iter().chain(KEPT).collect();
+        json!({ "columns": columns, "rows": rows })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reading at this second in which everything that is counted has this value.
+    fn reading(second: u64, value: u64) -> Reading {
+        Reading {
+            unix_ms: second * 1000,
+            us: second * 1_000_000,
+            counted: vec![value; COUNTED.len()],
+            limits: vec![0; limits::TABLE.len()],
+            ..Reading::default()
+        }
+    }
+
+    #[test]
+    fn rates_are_by_the_second_whatever_time_has_passed() {
+        let told = reading(12, 500).json(&reading(2, 100));
+        assert_eq!(told["rates"]["requests"], 40.0);
+        assert_eq!(told["rates"]["evictions"], 0.0);
+        // Two looks at the same moment divide by nothing.
+        assert!(reading(2, 5).json(&reading(2, 5))["rates"]["hits"].is_f64());
+    }
+
+    #[test]
+    fn each_kept_rate_is_counted() {
+        let rates = reading(1, 0).rates(&reading(0, 0));
+        assert!(KEPT.iter().all(|name| rates.contains_key(name)));
+    }
+
+    #[test]
+    fn sites_come_by_their_requests_and_limits_once_they_were_reached() {
+        let (mut before, mut now) = (reading(0, 0), reading(2, 0));
+        let sums = |hits, passes| SiteSums { requests: [hits, 0, passes, 0], errors: 1, bytes: 8 };
+        before.sites.insert("a".to_owned(), sums(10, 0));
+        now.sites.insert("a".to_owned(), sums(20, 10));
+        now.sites.insert("b".to_owned(), sums(100, 0));
+        now.limits[3] = 4;
+        let told = now.json(&before);
+        assert_eq!(told["sites"][0]["site"], "b");
+        assert_eq!(told["sites"][0]["requests"], 50.0);
+        assert_eq!(told["sites"][1]["requests"], 10.0);
+        assert_eq!(told["sites"][1]["hits"], 5.0);
+        assert_eq!(told["sites"][1]["errors"], 0.0);
+        assert_eq!(told["limits"].as_array().map(Vec::len), Some(1));
+        assert_eq!(told["limits"][0]["limit"], limits::TABLE[3].name);
+        assert_eq!(told["limits"][0]["rate"], 2.0);
+    }
+
+    #[test]
+    fn history_is_bounded() {
+        let mut history = History::default();
+        for second in 1..=HISTORY as u64 + 5 {
+            history.note(&reading(second - 1, 0), &reading(second, 3));
+        }
+        let told = history.json();
+        let rows = told["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), HISTORY);
+        assert_eq!(rows[0][0], 6_000.0);
+        assert_eq!(rows[0].as_array().map(Vec::len), told["columns"].as_array().map(Vec::len));
+        assert_eq!(rows[0][1], 3.0);
+    }
+}

@@ -1,0 +1,212 @@
+//! What the log ring tells a dashboard: how long requests take, who asks for what, what goes wrong.
+
+use std::path::Path;
+
+use base::clock::System;
+use observe::Flags;
+use observe::format::Fields;
+use observe::histogram::{DECADES, Histogram, Pair};
+use observe::ring::{Follower, From};
+use observe::tally::{By, Sort, Sums, Tally};
+use observe::text::Printable;
+use observe::troubles::{Trouble, Troubles};
+use serde_json::{Value, json};
+
+use crate::tools::quantiles;
+
+/// After so many seconds a request weighs a third, as in `larder top` and `larder hist`.
+const PERIOD_S: f64 = 30.0;
+/// Columns of the histogram for each power of ten.
+const STEPS: usize = 10;
+/// Rows of a table.
+const ROWS: usize = 10;
+/// Requests that went wrong.
+const TROUBLES: usize = 50;
+/// Reads in one look, each of a megabyte per core at most.
+const POLLS: usize = 64;
+
+/// A reader of the ring, and what it has counted.
+pub(super) struct RingView {
+    follower: Follower,
+    fields: Fields,
+    /// What ended before is no part of rates: the ring may reach back for hours.
+    opened_us: u64,
+    times: Pair,
+    urls: Tally,
+    clients: Tally,
+    troubles: Troubles,
+    lost: u64,
+}
+
+impl RingView {
+    /// Opens the ring in `folder`; none if it cannot be read.
+    pub(super) fn open(folder: &Path) -> Option<Self> {
+        let follower = Follower::open(folder, From::Oldest).ok()?;
+        Some(Self {
+            fields: Fields::new(follower.names()),
+            follower,
+            opened_us: System.micros(),
+            times: Pair::default(),
+            urls: Tally::new(By::Url, Some(PERIOD_S)),
+            clients: Tally::new(By::Client, Some(PERIOD_S)),
+            troubles: Troubles::new(TROUBLES),
+            lost: 0,
+        })
+    }
+
+    /// Takes in what was written since the last look; false when the ring is gone.
+    pub(super) fn look(&mut self) -> bool {
+        let Self { follower, fields, opened_us, times, urls, clients, troubles, .. } = self;
+        for _ in 0..POLLS {
+            let polled = follower.poll(&mut |record| {
+                troubles.add(record, fields);
+                if record.end_us() >= *opened_us {
+                    // What could not be read was answered at once, and would hide the rest.
+                    if !record.flags.has(Flags::REFUSED) {
+                        times.add(record, record.phases.end);
+                    }
+                    urls.add(record, fields);
+                    clients.add(record, fields);
+                }
+            });
+            match polled {
+                Ok(polled) => {
+                    self.lost += polled.lost;
+                    if polled.records == 0 {
+                        return true;
+                    }
+                }
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// So many seconds have passed.
+    pub(super) fn pass(&mut self, seconds: f64) {
+        self.times.fade((-seconds / PERIOD_S).exp());
+        self.urls.pass(seconds);
+        self.clients.pass(seconds);
+    }
+
+    /// What viewers are shown of it.
+    pub(super) fn json(&self) -> Value {
+        let per_second = self.urls.per_second();
+        json!({
+            "lost": self.lost,
+            "latency": {
+                "columns_per_decade": STEPS,
+                "hits": columns(&self.times.hits, per_second),
+                "others": columns(&self.times.others, per_second),
+                "hits_quantiles": quantiles(&self.times.hits),
+                "others_quantiles": quantiles(&self.times.others),
+            },
+            "urls_by_misses": rows(&self.urls, Sort::Misses),
+            "urls_by_time": rows(&self.urls, Sort::Time),
+            "clients": rows(&self.clients, Sort::Requests),
+            "errors": self.troubles.latest().map(trouble).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Requests a second in each column, to three places.
+fn columns(histogram: &Histogram, per_second: f64) -> Vec<f64> {
+    let rate = |count: f64| (count * per_second * 1e3).round() / 1e3;
+    histogram.columns(DECADES * STEPS).into_iter().map(rate).collect()
+}
+
+fn rows(tally: &Tally, sort: Sort) -> Vec<Value> {
+    let per_second = tally.per_second();
+    let rows = tally.rows(sort, ROWS);
+    rows.into_iter().map(|(key, sums)| row(key, sums, per_second)).collect()
+}
+
+fn row(key: &[u8], sums: &Sums, per_second: f64) -> Value {
+    json!({
+        "key": Printable(key).to_string(),
+        "requests": sums.requests * per_second,
+        "misses": sums.misses * per_second,
+        "errors": sums.errors * per_second,
+        "bytes": sums.bytes * per_second,
+        "hit_ratio": sums.hits / sums.requests.max(f64::MIN_POSITIVE),
+        "mean_us": sums.mean_us(),
+        "time_us": sums.time_us * per_second,
+    })
+}
+
+fn trouble(row: &Trouble) -> Value {
+    json!({
+        "time_ms": row.unix_ms,
+        "count": row.count,
+        "status": row.status,
+        "served": row.served,
+        "method": row.method,
+        "url": row.url,
+        "error": row.error,
+        "limit": row.limit,
+        "server": row.server,
+        "client": row.client,
+        "agent": row.agent,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use observe::Record;
+    use observe::record::{Phases, Served};
+    use observe::ring::{Options, Ring};
+
+    use super::*;
+
+    /// Writes records into a ring of one core.
+    fn write(ring: &mut observe::ring::Writer, records: &[Record<'_>]) {
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| record.write([], &mut bytes));
+        ring.append(&bytes, records.len() as u32).expect("room");
+    }
+
+    fn record(target: &[u8], served: Served, end: u64, start_us: u64) -> Record<'_> {
+        let fetch = (!served.is_hit()).then_some(1);
+        let phases = Phases { fetch, end, ..Phases::default() };
+        Record { host: b"a", target, status: 200, served, phases, start_us, ..Record::default() }
+    }
+
+    #[test]
+    fn rates_count_from_when_somebody_looks_and_errors_from_before() {
+        let folder = std::env::temp_dir().join(format!("larder-live-{}", std::process::id()));
+        let options = Options {
+            folder: folder.clone(),
+            cores: 1,
+            size: 1 << 20,
+            names: Vec::new(),
+            pid: std::process::id(),
+            uid: rustix::process::geteuid().as_raw(),
+            started_unix_ms: 0,
+        };
+        let ring = Ring::create(&options).expect("a ring");
+        let mut writer = ring.writer(0).expect("a writer");
+        let early = Record { status: 503, error: b"connect", ..record(b"/x", Served::Pass, 5, 0) };
+        write(&mut writer, &[early]);
+        let mut view = RingView::open(&folder).expect("opened");
+        let now = System.micros();
+        let hit = record(b"/hit", Served::Hit, 50, now);
+        write(&mut writer, &[hit, hit, record(b"/miss", Served::Miss, 20_000, now)]);
+        assert!(view.look());
+        view.pass(1.0);
+        let told = view.json();
+        assert_eq!(told["errors"][0]["url"], "a/x");
+        assert_eq!(told["errors"][0]["error"], "connect");
+        assert_eq!(told["urls_by_misses"].as_array().map(Vec::len), Some(1));
+        assert_eq!(told["urls_by_misses"][0]["key"], "a/miss");
+        assert_eq!(told["urls_by_time"][1]["key"], "a/hit");
+        let sum = |name: &str| -> f64 {
+            let columns = told["latency"][name].as_array().expect("columns");
+            assert_eq!(columns.len(), DECADES * STEPS);
+            columns.iter().filter_map(Value::as_f64).sum()
+        };
+        let (hits, others) = (sum("hits"), sum("others"));
+        assert!(hits > 1.8 && hits < 2.1 && others > 0.9 && others < 1.1, "{hits} {others}");
+        ring.end();
+        _ = std::fs::remove_dir_all(folder);
+    }
+}

@@ -1,0 +1,155 @@
+//! The dashboard as a browser gets it: files for everyone, figures for whom has a token.
+
+mod support;
+
+use serde_json::Value;
+use support::{PATIENCE, Setup, Stage, eventually, whole};
+use testkit::client::{Pieces, Raw};
+use testkit::origin::Script;
+use testkit::reply::Reply;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const TOP: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
+
+/// Asks the admin listener for the whole of something.
+async fn ask(stage: &Stage, target: &str, fields: &str) -> Reply {
+    let at = stage.daemon.admin().expect("an admin listener");
+    let mut raw = Raw::connect(at).await.expect("a connection").patience(PATIENCE);
+    let asked =
+        format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
+    raw.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+    whole(raw.reply("GET").await, target)
+}
+
+fn bearer(stage: &Stage, role: &str) -> String {
+    let token = stage.daemon.token(role).expect("a token");
+    format!("Authorization: Bearer {token}\r\n")
+}
+
+/// A stream of events, as far as it was read.
+struct Events {
+    stream: TcpStream,
+    text: String,
+}
+
+impl Events {
+    async fn open(stage: &Stage, role: &str) -> Self {
+        let at = stage.daemon.admin().expect("an admin listener");
+        let mut stream = TcpStream::connect(at).await.expect("a connection");
+        let token = bearer(stage, role);
+        let asked = format!("GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\n{token}\r\n");
+        stream.write_all(asked.as_bytes()).await.expect("sent");
+        Self { stream, text: String::new() }
+    }
+
+    /// The first event called `name` for whose data `holds`.
+    async fn find(&mut self, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let start = format!("event: {name}\ndata: ");
+        let search = async {
+            let mut bytes = vec![0; 64 << 10];
+            loop {
+                // Whole ones only: the last may still be arriving.
+                let (done, _) = self.text.rsplit_once("\n\n").unwrap_or_default();
+                let found = done
+                    .split("\n\n")
+                    .filter_map(|block| block.split_once(&start).map(|(_, data)| data))
+                    .filter_map(|data| serde_json::from_str::<Value>(data.lines().next()?).ok())
+                    .find(|data| holds(data));
+                if let Some(found) = found {
+                    return found;
+                }
+                let read = self.stream.read(&mut bytes).await.expect("more");
+                assert!(read > 0, "the stream ended: {}", self.text);
+                self.text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            }
+        };
+        timeout(PATIENCE, search).await.expect("in time")
+    }
+}
+
+#[tokio::test]
+async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
+    let stage = Setup { top: TOP, ..Setup::default() }.start().await;
+    let page = ask(&stage, "/", "").await;
+    assert_eq!(page.status, 200);
+    assert_eq!(page.field("content-type").as_deref(), Some("text/html; charset=utf-8"));
+    let policy = page.field("content-security-policy").expect("a policy");
+    for part in ["default-src 'self'", "script-src 'self'", "style-src 'self'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+    let text = page.text();
+    // Paths stand between quotation marks, and nothing else there starts with a slash.
+    let files = text.split('"').skip(1).step_by(2).filter(|part| part.starts_with('/'));
+    for file in files {
+        assert_eq!(ask(&stage, file, "").await.status, 200, "{file}");
+    }
+    assert_eq!(ask(&stage, "/api/v1/live", "").await.status, 401);
+    let wrong = "Authorization: Bearer none-of-this-daemon\r\n";
+    assert_eq!(ask(&stage, "/api/v1/live", wrong).await.status, 401);
+}
+
+#[tokio::test]
+async fn whoever_looks_sees_what_happened_before_and_what_happens() {
+    let stage = Setup { top: TOP, ..Setup::default() }.start().await;
+    let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+    stage.origin.on("/early", Script::respond(busy));
+    stage.origin.on("/kept", Script::cacheable("a page"));
+    assert_eq!(stage.get("/early").await.status, 503);
+    let mut events = Events::open(&stage, "read").await;
+    let hello = events.find("hello", |_| true).await;
+    assert_eq!(hello["role"], "read");
+    let history = events.find("history", |_| true).await;
+    assert_eq!(history["columns"][0], "time_ms");
+    let failed = |data: &Value| data["ring"]["errors"][0]["url"] == "larder.test/early";
+    let first = events.find("figures", failed).await;
+    assert_eq!(first["ring"]["errors"][0]["status"], 503);
+    assert_eq!(first["servers"][0]["origin"], "app");
+    for _ in 0..3 {
+        assert_eq!(stage.get("/kept").await.status, 200);
+    }
+    let hits = |data: &Value| data["rates"]["hits"].as_f64().is_some_and(|rate| rate > 0.0);
+    let figures = events.find("figures", hits).await;
+    assert_eq!(figures["now"]["objects"], 1);
+    let missed = |data: &Value| data["ring"]["urls_by_misses"][0]["key"] == "larder.test/kept";
+    let figures = events.find("figures", missed).await;
+    let columns = figures["ring"]["latency"]["hits"].as_array().expect("columns");
+    assert!(columns.iter().any(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0)));
+}
+
+#[tokio::test]
+async fn no_more_look_than_may_and_a_place_is_free_again_once_one_leaves() {
+    let limits = "dashboard_viewers = 1";
+    let stage = Setup { top: TOP, limits, ..Setup::default() }.start().await;
+    let mut first = Events::open(&stage, "config").await;
+    first.find("figures", |_| true).await;
+    let token = bearer(&stage, "purge");
+    let refused = ask(&stage, "/api/v1/live", &token).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.text().contains("dashboard_viewers"), "{}", refused.text());
+    drop(first);
+    eventually("a place is free", async || {
+        let mut next = Events::open(&stage, "purge").await;
+        let mut head = [0; 12];
+        next.stream.read_exact(&mut head).await.expect("an answer");
+        &head == b"HTTP/1.1 200"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_ring_there_are_figures_once_a_second_all_the_same() {
+    let top = "log_ring = \"off\"\n[admin]\nlisten = \"127.0.0.1:0\"";
+    let stage = Setup { top, ..Setup::default() }.start().await;
+    let mut events = Events::open(&stage, "read").await;
+    let figures = events.find("figures", |_| true).await;
+    assert_eq!(figures["ring"], Value::Null);
+    assert_eq!(figures["now"]["connections"], 0);
+    let uptime = |at: &Value| at["uptime_s"].as_u64().unwrap_or_default();
+    let later = uptime(&figures) + 3;
+    events.find("figures", |data| uptime(data) >= later).await;
+    let told = events.text.matches("event: figures").count();
+    assert!(told < 10, "{told} in some three seconds");
+}

@@ -1,0 +1,86 @@
+// Figures that move under load, and stand still without.
+import { check, part, sum } from '../browser/checks.mjs';
+import { openBrowser } from '../browser/people.mjs';
+import { Watcher, load, tokenOf } from './desk.mjs';
+
+const browser = await openBrowser();
+
+await part('signing in', async () => {
+  const anna = await Watcher.enter(browser, 'a stranger');
+  const { page } = anna;
+  anna.expected.push(/^401 GET .*\/api\/v1\/live/);
+  await page.goto(process.env.LAB_URL);
+  for (const [token, words] of [['not-a-token-of-this-daemon', 'not known'], ['zwei Wörter', 'cannot be a token']]) {
+    await page.fill('#token', token);
+    await page.keyboard.press('Enter');
+    await anna.until(`refused: ${token}`, async () => (await page.innerText('#token-problem')).includes(words));
+    check('no figures are there', !(await page.isVisible('#board')));
+  }
+  await anna.shot('refused');
+  await anna.leave();
+});
+
+await part('who may what', async () => {
+  for (const [role, purges, changes] of [['read', false, false], ['purge', true, false], ['config', true, true]]) {
+    const anna = await Watcher.enter(browser, `role ${role}`);
+    await anna.signIn(role);
+    const { page } = anna;
+    check(`${role}: is said`, await page.innerText('#role') === role);
+    check(`${role}: purge box`, await page.isEnabled('#purge-value') === purges);
+    check(`${role}: reload`, await page.isEnabled('#config-reload') === changes);
+    await anna.until(`${role}: servers by hand`, async () => (await page.locator('#origins-table td button').count() > 0) === changes);
+    const kept = await page.evaluate(() => [location.href, document.cookie, JSON.stringify(localStorage)]);
+    check(`${role}: the token is in no URL, cookie or lasting storage`, !kept.join(' ').includes(tokenOf(role)), kept);
+    await page.reload();
+    await page.waitForSelector('#board:not([hidden])');
+    await page.click('#sign-out');
+    check(`${role}: signed out`, await page.isVisible('#token') && await page.evaluate(() => sessionStorage.length) === 0);
+    await anna.leave();
+  }
+});
+
+await part('figures under load', async () => {
+  const anna = await Watcher.enter(browser, 'the operator');
+  const { page } = anna;
+  await anna.signIn('config');
+  await anna.until('still without load', async () => (await anna.tile('Requests')).number < 5, 20_000);
+  const stop = load();
+  await anna.until('requests/s', async () => (await anna.tile('Requests')).number > 20);
+  await anna.until('hit ratio', async () => (await anna.tile('Hit ratio')).number > 50);
+  for (const label of ['Sent', 'Origin requests', 'Errors', 'Memory', 'Objects', 'Connections']) {
+    await anna.until(label, async () => (await anna.tile(label)).number > 0);
+  }
+  const row = (table, words) => page.locator(`#${table} tbody tr`, { hasText: words }).first();
+  for (const [table, words] of [['misses-table', '/passed/'], ['time-table', 'shop.example/'], ['errors-table', '/fail/'],
+    ['sites-table', '*'], ['clients-table', '127.0.0.1'], ['origins-table', 'app']]) {
+    await anna.until(`${table} has ${words}`, () => row(table, words).isVisible());
+  }
+  const first = await anna.tile('Objects');
+  const quantiles = page.getByRole('list', { name: 'All others: quantiles of times' });
+  await anna.until('times of misses are told', async () => /p50\s*\d/.test(await quantiles.innerText()));
+  check('objects are counted', first.number > 10, first.text);
+  const told = async () => (await page.locator('#tiles').innerText());
+  const before = await told();
+  await anna.until('figures move', async () => await told() !== before);
+  await page.click('#pause');
+  await page.waitForTimeout(1_200);
+  const paused = await told();
+  await page.waitForTimeout(2_500);
+  check('paused, they stand still', await told() === paused && await page.innerText('#state') === 'Paused');
+  await page.click('#pause');
+  await anna.until('and move again', async () => await told() !== paused);
+  const later = await Watcher.enter(browser, 'a newcomer');
+  await later.signIn('read');
+  const peak = () => later.page.locator('.chart', { hasText: 'Requests' }).first().locator('p').textContent();
+  await later.until('a newcomer sees the minutes before', async () => /highest .* was [1-9]/.test(await peak()));
+  await later.leave();
+  await page.waitForTimeout(4_000);
+  await anna.shot('under load');
+  const sent = await stop();
+  await anna.until('still again', async () => (await anna.tile('Requests')).number < 5, 20_000);
+  check('the load was a load', sent > 200, sent);
+  await anna.leave();
+});
+
+await browser.close();
+sum('the dashboard, live');

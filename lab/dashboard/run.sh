@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# The dashboard in Chromium, on a real Larder under load: figures that move, the boxes for purging and explaining, a
+# thousand strings that would be markup, axe-core in light, dark and narrow, the keyboard alone, a stream that breaks.
+# Prints each check and fails when one does not hold.
+#
+#   lab/dashboard/run.sh [PART...]     format live boxes strangers access broken, default all; LARDER_BIN names
+#                                      another binary, SHOTS another folder for screenshots
+source "$(dirname "$0")/../lib.sh" dashboard
+
+[ -d "$here/node_modules/axe-core" ] || quietly npm npm --prefix "$here" ci --no-audit --no-fund
+# What is built into the binary is what its makers published, of the version that package.json says.
+vendor=$lab/../crates/larder/dashboard/vendor
+for pair in uPlot.iife.min.js:uplot.js uPlot.min.css:uplot.css; do
+  cmp "$here/node_modules/uplot/dist/${pair%:*}" "$vendor/${pair#*:}"
+done
+cmp "$here/node_modules/uplot/LICENSE" "$vendor/uplot.LICENSE"
+
+start origin node "$here/origin.mjs" "$work/run/origin.sock"
+until_ready origin test -S "$work/run/origin.sock"
+read -r admin < <(free_ports 1)
+sed "s|@HTTP@|$http|g; s|@ADMIN@|$admin|g; s|@WORK@|$work|g" "$here/larder.toml" >"$work/larder.toml"
+quietly larder-check "$larder" check "$work/larder.toml"
+
+# The part about a stream that breaks ends this Larder and starts another.
+export LAB_PID=$work/larder.pid LAB_TOKENS=$work/tokens LAB_SITE=http://127.0.0.1:$http
+serve=("$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock")
+printf '%s\n' "${serve[@]}" >"$work/larder.command"
+start larder "${serve[@]}"
+echo "${pids[-1]}" >"$LAB_PID"
+until_ready larder curl --silent --fail --max-time 5 --output /dev/null "http://127.0.0.1:$admin/healthz"
+
+certificate_in_files
+[ $# -gt 0 ] || set -- format live boxes strangers access broken
+status=0
+LAB_URL=http://localhost:$admin checks "${@/%/.mjs}" || status=1
+# Whatever Larder the last part left.
+pids+=("$(cat "$LAB_PID")")
+exit $status
