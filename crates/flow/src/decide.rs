@@ -1,5 +1,5 @@
 //! The decisions on a request's way, apart from what is done about them: made for requests by
-//! [`Core`](crate::Core), and for operators who want to know by [`explain`](crate::explain()).
+//! [`Core`](crate::Core), and for operators who want to know by `explain`.
 //!
 //! Nothing here changes anything, counts anything or waits.
 

@@ -1,9 +1,9 @@
 //! What would happen to a request now, and why, without its happening: for operators who ask why
 //! something was not cached.
 //!
-//! The decisions are those of [`decide`](crate::decide) and of the site's policy, which requests go
-//! by too; here they are only put into words. Must never change anything: nothing is counted, moved
-//! in the store's queues, fetched or waited for.
+//! The decisions are those of `decide` and of the site's policy, by which requests go, too; here
+//! they are only put into words. Must never change anything: nothing is counted, nothing moves in
+//! the store's queues, nothing is fetched or waited for.
 
 mod fetch;
 mod question;
@@ -16,7 +16,8 @@ use std::sync::Arc;
 use base::Now;
 use files::{Depth, Look, Root};
 use message::{Request, Scheme, Status};
-use policy::{HitCtx, HitVerdict, Notes, Peer, ReceiveCtx, ReceiveVerdict, Step, told::shown};
+use policy::told::shown;
+use policy::{HitCtx, HitVerdict, Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
 
 use crate::client::Client;
 use crate::core::{Ask, Front, LiveRef};
@@ -31,7 +32,7 @@ pub use question::{Question, QuestionError};
 pub use words::not_stored;
 
 /// What would happen to a request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Explanation {
     /// What it comes to.
     pub foreseen: Foreseen,
@@ -43,6 +44,16 @@ pub struct Explanation {
     pub request: Request,
     /// Hash of its cache key; 0 when none was made.
     pub key: u64,
+    /// The site, and what its policy noted; none where no policy was asked.
+    decided: Option<(Arc<Site>, Notes)>,
+}
+
+impl Explanation {
+    /// Where a rule or a setting that counts for the request is written.
+    pub fn place(&self, rule: &str) -> Option<&Place> {
+        let (site, notes) = self.decided.as_ref()?;
+        site.policy.place(notes, rule)
+    }
 }
 
 /// What a request would come to.
@@ -99,10 +110,10 @@ pub fn explain(
 ) -> Explanation {
     let live: LiveRef = Rc::new(Arc::clone(live));
     let client = Client { peer, secured: None };
-    let mut teller = Teller { shared, steps: vec![asked(&request)], key: 0 };
+    let mut teller = Teller { shared, steps: vec![asked(&request)], key: 0, decided: None };
     let (foreseen, summary) = teller.tell(&live, &mut request, &client, now);
-    let Teller { steps, key, .. } = teller;
-    Explanation { foreseen, summary, steps, request, key }
+    let Teller { steps, key, decided, .. } = teller;
+    Explanation { foreseen, summary, steps, request, key, decided }
 }
 
 /// What it comes to, and that in words.
@@ -112,6 +123,7 @@ struct Teller<'s> {
     shared: &'s Shared,
     steps: Vec<Step>,
     key: u64,
+    decided: Option<(Arc<Site>, Notes)>,
 }
 
 impl Teller<'_> {
@@ -148,6 +160,7 @@ impl Teller<'_> {
         if site.client_auth.is_some() {
             notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
         }
+        self.decided = Some((Arc::clone(&site), notes));
         let front = Front::default();
         let ask = Ask { live, site: &site, request, notes, now, front, trace: None };
         self.follow(&ask, verdict)

@@ -4,7 +4,7 @@
 //! The answer is a list of steps, each with what was looked at, what came of it, where that is
 //! written and further facts, all in words: who shows it need not know this program.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -26,6 +26,9 @@ use crate::serve::Daemon;
 
 /// Transactions told of when nobody says how many.
 const LAST: usize = 5;
+/// Looks at the ring, each of a megabyte per core at most: more than there is in any but the very
+/// largest, so that a daemon which writes as fast as it is read comes to an end.
+const POLLS_MAX: usize = 1024;
 /// Most that are told of.
 const LAST_MAX: u64 = 100;
 
@@ -108,7 +111,7 @@ fn tell(shared: &Shared, ring: Option<&Path>, asked: &Asked) -> Result<Value, St
     let (past, note) = match ring {
         None => (Vec::new(), Some("the log ring is off: see `log_ring`".to_owned())),
         Some(_) if *last == 0 => (Vec::new(), None),
-        Some(folder) => match past(folder, &told.request.host, &targets, *last) {
+        Some(folder) => match past(folder, &told, &targets, *last) {
             Ok(past) if past.is_empty() => {
                 (past, Some("no request for this URL is in the log ring any more".to_owned()))
             }
@@ -116,7 +119,8 @@ fn tell(shared: &Shared, ring: Option<&Path>, asked: &Asked) -> Result<Value, St
             Err(error) => (Vec::new(), Some(format!("the log ring cannot be read: {error}"))),
         },
     };
-    let steps: Vec<Value> = told.steps.iter().map(step).collect();
+    let mut steps: Vec<Value> = told.steps.iter().map(step).collect();
+    tell_of_mark(&mut steps, &past);
     let Explanation { foreseen, summary, .. } = &told;
     Ok(json!({
         "url": url,
@@ -127,6 +131,24 @@ fn tell(shared: &Shared, ring: Option<&Path>, asked: &Asked) -> Result<Value, St
         "past": past,
         "past_note": note,
     }))
+}
+
+/// Adds to what is said of a hit-for-miss mark which answer it is from, if that is still known.
+fn tell_of_mark(steps: &mut [Value], past: &[Value]) {
+    let Some(mark) = steps.iter_mut().find(|step| step["what"] == "mark") else { return };
+    let told = |one: &&Value| {
+        let mut facts = one["facts"].as_array().into_iter().flatten();
+        facts.any(|fact| fact["name"] == "not stored" && fact["value"] != "pass")
+    };
+    let Some(former) = past.iter().find(told) else { return };
+    let mut facts = former["facts"].as_array().into_iter().flatten();
+    let because = facts.find(|fact| fact["name"] == "because of").map(|fact| &fact["value"]);
+    let because = because.and_then(Value::as_str).unwrap_or_default();
+    let why = former["why"].as_str().unwrap_or_default();
+    let gap = if because.is_empty() { "" } else { "; " };
+    if let Some(facts) = mark["facts"].as_array_mut() {
+        facts.push(fact("the former answer", &format!("{why}{gap}{because}")));
+    }
 }
 
 fn step(step: &Step) -> Value {
@@ -144,28 +166,38 @@ fn fact(name: &str, value: &str) -> Value {
     json!({ "name": name, "value": value })
 }
 
-/// The last `count` requests in the ring for one of `targets` at `host`, the newest first.
-fn past(folder: &Path, host: &[u8], targets: &[&[u8]], count: usize) -> io::Result<Vec<Value>> {
+/// The last `count` requests in the ring for one of `targets` at the host of what is explained, the
+/// newest first.
+fn past(
+    folder: &Path,
+    told: &Explanation,
+    targets: &[&[u8]],
+    count: usize,
+) -> io::Result<Vec<Value>> {
     let mut follower = Follower::open(folder, From::Oldest)?;
-    let mut kept: VecDeque<(u64, Value)> = VecDeque::new();
-    loop {
+    // By their ends; one at most for each transaction that ends.
+    let mut kept: BTreeMap<(u64, u64), Value> = BTreeMap::new();
+    for _ in 0..POLLS_MAX {
         let polled = follower.poll(&mut |record| {
-            if record.host != host || !targets.contains(&record.target) {
+            if record.host != told.request.host || !targets.contains(&record.target) {
                 return;
             }
-            kept.push_back((record.end_us(), transaction(record)));
+            let rule = shown(record.rule);
+            let place = told.place(&rule).map(|place| &**place);
+            kept.insert((record.end_us(), record.id), transaction(record, place));
             if kept.len() > count {
-                kept.pop_front();
+                kept.pop_first();
             }
         })?;
         if polled.records == 0 {
-            return Ok(kept.into_iter().rev().map(|(_, told)| told).collect());
+            break;
         }
     }
+    Ok(kept.into_values().rev().collect())
 }
 
-/// One transaction as a step.
-fn transaction(record: &Record<'_>) -> Value {
+/// One transaction as a step; `place` is where the rule that decided is written now.
+fn transaction(record: &Record<'_>, place: Option<&str>) -> Value {
     let secs = record.start_unix_ms / 1000;
     let mut facts = Vec::new();
     let mut add = |name: &str, value: String| {
@@ -188,7 +220,7 @@ fn transaction(record: &Record<'_>) -> Value {
         "what": LogDate::new(secs).as_str(),
         "time": secs,
         "why": what_happened(record),
-        "where": null,
+        "where": place,
         "facts": facts,
         "decided": false,
     })
@@ -199,6 +231,9 @@ fn what_happened(record: &Record<'_>) -> String {
     use observe::Served::{Collapsed, HitForMiss, Miss, Pass};
     let served = format!("{} {}", record.served.word(), record.status);
     let token = String::from_utf8_lossy(record.not_stored);
+    if token == "pass" {
+        return format!("{served}, past the cache by rule `{}`", shown(record.rule));
+    }
     if let Some((sentence, rule)) = not_stored(&token) {
         return format!("{served}, not stored: {} ({rule})", sentence.trim_end_matches('.'));
     }
@@ -250,7 +285,8 @@ mod tests {
         };
         let why = what_happened(&record);
         assert!(why.starts_with("MISS 200, not stored: The response sets a cookie"), "{why}");
-        let told = transaction(&record);
+        let told = transaction(&record, Some("larder.toml:3"));
+        assert_eq!(told["where"], "larder.toml:3");
         assert!(
             told["facts"].as_array().is_some_and(|facts| {
                 facts.iter().any(|fact| fact["value"] == "Set-Cookie: sid")
@@ -258,6 +294,8 @@ mod tests {
         );
         let stored = Record { flags: Flags::STORED, not_stored: b"", ..record };
         assert_eq!(what_happened(&stored), "MISS 200, stored");
+        let passed = Record { not_stored: b"pass", rule: b"method", ..record };
+        assert_eq!(what_happened(&passed), "MISS 200, past the cache by rule `method`");
         let strange = Record { not_stored: b"new-token", ..record };
         assert_eq!(what_happened(&strange), "MISS 200, not stored: new-token");
     }

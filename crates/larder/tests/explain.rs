@@ -8,6 +8,7 @@ use std::process::Command;
 use observe::format::{self, Fields};
 use observe::ring::{Follower, From};
 use serde_json::{Value, json};
+use support::folder::Folder;
 use support::{Setup, Stage, eventually, is_full_run};
 use testkit::client::request;
 use testkit::larder::binary;
@@ -310,6 +311,16 @@ async fn rules_are_told_with_the_lines_they_are_written_on() {
     assert_eq!(fact(step(&told, "cookies"), "removed"), "_ga");
     assert_eq!(text(&told["outcome"], "served"), "PASS");
     assert!(!told.to_string().contains("wordpress_logged_in_abc=1"), "a cookie's value");
+    get(&stage, "/", "Cookie: wordpress_logged_in_abc=1\r\n").await;
+    let past = std::cell::RefCell::new(Value::Null);
+    eventually("the record", async || {
+        *past.borrow_mut() = explain_get(&stage, "/").await["past"][0].clone();
+        !past.borrow().is_null()
+    })
+    .await;
+    let past = past.into_inner();
+    assert_eq!(past["where"], rule["where"], "{past}");
+    assert!(text(&past, "why").ends_with("past the cache by rule `bypass cookie wordpress_*`"));
 }
 
 #[tokio::test]
@@ -510,6 +521,44 @@ async fn variants_and_marks_are_shown() {
     let told = explain_get(&stage, "/own").await;
     assert!(text(step(&told, "mark"), "why").starts_with("hit-for-miss for another "), "{told}");
     assert_eq!(text(&told["outcome"], "served"), "HIT-FOR-MISS");
+}
+
+#[tokio::test]
+async fn files_refusals_and_strangers_are_foreseen() {
+    let folder = Folder::new();
+    folder.file("there.txt", "text");
+    let site = format!(
+        "purge = {{ allow = [\"127.0.0.2\"] }}\n[[site.route]]\npath = \"/files/*\"\n\
+         files = \"{}\"\n",
+        folder.path().display()
+    );
+    let stage =
+        Setup { top: "log_ring = { headers = [\"X-Id\"] }", site: &site, ..Setup::default() };
+    let stage = stage.start().await;
+    let asked = [
+        ("GET", "/files/there.txt", "FILE"),
+        ("GET", "/files/missing.txt", "SYNTH"),
+        ("POST", "/files/there.txt", "SYNTH"),
+        ("TRACE", "/", "SYNTH"),
+        ("PURGE", "/page", "SYNTH"),
+        ("OPTIONS", "/x", "PASS"),
+    ];
+    let mut said = Vec::new();
+    for (id, (method, target, served)) in asked.into_iter().enumerate() {
+        let url = format!("http://a.test{target}");
+        let told = explain(&stage, &json!({ "url": url, "method": method, "last": 0 })).await;
+        let foreseen = text(&told["outcome"], "served");
+        let same = foreseen == served || (foreseen, method) == ("PURGE", "PURGE");
+        assert!(same, "{method} {target}: {told:#}");
+        stage.exchange(method, &at_a(&request(method, target, &format!("X-Id: {id}\r\n")))).await;
+        said.push((id.to_string(), told));
+    }
+    let records = records(&stage, asked.len()).await;
+    for (id, told) in &said {
+        let record = &records[id];
+        let purges = record["method"] == "PURGE" && record["status"] == 403;
+        assert!(purges || agree(told, record), "said: {told:#}\nhappened: {record:#}");
+    }
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
         return Some((reason.about(), reason.rule()));
     }
     Some(match token {
-        "pass" => ("The request went past the cache.", "the rule"),
+        "pass" => ("The request went past the cache.", "its rule"),
         "framing" => (
             "Its body ended with its connection, so nobody knows whether it is whole.",
             "RFC 9112 8",
@@ -62,7 +62,7 @@ mod tests {
     fn a_token_has_a_sentence_and_a_rule() {
         let (sentence, rule) = not_stored("set-cookie").expect("known");
         assert!(sentence.contains("cookie") && rule.contains("drop_set_cookie"));
-        assert_eq!(not_stored("pass").map(|(_, rule)| rule), Some("the rule"));
+        assert_eq!(not_stored("pass").map(|(_, rule)| rule), Some("its rule"));
         assert_eq!(not_stored("whatever"), None);
     }
 }

@@ -13,8 +13,8 @@ use crate::client::call;
 /// Columns of the text, and those before a sentence.
 const WIDTH: usize = 80;
 const INDENT: usize = 13;
-/// Longest fact in the text; JSON has all of it.
-const FACT_MAX: usize = 160;
+/// Longest fact, unless all is wanted.
+const FACT_MAX: usize = 240;
 /// Facts up to this long share a line.
 const BRIEF_MAX: usize = 32;
 
@@ -41,6 +41,9 @@ pub(crate) struct ExplainArgs {
     /// How many of the last requests for the URL are told of, from the log ring.
     #[arg(long, value_name = "N", default_value_t = 5)]
     last: u8,
+    /// Also list the rules and routes that were looked at, and nothing cut short.
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
     /// JSON with everything that is known, for tools.
     #[arg(long)]
     json: bool,
@@ -62,18 +65,19 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), String> {
         return print(format!("{told}\n").as_bytes()).map(drop);
     }
     let colours = is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    print(Page::of(&told, colours).as_bytes()).map(drop)
+    print(Page::of(&told, args.verbose, colours).as_bytes()).map(drop)
 }
 
 /// What is written, line by line.
 struct Page {
     text: String,
+    verbose: bool,
     colours: bool,
 }
 
 impl Page {
-    fn of(told: &Value, colours: bool) -> String {
-        let mut page = Self { text: String::new(), colours };
+    fn of(told: &Value, verbose: bool, colours: bool) -> String {
+        let mut page = Self { text: String::new(), verbose, colours };
         let word = |value: &Value| clean(value.as_str().unwrap_or_default());
         let request = format!("{} {}", word(&told["method"]), word(&told["url"]));
         page.lines("", 0, &request, "1");
@@ -106,7 +110,8 @@ impl Page {
         if let Some(place) = step["where"].as_str() {
             self.lines("", INDENT, &clean(place), "36");
         }
-        let facts = list(&step["facts"]).iter().map(fact_text);
+        let facts: Vec<String> = self.facts(step);
+        let facts = facts.into_iter();
         let (brief, long): (Vec<_>, Vec<_>) = facts.partition(|fact| fact.len() <= BRIEF_MAX);
         for line in long.into_iter().chain(Some(brief.join(", "))).filter(|line| !line.is_empty()) {
             self.lines("", INDENT, &line, "2");
@@ -116,8 +121,25 @@ impl Page {
     fn transaction(&mut self, one: &Value) {
         let word = |key: &str| clean(one[key].as_str().unwrap_or_default());
         self.lines("", 2, &format!("{}  {}", word("what"), word("why")), "");
-        let facts: Vec<String> = list(&one["facts"]).iter().map(fact_text).collect();
-        self.lines("", 6, &facts.join(", "), "2");
+        if let Some(place) = one["where"].as_str() {
+            self.lines("", 6, &clean(place), "36");
+        }
+        let facts = self.facts(one).join(", ");
+        self.lines("", 6, &facts, "2");
+    }
+
+    /// What more is told of a step: not the lists of what did not apply, unless it is wanted.
+    fn facts(&self, step: &Value) -> Vec<String> {
+        let told = |fact: &&Value| {
+            let name = fact["name"].as_str().unwrap_or_default();
+            self.verbose || !name.starts_with("looked at")
+        };
+        let part = |fact: &Value, key: &str| clean(fact[key].as_str().unwrap_or_default());
+        let text = |fact: &Value| {
+            let (name, value) = (part(fact, "name"), part(fact, "value"));
+            format!("{name}: {}", if self.verbose { value } else { short(&value) })
+        };
+        list(&step["facts"]).iter().filter(told).map(text).collect()
     }
 
     /// `text` behind `head`, broken at words, `indent` columns in.
@@ -136,11 +158,6 @@ impl Page {
     }
 }
 
-fn fact_text(fact: &Value) -> String {
-    let part = |key: &str| clean(fact[key].as_str().unwrap_or_default());
-    format!("{}: {}", part("name"), short(&part("value")))
-}
-
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -155,7 +172,7 @@ fn short(text: &str) -> String {
         return text.to_owned();
     }
     let first: String = text.chars().take(FACT_MAX).collect();
-    format!("{first}... (--json has all)")
+    format!("{first}... (-v has all)")
 }
 
 /// `text` in lines of at most `width` columns, broken at spaces; words that are longer are broken
@@ -210,7 +227,8 @@ mod tests {
             "steps": [
                 { "what": "site", "why": "`a.test`", "where": "larder.toml:3", "facts": [] },
                 { "what": "rule", "why": "w ".repeat(200), "where": null, "decided": true,
-                  "facts": [{ "name": "looked at", "value": "x".repeat(1000) }] },
+                  "facts": [{ "name": "looked at", "value": "every rule" },
+                            { "name": "long", "value": "x".repeat(1000) }] },
             ],
             "past": [{ "what": "now", "why": "MISS 200", "facts": [] }],
             "past_note": null,
@@ -219,12 +237,15 @@ mod tests {
 
     #[test]
     fn a_page_fits_a_terminal_and_cannot_command_it() {
-        let page = Page::of(&told(), false);
+        let page = Page::of(&told(), false, false);
         assert!(page.lines().all(|line| line.chars().count() <= WIDTH), "{page}");
         assert!(!page.contains('\x1b') && page.contains("larder.toml:3"), "{page}");
-        assert!(page.contains("> rule") && page.contains("(--json has all)"), "{page}");
+        assert!(page.contains("> rule") && page.contains("(-v has all)"), "{page}");
+        let verbose = Page::of(&told(), true, false);
+        assert!(verbose.contains("every rule") && !page.contains("every rule"), "{page}");
+        assert!(!verbose.contains("-v has all"), "{verbose}");
         assert!(page.contains("PASS: would be passed"), "{page}");
-        let coloured = Page::of(&told(), true);
+        let coloured = Page::of(&told(), false, true);
         assert!(coloured.contains("\x1b[36mlarder.toml:3\x1b[m"));
         assert!(!coloured.contains("\x1b[31m"));
     }

@@ -69,7 +69,8 @@ reasons! {
     ContentType "content-type" "`cache.match_type`"
         "The Content-Type is not the one that the path's suffix stands for.";
     NoValidator "no-validator" "RFC 9111 4.2"
-        "Already stale when it came, without grace and with nothing to validate with.";
+        "It is stale at once (no-cache, max-age=0, an Expires in the past), without grace and with \
+         nothing to validate it by.";
     Tags "tags" "limits `tags`, `tag_bytes`"
         "More surrogate keys than a limit allows: by those left out it could not be invalidated.";
 }
