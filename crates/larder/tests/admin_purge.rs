@@ -147,6 +147,7 @@ async fn purges_that_mean_nothing_say_what_to_write() {
         json!({ "urls": "http://a.test/" }),
         json!({ "url": "http://a.test/", "all": true }),
         json!({ "all": "yes" }),
+        json!({ "all": true, "ban": null }),
         json!([]),
         json!("all"),
     ] {
@@ -154,6 +155,8 @@ async fn purges_that_mean_nothing_say_what_to_write() {
         assert_eq!(reply.status, 400, "{body}: {}", reply.text());
         assert!(json(&reply)["error"].as_str().is_some_and(|why| !why.is_empty()));
     }
+    let null = Ask::post("/api/v1/config/check", &json!({})).body("null");
+    assert_eq!(null.send_locally(&daemon).await.status, 400);
     let half = Ask::post("/api/v1/purge", &json!({})).body("{\"all\":");
     assert_eq!(half.send_locally(&daemon).await.status, 400);
 }
