@@ -257,7 +257,7 @@ async fn a_server_that_is_taken_out_gets_no_requests_until_it_is_back() {
     }
     order(None, "drain").await;
     assert_eq!(spread().await, (0, 0, vec![503]));
-    order(Some(name(one.addr())), "up").await;
+    order(Some(format!("http://{}", one.addr())), "up").await;
     assert_eq!(spread().await, (8, 0, vec![200]));
     order(None, "auto").await;
     assert_eq!(spread().await, (4, 4, vec![200]));
