@@ -12,6 +12,7 @@ use support::{PATIENCE, Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
 use testkit::origin::Script;
 use testkit::reply::Reply;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 async fn stage() -> Stage {
@@ -432,9 +433,12 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
     let daemon = &stage.daemon;
     let addr = daemon.admin().expect("a listener");
     let mut slow = Vec::new();
-    for _ in 0..12 {
+    let begun = b"GET /healthz HTTP/1.1\r\nHost: local";
+    let whole_one = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    // A head that does not end, nothing at all, and a second request that does not come.
+    for sent in [&begun[..], b"", &whole_one[..]].into_iter().cycle().take(12) {
         let stream = TcpStream::connect(addr).await.expect("a connection");
-        _ = stream.try_write(b"GET /healthz HTTP/1.1\r\nHost: local");
+        _ = stream.try_write(sent);
         slow.push(stream);
     }
     assert_eq!(Ask::get("/healthz").send_locally(daemon).await.status, 200, "the socket's own");
@@ -457,7 +461,11 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
     late.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
     let reply = whole(late.reply("POST").await, "a body that does not come");
     assert_eq!((reply.status, reply.closes()), (408, true));
-    drop(slow);
+    for mut stream in slow {
+        // The end, or a reset: it was closed with something unread.
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "every one of them is closed");
+    }
 }
 
 #[tokio::test]
