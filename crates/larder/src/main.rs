@@ -60,6 +60,11 @@ enum Verb {
     Reload(AdminArgs),
     Explain(tools::ExplainArgs),
     Purge(client::PurgeArgs),
+    /// Look whether a log of changes (`[admin] audit`) is whole.
+    CheckAudit {
+        /// The file.
+        file: PathBuf,
+    },
     Log(tools::LogArgs),
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
@@ -157,6 +162,7 @@ fn main() -> ExitCode {
         Verb::Reload(args) => client::reload(&args.admin_socket),
         Verb::Explain(args) => tools::explain(&args),
         Verb::Purge(args) => client::purge(&args),
+        Verb::CheckAudit { file } => check_audit(&file),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),
         Verb::Hist(args) => tools::hist(&args),
@@ -187,6 +193,14 @@ fn check(path: &std::path::Path, show: bool) -> Result<(), String> {
     if show {
         preset::print(&config::show(&config))?;
     }
+    Ok(())
+}
+
+fn check_audit(path: &std::path::Path) -> Result<(), String> {
+    let failed = |why: String| format!("larder: {}: {why}", path.display());
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let count = admin::Audit::verify(std::io::BufReader::new(file)).map_err(failed)?;
+    println!("{}: whole: {count} line{}", path.display(), plural(count));
     Ok(())
 }
 
