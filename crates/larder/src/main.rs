@@ -55,6 +55,11 @@ enum Verb {
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
     Purge(client::PurgeArgs),
+    /// Look whether a log of changes (`[admin] audit`) is whole.
+    CheckAudit {
+        /// The file.
+        file: PathBuf,
+    },
     Log(tools::LogArgs),
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
@@ -151,6 +156,7 @@ fn main() -> ExitCode {
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
         Verb::Purge(args) => client::purge(&args),
+        Verb::CheckAudit { file } => check_audit(&file),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),
         Verb::Hist(args) => tools::hist(&args),
@@ -181,6 +187,14 @@ fn check(path: &std::path::Path, show: bool) -> Result<(), String> {
     if show {
         preset::print(&config::show(&config))?;
     }
+    Ok(())
+}
+
+fn check_audit(path: &std::path::Path) -> Result<(), String> {
+    let failed = |why: String| format!("larder: {}: {why}", path.display());
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let count = admin::Audit::verify(std::io::BufReader::new(file)).map_err(failed)?;
+    println!("{}: whole: {count} line{}", path.display(), plural(count));
     Ok(())
 }
 

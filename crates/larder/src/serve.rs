@@ -299,12 +299,17 @@ impl Daemon {
     /// Has an operator's word count for servers of an origin, all of them when none is named; false
     /// when there are none.
     pub(crate) fn order_servers(&self, origin: &str, server: Option<&str>, order: Order) -> bool {
+        // As it is shown, or as it is written in the configuration.
+        let written = server.and_then(|name| origin::parse_server(name).ok());
+        let written = written.map(|server| server.address.to_string());
+        let is_meant = |name: &str| {
+            server.is_none_or(|meant| meant == name) || written.as_deref() == Some(name)
+        };
         let running = self.running.lock();
         let mut found = false;
         for tended in running.origins.iter().filter(|own| &**own.origin.name() == origin) {
             let servers = tended.origin.servers();
-            let named = servers.iter().filter(|own| server.is_none_or(|name| *own.name == *name));
-            for own in named {
+            for own in servers.iter().filter(|own| is_meant(&own.name)) {
                 found |= tended.origin.order(&own.name, order);
             }
         }
