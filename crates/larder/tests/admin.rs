@@ -19,9 +19,13 @@ async fn stage() -> Stage {
     Setup { top: LISTENS, ..Setup::default() }.start().await
 }
 
+/// What is answered there has no end.
+const ENDLESS: &str = "/api/v1/live";
+
 /// A request of a route, with as little as it takes.
 fn of(verb: Verb, path: &str) -> Ask {
     match verb {
+        Verb::Get if path == ENDLESS => Ask::get(path).method("HEAD"),
         Verb::Get => Ask::get(path),
         Verb::Post => Ask::post(path, &Value::Null),
     }
@@ -44,7 +48,7 @@ async fn a1_without_a_token_only_health_is_told() {
             assert!(challenge.starts_with("Bearer "), "{challenge}");
         }
     }
-    for target in ["/", "/none", "/api/v1/../v1/status", "//healthz", "/healthz/"] {
+    for target in ["/index.html", "/none", "/api/v1/../v1/status", "//healthz", "/healthz/"] {
         assert_eq!(Ask::get(target).send(daemon).await.status, 401, "{target}");
     }
     let token = daemon.token("config").expect("a token");
@@ -492,6 +496,7 @@ async fn the_description_is_of_what_is_there() {
         for verb in ["get", "post", "put", "patch", "delete"] {
             let ask = match verb {
                 "post" => Ask::post(path, &Value::Null),
+                "get" if path == ENDLESS => of(Verb::Get, path),
                 verb => Ask::get(path).method(&verb.to_ascii_uppercase()),
             };
             let status = ask.send_locally(&stage.daemon).await.status;
