@@ -177,6 +177,7 @@ certificate_by_acme() {
 # Trusts the lab's root the way a user would have a browser do it: in a profile of its own.
 trust() {
   local db=$work/home/.pki/nssdb
+  [ ! -e "$db" ] || return 0
   mkdir -p "$db"
   certutil -N -d "sql:$db" --empty-password
   certutil -A -d "sql:$db" -n 'Larder lab' -t C,, -i "$work/tls/root.pem"

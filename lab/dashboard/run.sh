@@ -32,7 +32,10 @@ until_ready larder curl --silent --fail --max-time 5 --output /dev/null "http://
 certificate_in_files
 [ $# -gt 0 ] || set -- format live boxes strangers access broken
 status=0
-LAB_URL=http://localhost:$admin checks "${@/%/.mjs}" || status=1
+shots=${SHOTS:-$lab/../target/lab/dashboard}
+for part in "$@"; do
+  LAB_URL=http://localhost:$admin SHOTS=$shots/$part checks "$part.mjs" || status=1
+done
 # Whatever Larder the last part left.
 pids+=("$(cat "$LAB_PID")")
 exit $status

@@ -4,172 +4,225 @@
 //! line before it, so that none can be changed or taken out unnoticed but the last ones.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use base::clock;
 use data_encoding::HEXLOWER;
 use message::date::HttpDate;
-use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// What the first line has in place of a hash.
+/// What a first line has in place of a hash.
 const FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What stands before a line's hash, and after it.
+const HASH: &str = ",\"hash\":\"";
+const END: &str = "\"}";
+
+/// The end of the file that the last line is looked for in; lines are shorter.
+const TAIL_BYTES: u64 = 64 << 10;
 
 /// A change, done or refused.
 #[derive(Clone, Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct Change {
     /// By whom: its role and where it is.
     pub(crate) who: String,
     /// Method and path.
     pub(crate) what: String,
     /// The request's body.
-    pub(crate) asked: &'a Value,
+    pub(crate) asked: Value,
     /// The answer's status.
     pub(crate) status: u16,
     /// The answer's body, shortened.
     pub(crate) answer: Value,
 }
 
-/// Where changes are written.
-#[derive(Debug, Default)]
+/// Where changes are written: to standard error, and to a file if there is one.
+#[derive(Clone, Debug, Default)]
 pub struct Audit {
-    file: Option<Mutex<Chain>>,
-}
-
-/// A file of chained lines.
-#[derive(Debug)]
-struct Chain {
-    path: PathBuf,
-    file: File,
-    last: String,
+    file: Option<PathBuf>,
 }
 
 impl Audit {
-    /// Writes to standard error and, if there is one, to the end of `file`.
+    /// Writes to the end of `file`, too. It is opened for every line, so it may be moved away, and
+    /// several daemons may write to it.
     ///
     /// # Errors
-    /// A file that cannot be opened, that another process writes to, or whose lines do not follow
-    /// from each other; the error names it.
-    pub fn open(file: Option<&Path>) -> io::Result<Self> {
-        let Some(path) = file else { return Ok(Self::default()) };
-        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        let chain = Chain::open(path).map_err(named)?;
-        Ok(Self { file: Some(Mutex::new(chain)) })
+    /// A file that cannot be opened.
+    pub fn new(file: Option<&Path>) -> io::Result<Self> {
+        if let Some(path) = file {
+            open(path)?;
+        }
+        Ok(Self { file: file.map(Path::to_owned) })
     }
 
     /// Writes a change down.
-    pub(crate) fn note(&self, change: &Change<'_>) {
-        let Change { who, what, asked, status, answer } = change;
-        let asked_text = if asked.is_null() { String::new() } else { format!(" {asked}") };
-        let answer_text = if answer.is_null() { String::new() } else { format!(" {answer}") };
-        eprintln!("larder: admin: {who}: {what}{asked_text}: {status}{answer_text}");
-        let Some(file) = &self.file else { return };
-        let mut chain = file.lock();
-        let now = clock::System.now();
-        let entry = json!({
-            "time": HttpDate::new(now.unix_secs()).to_string(),
-            "unix_ms": now.unix_ms,
-            "who": who,
-            "what": what,
-            "asked": asked,
-            "status": status,
-            "answer": answer,
+    pub(crate) async fn note(&self, change: Change) {
+        eprintln!("larder: admin: {}", line(&change));
+        let Some(path) = self.file.clone() else { return };
+        // Disks take their time.
+        let written = tokio::task::spawn_blocking(move || {
+            append(&path, &change)
+                .map_err(|error| format!("log of changes {}: {error}", path.display()))
         });
-        if let Value::Object(entry) = entry
-            && let Err(error) = chain.append(entry)
-        {
-            eprintln!("larder: audit log {}: {error}", chain.path.display());
+        match written.await {
+            Ok(Ok(())) => {}
+            Ok(Err(problem)) => eprintln!("larder: {problem}"),
+            Err(error) => eprintln!("larder: log of changes: {error}"),
         }
+    }
+
+    /// Looks whether the lines of a log follow from each other: how many there are.
+    ///
+    /// # Errors
+    /// The first line that does not, or a file that cannot be read.
+    pub fn verify(lines: impl BufRead) -> Result<usize, String> {
+        let mut last = FIRST.to_owned();
+        let mut count = 0;
+        for line in lines.lines() {
+            count += 1;
+            let wrong = |what: &str| format!("line {count}: {what}");
+            let line = line.map_err(|error| wrong(&error.to_string()))?;
+            let (text, hash) = split(&line).ok_or_else(|| wrong("it is no entry"))?;
+            let entry = serde_json::from_str(&text);
+            let entry: Map<String, Value> = entry.map_err(|_| wrong("it is no entry"))?;
+            if entry.get("before").and_then(Value::as_str) != Some(&last) {
+                return Err(wrong("a line before it is missing or has been changed"));
+            }
+            let own = hash_of(&text);
+            if hash != own {
+                return Err(wrong("it has been changed"));
+            }
+            last = own;
+        }
+        Ok(count)
     }
 }
 
-impl Chain {
-    fn open(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
-        if file.try_lock().is_err() {
-            return Err(io::Error::new(io::ErrorKind::WouldBlock, "another process writes to it"));
-        }
-        file.seek(SeekFrom::Start(0))?;
-        let last = verify(BufReader::new(&file))
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        Ok(Self { path: path.to_owned(), file, last })
-    }
-
-    fn append(&mut self, mut entry: Map<String, Value>) -> io::Result<()> {
-        entry.insert("before".to_owned(), self.last.as_str().into());
-        let hash = hash_of(&entry);
-        entry.insert("hash".to_owned(), hash.as_str().into());
-        self.file.write_all(format!("{}\n", Value::Object(entry)).as_bytes())?;
-        self.last = hash;
-        self.file.sync_data()
-    }
+/// A change in one line of plain ASCII: what others sent is in it.
+fn line(change: &Change) -> String {
+    let Change { who, what, asked, status, answer } = change;
+    let shown = |value: &Value| if value.is_null() { String::new() } else { format!(" {value}") };
+    let text = format!("{who}: {what}{}: {status}{}", shown(asked), shown(answer));
+    let plain = |c: char| match c {
+        ' '..='~' => c.to_string(),
+        other => other.escape_unicode().to_string(),
+    };
+    text.chars().map(plain).collect()
 }
 
-/// The hash of a line: of everything else in it, with names in order.
-fn hash_of(entry: &Map<String, Value>) -> String {
-    let text = Value::Object(entry.clone()).to_string();
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+fn append(path: &Path, change: &Change) -> io::Result<()> {
+    let Change { who, what, asked, status, answer } = change;
+    let mut file = open(path)?;
+    // Until it is closed.
+    file.lock()?;
+    let now = clock::System.now();
+    let (before, is_torn) = last_hash(&mut file)?;
+    let mut entry = Map::new();
+    for (name, value) in [
+        ("time", json!(HttpDate::new(now.unix_secs()).to_string())),
+        ("unix_ms", json!(now.unix_ms)),
+        ("who", json!(who)),
+        ("what", json!(what)),
+        ("asked", asked.clone()),
+        ("status", json!(status)),
+        ("answer", answer.clone()),
+        ("before", json!(before)),
+    ] {
+        entry.insert(name.to_owned(), value);
+    }
+    let text = Value::Object(entry).to_string();
+    let hash = hash_of(&text);
+    // A line that was cut off by a crash stays, and shows.
+    let start = if is_torn { "\n" } else { "" };
+    let open = text.strip_suffix('}').unwrap_or(&text);
+    file.write_all(format!("{start}{open}{HASH}{hash}{END}\n").as_bytes())?;
+    file.sync_data()
+}
+
+/// The hash of the last line, and whether that line has no end.
+fn last_hash(file: &mut File) -> io::Result<(String, bool)> {
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    let text = String::from_utf8_lossy(&tail);
+    let is_torn = !text.is_empty() && !text.ends_with('\n');
+    let hash = text.lines().next_back().and_then(|line| Some(split(line)?.1.to_owned()));
+    Ok((hash.unwrap_or_else(|| FIRST.to_owned()), is_torn))
+}
+
+/// A line without its hash, and the hash.
+fn split(line: &str) -> Option<(String, &str)> {
+    let (open, rest) = line.rsplit_once(HASH)?;
+    Some((format!("{open}}}"), rest.strip_suffix(END)?))
+}
+
+/// The hash of a line: of its bytes, since not every number is written again as it was read.
+fn hash_of(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
-}
-
-/// Reads a log to its end: the hash of its last line.
-fn verify(lines: impl BufRead) -> Result<String, String> {
-    let mut last = FIRST.to_owned();
-    for (at, line) in lines.lines().enumerate() {
-        let wrong = |what: &str| format!("line {}: {what}", at + 1);
-        let line = line.map_err(|error| wrong(&error.to_string()))?;
-        let entry = serde_json::from_str(&line);
-        let mut entry: Map<String, Value> = entry.map_err(|_| wrong("it is no entry"))?;
-        let hash = entry.remove("hash");
-        if entry.get("before").and_then(Value::as_str) != Some(&last) {
-            return Err(wrong("a line before it is missing or has been changed"));
-        }
-        let own = hash_of(&entry);
-        if hash.as_ref().and_then(Value::as_str) != Some(&own) {
-            return Err(wrong("it has been changed"));
-        }
-        last = own;
-    }
-    Ok(last)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn change(status: u16) -> Change<'static> {
+    fn change(status: u16) -> Change {
         Change {
             who: "uid 0".to_owned(),
             what: "POST /reload".to_owned(),
-            asked: &Value::Null,
+            // A number that is not read as it was written.
+            asked: json!({ "hash": 1.7976931348623157e308, "x": 5e-324, "y": 0.1 + 0.2 }),
             status,
             answer: Value::Null,
         }
     }
 
-    #[test]
-    fn lines_follow_from_each_other_and_a_changed_one_shows() {
+    fn verify(text: &str) -> Result<usize, String> {
+        Audit::verify(text.as_bytes())
+    }
+
+    #[tokio::test]
+    async fn lines_follow_from_each_other_and_a_changed_one_shows() {
         let name = format!("larder-audit-{}.log", std::process::id());
         let path = std::env::temp_dir().join(name);
         _ = std::fs::remove_file(&path);
-        for status in [200, 201] {
+        for status in [200, 201, 203] {
             // Each time a new process, as it were.
-            let audit = Audit::open(Some(&path)).expect("a file");
-            audit.note(&change(status));
-            assert!(Audit::open(Some(&path)).is_err(), "one writes at a time");
+            Audit::new(Some(&path)).expect("a file").note(change(status)).await;
         }
         let text = std::fs::read_to_string(&path).expect("written");
-        assert_eq!(text.lines().count(), 2);
-        let changed = text.replacen("200", "202", 1);
-        let without_first = text.lines().skip(1).map(|line| format!("{line}\n")).collect();
-        for (bad, line) in [(changed, "line 1: it has been"), (without_first, "line 1: a line")] {
-            std::fs::write(&path, bad).expect("written");
-            let error = Audit::open(Some(&path)).expect_err("it shows").to_string();
-            assert!(error.contains(line), "{error}");
+        assert_eq!(verify(&text), Ok(3));
+        let line = |n: usize| format!("{}\n", text.lines().nth(n).expect("a line"));
+        for (bad, why) in [
+            (text.replacen("200", "202", 1), "line 1: it has been changed"),
+            (line(1), "line 1: a line before it is missing"),
+            (line(0) + &line(2), "line 2: a line before it is missing"),
+            (line(0) + &line(2) + &line(1), "line 2: a line before it is missing"),
+            (line(0) + "{}\n", "line 2: it is no entry"),
+            (line(0) + "x\n", "line 2: it is no entry"),
+        ] {
+            let said = verify(&bad).expect_err("it shows");
+            assert!(said.starts_with(why), "{said}");
         }
+        std::fs::write(&path, &text[..text.len() - 9]).expect("torn");
+        Audit::new(Some(&path)).expect("a file").note(change(200)).await;
+        let torn = std::fs::read_to_string(&path).expect("written");
+        assert_eq!(torn.lines().count(), 4, "what is torn stays, and the next is whole");
+        assert!(verify(&torn).is_err_and(|said| said.starts_with("line 3: it is no entry")));
         std::fs::remove_file(&path).expect("removed");
+    }
+
+    #[test]
+    fn what_others_sent_is_one_line_of_ascii() {
+        let asked = json!({ "url": "a\r\nlarder: b\u{9b}31m\u{202e}" });
+        let text = line(&Change { asked, ..change(200) });
+        assert!(text.bytes().all(|b| matches!(b, b' '..=b'~')), "{text}");
     }
 }

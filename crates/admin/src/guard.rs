@@ -103,6 +103,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use http::Request;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -141,6 +142,21 @@ mod tests {
         assert!(!names.admit(&parts("/", &[("host", "localhost"), ("host", "localhost")])));
         assert!(!names.admit(&parts("http://evil.test/", &[("host", "localhost")])));
         assert!(names.admit(&parts("http://localhost/", &[("host", "localhost")])));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_admitted_is_one_of_the_names_and_a_port(
+            text in "(localhost|127\\.0\\.0\\.1|\\[::1\\]|evil)?[.:@/\\[\\]a-z0-9 ]{0,8}"
+        ) {
+            let names = Names::new([]);
+            let name = LOCAL_NAMES.iter().find_map(|name| text.strip_prefix(name));
+            let digits = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
+            let good = name.is_some_and(|rest| {
+                rest.is_empty() || rest.strip_prefix(':').is_some_and(digits)
+            });
+            prop_assert_eq!(names.has(&text), good);
+        }
     }
 
     #[test]

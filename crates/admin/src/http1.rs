@@ -21,7 +21,7 @@ use crate::openapi;
 use crate::routes::{self, Needs, Operation, Route, Takes, Verb};
 use crate::tokens::{Tokens, Worth};
 
-/// Bytes of an answer that the log of changes keeps.
+/// Bytes of a request's body, and of an answer's, that the log of changes keeps.
 const AUDITED_BYTES: usize = 2_000;
 
 /// What every answer says to browsers: it is nobody else's, and nothing in it is run that is not a
@@ -73,7 +73,7 @@ impl Refusal {
 impl<A: Api> Desk<A> {
     /// Answers one request.
     pub(crate) async fn answer(
-        &self,
+        self: Arc<Self>,
         peer: Peer,
         request: Request<Incoming>,
     ) -> Result<Response<Sent>, Infallible> {
@@ -88,7 +88,12 @@ impl<A: Api> Desk<A> {
         })
     }
 
-    async fn ask(&self, peer: Peer, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+    async fn ask(
+        self: &Arc<Self>,
+        peer: Peer,
+        head: &Parts,
+        body: Incoming,
+    ) -> Result<Answer, Refusal> {
         if !self.names.admit(head) {
             let why = "this listener is not asked under that name: see `[admin] hosts`";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
@@ -100,31 +105,54 @@ impl<A: Api> Desk<A> {
         };
         let route = route?;
         let caller = Caller { role, peer };
-        let audited = |status: StatusCode, asked: &Value, answer: Value| {
-            if route.changes {
-                let who = match role {
-                    Some(role) => format!("{peer}, role {}", role.word()),
-                    None => peer.to_string(),
-                };
-                let what = format!("{} {}", route.verb.token(), route.path);
-                let status = status.as_u16();
-                self.audit.note(&Change { who, what, asked, status, answer });
-            }
-        };
         let asked = match self.admit(route, caller, head, body).await {
             Ok(asked) => asked,
             Err(refusal) => {
-                audited(refusal.status, &Value::Null, refusal.why.as_str().into());
+                let why = Value::from(refusal.why.as_str());
+                self.note(route, caller, refusal.status, Value::Null, why).await;
                 return Err(refusal);
             }
         };
         if route.operation == Operation::Describe {
             return Ok(Answer::json(&openapi::document()));
         }
-        let wanted = if route.changes { asked.body.clone() } else { Value::Null };
-        let answer = self.api.answer(route.operation, asked).await;
-        audited(answer.status, &wanted, excerpt(&answer));
-        Ok(answer)
+        if !route.changes {
+            return Ok(self.api.answer(route.operation, asked).await);
+        }
+        // A client that leaves meanwhile changes nothing in that it is done and written down.
+        let desk = Arc::clone(self);
+        let changed = tokio::spawn(async move {
+            let wanted = shortened(&asked.body);
+            let answer = desk.api.answer(route.operation, asked).await;
+            desk.note(route, caller, answer.status, wanted, excerpt(&answer)).await;
+            answer
+        });
+        changed.await.map_err(|error| {
+            eprintln!("larder: admin: {} {}: {error}", route.verb.token(), route.path);
+            let why = "this has failed: the daemon's log says where";
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why)
+        })
+    }
+
+    /// Writes down what was to be changed, and what came of it.
+    async fn note(
+        &self,
+        route: &Route,
+        caller: Caller,
+        status: StatusCode,
+        asked: Value,
+        answer: Value,
+    ) {
+        if !route.changes {
+            return;
+        }
+        let who = match caller.role {
+            Some(role) => format!("{}, role {}", caller.peer, role.word()),
+            None => caller.peer.to_string(),
+        };
+        let what = format!("{} {}", route.verb.token(), route.path);
+        let status = status.as_u16();
+        self.audit.note(Change { who, what, asked, status, answer }).await;
     }
 
     fn is_open(&self, route: &Route) -> bool {
@@ -234,9 +262,15 @@ impl<A: Api> Desk<A> {
             let why = "a body is `Content-Type: application/json`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
         }
-        serde_json::from_slice(&bytes).map_err(|error| {
-            Refusal::new(StatusCode::BAD_REQUEST, format!("the body is no JSON: {error}"))
-        })
+        match serde_json::from_slice(&bytes) {
+            // As though there was none, which is something else.
+            Ok(Value::Null) => Err(Refusal::new(StatusCode::BAD_REQUEST, "the body is `null`")),
+            Ok(value) => Ok(value),
+            Err(error) => {
+                let why = format!("the body is no JSON: {error}");
+                Err(Refusal::new(StatusCode::BAD_REQUEST, why))
+            }
+        }
     }
 }
 
@@ -290,13 +324,19 @@ fn query(route: &Route, head: &Parts) -> Result<Vec<(String, String)>, Refusal> 
 /// What of an answer is worth remembering.
 fn excerpt(answer: &Answer) -> Value {
     let Some(bytes) = answer.body.bytes() else { return Value::Null };
-    if bytes.len() <= AUDITED_BYTES
-        && let Ok(value) = serde_json::from_slice(bytes)
-    {
-        return value;
+    let value = serde_json::from_slice(bytes);
+    let value = value.unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes).trim_end()));
+    shortened(&value)
+}
+
+/// A value, or the beginning of its text when it is long.
+fn shortened(value: &Value) -> Value {
+    let text = value.to_string();
+    if text.len() <= AUDITED_BYTES {
+        return value.clone();
     }
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(AUDITED_BYTES)]);
-    Value::from(text.trim_end())
+    let end = text.floor_char_boundary(AUDITED_BYTES);
+    Value::from(format!("{}...", &text[..end]))
 }
 
 fn response(answer: Answer, field: Option<(HeaderName, HeaderValue)>) -> Response<Sent> {

@@ -201,7 +201,7 @@ fn admit<A: Api>(
         let limits = desk.api.limits();
         let patience = Duration::from_millis(limits.admin_timeout);
         let head_bytes = limits.admin_head_bytes.max(HEAD_BYTES_MIN);
-        let service = service_fn(|request| desk.answer(peer, request));
+        let service = service_fn(|request| Arc::clone(&desk).answer(peer, request));
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(patience)

@@ -102,7 +102,7 @@ fn state() -> [Named; 4] {
         "rules": text("Its rules in the order in which they decide."),
     }));
     let server = object(json!({
-        "name": text("Its address as written."),
+        "name": text("Its address."),
         "addresses": list(json!({ "type": "string" })),
         "weight": number("Its share."),
         "healthy": flag("Whether it gets requests."),
@@ -127,7 +127,7 @@ fn state() -> [Named; 4] {
         "additionalProperties": false,
         "properties": {
             "origin": text("The origin's name."),
-            "server": text("The server's address as written; all of them when it is not said."),
+            "server": text("The server, as `name` has it or as it is written; all when not said."),
             "order": {
                 "enum": ["auto", "up", "drain", "down"],
                 "description": "`drain` and `down` keep new requests away, and what is under way \

@@ -107,6 +107,8 @@ pub struct Shared {
     pub(crate) journal: Option<Arc<dyn Journal>>,
     /// Held by the sweep of the store that is under way.
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
+    /// Held by the look at all that is stored that is under way.
+    pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Shared {
@@ -141,6 +143,7 @@ impl Shared {
             tallies: Tallies::default(),
             journal,
             sweeping: Arc::default(),
+            listing: Arc::default(),
         }
     }
 

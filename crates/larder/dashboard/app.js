@@ -88,7 +88,8 @@ async function follow() {
     } catch (error) {
       if (own.signal.aborted) return;
       if (error instanceof Refused && [401, 403].includes(error.status)) {
-        signOut(error.status === 401 ? 'This token is not known here.' : error.message);
+        const unknown = token.get() ? 'This token is not known here.' : 'Here a token is needed.';
+        signOut(error.status === 401 ? unknown : error.message);
         return;
       }
       if (error instanceof Refused && byId('board').hidden) {
@@ -140,10 +141,10 @@ document.addEventListener('visibilitychange', () => {
       stream.abort();
       state('out', 'Resting while nobody looks');
     }, UNSEEN_MS);
-  } else if (stream?.signal.aborted && token.get()) {
+  } else if (stream?.signal.aborted && token.get() !== null) {
     follow();
   }
 });
 
-if (token.get()) follow();
+if (token.get() !== null) follow();
 else byId('token').focus();

@@ -27,7 +27,7 @@ export class Origins {
   constructor() {
     this.mayChange = false;
     const columns = [
-      { title: 'Server', kind: 'words', fill: (cell, row) => twoLines(cell, row.name, row.origin) },
+      { title: 'Server', kind: 'words name', fill: (cell, row) => twoLines(cell, row.name, row.origin) },
       {
         title: 'Health',
         fill: (cell, row) => {

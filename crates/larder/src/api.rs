@@ -15,6 +15,7 @@ use bytes::Bytes;
 use config::AdminConfig;
 use http::StatusCode;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::serve::Daemon;
@@ -26,8 +27,10 @@ pub(crate) async fn bind(
     config: &AdminConfig,
     socket: &Path,
 ) -> Result<(Listeners, Settings), String> {
-    let audit = Audit::open(config.audit.as_deref())
-        .map_err(|error| format!("larder: the log of changes cannot be written: {error}"))?;
+    let audit = Audit::new(config.audit.as_deref()).map_err(|error| {
+        let file = config.audit.iter().map(|path| path.display().to_string()).collect::<String>();
+        format!("larder: the log of changes cannot be written: {file}: {error}")
+    })?;
     let socket = Socket { path: socket.to_owned(), mode: config.socket_mode };
     let addresses: &[SocketAddr] = match &config.listen {
         Some(listen) => &listen.addresses,
@@ -117,6 +120,11 @@ impl Api for Daemon {
         };
         answered.unwrap_or_else(|(status, why)| Answer::refusal(status, &why))
     }
+}
+
+/// A value that may be left out, and is no `null` when it is there.
+fn said<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 /// Text without the colours that it has where the daemon runs in a terminal.

@@ -7,16 +7,19 @@ mod dashboard;
 mod demo;
 mod explain;
 mod given;
+mod htcp;
 mod journal;
 mod live;
 mod material;
 mod metrics;
 mod notify;
 mod ordered;
+mod ports;
 mod preset;
 mod ring;
 mod serve;
 mod tools;
+mod varnish_cli;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,6 +60,11 @@ enum Verb {
     Reload(AdminArgs),
     Explain(tools::ExplainArgs),
     Purge(client::PurgeArgs),
+    /// Look whether a log of changes (`[admin] audit`) is whole.
+    CheckAudit {
+        /// The file.
+        file: PathBuf,
+    },
     Log(tools::LogArgs),
     Top(tools::TopArgs),
     Hist(tools::HistArgs),
@@ -154,6 +162,7 @@ fn main() -> ExitCode {
         Verb::Reload(args) => client::reload(&args.admin_socket),
         Verb::Explain(args) => tools::explain(&args),
         Verb::Purge(args) => client::purge(&args),
+        Verb::CheckAudit { file } => check_audit(&file),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),
         Verb::Hist(args) => tools::hist(&args),
@@ -184,6 +193,14 @@ fn check(path: &std::path::Path, show: bool) -> Result<(), String> {
     if show {
         preset::print(&config::show(&config))?;
     }
+    Ok(())
+}
+
+fn check_audit(path: &std::path::Path) -> Result<(), String> {
+    let failed = |why: String| format!("larder: {}: {why}", path.display());
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let count = admin::Audit::verify(std::io::BufReader::new(file)).map_err(failed)?;
+    println!("{}: whole: {count} line{}", path.display(), plural(count));
     Ok(())
 }
 

@@ -26,7 +26,8 @@ use crate::live::{self, Live};
 use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
-use crate::{api, build, load, read_material, render, ring};
+use crate::varnish_cli::{self, Guard};
+use crate::{api, build, htcp, load, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -229,6 +230,8 @@ impl Daemon {
         });
         tokio::spawn(live::run(Arc::clone(&daemon), live));
         api::serve(&daemon, console);
+        varnish_cli::start(&daemon, config.varnish_cli.as_ref());
+        htcp::start(&daemon, config.htcp.as_ref());
         Ok((daemon, server))
     }
 
@@ -299,12 +302,17 @@ impl Daemon {
     /// Has an operator's word count for servers of an origin, all of them when none is named; false
     /// when there are none.
     pub(crate) fn order_servers(&self, origin: &str, server: Option<&str>, order: Order) -> bool {
+        // As it is shown, or as it is written in the configuration.
+        let written = server.and_then(|name| origin::parse_server(name).ok());
+        let written = written.map(|server| server.address.to_string());
+        let is_meant = |name: &str| {
+            server.is_none_or(|meant| meant == name) || written.as_deref() == Some(name)
+        };
         let running = self.running.lock();
         let mut found = false;
         for tended in running.origins.iter().filter(|own| &**own.origin.name() == origin) {
             let servers = tended.origin.servers();
-            let named = servers.iter().filter(|own| server.is_none_or(|name| *own.name == *name));
-            for own in named {
+            for own in servers.iter().filter(|own| is_meant(&own.name)) {
                 found |= tended.origin.order(&own.name, order);
             }
         }
@@ -339,6 +347,11 @@ impl Daemon {
             Settings::Flags(_) => (self.source.config()?, String::new()),
         };
         read_material(&config).map(|_| warnings)
+    }
+
+    /// What guards the Varnish CLI port; `None` when there is to be none.
+    pub(crate) fn varnish_cli(&self) -> Option<Guard> {
+        self.running.lock().material.varnish_cli.clone()
     }
 
     /// How long it has been running.

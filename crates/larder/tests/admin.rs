@@ -12,15 +12,20 @@ use support::{PATIENCE, Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
 use testkit::origin::Script;
 use testkit::reply::Reply;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 async fn stage() -> Stage {
     Setup { top: LISTENS, ..Setup::default() }.start().await
 }
 
+/// What is answered there has no end.
+const ENDLESS: &str = "/api/v1/live";
+
 /// A request of a route, with as little as it takes.
 fn of(verb: Verb, path: &str) -> Ask {
     match verb {
+        Verb::Get if path == ENDLESS => Ask::get(path).method("HEAD"),
         Verb::Get => Ask::get(path),
         Verb::Post => Ask::post(path, &Value::Null),
     }
@@ -43,7 +48,7 @@ async fn a1_without_a_token_only_health_is_told() {
             assert!(challenge.starts_with("Bearer "), "{challenge}");
         }
     }
-    for target in ["/", "/none", "/api/v1/../v1/status", "//healthz", "/healthz/"] {
+    for target in ["/index.html", "/none", "/api/v1/../v1/status", "//healthz", "/healthz/"] {
         assert_eq!(Ask::get(target).send(daemon).await.status, 401, "{target}");
     }
     let token = daemon.token("config").expect("a token");
@@ -281,11 +286,37 @@ async fn a7_every_change_is_written_down_in_a_chain() {
     let who = lines[2]["who"].as_str().expect("text");
     let uid = rustix::process::geteuid().as_raw();
     assert!(who.starts_with(&format!("uid {uid} (process ")), "{who}");
-    for pair in lines.windows(2) {
-        assert_eq!(pair[1]["before"], pair[0]["hash"]);
-    }
+    let check = || {
+        let mut command = std::process::Command::new(testkit::larder::binary().expect("a binary"));
+        let output = command.arg("check-audit").arg(&log).output().expect("it starts");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let (whole, said) = check();
+    assert!(whole && said.contains("whole: 3 lines"), "{said}");
+    std::fs::write(&log, text.replacen("403", "200", 1)).expect("written");
+    let (whole, said) = check();
+    assert!(!whole && said.contains("line 2: it has been changed"), "{said}");
     assert!(daemon.log().contains("127.0.0.1, role purge: POST /api/v1/purge {\"all\":true}: 200"));
     assert_eq!(daemon.log().matches("larder: admin: ").count(), 3, "{}", daemon.log());
+}
+
+#[tokio::test]
+async fn a7_a_change_is_written_down_although_its_client_has_left() {
+    let stage = stage().await;
+    let daemon = &stage.daemon;
+    let token = daemon.token("purge").expect("a token");
+    let body = json!({ "ban": "req.url ~ left-before-the-answer" }).to_string();
+    let head = format!(
+        "POST /api/v1/purge HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let addr = daemon.admin().expect("a listener");
+    let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+    raw.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
+    drop(raw);
+    eventually("it is in the log", async || daemon.log().contains("left-before-the-answer")).await;
 }
 
 #[tokio::test]
@@ -406,9 +437,12 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
     let daemon = &stage.daemon;
     let addr = daemon.admin().expect("a listener");
     let mut slow = Vec::new();
-    for _ in 0..12 {
+    let begun = b"GET /healthz HTTP/1.1\r\nHost: local";
+    let whole_one = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    // A head that does not end, nothing at all, and a second request that does not come.
+    for sent in [&begun[..], b"", &whole_one[..]].into_iter().cycle().take(12) {
         let stream = TcpStream::connect(addr).await.expect("a connection");
-        _ = stream.try_write(b"GET /healthz HTTP/1.1\r\nHost: local");
+        _ = stream.try_write(sent);
         slow.push(stream);
     }
     assert_eq!(Ask::get("/healthz").send_locally(daemon).await.status, 200, "the socket's own");
@@ -431,7 +465,11 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
     late.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
     let reply = whole(late.reply("POST").await, "a body that does not come");
     assert_eq!((reply.status, reply.closes()), (408, true));
-    drop(slow);
+    for mut stream in slow {
+        // The end, or a reset: it was closed with something unread.
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "every one of them is closed");
+    }
 }
 
 #[tokio::test]
@@ -458,6 +496,7 @@ async fn the_description_is_of_what_is_there() {
         for verb in ["get", "post", "put", "patch", "delete"] {
             let ask = match verb {
                 "post" => Ask::post(path, &Value::Null),
+                "get" if path == ENDLESS => of(Verb::Get, path),
                 verb => Ask::get(path).method(&verb.to_ascii_uppercase()),
             };
             let status = ask.send_locally(&stage.daemon).await.status;

@@ -147,6 +147,7 @@ async fn purges_that_mean_nothing_say_what_to_write() {
         json!({ "urls": "http://a.test/" }),
         json!({ "url": "http://a.test/", "all": true }),
         json!({ "all": "yes" }),
+        json!({ "all": true, "ban": null }),
         json!([]),
         json!("all"),
     ] {
@@ -154,6 +155,8 @@ async fn purges_that_mean_nothing_say_what_to_write() {
         assert_eq!(reply.status, 400, "{body}: {}", reply.text());
         assert!(json(&reply)["error"].as_str().is_some_and(|why| !why.is_empty()));
     }
+    let null = Ask::post("/api/v1/config/check", &json!({})).body("null");
+    assert_eq!(null.send_locally(&daemon).await.status, 400);
     let half = Ask::post("/api/v1/purge", &json!({})).body("{\"all\":");
     assert_eq!(half.send_locally(&daemon).await.status, 400);
 }
@@ -254,7 +257,7 @@ async fn a_server_that_is_taken_out_gets_no_requests_until_it_is_back() {
     }
     order(None, "drain").await;
     assert_eq!(spread().await, (0, 0, vec![503]));
-    order(Some(name(one.addr())), "up").await;
+    order(Some(format!("http://{}", one.addr())), "up").await;
     assert_eq!(spread().await, (8, 0, vec![200]));
     order(None, "auto").await;
     assert_eq!(spread().await, (4, 4, vec![200]));

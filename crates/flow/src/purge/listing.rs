@@ -92,7 +92,10 @@ impl Shared {
             site.map(|(live, site)| Scope { live: Arc::clone(live), site: site.name.clone() });
         let meant = Meant { scope, matcher, now_ms };
         let cache = Arc::clone(&self.cache);
+        // One at a time, also of those whose asker has left.
+        let turn = Arc::clone(&self.listing).lock_owned().await;
         let listed = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
             let (mut listing, mut looked_at) = (Listing::default(), 0);
             cache.walk(&mut |object| {
                 looked_at += 1;

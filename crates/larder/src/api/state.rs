@@ -10,6 +10,7 @@ use origin::{Order, Probed, ServerStatus};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::said;
 use super::store::Refused;
 use crate::serve::Daemon;
 
@@ -18,6 +19,7 @@ use crate::serve::Daemon;
 #[serde(deny_unknown_fields)]
 struct Ordered {
     origin: String,
+    #[serde(default, deserialize_with = "said")]
     server: Option<String>,
     order: String,
 }

@@ -14,6 +14,7 @@ use message::{Request, Scheme};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::said;
 use crate::serve::Daemon;
 
 /// How long an answer waits until it is known what was hit.
@@ -51,10 +52,15 @@ impl OneOrMore {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Wanted {
+    #[serde(deserialize_with = "said")]
     url: Option<OneOrMore>,
+    #[serde(deserialize_with = "said")]
     prefix: Option<String>,
+    #[serde(deserialize_with = "said")]
     host: Option<String>,
+    #[serde(deserialize_with = "said")]
     tags: Option<OneOrMore>,
+    #[serde(deserialize_with = "said")]
     ban: Option<String>,
     all: bool,
     soft: bool,
@@ -370,6 +376,8 @@ mod tests {
         ] {
             assert_eq!(meant(bad.clone()), Err(status), "{bad}");
         }
-        assert!(serde_json::from_value::<Wanted>(json!({ "urls": "http://a/" })).is_err());
+        for body in [json!({ "urls": "http://a/" }), json!({ "ban": null, "all": true })] {
+            assert!(serde_json::from_value::<Wanted>(body.clone()).is_err(), "{body}");
+        }
     }
 }
