@@ -106,6 +106,8 @@ pub(crate) struct Job {
     own: bool,
     /// Whether the client's wish for another protocol goes along.
     upgrade: bool,
+    /// Whether it goes past the store for what is stored there.
+    beside: bool,
     /// Where the client waits for interim responses; none when it cannot take them.
     interims: Option<Rc<Interims>>,
     /// Both ends of the client's connection.
@@ -135,6 +137,11 @@ impl Job {
         Self { own: true, key_hash, ..Self::bare(ask) }
     }
 
+    /// A fetch past the store because what is stored there is for others.
+    pub(crate) fn beside(core: &Core, ask: &Ask<'_>) -> Self {
+        Self { beside: true, ..Self::pass(core, ask) }
+    }
+
     /// A fetch past the store that may change the protocol.
     pub(crate) fn upgrade(core: &Core, ask: &Ask<'_>) -> Self {
         Self { upgrade: true, ..Self::pass(core, ask) }
@@ -152,6 +159,7 @@ impl Job {
             tags: Tags::default(),
             own: false,
             upgrade: false,
+            beside: false,
             interims: ask.front.interims.cloned(),
             ends: ask.front.ends,
             window: match ask.front.window {
@@ -739,6 +747,7 @@ impl Job {
     /// Why an answer is not stored, as the log says it.
     fn why_passing(&self, plan: &StorePlan) -> &'static str {
         match plan.store {
+            _ if self.beside => "beside-stored",
             _ if self.lead.is_none() => "pass",
             Err(reason) => reason.as_str(),
             // It ends with its connection, so nobody knows whether it is whole.

@@ -236,8 +236,8 @@ async fn alone(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, reason: Forward) ->
     }
     match begun {
         Begin::Alone(lead) | Begin::Lead(lead) => alone_with(core, ask, key, lead, reason).await,
-        // Nothing else can be learnt from the store.
-        _ => fetch_own(core, ask, Job::pass(core, ask), reason, None).await,
+        // What is stored is not for this request, and stays.
+        _ => fetch_own(core, ask, Job::beside(core, ask), reason, None).await,
     }
 }
 

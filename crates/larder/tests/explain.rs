@@ -187,7 +187,9 @@ fn agree(told: &Value, record: &Value) -> bool {
     let same_key = key == hash || key == "0000000000000000" || hash.is_empty();
     let passes = summary.contains("rule `");
     let same_rule = !passes || summary.contains(&format!("rule `{}`", text(record, "rule")));
-    same && same_status && same_key && same_rule
+    let never = text(step(told, "storing"), "why").starts_with("never");
+    let same_fate = !never || record["stored"] == false;
+    same && same_status && same_key && same_rule && same_fate
 }
 
 #[tokio::test]
@@ -521,6 +523,12 @@ async fn variants_and_marks_are_shown() {
     let told = explain_get(&stage, "/own").await;
     assert!(text(step(&told, "mark"), "why").starts_with("hit-for-miss for another "), "{told}");
     assert_eq!(text(&told["outcome"], "served"), "HIT-FOR-MISS");
+    get(&stage, "/vary", "Accept-Language: de\r\nCookie: a=b\r\n").await;
+    eventually("the record", async || {
+        let told = explain_get(&stage, "/vary").await;
+        fact(&told["past"][0], "not stored") == "beside-stored"
+    })
+    .await;
 }
 
 #[tokio::test]

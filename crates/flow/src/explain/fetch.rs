@@ -30,6 +30,13 @@ impl Teller<'_> {
         self.ask_origin(ask, &Errand::Upgrade, self.shared.seed.hash(&ask.request.target));
     }
 
+    /// Tells of a fetch of a request that what is stored under its key is not for.
+    pub(super) fn fetch_beside(&mut self, ask: &Ask<'_>) {
+        self.ask_origin(ask, &Errand::Own, self.shared.seed.hash(&ask.request.target));
+        let why = "never: what is stored under its key is for others, and stays";
+        self.steps.push(Step::new("storing", why));
+    }
+
     /// Tells of a fetch whose answer may be stored.
     pub(super) fn fetch(
         &mut self,

@@ -90,7 +90,10 @@ impl Teller<'_> {
             return told;
         }
         let stale = old.is_some();
-        self.fetch(ask, key, old.as_deref(), alone, waits);
+        match reason {
+            Forward::Bypass => self.fetch_beside(ask),
+            _ => self.fetch(ask, key, old.as_deref(), alone, waits),
+        }
         let summary = match reason {
             _ if waits => "would wait for another request's fetch of the same",
             Forward::HitForMiss => {

@@ -24,6 +24,10 @@ pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
     }
     Some(match token {
         "pass" => ("The request went past the cache.", "its rule"),
+        "beside-stored" => (
+            "Something is stored under its key that is not for this request, and stays.",
+            "RFC 9111 4",
+        ),
         "framing" => (
             "Its body ended with its connection, so nobody knows whether it is whole.",
             "RFC 9112 8",

@@ -26,9 +26,10 @@ pub(crate) struct FeedArgs {
     ///
     /// Fields: req.method, req.url, req.host, req.bytes, req.http.NAME (those that the ring keeps),
     /// resp.status, resp.bytes, client.ip, time.total, time.ttfb, served, site, rule, origin,
-    /// server, tries, age, ttl, not_stored, error, limit. Operators: == != ~ !~ < <= > >=, and or
-    /// not, parentheses. Times have a unit (250ms), patterns are regular expressions; a field alone
-    /// is true when it says something: 'error and not limit'.
+    /// server, tries, age, ttl, not_stored, not_stored_by, error, limit.
+    /// Operators: == != ~ !~ < <= > >=, and or not, parentheses. Times have a unit (250ms),
+    /// patterns are regular expressions; a field alone is true when it says something:
+    /// 'error and not limit'.
     #[arg(short, long, value_name = "FILTER")]
     query: Option<String>,
 }

@@ -52,6 +52,7 @@ pub(super) enum Field {
     Age,
     Ttl,
     NotStored,
+    NotStoredBy,
     Error,
     Limit,
 }
@@ -87,6 +88,7 @@ fields! {
     "age" Age Seconds "Age of the response.";
     "ttl" Ttl Seconds "How long it is still fresh; negative when it is stale.";
     "not_stored" NotStored Text "Why the answer is not stored.";
+    "not_stored_by" NotStoredBy Text "The field that says so.";
     "error" Error Text "What went wrong.";
     "limit" Limit Text "The limit that was reached.";
 }
@@ -151,6 +153,7 @@ impl Field {
             Self::Age => record.age_s.map_or(Seen::Nothing, number),
             Self::Ttl => record.ttl_s.map_or(Seen::Nothing, |s| Seen::Number(i128::from(s))),
             Self::NotStored => Seen::Text(record.not_stored),
+            Self::NotStoredBy => Seen::Text(record.evidence),
             Self::Error => Seen::Text(record.error),
             Self::Limit => Seen::Text(record.limit),
         }
