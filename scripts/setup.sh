@@ -21,6 +21,8 @@ basic() {
   # Pebble, the authority that orders of certificates are tested against.
   missing go && packages+=(golang-go)
   missing openssl && packages+=(openssl)
+  # varnishadm must be able to work with Larder.
+  missing varnishadm && packages+=(varnish)
   # Debian has the version in its name.
   compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
 }

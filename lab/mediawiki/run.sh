@@ -29,6 +29,11 @@ cat >>"$settings" <<PHP
 if ( PHP_SAPI === 'cli' ) {
     \$wgCdnServers = [ '127.0.0.1:$http' ];
     \$wgInternalServer = 'http://$host:$https';
+    // Or it tells caches in datagrams.
+    if ( getenv( 'LAB_PURGES_BY' ) === 'htcp' ) {
+        \$wgCdnServers = [];
+        \$wgHTCPRouting = [ '' => [ 'host' => '127.0.0.1', 'port' => $https ] ];
+    }
 }
 PHP
 export MW_CONFIG_FILE=$settings

@@ -12,6 +12,7 @@
 mod api;
 mod audit;
 mod body;
+mod explanation;
 mod guard;
 mod http1;
 mod listen;

@@ -20,6 +20,8 @@ pub enum Operation {
     ReloadText,
     /// Read the configuration again.
     Reload,
+    /// What would happen to a request, and why.
+    Explain,
     /// What runs, since when, and how the store is.
     Status,
     /// The sites, with their rules.
@@ -316,6 +318,14 @@ pub const TABLE: &[Route] = &[
         about: "Where the log ring is.",
         also: &[(404, "The log ring is off.")],
         ..get("/api/v1/ring", READ, Operation::Ring, Content::Json("Ring"))
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/api/v1/explain",
+        about: "What would happen to a request now and why, without its happening, and what became \
+                of the last ones for its URL.",
+        takes: Takes::Json("Question"),
+        ..get("/api/v1/explain", READ, Operation::Explain, Content::Json("Explanation"))
     },
     Route {
         about: "This description.",

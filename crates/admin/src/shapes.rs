@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::explanation;
+
 /// All of them.
 pub(crate) fn all() -> Value {
     let mut all = Map::new();
-    for (name, shape) in figures().into_iter().chain(state()).chain(store()).chain(settings()) {
+    let own = figures().into_iter().chain(state()).chain(store()).chain(settings());
+    for (name, shape) in own.chain(explanation::shapes()) {
         all.insert(name.to_owned(), shape);
     }
     Value::Object(all)

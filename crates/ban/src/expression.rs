@@ -155,11 +155,26 @@ impl Expression {
     /// # Errors
     /// At the first word that is wrong.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let words = words::split(text)?;
+        Self::read(&words::split(text)?, text.len())
+    }
+
+    /// Reads an expression that was cut into words elsewhere: they are as they are, with nothing
+    /// that stands for something else.
+    ///
+    /// # Errors
+    /// What is wrong with the first word that is.
+    pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, ErrorKind> {
+        let word = |text: &str| Word { at: 0, text: text.to_owned() };
+        let words: Vec<_> = words.into_iter().map(word).collect();
+        Self::read(&words, 0).map_err(|error| error.kind)
+    }
+
+    /// `end` is where the text ends.
+    fn read(words: &[Word], end: usize) -> Result<Self, Error> {
         let mut words = words.iter();
         let mut terms = Vec::new();
         loop {
-            terms.push(term(&mut words, text.len(), terms.is_empty())?);
+            terms.push(term(&mut words, end, terms.is_empty())?);
             match words.next() {
                 None => return Ok(Self { terms }),
                 Some(and) if and.text == "&&" => {}

@@ -76,6 +76,15 @@ fn conditions_hold_or_do_not() {
 }
 
 #[test]
+fn words_that_were_cut_elsewhere_are_as_they_are() {
+    let words = ["req.url", "~", "a=b c\"?$", "&&", "req.url", "~", "\\.png"];
+    let expression = Expression::of_words(words).expect("well-formed");
+    assert!(expression.matches(&Page));
+    assert_eq!(expression.to_string(), r#"req.url ~ "a=b c\"?$" && req.url ~ "\\.png""#);
+    assert_eq!(Expression::of_words(["req.url", "~"]).err(), Some(ErrorKind::Argument));
+}
+
+#[test]
 fn an_error_says_what_is_wrong_and_where() {
     for (text, at, kind) in [
         ("", 0, ErrorKind::Empty),

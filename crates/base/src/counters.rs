@@ -99,6 +99,10 @@ counters! {
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
     Purges purges_total Counter "Purge requests of clients carried out.";
     PurgesRefused purges_refused_total Counter "Purge requests refused: from an address that may not, without the token, or malformed.";
+    CliCommands varnish_cli_commands_total Counter "Commands carried out on the Varnish CLI port.";
+    CliRefused varnish_cli_refused_total Counter "Connections to the Varnish CLI port that were closed for a wrong answer to its challenge, or for HTTP.";
+    HtcpClears htcp_clears_total Counter "URLs purged by HTCP datagrams.";
+    HtcpRefused htcp_refused_total Counter "HTCP datagrams refused: from an address that may not, for no site, or malformed.";
     LogLost log_lost_total Counter "Access log lines dropped because the writer was behind.";
     RingLost ring_lost_total Counter "Records that the log ring had no room for: its file system is full.";
 }

@@ -115,6 +115,10 @@ limits! {
     TagBytes tag_bytes Bytes 512 * KIB, "Fields with surrogate keys of one response in all, not counted in header_bytes; beyond it the response is not stored, beyond twice as much 502.";
     Tags tags Count 20_000, "Surrogate keys of one response; beyond it the response is not stored.";
     Bans bans Count 1_000, "Bans kept for what may not have been tested against them; beyond it the oldest are completed before another is made.";
+    VarnishCliBytes varnish_cli_bytes Bytes 64 * KIB, "One line on the Varnish CLI port, and one here-document; beyond it the connection is closed.";
+    VarnishCliConnections varnish_cli_connections Count 32, "Connections to the Varnish CLI port; beyond it new ones are closed at once.";
+    VarnishCliAuthTimeout varnish_cli_auth_timeout Ms 10_000, "From a connection to the Varnish CLI port to the proof that the client knows the secret; then it is closed.";
+    VarnishCliIdleTimeout varnish_cli_idle_timeout Ms 300_000, "A connection to the Varnish CLI port without a command, or with a reply that is not taken; then it is closed.";
     OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";
     OriginQueue origin_queue Count 1_000, "Requests waiting for an origin connection; beyond it 503.";
     OriginQueueTimeout origin_queue_timeout Ms 5_000, "Waiting for an origin connection; beyond it 503.";

@@ -143,6 +143,12 @@ impl Ban {
         &self.text
     }
 
+    /// Since when what it meets is stale, in milliseconds of the monotonic clock; none when that
+    /// leaves.
+    pub fn stale_since_ms(&self) -> Option<i64> {
+        self.soft
+    }
+
     /// Whether what it meets only becomes stale.
     pub fn is_soft(&self) -> bool {
         self.soft.is_some()
@@ -252,16 +258,19 @@ impl Bans {
         Ok(ban)
     }
 
+    /// The bans that `object` meets and has not been tested against, without anything being done
+    /// about it; none when some of those are no longer known, which counts as a hard one.
+    pub(crate) fn foresee(&self, object: &Object) -> Option<Vec<Arc<Ban>>> {
+        Some(self.list().met(object, object.passed())?.map(Arc::clone).collect())
+    }
+
     /// Tests `object` against the bans it has not passed.
     pub(crate) fn test(&self, object: &Object) -> Passed {
         let list = self.list();
         let from = object.passed();
-        if from < list.forgotten {
-            return Passed::No(None);
-        }
-        let at = list.bans.partition_point(|ban| ban.number <= from);
+        let Some(met) = list.met(object, from) else { return Passed::No(None) };
         let mut softly = Vec::new();
-        for ban in list.bans.range(at..).filter(|ban| ban.which.has(object)) {
+        for ban in met {
             match ban.soft {
                 Some(since_ms) => {
                     object.expire(since_ms);
@@ -302,6 +311,17 @@ impl Bans {
 }
 
 impl List {
+    /// Bans later than number `from` that `object` meets; none when some of them may be forgotten.
+    fn met<'l>(
+        &'l self,
+        object: &'l Object,
+        from: u32,
+    ) -> Option<impl Iterator<Item = &'l Arc<Ban>>> {
+        let at = self.bans.partition_point(|ban| ban.number <= from);
+        let later = || self.bans.range(at..).filter(|ban| ban.which.has(object));
+        (from >= self.forgotten).then(later)
+    }
+
     /// Forgets the oldest ban if it is over and `may` says so.
     fn forget_one(&mut self, may: impl Fn(&Ban) -> bool) -> bool {
         let number = match self.bans.front() {

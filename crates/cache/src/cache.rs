@@ -172,20 +172,18 @@ impl Cache {
     /// names, under the shard's shared lock.
     pub fn lookup(&self, key: &KeyBuf, variant: &mut Select<'_>, now_ms: u64) -> Found {
         let place = Place::of(key.hash(), SHARDS);
-        let object = loop {
-            let object = {
-                let shard = self.shards[place.shard].0.read();
-                let Some(slot) = shard.find(place.h32, key.bytes()) else { return Found::Nothing };
-                match choose(slot.variants(), variant, |_, _| {}) {
-                    Some(at) => Arc::clone(&slot.variants()[at]),
-                    None if slot.is_hit_for_miss(now_ms) => return Found::HitForMiss,
-                    None => return Found::Nothing,
-                }
-            };
-            if object.passed() == self.bans.newest() || self.weigh(place, &object) {
-                break object;
+        let object = {
+            let shard = self.shards[place.shard].0.read();
+            let Some(slot) = shard.find(place.h32, key.bytes()) else { return Found::Nothing };
+            match choose(slot.variants(), variant, |_, _| {}) {
+                Some(at) => Arc::clone(&slot.variants()[at]),
+                None if slot.is_hit_for_miss(now_ms) => return Found::HitForMiss,
+                None => return Found::Nothing,
             }
         };
+        if object.passed() != self.bans.newest() && !self.weigh(place, &object) {
+            return self.lookup(key, variant, now_ms);
+        }
         object.touch();
         Found::Object(object)
     }
@@ -420,7 +418,7 @@ impl Cache {
     }
 }
 
-fn fetch_for<'a>(slot: &'a Slot, shape: &Shape) -> Option<&'a Arc<Busy>> {
+pub(crate) fn fetch_for<'a>(slot: &'a Slot, shape: &Shape) -> Option<&'a Arc<Busy>> {
     match slot {
         Slot::One(..) => None,
         Slot::Many(_, more) => more.leads.iter().find(|busy| busy.is_for(shape)),

@@ -22,6 +22,17 @@ const FIRST_BYTES: usize = 4 * 1024;
 /// What the first chunk grows to before a second one begins.
 const SECOND_BYTES: usize = 64 * 1024;
 
+/// Why a response is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotKept {
+    /// Its body is larger than may be kept.
+    TooLarge,
+    /// There was no memory for it.
+    NoRoom,
+    /// It was invalidated while it was fetched.
+    Invalidated,
+}
+
 /// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the
 /// object leaves the index.
 #[derive(Debug)]
@@ -30,7 +41,8 @@ pub struct Filling {
     object: Arc<Object>,
     fill: Arc<Fill>,
     hash: u64,
-    stored: bool,
+    /// Why it is not kept, if it is not.
+    refused: Option<NotKept>,
     window: bool,
     open: bool,
     /// For the list of chunks, should there be more than one.
@@ -48,11 +60,11 @@ impl Filling {
         object: Arc<Object>,
         fill: Arc<Fill>,
         hash: u64,
-        stored: bool,
+        refused: Option<NotKept>,
         spare: Charge,
     ) -> Self {
         let spare = Some(spare);
-        Self { cache, object, fill, hash, stored, window: false, open: true, spare }
+        Self { cache, object, fill, hash, refused, window: false, open: true, spare }
     }
 
     /// A body that passes through a window.
@@ -61,8 +73,10 @@ impl Filling {
         object: Arc<Object>,
         fill: Arc<Fill>,
         hash: u64,
+        refused: NotKept,
     ) -> Self {
-        Self { cache, object, fill, hash, stored: false, window: true, open: true, spare: None }
+        let refused = Some(refused);
+        Self { cache, object, fill, hash, refused, window: true, open: true, spare: None }
     }
 
     /// The object being filled.
@@ -72,7 +86,12 @@ impl Filling {
 
     /// Whether the object went into the index and its body is still meant to be kept.
     pub fn stored(&self) -> bool {
-        self.stored
+        self.refused.is_none()
+    }
+
+    /// Why it is not, if so.
+    pub fn refused(&self) -> Option<NotKept> {
+        self.refused
     }
 
     /// Whether the body passes through a window: nothing of it is kept, and the slowest reader
@@ -92,7 +111,7 @@ impl Filling {
             return Push::Overrun;
         }
         if !self.window && len > self.cache.config().object_bytes_max {
-            self.spill();
+            self.spill(NotKept::TooLarge);
         }
         let mut rest = data;
         while !self.window {
@@ -101,7 +120,7 @@ impl Filling {
                 return Push::Ok;
             }
             if !self.extend(rest.len()) {
-                self.spill();
+                self.spill(NotKept::NoRoom);
             }
         }
         match self.fill.push_window(rest) {
@@ -161,8 +180,7 @@ impl Filling {
     }
 
     /// Takes the object, and what else delivers its body, out of the index.
-    fn withdraw(&mut self, marked: bool) {
-        self.stored = false;
+    fn withdraw(&self, marked: bool) {
         if !self.window {
             let place = self.cache.place(self.hash);
             let marker = marked.then(|| self.cache.marker(None));
@@ -172,7 +190,8 @@ impl Filling {
     }
 
     /// Turns the body into a window: it is too large, or there is no memory for it.
-    fn spill(&mut self) {
+    fn spill(&mut self, why: NotKept) {
+        self.refused = Some(why);
         count(&self.cache.ledger().refused, 1);
         self.withdraw(true);
         self.window = true;

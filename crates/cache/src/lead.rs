@@ -6,7 +6,7 @@ use crate::busy::{Busy, Waited};
 use crate::cache::Cache;
 use crate::chunks::{Chunks, Whole};
 use crate::fill::Fill;
-use crate::filling::Filling;
+use crate::filling::{Filling, NotKept};
 use crate::ledger::{Charge, count};
 use crate::object::{Making, NewObject, Object};
 use crate::shard::Dead;
@@ -54,15 +54,16 @@ impl Lead {
             object.set_broken();
             count(&self.cache.ledger().refused, 1);
             self.refuse_for(Some(None));
-            return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash);
+            let why = if fits { NotKept::NoRoom } else { NotKept::TooLarge };
+            return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash, why);
         };
         let fill_charge = charge.split(Filling::STATE_BYTES);
         let spare = charge.split(Chunks::OTHER_BYTES);
         let fill = Arc::new(Fill::new(new.length, None, Some(fill_charge)));
         let object = self.make(&new, vary, Some(charge), Some(Arc::clone(&fill)));
-        let stored = self.admit(&object, None);
+        let refused = self.admit(&object, None).err();
         self.conclude(Waited::Ready(Arc::clone(&object)));
-        Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, stored, spare)
+        Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, refused, spare)
     }
 
     /// The response is for the one who asked only; those who wait fetch for themselves. With a
@@ -105,7 +106,7 @@ impl Lead {
         let object = self.make(&new, vary, charge, None);
         object.complete(body);
         if reserved {
-            self.admit(&object, Some(old));
+            _ = self.admit(&object, Some(old));
         } else {
             count(&self.cache.ledger().refused, 1);
             self.leave();
@@ -135,34 +136,31 @@ impl Lead {
         ))
     }
 
-    /// Puts the object into the index; false when an invalidation or want of memory forbids it.
-    fn admit(&self, object: &Arc<Object>, replaced: Option<&Arc<Object>>) -> bool {
+    /// Puts the object into the index, unless an invalidation or want of memory forbids it.
+    fn admit(&self, object: &Arc<Object>, replaced: Option<&Arc<Object>>) -> Result<(), NotKept> {
         let place = self.cache.place(self.busy.hash);
         let variants_max = self.cache.config().max_variants;
         let mut dead = Dead::new();
         let stored = loop {
             if ![Some(object), replaced].into_iter().flatten().all(|it| self.cache.may_use(it)) {
                 self.leave();
-                break false;
+                break Err(NotKept::Invalidated);
             }
             let Some(mut shard) = self.cache.room(place.shard) else {
                 count(&self.cache.ledger().refused, 1);
                 self.leave();
-                break false;
+                break Err(NotKept::NoRoom);
             };
             // A sweep may have been here since: it must not miss what comes in behind it.
             if object.passed() == self.cache.bans.newest() {
-                break shard.admit(
-                    place.h32,
-                    &self.busy,
-                    object,
-                    replaced,
-                    variants_max,
-                    &mut dead,
-                );
+                let (h32, busy) = (place.h32, &self.busy);
+                break shard
+                    .admit(h32, busy, object, replaced, variants_max, &mut dead)
+                    .then_some(())
+                    .ok_or(NotKept::Invalidated);
             }
         };
-        count(&self.cache.ledger().stores, u64::from(stored));
+        count(&self.cache.ledger().stores, u64::from(stored.is_ok()));
         stored
     }
 

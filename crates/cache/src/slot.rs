@@ -124,6 +124,14 @@ impl Slot {
         }
     }
 
+    /// Until when a hit-for-miss marker is in force, if there is one.
+    pub(crate) fn marked_until_ms(&self) -> Option<u64> {
+        match self {
+            Self::One(..) => None,
+            Self::Many(_, more) => more.marker.map(|marker| marker.until_ms),
+        }
+    }
+
     /// Whether the queue token `id` belongs to something here.
     pub(crate) fn has_token(&self, id: u32) -> bool {
         self.variants().iter().any(|object| object.id == id) || self.has_marker(id)

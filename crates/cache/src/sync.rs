@@ -30,3 +30,10 @@ impl<T> Mutex<T> {
         self.0.lock().expect("a model that panics has failed already")
     }
 }
+
+#[cfg(loom)]
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}

@@ -53,23 +53,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
     let limits = Limits::default();
     let server = flag(&mut r, "--origin", &options.origin, parse_server(&options.origin));
-    let listen: Vec<ListenSpec> = options
-        .listen
-        .iter()
-        .filter_map(|text| {
-            let spec = parse_listen(text).map_err(|why| format!("{why}; {}", listen::EXPECTED));
-            let spec = spec.and_then(|spec| match spec {
-                ListenSpec { tls: true, .. } if options.acme.is_none() => {
-                    Err("TLS needs a certificate: from --acme, or named in a file".to_owned())
-                }
-                ListenSpec { proxy: true, .. } => {
-                    Err("`proxy` needs `trusted_proxies`, which only a file can name".to_owned())
-                }
-                spec => Ok(spec),
-            });
-            flag(&mut r, "--listen", text, spec)
-        })
-        .collect();
+    let listen: Vec<_> =
+        options.listen.iter().filter_map(|text| one_listen(&mut r, options, text)).collect();
     let size = options.memory.as_deref().and_then(|text| {
         let size = parse_memory(text);
         flag(&mut r, "--memory", text, size)
@@ -96,6 +81,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         profile: options.profile,
         memory: MemoryConfig { size: size.unwrap_or_default() },
         admin: AdminConfig::default(),
+        varnish_cli: None,
+        htcp: None,
         origins: vec![OriginConfig {
             scripts,
             ..OriginConfig::with_limits(&options.origin, vec![server], &limits)
@@ -118,6 +105,20 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         via: "larder".to_owned(),
     });
     finish(r, config).map(|(config, _)| config)
+}
+
+fn one_listen(r: &mut Reader, options: &CliOptions, text: &str) -> Option<ListenSpec> {
+    let spec = parse_listen(text).map_err(|why| format!("{why}; {}", listen::EXPECTED));
+    let spec = spec.and_then(|spec| match spec {
+        ListenSpec { tls: true, .. } if options.acme.is_none() => {
+            Err("TLS needs a certificate: from --acme, or named in a file".to_owned())
+        }
+        ListenSpec { proxy: true, .. } => {
+            Err("`proxy` needs `trusted_proxies`, which only a file can name".to_owned())
+        }
+        spec => Ok(spec),
+    });
+    flag(r, "--listen", text, spec)
 }
 
 fn hosts(r: &mut Reader, options: &CliOptions) -> Vec<String> {

@@ -85,6 +85,8 @@ pub(crate) const TOP: Section = Section {
             "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
             "memory", TABLE, "none", "See `[memory]`.";
             "admin", TABLE, "none", "See `[admin]`.";
+            "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
+            "htcp", TABLE, "none", "See `[htcp]`.";
             "tls", TABLE, "none", "See `[tls]`.";
             "limits", TABLE, "none", "See `[limits]`.";
             "origin", "a list of tables", "none", "See `[[origin]]`.";
@@ -117,6 +119,34 @@ pub(crate) const ADMIN: Section = Section {
             "metrics", "\"token\" or \"open\"", "\"token\"", "Whether `/metrics` is for those with a token, or for whoever can connect.";
             "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Who may open it may do everything.";
             "audit", "an absolute path", "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const VARNISH_CLI: Section = Section {
+    title: "[varnish_cli]",
+    about: "A port that speaks Varnish's CLI, for `varnishadm` and plugins. What is banned there is \
+            banned for all sites. Where it listens is read when the daemon starts; a reload reads \
+            the secret again, and without the table closes the port.",
+    keys: || {
+        keys! {
+            "listen", "a string", "required", "Where it listens, as in `listen`: Varnish's usual port is 6082.";
+            "secret", "an absolute path", "none", "File with the secret, as varnishd's `-S`: clients show that they know it, every byte of it. Required unless only this machine can connect.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const HTCP: Section = Section {
+    title: "[htcp]",
+    about: "A UDP port that takes HTCP's CLR (RFC 2756): a purge of one URL of whichever site its host \
+            names, in one datagram. Signatures are not verified and a datagram's source can be \
+            forged: for networks that keep strangers' out. Read when the daemon starts.",
+    keys: || {
+        keys! {
+            "listen", "a string", "required", "Where it listens, as in `listen`: HTCP's usual port is 4827.";
+            "allow", TEXTS, "[\"127.0.0.0/8\", \"::1\"]", "Addresses or networks whose datagrams count; to others nothing is said.";
         }
     },
     later: &[],
@@ -619,6 +649,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &TOP,
     &MEMORY,
     &ADMIN,
+    &VARNISH_CLI,
+    &HTCP,
     &TLS,
     &ACME,
     &EAB,
@@ -646,6 +678,19 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &RESPOND,
     &LIMITS,
 ];
+
+/// What a key of the file's top does, or one of a table there, such as `memory.size`; empty for a
+/// name that is none.
+pub fn about(name: &str) -> &'static str {
+    let (section, name) = match name.split_once('.') {
+        Some((table, name)) => {
+            let named = |section: &&&Section| section.title.trim_matches(['[', ']']) == table;
+            (SECTIONS.iter().find(named).copied(), name)
+        }
+        None => (Some(&TOP), name),
+    };
+    section.and_then(|section| section.key(name)).map_or("", |key| key.about)
+}
 
 #[cfg(test)]
 mod tests {

@@ -25,10 +25,11 @@ use std::sync::Arc;
 
 pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
+pub use keys::about;
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, CacheStatus, Certificates,
-    ClientFiles, Config, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
-    OriginTls, PairFiles, Place, SiteConfig, SiteTls,
+    ClientFiles, Config, Htcp, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
+    OriginTls, PairFiles, Place, SiteConfig, SiteTls, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

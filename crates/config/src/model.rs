@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base::Limits;
 use origin::OriginConfig;
-use policy::acl::Net;
+use policy::acl::{CidrSet, Net};
 use policy::{Profile, Purge, SiteRules};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
@@ -30,6 +30,10 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// The admin listener.
     pub admin: AdminConfig,
+    /// The port that speaks Varnish's CLI; `None` when there is none.
+    pub varnish_cli: Option<VarnishCli>,
+    /// The port that takes HTCP; `None` when there is none.
+    pub htcp: Option<Htcp>,
     /// Limits in force.
     pub limits: Limits,
     /// Where requests are logged; `None` when they are not.
@@ -286,6 +290,25 @@ impl Default for AdminConfig {
             audit: None,
         }
     }
+}
+
+/// `[varnish_cli]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VarnishCli {
+    /// Where it listens: addresses only.
+    pub listen: ListenSpec,
+    /// The secret's file, and where that is written; `None` only where all addresses are loopback
+    /// ones.
+    pub secret: Option<(PathBuf, Place)>,
+}
+
+/// `[htcp]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Htcp {
+    /// Where it listens: addresses only.
+    pub listen: ListenSpec,
+    /// Whose datagrams count.
+    pub allow: CidrSet,
 }
 
 /// Where requests are logged, and how.

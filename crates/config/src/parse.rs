@@ -6,6 +6,7 @@ mod files;
 mod limits;
 mod log_ring;
 mod origins;
+mod ports;
 mod presets;
 mod purge;
 mod scripts;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use base::units;
+use policy::Place;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -24,6 +25,8 @@ const DURATION_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 pub(crate) struct Reader {
     pub(crate) source: Arc<Source>,
     pub(crate) found: Vec<Diagnostic>,
+    /// The preset that is read, if it is one.
+    preset: Option<&'static str>,
 }
 
 /// A table of a known kind.
@@ -88,7 +91,22 @@ impl<'a> Item<'a> {
 
 impl Reader {
     pub(crate) fn new(source: Arc<Source>) -> Self {
-        Self { source, found: Vec::new() }
+        Self { source, found: Vec::new(), preset: None }
+    }
+
+    /// A reader of the file of the preset called `name`.
+    pub(crate) fn of_preset(source: Arc<Source>, name: &'static str) -> Self {
+        Self { preset: Some(name), ..Self::new(source) }
+    }
+
+    /// The place of `span` as people read it, for what is told of a rule while it runs.
+    pub(crate) fn place(&self, span: &Span) -> Place {
+        let before = self.source.text.get(..span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        match self.preset {
+            Some(name) => format!("preset {name}: line {line}").into(),
+            None => format!("{}:{line}", self.source.name).into(),
+        }
     }
 
     fn report(

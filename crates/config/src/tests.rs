@@ -3,6 +3,7 @@
 mod acme;
 mod diagnostics;
 mod keys;
+mod ports;
 mod presets;
 mod purge;
 

@@ -9,24 +9,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::clock::System;
-use base::{Counter, Counters, HashSeed, KeyBuf, Now};
+use base::{Counter, Counters, KeyBuf, Now};
 use cache::{Begin, BeginOptions, Found, Object};
 use files::{Table, WouldBlock};
-use message::freshness::{Freshness, State};
-use message::vary::vary_signature;
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Scheme, conditional};
-use origin::{CorePool, Protocol};
-use policy::{HitCtx, HitVerdict, Notes, Peer, ReceiveCtx, ReceiveVerdict};
+use message::{HeaderId, Method, Request, Scheme};
+use origin::CorePool;
+use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 
 use crate::client::Client;
+use crate::decide::{self, Course, Entry, Next, freshness, select_by};
 use crate::deliver;
 use crate::fetch;
 use crate::files as from_files;
-use crate::forward;
 use crate::interims::Interims;
 use crate::live::{Live, Shared, Site};
 use crate::pages::{self, Problem};
-use crate::purge::{self, Answers, Asked, Outcome, Refusal};
+use crate::purge::{Answers, Asked, Outcome, Refusal};
 use crate::reply::{Forward, Reply, Served};
 use crate::slow::{Slow, Way};
 use crate::trace::{Decided, Trace};
@@ -182,25 +180,20 @@ impl Core {
         now: Now,
     ) -> (Start, Peer) {
         self.counters.inc(Counter::Requests);
-        if let Some(answer) = self.shared.challenges.answer(request) {
-            self.counters.inc(Counter::AcmeChallenges);
-            return (Start::Reply(pages::challenge(request, answer)), client.peer);
-        }
-        let refuse =
-            |request: &_, problem| (Start::Reply(pages::problem(request, problem)), client.peer);
-        let Some(site) = live.sites.find(&request.host) else {
-            return refuse(request, Problem::NoSite);
+        let site = match decide::enter(&self.shared, live, request, client) {
+            Entry::Site(site) => site,
+            Entry::Challenge(answer) => {
+                self.counters.inc(Counter::AcmeChallenges);
+                return (Start::Reply(pages::challenge(request, answer)), client.peer);
+            }
+            Entry::Refused(problem) => {
+                return (Start::Reply(pages::problem(request, problem)), client.peer);
+            }
+            Entry::Purge(site, read) => {
+                return self.start_purge(live, site, request, client.peer, now, read);
+            }
         };
-        if let Err(problem) = client.admit(&request.host, site.client_auth.as_ref()) {
-            return refuse(request, problem);
-        }
         let mut notes = Notes::default();
-        if let Some(purge) = &site.purge
-            && let Some(read) =
-                purge::read(purge, request, || site.policy.asker(request, client.peer))
-        {
-            return self.start_purge(live, site, request, client.peer, now, read);
-        }
         let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);
         // Only now is nothing left in its place that the client has sent itself.
@@ -292,23 +285,14 @@ impl Core {
     /// What comes after it is known that no file answers.
     pub(crate) fn go_on(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
         let request = ask.request;
-        match verdict {
-            ReceiveVerdict::Files(root) => self.file(ask, root),
-            ReceiveVerdict::Lookup if request.framing == Framing::None => self.lookup(ask),
-            ReceiveVerdict::Lookup | ReceiveVerdict::Pass if forward::is_last_hop(request) => {
-                Start::Reply(pages::options(request))
-            }
-            // A body on a cacheable request is outside the key: it never meets the store.
-            ReceiveVerdict::Lookup | ReceiveVerdict::Pass => {
-                let reason = match request.method {
-                    Method::Get | Method::Head => Forward::Bypass,
-                    _ => Forward::Method,
-                };
-                Self::slow(ask, Way::Pass(reason))
-            }
-            ReceiveVerdict::Upgrade => Self::slow(ask, upgrade_way(ask)),
-            ReceiveVerdict::Synth(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
-            ReceiveVerdict::Purge => {
+        match decide::course(ask, verdict) {
+            Course::Files(root) => self.file(ask, root),
+            Course::Lookup => self.lookup(ask),
+            Course::LastHop => Start::Reply(pages::options(request)),
+            Course::Pass(reason) => Self::slow(ask, Way::Pass(reason)),
+            Course::Upgrade => Self::slow(ask, Way::Upgrade),
+            Course::Answer(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
+            Course::Purge => {
                 let objects = self.invalidate(ask.site, request, &ask.notes) as u64;
                 let outcome = Outcome { objects, pending: false };
                 Start::Reply(self.purged(request, outcome, Answers::Always))
@@ -328,7 +312,7 @@ impl Core {
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy
     /// adds.
     pub(crate) fn make_key(&self, site: &Site, request: &Request, notes: &Notes, key: &mut KeyBuf) {
-        make_key(&self.shared.seed, site, request, notes, key);
+        decide::make_key(&self.shared.seed, site, request, notes, key);
     }
 
     /// Removes what is stored for a request; the result is how many responses that were.
@@ -358,39 +342,33 @@ impl Core {
     fn lookup(self: &Rc<Self>, ask: &Ask<'_>) -> Start {
         let mut key = self.key.borrow_mut();
         self.make_key(ask.site, ask.request, &ask.notes, &mut key);
-        let way = match self.find(&key, ask.request, ask.now) {
-            Found::Object(object) => match self.judge(ask, &object) {
-                Judgement::Deliver(served) => {
-                    if served == Served::Stale {
-                        self.refresh(ask, &key, &object);
-                    }
-                    let mut reply = deliver::stored(ask, &object, served);
-                    reply.about.key = key.hash();
-                    if !reply.is_behind() {
-                        return Start::Reply(reply);
-                    }
-                    Way::Alone { key: key.clone(), reason: Forward::UriMiss }
+        let found = self.find(&key, ask.request, ask.now);
+        // Of what has no suffix it shows only here that it is a file.
+        if !matches!(found, Found::Object(_))
+            && let Some(reply) = from_files::known(self, ask)
+        {
+            return Start::Reply(reply);
+        }
+        let way = match decide::next(ask, found, freshness) {
+            Next::Deliver(object, served) => {
+                if served == Served::Stale {
+                    self.refresh(ask, &key, &object);
                 }
-                Judgement::Fetch if self.stands_in(ask, &key, &object) => {
-                    let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
-                    reply.about.key = key.hash();
+                let mut reply = deliver::stored(ask, &object, served);
+                reply.about.key = key.hash();
+                if !reply.is_behind() {
                     return Start::Reply(reply);
                 }
-                Judgement::Fetch => Way::Fetch { key: key.clone(), old: Some(object) },
-                Judgement::Pass => Way::Pass(Forward::Bypass),
-                Judgement::Private => Way::Alone { key: key.clone(), reason: Forward::Bypass },
-            },
-            // Of what has no suffix it shows only here that it is a file.
-            Found::HitForMiss | Found::Nothing
-                if let Some(reply) = from_files::known(self, ask) =>
-            {
-                return Start::Reply(reply);
-            }
-            Found::HitForMiss => Way::Alone { key: key.clone(), reason: Forward::HitForMiss },
-            Found::Nothing if ask.notes.personal => {
                 Way::Alone { key: key.clone(), reason: Forward::UriMiss }
             }
-            Found::Nothing => Way::Fetch { key: key.clone(), old: None },
+            Next::Fetch(Some(object)) if self.stands_in(ask, &key, &object) => {
+                let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
+                reply.about.key = key.hash();
+                return Start::Reply(reply);
+            }
+            Next::Fetch(old) => Way::Fetch { key: key.clone(), old },
+            Next::Pass => Way::Pass(Forward::Bypass),
+            Next::Alone(reason) => Way::Alone { key: key.clone(), reason },
         };
         drop(key);
         if matches!(way, Way::Pass(_)) {
@@ -400,28 +378,6 @@ impl Core {
             Ok(None) => Self::slow(ask, way),
             Ok(Some(reply)) => Start::Reply(reply),
             Err(WouldBlock) => Self::slow(ask, Way::Page(Box::new(way))),
-        }
-    }
-
-    /// Whether a stored response may answer, as far as freshness, privacy and policy go.
-    pub(crate) fn judge(&self, ask: &Ask<'_>, object: &Arc<Object>) -> Judgement {
-        if ask.notes.personal && !object.flags().shared {
-            return Judgement::Private;
-        }
-        if conditional::belongs_to_origin(&ask.request.headers) {
-            return Judgement::Pass;
-        }
-        let (freshness, now_ms) = (&freshness(object), ask.now.mono_ms);
-        let ctx = HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms };
-        match (freshness.state(now_ms), ask.site.policy.hit(&ctx)) {
-            (State::Fresh | State::Grace, HitVerdict::Miss) => Judgement::Fetch,
-            (State::Fresh | State::Grace, HitVerdict::Pass) => Judgement::Pass,
-            (State::Fresh, _) => Judgement::Deliver(Served::Hit),
-            (State::Grace, _) => Judgement::Deliver(Served::Stale),
-            (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => {
-                Judgement::Deliver(Served::Stale)
-            }
-            (State::Stale, _) => Judgement::Fetch,
         }
     }
 
@@ -476,83 +432,7 @@ fn make_reader(request: &mut Request) {
     }
 }
 
-/// The way of a request that may change its protocol. An application behind FastCGI cannot: there
-/// the wish is overheard.
-fn upgrade_way(ask: &Ask<'_>) -> Way {
-    match ask.site.origins.get(ask.notes.origin as usize).map(|origin| origin.protocol()) {
-        Some(Protocol::FastCgi) => Way::Pass(Forward::Bypass),
-        _ => Way::Upgrade,
-    }
-}
-
 /// A core's connections to origins.
 fn pool(shared: &Shared, counters: &Arc<Counters>, live: &Live) -> CorePool {
     CorePool::with_journal(Arc::clone(counters), &live.limits, shared.journal.clone())
-}
-
-/// Begins a key anew with what is in every one: scheme, host, port and target of a request's
-/// canonical form. What policy adds and the hash come after.
-pub fn begin_key(request: &Request, key: &mut KeyBuf) {
-    key.clear();
-    key.field(match request.scheme {
-        Scheme::Http => b"",
-        Scheme::Https => b"s",
-    });
-    key.field(&request.host);
-    match request.port {
-        None => key.field(b""),
-        Some(port) => key.field(&port.to_be_bytes()),
-    }
-    key.field(&request.target);
-}
-
-/// The whole key of a request in its canonical form.
-#[inline]
-pub(crate) fn make_key(
-    seed: &HashSeed,
-    site: &Site,
-    request: &Request,
-    notes: &Notes,
-    key: &mut KeyBuf,
-) {
-    begin_key(request, key);
-    site.policy.key(request, notes, key);
-    key.finish(seed);
-}
-
-/// The request's side of a Vary: its signature over the names a variant goes by.
-pub(crate) fn select_by(headers: &HeaderBlock) -> impl FnMut(&[u8], &mut Vec<u8>) {
-    |names, out| vary_signature(names, headers, out)
-}
-
-/// The times of a stored response, a soft purge included.
-pub(crate) fn freshness(object: &Object) -> Freshness {
-    let born_ms = object.born_ms();
-    let lifetime_ms = object.fresh_until_ms().saturating_sub(born_ms);
-    Freshness {
-        born_ms,
-        lifetime_ms: u64::try_from(lifetime_ms).unwrap_or(0),
-        grace_ms: object.grace_ms(),
-        stale_if_error_ms: object.stale_if_error_ms(),
-        stale_if_unreachable_ms: object.stale_if_unreachable_ms(),
-        must_validate: object.flags().must_validate,
-    }
-}
-
-/// Whether nothing forbids a client to take it stale (RFC 9111 4.2.4).
-fn may_be_stale(object: &Object) -> bool {
-    let flags = object.flags();
-    !flags.must_validate && !flags.never_stale
-}
-
-/// What a found object is good for.
-pub(crate) enum Judgement {
-    /// It answers.
-    Deliver(Served),
-    /// It must be fetched or validated first.
-    Fetch,
-    /// The request goes to the origin, past the store.
-    Pass,
-    /// The request is personal and the object is not for all: fetch, without waiting for others.
-    Private,
 }

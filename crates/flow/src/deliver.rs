@@ -10,7 +10,8 @@ use message::range::{self, RangePlan};
 use message::{HeaderId, Method, Response, Status, Version};
 use policy::DeliverCtx;
 
-use crate::core::{Ask, freshness};
+use crate::core::Ask;
+use crate::decide::freshness;
 use crate::fetch::{Passing, Switched};
 use crate::forward;
 use crate::multipart;

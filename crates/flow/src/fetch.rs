@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
-use cache::{Body, Flags, Lead, NewObject, Object, Push, Reader, Tags, Variant};
+use cache::{Body, Flags, Lead, NewObject, NotKept, Object, Push, Reader, Tags, Variant};
 use files::Root;
 use message::date::parse_http_date;
 use message::store::{self, NotStored, StorePlan};
@@ -21,7 +21,8 @@ use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, 
 use tokio::sync::oneshot;
 
 use crate::accel::{self, Named, Said};
-use crate::core::{Ask, Core, Front, LiveRef, freshness};
+use crate::core::{Ask, Core, Front, LiveRef};
+use crate::decide::freshness;
 use crate::forward::{self, Errand};
 use crate::interims::{Interims, Told};
 use crate::live::Site;
@@ -166,6 +167,11 @@ impl Job {
         if let Some(trace) = &self.trace {
             note(trace);
         }
+    }
+
+    /// Notes why an answer is not stored.
+    fn note_why(&self, token: &'static str) {
+        self.note(|trace| trace.not_stored.set(token));
     }
 
     fn note_begun(&self, now_us: u64) {
@@ -345,6 +351,7 @@ fn note_tags(core: &Core, job: &mut Job, response: &Response, plan: &mut StorePl
         Ok(tags) => job.tags = tags.unwrap_or_default(),
         Err(limit) => {
             core.counters.limit(limit);
+            job.note(|trace| trace.limit.set(Some(limit)));
             plan.refuse(NotStored::Tags, response.status);
         }
     }
@@ -426,6 +433,7 @@ fn plan_by(
 
 /// What was named belongs to this request: it is not stored, and others do not wait for it.
 fn name_file(core: &Core, job: &mut Job, exchange: &Exchange, named: &Named) -> NamedFile {
+    job.note_why("file");
     if let Some(lead) = job.lead.take() {
         lead.refuse(Some(core.now().mono_ms + job.live.limits.hit_for_miss_ttl));
     }
@@ -439,6 +447,7 @@ fn name_file(core: &Core, job: &mut Job, exchange: &Exchange, named: &Named) -> 
 }
 
 fn fail(core: &Core, mut job: Job, failure: Failure) -> Fetched {
+    job.note_why("failed");
     if failure.stale.is_some() {
         core.note_fetch(job.key_hash, Some(failure.unreachable));
     }
@@ -485,6 +494,8 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
         Ok(tags) => new.tags = tags.unwrap_or_else(|| old.tags()),
         Err(limit) => {
             core.counters.limit(limit);
+            job.note(|trace| trace.limit.set(Some(limit)));
+            job.note_why(NotStored::Tags.as_str());
             // Not by all its tags could it be invalidated: good for this answer alone.
             new = NewObject {
                 lifetime_ms: 0,
@@ -520,9 +531,12 @@ async fn keep(
     let new = NewObject { tags, ..new_object(&exchange.response, plan, now, length) };
     let mut filling = lead.store(new, selected.as_ref().map(Selected::variant));
     core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
-    if !filling.stored() {
-        job.note(|trace| trace.not_stored.set("no-room"));
-    }
+    let note = |refused: Option<NotKept>| {
+        if let Some(why) = refused {
+            job.note_why(token(why));
+        }
+    };
+    note(filling.refused());
     let object = Arc::clone(filling.object());
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = object.reader();
@@ -532,16 +546,32 @@ async fn keep(
         match exchange.next(&mut |data| push = filling.push(data)).await {
             Ok(true) if push == Push::Ok => {}
             Ok(true) => {
+                note(filling.refused());
                 if filling.room().await.is_err() {
                     return filling.abort();
                 }
             }
             Ok(false) => {
-                filling.finish();
+                note(filling.refused());
+                if !filling.finish() {
+                    job.note_why("cut");
+                }
                 return;
             }
-            Err(_) => return filling.abort(),
+            Err(_) => {
+                job.note_why("cut");
+                return filling.abort();
+            }
         }
+    }
+}
+
+/// Why the store does not keep a response, as the log says it.
+fn token(why: NotKept) -> &'static str {
+    match why {
+        NotKept::TooLarge => "too-large",
+        NotKept::NoRoom => "no-room",
+        NotKept::Invalidated => "invalidated",
     }
 }
 
@@ -553,7 +583,8 @@ async fn pass(
     tell: oneshot::Sender<Fetched>,
 ) {
     let now = core.now();
-    job.note(|trace| trace.not_stored.set(job.why_passing(plan)));
+    job.note_why(job.why_passing(plan));
+    job.note_evidence(&exchange.response, plan);
     if let Some(lead) = job.lead.take() {
         lead.refuse(job.marker_ms(plan).map(|ms| now.mono_ms + ms));
     }
@@ -680,6 +711,29 @@ impl Job {
             (false, _) => Errand::Store(self.old.as_deref()),
         };
         forward::origin_request(&ask, &errand)
+    }
+
+    /// Notes which field keeps an answer from being stored.
+    fn note_evidence(&self, response: &Response, plan: &StorePlan) {
+        let (Err(why), Some(_), Some(trace)) = (plan.store, &self.lead, &self.trace) else {
+            return;
+        };
+        let rules = self.site.policy.store_rules(&self.notes);
+        let mut evidence = store::evidence(why, &self.request, response, rules);
+        if why == NotStored::Tags {
+            evidence = self.refused_tags(response);
+        }
+        if !evidence.is_empty() {
+            *trace.evidence.borrow_mut() = Some(evidence.into());
+        }
+    }
+
+    /// How many surrogate keys were too many.
+    fn refused_tags(&self, response: &Response) -> String {
+        let limit = self.trace.as_ref().and_then(|trace| trace.limit.get());
+        let mut tags = 0;
+        message::tags::of_response(&response.headers, |_| tags += 1);
+        limit.map_or_else(String::new, |limit| format!("{tags} tags, limit {}", limit.name()))
     }
 
     /// Why an answer is not stored, as the log says it.

@@ -36,7 +36,7 @@ pub(crate) fn is_readable(request: &Request) -> bool {
 }
 
 /// The normal form of the request's path; none for a path that has none.
-fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<&'p [u8]> {
+pub(crate) fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<&'p [u8]> {
     match path::normal_form(request.path(), room) {
         Ok(true) => Some(room),
         Ok(false) => Some(request.path()),
@@ -105,13 +105,20 @@ pub(crate) fn beside_scripts<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
 /// # Errors
 /// When the disk must be asked.
 pub(crate) fn likely(core: &Core, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
-    let Some(root) = beside_scripts(ask) else { return Ok(None) };
+    match likely_root(ask) {
+        Some(root) => look(core, ask, root).map(|look| found(ask, &look)),
+        None => Ok(None),
+    }
+}
+
+/// The root beside the scripts, where the request's path is likely to be one of its files.
+#[inline]
+pub(crate) fn likely_root<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
+    let root = beside_scripts(ask)?;
     let scripts = &ask.site.origins[ask.notes.origin as usize].config().scripts;
     let suffixes = scripts.as_ref().map_or(&[][..], |scripts| &scripts.rules.suffixes);
-    if !is_readable(ask.request) || !root.may_be_file(ask.request.path(), suffixes) {
-        return Ok(None);
-    }
-    look(core, ask, root).map(|look| found(ask, &look))
+    let likely = is_readable(ask.request) && root.may_be_file(ask.request.path(), suffixes);
+    likely.then_some(root)
 }
 
 /// The reply from a file beside the scripts, if it is open already.
@@ -125,7 +132,7 @@ pub(crate) fn known(core: &Core, ask: &Ask<'_>) -> Option<Reply> {
 }
 
 /// The page on the disk that a plugin of the application may have written for this request.
-fn page_of<'s>(ask: &Ask<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
+pub(crate) fn page_of<'s>(ask: &Ask<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
     let plugin = ask.notes.pages.filter(|_| !ask.notes.personal)?;
     let root = ask.site.page_caches.get(ask.notes.origin as usize)?.as_ref()?;
     Some((root, page_cache::place(plugin, ask.request)?))

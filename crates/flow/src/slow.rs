@@ -7,15 +7,14 @@ use std::time::Duration;
 use base::{Counter, KeyBuf, Limit};
 use cache::{Begin, Lead, Object, Reader, Ticket, Waited};
 use files::Root;
-use message::cache_control::CacheControl;
-use message::{HeaderId, Method, Request};
+use message::Request;
 use policy::{Notes, ReceiveVerdict};
 
-use crate::core::{Ask, Core, Front, Judgement, LiveRef, Start, freshness, select_by};
+use crate::core::{Ask, Core, Front, LiveRef, Start};
+use crate::decide::{Judgement, follows_events, freshness, judge, refusal, select_by};
 use crate::deliver;
 use crate::fetch::{self, Fetched, Job};
 use crate::files as from_files;
-use crate::forward;
 use crate::live::Site;
 use crate::pages::{self, Problem};
 use crate::purge::{Answers, Order};
@@ -100,8 +99,7 @@ impl Slow {
                 None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
             },
             Way::Purge(order, answers) => purge(core, ask, *order, answers).await,
-            _ if forward::loops(request, ask.live) => pages::problem(request, Problem::Loop),
-            _ if only_if_cached(request) => pages::problem(request, Problem::NotCached),
+            _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
             Way::Pass(reason) => fetch_own(core, ask, Job::pass(core, ask), reason, body).await,
             Way::Upgrade => {
                 fetch_own(core, ask, Job::upgrade(core, ask), Forward::Bypass, body).await
@@ -143,21 +141,6 @@ async fn look_beside(core: &Rc<Core>, ask: &Ask<'_>, verdict: ReceiveVerdict) ->
     core.go_on(ask, verdict)
 }
 
-/// Whether the client wants nothing but a stored response (RFC 9111 5.2.1.7). That counts whatever
-/// the site says of clients' directives: it spares the origin. One that is not safe is for the
-/// origin alone (RFC 9111 4).
-fn only_if_cached(request: &Request) -> bool {
-    matches!(request.method, Method::Get | Method::Head)
-        && request.headers.contains(HeaderId::CacheControl)
-        && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).only_if_cached
-}
-
-/// Whether the client is an `EventSource`: its answer is its own, and may begin late.
-fn follows_events(request: &Request) -> bool {
-    let accept = request.headers.value(HeaderId::Accept);
-    accept.is_some_and(|accept| accept.eq_ignore_ascii_case(b"text/event-stream"))
-}
-
 /// Takes part in the one fetch of this key: by doing it, or by waiting for who does.
 async fn shared(
     core: &Rc<Core>,
@@ -175,7 +158,7 @@ async fn shared(
             Begin::Alone(lead) => {
                 return alone_with(core, &ask, key, lead, Forward::HitForMiss).await;
             }
-            Begin::Object(object) => match core.judge(&ask, &object) {
+            Begin::Object(object) => match judge(&ask, &object) {
                 Judgement::Deliver(served) => match take(&ask, &object, served) {
                     Some(reply) => return reply,
                     None => break,
@@ -193,7 +176,7 @@ async fn shared(
                     // A ban may have come since that fetch began, and before this request.
                     if core.shared.cache.may_use(&object)
                         && object.matches(&mut select_by(&ask.request.headers))
-                        && matches!(core.judge(&ask, &object), Judgement::Deliver(_))
+                        && matches!(judge(&ask, &object), Judgement::Deliver(_))
                     {
                         let stored = object.is_live();
                         let served = Served::Fetched { reason, stored, collapsed: true };
@@ -246,7 +229,7 @@ async fn wait(core: &Core, ask: &Ask<'_>, ticket: Ticket) -> Option<Waited> {
 async fn alone(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, reason: Forward) -> Reply {
     let begun = core.begin(ask, key, false, None);
     if let Begin::Object(object) = &begun
-        && matches!(core.judge(ask, object), Judgement::Deliver(_))
+        && matches!(judge(ask, object), Judgement::Deliver(_))
         && let Some(reply) = take(ask, object, Served::Hit)
     {
         return reply;

@@ -79,6 +79,7 @@ pub struct Trace {
     pub(crate) tries: Cell<u32>,
     pub(crate) reused: Cell<bool>,
     pub(crate) not_stored: Cell<&'static str>,
+    pub(crate) evidence: RefCell<Option<Arc<str>>>,
     pub(crate) limit: Cell<Option<Limit>>,
 }
 
@@ -126,5 +127,10 @@ impl Trace {
     /// Why the answer is not stored; empty when it is, or was not fetched.
     pub fn not_stored(&self) -> &'static str {
         self.not_stored.get()
+    }
+
+    /// The field that says so, if one does.
+    pub fn evidence(&self) -> Option<Arc<str>> {
+        self.evidence.borrow().clone()
     }
 }

@@ -254,26 +254,21 @@ impl FieldLines {
         })
     }
 
-    /// Goes on with a value that is too long for others than surrogate keys; returns how far it may
-    /// go. Apart, for no other field comes here.
+    /// Goes on with a value that is too long for others than surrogate keys. Apart, for no other
+    /// field comes here.
     #[cold]
-    #[inline(never)]
-    fn go_on_with_tags(&mut self, buf: &[u8], limits: &HeadLimits) -> usize {
-        let most = match tags::is_tag_field(&buf[self.line_at..self.name_end]) {
-            true => limits.field_bytes.max(limits.tag_bytes),
-            false => limits.field_bytes,
-        };
-        let stop = self.line_at.saturating_add(most);
-        self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
-        stop
+    fn long_value(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Option<Event>, LineError> {
+        if limits.tag_bytes <= limits.field_bytes
+            || !tags::is_tag_field(&buf[self.line_at..self.name_end])
+        {
+            return Err(Limit::HeaderFieldBytes.into());
+        }
+        self.value(buf, &HeadLimits { field_bytes: limits.tag_bytes, tag_bytes: 0, ..*limits })
     }
 
     fn value(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Option<Event>, LineError> {
-        let mut stop = self.line_at.saturating_add(limits.field_bytes);
+        let stop = self.line_at.saturating_add(limits.field_bytes);
         self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
-        if self.pos >= stop {
-            stop = self.go_on_with_tags(buf, limits);
-        }
         match buf.get(self.pos) {
             None => Ok(Some(Event::Partial)),
             Some(b'\r') => {
@@ -282,7 +277,7 @@ impl FieldLines {
                 self.state = State::LineCr;
                 Ok(None)
             }
-            Some(_) if self.pos >= stop => Err(Limit::HeaderFieldBytes.into()),
+            Some(_) if self.pos >= stop => self.long_value(buf, limits),
             Some(b'\n') => Err(FieldError::BareLf.into()),
             Some(_) => Err(FieldError::Control.into()),
         }

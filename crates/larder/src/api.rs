@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::serve::Daemon;
-use crate::{dashboard, metrics};
+use crate::{dashboard, explain, metrics};
 
 /// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
 /// cannot be had is told.
@@ -112,6 +112,7 @@ impl Api for Daemon {
             Operation::Config => Ok(self.config()),
             Operation::Check => self.check(asked),
             Operation::Parameters => Ok(self.parameters()),
+            Operation::Explain => Ok(explain::answer(self, &asked.body).await),
             Operation::Dashboard => Ok(dashboard::file(&asked.path)),
             Operation::Live => Ok(dashboard::live(self, asked.caller)),
             // The listener's own.

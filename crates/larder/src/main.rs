@@ -5,17 +5,21 @@ mod build;
 mod client;
 mod dashboard;
 mod demo;
+mod explain;
 mod given;
+mod htcp;
 mod journal;
 mod live;
 mod material;
 mod metrics;
 mod notify;
 mod ordered;
+mod ports;
 mod preset;
 mod ring;
 mod serve;
 mod tools;
+mod varnish_cli;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,6 +58,7 @@ enum Verb {
     Preset(preset::PresetVerb),
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
+    Explain(tools::ExplainArgs),
     Purge(client::PurgeArgs),
     /// Look whether a log of changes (`[admin] audit`) is whole.
     CheckAudit {
@@ -155,6 +160,7 @@ fn main() -> ExitCode {
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
         Verb::Reload(args) => client::reload(&args.admin_socket),
+        Verb::Explain(args) => tools::explain(&args),
         Verb::Purge(args) => client::purge(&args),
         Verb::CheckAudit { file } => check_audit(&file),
         Verb::Log(args) => tools::log(&args),

@@ -15,6 +15,7 @@ use policy::HostTable;
 use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
 
 use crate::ordered;
+use crate::varnish_cli::Guard;
 
 /// How often files are looked at. A change counts when it has lasted from one look to the next, so
 /// that nothing is read while it is being written; two looks make less than a second.
@@ -33,6 +34,8 @@ pub(crate) struct Material {
     ordered: BTreeMap<String, Watched<PathBuf, Option<Arc<Pair>>>>,
     /// What the authority's own certificate is verified by, and where it was asked for.
     authority: Option<(Upstream, Place)>,
+    /// What guards the port that speaks Varnish's CLI, if there is one.
+    pub(crate) varnish_cli: Option<Guard>,
 }
 
 /// A value made of files.
@@ -105,6 +108,10 @@ impl Material {
         }
         found.extend(material.uncovered(config));
         material.read_ordered(config, &mut found);
+        match config.varnish_cli.as_ref().map(read_guard).transpose() {
+            Ok(guard) => material.varnish_cli = guard,
+            Err(problem) => found.push(*problem),
+        }
         (material, found)
     }
 
@@ -401,4 +408,16 @@ fn stamp(path: &Path) -> Stamp {
     let changed = meta.ctime().wrapping_mul(1_000_000_000).wrapping_add(meta.ctime_nsec());
     let modified = meta.mtime().wrapping_mul(1_000_000_000).wrapping_add(meta.mtime_nsec());
     Some((meta.dev(), meta.ino(), meta.size(), modified, changed))
+}
+
+/// Reads what guards the Varnish CLI port.
+fn read_guard(cli: &config::VarnishCli) -> Result<Guard, Box<Diagnostic>> {
+    let Some((path, place)) = &cli.secret else { return Ok(Guard::Open) };
+    let error = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
+    let secret = std::fs::read(path).map_err(|e| error(e.to_string()))?;
+    // Of nothing everybody knows the digest.
+    match secret.trim_ascii().is_empty() {
+        true => Err(error("an empty secret is none".to_owned())),
+        false => Ok(Guard::Secret(secret.into())),
+    }
 }

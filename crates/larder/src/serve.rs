@@ -26,7 +26,8 @@ use crate::live::{self, Live};
 use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
-use crate::{api, build, load, read_material, render, ring};
+use crate::varnish_cli::{self, Guard};
+use crate::{api, build, htcp, load, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -229,6 +230,8 @@ impl Daemon {
         });
         tokio::spawn(live::run(Arc::clone(&daemon), live));
         api::serve(&daemon, console);
+        varnish_cli::start(&daemon, config.varnish_cli.as_ref());
+        htcp::start(&daemon, config.htcp.as_ref());
         Ok((daemon, server))
     }
 
@@ -344,6 +347,11 @@ impl Daemon {
             Settings::Flags(_) => (self.source.config()?, String::new()),
         };
         read_material(&config).map(|_| warnings)
+    }
+
+    /// What guards the Varnish CLI port; `None` when there is to be none.
+    pub(crate) fn varnish_cli(&self) -> Option<Guard> {
+        self.running.lock().material.varnish_cli.clone()
     }
 
     /// How long it has been running.

@@ -9,6 +9,7 @@ mod logstat;
 mod screen;
 mod stat;
 mod top;
+mod why;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -17,6 +18,7 @@ pub(crate) use log::LogArgs;
 pub(crate) use logstat::LogstatArgs;
 pub(crate) use stat::StatArgs;
 pub(crate) use top::TopArgs;
+pub(crate) use why::ExplainArgs;
 
 pub(crate) use hist::quantiles;
 pub(crate) use hist::run as hist;
@@ -24,6 +26,7 @@ pub(crate) use log::run as log;
 pub(crate) use logstat::run as logstat;
 pub(crate) use stat::run as stat;
 pub(crate) use top::run as top;
+pub(crate) use why::run as explain;
 
 /// Whether somebody looks at standard output.
 fn is_terminal() -> bool {

@@ -3,12 +3,12 @@
 //! Pure: reads two heads and the settings, never the clock, and never changes a field.
 
 mod fields;
+mod reason;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 pub use fields::{forbidden_field_names, strip_for_storage, strip_hop_by_hop, update_fields};
+pub use reason::{NotStored, evidence, lifetime_words};
 
 use crate::cache_control::{CacheControl, MAX_DELTA_SECS, Scope, delta_secs};
 use crate::date::parse_http_date;
@@ -130,75 +130,6 @@ pub enum LifetimeSource {
     Targeted,
     /// The setting for the status.
     Setting,
-}
-
-/// Why a response is not stored. `Display` is one token, for logs and Cache-Status's detail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NotStored {
-    /// The request's method is not GET.
-    Method,
-    /// An interim response.
-    NotFinal,
-    /// A status that is never stored: 206, 304, 416, or an origin's opinion of one request's form.
-    Status,
-    /// must-understand, and the status is not understood.
-    NotUnderstood,
-    /// The response says no-store.
-    NoStore,
-    /// The request says no-store.
-    RequestNoStore,
-    /// The response says private.
-    Private,
-    /// The request carried Authorization and the response does not say that it is for all.
-    Authorization,
-    /// The request was personal (cookies) and the response does not say that it is for all.
-    Personal,
-    /// Vary: *.
-    VaryAny,
-    /// Set-Cookie.
-    SetCookie,
-    /// No lifetime and nothing to validate with.
-    NoLifetime,
-    /// It is of a kind that never ends: an event stream, or a picture that is replaced again and
-    /// again. Who came later would get what is over; and it would be kept only to be dropped.
-    Endless,
-    /// The Content-Type is not the one that the path's suffix stands for, and a setting wants it.
-    ContentType,
-    /// Already stale, without grace and nothing to validate with.
-    NoValidator,
-    /// More surrogate keys than a limit allows: by those left out it could not be invalidated.
-    Tags,
-}
-
-impl NotStored {
-    /// The reason as a token.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Method => "method",
-            Self::NotFinal => "not-final",
-            Self::Status => "status",
-            Self::NotUnderstood => "not-understood",
-            Self::Tags => "tags",
-            Self::NoStore => "no-store",
-            Self::RequestNoStore => "request-no-store",
-            Self::Private => "private",
-            Self::Authorization => "authorization",
-            Self::Personal => "personal",
-            Self::VaryAny => "vary-any",
-            Self::SetCookie => "set-cookie",
-            Self::NoLifetime => "no-lifetime",
-            Self::Endless => "endless",
-            Self::ContentType => "content-type",
-            Self::NoValidator => "no-validator",
-        }
-    }
-}
-
-impl fmt::Display for NotStored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// What to do with one response. Times are milliseconds.

@@ -15,10 +15,19 @@ pub const SURROGATE_ID: &str = "larder";
 
 /// The directives of the first of `targets` that is there and says something valid (RFC 9213 2.2).
 pub fn effective(headers: &HeaderBlock, targets: &[HeaderId]) -> Option<CacheControl> {
-    targets.iter().find_map(|id| match id {
-        HeaderId::SurrogateControl => surrogate_control(headers.values(*id)),
-        _ => dictionary(headers.values(*id)),
-    })
+    targets.iter().find_map(|id| read(headers, *id))
+}
+
+/// Which field [`effective`] reads.
+pub fn field(headers: &HeaderBlock, targets: &[HeaderId]) -> Option<HeaderId> {
+    targets.iter().copied().find(|id| read(headers, *id).is_some())
+}
+
+fn read(headers: &HeaderBlock, id: HeaderId) -> Option<CacheControl> {
+    match id {
+        HeaderId::SurrogateControl => surrogate_control(headers.values(id)),
+        _ => dictionary(headers.values(id)),
+    }
 }
 
 /// Reads a targeted field. `None` when it is absent, empty or not a dictionary.

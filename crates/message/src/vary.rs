@@ -86,6 +86,27 @@ pub fn vary_signature(names: &[u8], request: &HeaderBlock, out: &mut Vec<u8>) {
     }
 }
 
+/// The values that a signature was written from, by the names: `None` where the request had no such
+/// field.
+pub fn signature_values<'s>(
+    names: &'s [u8],
+    signature: &'s [u8],
+) -> Vec<(&'s [u8], Option<&'s [u8]>)> {
+    let mut rest = signature;
+    let mut next = || {
+        let (there, after) = rest.split_first()?;
+        if *there == 0 {
+            rest = after;
+            return None;
+        }
+        let (len, after) = after.split_first_chunk()?;
+        let (value, after) = after.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        rest = after;
+        Some(value)
+    };
+    names.split(|b| *b == b',').map(|name| (name, next())).collect()
+}
+
 /// Fields that are no lists: a comma in them separates nothing, so the white space around it
 /// counts.
 const fn is_single(id: HeaderId) -> bool {

@@ -295,6 +295,8 @@ fn write(
     record.tries = u16::try_from(trace.tries()).unwrap_or(u16::MAX);
     record.flags = record.flags.with(Flags::REUSED, trace.reused());
     record.not_stored = trace.not_stored().as_bytes();
+    let evidence = trace.evidence();
+    record.evidence = evidence.as_deref().unwrap_or_default().as_bytes();
     let origin = site.zip(trace.origin()).and_then(|(site, at)| site.origins.get(at as usize));
     record.origin = origin.map_or(&b""[..], |origin| origin.name().as_bytes());
     record.flagged().write(values, out);
@@ -322,7 +324,9 @@ fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
 }
 
 fn flags(reply: &Reply, told: &Told<'_>) -> Flags {
-    let stored = matches!(reply.served, Served::Fetched { stored: true, .. });
+    // What grew too large, or broke off, was stored when its head was sent.
+    let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored().is_empty());
+    let stored = kept && matches!(reply.served, Served::Fetched { stored: true, .. });
     let tls = told.request.is_some_and(|request| request.scheme == Scheme::Https);
     Flags::default()
         .with(Flags::TLS, tls)

@@ -119,6 +119,7 @@ fn write_json(
         ("origin", record.origin),
         ("server", record.server),
         ("not_stored", record.not_stored),
+        ("not_stored_by", record.evidence),
         ("error", record.error),
         ("limit", record.limit),
     ] {
@@ -286,6 +287,9 @@ fn cache(record: &Record<'_>) -> String {
     if !record.not_stored.is_empty() {
         add(format_args!("  not stored: {}", Printable(record.not_stored)));
     }
+    if !record.evidence.is_empty() {
+        add(format_args!(" ({})", Printable(record.evidence)));
+    }
     text
 }
 
@@ -332,6 +336,7 @@ mod tests {
             age_s: Some(0),
             ttl_s: Some(-3),
             not_stored: b"no-store",
+            evidence: b"Cache-Control: no-store",
             phases: Phases {
                 read: Some(10),
                 policy: Some(20),
@@ -400,7 +405,8 @@ mod tests {
             "* 1000000000007  25/Nov/2026:09:46:40 +0000  MISS 200\n",
             "-   request    GET http://example.com/a\"b?c=1\n",
             "-   field      user-agent: curl/8 \\x1B[m\n",
-            "-   cache      MISS  key 0000000000000abc  age 0 s  stale for 3 s  not stored: no-store\n",
+            "-   cache      MISS  key 0000000000000abc  age 0 s  stale for 3 s  \
+             not stored: no-store (Cache-Control: no-store)\n",
             "-   origin     app  http://127.0.0.1:8080  new connection, 1 try\n",
             "-   time              1.500 ms  +      1.470  origin's head there\n",
             "-   time              2.001 ms  +      0.401  sent\n",

@@ -21,9 +21,9 @@
 //! | 128 | 1 | how it was served, as [`Served`] counts |
 //! | 129 | 1 | protocol version, tens major, ones minor |
 //! | 130 | 2 | tries at the origin |
-//! | 132 | 10 × 2 | lengths of the texts |
-//! | 152 | 1 | number of field values |
-//! | 153 | 7 | zero |
+//! | 132 | 11 × 2 | lengths of the texts |
+//! | 154 | 1 | number of field values |
+//! | 155 | 5 | zero |
 //!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
 //! bytes. Which fields these are stands once, in the ring's head.
@@ -31,7 +31,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Version of the form above. A reader of another version says so instead of guessing.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of the fixed part.
 pub const FIXED: usize = 160;
@@ -46,9 +46,9 @@ pub const VALUES_MAX: usize = 18;
 /// Longest field value; as [`TEXT_MAX`].
 pub const VALUE_MAX: usize = 2 * 1024;
 
-const TEXTS: usize = 10;
+const TEXTS: usize = 11;
 const LENGTHS_AT: usize = 132;
-const VALUES_AT: usize = 152;
+const VALUES_AT: usize = LENGTHS_AT + 2 * TEXTS;
 const NEVER: u32 = u32::MAX;
 const ABSENT: u16 = u16::MAX;
 
@@ -222,6 +222,8 @@ pub struct Record<'a> {
     pub limit: &'a [u8],
     /// Why the answer is not stored.
     pub not_stored: &'a [u8],
+    /// The field of the answer or the request that says so, if one does.
+    pub evidence: &'a [u8],
     /// Values of the chosen request fields, in the order of their names in the ring's head.
     pub values: Values<'a>,
 }
@@ -329,6 +331,7 @@ impl<'a> Record<'a> {
             self.error,
             self.limit,
             self.not_stored,
+            self.evidence,
         ]
     }
 
@@ -381,7 +384,8 @@ impl<'a> Record<'a> {
         let address: [u8; 16] = from.take();
         let [served, version] = from.take();
         let tries = u16::from_le_bytes(from.take());
-        let [method, host, target, site, rule, origin, server, error, limit, not_stored] = texts;
+        let [method, host, target, site, rule, origin, server, error, limit, not_stored, evidence] =
+            texts;
         Some(Self {
             id,
             start_unix_ms,
@@ -410,6 +414,7 @@ impl<'a> Record<'a> {
             error,
             limit,
             not_stored,
+            evidence,
             values: Values::default(),
         })
     }

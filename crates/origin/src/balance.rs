@@ -35,13 +35,29 @@ impl Balancer {
         tried: &[usize],
         now_ms: u64,
     ) -> Option<usize> {
-        let due = |s: &Server| !s.is_sick() && s.standing(now_ms) == Standing::HalfOpen;
-        let trial =
-            (0..servers.len()).find(|at| due(&servers[*at]) && servers[*at].claim_trial(now_ms));
+        let due = |at: &usize| is_due(&servers[*at], now_ms);
+        let trial = (0..servers.len()).filter(due).find(|at| servers[*at].claim_trial(now_ms));
+        trial.or_else(|| self.pick_standing(servers, hash, tried, now_ms))
+    }
+
+    /// The server that [`Balancer::pick`] would choose now, without any being chosen.
+    pub(crate) fn likely(&self, servers: &[Arc<Server>], hash: u64, now_ms: u64) -> Option<usize> {
+        let trial = (0..servers.len()).find(|at| is_due(&servers[*at], now_ms));
+        let copy = || Self { how: self.how, owed: Mutex::new(self.owed.lock().clone()) };
+        trial.or_else(|| copy().pick_standing(servers, hash, &[], now_ms))
+    }
+
+    /// [`Balancer::pick`] where no trial is due.
+    fn pick_standing(
+        &self,
+        servers: &[Arc<Server>],
+        hash: u64,
+        tried: &[usize],
+        now_ms: u64,
+    ) -> Option<usize> {
         let open = |s: &Server| !s.is_sick() && s.standing(now_ms) == Standing::Open;
         let fresh = |at: &usize| !tried.contains(at);
-        trial
-            .or_else(|| self.choose(servers, hash, |at| fresh(&at) && open(&servers[at])))
+        self.choose(servers, hash, |at| fresh(&at) && open(&servers[at]))
             .or_else(|| self.choose(servers, hash, |at| open(&servers[at])))
             .or_else(|| self.choose(servers, hash, |at| fresh(&at) && !servers[at].is_sick()))
             .or_else(|| self.choose(servers, hash, |at| !servers[at].is_sick()))
@@ -107,6 +123,11 @@ impl Balancer {
         let least = candidates.clone().map(load).min_by(|a, b| order(*a, *b))?;
         self.in_turn(servers, candidates.filter(|at| order(load(*at), least).is_le()))
     }
+}
+
+/// Whether an ejected server is to be tried again.
+fn is_due(server: &Server, now_ms: u64) -> bool {
+    !server.is_sick() && server.standing(now_ms) == Standing::HalfOpen
 }
 
 fn weight(server: &Server) -> u32 {

@@ -60,6 +60,13 @@ impl Origin {
         self.servers.iter().map(|server| ServerStatus::of(server, now_ms)).collect()
     }
 
+    /// The server that a request of this hash would go to at `now_ms` (of the monotonic clock), if
+    /// it came now; none when its probes call every one sick. Nothing is chosen by asking.
+    pub fn likely(&self, hash: u64, now_ms: u64) -> Option<&Arc<str>> {
+        let at = self.balancer.likely(&self.servers, hash, now_ms)?;
+        Some(&self.servers[at].name)
+    }
+
     /// Has `order` count for the server of this name, as [`ServerStatus::name`] has it; false when
     /// there is none.
     pub fn order(&self, server: &str, order: Order) -> bool {

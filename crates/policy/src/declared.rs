@@ -8,9 +8,12 @@
 mod compile;
 mod directives;
 mod media;
+mod narrate;
 mod receive;
 #[cfg(test)]
 mod tests;
+
+use std::fmt;
 
 use base::KeyBuf;
 use message::store::{NotStored, StoreRules};
@@ -20,12 +23,14 @@ use crate::acl::CidrSet;
 use crate::answer::Redirect;
 use crate::forged;
 use crate::forwarded::{self, ClientField};
+use crate::headers::FieldName;
 use crate::pattern::PathPattern;
 use crate::peer::Peer;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
     ReceiveCtx, ReceiveVerdict, ResponseCtx,
 };
+use crate::told::{Deaf, Place, Step};
 use compile::Plan;
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
@@ -48,6 +53,30 @@ pub struct Declared {
     refusals: compile::Refusals,
 }
 
+/// A part of a key.
+enum Part<'a> {
+    /// A value of what is named.
+    Value(Of<'a>, &'a [u8]),
+    /// There is no other value of it.
+    End(Of<'a>),
+}
+
+/// What a part of a key is a value of.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Cookie(&'a [u8]),
+    Field(&'a FieldName),
+}
+
+impl fmt::Display for Of<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cookie(name) => write!(f, "cookie {}", name.escape_ascii()),
+            Self::Field(name) => write!(f, "{name}"),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Matcher {
     paths: Vec<PathPattern>,
@@ -58,6 +87,31 @@ impl Declared {
     /// The name of the route noted in [`Notes::route`]; `site` for the site's own settings.
     pub fn route_name(&self, route: u32) -> &str {
         self.route_names.get(route as usize).map_or("", String::as_str)
+    }
+
+    /// Tells `each` what is in the key beside the URL.
+    #[inline(always)]
+    fn split_key<'a>(
+        &'a self,
+        request: &'a Request,
+        notes: &Notes,
+        mut each: impl FnMut(Part<'a>),
+    ) {
+        let plan = self.plan(notes);
+        for name in &plan.cookie_key {
+            // All values of the name: which of several an origin reads is not known here.
+            let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+            for pair in pairs.filter(|pair| pair.name == &**name) {
+                each(Part::Value(Of::Cookie(name), pair.value));
+            }
+            each(Part::End(Of::Cookie(name)));
+        }
+        for name in &plan.header_key {
+            for value in name.values(&request.headers) {
+                each(Part::Value(Of::Field(name), value));
+            }
+            each(Part::End(Of::Field(name)));
+        }
     }
 
     fn plan(&self, notes: &Notes) -> &Plan {
@@ -82,26 +136,17 @@ impl Policy for Declared {
     }
 
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
-        self.decide(ctx)
+        self.decide(ctx, &mut Deaf)
     }
 
     fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf) {
-        for name in &self.plan(notes).cookie_key {
-            // All values of the name: which of several an origin reads is not known here.
-            let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
-            for pair in pairs.filter(|pair| pair.name == &**name) {
-                key.field(b"1");
-                key.field(pair.value);
-            }
-            key.field(b"0");
-        }
-        for name in &self.plan(notes).header_key {
-            for value in name.values(&request.headers) {
+        self.split_key(request, notes, |part| match part {
+            Part::Value(_, value) => {
                 key.field(b"1");
                 key.field(value);
             }
-            key.field(b"0");
-        }
+            Part::End(_) => key.field(b"0"),
+        });
     }
 
     fn hit(&self, ctx: &HitCtx<'_>) -> HitVerdict {
@@ -151,5 +196,30 @@ impl Policy for Declared {
 
     fn rule_name(&self, rule: u32) -> &str {
         self.rule_names.get(rule as usize).map_or("", String::as_str)
+    }
+
+    fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<Step>) {
+        let mut steps = Vec::new();
+        (self.decide(ctx, &mut steps), steps)
+    }
+
+    fn key_parts(&self, request: &Request, notes: &Notes) -> Vec<(String, Vec<u8>)> {
+        let (mut parts, mut values) = (Vec::new(), 0);
+        self.split_key(request, notes, |part| match part {
+            Part::Value(name, value) => {
+                values += 1;
+                parts.push((name.to_string(), value.to_vec()));
+            }
+            Part::End(name) => {
+                if std::mem::take(&mut values) == 0 {
+                    parts.push((name.to_string(), b"(none)".to_vec()));
+                }
+            }
+        });
+        parts
+    }
+
+    fn place(&self, notes: &Notes, setting: &str) -> Option<&Place> {
+        self.plan(notes).places.of(setting)
     }
 }

@@ -94,6 +94,21 @@ impl<T> HostTable<T> {
     }
 }
 
+impl<T> HostTable<T> {
+    /// The name by which [`HostTable::find`] finds something for `host`.
+    pub fn pattern(&self, host: &[u8]) -> Option<String> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if self.exact.contains_key(host) {
+            return Some(text(host));
+        }
+        let mut dots = host.iter().enumerate().filter(|(at, b)| **b == b'.' && *at > 0);
+        if let Some((dot, _)) = dots.find(|(dot, _)| self.below.contains_key(&host[dot + 1..])) {
+            return Some(format!("*{}", text(&host[dot..])));
+        }
+        self.any.as_ref().map(|_| "*".to_owned())
+    }
+}
+
 /// `pattern` as it is compared: lower case without a trailing dot; `None` when it is no pattern.
 ///
 /// Two spellings of one host have one canonical form.
@@ -179,6 +194,12 @@ mod tests {
         assert_eq!(find(&table, "notexample.com"), Some("*"));
         assert_eq!(find(&table, ".example.com"), Some("*"));
         assert_eq!(find(&table, ""), Some("*"));
+        for host in ["example.com", "www.example.com", "x.y.example.com", "c.a.example.com"] {
+            assert_eq!(table.pattern(host.as_bytes()).as_deref(), find(&table, host), "{host}");
+        }
+        for host in ["b.a.example.com", "notexample.com", ".example.com", ""] {
+            assert_eq!(table.pattern(host.as_bytes()).as_deref(), find(&table, host), "{host}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod peer;
 pub mod points;
 pub mod purge;
 pub mod rules;
+pub mod told;
 pub mod value;
 
 pub use declared::Declared;
@@ -27,3 +28,4 @@ pub use points::{
 };
 pub use purge::{Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};
+pub use told::{Place, Places, Step};

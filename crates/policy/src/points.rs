@@ -8,6 +8,7 @@ use message::store::StorePlan;
 use message::{Request, Response, Status};
 
 use crate::peer::Peer;
+use crate::told::{Place, Step};
 
 /// What `Allow` says where this cache answers itself (RFC 9110 10.2.1): the usual methods but
 /// CONNECT and TRACE, which are refused. Others are passed on too.
@@ -212,4 +213,19 @@ pub trait Policy: Send + Sync {
 
     /// The name of a rule noted in [`Notes::rule`].
     fn rule_name(&self, rule: u32) -> &str;
+
+    /// Does what [`Policy::receive`] does, and tells how it came to that.
+    fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<Step>) {
+        (self.receive(ctx), Vec::new())
+    }
+
+    /// What [`Policy::key`] adds, in words: what each value is, and the value.
+    fn key_parts(&self, _request: &Request, _notes: &Notes) -> Vec<(String, Vec<u8>)> {
+        Vec::new()
+    }
+
+    /// Where a setting that counts for this request is written, by its key in the configuration.
+    fn place(&self, _notes: &Notes, _setting: &str) -> Option<&Place> {
+        None
+    }
 }

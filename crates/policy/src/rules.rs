@@ -15,6 +15,7 @@ use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
 use crate::points::PageCache;
+use crate::told::Places;
 use crate::value::ValuePattern;
 
 /// Which defaults a site starts from.
@@ -133,6 +134,8 @@ pub struct Settings {
     pub allow: Vec<Net>,
     /// Clients kept out, even when `allow` lets them in.
     pub deny: Vec<Net>,
+    /// Where all this is written.
+    pub places: Places,
 }
 
 impl Default for Settings {
@@ -160,6 +163,7 @@ impl Default for Settings {
             upgrade: vec![Protocol::websocket()],
             allow: Vec::new(),
             deny: Vec::new(),
+            places: Places::default(),
         }
     }
 }

@@ -154,6 +154,15 @@ impl Daemon {
         self.admin
     }
 
+    /// Where another port listens, by the name it is told under, such as `Varnish CLI`. It is known
+    /// when the data listeners are.
+    pub fn port(&self, name: &str) -> Option<SocketAddr> {
+        let said = self.said.log.lock();
+        let mut lines = said.lines.iter().filter_map(|line| line.split_once(LISTENING));
+        let (_, address) = lines.find(|(before, _)| before.contains(name))?;
+        address.parse().ok()
+    }
+
     /// The child's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -338,6 +347,9 @@ fn listeners(config: &str) -> usize {
 /// The listener a line tells of, and whether it is the admin one.
 fn listener(line: &str) -> Option<(bool, SocketAddr)> {
     let (before, after) = line.split_once(LISTENING)?;
+    if ["Varnish CLI", "HTCP"].iter().any(|port| before.contains(port)) {
+        return None;
+    }
     let addr = after.split_whitespace().next()?.trim_start_matches("http://").parse().ok()?;
     Some((before.contains("admin"), addr))
 }

@@ -167,3 +167,63 @@ fn read(mut read: impl FnMut() -> io::Result<usize>) -> Result<(), HandshakeErro
         Err(error) => Err(HandshakeError::Tls(rustls::Error::General(error.to_string()))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, ServerName};
+    use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+    use super::*;
+    use crate::Domain;
+    use crate::pair::Pair;
+    use crate::server::tests::made;
+
+    /// More than a connection holds for somebody who does not read from it.
+    const MUCH: usize = 100 * 1024;
+
+    fn ends() -> (ClientConnection, Server) {
+        let (cert, key) = made(&["a.test"]);
+        let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
+        let domain = Domain { pairs: vec![Arc::new(pair)], auth: None };
+        let find = Box::new(|_: &[u8]| Some(0));
+        let server = Server::new(vec![domain], None, find, true, None).expect("a server");
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_slice(cert.as_bytes()).expect("a certificate");
+        roots.add(root).expect("a root");
+        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let name = ServerName::try_from("a.test").expect("a name");
+        (ClientConnection::new(Arc::new(config), name).expect("a client"), server)
+    }
+
+    fn sent_by(client: &mut ClientConnection) -> Vec<u8> {
+        let mut sent = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut sent).expect("a Vec takes it");
+        }
+        sent
+    }
+
+    #[test]
+    fn what_comes_together_with_the_end_of_a_handshake_is_not_lost() {
+        let (mut client, server) = ends();
+        client.set_buffer_limit(None);
+        let mut handshake = Handshake::default();
+        handshake.feed(&sent_by(&mut client), &server).expect("a hello");
+        let mut answer = Vec::new();
+        while !handshake.is_sent() {
+            handshake.send(&mut answer).expect("a Vec takes it");
+        }
+        client.read_tls(&mut answer.as_slice()).expect("all of it");
+        client.process_new_packets().expect("an answer");
+        let said: Vec<u8> = (0..MUCH).map(|n| (n % 251) as u8).collect();
+        client.writer().write_all(&said).expect("room");
+        let sealed = sent_by(&mut client);
+        handshake.feed(&sealed, &server).expect("the end, and more");
+        let (mut session, _) = handshake.finish().expect("it is done");
+        let mut out = vec![0; sealed.len() + Session::OPEN_SPARE];
+        let taken = session.take(&mut out).expect("it opens");
+        assert_eq!(&out[..taken], said);
+        assert_eq!(session.take(&mut out).expect("nothing is left"), 0);
+    }
+}

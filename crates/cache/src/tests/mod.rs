@@ -6,6 +6,7 @@ mod coalesce;
 mod evict;
 mod lookup;
 mod memory;
+mod peek;
 mod stress;
 
 use std::pin::pin;

@@ -232,7 +232,7 @@ impl Chosen {
     }
 
     fn with_reader(&self, r: &mut Reader, read: impl FnOnce(&mut Reader)) {
-        let mut own = Reader::new(Arc::clone(&self.source));
+        let mut own = Reader::of_preset(Arc::clone(&self.source), self.preset.name);
         read(&mut own);
         r.found.append(&mut own.found);
     }

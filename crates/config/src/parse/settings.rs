@@ -16,9 +16,8 @@ use policy::{PageCache, Synthetic};
 use toml::de::DeValue;
 
 use super::origins::Origins;
-use super::sites::patterns;
 use crate::keys::{self, Section};
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Item, Reader, Span, Table};
 
 /// The shortest lifetime but none: below it a cache only costs.
 const TTL_MIN_MS: u64 = 100;
@@ -78,12 +77,13 @@ pub(super) fn read(
         let related = Some((origin.span.clone(), "the origin".to_owned()));
         r.error(files.span.clone(), "`files` and `origin` cannot both answer").related = related;
     }
-    let origin = origin_item.and_then(|item| origins.find(r, &item));
+    let origin = origin_item.as_ref().and_then(|item| origins.find(r, item));
     if let Some(origin) = origin {
         settings.origin = origin;
         settings.files = None;
     }
-    if let Some(root) = files_item.and_then(|item| super::files::root(r, &item, paths)) {
+    let root = files_item.as_ref().and_then(|item| super::files::root(r, item, paths));
+    if let Some(root) = root {
         settings.files = origins.root(root);
     }
     if let Some(item) = table.item("page_cache") {
@@ -94,6 +94,7 @@ pub(super) fn read(
                 Some("the pages are below its `root`".to_owned());
         }
     }
+    note_places(r, table, &["origin", "files", "page_cache"], settings);
     rules(r, table, settings);
     origin.is_some()
 }
@@ -118,6 +119,11 @@ fn page_cache(r: &mut Reader, item: &Item<'_>) -> Option<PageCache> {
 
 /// Changes `settings` as `table` says, but for the origin, which a preset has none of.
 pub(super) fn rules(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
+    const KEYS: [&str; 6] = ["allow", "cache", "deny", "redirect", "respond", "upgrade"];
+    note_places(r, table, &KEYS, settings);
+    for section in ["cache", "cookies", "query"] {
+        note_places_in(r, table, section, settings);
+    }
     if let Some(item) = table.item("cache") {
         cache(r, &item, settings);
     }
@@ -172,6 +178,31 @@ fn protocols(r: &mut Reader, item: &Item<'_>) -> Vec<Protocol> {
 pub(super) fn nets(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
     let texts = r.texts(item);
     texts.iter().filter_map(|(text, item)| r.check(item, parse_net(text))).collect()
+}
+
+/// Notes where keys are written, for what is told of a decision.
+pub(super) fn note_places(
+    r: &Reader,
+    table: &Table<'_>,
+    keys: &[&'static str],
+    settings: &mut Settings,
+) {
+    for key in keys {
+        if let Some(item) = table.item(key) {
+            settings.places.note(*key, r.place(&item.span));
+        }
+    }
+}
+
+/// The same of the keys of a table, and of those of a table in it.
+fn note_places_in(r: &Reader, table: &Table<'_>, section: &'static str, settings: &mut Settings) {
+    let pairs = table.item(section).and_then(|item| item.pairs());
+    for (key, span, value) in pairs.unwrap_or_default() {
+        settings.places.note(format!("{section}.{key}"), r.place(&span));
+        for (name, span, _) in value.pairs().unwrap_or_default() {
+            settings.places.note(format!("{section}.{key}.{name}"), r.place(&span));
+        }
+    }
 }
 
 fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
@@ -301,10 +332,10 @@ fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     let Some(table) = r.table(item, &keys::BYPASS) else { return };
     let mut found = Vec::new();
     if let Some(item) = table.item("path") {
-        found.extend(patterns(r, &item).into_iter().map(Bypass::Path));
+        each(r, &item, &mut found, |text| PathPattern::parse(text).map(Bypass::Path));
     }
     if let Some(item) = table.item("cookie") {
-        found.extend(names(r, &item, NamePattern::cookie).into_iter().map(Bypass::Cookie));
+        each(r, &item, &mut found, |text| NamePattern::cookie(text).map(Bypass::Cookie));
     }
     if let Some(item) = table.item("query") {
         bypass_query(r, &item, settings, &mut found);
@@ -314,11 +345,29 @@ fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     }
     // Presets that are used together have some rules in common.
     let known: Vec<String> = settings.bypass.iter().map(ToString::to_string).collect();
-    found.retain(|reason| !known.contains(&reason.to_string()));
-    settings.bypass.append(&mut found);
+    found.retain(|(reason, _)| !known.contains(&reason.to_string()));
+    for (reason, span) in found {
+        settings.places.note(format!("bypass {reason}"), r.place(&span));
+        settings.bypass.push(reason);
+    }
 }
 
-fn bypass_query(r: &mut Reader, item: &Item<'_>, settings: &mut Settings, found: &mut Vec<Bypass>) {
+/// Reasons, and where they are written.
+type Reasons = Vec<(Bypass, Span)>;
+
+/// Adds a reason for each string of a list.
+fn each(
+    r: &mut Reader,
+    item: &Item<'_>,
+    found: &mut Reasons,
+    parse: fn(&str) -> Result<Bypass, PatternError>,
+) {
+    for (text, item) in r.texts(item) {
+        found.extend(r.check(&item, parse(text)).map(|reason| (reason, item.span)));
+    }
+}
+
+fn bypass_query(r: &mut Reader, item: &Item<'_>, settings: &mut Settings, found: &mut Reasons) {
     let any = |name| Bypass::Query(name, None);
     if let Some(pairs) = item.pairs() {
         for (name, span, item) in pairs {
@@ -326,30 +375,33 @@ fn bypass_query(r: &mut Reader, item: &Item<'_>, settings: &mut Settings, found:
                 .map_err(|why| r.error(span, format!("`{}`: {why}", name.escape_debug())));
             let Ok(name) = name else { continue };
             if matches!(item.value, DeValue::Boolean(true)) {
-                found.push(any(name));
+                found.push((any(name), item.span));
                 continue;
             }
             for (text, item) in r.texts(&item) {
                 let value = r.check(&item, ValuePattern::parse(text));
-                found.extend(value.map(|value| Bypass::Query(name.clone(), Some(value))));
+                let reason = value.map(|value| Bypass::Query(name.clone(), Some(value)));
+                found.extend(reason.map(|reason| (reason, item.span)));
             }
         }
         return;
     }
     match item.value {
-        DeValue::Boolean(true) => found.push(Bypass::AnyQuery),
+        DeValue::Boolean(true) => found.push((Bypass::AnyQuery, item.span.clone())),
         DeValue::Boolean(false) => {
             settings.bypass.retain(|b| !matches!(b, Bypass::AnyQuery | Bypass::Query(..)));
         }
-        _ => found.extend(names(r, item, NamePattern::query).into_iter().map(any)),
+        _ => each(r, item, found, |text| {
+            NamePattern::query(text).map(|name| Bypass::Query(name, None))
+        }),
     }
 }
 
-fn bypass_headers(r: &mut Reader, item: &Item<'_>, found: &mut Vec<Bypass>) {
+fn bypass_headers(r: &mut Reader, item: &Item<'_>, found: &mut Reasons) {
     let Some(pairs) = item.pairs() else {
         for (text, item) in r.texts(item) {
             if let Some(name) = r.check(&item, FieldName::parse(text)) {
-                found.push(Bypass::Header(name, None));
+                found.push((Bypass::Header(name, None), item.span));
             }
         }
         return;
@@ -357,10 +409,11 @@ fn bypass_headers(r: &mut Reader, item: &Item<'_>, found: &mut Vec<Bypass>) {
     for (name, span, item) in pairs {
         let Some(name) = field_name(r, name, span) else { continue };
         match item.value {
-            DeValue::Boolean(true) => found.push(Bypass::Header(name, None)),
+            DeValue::Boolean(true) => found.push((Bypass::Header(name, None), item.span)),
             _ => {
                 let value = r.text(&item).and_then(|text| r.check(&item, FieldValue::parse(text)));
-                found.extend(value.map(|v| Bypass::Header(name, Some(v.as_bytes().to_vec()))));
+                let reason = value.map(|v| Bypass::Header(name, Some(v.as_bytes().to_vec())));
+                found.extend(reason.map(|reason| (reason, item.span)));
             }
         }
     }

@@ -144,6 +144,7 @@ fn rules(
     origins: &mut SiteOrigins<'_, '_>,
 ) -> SiteRules {
     let mut settings = presets.settings(r);
+    settings::note_places(r, table, &["host", "purge", "redirect_https"], &mut settings);
     let has_origin = settings::read(r, table, &[], &mut settings, origins);
     let answers = table.item("redirect").is_some() || table.item("respond").is_some();
     let has_files = table.item("files").is_some();
@@ -207,6 +208,8 @@ pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (R
     let name = table.item("name").and_then(|item| r.text(&item)).map(str::to_owned);
     let own = || paths.first().map(PathPattern::to_string);
     let name = name.or_else(own).or_else(|| methods.first().map(Method::to_string));
+    let mut settings = settings;
+    settings.places.note("route", r.place(&span));
     (RouteRules { name: name.unwrap_or_default(), paths, methods, settings }, span)
 }
 

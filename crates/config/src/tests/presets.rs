@@ -175,3 +175,37 @@ fn a_mistake_in_a_preset_s_file_is_shown_there() {
       |        ^
     "#);
 }
+
+#[test]
+fn rules_and_settings_know_the_line_they_are_written_on() {
+    let own = "cache = { ttl = { 200 = \"5s\" } }\nbypass = { cookie = [\n\"vip\",\n\"vop\"],\n\
+               query = { a = \"1\" } }\n[[site.route]]\npath = \"/x/*\"\n";
+    let text = site("\"wordpress\"", own);
+    let config = load(&text);
+    let settings = &config.sites[0].rules.settings;
+    let place = |name: &str| settings.places.of(name).map(ToString::to_string).unwrap_or_default();
+    let line = |wanted: &str| {
+        text.lines().position(|line| line.contains(wanted)).expect("it is there") + 1
+    };
+    for (name, wanted) in [
+        ("host", "host ="),
+        ("origin", "origin ="),
+        ("cache.ttl.200", "ttl ="),
+        ("bypass cookie vip", "\"vip\""),
+        ("bypass cookie vop", "\"vop\""),
+        ("bypass query a=1", "query ="),
+    ] {
+        assert_eq!(place(name), format!("larder.toml:{}", line(wanted)), "{name}");
+    }
+    let preset = crate::preset::find("wordpress").expect("a preset");
+    let of_preset = |wanted: &str| {
+        let at = preset.text.lines().position(|line| line.contains(wanted));
+        format!("preset wordpress: line {}", at.expect("it is there") + 1)
+    };
+    assert_eq!(place("bypass cookie wordpress_*"), of_preset("\"wordpress_*\""));
+    assert_eq!(place("bypass header X-WP-Nonce"), of_preset("X-WP-Nonce = true"));
+    assert_eq!(place("cache.stale_while_revalidate"), of_preset("stale_while_revalidate ="));
+    let route = &config.sites[0].rules.routes[0].settings.places;
+    assert_eq!(route.of("route").map(|p| &**p), Some(&*format!("larder.toml:{}", line("/x/*"))));
+    assert_eq!(route.of("bypass cookie vip"), settings.places.of("bypass cookie vip"));
+}

@@ -12,7 +12,8 @@ use policy::{Notes, ReceiveCtx};
 
 use super::dialects::of_host;
 use super::stored::{Matcher, Meant, Scope, Under};
-use crate::core::{Ask, Core, make_key};
+use crate::core::{Ask, Core};
+use crate::decide::make_key;
 use crate::live::{Live, Shared, Site};
 use crate::tags;
 

@@ -21,7 +21,7 @@ pub(super) struct Under<'a> {
 }
 
 impl<'a> Under<'a> {
-    /// As [`begin_key`](crate::core::begin_key) wrote it.
+    /// As [`begin_key`](crate::decide::begin_key) wrote it.
     pub(super) fn of(object: &'a Object) -> Self {
         let mut fields = key_fields(object.key());
         let mut next = || fields.next().unwrap_or_default();

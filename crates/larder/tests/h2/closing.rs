@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::h2::{Ending, Frame, Manners, Request, error, kind, setting};
+use testkit::h2::{Ending, Frame, Manners, Outcome, Request, error, kind, setting};
 use testkit::larder::{Daemon, binary};
 use testkit::origin::Script;
 use testkit::reply::End;
@@ -110,6 +110,34 @@ async fn an_idle_connection_ends_in_order() {
     }
     assert_eq!(client.rest().await, Ok(IN_ORDER));
     assert_eq!(client.judge().goaways().last(), Some(&(3, error::NO_ERROR)));
+}
+
+/// The origin's answer comes when nothing has been read from the client for a while.
+#[tokio::test]
+async fn an_idle_connection_ends_after_an_answer_that_took_its_time() {
+    let stage = limited("idle_timeout = \"300ms\"").await;
+    let page = Script::default()
+        .delay_ms(50)
+        .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: no-store\r\n\r\npage");
+    stage.origin.on("/page", page);
+    let mut client = client(&stage.daemon).await;
+    assert_eq!(client.get("/page").await.answer("/page").text(), "page");
+    assert_eq!(client.rest().await, Ok(IN_ORDER));
+}
+
+/// One that neither heeds the warning nor answers the PING behind it.
+#[tokio::test]
+async fn a_client_that_overhears_the_warning_is_left_all_the_same() {
+    let stage = limited("keepalive_requests = 5").await;
+    stage.origin.on("/page", Script::cacheable("page"));
+    let mut client = greeted(&stage.daemon, Manners::NONE, &[]).await;
+    for n in 0..500 {
+        let Ok(stream) = client.ask(&Request::get("/page"), true).await else { break };
+        let Outcome::Answered(_) = client.outcome(stream).await else { break };
+        assert!(n < 499, "it goes on for ever");
+        pause(10).await;
+    }
+    assert_eq!(client.judge().goaways().len(), 2);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 // Each test file uses its own part of this.
 #![allow(dead_code, reason = "compiled once for every test file")]
 
+pub(crate) mod cli;
 pub(crate) mod console;
 pub(crate) mod figures;
 pub(crate) mod folder;

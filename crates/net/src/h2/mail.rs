@@ -5,11 +5,15 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
+use base::Counter;
 use bytes::Bytes;
 use flow::Reply;
 use h2::StreamAt;
 use message::Response;
+
+use crate::core::CoreCtx;
 
 /// Bytes of a body that its task may have handed over and the client not taken, about.
 const AHEAD: usize = 4 * 1024;
@@ -103,14 +107,15 @@ impl Feed {
 
 /// A task's word that it will say how its stream ends. Broken, it says at least that.
 pub(crate) struct Promise {
+    core: Rc<CoreCtx>,
     mail: Rc<Mail>,
     stream: StreamAt,
     kept: bool,
 }
 
 impl Promise {
-    pub(crate) fn new(mail: Rc<Mail>, stream: StreamAt) -> Self {
-        Self { mail, stream, kept: false }
+    pub(crate) fn new(core: Rc<CoreCtx>, mail: Rc<Mail>, stream: StreamAt) -> Self {
+        Self { core, mail, stream, kept: false }
     }
 
     pub(crate) fn tell(&self, item: Item) {
@@ -127,6 +132,9 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         if !self.kept {
+            if thread::panicking() {
+                self.core.flow.counters.inc(Counter::Panics);
+            }
             self.tell(Item::Broke);
         }
     }

@@ -355,7 +355,7 @@ impl H2 {
 
     fn task(&mut self, core: &Rc<CoreCtx>, at: StreamAt, asked: Rc<Asked>) -> Task {
         let ends = self.ends.pair(&self.stream);
-        let promise = Promise::new(Rc::clone(&self.mail), at);
+        let promise = Promise::new(Rc::clone(core), Rc::clone(&self.mail), at);
         // The first get much, later ones less: together never much more than a tenth of the
         // limit, since each may be held several times on its way.
         let limits = &asked.live.limits;

@@ -70,6 +70,7 @@ fn with_texts<'a>(record: Record<'a>, texts: &'a [Vec<u8>]) -> Record<'a> {
         error: &texts[7],
         limit: &texts[8],
         not_stored: &texts[9],
+        evidence: &texts[10],
         ..record
     }
 }

@@ -179,3 +179,20 @@ fn an_operators_word_goes_before_probes_and_failures() {
     servers[0].set_order(Order::Drain);
     assert_eq!(picks(), []);
 }
+
+#[test]
+fn the_likely_server_is_the_next_one_and_asking_takes_no_turn() {
+    for how in [Balance::RoundRobin, Balance::LeastRequests, Balance::Hash] {
+        let servers = plain(&[5, 1, 3]);
+        let balancer = Balancer::new(how, 3);
+        for n in 0..50 {
+            let now_ms = n * 100;
+            if n == 20 {
+                eject(&servers[0], now_ms);
+            }
+            let likely = balancer.likely(&servers, mix(n), now_ms);
+            assert_eq!(balancer.likely(&servers, mix(n), now_ms), likely);
+            assert_eq!(balancer.pick(&servers, mix(n), &[], now_ms), likely, "{how:?} {n}");
+        }
+    }
+}

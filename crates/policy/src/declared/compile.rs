@@ -15,6 +15,7 @@ use crate::pattern::{NamePattern, PathPattern};
 use crate::peer::Peer;
 use crate::points::{ALLOW, PageCache, Synthetic};
 use crate::rules::{self, Profile, Settings, SiteRules};
+use crate::told::Places;
 use crate::value::ValuePattern;
 
 /// Rules that every site has; their place is their number in [`Notes::rule`](crate::Notes::rule).
@@ -68,6 +69,8 @@ pub(super) struct Plan {
     pub(super) upgrade: Vec<Protocol>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
+    /// Where its settings are written.
+    pub(super) places: Places,
 }
 
 /// Who is let in.
@@ -178,6 +181,7 @@ impl Plan {
             upgrade: settings.upgrade,
             request_headers: settings.request_headers,
             response_headers: settings.response_headers,
+            places: settings.places,
         }
     }
 }
@@ -268,6 +272,17 @@ impl Bypass {
             }
         }
         bypass
+    }
+}
+
+impl Bypass {
+    /// The numbers of its rules, in the order in which they are looked at.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        let paths = self.paths.iter().map(|(_, rule)| *rule);
+        let cookies = self.cookies.iter().map(|(_, rule)| *rule);
+        let headers = self.headers.iter().map(|(_, _, rule)| *rule);
+        let queries = self.queries.iter().map(|(_, _, rule)| *rule);
+        paths.chain(cookies).chain(headers).chain(self.any_query).chain(queries).collect()
     }
 }
 

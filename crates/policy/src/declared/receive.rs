@@ -6,6 +6,7 @@ use message::cookie;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, upgrade};
 
 use super::compile::{Plan, Rule};
+use super::narrate;
 use super::{Declared, Matcher};
 use crate::answer::{Answer, Redirect};
 use crate::forged::{self, Seen};
@@ -13,6 +14,7 @@ use crate::forwarded;
 use crate::pattern::NamePattern;
 use crate::peer::Peer;
 use crate::points::{ReceiveCtx, ReceiveVerdict};
+use crate::told::Listener;
 use crate::value::ValuePattern;
 
 /// Where certificate authorities ask over plain HTTP (RFC 8555 8.3).
@@ -20,7 +22,7 @@ const ACME_CHALLENGE: &[u8] = b"/.well-known/acme-challenge/";
 
 /// A path that is not its own normal form, in the two readings an origin may have of it.
 #[derive(Debug, Default)]
-struct Readings {
+pub(super) struct Readings {
     /// Escapes decoded, dot segments and double slashes resolved.
     normal: Vec<u8>,
     /// As sent, but for escapes of bytes that cannot be sent otherwise.
@@ -28,9 +30,15 @@ struct Readings {
 }
 
 impl Declared {
-    pub(super) fn decide(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
+    /// Decides, and tells `told` what was looked at.
+    pub(super) fn decide(
+        &self,
+        ctx: &mut ReceiveCtx<'_>,
+        told: &mut impl Listener,
+    ) -> ReceiveVerdict {
         let seen = Seen::of(&ctx.request.headers);
         let client = self.client(seen, ctx);
+        told.hear(|| self.tell_client(ctx, seen, client));
         let refusal = match ctx.request.method {
             Method::Connect => Some(&self.refusals.connect),
             Method::Trace | Method::Purge | Method::Ban => Some(&self.refusals.method),
@@ -38,6 +46,7 @@ impl Declared {
         };
         if let Some(refusal) = refusal {
             ctx.notes.rule = Rule::MethodRefused as u32;
+            told.hear(|| narrate::method_refused(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(refusal));
         }
         if let Some(redirect) = &self.redirect_https
@@ -45,37 +54,49 @@ impl Declared {
             && !is_challenge(ctx.request.path())
         {
             ctx.notes.rule = Rule::Answer as u32;
+            told.hear(|| self.tell_https());
             return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
         }
         let mut readings = None;
         let Some(route) = self.route(ctx.request, &mut readings) else {
             ctx.notes.rule = Rule::PathForm as u32;
+            told.hear(|| narrate::ambiguous(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.path));
         };
         let plan = &self.plans[route];
+        told.hear(|| self.tell_route(route));
         ctx.notes.route = route as u32;
         ctx.notes.origin = plan.origin;
         ctx.notes.pages = plan.page_cache;
         ctx.notes.personal = self.requests_are_personal && (seen.authorization || seen.cookie);
+        if let Some(access) = &plan.access {
+            told.hear(|| narrate::access(plan, access, client));
+        }
         if plan.access.as_ref().is_some_and(|access| !access.admits(client)) {
             ctx.notes.rule = Rule::Access as u32;
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.access));
         }
         if let Some(answer) = &plan.answer {
             ctx.notes.rule = Rule::Answer as u32;
+            told.hear(|| narrate::answer(plan, answer));
             return ReceiveVerdict::Synth(self.answer(answer, ctx.request));
         }
         if let Some(files) = plan.files {
             ctx.notes.rule = Rule::Files as u32;
+            told.hear(|| narrate::files(plan));
             return ReceiveVerdict::Files(files);
         }
         if ctx.request.upgrade == Upgrade::Asked && take_upgrade(plan, ctx.request) {
             ctx.notes.rule = Rule::Upgrade as u32;
+            told.hear(|| narrate::upgrade(plan, ctx.request));
             return ReceiveVerdict::Upgrade;
         }
         let (rule, verdict) = match pass_unread(plan, ctx.request) {
-            Some(rule) => (rule as u32, ReceiveVerdict::Pass),
-            None => self.canonical(plan, seen, readings.as_ref(), ctx),
+            Some(rule) => {
+                told.hear(|| narrate::pass_unread(plan, rule, ctx.request));
+                (rule as u32, ReceiveVerdict::Pass)
+            }
+            None => self.canonical(plan, seen, readings.as_ref(), ctx, told),
         };
         ctx.notes.rule = rule;
         verdict
@@ -143,9 +164,11 @@ impl Declared {
         seen: Seen,
         readings: Option<&Readings>,
         ctx: &mut ReceiveCtx<'_>,
+        told: &mut impl Listener,
     ) -> (u32, ReceiveVerdict) {
         let request = &mut *ctx.request;
         if seen.cookie {
+            told.hear(|| narrate::cookies(plan, request));
             let mut scratch = Vec::new();
             cookie::remove(&mut request.headers, |name| plan.cookies.strips(name), &mut scratch);
             let (mut any, mut personal) = (false, false);
@@ -158,11 +181,17 @@ impl Declared {
                 request.headers.remove(HeaderId::Cookie);
             }
         }
+        if self.requests_are_personal && (seen.authorization || seen.cookie) {
+            told.hear(|| narrate::personal(plan, request, ctx.notes.personal));
+        }
         let has_query = request.path().len() < request.target.len();
         if has_query && let Some(query) = &plan.query {
+            told.hear(|| narrate::query(plan, query, request));
             query.apply(request);
         }
-        match plan.bypass.reason(request, readings) {
+        let reason = plan.bypass.reason(request, readings);
+        told.hear(|| self.tell_bypass(plan, request, reason));
+        match reason {
             Some(rule) => (rule, ReceiveVerdict::Pass),
             None => (Rule::Cache as u32, ReceiveVerdict::Lookup),
         }

@@ -112,10 +112,24 @@ impl Asked {
 fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
     let mut notes = Notes::default();
     let client = Peer::Host(ip(client));
+    let told = tell(policy, client, request.clone());
     let mut ctx = ReceiveCtx { request: &mut request, client, now: NOW, notes: &mut notes };
     let verdict = policy.receive(&mut ctx);
+    assert_eq!(told, format!("{verdict:?} {notes:?} {request:?}"), "what is told is what is done");
     let rule = policy.rule_name(notes.rule).to_owned();
     Asked { verdict, notes, request, rule }
+}
+
+/// What a request comes to, explained.
+fn tell(policy: &Declared, client: Peer, mut request: Request) -> String {
+    let mut notes = Notes::default();
+    let mut ctx = ReceiveCtx { request: &mut request, client, now: NOW, notes: &mut notes };
+    let (verdict, steps) = policy.explain(&mut ctx);
+    let decided = steps.iter().filter(|step| step.decided).count();
+    let wanted = usize::from(!matches!(verdict, ReceiveVerdict::Lookup));
+    assert_eq!(decided, wanted, "one step settles it, unless the store does: {steps:?}");
+    assert!(steps.iter().all(|step| !step.why.is_empty()), "{steps:?}");
+    format!("{verdict:?} {notes:?} {request:?}")
 }
 
 fn ask(policy: &Declared, request: Request) -> Asked {

@@ -19,6 +19,8 @@ const LAYERS: &[(&str, u32)] = &[
     ("policy", 2),
     ("files", 2),
     ("ban", 2),
+    ("varnishcli", 2),
+    ("htcp", 2),
     ("observe", 2),
     ("cache", 3),
     ("origin", 3),

@@ -1,0 +1,75 @@
+//! A look at a key that changes nothing: no hit is counted, nothing moves in a queue, no ban takes
+//! anything out. For operators; the way of a request is [`Cache::lookup`].
+
+use std::sync::Arc;
+
+use base::KeyBuf;
+
+use crate::bans::Ban;
+use crate::busy::Shape;
+use crate::cache::{Cache, fetch_for};
+use crate::object::Object;
+use crate::slot::{Select, choose};
+
+/// What is under a key.
+#[derive(Clone, Debug, Default)]
+pub struct Peek {
+    /// Its variants, in the order in which they were stored.
+    pub variants: Vec<Seen>,
+    /// The one of them that a lookup would find.
+    pub found: Option<usize>,
+    /// Until when requests for the key do not wait for each other, in milliseconds of the monotonic
+    /// clock: a former answer was uncacheable. It counts where nothing is found.
+    pub marked_until_ms: Option<u64>,
+    /// Whether somebody fetches what would answer the request, and it would wait for that.
+    pub is_fetched: bool,
+}
+
+/// One variant.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The response.
+    pub object: Arc<Object>,
+    /// Bans that it meets and has not been tested against yet.
+    pub bans: Vec<Arc<Ban>>,
+    /// It has been banned, and leaves when it is next looked at.
+    pub is_banned: bool,
+    /// Until when it is fresh, these bans heeded: milliseconds of the monotonic clock.
+    pub fresh_until_ms: i64,
+}
+
+impl Cache {
+    /// What is under `key`, and what of it a lookup would find. `variant` as for
+    /// [`Cache::lookup`].
+    pub fn peek(&self, key: &KeyBuf, variant: &mut Select<'_>) -> Peek {
+        let place = self.place(key.hash());
+        let mut shape = Shape::default();
+        let (variants, mut peek) = {
+            let shard = self.shared_shard(place.shard);
+            let Some(slot) = shard.find(place.h32, key.bytes()) else { return Peek::default() };
+            choose(slot.variants(), variant, |spec, signature| shape.note(spec, signature));
+            let peek = Peek {
+                marked_until_ms: slot.marked_until_ms(),
+                is_fetched: fetch_for(slot, &shape).is_some(),
+                ..Peek::default()
+            };
+            (slot.variants().to_vec(), peek)
+        };
+        peek.variants = variants.into_iter().map(|object| self.foresee(object)).collect();
+        let left: Vec<usize> =
+            (0..peek.variants.len()).filter(|at| !peek.variants[*at].is_banned).collect();
+        let objects: Vec<_> =
+            left.iter().map(|at| Arc::clone(&peek.variants[*at].object)).collect();
+        peek.found = choose(&objects, variant, |_, _| {}).map(|at| left[at]);
+        peek
+    }
+
+    fn foresee(&self, object: Arc<Object>) -> Seen {
+        let met = self.bans.foresee(&object);
+        let is_banned = met.as_ref().is_none_or(|bans| bans.iter().any(|ban| !ban.is_soft()));
+        let bans = met.unwrap_or_default();
+        let stale = bans.iter().filter_map(|ban| ban.stale_since_ms()).min();
+        let fresh_until_ms = object.fresh_until_ms().min(stale.unwrap_or(i64::MAX));
+        Seen { object, bans, is_banned, fresh_until_ms }
+    }
+}

@@ -1,0 +1,69 @@
+//! `[varnish_cli]` and `[htcp]`: ports on which others' tools purge.
+
+use std::net::SocketAddr;
+
+use policy::acl::{CidrSet, parse_net};
+
+use super::tls::path;
+use super::{settings, top::one_listen};
+use crate::keys::{self, Section};
+use crate::model::{Htcp, ListenSpec, VarnishCli};
+use crate::reader::{Item, Reader, Table};
+
+/// Whose datagrams count where nothing is said.
+const HERE: [&str; 2] = ["127.0.0.0/8", "::1"];
+
+/// The port that speaks Varnish's CLI.
+pub(super) fn varnish_cli(r: &mut Reader, top: &Table<'_>) -> Option<VarnishCli> {
+    let item = top.item("varnish_cli")?;
+    let table = r.table(&item, &keys::VARNISH_CLI)?;
+    let listen = listen(r, &item, &table, &keys::VARNISH_CLI, "6082");
+    let secret = match table.item("secret") {
+        Some(item) => Some(path(r, &item)?),
+        None => None,
+    };
+    let listen = listen?;
+    if secret.is_none() {
+        let is_here = |address: &SocketAddr| address.ip().is_loopback();
+        if listen.addresses.iter().all(is_here) {
+            r.warning(item.span, "everybody on this machine may ban: there is no `secret`");
+        } else {
+            r.error(item.span, "without a `secret` it listens on loopback addresses only").help =
+                Some("secret = \"/etc/varnish/secret\", or listen = \"127.0.0.1:6082\"".into());
+        }
+    }
+    Some(VarnishCli { listen, secret })
+}
+
+/// The port that takes HTCP.
+pub(super) fn htcp(r: &mut Reader, top: &Table<'_>) -> Option<Htcp> {
+    let item = top.item("htcp")?;
+    let table = r.table(&item, &keys::HTCP)?;
+    let listen = listen(r, &item, &table, &keys::HTCP, "4827");
+    let nets = match table.item("allow") {
+        Some(item) => settings::nets(r, &item),
+        None => HERE.iter().filter_map(|text| parse_net(text).ok()).collect(),
+    };
+    Some(Htcp { listen: listen?, allow: CidrSet::new(&nets) })
+}
+
+/// Addresses without TLS or anything else.
+fn listen(
+    r: &mut Reader,
+    whole: &Item<'_>,
+    table: &Table<'_>,
+    section: &Section,
+    port: &str,
+) -> Option<ListenSpec> {
+    let Some(item) = table.item("listen") else {
+        r.error(whole.span.clone(), format!("{} needs `listen`", section.title));
+        return None;
+    };
+    let spec = r.text(&item).and_then(|text| one_listen(r, text, &item))?;
+    if spec.addresses.is_empty() || spec.tls || spec.proxy || spec.h2c {
+        r.error(item.span, "an address and nothing else belongs here").help =
+            Some(format!("such as \"127.0.0.1:{port}\""));
+        return None;
+    }
+    Some(spec)
+}

@@ -1,0 +1,258 @@
+//! The decisions on a request's way, apart from what is done about them: made for requests by
+//! [`Core`](crate::Core), and for operators who want to know by `explain`.
+//!
+//! Nothing here changes anything, counts anything or waits.
+
+use std::sync::Arc;
+
+use base::{HashSeed, KeyBuf};
+use bytes::Bytes;
+use cache::{Found, Object};
+use message::cache_control::CacheControl;
+use message::freshness::{Freshness, State};
+use message::vary::vary_signature;
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Scheme, conditional};
+use origin::Protocol;
+use policy::{HitCtx, HitVerdict, Notes, ReceiveVerdict, Synthetic};
+
+use crate::client::Client;
+use crate::core::Ask;
+use crate::forward;
+use crate::live::{Live, Shared, Site};
+use crate::pages::Problem;
+use crate::purge::{self, Asked, Refusal};
+use crate::reply::{Forward, Served};
+
+/// Where a request belongs.
+pub(crate) enum Entry<'l> {
+    /// A certificate authority asks for this.
+    Challenge(Bytes),
+    /// Nowhere.
+    Refused(Problem),
+    /// It is a purge of this site.
+    Purge(&'l Arc<Site>, Result<Asked, Refusal>),
+    /// To this site.
+    Site(&'l Arc<Site>),
+}
+
+/// Where `request` belongs.
+#[inline(always)]
+pub(crate) fn enter<'l>(
+    shared: &Shared,
+    live: &'l Live,
+    request: &Request,
+    client: &Client<'_>,
+) -> Entry<'l> {
+    if let Some(answer) = shared.challenges.answer(request) {
+        return Entry::Challenge(answer);
+    }
+    let Some(site) = live.sites.find(&request.host) else {
+        return Entry::Refused(Problem::NoSite);
+    };
+    if let Err(problem) = client.admit(&request.host, site.client_auth.as_ref()) {
+        return Entry::Refused(problem);
+    }
+    if let Some(purge) = &site.purge
+        && let Some(read) = purge::read(purge, request, || site.policy.asker(request, client.peer))
+    {
+        return Entry::Purge(site, read);
+    }
+    Entry::Site(site)
+}
+
+/// What comes of policy's verdict, once it is known that no file answers.
+pub(crate) enum Course {
+    /// The root of this number answers.
+    Files(u32),
+    /// The store is asked.
+    Lookup,
+    /// It may go no further, and is answered here.
+    LastHop,
+    /// The origin is asked, past the store.
+    Pass(Forward),
+    /// The same, and the connection may become a tunnel.
+    Upgrade,
+    /// Policy answers.
+    Answer(Arc<Synthetic>),
+    /// What is stored for it goes.
+    Purge,
+}
+
+/// What comes of `verdict`.
+#[inline(always)]
+pub(crate) fn course(ask: &Ask<'_>, verdict: ReceiveVerdict) -> Course {
+    let request = ask.request;
+    match verdict {
+        ReceiveVerdict::Files(root) => Course::Files(root),
+        ReceiveVerdict::Lookup if request.framing == Framing::None => Course::Lookup,
+        ReceiveVerdict::Lookup | ReceiveVerdict::Pass if forward::is_last_hop(request) => {
+            Course::LastHop
+        }
+        // A body on a cacheable request is outside the key: it never meets the store.
+        ReceiveVerdict::Lookup | ReceiveVerdict::Pass => Course::Pass(match request.method {
+            Method::Get | Method::Head => Forward::Bypass,
+            _ => Forward::Method,
+        }),
+        // An application behind FastCGI cannot change the protocol: there the wish is overheard.
+        ReceiveVerdict::Upgrade => match ask.site.origins.get(ask.notes.origin as usize) {
+            Some(origin) if origin.protocol() == Protocol::FastCgi => Course::Pass(Forward::Bypass),
+            _ => Course::Upgrade,
+        },
+        ReceiveVerdict::Synth(synthetic) => Course::Answer(synthetic),
+        ReceiveVerdict::Purge => Course::Purge,
+    }
+}
+
+/// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
+#[inline]
+pub(crate) fn make_key(
+    seed: &HashSeed,
+    site: &Site,
+    request: &Request,
+    notes: &Notes,
+    key: &mut KeyBuf,
+) {
+    begin_key(request, key);
+    site.policy.key(request, notes, key);
+    key.finish(seed);
+}
+
+/// Begins a key anew with what is in every one: scheme, host, port and target of a request's
+/// canonical form. What policy adds and the hash come after.
+pub fn begin_key(request: &Request, key: &mut KeyBuf) {
+    key.clear();
+    key.field(match request.scheme {
+        Scheme::Http => b"",
+        Scheme::Https => b"s",
+    });
+    key.field(&request.host);
+    match request.port {
+        None => key.field(b""),
+        Some(port) => key.field(&port.to_be_bytes()),
+    }
+    key.field(&request.target);
+}
+
+/// The request's side of a Vary: its signature over the names a variant goes by.
+pub(crate) fn select_by(headers: &HeaderBlock) -> impl FnMut(&[u8], &mut Vec<u8>) {
+    |names, out| vary_signature(names, headers, out)
+}
+
+/// What a request is to do after its lookup.
+pub(crate) enum Next {
+    /// This answers.
+    Deliver(Arc<Object>, Served),
+    /// One fetch for all who ask; what is stored may be confirmed by it.
+    Fetch(Option<Arc<Object>>),
+    /// Past the store.
+    Pass,
+    /// A fetch of its own, whose answer may be stored.
+    Alone(Forward),
+}
+
+/// What is to be done about what a lookup found; `freshness` are an object's times.
+#[inline(always)]
+pub(crate) fn next(
+    ask: &Ask<'_>,
+    found: Found,
+    freshness: impl FnOnce(&Object) -> Freshness,
+) -> Next {
+    match found {
+        Found::Object(object) => match judge_by(ask, &object, &freshness(&object)) {
+            Judgement::Deliver(served) => Next::Deliver(object, served),
+            Judgement::Fetch => Next::Fetch(Some(object)),
+            Judgement::Pass => Next::Pass,
+            Judgement::Private => Next::Alone(Forward::Bypass),
+        },
+        Found::HitForMiss => Next::Alone(Forward::HitForMiss),
+        Found::Nothing if ask.notes.personal => Next::Alone(Forward::UriMiss),
+        Found::Nothing => Next::Fetch(None),
+    }
+}
+
+/// What a found object is good for.
+pub(crate) enum Judgement {
+    /// It answers.
+    Deliver(Served),
+    /// It must be fetched or validated first.
+    Fetch,
+    /// The request goes to the origin, past the store.
+    Pass,
+    /// The request is personal and the object is not for all: fetch, without waiting for others.
+    Private,
+}
+
+/// Whether a stored response may answer, as far as freshness, privacy and policy go.
+pub(crate) fn judge(ask: &Ask<'_>, object: &Arc<Object>) -> Judgement {
+    judge_by(ask, object, &freshness(object))
+}
+
+#[inline]
+fn judge_by(ask: &Ask<'_>, object: &Arc<Object>, freshness: &Freshness) -> Judgement {
+    if ask.notes.personal && !object.flags().shared {
+        return Judgement::Private;
+    }
+    if conditional::belongs_to_origin(&ask.request.headers) {
+        return Judgement::Pass;
+    }
+    let now_ms = ask.now.mono_ms;
+    let ctx = HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms };
+    match (freshness.state(now_ms), ask.site.policy.hit(&ctx)) {
+        (State::Fresh | State::Grace, HitVerdict::Miss) => Judgement::Fetch,
+        (State::Fresh | State::Grace, HitVerdict::Pass) => Judgement::Pass,
+        (State::Fresh, _) => Judgement::Deliver(Served::Hit),
+        (State::Grace, _) => Judgement::Deliver(Served::Stale),
+        (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => {
+            Judgement::Deliver(Served::Stale)
+        }
+        (State::Stale, _) => Judgement::Fetch,
+    }
+}
+
+/// The times of a stored response, a soft purge included.
+pub(crate) fn freshness(object: &Object) -> Freshness {
+    freshness_until(object, object.fresh_until_ms())
+}
+
+/// The times of a stored response that is fresh until `until_ms`.
+pub(crate) fn freshness_until(object: &Object, until_ms: i64) -> Freshness {
+    let born_ms = object.born_ms();
+    let lifetime_ms = until_ms.saturating_sub(born_ms);
+    Freshness {
+        born_ms,
+        lifetime_ms: u64::try_from(lifetime_ms).unwrap_or(0),
+        grace_ms: object.grace_ms(),
+        stale_if_error_ms: object.stale_if_error_ms(),
+        stale_if_unreachable_ms: object.stale_if_unreachable_ms(),
+        must_validate: object.flags().must_validate,
+    }
+}
+
+/// Whether nothing forbids a client to take it stale (RFC 9111 4.2.4).
+fn may_be_stale(object: &Object) -> bool {
+    let flags = object.flags();
+    !flags.must_validate && !flags.never_stale
+}
+
+/// Whether the client wants nothing but a stored response (RFC 9111 5.2.1.7). That counts whatever
+/// the site says of clients' directives: it spares the origin. One that is not safe is for the
+/// origin alone (RFC 9111 4).
+pub(crate) fn only_if_cached(request: &Request) -> bool {
+    matches!(request.method, Method::Get | Method::Head)
+        && request.headers.contains(HeaderId::CacheControl)
+        && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).only_if_cached
+}
+
+/// Whether a request that must wait is refused instead of that.
+pub(crate) fn refusal(request: &Request, live: &Live) -> Option<Problem> {
+    if forward::loops(request, live) {
+        return Some(Problem::Loop);
+    }
+    only_if_cached(request).then_some(Problem::NotCached)
+}
+
+/// Whether the client is an `EventSource`: its answer is its own, and may begin late.
+pub(crate) fn follows_events(request: &Request) -> bool {
+    let accept = request.headers.value(HeaderId::Accept);
+    accept.is_some_and(|accept| accept.eq_ignore_ascii_case(b"text/event-stream"))
+}

@@ -1,0 +1,321 @@
+//! What would happen to a request now, and why, without its happening: for operators who ask why
+//! something was not cached.
+//!
+//! The decisions are those of `decide` and of the site's policy, by which requests go, too; here
+//! they are only put into words. Must never change anything: nothing is counted, nothing moves in
+//! the store's queues, nothing is fetched or waited for.
+
+mod fetch;
+mod question;
+mod stored;
+mod words;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Now;
+use files::{Depth, Look, Root};
+use message::{Request, Scheme, Status};
+use policy::told::shown;
+use policy::{HitCtx, HitVerdict, Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
+
+use crate::client::Client;
+use crate::core::{Ask, Front, LiveRef};
+use crate::decide::{self, Course, Entry};
+use crate::files as from_files;
+use crate::live::{Live, Shared, Site};
+use crate::pages;
+use crate::purge::{Asked, Refusal};
+use crate::reply::{Forward, Reply, Served};
+
+pub use question::{Question, QuestionError};
+pub use words::not_stored;
+
+/// What would happen to a request.
+#[derive(Clone)]
+pub struct Explanation {
+    /// What it comes to.
+    pub foreseen: Foreseen,
+    /// The same in one sentence, without a full stop.
+    pub summary: String,
+    /// How it comes to that, in the order in which it is decided.
+    pub steps: Vec<Step>,
+    /// The request as it is after policy has brought it into canonical form.
+    pub request: Request,
+    /// Hash of its cache key; 0 when none was made.
+    pub key: u64,
+    /// The site, and what its policy noted; none where no policy was asked.
+    decided: Option<(Arc<Site>, Notes)>,
+}
+
+impl Explanation {
+    /// Where a rule or a setting that counts for the request is written.
+    pub fn place(&self, rule: &str) -> Option<&Place> {
+        let (site, notes) = self.decided.as_ref()?;
+        site.policy.place(notes, rule)
+    }
+}
+
+/// What a request would come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreseen {
+    /// An answer without an origin.
+    Answer {
+        /// Where from.
+        served: Served,
+        /// Its status, where that is known before it is made.
+        status: Option<Status>,
+    },
+    /// An origin would be asked.
+    Fetch {
+        /// Why the store does not answer.
+        reason: Forward,
+        /// Something stale is stored, which the origin may confirm and which may stand in for it.
+        stale: bool,
+        /// Another request's fetch would be waited for.
+        waits: bool,
+    },
+    /// The connection would perhaps become a tunnel.
+    Tunnel,
+    /// Something would be purged.
+    Purge,
+}
+
+impl Foreseen {
+    /// The word for it in logs; of what depends on the origin's answer the usual one.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Answer { served, .. } => served.word(),
+            Self::Fetch { waits: true, .. } => "COLLAPSED",
+            Self::Fetch { reason: Forward::HitForMiss, .. } => "HIT-FOR-MISS",
+            Self::Fetch { reason, .. } => {
+                Served::Fetched { reason, stored: false, collapsed: false }.word()
+            }
+            Self::Tunnel => "PASS",
+            Self::Purge => "PURGE",
+        }
+    }
+}
+
+/// What would happen to `request` now if it came from `peer`, over a connection without a client's
+/// certificate.
+///
+/// It may look for files, so it must not run where others wait for it.
+pub fn explain(
+    shared: &Shared,
+    live: &Arc<Live>,
+    mut request: Request,
+    peer: Peer,
+    now: Now,
+) -> Explanation {
+    let live: LiveRef = Rc::new(Arc::clone(live));
+    let client = Client { peer, secured: None };
+    let mut teller = Teller { shared, steps: vec![asked(&request)], key: 0, decided: None };
+    let (foreseen, summary) = teller.tell(&live, &mut request, &client, now);
+    let Teller { steps, key, decided, .. } = teller;
+    Explanation { foreseen, summary, steps, request, key, decided }
+}
+
+/// What it comes to, and that in words.
+type Told = (Foreseen, String);
+
+struct Teller<'s> {
+    shared: &'s Shared,
+    steps: Vec<Step>,
+    key: u64,
+    decided: Option<(Arc<Site>, Notes)>,
+}
+
+impl Teller<'_> {
+    fn tell(
+        &mut self,
+        live: &LiveRef,
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+    ) -> Told {
+        let site = match decide::enter(self.shared, live, request, client) {
+            Entry::Site(site) => Arc::clone(site),
+            Entry::Challenge(_) => {
+                let why = "a certificate authority's question, which is answered here";
+                self.steps.push(Step::new("ACME", why).decisive());
+                return answered(&pages::challenge(request, bytes::Bytes::new()), "by ACME");
+            }
+            Entry::Refused(problem) => {
+                let reply = pages::problem(request, problem);
+                self.steps.push(Step::new("site", error_of(&reply)).decisive());
+                return answered(&reply, "with an error page");
+            }
+            Entry::Purge(site, read) => {
+                let site = Arc::clone(site);
+                self.steps.push(about_site(live, &site, request));
+                return self.purge(&site, read);
+            }
+        };
+        self.steps.push(about_site(live, &site, request));
+        let mut notes = Notes::default();
+        let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
+        let (verdict, told) = site.policy.explain(&mut ctx);
+        self.steps.extend(told);
+        if site.client_auth.is_some() {
+            notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
+        }
+        self.decided = Some((Arc::clone(&site), notes));
+        let front = Front::default();
+        let ask = Ask { live, site: &site, request, notes, now, front, trace: None };
+        self.follow(&ask, verdict)
+    }
+
+    fn follow(&mut self, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Told {
+        let beside = from_files::likely_root(ask);
+        if let ReceiveVerdict::Lookup | ReceiveVerdict::Pass = verdict
+            && let Some(reply) = beside.and_then(|root| self.found(ask, root))
+        {
+            return answered(&reply, "from a file beside the scripts");
+        }
+        let rule = ask.site.policy.rule_name(ask.notes.rule).to_owned();
+        match decide::course(ask, verdict) {
+            Course::Lookup => self.lookup(ask),
+            Course::Files(root) => self.file(ask, root),
+            Course::LastHop => {
+                let why = "Max-Forwards is 0: it goes no further (RFC 9110 7.6.2)";
+                self.steps.push(Step::new("rule", why).decisive());
+                answered(&pages::options(ask.request), "here")
+            }
+            Course::Pass(reason) => {
+                let why = format!("would be passed to the origin: rule `{rule}`");
+                self.pass(ask, reason, why)
+            }
+            Course::Upgrade => match self.refused(ask) {
+                Some(told) => told,
+                None => {
+                    self.upgrade(ask);
+                    let why = format!("would be passed to the origin as a tunnel: rule `{rule}`");
+                    (Foreseen::Tunnel, why)
+                }
+            },
+            Course::Answer(synthetic) => {
+                let reply = pages::synthetic(ask.request, &synthetic);
+                let (foreseen, _) = answered(&reply, "");
+                let status = reply.status;
+                (foreseen, format!("would be answered with status {status}: rule `{rule}`"))
+            }
+            Course::Purge => (Foreseen::Purge, format!("would purge its URL: rule `{rule}`")),
+        }
+    }
+
+    /// What a request for files comes to.
+    fn file(&mut self, ask: &Ask<'_>, root: u32) -> Told {
+        let root = ask.site.files.get(root as usize).cloned();
+        let reply = match root {
+            Some(root) => from_files::answer(ask, &look(ask, &root)),
+            None => pages::problem(ask.request, pages::Problem::NoFile),
+        };
+        let what = match reply.served {
+            Served::File => "the file is there".to_owned(),
+            _ => error_of(&reply),
+        };
+        self.steps.push(Step::new("file", what));
+        answered(&reply, "from a file")
+    }
+
+    /// The reply from the file below `root` that the request's path means, if there is one.
+    fn found(&mut self, ask: &Ask<'_>, root: &Arc<Root>) -> Option<Reply> {
+        let reply = from_files::found(ask, &look(ask, root))?;
+        let why = "a file of this path lies beside the scripts, and answers before they do";
+        self.steps.push(Step::new("file", why).decisive());
+        Some(reply)
+    }
+
+    fn purge(&mut self, site: &Site, read: Result<Asked, Refusal>) -> Told {
+        let place = site.policy.place(&Notes::default(), "purge").cloned();
+        let (why, summary) = match read {
+            Ok(Asked::Refresh) => (
+                "a purge request of a client that may: its URL is fetched anew",
+                "would have its URL fetched anew",
+            ),
+            Ok(Asked::Store(..)) => (
+                "a purge request of a client that may, in a dialect of this site",
+                "would purge what it names",
+            ),
+            Err(Refusal::Access) => (
+                "a purge request, and from there, or without the token, nobody purges",
+                "would be refused: this client may not purge",
+            ),
+            Err(_) => (
+                "a purge request that no dialect of this site understands",
+                "would be refused: not a purge that this site takes",
+            ),
+        };
+        self.steps.push(Step::new("purge", why).at(place.as_ref()).decisive());
+        (Foreseen::Purge, summary.to_owned())
+    }
+
+    /// What a request that must wait is refused for, if it is.
+    fn refused(&mut self, ask: &Ask<'_>) -> Option<Told> {
+        let problem = decide::refusal(ask.request, ask.live)?;
+        let reply = pages::problem(ask.request, problem);
+        self.steps.push(Step::new("refused", error_of(&reply)).decisive());
+        Some(answered(&reply, "with an error page"))
+    }
+}
+
+fn look(ask: &Ask<'_>, root: &Arc<Root>) -> Look {
+    let mut room = Vec::new();
+    let path = from_files::normal(ask.request, &mut room);
+    path.and_then(|path| root.look(path, Depth::Full).ok()).unwrap_or(Look::Missing)
+}
+
+/// What an answer comes to; `from` says where it is from.
+fn answered(reply: &Reply, from: &str) -> Told {
+    let (served, status) = (reply.served, reply.status);
+    let foreseen = Foreseen::Answer { served, status: Some(status) };
+    (foreseen, format!("would be answered {from}, with status {status}"))
+}
+
+fn error_of(reply: &Reply) -> String {
+    let trouble = reply.about.trouble.as_ref().map(|trouble| trouble.error.to_string());
+    let text = trouble.unwrap_or_else(|| format!("status {}", reply.status));
+    text.trim_end_matches('.').to_owned()
+}
+
+fn asked(request: &Request) -> Step {
+    let why = format!("{} {}", request.method, url_of(request));
+    let fields: Vec<String> = request
+        .headers
+        .iter()
+        .filter(|field| !field.name.eq_ignore_ascii_case(b"host"))
+        .map(|field| shown(field.name))
+        .collect();
+    Step::new("request", why).fact("with fields", fields.join(", "))
+}
+
+/// The URL of a request in canonical form.
+fn url_of(request: &Request) -> String {
+    let port = request.port.map(|port| format!(":{port}")).unwrap_or_default();
+    let (host, target) = (shown(&request.host), shown(&request.target));
+    format!("{}://{host}{port}{target}", request.scheme.as_str())
+}
+
+fn about_site(live: &Live, site: &Site, request: &Request) -> Step {
+    let pattern = live.sites.pattern(&request.host).unwrap_or_default();
+    let (host, name) = (shown(&request.host), &site.name);
+    let why = match pattern.as_str() {
+        "*" => format!("`{name}`: its host `*` is for every host that no other site names"),
+        exact if exact == host => format!("`{name}`: `{host}` is one of its hosts"),
+        below => format!("`{name}`: its host `{below}` is for `{host}`"),
+    };
+    let place = site.policy.place(&Notes::default(), "host");
+    let mut step = Step::new("site", why).at(place);
+    if site.client_auth.is_some() && request.scheme == Scheme::Https {
+        let note = "as from a client without a certificate: the site checks its clients'";
+        step = step.fact("assumed", note);
+    }
+    step
+}
+
+/// Whether policy or the request's own directives keep a stored response from answering.
+fn hit_verdict(ask: &Ask<'_>, freshness: &message::freshness::Freshness) -> HitVerdict {
+    let now_ms = ask.now.mono_ms;
+    ask.site.policy.hit(&HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms })
+}

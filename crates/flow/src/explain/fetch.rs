@@ -1,0 +1,142 @@
+//! What a fetch would do: whom it would ask and how, and what of the answer would be stored.
+
+use base::KeyBuf;
+use cache::Object;
+use message::HeaderId;
+use message::store::{StatusMatch, StoreRules};
+use policy::{FetchCtx, FetchVerdict, Step, told::shown};
+
+use super::stored::body_limit;
+use super::words::duration;
+use super::{Foreseen, Teller, Told};
+use crate::core::Ask;
+use crate::forward::{self, Errand};
+use crate::reply::Forward;
+
+impl Teller<'_> {
+    /// What a request comes to that goes past the store; `summary` says why.
+    pub(super) fn pass(&mut self, ask: &Ask<'_>, reason: Forward, summary: String) -> Told {
+        if let Some(told) = self.refused(ask) {
+            return told;
+        }
+        self.ask_origin(ask, &Errand::Own, self.shared.seed.hash(&ask.request.target));
+        let why = "never: what goes past the cache is for this client alone";
+        self.steps.push(Step::new("storing", why));
+        (Foreseen::Fetch { reason, stale: false, waits: false }, summary)
+    }
+
+    /// Tells of a request that may change the protocol.
+    pub(super) fn upgrade(&mut self, ask: &Ask<'_>) {
+        self.ask_origin(ask, &Errand::Upgrade, self.shared.seed.hash(&ask.request.target));
+    }
+
+    /// Tells of a fetch whose answer may be stored.
+    pub(super) fn fetch(
+        &mut self,
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        old: Option<&Object>,
+        alone: bool,
+        waits: bool,
+    ) {
+        let errand = if alone { Errand::Alone } else { Errand::Store(old) };
+        if !waits {
+            self.ask_origin(ask, &errand, key.hash());
+        }
+        self.steps.push(about_storing(ask));
+    }
+
+    fn ask_origin(&mut self, ask: &Ask<'_>, errand: &Errand<'_>, hash: u64) {
+        let mut request = forward::origin_request(ask, errand);
+        let mut notes = ask.notes;
+        let pass = matches!(errand, Errand::Own | Errand::Upgrade);
+        let mut ctx = FetchCtx { request: &mut request, pass, notes: &mut notes };
+        if let FetchVerdict::Synth(synthetic) = ask.site.policy.fetch(&mut ctx) {
+            let why = format!("policy answers in the origin's stead: status {}", synthetic.status);
+            self.steps.push(Step::new("fetch", why));
+            return;
+        }
+        let Some(origin) = ask.site.origins.get(notes.origin as usize) else {
+            self.steps.push(Step::new("fetch", "this site has no origin to ask"));
+            return;
+        };
+        let config = origin.config();
+        let server = origin.likely(hash, ask.now.mono_ms);
+        let conditions: Vec<String> = [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince]
+            .into_iter()
+            .filter_map(|id| Some(format!("{}: {}", id.name(), shown(request.headers.value(id)?))))
+            .collect();
+        let how = match errand {
+            Errand::Store(Some(_)) if !conditions.is_empty() => {
+                "asked whether what is stored is still good"
+            }
+            Errand::Store(_) => "asked, once for everybody who waits",
+            Errand::Alone | Errand::Own => "asked for this client alone",
+            Errand::Upgrade => "asked, and may change the protocol",
+        };
+        let name = origin.name();
+        let why = match server {
+            Some(server) => format!("origin `{name}`, likely its server {server}, would be {how}"),
+            None => format!("origin `{name}` would be {how}, but probes call all its servers sick"),
+        };
+        let servers = origin.servers();
+        let healthy = servers.iter().filter(|server| server.healthy).count();
+        let times = &config.timeouts;
+        let (connect, first) = (duration(times.connect_ms), duration(times.first_byte_ms));
+        let (between, total) = (duration(times.between_bytes_ms), duration(times.total_ms));
+        let timeouts =
+            format!("connect {connect}, first byte {first}, between bytes {between}, all {total}");
+        self.steps.push(
+            Step::new("fetch", why)
+                .at(ask.site.policy.place(&ask.notes, "origin"))
+                .fact("request", format!("{} {}", request.method, shown(&request.target)))
+                .fact("conditions", conditions.join(", "))
+                .fact("servers in service", format!("{healthy} of {}", servers.len()))
+                .fact("timeouts", timeouts),
+        );
+    }
+}
+
+/// What of an answer would be stored.
+fn about_storing(ask: &Ask<'_>) -> Step {
+    let policy = &ask.site.policy;
+    let rules = policy.store_rules(&ask.notes);
+    let why = match ask.notes.personal {
+        true => {
+            "the answer only if its origin marks it as for all (`public`, `s-maxage`): the request \
+             is personal"
+        }
+        false => "the answer, unless it says otherwise (RFC 9111 3) or sets a cookie",
+    };
+    let why = match rules.store_set_cookie && !ask.notes.personal {
+        true => "the answer, unless it says otherwise (RFC 9111 3)",
+        false => why,
+    };
+    let ttl = policy.place(&ask.notes, "cache.ttl");
+    Step::new("storing", why)
+        .at(ttl)
+        .fact("ttl where it names none", default_lifetimes(rules))
+        .fact("largest body", body_limit(&ask.live.limits))
+}
+
+fn default_lifetimes(rules: &StoreRules) -> String {
+    let one = |(of, ms): &(StatusMatch, u64)| {
+        let status = match of {
+            StatusMatch::Exact(status) => status.to_string(),
+            StatusMatch::Class(class) => format!("{class}xx"),
+            StatusMatch::Any => "any".to_owned(),
+        };
+        format!("{status}: {}", duration(*ms))
+    };
+    let mut all: Vec<String> = rules.default_lifetime_ms.iter().map(one).collect();
+    if rules.heuristic {
+        all.push(format!(
+            "a tenth of the time since Last-Modified, at most {}",
+            duration(rules.heuristic_max_ms)
+        ));
+    }
+    match all.is_empty() {
+        true => "none: it is not stored".to_owned(),
+        false => all.join(", "),
+    }
+}

@@ -1,0 +1,437 @@
+//! What the store has for a request, how fresh that is by which field, and what follows.
+
+use std::sync::Arc;
+
+use base::{KeyBuf, Limits};
+use cache::{Found, Object, Peek, Seen};
+use files::Root;
+use message::cache_control::CacheControl;
+use message::freshness::{Freshness, State};
+use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words};
+use message::vary::signature_values;
+use message::{HeaderId, Response, conditional, targeted};
+use policy::{HitVerdict, Place, Step, told::shown};
+
+use super::words::duration;
+use super::{Foreseen, Teller, Told, answered, hit_verdict};
+use crate::core::Ask;
+use crate::decide::{self, Next, freshness_until, select_by};
+use crate::deliver;
+use crate::files as from_files;
+use crate::reply::{Forward, Served};
+
+/// Variants that are told of one by one.
+const VARIANTS_TOLD: usize = 20;
+
+impl Teller<'_> {
+    /// What a request comes to that the store is asked for.
+    pub(super) fn lookup(&mut self, ask: &Ask<'_>) -> Told {
+        let mut key = KeyBuf::new();
+        decide::make_key(&self.shared.seed, ask.site, ask.request, &ask.notes, &mut key);
+        self.key = key.hash();
+        self.steps.push(about_key(ask, &key));
+        let peek = self.shared.cache.peek(&key, &mut select_by(&ask.request.headers));
+        self.tell_variants(ask, &peek);
+        let seen = peek.found.map(|at| &peek.variants[at]);
+        if let Some(seen) = seen {
+            self.steps.push(about_freshness(ask, seen));
+        } else if let Some(root) = from_files::beside_scripts(ask).cloned()
+            && let Some(reply) = self.found(ask, &root)
+        {
+            return answered(&reply, "from a file beside the scripts");
+        }
+        let marked = peek.marked_until_ms.is_some_and(|until_ms| ask.now.mono_ms < until_ms);
+        let found = match seen {
+            Some(seen) => Found::Object(Arc::clone(&seen.object)),
+            None if marked => Found::HitForMiss,
+            None => Found::Nothing,
+        };
+        let until_ms = seen.map_or(0, |seen| seen.fresh_until_ms);
+        let times = |object: &Object| freshness_until(object, until_ms);
+        let verdict = about_verdict(ask, seen, &peek);
+        self.steps.push(verdict);
+        match decide::next(ask, found, times) {
+            Next::Deliver(object, served) => deliver_stored(ask, &object, served),
+            Next::Pass => {
+                let why = "would be passed to the origin: its conditions are the origin's business";
+                self.pass(ask, Forward::Bypass, why.to_owned())
+            }
+            Next::Fetch(old) => {
+                let alone = decide::follows_events(ask.request);
+                let waits = peek.is_fetched && !marked && !alone;
+                let reason = match old {
+                    // A mark counts beside what is stored, too.
+                    Some(_) if marked && !alone => Forward::HitForMiss,
+                    Some(_) => Forward::Stale,
+                    None => Forward::UriMiss,
+                };
+                self.miss(ask, &key, reason, old, waits, alone || marked)
+            }
+            Next::Alone(reason) => self.miss(ask, &key, reason, None, false, true),
+        }
+    }
+
+    /// What comes of a request that the store cannot answer.
+    fn miss(
+        &mut self,
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        reason: Forward,
+        old: Option<Arc<Object>>,
+        waits: bool,
+        alone: bool,
+    ) -> Told {
+        if let Some((root, path)) = from_files::page_of(ask)
+            && let Some(reply) = self.page(ask, root, &path)
+        {
+            return answered(&reply, "from a page that a plugin has written to the disk");
+        }
+        if let Some(told) = self.refused(ask) {
+            return told;
+        }
+        let stale = old.is_some();
+        self.fetch(ask, key, old.as_deref(), alone, waits);
+        let summary = match reason {
+            _ if waits => "would wait for another request's fetch of the same",
+            Forward::HitForMiss => {
+                "would be fetched, without waiting for others: a former answer could not be stored"
+            }
+            Forward::Bypass => {
+                "would be fetched for this client alone: what is stored is not for personal requests"
+            }
+            Forward::Stale => "would be fetched: what is stored may not be used unasked",
+            Forward::UriMiss | Forward::Method => "would be fetched: nothing that fits is stored",
+        };
+        (Foreseen::Fetch { reason, stale, waits }, summary.to_owned())
+    }
+
+    fn page(
+        &mut self,
+        ask: &Ask<'_>,
+        root: &Arc<Root>,
+        path: &[u8],
+    ) -> Option<crate::reply::Reply> {
+        let look = root.look(path, files::Depth::Full).ok()?;
+        let reply = from_files::found(ask, &look)?;
+        let place = ask.site.policy.place(&ask.notes, "page_cache");
+        let why = format!("a plugin has written this page to the disk: {}", shown(path));
+        self.steps.push(Step::new("page cache", why).at(place).decisive());
+        Some(reply)
+    }
+
+    fn tell_variants(&mut self, ask: &Ask<'_>, peek: &Peek) {
+        let now_ms = ask.now.mono_ms;
+        if let Some(until_ms) = peek.marked_until_ms.filter(|until_ms| now_ms < *until_ms) {
+            let left = duration(until_ms - now_ms);
+            let why = format!(
+                "hit-for-miss for another {left}: a former answer could not be stored, so requests \
+                 for this key do not wait for each other"
+            );
+            let step = Step::new("mark", why);
+            let longest = duration(ask.live.limits.hit_for_miss_ttl);
+            self.steps.push(step.fact("limit hit_for_miss_ttl", longest));
+        }
+        if peek.variants.is_empty() {
+            self.steps.push(Step::new("stored", "nothing is stored under this key"));
+        }
+        let all = peek.variants.len();
+        for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
+            let found = peek.found == Some(at);
+            self.steps.push(about_variant(ask, seen, (at + 1, all), found));
+        }
+        if all > VARIANTS_TOLD {
+            let why = format!("and {} more variants", all - VARIANTS_TOLD);
+            self.steps.push(Step::new("stored", why));
+        }
+    }
+}
+
+/// What a client gets of what is stored.
+fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Told {
+    // A body that is still coming would take note of a reader.
+    let whole = object.whole().is_some();
+    let status = whole.then(|| deliver::stored(ask, object, served).status);
+    let from = match served {
+        Served::Stale => "from the cache, stale, while one fetch refreshes it",
+        _ => "from the cache",
+    };
+    let summary = match status {
+        Some(status) => format!("would be answered {from}, with status {status}"),
+        None => format!("would be answered {from}, while its body is still coming"),
+    };
+    (Foreseen::Answer { served, status }, summary)
+}
+
+fn about_key(ask: &Ask<'_>, key: &KeyBuf) -> Step {
+    let why = super::url_of(ask.request);
+    let parts = ask.site.policy.key_parts(ask.request, &ask.notes);
+    let with: Vec<String> =
+        parts.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
+    let why = match with.is_empty() {
+        true => format!("{why}, and nothing else"),
+        false => format!("{why}, and {}", with.join(", ")),
+    };
+    let place = ["cookies.key", "cache.key_headers"]
+        .into_iter()
+        .find_map(|key| ask.site.policy.place(&ask.notes, key));
+    Step::new("key", why)
+        .at(place.filter(|_| !parts.is_empty()))
+        .fact("hash", format!("{:016x}", key.hash()))
+}
+
+fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), found: bool) -> Step {
+    let object = &seen.object;
+    let values: Vec<String> = object.vary().map_or_else(Vec::new, |vary| {
+        let values = signature_values(vary.spec, vary.signature);
+        values.into_iter().map(|(name, value)| asked_with(name, value)).collect()
+    });
+    let stored = match values.is_empty() {
+        true => "for every request of this key".to_owned(),
+        false => format!("for requests with {}", values.join(", ")),
+    };
+    let use_of = if seen.is_banned {
+        "it has been purged by a ban, and leaves when it is next looked at"
+    } else if found {
+        "it is for this request"
+    } else if object.matches(&mut select_by(&ask.request.headers)) {
+        "it is for this request too, but a newer one is there"
+    } else {
+        "it is not for this request"
+    };
+    let status = object.status();
+    let why = format!("{number} of {all}, status {status}, {stored}: {use_of}");
+    let whole = object.whole().map(|whole| format!("{} bytes", whole.len()));
+    let tags = object.tags().len();
+    let mut step = Step::new("stored", why)
+        .fact("body", whole.unwrap_or_else(|| "still coming".to_owned()))
+        .fact("hits", object.hits().to_string())
+        .fact("ETag", object.etag().map(shown).unwrap_or_default())
+        .fact("tags", if tags > 0 { tags.to_string() } else { String::new() });
+    for ban in &seen.bans {
+        let kind = if ban.is_soft() { "soft ban" } else { "ban" };
+        step = step.fact(kind, format!("number {}: {}", ban.number(), ban.text()));
+    }
+    step
+}
+
+/// What the request of a variant came with; what tells people apart is not shown.
+fn asked_with(name: &[u8], value: Option<&[u8]>) -> String {
+    let (text, id) = (shown(name), HeaderId::of(name));
+    match value {
+        None => format!("no {text}"),
+        Some(_) if matches!(id, HeaderId::Cookie | HeaderId::Authorization) => {
+            format!("a certain {text}")
+        }
+        Some(value) => format!("{text}: {}", shown(value)),
+    }
+}
+
+/// The sums of freshness, and which fields they are from.
+fn about_freshness(ask: &Ask<'_>, seen: &Seen) -> Step {
+    let object = &seen.object;
+    let freshness = freshness_until(object, seen.fresh_until_ms);
+    let now_ms = ask.now.mono_ms;
+    let (age_ms, ttl_ms) = (freshness.age_ms(now_ms), freshness.ttl_ms(now_ms));
+    let rules = ask.site.policy.store_rules(&ask.notes);
+    let head = head_of(object);
+    let (source, place) = lifetime(ask, object, &head, rules);
+    let lifetime_ms = object.lifetime_ms();
+    let left = match ttl_ms {
+        1.. => format!("fresh for {}", duration(ttl_ms.unsigned_abs())),
+        _ => format!("stale for {}", duration(ttl_ms.unsigned_abs())),
+    };
+    let why = format!("ttl {}: {source}; age {}; {left}", duration(lifetime_ms), duration(age_ms));
+    let control = control_of(&head, rules);
+    let window = |ms: u64, named: bool, directive: &str, key: &str| {
+        window_words(ask, object, ms, named, (directive, key))
+    };
+    let grace = window(
+        freshness.grace_ms,
+        control.stale_while_revalidate.is_some(),
+        "stale-while-revalidate",
+        "cache.stale_while_revalidate",
+    );
+    let named = control.stale_if_error.is_some();
+    let error_ms = freshness.stale_if_error_ms;
+    let error = window(error_ms, named, "stale-if-error", "cache.stale_if_error");
+    let unreachable_ms = freshness.stale_if_unreachable_ms;
+    let unreachable = window(unreachable_ms, named, "stale-if-error", "cache.stale_if_unreachable");
+    let mut step = Step::new("freshness", why)
+        .at(place.as_ref())
+        .fact("grace", grace)
+        .fact("stale if the origin fails", error)
+        .fact("stale if it is unreachable", unreachable);
+    let planned_ms =
+        object.born_ms().saturating_add(i64::try_from(lifetime_ms).unwrap_or(i64::MAX));
+    if seen.fresh_until_ms < planned_ms && !object.flags().must_validate {
+        step = step.fact("purged softly", "its freshness was ended before its time");
+    }
+    if object.flags().must_validate {
+        step = step.fact("no-cache", "every use is validated first (RFC 9111 5.2.2.4)");
+    }
+    if object.flags().shared {
+        step = step.fact("for all", "its origin says so: it answers personal requests too");
+    }
+    step
+}
+
+/// A window of stale use, and who named it.
+fn window_words(
+    ask: &Ask<'_>,
+    object: &Object,
+    ms: u64,
+    named: bool,
+    (directive, key): (&str, &str),
+) -> String {
+    let from = if object.flags().never_stale {
+        "forbidden by the response (must-revalidate and the like, RFC 9111 4.2.4)".to_owned()
+    } else if named {
+        format!("`{directive}` of the response (RFC 5861)")
+    } else if let Some(place) = ask.site.policy.place(&ask.notes, key) {
+        format!("setting `{key}`, {place}")
+    } else {
+        "default of the site's profile".to_owned()
+    };
+    format!("{}: {from}", duration(ms))
+}
+
+fn head_of(object: &Object) -> Response {
+    let mut head = Response::new(object.status());
+    // It was written by the same engine; were it damaged it would have no fields.
+    _ = h1::parse_stored_head(object.head(), &mut head);
+    head
+}
+
+fn control_of(head: &Response, rules: &StoreRules) -> CacheControl {
+    targeted::effective(&head.headers, &rules.targets)
+        .unwrap_or_else(|| CacheControl::parse(head.headers.values(HeaderId::CacheControl)))
+}
+
+/// Where an object's lifetime comes from, made anew from the head it is stored with; and the
+/// setting behind it.
+fn lifetime(
+    ask: &Ask<'_>,
+    object: &Object,
+    head: &Response,
+    rules: &StoreRules,
+) -> (String, Option<Place>) {
+    let plan = planned_anew(ask, object, head, rules);
+    let (lifetime_ms, planned_ms) = (object.lifetime_ms(), plan.lifetime_ms);
+    let same = match plan.source {
+        // It ran from the arrival of this copy, whose age then is not kept.
+        LifetimeSource::Setting => lifetime_ms >= setting_ms(object, rules),
+        // Long ones are kept to the second.
+        _ => lifetime_ms.abs_diff(planned_ms) < 1000,
+    };
+    if !same {
+        let accel = ask.site.accel.get(ask.notes.origin as usize).and_then(Option::as_ref);
+        let why = match accel.is_some_and(|accel| accel.expires) {
+            true => "`X-Accel-Expires`, which is not kept, or settings that have changed since",
+            false => "what was in force when it was stored: settings have changed since",
+        };
+        return (why.to_owned(), None);
+    }
+    let key = match plan.source {
+        LifetimeSource::Setting => setting_key(object, rules),
+        LifetimeSource::Heuristic => Some("cache.heuristic".to_owned()),
+        _ => None,
+    };
+    let place = key.as_ref().and_then(|key| ask.site.policy.place(&ask.notes, key)).cloned();
+    let words = match (plan.source, &key) {
+        (LifetimeSource::Setting, Some(key)) => {
+            format!("setting `{key}`, since the origin names none")
+        }
+        (source, _) => lifetime_words(source, head, rules),
+    };
+    (words, place)
+}
+
+/// The plan for a stored head, as if it came when it was stored.
+fn planned_anew(ask: &Ask<'_>, object: &Object, head: &Response, rules: &StoreRules) -> StorePlan {
+    let now = ask.now;
+    let born_ms = now.unix_ms.saturating_sub(object.age_ms(now.mono_ms));
+    let date_ms = object.date().map_or(0, |secs| secs.saturating_mul(1000));
+    let at = born_ms.max(date_ms).min(now.unix_ms);
+    let times = store::Exchange { request_ms: at, response_ms: at };
+    store::plan(&message::Request::new(), false, head, times, rules)
+}
+
+fn setting_ms(object: &Object, rules: &StoreRules) -> u64 {
+    let mut settings = rules.default_lifetime_ms.iter();
+    settings.find(|(of, _)| of.matches(object.status())).map_or(0, |(_, ms)| *ms)
+}
+
+/// The key in the configuration of the lifetime that a setting gives to the status.
+fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
+    use store::StatusMatch::{Any, Class, Exact};
+    let mut settings = rules.default_lifetime_ms.iter();
+    let (of, _) = settings.find(|(of, _)| of.matches(object.status()))?;
+    Some(match of {
+        Exact(status) => format!("cache.ttl.{status}"),
+        Class(class) => format!("cache.ttl.{class}xx"),
+        Any => "cache.ttl.any".to_owned(),
+    })
+}
+
+/// What is made of what the store has.
+fn about_verdict(ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek) -> Step {
+    let why = match seen {
+        Some(seen) => judged(ask, seen),
+        None if ask.notes.personal => {
+            "nothing is there for it, and it is personal: it fetches for itself".to_owned()
+        }
+        None if peek.is_fetched => "somebody fetches it: it would wait for that".to_owned(),
+        None => "nothing is there for it: it must be fetched".to_owned(),
+    };
+    Step::new("verdict", why).decisive()
+}
+
+fn judged(ask: &Ask<'_>, seen: &Seen) -> String {
+    let object = &seen.object;
+    let freshness = freshness_until(object, seen.fresh_until_ms);
+    if ask.notes.personal && !object.flags().shared {
+        return "the request is personal, and the origin has not marked what is stored as for all: \
+                it fetches for itself"
+            .to_owned();
+    }
+    if conditional::belongs_to_origin(&ask.request.headers) {
+        return "it has a condition that only the origin can judge (RFC 9110 13.1)".to_owned();
+    }
+    let state = freshness.state(ask.now.mono_ms);
+    match (state, hit_verdict(ask, &freshness)) {
+        (State::Fresh | State::Grace, HitVerdict::Miss) => {
+            "the client's Cache-Control asks for more, and the site honours that: it must be fetched"
+                .to_owned()
+        }
+        (State::Fresh, _) => "fresh: it answers".to_owned(),
+        (State::Grace, _) => {
+            "stale but in its grace: it answers at once, and one fetch behind it brings a new one"
+                .to_owned()
+        }
+        (State::Stale, HitVerdict::DeliverStale) if !object.flags().never_stale => {
+            "stale, and the client takes it so (max-stale)".to_owned()
+        }
+        (State::Stale, _) => stale_words(ask, seen, &freshness),
+    }
+}
+
+fn stale_words(ask: &Ask<'_>, seen: &Seen, freshness: &Freshness) -> String {
+    if freshness.must_validate {
+        return "no-cache: the origin must confirm it first (RFC 9111 5.2.2.4)".to_owned();
+    }
+    let now_ms = ask.now.mono_ms;
+    let may = match (freshness.may_serve_on_error(now_ms), freshness.may_serve_unreachable(now_ms))
+    {
+        (true, _) => "; should the origin fail, it answers all the same",
+        (false, true) => "; should the origin be out of reach, it answers all the same",
+        (false, false) => "",
+    };
+    let validators = seen.object.etag().is_some() || seen.object.last_modified().is_some();
+    let how = if validators { "the origin is asked to confirm it" } else { "it is fetched anew" };
+    format!("stale, and its grace is over: {how}{may}")
+}
+
+/// The limits that a stored body meets.
+pub(super) fn body_limit(limits: &Limits) -> String {
+    format!("{} bytes (limit `object_bytes`)", limits.object_bytes)
+}

@@ -1,0 +1,68 @@
+//! Numbers and reasons in words.
+
+use message::store::NotStored;
+
+/// A duration for people: short ones to the millisecond, and round ones in the larger unit, too.
+pub(super) fn duration(ms: u64) -> String {
+    if ms < 1000 && ms > 0 {
+        return format!("{ms} ms");
+    }
+    let secs = ms / 1000;
+    let units = [(86_400, 172_800, "d"), (3600, 7200, "h"), (60, 120, "min")];
+    let round = |(unit, least, _): &(u64, u64, &str)| secs >= *least && secs.is_multiple_of(*unit);
+    match units.iter().find(|unit| round(unit)) {
+        Some((unit, _, name)) => format!("{secs} s ({} {name})", secs / unit),
+        None => format!("{secs} s"),
+    }
+}
+
+/// Why an answer is not stored, going by the token in its record: a sentence, and the rule or the
+/// setting behind it. None for a token that is not known.
+pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
+    if let Some(reason) = NotStored::of(token) {
+        return Some((reason.about(), reason.rule()));
+    }
+    Some(match token {
+        "pass" => ("The request went past the cache.", "its rule"),
+        "framing" => (
+            "Its body ended with its connection, so nobody knows whether it is whole.",
+            "RFC 9112 8",
+        ),
+        "too-large" => ("Its body is larger than the limit.", "limit `object_bytes`"),
+        "no-room" => ("The cache had no memory for it.", "`[memory] size`"),
+        "invalidated" => ("It was purged, or a ban met it, while it was fetched.", "RFC 9111 4.4"),
+        "cut" => ("Its body did not come whole.", "RFC 9111 3.3"),
+        "file" => ("The origin named a file to answer with.", "X-Accel-Redirect, X-Sendfile"),
+        "failed" => ("The origin gave no usable answer.", "the error"),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_exact_and_readable() {
+        for (ms, text) in [
+            (0, "0 s"),
+            (999, "999 ms"),
+            (1_000, "1 s"),
+            (119_999, "119 s"),
+            (300_000, "300 s (5 min)"),
+            (301_000, "301 s"),
+            (86_400_000, "86400 s (24 h)"),
+            (604_800_000, "604800 s (7 d)"),
+        ] {
+            assert_eq!(duration(ms), text);
+        }
+    }
+
+    #[test]
+    fn a_token_has_a_sentence_and_a_rule() {
+        let (sentence, rule) = not_stored("set-cookie").expect("known");
+        assert!(sentence.contains("cookie") && rule.contains("drop_set_cookie"));
+        assert_eq!(not_stored("pass").map(|(_, rule)| rule), Some("its rule"));
+        assert_eq!(not_stored("whatever"), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Datagrams of MediaWiki and of the RFC's form.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A CLR datagram with this opcode and these flags.
+fn datagram(minor: u8, code: u8, flags: u8, url: &str) -> Vec<u8> {
+    let counted = |text: &str| {
+        let len = u16::try_from(text.len()).expect("short");
+        [&len.to_be_bytes()[..], text.as_bytes()].concat()
+    };
+    let specifier =
+        [vec![0, 0], counted("HEAD"), counted(url), counted("HTTP/1.0"), counted("")].concat();
+    let data_len = u16::try_from(8 + specifier.len()).expect("short");
+    let len = 4 + data_len + 2;
+    [
+        &len.to_be_bytes()[..],
+        &[0, minor],
+        &data_len.to_be_bytes(),
+        &[code, flags, 0, 0, 0, 7],
+        &specifier,
+        &[0, 2],
+    ]
+    .concat()
+}
+
+const URL: &str = "http://wiki.test/wiki/Alpha";
+
+#[test]
+fn mediawikis_datagram_is_read_although_its_bits_are_the_other_way_round() {
+    let bytes = datagram(0, 4, 0, URL);
+    let clear = Clear::read(&bytes).expect("CLR");
+    assert_eq!((clear.method, clear.url), (&b"HEAD"[..], URL.as_bytes()));
+    assert_eq!((clear.wants_answer, clear.transaction), (false, 7));
+}
+
+#[test]
+fn an_answer_has_its_requests_order_of_bits() {
+    for (minor, code, flags, gone, absent) in [
+        (0, 0x40, 2, [0x40, 1], [0x42, 1]),
+        (1, 0x40, 2, [0x40, 1], [0x42, 1]),
+        (0, 0x04, 0x40, [0x04, 0x80], [0x24, 0x80]),
+    ] {
+        let bytes = datagram(minor, code, flags, URL);
+        let clear = Clear::read(&bytes).expect("CLR");
+        assert!(clear.wants_answer);
+        for (was_there, [code, flags]) in [(true, gone), (false, absent)] {
+            let expected = [0, 14, 0, minor, 0, 8, code, flags, 0, 0, 0, 7, 0, 2];
+            assert_eq!(clear.answer(was_there), expected);
+        }
+    }
+}
+
+#[test]
+fn other_operations_answers_and_versions_are_told_apart() {
+    for (minor, code, flags, error) in [
+        (0, 0x10, 0, Error::Other),
+        (0, 0x01, 0, Error::Other),
+        (0, 0x40, 1, Error::Other),
+        (0, 0x04, 0x80, Error::Other),
+        (1, 0x04, 0, Error::Other),
+        (2, 0x40, 0, Error::Version),
+    ] {
+        let bytes = datagram(minor, code, flags, URL);
+        assert_eq!(Clear::read(&bytes), Err(error), "{minor} {code:x} {flags:x}");
+    }
+}
+
+#[test]
+fn lengths_that_do_not_fit_are_malformed() {
+    let whole = datagram(0, 4, 0, URL);
+    for len in 0..whole.len() {
+        assert_eq!(Clear::read(&whole[..len]), Err(Error::Malformed), "{len}");
+    }
+    // The lengths: of all, of the data, of method, URL, version and fields, of AUTH.
+    for at in [1, 5, 15, 21, 50, 60, whole.len() - 1] {
+        for change in [1, 255] {
+            let mut bytes = whole.clone();
+            bytes[at] = bytes[at].wrapping_add(change);
+            assert_eq!(Clear::read(&bytes), Err(Error::Malformed), "{at} {change}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(data in proptest::collection::vec(any::<u8>(), 0..80)) {
+        crate::fuzz::datagram(&data);
+    }
+
+    #[test]
+    fn nearly_whole_datagrams_are_read_or_refused(at in 0..70usize, byte in any::<u8>()) {
+        let mut bytes = datagram(0, 4, 0, URL);
+        if let Some(slot) = bytes.get_mut(at) {
+            *slot = byte;
+        }
+        crate::fuzz::datagram(&bytes);
+    }
+}

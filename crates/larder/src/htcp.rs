@@ -1,0 +1,94 @@
+//! The port that takes HTCP's CLR (RFC 2756): a purge of one URL in one datagram, as MediaWiki
+//! sends them to many caches at once.
+//!
+//! To an address that may not nothing is said.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock::System;
+use base::{Counter, Counters};
+use flow::purge::Page;
+use flow::{CidrSet, Peer};
+use message::{Request, Scheme, class, target};
+use socket2::Type;
+use tokio::net::UdpSocket;
+
+use crate::ports;
+use crate::serve::Daemon;
+
+/// What a port works with.
+struct Port {
+    daemon: Arc<Daemon>,
+    counters: Arc<Counters>,
+    allow: CidrSet,
+}
+
+/// Listens where the configuration says; what cannot be had is told, and done without.
+pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>) {
+    let Some(config) = config else { return };
+    let counters = daemon.shared.counters.register();
+    let allow = config.allow.clone();
+    let port = Arc::new(Port { daemon: Arc::clone(daemon), counters, allow });
+    for address in &config.listen.addresses {
+        let socket = ports::bind(*address, Type::DGRAM)
+            .and_then(|socket| UdpSocket::from_std(socket.into()));
+        match socket.and_then(|socket| Ok((socket.local_addr()?, socket))) {
+            Ok((bound, socket)) => {
+                eprintln!("larder: HTCP listening on {bound}");
+                tokio::spawn(serve(Arc::clone(&port), socket));
+            }
+            Err(e) => eprintln!("larder: no HTCP on {address}: {e}"),
+        }
+    }
+}
+
+async fn serve(port: Arc<Port>, socket: UdpSocket) {
+    let mut buffer = vec![0; htcp::DATAGRAM_BYTES];
+    loop {
+        if take(&port, &socket, &mut buffer).await.is_err() {
+            // What is received and sent tells of earlier errors too.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Takes one datagram, and answers it if that is wanted.
+async fn take(port: &Port, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<()> {
+    let (len, peer) = socket.recv_from(buffer).await?;
+    let clear = match htcp::Clear::read(&buffer[..len]) {
+        Ok(clear) if port.allow.contains(peer.ip()) => clear,
+        _ => {
+            port.counters.inc(Counter::HtcpRefused);
+            return Ok(());
+        }
+    };
+    let Some(objects) = purge(port, clear.url, peer).await else {
+        port.counters.inc(Counter::HtcpRefused);
+        return Ok(());
+    };
+    port.counters.inc(Counter::HtcpClears);
+    port.counters.add(Counter::Invalidations, objects);
+    if clear.wants_answer {
+        socket.send_to(&clear.answer(objects > 0), peer).await?;
+    }
+    Ok(())
+}
+
+/// How many stored responses of an absolute URL were purged; `None` when it is none of a site.
+async fn purge(port: &Port, url: &[u8], peer: SocketAddr) -> Option<u64> {
+    if class::skip_target(url, 0) != url.len() {
+        return None;
+    }
+    let mut request = Request::new();
+    let is_secure = url.split_at_checked(6).is_some_and(|(s, _)| s.eq_ignore_ascii_case(b"https:"));
+    let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
+    let is_absolute = target::read(url, scheme, &mut request).ok()?;
+    let live = port.daemon.shared.live();
+    let site = live.sites.find(&request.host).filter(|_| is_absolute)?;
+    let (client, now) = (Peer::Host(peer.ip()), System.now());
+    let page = Page { live: &live, site, request: &request, client, now };
+    Some(port.daemon.shared.purge_url(&page, &request.target, false).await.objects)
+}

@@ -1,0 +1,238 @@
+//! The port that speaks Varnish's CLI: connections, the secret, limits. What commands answer is
+//! said in `answers`.
+//!
+//! It runs beside the cores. A client that has not shown that it knows the secret reaches nothing.
+
+mod answers;
+mod params;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use base::{Counter, Counters, Limit, Limits};
+use socket2::Type;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
+
+use crate::ports;
+use crate::serve::Daemon;
+
+/// Who gets in.
+#[derive(Clone)]
+pub(crate) enum Guard {
+    /// Whoever can connect, which only this machine can.
+    Open,
+    /// Who knows this.
+    Secret(Arc<[u8]>),
+}
+
+impl fmt::Debug for Guard {
+    /// Without the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "Open",
+            Self::Secret(_) => "Secret(..)",
+        })
+    }
+}
+
+/// Bytes read at once.
+const CHUNK: usize = 4096;
+
+/// What connections share.
+struct Port {
+    daemon: Arc<Daemon>,
+    counters: Arc<Counters>,
+    open: AtomicU64,
+}
+
+/// Listens where the configuration says; what cannot be had is told, and done without.
+pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>) {
+    let Some(config) = config else { return };
+    let counters = daemon.shared.counters.register();
+    let port = Arc::new(Port { daemon: Arc::clone(daemon), counters, open: AtomicU64::new(0) });
+    for address in &config.listen.addresses {
+        let listener = ports::bind(*address, Type::STREAM)
+            .and_then(|socket| TcpListener::from_std(socket.into()));
+        match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
+            Ok((bound, listener)) => {
+                eprintln!("larder: Varnish CLI listening on {bound}");
+                tokio::spawn(serve(Arc::clone(&port), listener));
+            }
+            Err(e) => eprintln!("larder: no Varnish CLI on {address}: {e}"),
+        }
+    }
+}
+
+async fn serve(port: Arc<Port>, listener: TcpListener) {
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            // Out of descriptors, mostly.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let limits = port.daemon.shared.live().limits.clone();
+        if port.open.load(Ordering::Relaxed) >= limits.varnish_cli_connections {
+            port.counters.limit(Limit::VarnishCliConnections);
+            continue;
+        }
+        port.open.fetch_add(1, Ordering::Relaxed);
+        let open = Open(Arc::clone(&port));
+        tokio::spawn(async move {
+            let port = &open.0;
+            let Some(guard) = port.guard_of(&stream) else { return };
+            // A client that is gone needs no answer.
+            _ = Session::new(port, peer, limits).run(stream, guard).await;
+        });
+    }
+}
+
+/// A connection that counts, until it is dropped.
+struct Open(Arc<Port>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Port {
+    /// What guards the port now. None where nobody may connect any more: a reload has taken the
+    /// port away, or the secret of one that others than this machine can reach.
+    fn guard_of(&self, stream: &TcpStream) -> Option<Guard> {
+        let guard = self.daemon.varnish_cli()?;
+        let is_here = || stream.local_addr().is_ok_and(|own| own.ip().is_loopback());
+        (matches!(guard, Guard::Secret(_)) || is_here()).then_some(guard)
+    }
+}
+
+/// One connection.
+struct Session<'a> {
+    port: &'a Port,
+    peer: SocketAddr,
+    limits: Limits,
+    begun: Instant,
+    /// What the client has not answered yet, and the secret it must know.
+    asked: Option<(Challenge, Arc<[u8]>)>,
+}
+
+impl<'a> Session<'a> {
+    fn new(port: &'a Port, peer: SocketAddr, limits: Limits) -> Self {
+        Self { port, peer, limits, begun: Instant::now(), asked: None }
+    }
+
+    async fn run(&mut self, mut stream: TcpStream, guard: Guard) -> io::Result<()> {
+        let greeting = match guard {
+            Guard::Open => answers::banner(),
+            Guard::Secret(secret) => {
+                let challenge = Challenge::new(random()?);
+                let reply = challenge.reply();
+                self.asked = Some((challenge, secret));
+                reply
+            }
+        };
+        self.send(&mut stream, &greeting).await?;
+        let mut reader = Reader::new(self.limits.varnish_cli_bytes as usize);
+        let mut chunk = [0; CHUNK];
+        loop {
+            let reply = match reader.next(self.asked.is_none()) {
+                Ok(Some(Ok(words))) => self.answer(words).await,
+                Ok(Some(Err(error))) => Reply::syntax(error),
+                Ok(None) => {
+                    let Some(len) = self.receive(&mut stream, &mut chunk).await? else {
+                        return Ok(());
+                    };
+                    reader.feed(&chunk[..len]);
+                    continue;
+                }
+                Err(too_long) => {
+                    self.port.counters.limit(Limit::VarnishCliBytes);
+                    Reply::new(Status::Close, too_long.to_string())
+                }
+            };
+            self.send(&mut stream, &reply).await?;
+            // As with varnishd, a stranger has no second try, whatever was wrong.
+            let is_over = self.asked.is_some() && reply.status != Status::Ok;
+            if is_over || reply.status == Status::Close {
+                return stream.shutdown().await;
+            }
+        }
+    }
+
+    /// How much was received; nothing when the client has ended or takes too long.
+    async fn receive(&self, stream: &mut TcpStream, chunk: &mut [u8]) -> io::Result<Option<usize>> {
+        let (limit, wait_ms) = match self.asked {
+            Some(_) => {
+                let spent = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let left = self.limits.varnish_cli_auth_timeout.saturating_sub(spent);
+                (Limit::VarnishCliAuthTimeout, left)
+            }
+            None => (Limit::VarnishCliIdleTimeout, self.limits.varnish_cli_idle_timeout),
+        };
+        match timeout(Duration::from_millis(wait_ms), stream.read(chunk)).await {
+            Ok(len) => len.map(|len| (len > 0).then_some(len)),
+            Err(_) => {
+                self.port.counters.limit(limit);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn send(&self, stream: &mut TcpStream, reply: &Reply) -> io::Result<()> {
+        let wait = Duration::from_millis(self.limits.varnish_cli_idle_timeout);
+        let wire = reply.to_wire();
+        timeout(wait, stream.write_all(wire.as_bytes())).await.unwrap_or_else(|_| {
+            self.port.counters.limit(Limit::VarnishCliIdleTimeout);
+            Err(io::ErrorKind::TimedOut.into())
+        })
+    }
+
+    async fn answer(&mut self, words: Vec<Vec<u8>>) -> Reply {
+        // Somebody has a browser or another server send this: what follows as fields and body must
+        // not be read as commands.
+        if matches!(&words[..], [_, _, version] if version.starts_with(b"HTTP/")) {
+            self.port.counters.inc(Counter::CliRefused);
+            return Reply::new(Status::Close, "This is no HTTP server.\n");
+        }
+        match varnishcli::read(words, self.asked.is_none()) {
+            Ok(call) if call.verb == Verb::Auth => self.authenticate(&call),
+            Ok(call) => {
+                self.port.counters.inc(Counter::CliCommands);
+                answers::answer(&self.port.daemon, &self.port.counters, self.peer, &call).await
+            }
+            Err(reply) => reply,
+        }
+    }
+
+    /// One try. As with varnishd, whoever is wrong, or has authenticated already, has to connect
+    /// again.
+    fn authenticate(&mut self, call: &Call) -> Reply {
+        let answer = call.arguments.first().map_or(&b""[..], Vec::as_slice);
+        match self.asked.take() {
+            Some((challenge, secret)) if challenge.is_answered(&secret, answer) => {
+                answers::banner()
+            }
+            asked => {
+                self.asked = asked;
+                self.port.counters.inc(Counter::CliRefused);
+                if self.asked.is_some() {
+                    eprintln!("larder: Varnish CLI: {}: a wrong answer to the secret", self.peer);
+                }
+                Reply::new(Status::Close, "")
+            }
+        }
+    }
+}
+
+fn random() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    // So few are never cut.
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
+}

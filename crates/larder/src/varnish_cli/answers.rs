@@ -1,0 +1,306 @@
+//! What commands of Varnish's CLI do and answer. Words, columns and JSON are varnishd's, so that
+//! what reads them reads these.
+
+use std::net::SocketAddr;
+
+use ban::Expression;
+use base::clock::System;
+use base::{Counter, Counters};
+use flow::purge::What;
+use origin::ServerStatus;
+use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
+
+use super::params;
+use crate::serve::Daemon;
+
+/// How long the answer to a ban waits until it is known what was hit: plugins make many, one after
+/// the other.
+const COUNT_MS: u64 = 50;
+
+/// What the loaded configuration is called where Varnish has a VCL.
+const NAME: &str = "larder";
+
+/// Says who is there.
+pub(super) fn banner() -> Reply {
+    const RULE: &str = "-----------------------------";
+    let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+    let version = env!("CARGO_PKG_VERSION");
+    Reply::ok(format!(
+        "{RULE}\nVarnish Cache CLI 1.0\n{RULE}\n{system},{machine}\nlarder-{version}\n\nType 'help' \
+         for command list.\nType 'quit' to close CLI session.\n"
+    ))
+}
+
+/// Carries a command out.
+pub(super) async fn answer(
+    daemon: &Daemon,
+    counters: &Counters,
+    peer: SocketAddr,
+    call: &Call,
+) -> Reply {
+    match call.verb {
+        // Sessions see to it.
+        Verb::Auth => Reply::new(Status::Close, ""),
+        Verb::Banner => banner(),
+        Verb::Help if call.json => varnishcli::help_json(call, System.now().unix_ms),
+        Verb::Help => varnishcli::help(call),
+        Verb::Ping if call.json => json(call, 2, " \"PONG\"\n"),
+        Verb::Ping => Reply::ok(format!("PONG {} 1.0", System.now().unix_secs())),
+        Verb::Quit => Reply::new(Status::Close, "Closing CLI connection"),
+        Verb::Status if call.json => json(call, 2, " \"running\""),
+        Verb::Status => Reply::ok(RUNNING),
+        Verb::Start => Reply::new(Status::Cannot, RUNNING),
+        Verb::Stop => Reply::new(Status::Cannot, "The cache ends with the daemon"),
+        Verb::Pid => pid(call),
+        Verb::PanicShow => {
+            Reply::new(Status::Cannot, "Child has not panicked or panic has been cleared")
+        }
+        Verb::PanicClear => panic_clear(call),
+        Verb::StorageList if call.json => {
+            json(call, 2, "\n  {\n    \"name\": \"memory\",\n    \"storage\": \"malloc\"\n}")
+        }
+        Verb::StorageList => Reply::ok("Storage devices:\n\tstorage.memory = malloc\n"),
+        Verb::VclList if call.json => json(
+            call,
+            2,
+            &format!(
+                "\n  {{\n    \"status\": \"active\",\n    \"state\": \"auto\",\n    \
+                 \"temperature\": \"warm\",\n    \"busy\": 0,\n    \"name\": \"{NAME}\"\n}}"
+            ),
+        ),
+        Verb::VclList => Reply::ok(format!("active   auto    warm         0    {NAME}\n")),
+        Verb::ParamShow => params::show(daemon, call),
+        Verb::BackendList => backend_list(daemon, call),
+        Verb::BanList => ban_list(daemon, call),
+        Verb::Ban | Verb::Purge | Verb::BanUrl | Verb::PurgeUrl | Verb::UrlPurge => {
+            match words(call) {
+                Ok(words) => ban(daemon, counters, peer, &words).await,
+                Err(reply) => reply,
+            }
+        }
+    }
+}
+
+const RUNNING: &str = "Child in state running";
+
+/// `elements` behind what every array begins with.
+fn json(call: &Call, version: u32, elements: &str) -> Reply {
+    let begin = json_begin(version, &call.words, System.now().unix_ms);
+    Reply::ok(format!("{begin}{elements}\n]\n"))
+}
+
+fn pid(call: &Call) -> Reply {
+    let id = std::process::id();
+    match call.json {
+        true => json(call, 2, &format!("\n  {{\"master\": {id}, \"worker\": {id}}}")),
+        false => Reply::ok(format!("Master: {id:>10}\nWorker: {id:>10}\n")),
+    }
+}
+
+fn panic_clear(call: &Call) -> Reply {
+    match call.arguments.first().map(Vec::as_slice) {
+        None => Reply::new(Status::Cannot, "No panic to clear"),
+        Some(b"-z") => Reply::ok(""),
+        Some(other) => unknown_parameter(other),
+    }
+}
+
+pub(super) fn unknown_parameter(name: &[u8]) -> Reply {
+    let name = String::from_utf8_lossy(name);
+    Reply::new(Status::Argument, format!("Unknown parameter \"{name}\"."))
+}
+
+/// The words of an expression. One with blanks in it is cut again, as varnishd's child does.
+fn words(call: &Call) -> Result<Vec<&str>, Reply> {
+    let words: Result<Vec<_>, _> =
+        call.arguments.iter().map(|word| std::str::from_utf8(word)).collect();
+    match words.as_deref() {
+        Ok([regex]) if !matches!(call.verb, Verb::Ban | Verb::Purge) => {
+            Ok(vec!["req.url", "~", regex])
+        }
+        Ok([whole]) => Ok(whole.split_ascii_whitespace().collect()),
+        Ok(words) => Ok(words.to_vec()),
+        Err(_) => Err(Reply::new(Status::Argument, "an argument is not UTF-8")),
+    }
+}
+
+/// Bans what the expression describes, of all sites.
+async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&str]) -> Reply {
+    if words.len() < 3 || words.iter().any(|word| word.is_empty()) {
+        return Reply::new(Status::TooFew, "Too few parameters\n");
+    }
+    let refused = |why: String| Reply::new(Status::Argument, why);
+    let expression = match Expression::of_words(words.iter().copied()) {
+        Ok(expression) => expression,
+        Err(kind) => return refused(kind.to_string()),
+    };
+    let text = expression.to_string();
+    let what = match What::of_expression(expression) {
+        Ok(what) => what,
+        Err(why) => return refused(why),
+    };
+    let outcome = daemon.shared.purge(what, None, false, System.now().mono_ms, COUNT_MS).await;
+    counters.inc(Counter::Purges);
+    counters.add(Counter::Invalidations, outcome.objects);
+    let more = if outcome.pending { " so far" } else { "" };
+    let hit = format!("{} stored responses hit{more}", outcome.objects);
+    eprintln!("larder: Varnish CLI: {peer}: ban {text}: {hit}");
+    Reply::ok(hit)
+}
+
+/// The bans kept, the newest first. Where Varnish has how many objects refer to one, this is how
+/// many it has hit.
+fn ban_list(daemon: &Daemon, call: &Call) -> Reply {
+    let now = System.now();
+    let bans = daemon.shared.cache.bans();
+    let mut rows = Vec::with_capacity(bans.len());
+    for listed in bans.iter().rev() {
+        let ban = &listed.ban;
+        let made = now.unix_ms.saturating_sub(now.mono_ms.saturating_sub(ban.made_ms()));
+        let time = format!("{}.{:03}000", made / 1000, made % 1000);
+        let soft = if ban.is_soft() { " (soft)" } else { "" };
+        let spec = format!("{}{soft}", ban.text());
+        let (hits, over) = (ban.objects(), listed.over);
+        rows.push(match call.json {
+            true => format!(
+                "  {{\n    \"time\": {time},\n    \"refs\": {hits},\n    \"completed\": {over},\n    \
+                 \"spec\": {}\n}}",
+                json_string(spec.as_bytes())
+            ),
+            false => format!("{time} {hits:5} {}  {spec}\n", if over { 'C' } else { '-' }),
+        });
+    }
+    match call.json {
+        true => json(call, 2, &format!("\n{}", rows.join(",\n"))),
+        false => Reply::ok(format!("Present bans:\n{}", rows.concat())),
+    }
+}
+
+/// One row of `backend.list`.
+struct Backend {
+    name: String,
+    /// What decides about it.
+    admin: &'static str,
+    /// Good probes of how many.
+    probe: (u32, u32),
+    health: &'static str,
+}
+
+/// Servers of origins, each in the place of a backend.
+fn backend_list(daemon: &Daemon, call: &Call) -> Reply {
+    let mut pattern = None;
+    for word in &call.arguments {
+        match (word.strip_prefix(b"-"), pattern) {
+            // The probes are in the list already.
+            (Some(b"p"), None) => {}
+            (Some(flag), None) => {
+                let text = format!("Invalid flag {}", String::from_utf8_lossy(flag));
+                return Reply::new(Status::Argument, text);
+            }
+            (None, None) => pattern = Some(word.as_slice()),
+            _ => return Reply::new(Status::Argument, "Too many arguments"),
+        }
+    }
+    let mut backends = backends(daemon);
+    if let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) {
+        backends.retain(|backend| {
+            let short = backend.name.split_once('.').map_or("", |(_, name)| name);
+            [backend.name.as_str(), short].iter().any(|name| is_like(pattern, name.as_bytes()))
+        });
+    }
+    match call.json {
+        true => json(call, 3, &backends_json(&backends)),
+        false => Reply::ok(backends_text(&backends)),
+    }
+}
+
+fn backends(daemon: &Daemon) -> Vec<Backend> {
+    let config = daemon.with_config(Clone::clone);
+    let window = |origin: &str| {
+        let own = config.origins.iter().find(|own| &*own.name == origin)?;
+        own.probe.as_ref().map(|probe| probe.window)
+    };
+    let of = |(origin, server): (String, ServerStatus)| Backend {
+        name: format!("{NAME}.{origin}({})", server.name),
+        admin: if window(&origin).is_some() { "probe" } else { "healthy" },
+        probe: window(&origin).map_or((0, 0), |window| (server.probes.count_ones(), window)),
+        health: if server.healthy { "healthy" } else { "sick" },
+    };
+    daemon.servers().into_iter().map(of).collect()
+}
+
+fn backends_text(backends: &[Backend]) -> String {
+    let mut rows =
+        vec![["Backend name", "Admin", "Probe", "Health", "Last change"].map(str::to_owned)];
+    rows.extend(backends.iter().map(|backend| {
+        let probe = format!("{}/{}", backend.probe.0, backend.probe.1);
+        let Backend { name, admin, health, .. } = backend;
+        // When it changed is not kept.
+        [name.clone(), (*admin).to_owned(), probe, (*health).to_owned(), "-".to_owned()]
+    }));
+    let width = |at: usize| rows.iter().map(|row| row[at].len()).max().unwrap_or_default();
+    let (a, b, c, d) = (width(0) + 3, width(1) + 4, width(2) + 4, width(3) + 4);
+    let line = |[name, admin, probe, health, changed]: &[String; 5]| {
+        format!("{name:a$}{admin:b$}{probe:c$}{health:d$}{changed}\n")
+    };
+    rows.iter().map(line).collect()
+}
+
+fn backends_json(backends: &[Backend]) -> String {
+    let row = |backend: &Backend| {
+        let Backend { name, admin, probe: (good, of), health } = backend;
+        format!(
+            "    {}: {{\n      \"type\": \"backend\",\n      \"admin_health\": \"{admin}\",\n      \
+             \"probe_message\": [{good}, {of}, \"{health}\"],\n      \"last_change\": null\n    }}",
+            json_string(name.as_bytes())
+        )
+    };
+    let rows: Vec<_> = backends.iter().map(row).collect();
+    format!("\n  {{\n{}\n  }}", rows.join(",\n"))
+}
+
+/// Whether `text` is like `pattern`, in which `*` is anything and `?` any one byte.
+fn is_like(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    // Where to go on when what follows the last `*` turns out not to fit.
+    let mut again = None;
+    while from < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                again = Some((at, from));
+                at += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == text[from] => (at, from) = (at + 1, from + 1),
+            _ => match &mut again {
+                Some((star, behind)) => {
+                    *behind += 1;
+                    (at, from) = (*star + 1, *behind);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_like_the_shells() {
+        for (pattern, text, like) in [
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abcc", true),
+            ("*b?d*", "abbcd", true),
+            ("a?", "a", false),
+            ("a", "ab", false),
+            ("*x*", "abc", false),
+            ("", "a", false),
+            ("app(http*:80)", "app(http://127.0.0.1:80)", true),
+        ] {
+            assert_eq!(is_like(pattern.as_bytes(), text.as_bytes()), like, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! HTCP's CLR, in real datagrams.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use support::{PATIENCE, Setup, Stage, is_hit};
+use testkit::origin::Script;
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+async fn stage(htcp: &str, site: &str) -> Stage {
+    let top = format!("htcp = {{ listen = \"127.0.0.1:0\"{htcp} }}\n");
+    Setup { top: &top, site, ..Setup::default() }.start().await
+}
+
+/// What MediaWiki sends: `pack( 'nxxnCxNxxa*n', ... )` around
+/// `pack( 'na4na*na8n', 4, 'HEAD', strlen( $url ), $url, 8, 'HTTP/1.0', 0 )`.
+fn mediawikis(url: &str, flags: u8) -> Vec<u8> {
+    let mut specifier = b"\0\x04HEAD".to_vec();
+    specifier.extend((url.len() as u16).to_be_bytes());
+    specifier.extend(url.as_bytes());
+    specifier.extend(b"\0\x08HTTP/1.0\0\0");
+    let data = 8 + 2 + specifier.len() as u16;
+    let mut datagram = (4 + data + 2).to_be_bytes().to_vec();
+    datagram.extend([0, 0]);
+    datagram.extend(data.to_be_bytes());
+    datagram.extend([4, flags, 0, 0, 0, 9, 0, 0]);
+    datagram.extend(specifier);
+    datagram.extend([0, 2]);
+    datagram
+}
+
+async fn store(stage: &Stage, target: &str) {
+    stage.origin.on(target, Script::ok("Cache-Control: max-age=600\r\n", "a page"));
+    stage.get(target).await;
+    assert!(is_hit(&stage.get(target).await), "{target} is stored");
+}
+
+async fn socket(from: &str) -> UdpSocket {
+    UdpSocket::bind(from).await.expect("a port")
+}
+
+fn port(stage: &Stage) -> SocketAddr {
+    stage.daemon.port("HTCP").expect("the port")
+}
+
+#[tokio::test]
+async fn mediawikis_datagram_purges_one_url() {
+    let stage = stage("", "").await;
+    let socket = socket("127.0.0.1:0").await;
+    for (url, target) in [
+        ("http://larder.test/a?x=1", "/a?x=1"),
+        ("https://larder.test/a?x=1", "/a?x=1"),
+        ("HTTP://LARDER.test/a?x=1&utm_source=y", "/a?x=1"),
+    ] {
+        store(&stage, "/a?x=1").await;
+        store(&stage, "/b").await;
+        socket.send_to(&mediawikis(url, 0), port(&stage)).await.expect("sent");
+        support::eventually(url, async || !is_hit(&stage.get(target).await)).await;
+        assert!(is_hit(&stage.get("/b").await), "{url}");
+    }
+    assert_eq!(stage.metric("larder_htcp_clears_total").await, 3);
+}
+
+#[tokio::test]
+async fn every_variant_goes_and_the_answer_says_whether_something_was_there() {
+    let stage = stage("", "cookies = { key = [\"lang\"] }\n").await;
+    let socket = socket("127.0.0.1:0").await;
+    let ask = async |url: &str| {
+        socket.send_to(&mediawikis(url, 0x40), port(&stage)).await.expect("sent");
+        let mut answer = [0; 100];
+        let read = timeout(PATIENCE, socket.recv(&mut answer)).await.expect("in time");
+        answer[..read.expect("an answer")].to_vec()
+    };
+    stage.origin.on("/a", Script::ok("Cache-Control: public, max-age=600\r\n", "a page"));
+    for fields in ["", "Cookie: lang=de\r\n"] {
+        stage.ask("GET", "/a", fields).await;
+        assert!(is_hit(&stage.ask("GET", "/a", fields).await));
+    }
+    let answer = |response: u8| vec![0, 14, 0, 0, 0, 8, 4 | response << 4, 0x80, 0, 0, 0, 9, 0, 2];
+    assert_eq!(ask("http://larder.test/a").await, answer(0));
+    for fields in ["", "Cookie: lang=de\r\n"] {
+        assert!(!is_hit(&stage.ask("GET", "/a", fields).await), "{fields}");
+    }
+    assert_eq!(ask("http://larder.test/nothing").await, answer(2));
+}
+
+#[tokio::test]
+async fn strangers_and_malformed_datagrams_do_nothing_and_are_counted() {
+    let stage = stage(", allow = [\"127.0.0.7\"]", "").await;
+    store(&stage, "/a").await;
+    let url = "http://larder.test/a";
+    let (stranger, friend) = (socket("127.0.0.1:0").await, socket("127.0.0.7:0").await);
+    stranger.send_to(&mediawikis(url, 0x40), port(&stage)).await.expect("sent");
+    for datagram in [
+        b"x".to_vec(),
+        mediawikis("/a", 0x40),
+        mediawikis("larder.test/a", 0x40),
+        mediawikis("ftp://larder.test/a", 0x40),
+        mediawikis("http://larder.test/a\r\nX: y", 0x40),
+        mediawikis(url, 0x80),
+    ] {
+        friend.send_to(&datagram, port(&stage)).await.expect("sent");
+    }
+    support::eventually("all seven are counted", async || {
+        stage.metric("larder_htcp_refused_total").await == 7
+    })
+    .await;
+    assert!(is_hit(&stage.get("/a").await));
+    for socket in [&stranger, &friend] {
+        let answer = timeout(Duration::from_millis(100), socket.recv(&mut [0; 100])).await;
+        assert!(answer.is_err(), "nothing is said to them");
+    }
+    friend.send_to(&mediawikis(url, 0), port(&stage)).await.expect("sent");
+    support::eventually("purged", async || !is_hit(&stage.get("/a").await)).await;
+}

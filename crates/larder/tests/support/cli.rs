@@ -1,0 +1,78 @@
+//! A client of Varnish's CLI that shares no code with the server.
+
+use std::net::SocketAddr;
+
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::PATIENCE;
+
+pub(crate) const SECRET: &[u8] = b"a secret of these tests\n";
+
+/// A status and a text; 0 when the connection has ended.
+pub(crate) type Answer = (u16, String);
+
+pub(crate) struct Cli(TcpStream);
+
+impl Cli {
+    /// A connection, and what it is greeted with.
+    pub(crate) async fn connect(address: SocketAddr) -> (Self, Answer) {
+        Self::over(TcpStream::connect(address).await.expect("a connection")).await
+    }
+
+    pub(crate) async fn over(stream: TcpStream) -> (Self, Answer) {
+        let mut cli = Self(stream);
+        let greeting = cli.answer().await;
+        (cli, greeting)
+    }
+
+    /// One whose client knows the secret.
+    pub(crate) async fn authenticated(address: SocketAddr) -> Self {
+        let (mut cli, greeting) = Self::connect(address).await;
+        let (status, text) = cli.ask(&auth(&greeting.1, SECRET)).await;
+        assert_eq!(status, 200, "{text}");
+        cli
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        // When the connection has ended there is no answer, which says so.
+        _ = timeout(PATIENCE, self.0.write_all(bytes)).await.expect("in time");
+    }
+
+    pub(crate) async fn ask(&mut self, line: &str) -> Answer {
+        self.send(format!("{line}\n").as_bytes()).await;
+        self.answer().await
+    }
+
+    pub(crate) async fn answer(&mut self) -> Answer {
+        let mut head = [0; 13];
+        let read = timeout(PATIENCE, self.0.read_exact(&mut head)).await.expect("in time");
+        if read.is_err() {
+            return (0, String::new());
+        }
+        let head = std::str::from_utf8(&head).expect("digits");
+        assert_eq!((&head[3..4], &head[12..]), (" ", "\n"), "{head:?}");
+        let number = |text: &str| text.trim_end().parse::<usize>().expect("a number");
+        let mut text = vec![0; number(&head[4..12]) + 1];
+        timeout(PATIENCE, self.0.read_exact(&mut text)).await.expect("in time").expect("all of it");
+        assert_eq!(text.pop(), Some(b'\n'));
+        (number(&head[..3]) as u16, String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Whether the other side ends the connection, and says nothing more.
+    pub(crate) async fn ends(&mut self) -> bool {
+        let mut rest = Vec::new();
+        let ended = timeout(PATIENCE, self.0.read_to_end(&mut rest)).await.is_ok();
+        ended && rest.is_empty()
+    }
+}
+
+/// The command that answers a challenge.
+pub(crate) fn auth(greeting: &str, secret: &[u8]) -> String {
+    let letters = &greeting.as_bytes()[..32];
+    let text = [letters, b"\n", secret, letters, b"\n"].concat();
+    let hex: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("auth {hex}")
+}

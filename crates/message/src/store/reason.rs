@@ -1,0 +1,284 @@
+//! Why a response is not stored, and where a lifetime comes from: as tokens for records, in words
+//! for people, and with the field that said so.
+
+use std::fmt;
+
+use super::{LifetimeSource, StoreRules};
+use crate::cookie;
+use crate::header::{HeaderBlock, HeaderId};
+use crate::request::Request;
+use crate::response::Response;
+use crate::targeted;
+
+/// Longest evidence, in bytes: fields may have kilobytes.
+const EVIDENCE_BYTES: usize = 160;
+
+macro_rules! reasons {
+    ($($variant:ident $token:literal $rule:literal $about:literal;)*) => {
+        /// Why a response is not stored. `Display` is one token, for logs and Cache-Status's
+        /// detail.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum NotStored { $(#[doc = $about] $variant,)* }
+
+        impl NotStored {
+            /// Every reason there is.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The reason as a token.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $token,)* }
+            }
+
+            /// The reason in a sentence.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)* }
+            }
+
+            /// The section that has the rule, or the setting that changes it.
+            pub const fn rule(self) -> &'static str {
+                match self { $(Self::$variant => $rule,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    Method "method" "RFC 9111 3" "The request's method is not GET.";
+    NotFinal "not-final" "RFC 9111 3" "An interim response.";
+    Status "status" "RFC 9111 3"
+        "A status that is never stored: 206, 304, 416, or an origin's opinion of one request's form.";
+    NotUnderstood "not-understood" "RFC 9111 5.2.2.3"
+        "The response says must-understand, and its status is not understood.";
+    NoStore "no-store" "RFC 9111 5.2.2.5" "The response says no-store.";
+    RequestNoStore "request-no-store" "RFC 9111 5.2.1.5" "The request says no-store.";
+    Private "private" "RFC 9111 5.2.2.7" "The response says private.";
+    Authorization "authorization" "RFC 9111 3.5"
+        "The request carried Authorization and the response does not say that it is for all.";
+    Personal "personal" "profile `safe`"
+        "The request was personal (cookies) and the response does not say that it is for all.";
+    VaryAny "vary-any" "RFC 9111 4.1"
+        "Vary is `*`, or names what no cache can tell requests apart by.";
+    SetCookie "set-cookie" "profile `safe`; `cache.drop_set_cookie`"
+        "The response sets a cookie, which would be everybody's.";
+    NoLifetime "no-lifetime" "RFC 9111 3; `cache.ttl`"
+        "Nobody names a lifetime, and there is nothing to validate with.";
+    Endless "endless" "RFC 9111 3"
+        "It is of a kind that never ends: an event stream, or a picture that is replaced again and \
+         again.";
+    ContentType "content-type" "`cache.match_type`"
+        "The Content-Type is not the one that the path's suffix stands for.";
+    NoValidator "no-validator" "RFC 9111 4.2"
+        "It is stale at once (no-cache, max-age=0, an Expires in the past), without grace and with \
+         nothing to validate it by.";
+    Tags "tags" "limits `tags`, `tag_bytes`"
+        "More surrogate keys than a limit allows: by those left out it could not be invalidated.";
+}
+
+impl NotStored {
+    /// The reason of this token.
+    pub fn of(token: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == token)
+    }
+}
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The fields that make `why` true, as they came, cut when they are long; of cookies the names
+/// alone. Empty when no field does.
+pub fn evidence(
+    why: NotStored,
+    request: &Request,
+    response: &Response,
+    rules: &StoreRules,
+) -> String {
+    let headers = &response.headers;
+    let control = targeted::field(headers, &rules.targets).unwrap_or(HeaderId::CacheControl);
+    let text = match why {
+        NotStored::Method => format!("method {}", request.method),
+        NotStored::Status | NotStored::NotFinal => format!("status {}", response.status),
+        NotStored::NotUnderstood => {
+            format!("{}, status {}", line(headers, control), response.status)
+        }
+        NotStored::NoStore | NotStored::Private => line(headers, control),
+        NotStored::RequestNoStore => {
+            format!("request's {}", line(&request.headers, HeaderId::CacheControl))
+        }
+        NotStored::Authorization => "request's Authorization".to_owned(),
+        NotStored::Personal => {
+            let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+            let names: Vec<_> = pairs.map(|pair| pair.name.escape_ascii().to_string()).collect();
+            match names.is_empty() {
+                true => "request's Authorization or certificate".to_owned(),
+                false => format!("request's Cookie: {}", names.join(", ")),
+            }
+        }
+        NotStored::VaryAny => line(headers, HeaderId::Vary),
+        NotStored::SetCookie => {
+            let name = |value: &[u8]| {
+                let name = value.split(|b| *b == b'=').next().unwrap_or_default();
+                name.trim_ascii().escape_ascii().to_string()
+            };
+            let names: Vec<_> = headers.values(HeaderId::SetCookie).map(name).collect();
+            format!("Set-Cookie: {}", names.join(", "))
+        }
+        NotStored::NoLifetime | NotStored::NoValidator => {
+            let ids = [control, HeaderId::Expires, HeaderId::Age];
+            let lines = ids.iter().filter(|id| headers.contains(**id)).map(|id| line(headers, *id));
+            let lines: Vec<_> = lines.collect();
+            match lines.is_empty() {
+                true => format!("status {}", response.status),
+                false => lines.join(", "),
+            }
+        }
+        NotStored::Endless | NotStored::ContentType => line(headers, HeaderId::ContentType),
+        NotStored::Tags => String::new(),
+    };
+    cut(text)
+}
+
+/// Where a lifetime of `response` comes from, in words that end a sentence; `source` is what
+/// [`plan`](super::plan) found.
+pub fn lifetime_words(source: LifetimeSource, response: &Response, rules: &StoreRules) -> String {
+    let headers = &response.headers;
+    let quoted = |id| format!("`{}`", cut(line(headers, id)));
+    let text = match source {
+        LifetimeSource::None => return "nobody names a lifetime".to_owned(),
+        LifetimeSource::SMaxAge => {
+            format!("{} (RFC 9111 5.2.2.10)", quoted(HeaderId::CacheControl))
+        }
+        LifetimeSource::MaxAge => format!("{} (RFC 9111 5.2.2.1)", quoted(HeaderId::CacheControl)),
+        LifetimeSource::Expires => {
+            let (expires, date) = (quoted(HeaderId::Expires), quoted(HeaderId::Date));
+            format!("{expires} less {date} (RFC 9111 5.3)")
+        }
+        LifetimeSource::Heuristic => {
+            let modified = quoted(HeaderId::LastModified);
+            format!("a tenth of the time since {modified} (a guess, RFC 9111 4.2.2)")
+        }
+        LifetimeSource::Setting => "the setting `cache.ttl`".to_owned(),
+        LifetimeSource::Targeted => {
+            let id = targeted::field(headers, &rules.targets).unwrap_or(HeaderId::CdnCacheControl);
+            let rfc = match id {
+                HeaderId::SurrogateControl => "Edge Architecture",
+                _ => "RFC 9213",
+            };
+            format!("{} ({rfc})", quoted(id))
+        }
+    };
+    // What would have counted otherwise.
+    let over = match source {
+        LifetimeSource::Targeted if headers.contains(HeaderId::CacheControl) => {
+            Some(HeaderId::CacheControl)
+        }
+        LifetimeSource::SMaxAge | LifetimeSource::MaxAge | LifetimeSource::Targeted => {
+            Some(HeaderId::Expires).filter(|id| headers.contains(*id))
+        }
+        _ => None,
+    };
+    match over {
+        Some(id) => format!("{text} over {}", quoted(id)),
+        None => text,
+    }
+}
+
+/// A field as a line, its several values joined; its name alone when it is not there.
+fn line(headers: &HeaderBlock, id: HeaderId) -> String {
+    let values: Vec<_> = headers.values(id).map(|v| v.escape_ascii().to_string()).collect();
+    match values.is_empty() {
+        true => format!("no {}", id.name()),
+        false => format!("{}: {}", id.name(), values.join(", ").replace("\\\"", "\"")),
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > EVIDENCE_BYTES {
+        // Every byte is ASCII.
+        text.truncate(EVIDENCE_BYTES - 3);
+        text.push_str("...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::response::Status;
+
+    fn response(fields: &[(HeaderId, &str)]) -> Response {
+        let mut response = Response::new(Status::OK);
+        for (id, value) in fields {
+            response.headers.push(*id, value.as_bytes());
+        }
+        response
+    }
+
+    #[test]
+    fn every_token_leads_back_to_its_reason() {
+        for reason in NotStored::ALL {
+            assert_eq!(NotStored::of(reason.as_str()), Some(*reason));
+            assert!(reason.about().ends_with('.') && !reason.rule().is_empty());
+        }
+        assert_eq!(NotStored::of("nothing"), None);
+    }
+
+    #[test]
+    fn evidence_is_the_field_that_counts_and_never_a_cookies_value() {
+        use HeaderId as Id;
+        let mut request = Request::new();
+        request.headers.push(Id::Cookie, b"sid=secret; theme=dark");
+        request.headers.push(Id::CacheControl, b"no-store");
+        let rules = StoreRules::rfc();
+        for (why, fields, expected) in [
+            (NotStored::Private, &[(Id::CacheControl, "private")][..], "Cache-Control: private"),
+            (
+                NotStored::NoStore,
+                &[(Id::CacheControl, "max-age=9"), (Id::CdnCacheControl, "no-store")],
+                "CDN-Cache-Control: no-store",
+            ),
+            (
+                NotStored::SetCookie,
+                &[(Id::SetCookie, "a=secret; Path=/"), (Id::SetCookie, "b=secret")],
+                "Set-Cookie: a, b",
+            ),
+            (NotStored::Personal, &[], "request's Cookie: sid, theme"),
+            (NotStored::RequestNoStore, &[], "request's Cache-Control: no-store"),
+            (NotStored::VaryAny, &[(Id::Vary, "*")], "Vary: *"),
+            (NotStored::NoLifetime, &[], "status 200"),
+            (
+                NotStored::NoValidator,
+                &[(Id::CacheControl, "max-age=0")],
+                "Cache-Control: max-age=0",
+            ),
+            (NotStored::Tags, &[], ""),
+        ] {
+            assert_eq!(evidence(why, &request, &response(fields), &rules), expected);
+        }
+        let long = "x".repeat(1000);
+        let cut =
+            evidence(NotStored::Private, &request, &response(&[(Id::CacheControl, &long)]), &rules);
+        assert_eq!(cut.len(), EVIDENCE_BYTES);
+    }
+
+    #[test]
+    fn a_lifetime_is_told_with_what_it_goes_before() {
+        use HeaderId as Id;
+        let words = |source, fields: &[(Id, &str)]| {
+            lifetime_words(source, &response(fields), &StoreRules::rfc())
+        };
+        let both = [(Id::CdnCacheControl, "max-age=300"), (Id::CacheControl, "max-age=60")];
+        assert_eq!(
+            words(LifetimeSource::Targeted, &both),
+            "`CDN-Cache-Control: max-age=300` (RFC 9213) over `Cache-Control: max-age=60`"
+        );
+        assert_eq!(
+            words(LifetimeSource::MaxAge, &[(Id::CacheControl, "max-age=60"), (Id::Expires, "0")]),
+            "`Cache-Control: max-age=60` (RFC 9111 5.2.2.1) over `Expires: 0`"
+        );
+        assert_eq!(words(LifetimeSource::None, &[]), "nobody names a lifetime");
+    }
+}

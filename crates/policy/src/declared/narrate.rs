@@ -1,0 +1,244 @@
+//! The declared policy's decisions in words. Nothing is decided here.
+
+use message::{HeaderId, Method, Request, cookie, query as params};
+
+use super::Declared;
+use super::compile::{Access, Bypass, Plan, Query, Rule};
+use crate::answer::Answer;
+use crate::forged::Seen;
+use crate::forwarded::ClientField;
+use crate::peer::Peer;
+use crate::points::ReceiveCtx;
+use crate::told::{Step, shown};
+
+impl Declared {
+    pub(super) fn tell_client(&self, ctx: &ReceiveCtx<'_>, seen: Seen, client: Peer) -> Step {
+        let field = match &self.client_field {
+            ClientField::XForwardedFor => "X-Forwarded-For".to_owned(),
+            ClientField::Forwarded => "Forwarded".to_owned(),
+            ClientField::Named(name) => name.to_string(),
+        };
+        let trusted = !self.trusted.is_empty() && self.trusted.has(ctx.client);
+        let why = if client != ctx.client {
+            format!("{client}: so says the trusted proxy {} in `{field}`", ctx.client)
+        } else if trusted {
+            format!("{client}: a trusted proxy that names nobody in `{field}`")
+        } else if seen.forged {
+            format!(
+                "{client}: it is no trusted proxy, so the fields that only proxies may send \
+                 (`{field}` and the like) were removed"
+            )
+        } else {
+            format!("{client}: the connection's other end")
+        };
+        Step::new("client", why)
+    }
+
+    pub(super) fn tell_https(&self) -> Step {
+        let why = "asked over plain HTTP: the site sends such requests to HTTPS";
+        Step::new("answer", why).at(self.plans[0].places.of("redirect_https")).decisive()
+    }
+
+    pub(super) fn tell_route(&self, route: usize) -> Step {
+        let (name, plan) = (&self.route_names[route], &self.plans[route]);
+        let routes = self.matchers.len();
+        if route > 0 {
+            let why = match route {
+                1 => format!("`{name}`, the first of {routes}, is for this path and method"),
+                _ => format!(
+                    "`{name}`, number {route} of {routes}, is the first that is for this path and \
+                     method"
+                ),
+            };
+            return Step::new("route", why).at(plan.places.of("route"));
+        }
+        let why = match routes {
+            0 => "the site has no routes: its own settings count",
+            _ => "no route is for this path and method: the site's own settings count",
+        };
+        let others = self.route_names[1..].join(", ");
+        Step::new("route", why).fact("looked at", others)
+    }
+
+    /// `reason` is the rule that applies, if one does.
+    pub(super) fn tell_bypass(&self, plan: &Plan, request: &Request, reason: Option<u32>) -> Step {
+        let numbers = plan.bypass.numbers();
+        let names: Vec<&str> =
+            numbers.iter().map(|rule| self.rule_names[*rule as usize].as_str()).collect();
+        if let Some(rule) = reason {
+            let name = &self.rule_names[rule as usize];
+            let why = match found(&plan.bypass, rule, request) {
+                Some(found) => format!("`{name}`: {found}"),
+                None => format!("`{name}` applies"),
+            };
+            let before: Vec<&str> = names.into_iter().take_while(|other| other != name).collect();
+            return Step::new("rule", why)
+                .at(plan.places.of(name))
+                .fact("looked at before", short(&before))
+                .decisive();
+        }
+        let why = match names.len() {
+            0 => "there is no `bypass` rule: it may be looked up".to_owned(),
+            1 => "the one `bypass` rule does not apply: it may be looked up".to_owned(),
+            n => format!("none of {n} `bypass` rules applies: it may be looked up"),
+        };
+        Step::new("rule", why).fact("looked at", short(&names))
+    }
+}
+
+/// Names of rules without the word that all begin with.
+fn short(names: &[&str]) -> String {
+    let bare = names.iter().map(|name| name.strip_prefix("bypass ").unwrap_or(name));
+    bare.collect::<Vec<_>>().join(", ")
+}
+
+/// What of `request` it is that `rule` speaks of.
+fn found(bypass: &Bypass, rule: u32, request: &Request) -> Option<String> {
+    if bypass.paths.iter().any(|(_, of)| *of == rule) {
+        return Some(format!("the path is {}", shown(request.path())));
+    }
+    if let Some((pattern, _)) = bypass.cookies.iter().find(|(_, of)| *of == rule) {
+        let mut pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+        let pair = pairs.find(|pair| pattern.matches(pair.name))?;
+        return Some(format!("the request has the cookie `{}`", shown(pair.name)));
+    }
+    if let Some((name, ..)) = bypass.headers.iter().find(|(_, _, of)| *of == rule) {
+        return Some(format!("the request has the field `{name}`"));
+    }
+    Some(format!("the query is `{}`", shown(request.query()?)))
+}
+
+pub(super) fn method_refused(request: &Request) -> Step {
+    let why = match request.method {
+        Method::Purge | Method::Ban => {
+            format!("{} is for purging, and this site takes no such purge", request.method)
+        }
+        _ => format!("{} requests are refused everywhere", request.method),
+    };
+    Step::new("rule", why).decisive()
+}
+
+pub(super) fn ambiguous(request: &Request) -> Step {
+    let path = shown(request.path());
+    let why = format!("the path `{path}` can be read in two ways that lead to different routes");
+    Step::new("rule", why).decisive()
+}
+
+pub(super) fn access(plan: &Plan, access: &Access, client: Peer) -> Step {
+    let denied = access.deny.has(client);
+    let place = plan.places.of(if denied { "deny" } else { "allow" });
+    if access.admits(client) {
+        let place = place.or_else(|| plan.places.of("deny"));
+        return Step::new("access", format!("{client} is let in")).at(place);
+    }
+    let why = match denied {
+        true => format!("{client} is kept out by `deny`"),
+        false => format!("{client} is not among those that `allow` lets in"),
+    };
+    Step::new("access", why).at(place).decisive()
+}
+
+pub(super) fn answer(plan: &Plan, answer: &Answer) -> Step {
+    let (what, key) = match answer {
+        Answer::Fixed(synthetic) => (format!("status {}", synthetic.status), "respond"),
+        Answer::Redirect(_) => ("a redirect".to_owned(), "redirect"),
+    };
+    let why = format!("the configuration itself answers, with {what}");
+    Step::new("answer", why).at(plan.places.of(key)).decisive()
+}
+
+pub(super) fn files(plan: &Plan) -> Step {
+    Step::new("files", "files answer, not an origin").at(plan.places.of("files")).decisive()
+}
+
+pub(super) fn upgrade(plan: &Plan, request: &Request) -> Step {
+    let wanted = request.headers.value(HeaderId::Upgrade).unwrap_or_default();
+    let why = format!("it asks for another protocol that it may have: {}", shown(wanted));
+    Step::new("rule", why).at(plan.places.of("upgrade")).decisive()
+}
+
+/// `rule`: why a request goes past the cache before anything in it is looked at.
+pub(super) fn pass_unread(plan: &Plan, rule: Rule, request: &Request) -> Step {
+    let (why, place) = match rule {
+        Rule::Method => {
+            let method = &request.method;
+            (format!("{method} goes to the origin: the cache answers GET and HEAD only"), None)
+        }
+        Rule::RequestBody => {
+            let why = "a GET with a body: the body is not in the key, so the cache stays out";
+            (why.to_owned(), None)
+        }
+        _ => ("the cache is switched off here: `cache = false`".to_owned(), Some("cache")),
+    };
+    let place = place.and_then(|key| plan.places.of(key));
+    Step::new("rule", why).at(place).decisive()
+}
+
+/// The cookies of a request before those are removed that say nothing.
+pub(super) fn cookies(plan: &Plan, request: &Request) -> Step {
+    let names = |keep: &dyn Fn(&[u8]) -> bool| {
+        let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+        let names = pairs.filter(|pair| keep(pair.name)).map(|pair| shown(pair.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let dropped = names(&|name| plan.cookies.strips(name));
+    let kept = names(&|name| !plan.cookies.strips(name));
+    let why = match (dropped.is_empty(), kept.is_empty()) {
+        (true, _) => "none is removed".to_owned(),
+        (false, true) => format!("all are removed, the origin does not see them: {dropped}"),
+        (false, false) => format!("removed, the origin does not see them: {dropped}"),
+    };
+    let place = plan.places.of("cookies.strip").filter(|_| !dropped.is_empty());
+    Step::new("cookies", why).at(place).fact("kept", kept).fact("removed", dropped)
+}
+
+/// Whether a request is somebody's own, once cookies are removed.
+pub(super) fn personal(plan: &Plan, request: &Request, personal: bool) -> Step {
+    if !personal {
+        let why = "no cookie is left that tells one visitor from another";
+        let keyed = plan.cookie_key.iter().any(|_| request.headers.contains(HeaderId::Cookie));
+        let why = if keyed { "the cookies that are left are part of the key" } else { why };
+        return Step::new("personal", format!("not personal: {why}"));
+    }
+    let authorization = request.headers.contains(HeaderId::Authorization);
+    let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+    let own = pairs.filter(|pair| !plan.cookie_key.iter().any(|key| **key == *pair.name));
+    let mut names: Vec<String> = own.map(|pair| format!("cookie `{}`", shown(pair.name))).collect();
+    if authorization {
+        names.insert(0, "`Authorization`".to_owned());
+    }
+    let why = format!(
+        "personal, because of {}: only what its origin marks as for all (`public`, `s-maxage`) \
+         answers it or is stored from it",
+        names.join(", ")
+    );
+    Step::new("personal", why)
+}
+
+/// What is done to a query; `request` still has it as it came.
+pub(super) fn query(plan: &Plan, query: &Query, request: &Request) -> Step {
+    let mut after = request.clone();
+    query.apply(&mut after);
+    let before = request.query().unwrap_or_default();
+    let dropped: Vec<String> = match query {
+        Query::Remove => params::params(before).map(shown).collect(),
+        Query::Change { strip, .. } => {
+            let gone = params::params(before).filter(|p| strip.contains(params::name(p)));
+            gone.map(shown).collect()
+        }
+    };
+    let place = match query {
+        Query::Remove => plan.places.of("query.ignore"),
+        Query::Change { .. } if dropped.is_empty() => plan.places.of("query.sort"),
+        Query::Change { .. } => plan.places.of("query.strip"),
+    };
+    let why = if after.target == request.target {
+        "stays as it is".to_owned()
+    } else if dropped.is_empty() {
+        "parameters were put in order of their names".to_owned()
+    } else {
+        format!("removed, the origin does not see them: {}", dropped.join(", "))
+    };
+    let place = place.filter(|_| after.target != request.target);
+    Step::new("query", why).at(place)
+}

@@ -1,0 +1,98 @@
+//! What is told of a decision, for operators, and where the settings behind it are written.
+//!
+//! The code that decides is the code that tells: it is handed a listener, which is deaf on the way
+//! of a request, so that telling costs nothing there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A place in a configuration as people read it: `larder.toml:12`, `preset wordpress: line 44`.
+pub type Place = Arc<str>;
+
+/// One thing that was looked at on the way to a decision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// What: a heading of a word or two.
+    pub what: &'static str,
+    /// What was found, and what follows from it.
+    pub why: String,
+    /// Where the setting is written that made it so; none when it is no setting, or a default.
+    pub place: Option<Place>,
+    /// Names and values that tell more.
+    pub facts: Vec<(&'static str, String)>,
+    /// Whether it settles what happens.
+    pub decided: bool,
+}
+
+impl Step {
+    /// A step without a place, without facts.
+    pub fn new(what: &'static str, why: impl Into<String>) -> Self {
+        Self { what, why: why.into(), ..Self::default() }
+    }
+
+    /// The same, said by the setting at `place`.
+    #[must_use]
+    pub fn at(mut self, place: Option<&Place>) -> Self {
+        self.place = place.cloned();
+        self
+    }
+
+    /// The same with one more fact, unless it says nothing.
+    #[must_use]
+    pub fn fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        let value = value.into();
+        if !value.is_empty() {
+            self.facts.push((name, value));
+        }
+        self
+    }
+
+    /// The same as what settles it.
+    #[must_use]
+    pub fn decisive(mut self) -> Self {
+        self.decided = true;
+        self
+    }
+}
+
+/// Who is told of decisions while they are made.
+pub(crate) trait Listener {
+    /// Takes the next step; it is made only where somebody listens.
+    fn hear(&mut self, step: impl FnOnce() -> Step);
+}
+
+/// Nobody listens.
+pub(crate) struct Deaf;
+
+impl Listener for Deaf {
+    #[inline(always)]
+    fn hear(&mut self, _: impl FnOnce() -> Step) {}
+}
+
+impl Listener for Vec<Step> {
+    fn hear(&mut self, step: impl FnOnce() -> Step) {
+        self.push(step());
+    }
+}
+
+/// Where settings are written, by their keys (`cache.ttl`), and rules, by their names (`bypass
+/// cookie wordpress_*`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places(BTreeMap<String, Place>);
+
+impl Places {
+    /// Notes where `name` is written, in place of where it was written before.
+    pub fn note(&mut self, name: impl Into<String>, place: Place) {
+        self.0.insert(name.into(), place);
+    }
+
+    /// Where `name` is written.
+    pub fn of(&self, name: &str) -> Option<&Place> {
+        self.0.get(name)
+    }
+}
+
+/// Bytes as they may be shown to people: text, with what is none escaped.
+pub fn shown(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string().replace("\\\"", "\"").replace("\\'", "'")
+}

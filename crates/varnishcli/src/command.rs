@@ -1,0 +1,165 @@
+//! The table of commands: names, arguments and help as Varnish 7's, and what only older ones had.
+//! What is not in it is unknown.
+
+use std::fmt::Write as _;
+
+use crate::json;
+use crate::reply::{Reply, Status};
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// The command.
+    pub verb: Verb,
+    /// Its name.
+    pub name: &'static str,
+    /// How it is written.
+    pub syntax: &'static str,
+    /// What it does.
+    pub help: &'static str,
+    /// How many arguments it needs.
+    pub min: usize,
+    /// How many it takes; `None` for any number.
+    pub max: Option<usize>,
+    /// Whether `-j` makes JSON of its answer.
+    pub json: bool,
+}
+
+macro_rules! commands {
+    ($($verb:ident $name:literal $syntax:literal $min:literal $max:expr, $json:literal,
+       $help:literal;)*) => {
+        /// A command.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Verb { $(#[doc = $help] $verb,)* }
+
+        /// The table itself, in the order of the names.
+        pub const TABLE: &[Spec] = &[$(Spec {
+            verb: Verb::$verb,
+            name: $name,
+            syntax: concat!($name, $syntax),
+            help: $help,
+            min: $min,
+            max: $max,
+            json: $json,
+        },)*];
+    };
+}
+
+commands! {
+    Auth "auth" " <response>" 1 Some(1), false, "Authenticate.";
+    BackendList "backend.list" " [-j] [-p] [<backend_pattern>]" 0 Some(2), true, "List backends.";
+    Ban "ban" " <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 1 None, false, "Mark obsolete all objects where all the conditions match.";
+    BanList "ban.list" " [-j]" 0 Some(0), true, "List the active bans.";
+    BanUrl "ban.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 3.";
+    Banner "banner" "" 0 Some(0), false, "Print welcome banner.";
+    Help "help" " [-j|<command>]" 0 Some(1), true, "Show command/protocol help.";
+    PanicClear "panic.clear" " [-z]" 0 Some(1), false, "Clear the last panic, if any, -z will clear related varnishstat counter(s)";
+    PanicShow "panic.show" " [-j]" 0 Some(0), true, "Return the last panic, if any.";
+    ParamShow "param.show" " [-l|-j] [<param>|changed]" 0 Some(2), true, "Show parameters and their values.";
+    Pid "pid" " [-j]" 0 Some(0), true, "Show the pid of the master process, and the worker if it's running.";
+    Ping "ping" " [-j] [<timestamp>]" 0 Some(1), true, "Keep connection alive.";
+    Purge "purge" " <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 1 None, false, "As `ban`, as in Varnish 2.";
+    PurgeUrl "purge.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.1.";
+    Quit "quit" "" 0 Some(0), false, "Close connection.";
+    Start "start" "" 0 Some(0), false, "Start the Varnish cache process.";
+    Status "status" " [-j]" 0 Some(0), true, "Check status of Varnish cache process.";
+    Stop "stop" "" 0 Some(0), false, "Stop the Varnish cache process.";
+    StorageList "storage.list" " [-j]" 0 Some(0), true, "List storage devices.";
+    UrlPurge "url.purge" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.0.";
+    VclList "vcl.list" " [-j]" 0 Some(0), true, "List all loaded configuration.";
+}
+
+impl Verb {
+    /// Whether a client that has not shown yet that it knows the secret may call it.
+    fn is_open(self) -> bool {
+        matches!(self, Self::Auth | Self::Help | Self::Ping | Self::Quit)
+    }
+}
+
+/// A command with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The command.
+    pub verb: Verb,
+    /// Whether its answer is to be JSON.
+    pub json: bool,
+    /// Its arguments, without the `-j` that may stand before them.
+    pub arguments: Vec<Vec<u8>>,
+    /// All words of the request.
+    pub words: Vec<Vec<u8>>,
+}
+
+const UNKNOWN: &str = "Unknown request.\nType 'help' for more info.\n";
+
+impl Reply {
+    /// The reply to a line that has no words.
+    pub fn syntax(error: crate::SyntaxError) -> Self {
+        Self::new(Status::Syntax, format!("{UNKNOWN}Syntax Error: {error}\n"))
+    }
+}
+
+/// The command that `words` are.
+///
+/// # Errors
+/// The reply when they are none: of an unknown name, or with too few or too many arguments.
+pub fn read(words: Vec<Vec<u8>>, authenticated: bool) -> Result<Call, Reply> {
+    let name = words.first().map_or(&b""[..], Vec::as_slice);
+    let Some(spec) = find(name).filter(|spec| authenticated || spec.verb.is_open()) else {
+        let upper = name.first().is_some_and(u8::is_ascii_uppercase);
+        let hint = if upper { "all commands are in lower-case.\n" } else { "" };
+        return Err(Reply::new(Status::Unknown, format!("{UNKNOWN}{hint}")));
+    };
+    let json = words.get(1).is_some_and(|word| word == b"-j");
+    if json && !spec.json {
+        return Err(Reply::new(Status::Unimplemented, "JSON unimplemented\n"));
+    }
+    let arguments = words[1 + usize::from(json)..].to_vec();
+    if arguments.len() < spec.min {
+        return Err(Reply::new(Status::TooFew, "Too few parameters\n"));
+    }
+    if spec.max.is_some_and(|max| arguments.len() > max) {
+        return Err(Reply::new(Status::TooMany, "Too many parameters\n"));
+    }
+    Ok(Call { verb: spec.verb, json, arguments, words })
+}
+
+fn find(name: &[u8]) -> Option<&'static Spec> {
+    TABLE.iter().find(|spec| spec.name.as_bytes() == name)
+}
+
+/// The answer to `help`: all commands, or one of them.
+pub fn help(call: &Call) -> Reply {
+    let Some(name) = call.arguments.first() else {
+        return Reply::ok(
+            TABLE.iter().map(|spec| format!("{}\n", spec.syntax)).collect::<String>(),
+        );
+    };
+    match find(name) {
+        Some(spec) => Reply::ok(format!("{}\n{}\n", spec.syntax, spec.help)),
+        None if name.starts_with(b"-") => Reply::new(Status::Unknown, "Unknown flag\n"),
+        None => Reply::new(Status::Unknown, UNKNOWN),
+    }
+}
+
+/// The same as JSON; the time is in milliseconds since 1970.
+pub fn help_json(call: &Call, unix_ms: u64) -> Reply {
+    let mut text = json::begin(2, &call.words, unix_ms) + "\n";
+    for (at, spec) in TABLE.iter().enumerate() {
+        let string = |text: &str| json::string(text.as_bytes());
+        let max = spec.max.map_or_else(|| "-1".to_owned(), |max| max.to_string());
+        // Writing to a String cannot fail.
+        _ = write!(
+            text,
+            "{}  {{\n    \"request\": {},\n    \"syntax\": {},\n    \"help\": {},\n    \
+             \"minarg\": {},\n    \"maxarg\": {max},\n    \"flags\": \"\",\n    \"json\": {}\n  }}",
+            if at > 0 { ",\n" } else { "" },
+            string(spec.name),
+            string(spec.syntax),
+            string(spec.help),
+            spec.min,
+            spec.json,
+        );
+    }
+    text.push_str("\n]\n");
+    Reply::ok(text)
+}

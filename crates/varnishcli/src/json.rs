@@ -1,0 +1,24 @@
+//! JSON as Varnish's commands write it: an array that begins with the request and the time.
+
+use std::fmt::Write as _;
+
+/// `text` as a JSON string. Bytes that are no text are replaced.
+pub fn string(text: &[u8]) -> String {
+    serde_json::Value::from(String::from_utf8_lossy(text)).to_string()
+}
+
+/// What a command's array begins with: the format's version, the request's words, and the time in
+/// milliseconds since 1970. A blank, more elements and `]` follow.
+pub fn begin(version: u32, words: &[Vec<u8>], unix_ms: u64) -> String {
+    let words: Vec<_> = words.iter().map(|word| string(word)).collect();
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    _ = write!(
+        out,
+        "[ {version}, [{}], {}.{:03},",
+        words.join(", "),
+        unix_ms / 1000,
+        unix_ms % 1000
+    );
+    out
+}

@@ -1,0 +1,4 @@
+//! `varnishcli::fuzz::session`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| varnishcli::fuzz::session(data));
