@@ -350,6 +350,10 @@ pub const TABLE: &[Route] = &[
     page("/origins.js", SCRIPT),
     page("/purge.js", SCRIPT),
     page("/tables.js", SCRIPT),
+    Route {
+        about: "The licence of what draws the dashboard's charts.",
+        ..page("/uplot-license.txt", "text/plain; charset=utf-8")
+    },
     page("/uplot.css", STYLE),
     page("/uplot.js", SCRIPT),
 ];

@@ -18,6 +18,7 @@ type File = (&'static str, &'static str, &'static [u8]);
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
 const IMAGE: &str = "image/svg+xml";
 
 macro_rules! files {
@@ -41,6 +42,7 @@ const FILES: &[File] = files! {
     "/origins.js" SCRIPT "origins.js";
     "/purge.js" SCRIPT "purge.js";
     "/tables.js" SCRIPT "tables.js";
+    "/uplot-license.txt" TEXT "vendor/uplot.LICENSE";
     "/uplot.css" STYLE "vendor/uplot.css";
     "/uplot.js" SCRIPT "vendor/uplot.js";
 };
