@@ -119,6 +119,8 @@ limits! {
     VarnishCliConnections varnish_cli_connections Count 32, "Connections to the Varnish CLI port; beyond it new ones are closed at once.";
     VarnishCliAuthTimeout varnish_cli_auth_timeout Ms 10_000, "From a connection to the Varnish CLI port to the proof that the client knows the secret; then it is closed.";
     VarnishCliIdleTimeout varnish_cli_idle_timeout Ms 300_000, "A connection to the Varnish CLI port without a command, or with a reply that is not taken; then it is closed.";
+    TraceSpans trace_spans Count 2_000, "Spans handed to the collector of traces every half second; further ones are dropped.";
+    TraceTimeout trace_timeout Ms 5_000, "One delivery to the collector of traces; then its spans are dropped.";
     OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";
     OriginQueue origin_queue Count 1_000, "Requests waiting for an origin connection; beyond it 503.";
     OriginQueueTimeout origin_queue_timeout Ms 5_000, "Waiting for an origin connection; beyond it 503.";

@@ -83,6 +83,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         admin: AdminConfig::default(),
         varnish_cli: None,
         htcp: None,
+        tracing: None,
         origins: vec![OriginConfig {
             scripts,
             ..OriginConfig::with_limits(&options.origin, vec![server], &limits)

@@ -87,6 +87,7 @@ pub(crate) const TOP: Section = Section {
             "admin", TABLE, "none", "See `[admin]`.";
             "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
             "htcp", TABLE, "none", "See `[htcp]`.";
+            "tracing", TABLE, "none", "See `[tracing]`.";
             "tls", TABLE, "none", "See `[tls]`.";
             "limits", TABLE, "none", "See `[limits]`.";
             "origin", "a list of tables", "none", "See `[[origin]]`.";
@@ -147,6 +148,20 @@ pub(crate) const HTCP: Section = Section {
         keys! {
             "listen", "a string", "required", "Where it listens, as in `listen`: HTCP's usual port is 4827.";
             "allow", TEXTS, "[\"127.0.0.0/8\", \"::1\"]", "Addresses or networks whose datagrams count; to others nothing is said.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const TRACING: Section = Section {
+    title: "[tracing]",
+    about: "Traces: W3C trace context towards origins, and spans for a collector (OTLP over HTTP, \
+            as JSON), made of what the log ring has. A trace that a client brings goes on, and its \
+            own word counts for whether it is sampled.",
+    keys: || {
+        keys! {
+            "endpoint", "a URL", "required", "The collector, such as \"http://127.0.0.1:4318\"; `/v1/traces` is added. Read when the daemon starts.";
+            "sample", "a number from 0 to 1", "0.01", "The share of requests that bring no trace for which one is begun.";
         }
     },
     later: &[],
@@ -414,6 +429,7 @@ pub(crate) const SITE: Section = Section {
             "route", "a list of tables", "none", "See `[[site.route]]`.";
             "tls", TABLE, "none", "See `[site.tls]`.";
             "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.";
+            "server_timing", BOOLEAN, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.";
             "show_tags", BOOLEAN, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).";
             "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
             "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.";
@@ -651,6 +667,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ADMIN,
     &VARNISH_CLI,
     &HTCP,
+    &TRACING,
     &TLS,
     &ACME,
     &EAB,

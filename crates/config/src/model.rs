@@ -34,6 +34,8 @@ pub struct Config {
     pub varnish_cli: Option<VarnishCli>,
     /// The port that takes HTCP; `None` when there is none.
     pub htcp: Option<Htcp>,
+    /// Traces; `None` when trace context is passed on as it is.
+    pub tracing: Option<Tracing>,
     /// Limits in force.
     pub limits: Limits,
     /// Where requests are logged; `None` when they are not.
@@ -311,6 +313,19 @@ pub struct Htcp {
     pub allow: CidrSet,
 }
 
+/// `[tracing]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tracing {
+    /// The collector's host; an IPv6 address has its brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// What stands before `/v1/traces`.
+    pub path: String,
+    /// The share of requests for which a trace is begun, from 0 to 1.
+    pub sample: f64,
+}
+
 /// Where requests are logged, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
@@ -393,6 +408,8 @@ pub struct SiteConfig {
     pub hsts: Option<String>,
     /// Who may purge it, and how; `None` when no client may.
     pub purge: Option<Purge>,
+    /// Whether responses say Server-Timing.
+    pub server_timing: bool,
     /// Whether clients see the fields with surrogate keys.
     pub shows_tags: bool,
 }

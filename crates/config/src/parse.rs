@@ -14,6 +14,7 @@ mod settings;
 mod sites;
 mod tls;
 mod top;
+mod tracing;
 
 pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use acme::plain as parse_acme;

@@ -71,6 +71,7 @@ fn core() -> Rc<Core> {
         client_auth: None,
         certificate_fields: CertificateFields::default(),
         purge: None,
+        server_timing: false,
         shows_tags: false,
         hsts: None,
     };
@@ -86,7 +87,13 @@ fn core() -> Rc<Core> {
         hsts: Vec::new(),
         head_limits: samples::head_limits(),
         limits,
-        announce: Announce { cache_status: true, x_cache: false, detail: false },
+        announce: Announce {
+            cache_status: true,
+            x_cache: false,
+            detail: false,
+            server_timing: false,
+        },
+        tracing: None,
         pseudonym: "larder".to_owned(),
     };
     Core::new(Shared::with_seed(stores::store(1 << 20), live, samples::seed()))

@@ -290,6 +290,10 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
     let mut tries = 0;
     loop {
         let mut request = job.origin_request(core);
+        if let Some(tracing) = &job.live.tracing {
+            let sent = tracing.pass_on(&mut request.headers);
+            job.note(|trace| trace.sent.set(sent));
+        }
         let mut ctx =
             FetchCtx { request: &mut request, pass: job.lead.is_none(), notes: &mut job.notes };
         if let FetchVerdict::Synth(synthetic) = job.site.policy.fetch(&mut ctx) {

@@ -24,6 +24,7 @@ pub mod reply;
 mod slow;
 mod tags;
 mod trace;
+pub mod tracing;
 
 pub use policy::{Peer, acl::CidrSet};
 

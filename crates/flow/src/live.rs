@@ -14,6 +14,7 @@ use tls::ClientAuth;
 
 use crate::accel::Accel;
 use crate::challenge::Challenges;
+use crate::tracing::Tracing;
 
 /// One site: a policy and the origins it may choose from.
 pub struct Site {
@@ -40,6 +41,8 @@ pub struct Site {
     pub certificate_fields: CertificateFields,
     /// Who may purge it, and how; `None` when no client may.
     pub purge: Option<Purge>,
+    /// Whether responses say Server-Timing, where [`Announce::server_timing`] says so.
+    pub server_timing: bool,
     /// Whether clients see the fields with surrogate keys.
     pub shows_tags: bool,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
@@ -65,6 +68,8 @@ pub struct Announce {
     pub detail: bool,
     /// Send `X-Cache: HIT|MISS|...`.
     pub x_cache: bool,
+    /// Some site's responses say `Server-Timing`.
+    pub server_timing: bool,
 }
 
 /// The configuration in force. Requests under way keep the one they began with.
@@ -85,6 +90,8 @@ pub struct Live {
     pub head_limits: HeadLimits,
     /// What responses say about the cache.
     pub announce: Announce,
+    /// How traces are continued and begun; none where trace context is passed on as it is.
+    pub tracing: Option<Arc<Tracing>>,
     /// This proxy's name in `Via` and `Cache-Status`.
     pub pseudonym: String,
 }

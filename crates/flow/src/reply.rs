@@ -304,6 +304,25 @@ impl Reply {
         if live.announce.x_cache {
             fields.add(HeaderId::XCache, |out| push(out, self.served.word()));
         }
+        if live.announce.server_timing
+            && self.about.site(live).is_some_and(|site| site.server_timing)
+        {
+            fields.add(HeaderId::ServerTiming, |out| self.write_timing(out));
+        }
+    }
+
+    /// How the request was served, and how long the origin took until its head was there (W3C
+    /// Server Timing).
+    fn write_timing(&self, out: &mut Vec<u8>) {
+        for part in ["cache;desc=\"", self.served.word(), "\""] {
+            push(out, part);
+        }
+        let trace = self.about.trace.as_deref();
+        let fetch = trace.and_then(|trace| trace.fetch_us().zip(trace.head_us()));
+        if let Some((from, until)) = fetch {
+            let us = until.saturating_sub(from);
+            push(out, &format!(", origin;dur={}.{:03}", us / 1000, us % 1000));
+        }
     }
 
     fn write_file(&self, file: &Opened, date_s: u64, out: &mut Vec<u8>) {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Limit;
+use message::trace_context::TraceContext;
 
 use crate::live::{Live, Site};
 
@@ -78,6 +79,7 @@ pub struct Trace {
     pub(crate) server: RefCell<Option<Arc<str>>>,
     pub(crate) tries: Cell<u32>,
     pub(crate) reused: Cell<bool>,
+    pub(crate) sent: Cell<Option<TraceContext>>,
     pub(crate) not_stored: Cell<&'static str>,
     pub(crate) evidence: RefCell<Option<Arc<str>>>,
     pub(crate) limit: Cell<Option<Limit>>,
@@ -117,6 +119,11 @@ impl Trace {
     /// Whether it was sent over a kept connection.
     pub fn reused(&self) -> bool {
         self.reused.get()
+    }
+
+    /// The trace context that the origin was sent, the last time it was asked.
+    pub fn sent(&self) -> Option<TraceContext> {
+        self.sent.get()
     }
 
     /// A limit that was reached on the way, and that was got over.

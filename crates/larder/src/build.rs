@@ -7,6 +7,7 @@ use cache::Cache;
 use config::sizing::Machine;
 use config::{CacheStatus, ClientFiles, Config};
 use files::Root;
+use flow::tracing::Tracing;
 use flow::{Accel, Announce, CertificateFields, Live, Site};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, Reserved, TlsConfig, Try};
@@ -61,6 +62,7 @@ pub(crate) fn live(
                 accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
                 hsts,
                 purge: site.purge.clone(),
+                server_timing: site.server_timing,
                 shows_tags: site.shows_tags,
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
@@ -93,6 +95,7 @@ pub(crate) fn live(
         head_limits: HeadLimits::from(&config.limits),
         limits: config.limits.clone(),
         announce: announce(config),
+        tracing: config.tracing.as_ref().map(|tracing| Arc::new(Tracing::new(tracing.sample))),
         pseudonym: config.via.clone(),
     };
     (live, origins)
@@ -103,6 +106,7 @@ fn announce(config: &Config) -> Announce {
         cache_status: config.cache_status != CacheStatus::Off,
         detail: config.cache_status == CacheStatus::Detail,
         x_cache: config.x_cache,
+        server_timing: config.sites.iter().any(|site| site.server_timing),
     }
 }
 

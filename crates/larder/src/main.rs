@@ -14,6 +14,7 @@ mod material;
 mod metrics;
 mod notify;
 mod ordered;
+mod otlp;
 mod ports;
 mod preset;
 mod ring;

@@ -11,6 +11,7 @@ use config::sizing::Machine;
 use config::{CliOptions, Config};
 use flow::Shared;
 use net::{AccessLog, Server};
+use observe::record::SENT;
 use observe::ring::Ring;
 use origin::{Order, Origin, Reserved, ServerStatus};
 use parking_lot::Mutex;
@@ -27,7 +28,7 @@ use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
 use crate::varnish_cli::{self, Guard};
-use crate::{api, build, htcp, load, read_material, render, ring};
+use crate::{api, build, htcp, load, otlp, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -232,6 +233,7 @@ impl Daemon {
         api::serve(&daemon, console);
         varnish_cli::start(&daemon, config.varnish_cli.as_ref());
         htcp::start(&daemon, config.htcp.as_ref());
+        otlp::start(&daemon, config.tracing.as_ref());
         Ok((daemon, server))
     }
 
@@ -438,7 +440,12 @@ fn tend(origin: Arc<Origin>) -> Tended {
 
 /// Where records of transactions go, and what is in them.
 fn records(config: &Config, source: &Source, cores: usize) -> Result<net::Records, String> {
-    let wanted = config.log_ring.as_ref();
+    let mut wanted = config.log_ring.clone();
+    if let (Some(ring), Some(_)) = (&mut wanted, &config.tracing) {
+        ring.headers.retain(|name| !name.eq_ignore_ascii_case("traceparent"));
+        ring.headers.extend(["traceparent", SENT].map(str::to_owned));
+    }
+    let wanted = wanted.as_ref();
     let folder = source.log_ring.clone().or_else(|| wanted?.folder.clone());
     let folder = folder.unwrap_or_else(|| ring::usual_folder(&source.admin_socket));
     let ring = wanted.and_then(|wanted| ring::start(wanted, folder, cores));

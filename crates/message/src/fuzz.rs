@@ -10,6 +10,7 @@ use crate::range::{self, RangePlan};
 use crate::request::{Request, Upgrade};
 use crate::response::{Response, Status};
 use crate::store::{self, Exchange, StoreRules};
+use crate::trace_context::TraceContext;
 use crate::vary::{Vary, vary_signature};
 use crate::{cookie, forwarded, path, query, sf, targeted, upgrade};
 
@@ -31,7 +32,15 @@ pub const ALL: &[(&str, Target)] = &[
     ("query", query_params),
     ("path", path_form),
     ("upgrade", upgrades),
+    ("trace_context", trace_contexts),
 ];
+
+/// What is read is written so that it is read again as the same.
+pub fn trace_contexts(data: &[u8]) {
+    if let Some(context) = TraceContext::parse(data) {
+        assert_eq!(TraceContext::parse(context.to_string().as_bytes()), Some(context));
+    }
+}
 
 /// What goes on to the origin is of what is allowed, each once, and never HTTP; a 101 that counts
 /// names one of it. The first line is the request's Upgrade, the rest are the 101's.

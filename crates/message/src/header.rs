@@ -70,6 +70,7 @@ known! {
     Referer "Referer";
     RetryAfter "Retry-After";
     Server "Server";
+    ServerTiming "Server-Timing";
     SetCookie "Set-Cookie";
     StrictTransportSecurity "Strict-Transport-Security";
     SurrogateCapability "Surrogate-Capability";

@@ -29,6 +29,7 @@ pub mod store;
 pub mod tags;
 pub mod target;
 pub mod targeted;
+pub mod trace_context;
 pub mod upgrade;
 pub mod vary;
 

@@ -12,7 +12,7 @@ use base::tally::{Outcome, Tally};
 use base::{Counter, Counters, Now, clock};
 use flow::{About, Forward, Live, Peer, Reply, Served};
 use message::{HeaderBlock, HeaderId, Request, Scheme, Version};
-use observe::record::Phases;
+use observe::record::{Phases, SENT};
 use observe::ring::{BATCH, Ring, Writer};
 use observe::{Flags, Record};
 use tokio::sync::Notify;
@@ -96,11 +96,14 @@ struct Batch {
 enum Name {
     Known(HeaderId),
     Other(Box<[u8]>),
+    /// The `traceparent` that the origin was sent.
+    Sent,
 }
 
 impl Name {
     fn of(name: &str) -> Self {
         match HeaderId::of(name.as_bytes()) {
+            HeaderId::Other if name == SENT => Self::Sent,
             HeaderId::Other => Self::Other(name.as_bytes().into()),
             known => Self::Known(known),
         }
@@ -110,6 +113,7 @@ impl Name {
         match self {
             Self::Known(id) => headers.value(*id),
             Self::Other(name) => headers.value_named(name),
+            Self::Sent => None,
         }
     }
 }
@@ -290,6 +294,11 @@ fn write(
     let headers = request.map(|request| &request.headers);
     let values = names.iter().map(|name| headers.and_then(|headers| name.value(headers)));
     let Some(trace) = &about.trace else { return record.flagged().write(values, out) };
+    let sent = trace.sent().map(|context| context.to_string());
+    let values = names.iter().zip(values).map(|(name, value)| match name {
+        Name::Sent => sent.as_ref().map(String::as_bytes),
+        _ => value,
+    });
     let server = trace.server();
     record.server = server.as_deref().unwrap_or_default().as_bytes();
     record.tries = u16::try_from(trace.tries()).unwrap_or(u16::MAX);

@@ -40,8 +40,12 @@ pub const FIXED: usize = 160;
 /// fields are 8 KiB by default.
 pub const TEXT_MAX: usize = 8 * 1024;
 
-/// Field values a record has room for: 16 that were chosen, and two that access logs always have.
-pub const VALUES_MAX: usize = 18;
+/// Field values a record has room for: 16 that were chosen, two that access logs always have, and
+/// two of traces.
+pub const VALUES_MAX: usize = 20;
+
+/// The name under which the `traceparent` stands that an origin was sent. It is no field's.
+pub const SENT: &str = "traceparent>";
 
 /// Longest field value; as [`TEXT_MAX`].
 pub const VALUE_MAX: usize = 2 * 1024;

@@ -58,7 +58,7 @@ const FIXED_AT: usize = 64;
 const BLOCK_HEAD: usize = 24;
 const MAGIC: &[u8; 8] = b"LARDRING";
 /// Longest name of a field that is kept; all of them fit the head.
-pub const NAME_MAX: usize = 200;
+pub const NAME_MAX: usize = 190;
 
 const _: () = assert!(FIXED_AT + 64 + VALUES_MAX * (NAME_MAX + 1) < HEAD_BYTES);
 

@@ -11,8 +11,8 @@ use crate::keys;
 use crate::model::LogRing;
 use crate::reader::{Item, Reader, Table};
 
-/// Those of access logs have room besides.
-const HEADERS_MAX: usize = VALUES_MAX - 2;
+/// Those of access logs and traces have room besides.
+const HEADERS_MAX: usize = VALUES_MAX - 4;
 
 /// Beyond it a size is a mistake: it is memory.
 const SIZE_MAX: u64 = 64 << 30;

@@ -92,7 +92,19 @@ pub(super) fn sites(
             let purge = super::purge::site(r, table, dialects);
             let shows_tags = super::purge::shows_tags(r, table);
             let presets = presets.names();
-            SiteConfig { hosts, origins, files, presets, rules, tls, hsts, purge, shows_tags }
+            let timing = table.item("server_timing");
+            SiteConfig {
+                hosts,
+                origins,
+                files,
+                presets,
+                rules,
+                tls,
+                hsts,
+                purge,
+                server_timing: timing.and_then(|item| r.boolean(&item)).unwrap_or(false),
+                shows_tags,
+            }
         })
         .collect()
 }

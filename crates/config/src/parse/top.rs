@@ -56,6 +56,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         admin,
         varnish_cli: super::ports::varnish_cli(r, &top),
         htcp: super::ports::htcp(r, &top),
+        tracing: super::tracing::tracing(r, &top),
         limits,
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
         log_ring: super::log_ring::log_ring(r, &top),
