@@ -255,6 +255,11 @@ async fn origins_servers_are_the_backends() {
     assert_eq!(cli.ask("backend.list nothing").await.1.lines().count(), 1);
     let json = cli.ask("backend.list -j").await.1;
     assert!(json.contains(&format!("\"{name}\": {{")), "{json}");
+    for (state, status) in [("sick", 503), ("healthy", 200), ("sick", 503), ("auto", 200)] {
+        assert_eq!(cli.ask(&format!("backend.set_health app* {state}")).await.0, 200);
+        stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "a page"));
+        assert_eq!(stage.get("/page").await.status, status, "{state}");
+    }
 }
 
 /// Debian's `varnishadm` with a command.

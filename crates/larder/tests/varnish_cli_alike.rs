@@ -154,6 +154,14 @@ fn alike() -> Vec<(&'static str, u16, String)> {
         one("backend.list a b", 106, "Too many arguments"),
         one("backend.list -x", 106, "Invalid flag x"),
         one("backend.list -j", 200, &json("\"backend.list\", \"-j\"", "\n(.*\n)+")),
+        one("backend.set_health", 104, TOO_FEW),
+        one("backend.set_health default", 104, TOO_FEW),
+        one("backend.set_health a b c", 105, TOO_MANY),
+        one("backend.set_health * weird", 106, "Invalid state weird"),
+        one("backend.set_health nothing sick", 106, "No Backends matches"),
+        one("backend.set_health * sick", 200, ""),
+        one("backend.list *", 200, "Backend name.*\n.* sick +0/0 .*\n"),
+        one("backend.set_health * auto", 200, ""),
         one("param.show", 200, "(\\S+ +.+\n)+"),
         one("param.show changed", 200, "(?s).*"),
         one("param.show -l", 200, "(?s).*\n        Value is: .*"),
@@ -178,13 +186,12 @@ const OTHERWISE: &[(&str, u16, u16)] = &[
     ("purge.url ^/x", 101, 200),
     ("url.purge ^/x", 101, 200),
     ("purge req.url == /x", 101, 200),
-    // There is no VCL, no parameter that could be set, no child, and health is the probes'.
+    // There is no VCL, and no parameter that could be set.
     ("vcl.load a /x", 106, 101),
     ("vcl.show", 200, 101),
     ("vcl.use boot", 200, 101),
     ("param.set thread_pool_max 5000", 200, 101),
     ("param.reset thread_pool_max", 200, 101),
-    ("backend.set_health nothing sick", 106, 101),
 ];
 
 /// Before the secret was shown to be known. What is not answered with 200 ends the connection.

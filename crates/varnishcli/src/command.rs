@@ -48,6 +48,7 @@ macro_rules! commands {
 commands! {
     Auth "auth" " <response>" 1 Some(1), false, "Authenticate.";
     BackendList "backend.list" " [-j] [-p] [<backend_pattern>]" 0 Some(2), true, "List backends.";
+    BackendSetHealth "backend.set_health" " <backend_pattern> [auto|healthy|sick]" 2 Some(2), false, "Set health status of backend(s) matching <backend_pattern>.";
     Ban "ban" " <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 1 None, false, "Mark obsolete all objects where all the conditions match.";
     BanList "ban.list" " [-j]" 0 Some(0), true, "List the active bans.";
     BanUrl "ban.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 3.";

@@ -2,12 +2,13 @@
 //! what reads them reads these.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use ban::Expression;
 use base::clock::System;
 use base::{Counter, Counters};
 use flow::purge::What;
-use origin::ServerStatus;
+use origin::{Order, ServerStatus};
 use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
 
 use super::params;
@@ -71,6 +72,7 @@ pub(super) async fn answer(
         Verb::VclList => Reply::ok(format!("active   auto    warm         0    {NAME}\n")),
         Verb::ParamShow => params::show(daemon, call),
         Verb::BackendList => backend_list(daemon, call),
+        Verb::BackendSetHealth => set_health(daemon, peer, call),
         Verb::BanList => ban_list(daemon, call),
         Verb::Ban | Verb::Purge | Verb::BanUrl | Verb::PurgeUrl | Verb::UrlPurge => {
             match words(call) {
@@ -179,6 +181,8 @@ fn ban_list(daemon: &Daemon, call: &Call) -> Reply {
 /// One row of `backend.list`.
 struct Backend {
     name: String,
+    origin: String,
+    server: Arc<str>,
     /// What decides about it.
     admin: &'static str,
     /// Good probes of how many.
@@ -203,15 +207,48 @@ fn backend_list(daemon: &Daemon, call: &Call) -> Reply {
     }
     let mut backends = backends(daemon);
     if let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) {
-        backends.retain(|backend| {
-            let short = backend.name.split_once('.').map_or("", |(_, name)| name);
-            [backend.name.as_str(), short].iter().any(|name| is_like(pattern, name.as_bytes()))
-        });
+        backends.retain(|backend| backend.is_meant(pattern));
     }
     match call.json {
         true => json(call, 3, &backends_json(&backends)),
         false => Reply::ok(backends_text(&backends)),
     }
+}
+
+impl Backend {
+    /// Whether it is one of those that a pattern means, with or without what is in the place of the
+    /// VCL's name.
+    fn is_meant(&self, pattern: &[u8]) -> bool {
+        let short = self.name.split_once('.').map_or("", |(_, name)| name);
+        [self.name.as_str(), short].iter().any(|name| is_like(pattern, name.as_bytes()))
+    }
+}
+
+/// Has an operator's word count for servers, as the admin interface's orders do.
+fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Reply {
+    let [pattern, state] = &call.arguments[..] else {
+        return Reply::new(Status::TooFew, "Too few parameters\n");
+    };
+    let order = match state.as_slice() {
+        b"auto" => Order::Auto,
+        b"healthy" => Order::Up,
+        b"sick" => Order::Down,
+        other => {
+            let text = format!("Invalid state {}", String::from_utf8_lossy(other));
+            return Reply::new(Status::Argument, text);
+        }
+    };
+    let mut backends = backends(daemon);
+    backends.retain(|backend| backend.is_meant(pattern));
+    if backends.is_empty() {
+        return Reply::new(Status::Argument, "No Backends matches");
+    }
+    for Backend { name, origin, server, .. } in &backends {
+        // One that a reload has just taken away needs no health.
+        _ = daemon.order_servers(origin, Some(server), order);
+        eprintln!("larder: Varnish CLI: {peer}: {name}: {}", order.word());
+    }
+    Reply::ok("")
 }
 
 fn backends(daemon: &Daemon) -> Vec<Backend> {
@@ -222,9 +259,15 @@ fn backends(daemon: &Daemon) -> Vec<Backend> {
     };
     let of = |(origin, server): (String, ServerStatus)| Backend {
         name: format!("{NAME}.{origin}({})", server.name),
-        admin: if window(&origin).is_some() { "probe" } else { "healthy" },
+        admin: match server.order {
+            Order::Auto if window(&origin).is_some() => "probe",
+            Order::Auto | Order::Up => "healthy",
+            Order::Drain | Order::Down => "sick",
+        },
         probe: window(&origin).map_or((0, 0), |window| (server.probes.count_ones(), window)),
         health: if server.healthy { "healthy" } else { "sick" },
+        server: server.name,
+        origin,
     };
     daemon.servers().into_iter().map(of).collect()
 }
@@ -248,7 +291,7 @@ fn backends_text(backends: &[Backend]) -> String {
 
 fn backends_json(backends: &[Backend]) -> String {
     let row = |backend: &Backend| {
-        let Backend { name, admin, probe: (good, of), health } = backend;
+        let Backend { name, admin, probe: (good, of), health, .. } = backend;
         format!(
             "    {}: {{\n      \"type\": \"backend\",\n      \"admin_health\": \"{admin}\",\n      \
              \"probe_message\": [{good}, {of}, \"{health}\"],\n      \"last_change\": null\n    }}",
