@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::Limit;
@@ -201,17 +202,28 @@ fn admit<A: Api>(
         let limits = desk.api.limits();
         let patience = Duration::from_millis(limits.admin_timeout);
         let head_bytes = limits.admin_head_bytes.max(HEAD_BYTES_MIN);
-        let service = service_fn(|request| Arc::clone(&desk).answer(peer, request));
+        // Whether something has come since the last answer.
+        let heard = Arc::new(AtomicBool::new(false));
+        let service = service_fn(|request| {
+            let (desk, heard) = (Arc::clone(&desk), Arc::clone(&heard));
+            async move {
+                let answer = desk.answer(peer, request).await;
+                heard.store(false, Ordering::Relaxed);
+                answer
+            }
+        });
+        let stream = Patient::new(stream, patience, Arc::clone(&heard));
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(patience)
             .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
             .max_headers(FIELDS_MAX)
-            .serve_connection(TokioIo::new(Patient::new(stream, patience)), service)
+            .serve_connection(TokioIo::new(stream), service)
             .await;
-        // Other failures are the client's: it has been answered, or is gone.
+        // A connection that is merely kept reaches no limit by its end. Other failures are the
+        // client's: it has been answered, or is gone.
         if let Err(error) = served {
-            if error.is_timeout() {
+            if error.is_timeout() && heard.load(Ordering::Relaxed) {
                 desk.api.count_limit(Limit::AdminTimeout);
             } else if error.is_parse_too_large() {
                 desk.api.count_limit(Limit::AdminHeadBytes);

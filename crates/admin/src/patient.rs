@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,14 +15,16 @@ use tokio::time::{Instant, Sleep, sleep};
 pub(crate) struct Patient<S> {
     stream: S,
     patience: Duration,
+    /// Set when something comes.
+    heard: Arc<AtomicBool>,
     waiting: bool,
     end: Pin<Box<Sleep>>,
 }
 
 impl<S> Patient<S> {
-    /// `stream`, whose writes may wait for `patience`.
-    pub(crate) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, waiting: false, end: Box::pin(sleep(patience)) }
+    /// `stream`, whose writes may wait for `patience`; `heard` is set when something is read.
+    pub(crate) fn new(stream: S, patience: Duration, heard: Arc<AtomicBool>) -> Self {
+        Self { stream, patience, heard, waiting: false, end: Box::pin(sleep(patience)) }
     }
 
     /// `polled`, or an error when it has been pending for too long.
@@ -47,7 +51,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.heard.store(true, Ordering::Relaxed);
+        }
+        polled
     }
 }
 
@@ -81,7 +90,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_takes_nothing_is_not_waited_for() {
         let (near, mut far) = tokio::io::duplex(4);
-        let mut stream = Patient::new(near, Duration::from_millis(20));
+        let mut stream = Patient::new(near, Duration::from_millis(20), Arc::default());
         stream.write_all(b"1234").await.expect("room");
         let error = stream.write_all(b"5").await.expect_err("no room");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

@@ -193,7 +193,9 @@ impl Daemon {
         let material = read_material(config)?;
         let console = api::bind(&config.admin, &source.admin_socket).await?;
         let sockets = vec![source.admin_socket.clone()];
-        let reserved = Arc::new(Reserved::new(console.0.addresses(), sockets));
+        let cli = config.varnish_cli.iter().flat_map(|cli| cli.listen.addresses.iter().copied());
+        let consoles = console.0.addresses().into_iter().chain(cli);
+        let reserved = Arc::new(Reserved::new(consoles, sockets));
         let challenges = Arc::default();
         let tls = material.server(config, None, &challenges)?;
         let (live, origins) = build::live(config, &[], &material, tls, &reserved);

@@ -297,8 +297,10 @@ async fn a7_every_change_is_written_down_in_a_chain() {
     std::fs::write(&log, text.replacen("403", "200", 1)).expect("written");
     let (whole, said) = check();
     assert!(!whole && said.contains("line 2: it has been changed"), "{said}");
+    // The daemon's standard error is read by a thread of the test's own.
+    let lines = async || daemon.log().matches("larder: admin: ").count();
+    eventually("three lines", async || lines().await == 3).await;
     assert!(daemon.log().contains("127.0.0.1, role purge: POST /api/v1/purge {\"all\":true}: 200"));
-    assert_eq!(daemon.log().matches("larder: admin: ").count(), 3, "{}", daemon.log());
 }
 
 #[tokio::test]
@@ -428,6 +430,20 @@ async fn a9_nothing_is_set_by_what_is_sent() {
     assert_eq!((reply.status, &json(&reply)["good"]), (422, &json!(false)));
     assert!(json(&reply)["said"].as_str().is_some_and(|text| text.contains("larder.toml:")));
     assert!(support::is_hit(&stage.get("/page").await), "what was in force stays");
+}
+
+#[tokio::test]
+async fn a_kept_connection_reaches_no_limit_by_its_end() {
+    let limits = "admin_timeout = \"300ms\"\n";
+    let stage = Setup { top: LISTENS, limits, ..Setup::default() }.start().await;
+    let addr = stage.daemon.admin().expect("a listener");
+    let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+    raw.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", Pieces::Whole)
+        .await
+        .expect("sent");
+    assert_eq!(whole(raw.reply("GET").await, "/healthz").status, 200);
+    assert_eq!(raw.rest().await.0, b"");
+    assert_eq!(stage.limit_hits("admin_timeout").await, 0);
 }
 
 #[tokio::test]

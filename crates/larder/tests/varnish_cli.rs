@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::net::TcpListener;
 use std::process::{Command, Output};
 
 use support::cli::{Cli, SECRET, auth};
@@ -183,6 +184,21 @@ async fn without_a_secret_this_machine_gets_in_and_http_does_not() {
     assert_eq!(http.answer().await.0, 500);
     assert!(is_hit(&stage.get("/a").await));
     assert_eq!(stage.metric("larder_varnish_cli_refused_total").await, 1);
+}
+
+#[tokio::test]
+async fn no_origin_leads_there() {
+    // An address that nobody else here listens on: its ports are free.
+    let port = TcpListener::bind("127.77.0.1:0").expect("a port").local_addr().expect("bound");
+    let top = format!("varnish_cli = {{ listen = \"{port}\" }}\n");
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    let own = format!("servers = \"http://{}\"", stage.origin.addr());
+    let file = std::fs::read_to_string(stage.daemon.config_file()).expect("there");
+    let there = file.replace(&own, &format!("servers = \"http://{port}\""));
+    std::fs::write(stage.daemon.config_file(), there).expect("written");
+    assert_eq!(stage.daemon.ask_admin("POST", "/reload").await.expect("reloaded").status, 200);
+    assert_eq!(stage.get("/a").await.status, 502);
+    assert_eq!(stage.metric("larder_varnish_cli_refused_total").await, 0);
 }
 
 #[tokio::test]
