@@ -3,8 +3,7 @@
 
 mod support;
 
-use support::cli::{Cli, SECRET};
-use support::folder::Folder;
+use support::cli::Cli;
 use support::{Setup, Stage, is_hit};
 use testkit::origin::Script;
 
@@ -118,14 +117,7 @@ async fn wordpress_nginx_helper_torden() {
 
 #[tokio::test]
 async fn helpers_on_varnishs_cli_as_w3_total_cache_turpentine_and_pecl_varnish_speak_it() {
-    let folder = Folder::new();
-    folder.file("secret", SECRET);
-    let secret = folder.path().join("secret");
-    let top = format!(
-        "varnish_cli = {{ listen = \"127.0.0.1:0\", secret = \"{}\" }}\n",
-        secret.display()
-    );
-    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    let (stage, _folder) = support::cli::stage("").await;
     for target in PAGES {
         stage.origin.on(target, Script::ok("Cache-Control: max-age=600\r\nX-Kind: shop\r\n", ""));
     }

@@ -5,22 +5,10 @@ mod support;
 use std::net::TcpListener;
 use std::process::{Command, Output};
 
-use support::cli::{Cli, SECRET, auth};
+use support::cli::{Cli, SECRET, auth, stage};
 use support::folder::Folder;
 use support::{PATIENCE, Setup, Stage, is_hit};
 use testkit::origin::Script;
-
-/// A daemon with the port, and the folder of its secret.
-async fn stage(limits: &str) -> (Stage, Folder) {
-    let folder = Folder::new();
-    folder.file("secret", SECRET);
-    let secret = folder.path().join("secret");
-    let top = format!(
-        "varnish_cli = {{ listen = \"127.0.0.1:0\", secret = \"{}\" }}\n",
-        secret.display()
-    );
-    (Setup { top: &top, limits, ..Setup::default() }.start().await, folder)
-}
 
 async fn cli(stage: &Stage) -> Cli {
     Cli::authenticated(stage.daemon.port("Varnish CLI").expect("the port")).await

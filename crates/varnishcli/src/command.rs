@@ -46,28 +46,28 @@ macro_rules! commands {
 }
 
 commands! {
-    Auth "auth" " <response>" 1 Some(1), false, "Authenticate.";
-    BackendList "backend.list" " [-j] [-p] [<backend_pattern>]" 0 Some(2), true, "List backends.";
-    BackendSetHealth "backend.set_health" " <backend_pattern> [auto|healthy|sick]" 2 Some(2), false, "Set health status of backend(s) matching <backend_pattern>.";
-    Ban "ban" " <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 1 None, false, "Mark obsolete all objects where all the conditions match.";
-    BanList "ban.list" " [-j]" 0 Some(0), true, "List the active bans.";
+    Auth "auth" " <response>" 1 Some(1), false, "Answer the challenge.";
+    BackendList "backend.list" " [-j] [-p] [<backend_pattern>]" 0 Some(2), true, "The origins' servers and their health.";
+    BackendSetHealth "backend.set_health" " <backend_pattern> [auto|healthy|sick]" 2 Some(2), false, "Take servers out, put them back, or have their probes decide.";
+    Ban "ban" " <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 1 None, false, "Invalidate every stored response for which all conditions hold.";
+    BanList "ban.list" " [-j]" 0 Some(0), true, "The bans that may still matter, the newest first.";
     BanUrl "ban.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 3.";
-    Banner "banner" "" 0 Some(0), false, "Print welcome banner.";
-    Help "help" " [-j|<command>]" 0 Some(1), true, "Show command/protocol help.";
-    PanicClear "panic.clear" " [-z]" 0 Some(1), false, "Clear the last panic, if any, -z will clear related varnishstat counter(s)";
-    PanicShow "panic.show" " [-j]" 0 Some(0), true, "Return the last panic, if any.";
-    ParamShow "param.show" " [-l|-j] [<param>|changed]" 0 Some(2), true, "Show parameters and their values.";
-    Pid "pid" " [-j]" 0 Some(0), true, "Show the pid of the master process, and the worker if it's running.";
-    Ping "ping" " [-j] [<timestamp>]" 0 Some(1), true, "Keep connection alive.";
+    Banner "banner" "" 0 Some(0), false, "The greeting, once more.";
+    Help "help" " [-j|<command>]" 0 Some(1), true, "What can be asked; of one command, how.";
+    PanicClear "panic.clear" " [-z]" 0 Some(1), false, "Forget the last panic.";
+    PanicShow "panic.show" " [-j]" 0 Some(0), true, "The last panic.";
+    ParamShow "param.show" " [-l|-j] [<param>|changed]" 0 Some(2), true, "Settings and limits by their names.";
+    Pid "pid" " [-j]" 0 Some(0), true, "The daemon's process id.";
+    Ping "ping" " [-j] [<timestamp>]" 0 Some(1), true, "Be answered, and keep the connection.";
     Purge "purge" " <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 1 None, false, "As `ban`, as in Varnish 2.";
     PurgeUrl "purge.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.1.";
-    Quit "quit" "" 0 Some(0), false, "Close connection.";
-    Start "start" "" 0 Some(0), false, "Start the Varnish cache process.";
-    Status "status" " [-j]" 0 Some(0), true, "Check status of Varnish cache process.";
-    Stop "stop" "" 0 Some(0), false, "Stop the Varnish cache process.";
-    StorageList "storage.list" " [-j]" 0 Some(0), true, "List storage devices.";
+    Quit "quit" "" 0 Some(0), false, "End the connection.";
+    Start "start" "" 0 Some(0), false, "Begin to serve.";
+    Status "status" " [-j]" 0 Some(0), true, "Whether requests are served.";
+    Stop "stop" "" 0 Some(0), false, "Cease to serve.";
+    StorageList "storage.list" " [-j]" 0 Some(0), true, "Where responses are stored.";
     UrlPurge "url.purge" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.0.";
-    VclList "vcl.list" " [-j]" 0 Some(0), true, "List all loaded configuration.";
+    VclList "vcl.list" " [-j]" 0 Some(0), true, "The configuration in force.";
 }
 
 impl Verb {

@@ -138,7 +138,10 @@ fn help_says_how_each_command_is_written() {
     let all = help(&call("help")).text;
     assert_eq!(all.lines().count(), TABLE.len());
     assert!(TABLE.is_sorted_by_key(|spec| spec.name));
-    assert_eq!(help(&call("help ping")).text, "ping [-j] [<timestamp>]\nKeep connection alive.\n");
+    assert_eq!(
+        help(&call("help ping")).text,
+        "ping [-j] [<timestamp>]\nBe answered, and keep the connection.\n"
+    );
     assert_eq!(help(&call("help nothing")).status, Status::Unknown);
     assert_eq!(help(&call("help -x")), Reply::new(Status::Unknown, "Unknown flag\n"));
     let json = help_json(&call("help -j"), 1_795_346_822_004).text;

@@ -7,9 +7,22 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::PATIENCE;
+use super::folder::Folder;
+use super::{PATIENCE, Setup, Stage};
 
 pub(crate) const SECRET: &[u8] = b"a secret of these tests\n";
+
+/// A daemon with the port, and the folder of its secret.
+pub(crate) async fn stage(limits: &str) -> (Stage, Folder) {
+    let folder = Folder::new();
+    folder.file("secret", SECRET);
+    let secret = folder.path().join("secret");
+    let top = format!(
+        "varnish_cli = {{ listen = \"127.0.0.1:0\", secret = \"{}\" }}\n",
+        secret.display()
+    );
+    (Setup { top: &top, limits, ..Setup::default() }.start().await, folder)
+}
 
 /// A status and a text; 0 when the connection has ended.
 pub(crate) type Answer = (u16, String);
