@@ -55,8 +55,8 @@ impl Stream {
         self.wire().local_addr()
     }
 
-    /// Has the kernel hold no more than `bytes` that have not left yet: what comes later and is more
-    /// urgent does not wait behind them.
+    /// Has the kernel hold no more than `bytes` that have not left yet: what comes later and is
+    /// more urgent does not wait behind them.
     pub(crate) fn hold_unsent(&self, bytes: u32) {
         self.wire().hold_unsent(bytes);
     }
