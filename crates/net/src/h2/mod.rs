@@ -521,8 +521,7 @@ impl H2 {
             return;
         }
         core.flow.counters.inc(Counter::BadRequests);
-        let status = error.status().or(Status::new(400));
-        let Some(status) = status else { return };
+        let Some(status) = error.status().or(Status::new(400)) else { return };
         let mut reply = pages::refused(status, &error.to_string());
         core.count(&reply);
         core.log.refused(self.ends.peer, &reply, now);
@@ -750,8 +749,7 @@ impl H2 {
         let Some(lane) = self.lane(at) else { return };
         core.flow.counters.inc(Counter::Aborted);
         if lane.reply.is_none() {
-            lane.reply =
-                Status::new(CLIENT_CLOSED).map(|status| Box::new(pages::refused(status, "")));
+            lane.reply = Status::new(CLIENT_CLOSED).map(|s| Box::new(pages::refused(s, "")));
         }
         self.finished(core, at);
     }
