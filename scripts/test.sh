@@ -113,6 +113,8 @@ lint() {
   step reference cargo xtask docs --check
 }
 
+mkdir -p "$target"
+df -h "$target" | awk 'NR == 2 { print "free for the build:", $4 }'
 step setup scripts/setup.sh basic
 lint
 if [ "${1:-all}" = all ]; then
@@ -139,10 +141,19 @@ if [ "${1:-all}" = all ]; then
 fi
 
 echo
+du -sh "$target" | awk '{ print "the build takes", $1 }'
 printf '%s\n' "${table[@]}"
 grep -hE '^([A-Za-z].*, (visited by|over)|the dashboard,) .* hold$' "$logs"/*.log
 for suite in rfc rfc-h2 safe safe-h2; do
   [ -f "$logs/cache-tests-$suite.log" ] && echo "http-cache-tests, $suite: $(grep '^required ' "$logs/cache-tests-$suite.log")"
+done
+# Again, and short: whoever sees only the end of the output learns why.
+for row in "${table[@]}"; do
+  read -r name result _ <<<"$row"
+  [ "$result" = FAILED ] || continue
+  echo "$name failed:"
+  grep -iE '^error|error:|panicked|^test .* FAILED|no space left|not found' "$logs/$name.log" | head -n 5
+  tail -n 3 "$logs/$name.log"
 done
 summary="$passed passed, $failed failed"
 [ $skipped -gt 0 ] && summary+=", $skipped skipped"
