@@ -215,6 +215,8 @@ fn admit<A: Api>(
         let stream = Patient::new(stream, patience, Arc::clone(&heard));
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
+            // Who has sent all and no longer listens has asked all the same.
+            .half_close(true)
             .header_read_timeout(patience)
             .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
             .max_headers(FIELDS_MAX)
