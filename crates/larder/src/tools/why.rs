@@ -27,7 +27,7 @@ const BRIEF_MAX: usize = 32;
     larder explain http://example.com/api --method POST --client 192.0.2.7\n  \
     larder explain https://example.com/ --json | jq .outcome")]
 pub(crate) struct ExplainArgs {
-    /// The whole URL, such as https://example.com/shop?page=2.
+    /// The whole URL, such as `https://example.com/shop?page=2`.
     url: String,
     /// A header field of the request, such as 'Cookie: a=b'; repeatable.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
