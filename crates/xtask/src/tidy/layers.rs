@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("files", 2),
     ("ban", 2),
     ("varnishcli", 2),
+    ("vcl", 3),
     ("htcp", 2),
     ("observe", 2),
     ("cache", 3),

@@ -1,0 +1,296 @@
+//! The syntax tree: what the parser makes of the sources, in their order, includes resolved.
+//!
+//! Nothing is checked here but the grammar. Names are as they stand in the source.
+
+use crate::source::Span;
+
+/// A program: `vcl 4.1;` and its declarations.
+#[derive(Clone, Debug)]
+pub struct Ast {
+    /// 40 or 41.
+    pub version: u32,
+    /// The declarations, those of included files in place of the `include`.
+    pub items: Vec<Item>,
+}
+
+/// A name and where it stands. May have dots (`directors.round_robin`, `req.http.host`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name. Of a quoted header (`req.http."a.b"`) without the quotes.
+    pub text: Box<str>,
+    /// Where.
+    pub span: Span,
+}
+
+/// A declaration.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// `import std;`, `import std from "path";`, `import std as s;`
+    Import {
+        /// The module.
+        module: Name,
+        /// The name it goes by here.
+        alias: Option<Name>,
+        /// `from`, which is read and not used: VMODs are built in.
+        from: Option<(Box<str>, Span)>,
+    },
+    /// `acl name { ... }`
+    Acl(Acl),
+    /// `backend name { ... }`, `backend name none;`; `default` is the first unless one is so named.
+    Backend {
+        /// Its name.
+        name: Name,
+        /// Its attributes; none for `none`.
+        fields: Option<Vec<Field>>,
+    },
+    /// `probe name { ... }`
+    Probe {
+        /// Its name.
+        name: Name,
+        /// Its attributes.
+        fields: Vec<Field>,
+    },
+    /// `sub name { ... }`
+    Sub {
+        /// Its name.
+        name: Name,
+        /// What it does.
+        body: Block,
+    },
+}
+
+/// An access list.
+#[derive(Clone, Debug)]
+pub struct Acl {
+    /// Its name.
+    pub name: Name,
+    /// `+log`, `-table`, `+pedantic`, `+fold`: whether set, and which.
+    pub flags: Vec<(bool, Name)>,
+    /// Its entries in order.
+    pub entries: Vec<AclEntry>,
+}
+
+/// An entry of an access list: `! "192.168.0.0"/16;`, `("host"/24);`
+#[derive(Clone, Debug)]
+pub struct AclEntry {
+    /// Whether it excludes.
+    pub negated: bool,
+    /// Whether it stands in parentheses: then a name that is not found is no error.
+    pub optional: bool,
+    /// Address or host name.
+    pub host: (Box<str>, Span),
+    /// The mask's bits, as written.
+    pub mask: Option<(u32, Span)>,
+    /// The whole entry.
+    pub span: Span,
+}
+
+/// `.name = value;` of a backend or probe.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Without its dot.
+    pub name: Name,
+    /// Its value.
+    pub value: FieldValue,
+}
+
+/// The value of a backend's or probe's attribute.
+#[derive(Clone, Debug)]
+pub enum FieldValue {
+    /// An expression: for most attributes a constant.
+    Expr(Expr),
+    /// Several strings one after the other, as `.request` has them.
+    Strings(Vec<(Box<[u8]>, Span)>),
+    /// `.probe = { ... }`
+    Probe(Vec<Field>, Span),
+}
+
+/// `{ ... }`
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Its statements.
+    pub statements: Vec<Statement>,
+    /// From brace to brace.
+    pub span: Span,
+}
+
+/// A statement and where it stands.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// What it is.
+    pub kind: StatementKind,
+    /// From its first word to its last.
+    pub span: Span,
+}
+
+/// The kinds of statements.
+#[derive(Clone, Debug)]
+pub enum StatementKind {
+    /// `{ ... }` on its own.
+    Block(Block),
+    /// `if (...) {...} elsif (...) {...} else {...}`
+    If {
+        /// Conditions and what follows them, in order.
+        arms: Vec<(Expr, Block)>,
+        /// The `else`.
+        otherwise: Option<Block>,
+    },
+    /// `set target = value;`, also `+=`, `-=`, `*=`, `/=`.
+    Set {
+        /// What is set.
+        target: Name,
+        /// The operator.
+        op: SetOp,
+        /// The value.
+        value: Expr,
+    },
+    /// `unset target;`
+    Unset(Name),
+    /// `call name;`
+    Call(Name),
+    /// `return;`, `return (verb);`, `return (verb(arguments));`
+    Return(Option<Return>),
+    /// `new name = class(arguments);`
+    New {
+        /// The object's name.
+        name: Name,
+        /// `module.class`
+        class: Name,
+        /// The arguments.
+        arguments: Vec<Argument>,
+    },
+    /// A function for its effect: `hash_data(...)`, `ban(...)`, `synthetic(...)`,
+    /// `std.log(...)`, `object.method(...)`.
+    Action(CallExpr),
+    /// `import` inside a subroutine is not allowed; `error` and others of VCL 3 come here by name
+    /// so that the checker can say what replaces them.
+    Unknown(Name),
+}
+
+/// What stands in the parentheses of a `return`.
+#[derive(Clone, Debug)]
+pub struct Return {
+    /// The verb; checked by the checker.
+    pub verb: Name,
+    /// `synth(404, "x")`: its arguments; empty without parentheses.
+    pub arguments: Vec<Expr>,
+}
+
+/// The operator of a `set`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOp {
+    /// `=`
+    Assign,
+    /// `+=`
+    Add,
+    /// `-=`
+    Subtract,
+    /// `*=`
+    Multiply,
+    /// `/=`
+    Divide,
+}
+
+/// An expression and where it stands.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The kinds of expressions.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// A string, without its quotes.
+    String(Box<[u8]>),
+    /// `12`
+    Int(i64),
+    /// `1.5`
+    Real(f64),
+    /// `2.5h`, in seconds.
+    Duration(f64),
+    /// `10MB`, in bytes. VCL 4.x knows B, KB, MB, GB, TB.
+    Bytes(i64),
+    /// `-x`
+    Negative(Box<Expr>),
+    /// `!x`
+    Not(Box<Expr>),
+    /// A variable, a backend, an ACL, a word of an enumeration, `true`, `now`: whatever a bare name
+    /// is.
+    Name(Name),
+    /// A call.
+    Call(CallExpr),
+    /// Two operands and what is between them. `a "x" b` without an operator is a
+    /// [`BinaryOp::Concat`], too.
+    Binary {
+        /// Left.
+        left: Box<Expr>,
+        /// Between.
+        op: BinaryOp,
+        /// Where the operator stands; empty when there is none.
+        op_span: Span,
+        /// Right.
+        right: Box<Expr>,
+    },
+    /// `(x)`
+    Parens(Box<Expr>),
+}
+
+/// Operators between two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryOp {
+    /// `||`
+    Or,
+    /// `&&`
+    And,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `>`
+    Greater,
+    /// `<=`
+    LessEqual,
+    /// `>=`
+    GreaterEqual,
+    /// `~`
+    Match,
+    /// `!~`
+    NoMatch,
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `%`
+    Modulo,
+    /// Nothing: two strings side by side.
+    Concat,
+}
+
+/// A call of a function or method.
+#[derive(Clone, Debug)]
+pub struct CallExpr {
+    /// `std.tolower`, `regsub`, `object.method`
+    pub name: Name,
+    /// The arguments in order.
+    pub arguments: Vec<Argument>,
+    /// The whole call.
+    pub span: Span,
+}
+
+/// An argument: `value` or `name = value`.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// Its name, when given.
+    pub name: Option<Name>,
+    /// Its value.
+    pub value: Expr,
+}

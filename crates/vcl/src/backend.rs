@@ -1,0 +1,200 @@
+//! Backends and directors as a running program knows them. Whoever holds the sockets hangs its own
+//! part to a [`Leaf`].
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::ctx::Ctx;
+
+/// A `BACKEND`.
+#[derive(Clone, Debug, Default)]
+pub enum Backend {
+    /// `backend x none;`, or none at all: fetches from it fail.
+    #[default]
+    None,
+    /// One that can be connected to.
+    Leaf(Arc<Leaf>),
+    /// One that chooses among others.
+    Director(Arc<dyn Director>),
+}
+
+/// What chooses among backends.
+pub trait Director: fmt::Debug + Send + Sync {
+    /// The name that `new` gave it.
+    fn name(&self) -> &str;
+
+    /// Its kind, as `backend.list` tells it: `round-robin`.
+    fn kind(&self) -> &'static str;
+
+    /// The backend for this fetch; none when no healthy one is there. May be asked again.
+    fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>>;
+
+    /// Whether one of its backends is healthy, and when that changed last (seconds since 1970).
+    fn health(&self) -> (bool, f64);
+
+    /// Its backends with their health, for `backend.list -p`.
+    fn members(&self) -> Vec<Backend>;
+}
+
+/// A backend that can be connected to.
+pub struct Leaf {
+    /// Its name in the program.
+    pub name: Box<str>,
+    /// What the program says of it.
+    pub spec: BackendSpec,
+    /// What whoever holds the sockets keeps with it.
+    link: OnceLock<Arc<dyn Link>>,
+}
+
+/// What whoever holds the sockets keeps with a backend.
+pub trait Link: Any + Send + Sync {
+    /// Whether requests may go to it: the operator's order, or else what its probe says.
+    fn is_healthy(&self) -> bool;
+
+    /// When that changed last, in seconds since 1970.
+    fn changed(&self) -> f64;
+
+    /// Connections in use.
+    fn in_use(&self) -> u32;
+
+    /// Itself, for who made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl Leaf {
+    /// A backend nobody has connected yet.
+    pub fn new(name: impl Into<Box<str>>, spec: BackendSpec) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), spec, link: OnceLock::new() })
+    }
+
+    /// What was hung to it.
+    pub fn link(&self) -> Option<&Arc<dyn Link>> {
+        self.link.get()
+    }
+
+    /// Hangs `link` to it, the first time; says whether that was now.
+    pub fn set_link(&self, link: Arc<dyn Link>) -> bool {
+        self.link.set(link).is_ok()
+    }
+
+    /// Whether requests may go to it. Yes for one that nobody watches.
+    pub fn is_healthy(&self) -> bool {
+        self.link().is_none_or(|link| link.is_healthy())
+    }
+}
+
+impl fmt::Debug for Leaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leaf").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Backend {
+    /// Its name; `none` where there is none.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::None => "none",
+            Self::Leaf(leaf) => &leaf.name,
+            Self::Director(director) => director.name(),
+        }
+    }
+
+    /// Whether it is one and the same.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Leaf(a), Self::Leaf(b)) => Arc::ptr_eq(a, b),
+            (Self::Director(a), Self::Director(b)) => {
+                std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether requests may go to it, and since when.
+    pub fn health(&self) -> (bool, f64) {
+        match self {
+            Self::None => (false, 0.0),
+            Self::Leaf(leaf) => {
+                (leaf.is_healthy(), leaf.link().map_or(0.0, |link| link.changed()))
+            }
+            Self::Director(director) => director.health(),
+        }
+    }
+
+    /// The backend to connect to for this fetch.
+    pub fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
+        match self {
+            Self::None => None,
+            Self::Leaf(leaf) => Some(Arc::clone(leaf)),
+            Self::Director(director) => director.resolve(ctx),
+        }
+    }
+}
+
+/// The attributes of a `backend`. Times in seconds; none for the parameter of that name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BackendSpec {
+    /// `.host`
+    pub host: Box<str>,
+    /// `.port`; 80 without one.
+    pub port: Box<str>,
+    /// `.path` of a unix socket.
+    pub path: Option<Box<str>>,
+    /// `.host_header`; without one `.host`.
+    pub host_header: Option<Box<str>>,
+    /// `.connect_timeout`
+    pub connect_timeout: Option<f64>,
+    /// `.first_byte_timeout`
+    pub first_byte_timeout: Option<f64>,
+    /// `.between_bytes_timeout`
+    pub between_bytes_timeout: Option<f64>,
+    /// `.max_connections`; 0 for any number.
+    pub max_connections: u32,
+    /// `.proxy_header`: 1 or 2; 0 for none.
+    pub proxy_header: u8,
+    /// `.probe`
+    pub probe: Option<ProbeSpec>,
+    /// `.preamble`: sent first on every connection.
+    pub preamble: Option<bytes::Bytes>,
+}
+
+/// The attributes of a `probe`. Times in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProbeSpec {
+    /// `.url`
+    pub url: Box<str>,
+    /// `.request`: the lines instead of those made for `url`, each without its CRLF.
+    pub request: Option<Box<[u8]>>,
+    /// `.expected_response`
+    pub expected_response: u16,
+    /// `.timeout`
+    pub timeout: f64,
+    /// `.interval`
+    pub interval: f64,
+    /// `.window`
+    pub window: u32,
+    /// `.threshold`
+    pub threshold: u32,
+    /// `.initial`: good probes assumed at the start; one less than the threshold when not given.
+    pub initial: Option<u32>,
+    /// `.expect_close`
+    pub expect_close: bool,
+}
+
+impl Default for ProbeSpec {
+    fn default() -> Self {
+        Self {
+            url: "/".into(),
+            request: None,
+            expected_response: 200,
+            timeout: 2.0,
+            interval: 5.0,
+            window: 8,
+            threshold: 3,
+            initial: None,
+            expect_close: true,
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! What a running subroutine sees: the messages of its task, their state beside the heads, and the
+//! world outside.
+//!
+//! Whoever runs a program owns all of it and lends it for the time of one subroutine. What a
+//! subroutine must not see there is none of.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base::KeyBuf;
+use bytes::Bytes;
+use message::{Request, Response};
+
+use crate::backend::{Backend, Leaf};
+use crate::program::Instance;
+use crate::sub::Sub;
+
+/// The context of one run of one subroutine.
+pub struct Ctx<'a> {
+    /// The subroutine that was called.
+    pub sub: Sub,
+    /// The program and its objects.
+    pub instance: &'a Arc<Instance>,
+    /// The world outside.
+    pub world: &'a dyn World,
+    /// `now`, in seconds since 1970; stays the same while the subroutine runs.
+    pub now: f64,
+    /// The session: the client's connection.
+    pub session: &'a mut Session,
+    /// What is kept for the time of the task: what is left of its budget, what VMODs keep.
+    pub task: &'a mut Task,
+    /// `req`; of backend subroutines none.
+    pub req: Option<Req<'a>>,
+    /// `req_top`, where it is not `req` itself.
+    pub req_top: Option<&'a Request>,
+    /// `bereq`: in `vcl_pipe` and backend subroutines.
+    pub bereq: Option<Bereq<'a>>,
+    /// `beresp`
+    pub beresp: Option<Beresp<'a>>,
+    /// `obj`
+    pub obj: Option<&'a Obj<'a>>,
+    /// `resp`
+    pub resp: Option<Resp<'a>>,
+    /// Where `hash_data` puts what it is given: in `vcl_hash`.
+    pub key: Option<&'a mut KeyBuf>,
+}
+
+/// The client's connection.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// `client.ip`
+    pub client: Option<SocketAddr>,
+    /// `server.ip`
+    pub server: Option<SocketAddr>,
+    /// `remote.ip`
+    pub remote: Option<SocketAddr>,
+    /// `local.ip`
+    pub local: Option<SocketAddr>,
+    /// `client.identity`, once it is set; until then the address of `client.ip`.
+    pub identity: Option<Bytes>,
+    /// `local.endpoint`: the listener as configured.
+    pub endpoint: Arc<str>,
+    /// `local.socket`: the listener's name.
+    pub socket: Arc<str>,
+    /// `sess.xid`
+    pub xid: u64,
+    /// `sess.timeout_idle`, in seconds, if set.
+    pub timeout_idle: Option<f64>,
+    /// `sess.timeout_linger`
+    pub timeout_linger: Option<f64>,
+    /// `sess.idle_send_timeout`
+    pub idle_send_timeout: Option<f64>,
+    /// `sess.send_timeout`
+    pub send_timeout: Option<f64>,
+    /// TLS between client and listener, as the PROXY header or our own listener tells it.
+    pub tls: Option<Arc<TlsFacts>>,
+    /// TCP's, for `tcp`: what is asked of the connection; the listener carries it out.
+    pub tcp: TcpWishes,
+}
+
+/// What the `tcp` VMOD asks of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TcpWishes {
+    /// `tcp.congestion_algorithm`
+    pub congestion: Option<Box<str>>,
+    /// `tcp.set_socket_pace`, in KB/s.
+    pub pace_kb: Option<u64>,
+}
+
+/// TLS on the client's connection, for `proxy`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// `proxy.alpn`
+    pub alpn: Option<Box<str>>,
+    /// `proxy.authority`
+    pub authority: Option<Box<str>>,
+    /// `proxy.ssl_version`
+    pub version: Option<Box<str>>,
+    /// `proxy.cipher`
+    pub cipher: Option<Box<str>>,
+    /// `proxy.cert_sign`
+    pub cert_sign: Option<Box<str>>,
+    /// `proxy.cert_key`
+    pub cert_key: Option<Box<str>>,
+    /// `proxy.client_cert_cn`
+    pub client_cert_cn: Option<Box<str>>,
+    /// `proxy.client_has_cert_sess`
+    pub has_cert_session: bool,
+    /// `proxy.client_has_cert_conn`
+    pub has_cert_connection: bool,
+    /// `proxy.ssl_verify_result`
+    pub verify_result: i64,
+}
+
+/// `req`
+pub struct Req<'a> {
+    /// The head: method, target (`req.url`) and headers, Host among them. Whoever runs the
+    /// program brings host and port into line with Host afterwards.
+    pub head: &'a mut Request,
+    /// The rest.
+    pub state: &'a mut ReqState,
+    /// The head as it came, for `std.rollback`; there is one where the program uses that.
+    pub original: Option<&'a Request>,
+    /// The key's bytes, once `vcl_hash` has run: what `req.hash` is made from.
+    pub key: Option<&'a [u8]>,
+}
+
+/// What VCL knows of a request beside its head.
+#[derive(Clone, Debug, Default)]
+pub struct ReqState {
+    /// `req.proto`, where VCL 4.0 has set it.
+    pub proto: Option<Box<[u8]>>,
+    /// `req.backend_hint`; whoever runs the program begins with the default one.
+    pub backend_hint: Backend,
+    /// `req.grace`, seconds.
+    pub grace: Option<f64>,
+    /// `req.ttl`, seconds.
+    pub ttl: Option<f64>,
+    /// `req.hash_always_miss`
+    pub hash_always_miss: bool,
+    /// `req.hash_ignore_busy`
+    pub hash_ignore_busy: bool,
+    /// `req.hash_ignore_vary`
+    pub hash_ignore_vary: bool,
+    /// `req.esi`, inverted so that the default is false.
+    pub no_esi: bool,
+    /// `req.esi_level`
+    pub esi_level: u32,
+    /// `req.restarts`
+    pub restarts: u32,
+    /// `req.is_hitmiss`
+    pub is_hitmiss: bool,
+    /// `req.is_hitpass`
+    pub is_hitpass: bool,
+    /// `req.storage`
+    pub storage: Option<Arc<str>>,
+    /// `req.time`, seconds since 1970.
+    pub time: f64,
+    /// `req.xid`
+    pub xid: u64,
+    /// `req.trace`, inverted.
+    pub no_trace: bool,
+}
+
+/// `bereq`
+pub struct Bereq<'a> {
+    /// The head.
+    pub head: &'a mut Request,
+    /// The rest.
+    pub state: &'a mut BereqState,
+    /// The head as it was first made, for `std.rollback`.
+    pub original: Option<&'a Request>,
+    /// The key's bytes, for `bereq.hash`.
+    pub key: &'a [u8],
+}
+
+/// What VCL knows of a backend request beside its head. Times in seconds.
+#[derive(Clone, Debug, Default)]
+pub struct BereqState {
+    /// `bereq.proto`, where VCL 4.0 has set it.
+    pub proto: Option<Box<[u8]>>,
+    /// `bereq.backend`
+    pub backend: Backend,
+    /// `bereq.connect_timeout`
+    pub connect_timeout: Option<f64>,
+    /// `bereq.first_byte_timeout`
+    pub first_byte_timeout: Option<f64>,
+    /// `bereq.between_bytes_timeout`
+    pub between_bytes_timeout: Option<f64>,
+    /// `bereq.is_bgfetch`
+    pub is_bgfetch: bool,
+    /// `bereq.is_hitmiss`
+    pub is_hitmiss: bool,
+    /// `bereq.is_hitpass`
+    pub is_hitpass: bool,
+    /// `bereq.retries`
+    pub retries: u32,
+    /// `bereq.time`, seconds since 1970.
+    pub time: f64,
+    /// `bereq.uncacheable`
+    pub uncacheable: bool,
+    /// `bereq.xid`
+    pub xid: u64,
+    /// Whether there is a request body, `unset bereq.body` not yet said.
+    pub has_body: bool,
+    /// `bereq.trace`, inverted.
+    pub no_trace: bool,
+}
+
+/// `beresp`
+pub struct Beresp<'a> {
+    /// The head. Its status is that of [`BerespState::status`] as far as HTTP knows one.
+    pub head: &'a mut Response,
+    /// The rest.
+    pub state: &'a mut BerespState,
+}
+
+/// What VCL knows of a backend's response beside its head. Times in seconds.
+#[derive(Clone, Debug, Default)]
+pub struct BerespState {
+    /// `beresp.status`: up to 65535.
+    pub status: u16,
+    /// `beresp.proto`, where VCL 4.0 has set it.
+    pub proto: Option<Box<[u8]>>,
+    /// `beresp.ttl`, from now.
+    pub ttl: f64,
+    /// `beresp.grace`
+    pub grace: f64,
+    /// `beresp.keep`
+    pub keep: f64,
+    /// `beresp.age`
+    pub age: f64,
+    /// `beresp.uncacheable`
+    pub uncacheable: bool,
+    /// `beresp.do_esi`
+    pub do_esi: bool,
+    /// `beresp.do_gzip`
+    pub do_gzip: bool,
+    /// `beresp.do_gunzip`
+    pub do_gunzip: bool,
+    /// `beresp.do_stream`
+    pub do_stream: bool,
+    /// `beresp.filters`, once set.
+    pub filters: Option<Bytes>,
+    /// `beresp.storage`
+    pub storage: Option<Arc<str>>,
+    /// `beresp.time`, seconds since 1970.
+    pub time: f64,
+    /// `beresp.was_304`
+    pub was_304: bool,
+    /// `beresp.backend`: who has answered.
+    pub backend: Option<Arc<Leaf>>,
+    /// `beresp.backend.ip`
+    pub backend_ip: Option<SocketAddr>,
+    /// The body of `vcl_backend_error`: `beresp.body`, `synthetic()`.
+    pub body: Vec<u8>,
+    /// `xkey`: keys beside those in the headers.
+    pub keys: Vec<Bytes>,
+}
+
+/// `obj`: a stored response. Times in seconds.
+#[derive(Clone, Debug, Default)]
+pub struct Obj<'a> {
+    /// The head as it is stored: a status line and lines of fields, each with CRLF.
+    pub head: &'a [u8],
+    /// `obj.status`
+    pub status: u16,
+    /// `obj.age`
+    pub age: f64,
+    /// `obj.ttl`: what is left.
+    pub ttl: f64,
+    /// `obj.grace`
+    pub grace: f64,
+    /// `obj.keep`
+    pub keep: f64,
+    /// `obj.hits`: 0 for what has just been fetched.
+    pub hits: u32,
+    /// `obj.uncacheable`
+    pub uncacheable: bool,
+    /// `obj.can_esi`
+    pub can_esi: bool,
+    /// `obj.time`, seconds since 1970.
+    pub time: f64,
+    /// `obj.storage`
+    pub storage: Option<Arc<str>>,
+}
+
+/// `resp`
+pub struct Resp<'a> {
+    /// The head.
+    pub head: &'a mut Response,
+    /// The rest.
+    pub state: &'a mut RespState,
+}
+
+/// What VCL knows of a response beside its head.
+#[derive(Clone, Debug, Default)]
+pub struct RespState {
+    /// `resp.status`: up to 65535.
+    pub status: u16,
+    /// `resp.proto`, where VCL 4.0 has set it.
+    pub proto: Option<Box<[u8]>>,
+    /// The body of `vcl_synth`: `resp.body`, `synthetic()`.
+    pub body: Vec<u8>,
+    /// `resp.do_esi`
+    pub do_esi: bool,
+    /// `resp.filters`, once set.
+    pub filters: Option<Bytes>,
+    /// `resp.time`, seconds since 1970.
+    pub time: f64,
+    /// `resp.is_streaming`
+    pub is_streaming: bool,
+}
+
+/// What is kept for the time of one task: from request to response on the client's side, from
+/// request to body on the backend's.
+pub struct Task {
+    /// Steps (statements and calls) that are left to it.
+    pub steps: u64,
+    /// What VMODs keep, by module and object.
+    kept: Vec<((&'static str, u32), Box<dyn Any>)>,
+}
+
+impl Task {
+    /// A task that may take `steps`.
+    pub fn new(steps: u64) -> Self {
+        Self { steps, kept: Vec::new() }
+    }
+
+    /// What `module` keeps under `number` (of an object, or 0), made at the first time.
+    pub fn keep<T: Any + Default>(&mut self, module: &'static str, number: u32) -> &mut T {
+        let key = (module, number);
+        let is_it =
+            |(k, kept): &((&'static str, u32), Box<dyn Any>)| *k == key && kept.is::<T>();
+        let at = self.kept.iter().position(is_it).unwrap_or_else(|| {
+            self.kept.push((key, Box::new(T::default())));
+            self.kept.len() - 1
+        });
+        self.kept[at].1.downcast_mut().expect("it was found by its type")
+    }
+}
+
+/// A line for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// `VCL_Log`: `std.log`, `std.timestamp` has its own.
+    Log,
+    /// `VCL_Error`
+    Error,
+    /// `Timestamp`: `std.timestamp`.
+    Timestamp,
+    /// `Debug`
+    Debug,
+}
+
+/// What is to be purged of the object that was found, or of keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Purging {
+    /// At once.
+    Hard,
+    /// Its times shortened to these, in seconds; none to leave one as it is.
+    Soft {
+        /// From now.
+        ttl: Option<f64>,
+        /// Grace after it.
+        grace: Option<f64>,
+        /// Keep after that.
+        keep: Option<f64>,
+    },
+}
+
+/// The world outside a program. Nothing here waits.
+pub trait World {
+    /// Writes a line to the log.
+    fn log(&self, tag: Tag, text: &[u8]);
+
+    /// Writes a line to the system's log (`std.syslog`), at this priority.
+    fn syslog(&self, priority: i64, text: &[u8]);
+
+    /// Bans (`ban`, `std.ban`).
+    ///
+    /// # Errors
+    /// What is wrong with the expression.
+    fn ban(&self, expression: &str) -> Result<(), String>;
+
+    /// Purges every variant of this request's key (`purge.hard`, `purge.soft`); how many objects.
+    fn purge(&self, key: &[u8], how: Purging) -> u64;
+
+    /// Purges by surrogate keys (`xkey`); how many objects.
+    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> u64;
+
+    /// A random number of at least 0 and less than 1.
+    fn random(&self) -> f64;
+
+    /// An environment variable.
+    fn env(&self, name: &str) -> Option<Bytes>;
+
+    /// A file's content (`std.fileread`), kept once read; none when it cannot be read.
+    fn file(&self, path: &str) -> Option<Bytes>;
+
+    /// Addresses of a host name, for `std.ip` and ACLs; from memory or the system's own tables.
+    fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr>;
+
+    /// The request body, once it has been kept (`std.cache_req_body`); none when it has not.
+    fn body(&self) -> Option<&[u8]>;
+
+    /// Whether the request body could be kept in `bytes_max`.
+    fn keep_body(&self, bytes_max: u64) -> bool;
+
+    /// A parameter's value by Varnish's name, in its base unit.
+    fn param(&self, name: &str) -> Option<f64>;
+
+    /// Bytes free in and used by a storage; none when there is none of that name.
+    fn storage(&self, name: &str) -> Option<(u64, u64)>;
+
+    /// `server.hostname`
+    fn hostname(&self) -> &str;
+
+    /// `server.identity`
+    fn identity(&self) -> &str;
+
+    /// Counts an event that VMODs share, such as `vsthrottle`'s: the time is [`Ctx::now`].
+    fn collect(&self) {}
+}

@@ -1,0 +1,93 @@
+//! The values of expressions while a program runs.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use message::HeaderId;
+
+use crate::backend::Backend;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Of functions that return nothing.
+    Void,
+    /// `BOOL`
+    Bool(bool),
+    /// `INT`
+    Int(i64),
+    /// `REAL`
+    Real(f64),
+    /// `DURATION`, in seconds.
+    Duration(f64),
+    /// `TIME`, in seconds since 1970.
+    Time(f64),
+    /// `BYTES`
+    Bytes(i64),
+    /// `STRING`; none is what a header that is not there is: no string, which becomes an empty one
+    /// where it is put together with others.
+    String(Option<Bytes>),
+    /// `BLOB`; none is no blob.
+    Blob(Option<Bytes>),
+    /// `IP`; none where there is no address.
+    Ip(Option<SocketAddr>),
+    /// `BACKEND`
+    Backend(Backend),
+    /// `ACL`, by number in the program.
+    Acl(u32),
+    /// `PROBE`, by number in the program.
+    Probe(u32),
+    /// `SUB`, by number in the program.
+    Sub(u32),
+    /// `STEVEDORE`, by name.
+    Stevedore(Option<Arc<str>>),
+    /// `HEADER`
+    Header(Header),
+    /// `HTTP`
+    Http(Place),
+    /// One of a function's words.
+    Enum(&'static str),
+    /// `REGEX`: a constant pattern, by number in the program.
+    Regex(u32),
+}
+
+/// The messages that VCL names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// `req`
+    Req,
+    /// `req_top`
+    ReqTop,
+    /// `bereq`
+    Bereq,
+    /// `beresp`
+    Beresp,
+    /// `obj`
+    Obj,
+    /// `resp`
+    Resp,
+}
+
+/// A header of a message by its name, interned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Of which message.
+    pub place: Place,
+    /// Its number; [`HeaderId::Other`] for a name that has none.
+    pub id: HeaderId,
+    /// Its name as written in the program, which is how it is sent.
+    pub name: Arc<str>,
+}
+
+/// Why a function failed. The program's subroutine ends with it
+/// ([`Action::Fail`](crate::sub::Action::Fail)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure(pub Box<str>);
+
+impl Failure {
+    /// A failure for this reason.
+    pub fn new(reason: impl Into<Box<str>>) -> Self {
+        Self(reason.into())
+    }
+}

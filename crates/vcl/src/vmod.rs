@@ -1,0 +1,134 @@
+//! VMODs: modules of functions and classes, each one file with a table of signatures.
+//!
+//! The checker reads the tables, the reference page is made from them, and calls go straight to
+//! the functions they name.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::ctx::Ctx;
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+
+/// A module.
+#[derive(Debug)]
+pub struct Module {
+    /// Its name in `import`.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Its functions.
+    pub functions: &'static [Function],
+    /// Its classes.
+    pub classes: &'static [Class],
+}
+
+/// A function of a module.
+#[derive(Debug)]
+pub struct Function {
+    /// Its name, without the module's.
+    pub name: &'static str,
+    /// What it does, with units and failures.
+    pub about: &'static str,
+    /// What it returns.
+    pub returns: Type,
+    /// Its parameters.
+    pub params: &'static [Param],
+    /// Where it may be called.
+    pub from: Subs,
+    /// The function.
+    pub call: Call,
+}
+
+/// A function: its arguments come in the order of the parameters, one for each; [`Value::Void`]
+/// for an optional one that was not given.
+pub type Call = fn(&mut Ctx<'_>, &[Value]) -> Result<Value, Failure>;
+
+/// A method: the same with the object.
+pub type MethodCall = fn(&mut Ctx<'_>, &Arc<dyn Object>, &[Value]) -> Result<Value, Failure>;
+
+/// Makes an object in `vcl_init`.
+pub type Construct = fn(&mut Ctx<'_>, &Naming<'_>, &[Value]) -> Result<Arc<dyn Object>, Failure>;
+
+/// What an object is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming<'a> {
+    /// Its name in the program.
+    pub name: &'a str,
+    /// Its number in the program.
+    pub number: u32,
+}
+
+/// An object of a VMOD's class.
+pub trait Object: Any + Send + Sync {
+    /// Itself, for its own methods.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A parameter.
+#[derive(Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// What it is when it is not given; a parameter without one must be given.
+    pub default: Option<Default>,
+}
+
+/// The type of a parameter.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A value of this type.
+    Of(Type),
+    /// One of these words.
+    Enum(&'static [&'static str]),
+}
+
+/// What a parameter is when it is not given.
+#[derive(Clone, Copy, Debug)]
+pub enum Default {
+    /// [`Value::Void`]: the function sees that it was not given.
+    Absent,
+    /// This string.
+    Str(&'static str),
+    /// This number, of whatever type the parameter has.
+    Number(f64),
+    /// This truth.
+    Bool(bool),
+    /// This word.
+    Word(&'static str),
+}
+
+/// A class.
+#[derive(Debug)]
+pub struct Class {
+    /// Its name, without the module's.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Parameters of `new`.
+    pub params: &'static [Param],
+    /// Makes one.
+    pub construct: Construct,
+    /// Its methods.
+    pub methods: &'static [Method],
+}
+
+/// A method of a class.
+#[derive(Debug)]
+pub struct Method {
+    /// Its name, without the object's.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// What it returns.
+    pub returns: Type,
+    /// Its parameters.
+    pub params: &'static [Param],
+    /// Where it may be called.
+    pub from: Subs,
+    /// The method.
+    pub call: MethodCall,
+}
