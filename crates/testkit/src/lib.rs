@@ -13,4 +13,5 @@ mod loopback;
 pub mod origin;
 pub mod reply;
 pub mod strict;
+pub mod vclgen;
 pub mod wire;
