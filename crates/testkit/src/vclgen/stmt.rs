@@ -27,7 +27,7 @@ fn statement(dice: &mut Dice, scope: Scope, depth: usize) -> String {
     let place = dice.pick(scope.writable());
     let name = dice.pick(HEADERS);
     match (dice.below(9), scope) {
-        (0 | 1 | 2, _) => {
+        (0..=2, _) => {
             format!("{tab}set {place}.http.{name} = {};\n", expr::string(dice, scope, 2))
         }
         (3, _) => format!("{tab}unset {place}.http.{name};\n"),
@@ -63,7 +63,7 @@ fn condition(dice: &mut Dice, scope: Scope, depth: usize) -> String {
     text.push_str(&inner(dice, scope, depth));
     if dice.one_in(3) {
         let word = dice.pick(&["elseif", "elsif", "else if"]);
-        _ = write!(text, "\t}} {word} ({}) {{\n", expr::boolean(dice, scope, 1));
+        _ = writeln!(text, "\t}} {word} ({}) {{", expr::boolean(dice, scope, 1));
         text.push_str(&inner(dice, scope, depth));
     }
     if dice.one_in(2) {
