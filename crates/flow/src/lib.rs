@@ -25,6 +25,7 @@ mod slow;
 mod tags;
 mod trace;
 pub mod tracing;
+pub mod vcl;
 
 pub use policy::{Peer, acl::CidrSet};
 

@@ -109,6 +109,8 @@ pub struct Shared {
     pub challenges: Challenges,
     /// Counters of all cores.
     pub counters: Registry,
+    /// What all programs share.
+    pub vcl: crate::vcl::Common,
     /// What they count by site and by time.
     pub tallies: Tallies,
     pub(crate) journal: Option<Arc<dyn Journal>>,
@@ -147,6 +149,7 @@ impl Shared {
             seed,
             challenges: Challenges::default(),
             counters: Registry::default(),
+            vcl: crate::vcl::Common::default(),
             tallies: Tallies::default(),
             journal,
             sweeping: Arc::default(),

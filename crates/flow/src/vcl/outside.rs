@@ -1,0 +1,29 @@
+//! What programs ask for that is no business of requests: files, names, the system's log.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use vcl::backend::Leaf;
+
+/// The world beyond requests. Nothing here waits for the network; whoever implements it has what
+/// it answers at hand, or says that there is none.
+pub trait Outside: Send + Sync {
+    /// Writes a line to the system's log, at this priority.
+    fn syslog(&self, priority: i64, text: &[u8]);
+
+    /// An environment variable.
+    fn env(&self, name: &str) -> Option<Bytes>;
+
+    /// A file's content, kept once read; none when it cannot be read.
+    fn file(&self, path: &str) -> Option<Bytes>;
+
+    /// Addresses of a host name.
+    fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr>;
+
+    /// Bytes free in and used by a storage; none when there is none of that name.
+    fn storage(&self, name: &str) -> Option<(u64, u64)>;
+
+    /// Connects a backend that was made while its program ran (`dynamic`).
+    fn link(&self, leaf: &Arc<Leaf>);
+}
