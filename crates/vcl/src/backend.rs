@@ -116,9 +116,7 @@ impl Backend {
     pub fn health(&self) -> (bool, f64) {
         match self {
             Self::None => (false, 0.0),
-            Self::Leaf(leaf) => {
-                (leaf.is_healthy(), leaf.link().map_or(0.0, |link| link.changed()))
-            }
+            Self::Leaf(leaf) => (leaf.is_healthy(), leaf.link().map_or(0.0, |link| link.changed())),
             Self::Director(director) => director.health(),
         }
     }

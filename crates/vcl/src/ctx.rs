@@ -331,8 +331,7 @@ impl Task {
     /// What `module` keeps under `number` (of an object, or 0), made at the first time.
     pub fn keep<T: Any + Default>(&mut self, module: &'static str, number: u32) -> &mut T {
         let key = (module, number);
-        let is_it =
-            |(k, kept): &((&'static str, u32), Box<dyn Any>)| *k == key && kept.is::<T>();
+        let is_it = |(k, kept): &((&'static str, u32), Box<dyn Any>)| *k == key && kept.is::<T>();
         let at = self.kept.iter().position(is_it).unwrap_or_else(|| {
             self.kept.push((key, Box::new(T::default())));
             self.kept.len() - 1

@@ -13,6 +13,7 @@ pub mod ctx;
 pub mod program;
 pub mod source;
 pub mod sub;
+pub mod testing;
 pub mod types;
 pub mod value;
 pub mod vars;

@@ -83,22 +83,30 @@ pub struct Uses {
 
 /// A program that has been brought to life: its `vcl_init` has run.
 #[derive(Debug)]
-pub struct Instance {}
+pub struct Instance {
+    program: Arc<Program>,
+    backends: Vec<Backend>,
+}
 
 impl Instance {
+    /// One with these backends and without subroutines, for tests.
+    pub fn of_backends(backends: Vec<Backend>) -> Arc<Self> {
+        Arc::new(Self { program: Arc::new(Program {}), backends })
+    }
+
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
-        unimplemented!()
+        &self.program
     }
 
     /// Its backends in the order of the program, then its directors in the order of `vcl_init`.
     pub fn backends(&self) -> Vec<Backend> {
-        unimplemented!()
+        self.backends.clone()
     }
 
     /// What `req.backend_hint` begins with.
     pub fn default_backend(&self) -> &Backend {
-        unimplemented!()
+        &self.backends[0]
     }
 
     /// Runs the subroutine that `ctx` is for.

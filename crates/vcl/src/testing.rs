@@ -1,0 +1,333 @@
+//! A small world for tests and fuzz targets: the messages of one task, and a [`World`] that
+//! remembers what it was told. Must never be used by a daemon.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base::KeyBuf;
+use bytes::Bytes;
+use message::{Request, Response, Status};
+
+use crate::backend::{Backend, BackendSpec, Leaf};
+use crate::ctx::{
+    Bereq, BereqState, Beresp, BerespState, Ctx, Obj, Purging, Req, ReqState, Resp, RespState,
+    Session, Tag, Task, TcpWishes, World,
+};
+use crate::program::{Input, Instance, Program, Rules};
+use crate::source::NoFiles;
+use crate::sub::{Action, Side, Sub};
+
+/// When it is in these tests: Sun, 06 Nov 1994 08:49:37.5 GMT.
+pub const NOW: f64 = 784_111_777.5;
+
+/// Compiles `text` with nothing to include, storages `s0` and `Transient`, and a label `other`.
+///
+/// # Errors
+/// What the compiler says.
+pub fn compile(text: &str) -> Result<Arc<Program>, String> {
+    compile_all(text).map(|compiled| compiled.program)
+}
+
+/// The same, with the warnings.
+///
+/// # Errors
+/// What the compiler says.
+pub fn compile_all(text: &str) -> Result<crate::program::Compiled, String> {
+    Program::compile(&Input {
+        name: "test.vcl",
+        text: text.as_bytes(),
+        loader: &NoFiles,
+        rules: Rules { storages: &["s0", "Transient"], labels: &["other"], include_depth: 10 },
+    })
+}
+
+/// Everything a subroutine may see, with values that tell each other apart.
+pub struct Bench {
+    /// The program.
+    pub instance: Arc<Instance>,
+    /// The world.
+    pub world: Memory,
+    /// Seconds since 1970.
+    pub now: f64,
+    /// The session.
+    pub session: Session,
+    /// What is kept for the task.
+    pub task: Task,
+    /// `req`
+    pub req: Request,
+    /// Beside it.
+    pub req_state: ReqState,
+    /// `req` as it came.
+    pub req_original: Request,
+    /// `bereq`
+    pub bereq: Request,
+    /// Beside it.
+    pub bereq_state: BereqState,
+    /// `bereq` as it was made.
+    pub bereq_original: Request,
+    /// `beresp`
+    pub beresp: Response,
+    /// Beside it.
+    pub beresp_state: BerespState,
+    /// `obj`
+    pub obj: Obj<'static>,
+    /// `resp`
+    pub resp: Response,
+    /// Beside it.
+    pub resp_state: RespState,
+    /// What `hash_data` has been given.
+    pub key: KeyBuf,
+}
+
+/// The head of `obj` in a [`Bench`].
+pub const OBJ_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Obj: stored\r\n";
+
+impl Bench {
+    /// A bench for the program `text`, whose `vcl_init` has run.
+    ///
+    /// # Errors
+    /// What the compiler or `vcl_init` says.
+    pub fn of(text: &str) -> Result<Self, String> {
+        let world = Memory::default();
+        let instance = compile(text)?.start(&world)?;
+        Ok(Self { world, ..Self::with(instance) })
+    }
+
+    /// A bench for a program with a backend `b` and nothing else.
+    pub fn bare() -> Self {
+        let spec =
+            BackendSpec { host: "127.0.0.1".into(), port: "80".into(), ..BackendSpec::default() };
+        Self::with(Instance::of_backends(vec![Backend::Leaf(Leaf::new("b", spec))]))
+    }
+
+    /// A bench for `instance`.
+    pub fn with(instance: Arc<Instance>) -> Self {
+        let mut req = Request::new();
+        req.target = b"/path?q=1".to_vec();
+        req.host = b"example.com".to_vec();
+        req.headers.push_named(b"Host", b"example.com");
+        req.headers.push_named(b"X-Req", b"asked");
+        let mut bereq = req.clone();
+        bereq.headers.push_named(b"X-Bereq", b"fetched");
+        let mut beresp = Response::new(Status::OK);
+        beresp.headers.push_named(b"X-Beresp", b"answered");
+        let mut resp = Response::new(Status::OK);
+        resp.headers.push_named(b"X-Resp", b"delivered");
+        let hint = instance.default_backend().clone();
+        Self {
+            world: Memory::default(),
+            now: NOW,
+            session: session(),
+            task: Task::new(10_000),
+            req_original: req.clone(),
+            req_state: ReqState {
+                backend_hint: hint.clone(),
+                time: NOW - 1.0,
+                xid: 1001,
+                ..ReqState::default()
+            },
+            req,
+            bereq_original: bereq.clone(),
+            bereq_state: BereqState {
+                backend: hint,
+                time: NOW - 0.5,
+                xid: 1002,
+                ..BereqState::default()
+            },
+            bereq,
+            beresp,
+            beresp_state: BerespState {
+                status: 200,
+                ttl: 120.0,
+                grace: 10.0,
+                do_stream: true,
+                time: NOW - 0.25,
+                ..BerespState::default()
+            },
+            obj: Obj {
+                head: OBJ_HEAD,
+                status: 200,
+                age: 7.0,
+                ttl: 113.0,
+                grace: 10.0,
+                hits: 3,
+                time: NOW - 7.0,
+                ..Obj::default()
+            },
+            resp,
+            resp_state: RespState { status: 200, time: NOW - 0.125, ..RespState::default() },
+            key: KeyBuf::new(),
+            instance,
+        }
+    }
+
+    /// The context of `sub`, with what Varnish lets it see.
+    pub fn ctx(&mut self, sub: Sub) -> Ctx<'_> {
+        let client = sub.side() == Side::Client;
+        let backend = sub.side() == Side::Backend;
+        let has_resp = matches!(sub, Sub::Deliver | Sub::Synth);
+        let has_obj = matches!(sub, Sub::Hit | Sub::Deliver);
+        let has_beresp = matches!(sub, Sub::BackendResponse | Sub::BackendError);
+        Ctx {
+            sub,
+            instance: &self.instance,
+            world: &self.world,
+            now: self.now,
+            session: &mut self.session,
+            task: &mut self.task,
+            req: client.then_some(Req {
+                head: &mut self.req,
+                state: &mut self.req_state,
+                original: Some(&self.req_original),
+                key: Some(b"key"),
+            }),
+            req_top: None,
+            bereq: (backend || sub == Sub::Pipe).then_some(Bereq {
+                head: &mut self.bereq,
+                state: &mut self.bereq_state,
+                original: Some(&self.bereq_original),
+                key: b"key",
+            }),
+            beresp: has_beresp
+                .then_some(Beresp { head: &mut self.beresp, state: &mut self.beresp_state }),
+            obj: has_obj.then_some(&self.obj),
+            resp: has_resp.then_some(Resp { head: &mut self.resp, state: &mut self.resp_state }),
+            key: (sub == Sub::Hash).then_some(&mut self.key),
+        }
+    }
+
+    /// Runs `sub`.
+    pub fn run(&mut self, sub: Sub) -> Action {
+        let instance = Arc::clone(&self.instance);
+        instance.run(&mut self.ctx(sub))
+    }
+}
+
+/// A session from 192.0.2.7 to 203.0.113.1.
+pub fn session() -> Session {
+    let client = SocketAddr::from(([192, 0, 2, 7], 40000));
+    let server = SocketAddr::from(([203, 0, 113, 1], 80));
+    Session {
+        client: Some(client),
+        server: Some(server),
+        remote: Some(client),
+        local: Some(server),
+        identity: None,
+        endpoint: "203.0.113.1:80".into(),
+        socket: "a0".into(),
+        xid: 1000,
+        timeout_idle: None,
+        timeout_linger: None,
+        idle_send_timeout: None,
+        send_timeout: None,
+        tls: None,
+        tcp: TcpWishes::default(),
+    }
+}
+
+/// A world that remembers.
+#[derive(Default)]
+pub struct Memory {
+    /// Lines of the log.
+    pub log: RefCell<Vec<(Tag, Vec<u8>)>>,
+    /// Lines of the system's log.
+    pub syslog: RefCell<Vec<(i64, Vec<u8>)>>,
+    /// Bans.
+    pub bans: RefCell<Vec<String>>,
+    /// Purges of keys of requests.
+    pub purges: RefCell<Vec<(Vec<u8>, Purging)>>,
+    /// Purges by surrogate keys, soft ones marked.
+    pub key_purges: RefCell<Vec<(Vec<Vec<u8>>, bool)>>,
+    /// What is answered to `random`, again and again.
+    pub random: f64,
+    /// Files.
+    pub files: HashMap<String, Bytes>,
+    /// The environment.
+    pub env: HashMap<String, Bytes>,
+    /// Hosts.
+    pub hosts: HashMap<String, Vec<SocketAddr>>,
+    /// The request body.
+    pub body: Option<Vec<u8>>,
+    /// Parameters.
+    pub params: HashMap<String, f64>,
+}
+
+impl World for Memory {
+    fn log(&self, tag: Tag, text: &[u8]) {
+        self.log.borrow_mut().push((tag, text.to_vec()));
+    }
+
+    fn syslog(&self, priority: i64, text: &[u8]) {
+        self.syslog.borrow_mut().push((priority, text.to_vec()));
+    }
+
+    fn ban(&self, expression: &str) -> Result<(), String> {
+        if !expression.contains([' ', '=', '~']) {
+            return Err("Expected conditional".to_string());
+        }
+        self.bans.borrow_mut().push(expression.to_string());
+        Ok(())
+    }
+
+    fn purge(&self, key: &[u8], how: Purging) -> u64 {
+        self.purges.borrow_mut().push((key.to_vec(), how));
+        1
+    }
+
+    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> u64 {
+        let owned = keys.iter().map(|key| key.to_vec()).collect();
+        self.key_purges.borrow_mut().push((owned, soft));
+        keys.len() as u64
+    }
+
+    fn random(&self) -> f64 {
+        self.random
+    }
+
+    fn env(&self, name: &str) -> Option<Bytes> {
+        self.env.get(name).cloned()
+    }
+
+    fn file(&self, path: &str) -> Option<Bytes> {
+        self.files.get(path).cloned()
+    }
+
+    fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
+        let port = port.parse().unwrap_or(80);
+        let with_port = |address: &SocketAddr| SocketAddr::new(address.ip(), port);
+        match host.parse() {
+            Ok(ip) => vec![SocketAddr::new(ip, port)],
+            Err(_) => self
+                .hosts
+                .get(host)
+                .map(|all| all.iter().map(with_port).collect())
+                .unwrap_or_default(),
+        }
+    }
+
+    fn body(&self) -> Option<&[u8]> {
+        self.body.as_deref()
+    }
+
+    fn keep_body(&self, bytes_max: u64) -> bool {
+        self.body.as_ref().is_none_or(|body| body.len() as u64 <= bytes_max)
+    }
+
+    fn param(&self, name: &str) -> Option<f64> {
+        self.params.get(name).copied()
+    }
+
+    fn storage(&self, name: &str) -> Option<(u64, u64)> {
+        (name == "s0").then_some((1000, 24))
+    }
+
+    fn hostname(&self) -> &str {
+        "host.example"
+    }
+
+    fn identity(&self) -> &str {
+        "larder"
+    }
+}
