@@ -347,6 +347,8 @@ pub enum Tag {
     Log,
     /// `VCL_Error`
     Error,
+    /// `VCL_acl`: an ACL with `+log` was asked.
+    Acl,
     /// `Timestamp`: `std.timestamp`.
     Timestamp,
     /// `Debug`

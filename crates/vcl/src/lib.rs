@@ -7,14 +7,19 @@
 //! places and makes closures, which are a [`program::Program`]. A program that has been brought to
 //! life (`vcl_init` has run) is a [`program::Instance`]; `flow` asks it at each step of a request.
 
+pub mod acl;
 pub mod ast;
 pub mod backend;
 pub mod ctx;
+pub mod headers;
 pub mod program;
+pub mod regex;
 pub mod source;
 pub mod sub;
 pub mod testing;
+pub mod text;
 pub mod types;
 pub mod value;
 pub mod vars;
 pub mod vmod;
+pub mod vmods;

@@ -1,5 +1,6 @@
 //! Source files: where each byte of a program comes from.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A place in the sources: bytes `start..end` of file number `file` in [`Sources`].
@@ -78,6 +79,15 @@ pub trait Loader {
     /// # Errors
     /// Why the pattern is wrong, in words.
     fn glob(&self, pattern: &str, from: &str) -> Result<Vec<String>, String>;
+
+    /// The addresses of a host that an ACL names, once for good: access does not change behind the
+    /// operator's back.
+    ///
+    /// # Errors
+    /// Why it has none, in words.
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+        Err(format!("no host name can be resolved here: {host}"))
+    }
 }
 
 /// No file can be included.

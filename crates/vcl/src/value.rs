@@ -52,6 +52,38 @@ pub enum Value {
     Regex(u32),
 }
 
+impl Value {
+    /// A string's bytes.
+    pub fn into_bytes(self) -> Option<Bytes> {
+        match self {
+            Self::String(bytes) | Self::Blob(bytes) => bytes,
+            _ => None,
+        }
+    }
+
+    /// The seconds of a duration or time, and the number of whatever else is one; 0 of the rest.
+    pub fn seconds(&self) -> f64 {
+        match self {
+            Self::Duration(n) | Self::Time(n) | Self::Real(n) => *n,
+            Self::Int(n) | Self::Bytes(n) => *n as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// A whole number; 0 of what is none.
+    pub fn int(&self) -> i64 {
+        match self {
+            Self::Int(n) | Self::Bytes(n) => *n,
+            _ => 0,
+        }
+    }
+
+    /// Whether it is true.
+    pub fn is_true(&self) -> bool {
+        matches!(self, Self::Bool(true))
+    }
+}
+
 /// The messages that VCL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {

@@ -1,0 +1,223 @@
+//! Headers of messages, and the parts of their first lines, as programs read and change them.
+//!
+//! What a program sets is checked here as strictly as what comes from outside: nothing that could
+//! end a line gets into a head.
+
+use message::header::is_token_byte;
+use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
+
+use crate::ctx::Ctx;
+use crate::value::{Failure, Header, Place, Value};
+
+/// The longest name of a header, in bytes: Varnish stores the length with its colon in one byte
+/// that must not look negative.
+pub const NAME_MAX: usize = 125;
+
+/// Whether a header may be called `name`.
+///
+/// # Errors
+/// Why not, in words.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("a header needs a name".into());
+    }
+    if name.len() > NAME_MAX {
+        return Err(format!("a header's name has {NAME_MAX} bytes at most"));
+    }
+    match name.bytes().find(|b| !is_token_byte(*b)) {
+        Some(b) => Err(format!("`{}` cannot stand in a header's name", b.escape_ascii())),
+        None => Ok(()),
+    }
+}
+
+impl Header {
+    /// The header `name` of a message, interned.
+    pub fn new(place: Place, name: &str) -> Self {
+        Self { place, id: HeaderId::of(name.as_bytes()), name: name.into() }
+    }
+}
+
+/// The first value of a header; none when it is not there.
+pub fn get<'c>(ctx: &'c Ctx<'_>, header: &Header) -> Option<&'c [u8]> {
+    if header.place == Place::Obj {
+        return stored_value(ctx.obj?.head, header.name.as_bytes());
+    }
+    first(block(ctx, header.place)?, header)
+}
+
+/// Its first value in `block`.
+pub fn first<'b>(block: &'b HeaderBlock, header: &Header) -> Option<&'b [u8]> {
+    match header.id {
+        HeaderId::Other if !block.contains(HeaderId::Other) => None,
+        HeaderId::Other => block.value_named(header.name.as_bytes()),
+        id => block.value(id),
+    }
+}
+
+/// Removes every header of that name and appends one.
+///
+/// # Errors
+/// The value has a byte that no header may have: a control character other than a tab.
+pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failure> {
+    if !is_valid(value) {
+        let value = String::from_utf8_lossy(value);
+        return Err(Failure::new(format!("Bad header {}: {value}", header.name)));
+    }
+    if let Some(block) = block_mut(ctx, header.place) {
+        remove(block, header);
+        block.push_as(header.id, header.name.as_bytes(), value);
+    }
+    Ok(())
+}
+
+/// Removes every header of that name.
+pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
+    if let Some(block) = block_mut(ctx, header.place) {
+        remove(block, header);
+    }
+}
+
+fn remove(block: &mut HeaderBlock, header: &Header) {
+    match header.id {
+        HeaderId::Other if !block.contains(HeaderId::Other) => {}
+        HeaderId::Other => block.remove_named(header.name.as_bytes()),
+        id => block.remove(id),
+    }
+}
+
+/// Whether `value` may be a header's: no control character other than a tab.
+pub fn is_valid(value: &[u8]) -> bool {
+    value.iter().all(|b| *b == b'\t' || (*b >= 0x20 && *b != 0x7f))
+}
+
+/// The headers of a message; none where there is no such message, and for `obj`, whose head is not
+/// taken apart.
+pub fn block<'c>(ctx: &'c Ctx<'_>, place: Place) -> Option<&'c HeaderBlock> {
+    match place {
+        Place::Req => Some(&ctx.req.as_ref()?.head.headers),
+        Place::ReqTop => Some(&top(ctx)?.headers),
+        Place::Bereq => Some(&ctx.bereq.as_ref()?.head.headers),
+        Place::Beresp => Some(&ctx.beresp.as_ref()?.head.headers),
+        Place::Resp => Some(&ctx.resp.as_ref()?.head.headers),
+        Place::Obj => None,
+    }
+}
+
+/// The headers of a message that can be changed.
+pub fn block_mut<'c>(ctx: &'c mut Ctx<'_>, place: Place) -> Option<&'c mut HeaderBlock> {
+    match place {
+        Place::Req => Some(&mut ctx.req.as_mut()?.head.headers),
+        Place::Bereq => Some(&mut ctx.bereq.as_mut()?.head.headers),
+        Place::Beresp => Some(&mut ctx.beresp.as_mut()?.head.headers),
+        Place::Resp => Some(&mut ctx.resp.as_mut()?.head.headers),
+        Place::ReqTop | Place::Obj => None,
+    }
+}
+
+/// `req_top`: `req` itself where there is no other.
+pub(crate) fn top<'c>(ctx: &'c Ctx<'_>) -> Option<&'c Request> {
+    match ctx.req_top {
+        Some(top) => Some(top),
+        None => ctx.req.as_ref().map(|req| &*req.head),
+    }
+}
+
+/// The first value of `name` in a stored head.
+pub fn stored_value<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
+    stored_fields(head).find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+/// The fields of a stored head: lines after the status line, each with CRLF.
+pub fn stored_fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    lines(head).skip(1).filter_map(|line| {
+        let colon = memchr::memchr(b':', line)?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+/// Protocol and reason of a stored head's status line.
+pub fn stored_line(head: &[u8]) -> (&[u8], &[u8]) {
+    let mut words = lines(head).next().unwrap_or_default().splitn(3, |b| *b == b' ');
+    let proto = words.next().unwrap_or_default();
+    (proto, words.nth(1).unwrap_or_default())
+}
+
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = head;
+    std::iter::from_fn(move || {
+        let end = memchr::memchr(b'\n', rest)?;
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    })
+}
+
+/// Whether a client takes gzip: Accept-Encoding has it, not with a weight of 0.
+pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
+    headers.values(HeaderId::AcceptEncoding).flat_map(|value| value.split(|b| *b == b',')).any(
+        |coding| {
+            let mut parts = coding.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+            let name = parts.next().unwrap_or_default();
+            (name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip"))
+                && !parts.any(|p| matches!(p, [b'q', b'=', b'0', rest @ ..] if is_zero(rest)))
+        },
+    )
+}
+
+fn is_zero(fraction: &[u8]) -> bool {
+    fraction.iter().all(|b| matches!(b, b'.' | b'0'))
+}
+
+/// The protocol as VCL writes it.
+pub(crate) fn version(version: Version) -> &'static [u8] {
+    match version {
+        Version::Http10 => b"HTTP/1.0",
+        Version::Http11 => b"HTTP/1.1",
+        Version::Http2 => b"HTTP/2.0",
+    }
+}
+
+/// A string that becomes part of a first line.
+pub(crate) fn line_part(what: &str, value: Value) -> Result<Box<[u8]>, Failure> {
+    let bytes = value.into_bytes().unwrap_or_default();
+    if bytes.is_empty() {
+        return Err(Failure::new(format!("Setting {what} to empty string")));
+    }
+    if !is_valid(&bytes) {
+        return Err(Failure::new(format!("{what} cannot have control characters")));
+    }
+    Ok(bytes[..].into())
+}
+
+pub(crate) fn set_method(head: &mut Request, what: &str, value: Value) -> Result<(), Failure> {
+    head.method = Method::from_token(&line_part(what, value)?);
+    Ok(())
+}
+
+pub(crate) fn set_url(head: &mut Request, what: &str, value: Value) -> Result<(), Failure> {
+    let url = line_part(what, value)?;
+    head.target.clear();
+    head.target.extend_from_slice(&url);
+    Ok(())
+}
+
+/// Sets a status and the usual reason with it; says what VCL reads as the status from now on.
+pub(crate) fn set_status(head: &mut Response, message: &str, status: i64) -> Result<u16, Failure> {
+    let Some(full) = u16::try_from(status).ok() else {
+        return Err(Failure::new(format!("{message}.status > 65535")));
+    };
+    let Some(sent) = Status::new(full % 1000) else {
+        return Err(Failure::new(format!("illegal {message}.status (..{:03})", full % 1000)));
+    };
+    head.status = sent;
+    head.reason = reason(full).into();
+    Ok(full)
+}
+
+/// The reason that goes with a status in Varnish.
+pub fn reason(status: u16) -> &'static str {
+    match Status::new(status % 1000).map_or("", Status::reason) {
+        "" => "Unknown HTTP Status",
+        reason => reason,
+    }
+}

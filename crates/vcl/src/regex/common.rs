@@ -1,0 +1,178 @@
+//! The patterns that both engines read in the same way: a subset on the safe side, found by
+//! reading them once.
+
+use regex_syntax::hir::{Hir, HirKind};
+
+/// What is to be known of a pattern of the subset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// It has a `$`.
+    pub has_dollar: bool,
+}
+
+/// The facts about `pattern`, if both engines read it in the same way.
+pub(super) fn facts(pattern: &str) -> Option<Facts> {
+    if !pattern.is_ascii() || pattern.contains('\0') {
+        return None;
+    }
+    let rest = pattern.strip_prefix("(?i)").unwrap_or(pattern);
+    let mut reader = Reader { rest: rest.as_bytes(), before: Before::Nothing, has_dollar: false };
+    reader.read()?;
+    let hir = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern);
+    repeats_something(&hir.ok()?).then_some(Facts { has_dollar: reader.has_dollar })
+}
+
+/// Whether no repetition is of what can match nothing: the engines end such loops in different
+/// ways.
+fn repeats_something(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Repetition(repetition) => {
+            repetition.sub.properties().minimum_len().is_some_and(|len| len > 0)
+                && repeats_something(&repetition.sub)
+        }
+        HirKind::Capture(capture) => repeats_something(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().all(repeats_something),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => true,
+    }
+}
+
+/// What stands before the place that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// Nothing that could be repeated.
+    Nothing,
+    /// A character, a class or a group.
+    Item,
+    /// A quantifier.
+    Quantifier,
+}
+
+struct Reader<'p> {
+    rest: &'p [u8],
+    before: Before,
+    has_dollar: bool,
+}
+
+impl Reader<'_> {
+    fn next(&mut self) -> Option<u8> {
+        let (byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*byte)
+    }
+
+    /// Reads all; none where the pattern leaves the subset.
+    fn read(&mut self) -> Option<()> {
+        while let Some(byte) = self.next() {
+            self.before = match byte {
+                b'\\' => self.escape()?,
+                b'[' => self.class()?,
+                b'(' => self.open()?,
+                b')' => Before::Item,
+                b'|' | b'^' => Before::Nothing,
+                b'$' => {
+                    self.has_dollar = true;
+                    Before::Nothing
+                }
+                b'*' | b'+' | b'?' => self.quantifier()?,
+                b'{' => {
+                    self.counted()?;
+                    self.quantifier()?
+                }
+                _ => Before::Item,
+            };
+        }
+        Some(())
+    }
+
+    /// What follows a quantifier; none where it repeats nothing, or is possessive.
+    fn quantifier(&mut self) -> Option<Before> {
+        if self.before != Before::Item {
+            return None;
+        }
+        if self.rest.first() == Some(&b'?') {
+            self.rest = &self.rest[1..];
+        }
+        Some(Before::Quantifier)
+    }
+
+    /// `n}`, `n,}`, `n,m}`
+    fn counted(&mut self) -> Option<()> {
+        let end = memchr::memchr(b'}', self.rest)?;
+        let text = str::from_utf8(&self.rest[..end]).ok()?;
+        self.rest = &self.rest[end + 1..];
+        let is_number =
+            |n: &str| (1..=3).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit());
+        let (min, max) = text.split_once(',').unwrap_or((text, ""));
+        (is_number(min) && (max.is_empty() || is_number(max))).then_some(())
+    }
+
+    /// After a backslash, outside of classes.
+    fn escape(&mut self) -> Option<Before> {
+        match self.next()? {
+            b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b't' | b'n' | b'r' | b'f' => {
+                Some(Before::Item)
+            }
+            b'b' | b'B' if self.rest.first() != Some(&b'{') => Some(Before::Nothing),
+            b'A' => Some(Before::Nothing),
+            b'<' | b'>' => None,
+            other if other.is_ascii_punctuation() => Some(Before::Item),
+            _ => None,
+        }
+    }
+
+    /// After `(`: a group that captures, or `(?:`.
+    fn open(&mut self) -> Option<Before> {
+        match self.rest {
+            [b'?', b':', rest @ ..] => self.rest = rest,
+            [b'?' | b'*', ..] => return None,
+            _ => {}
+        }
+        Some(Before::Nothing)
+    }
+
+    /// After `[`, up to its end.
+    fn class(&mut self) -> Option<Before> {
+        if self.rest.first() == Some(&b'^') {
+            self.rest = &self.rest[1..];
+        }
+        // A bracket that comes first ends nothing; who needs that has PCRE2.
+        if self.rest.first() == Some(&b']') {
+            return None;
+        }
+        loop {
+            match self.next()? {
+                b']' => return Some(Before::Item),
+                b'[' => self.posix()?,
+                b'\\' => match self.next()? {
+                    b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b't' | b'n' | b'r' | b'f' => {}
+                    other if other.is_ascii_punctuation() && !matches!(other, b'<' | b'>') => {}
+                    _ => return None,
+                },
+                // Operators between sets, to one of the two.
+                op @ (b'&' | b'-' | b'~') if self.rest.first() == Some(&op) => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// `:alpha:]`
+    fn posix(&mut self) -> Option<()> {
+        const NAMES: [&[u8]; 12] = [
+            b":alpha:]",
+            b":digit:]",
+            b":alnum:]",
+            b":upper:]",
+            b":lower:]",
+            b":space:]",
+            b":punct:]",
+            b":xdigit:]",
+            b":blank:]",
+            b":cntrl:]",
+            b":graph:]",
+            b":print:]",
+        ];
+        let name = NAMES.into_iter().find(|name| self.rest.starts_with(name))?;
+        self.rest = &self.rest[name.len()..];
+        Some(())
+    }
+}

@@ -1,0 +1,184 @@
+//! `bereq`.
+
+use super::{Var, missing, number, text};
+use crate::backend::Backend;
+use crate::ctx::{Bereq, BereqState, Ctx};
+use crate::headers;
+use crate::sub::{Sub, Subs};
+use crate::types::Type;
+use crate::value::{Failure, Place, Value};
+
+/// Where there is a request to a backend.
+pub(super) const PIPE_OR_BACKEND: Subs = Subs::BACKEND.and(Sub::Pipe.only());
+
+/// `bereq`
+pub(super) const BEREQ: &[Var] = &[
+    Var::read(
+        "bereq",
+        Type::Http,
+        Subs::BACKEND,
+        |_| Value::Http(Place::Bereq),
+        "The head of the request to the backend.",
+    ),
+    Var::read(
+        "bereq.backend",
+        Type::Backend,
+        PIPE_OR_BACKEND,
+        |ctx| Value::Backend(state(ctx).map_or(Backend::None, |s| s.backend.clone())),
+        "The backend or director to fetch from.",
+    )
+    .set(PIPE_OR_BACKEND, |ctx, value| {
+        let Value::Backend(backend) = value else { return Err(missing("this backend")) };
+        state_mut(ctx)?.backend = backend;
+        Ok(())
+    }),
+    Var::read(
+        "bereq.between_bytes_timeout",
+        Type::Duration,
+        Subs::BACKEND,
+        |ctx| timeout(ctx, |s| s.between_bytes_timeout, "between_bytes_timeout"),
+        "How long the backend may pause between bytes.",
+    )
+    .set(Subs::BACKEND, |ctx, value| {
+        state_mut(ctx)?.between_bytes_timeout = Some(value.seconds().max(0.0));
+        Ok(())
+    }),
+    Var::read(
+        "bereq.body",
+        Type::Body,
+        Subs::NONE,
+        |_| Value::Void,
+        "The body of the request. Unsetting it unsets Content-Length, too.",
+    )
+    .unset(Sub::BackendFetch.only(), |ctx| {
+        if let Some(bereq) = ctx.bereq.as_mut() {
+            bereq.state.has_body = false;
+            bereq.head.headers.remove(message::HeaderId::ContentLength);
+        }
+    }),
+    Var::read(
+        "bereq.connect_timeout",
+        Type::Duration,
+        PIPE_OR_BACKEND,
+        |ctx| timeout(ctx, |s| s.connect_timeout, "connect_timeout"),
+        "How long connecting may take.",
+    )
+    .set(PIPE_OR_BACKEND, |ctx, value| {
+        state_mut(ctx)?.connect_timeout = Some(value.seconds().max(0.0));
+        Ok(())
+    }),
+    Var::read(
+        "bereq.first_byte_timeout",
+        Type::Duration,
+        Subs::BACKEND,
+        |ctx| timeout(ctx, |s| s.first_byte_timeout, "first_byte_timeout"),
+        "How long the first byte of the answer may take.",
+    )
+    .set(Subs::BACKEND, |ctx, value| {
+        state_mut(ctx)?.first_byte_timeout = Some(value.seconds().max(0.0));
+        Ok(())
+    }),
+    Var::read(
+        "bereq.hash",
+        Type::Blob,
+        PIPE_OR_BACKEND,
+        |ctx| Value::Blob(ctx.bereq.as_ref().map(|bereq| super::digest(bereq.key))),
+        "`req.hash` of the request that this fetch is for.",
+    ),
+    Var::read(
+        "bereq.is_bgfetch",
+        Type::Bool,
+        Subs::BACKEND,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_bgfetch)),
+        "Whether nobody waits for the fetch: an object in its grace has been delivered.",
+    ),
+    Var::read(
+        "bereq.is_hitmiss",
+        Type::Bool,
+        Subs::BACKEND,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitmiss)),
+        "Whether the lookup met a hit-for-miss.",
+    ),
+    Var::read(
+        "bereq.is_hitpass",
+        Type::Bool,
+        Subs::BACKEND,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitpass)),
+        "Whether the lookup met a hit-for-pass.",
+    ),
+    text!(
+        "bereq.method",
+        PIPE_OR_BACKEND,
+        |ctx| ctx.bereq.as_ref().map(|bereq| bereq.head.method.token()),
+        "The method: `GET` for a fetch that is neither passed nor piped.",
+    )
+    .set(PIPE_OR_BACKEND, |ctx, value| {
+        headers::set_method(bereq_mut(ctx)?.head, "bereq.method", value)
+    }),
+    text!("bereq.proto", PIPE_OR_BACKEND, |ctx| ctx.bereq.as_ref().map(proto), PROTO)
+        .set(PIPE_OR_BACKEND, |ctx, value| {
+            state_mut(ctx)?.proto = Some(headers::line_part("bereq.proto", value)?);
+            Ok(())
+        })
+        .until_40(),
+    text!("bereq.proto", PIPE_OR_BACKEND, |ctx| ctx.bereq.as_ref().map(proto), PROTO).since_41(),
+    Var::read(
+        "bereq.retries",
+        Type::Int,
+        Subs::BACKEND,
+        |ctx| Value::Int(state(ctx).map_or(0, |s| s.retries.into())),
+        "How many times the fetch was retried.",
+    ),
+    Var::read(
+        "bereq.time",
+        Type::Time,
+        PIPE_OR_BACKEND,
+        |ctx| Value::Time(state(ctx).map_or(0.0, |s| s.time)),
+        "When the fetch began. Retries do not change it.",
+    ),
+    Var::read(
+        "bereq.uncacheable",
+        Type::Bool,
+        Subs::BACKEND,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.uncacheable)),
+        "Whether the answer is not kept: the request was passed, or met a hit-for-pass.",
+    ),
+    text!(
+        "bereq.url",
+        PIPE_OR_BACKEND,
+        |ctx| ctx.bereq.as_ref().map(|bereq| &bereq.head.target[..]),
+        "Path and query.",
+    )
+    .set(PIPE_OR_BACKEND, |ctx, value| headers::set_url(bereq_mut(ctx)?.head, "bereq.url", value)),
+    Var::read(
+        "bereq.xid",
+        Type::String,
+        PIPE_OR_BACKEND,
+        |ctx| state(ctx).map_or(Value::String(None), |s| number(s.xid)),
+        "The number of the fetch's transaction.",
+    ),
+];
+
+const PROTO: &str = "The protocol the backend is spoken to in.";
+
+fn bereq_mut<'c, 'a>(ctx: &'c mut Ctx<'a>) -> Result<&'c mut Bereq<'a>, Failure> {
+    ctx.bereq.as_mut().ok_or_else(|| missing("bereq"))
+}
+
+fn state<'c>(ctx: &'c Ctx<'_>) -> Option<&'c BereqState> {
+    ctx.bereq.as_ref().map(|bereq| &*bereq.state)
+}
+
+fn state_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut BereqState, Failure> {
+    Ok(bereq_mut(ctx)?.state)
+}
+
+fn proto<'c>(bereq: &'c Bereq<'_>) -> &'c [u8] {
+    bereq.state.proto.as_deref().unwrap_or_else(|| headers::version(bereq.head.version))
+}
+
+/// A timeout: as set, or of the backend, or the parameter.
+fn timeout(ctx: &Ctx<'_>, set: impl Fn(&BereqState) -> Option<f64>, param: &str) -> Value {
+    let set = state(ctx).and_then(set);
+    Value::Duration(set.or_else(|| ctx.world.param(param)).unwrap_or_default())
+}

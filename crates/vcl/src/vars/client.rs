@@ -1,0 +1,266 @@
+//! `req` and `req_top`.
+
+use message::{Request, Version};
+
+use super::{Var, missing, number, text};
+use crate::backend::Backend;
+use crate::ctx::{Ctx, Req, ReqState};
+use crate::headers;
+use crate::sub::{Sub, Subs};
+use crate::types::Type;
+use crate::value::{Failure, Place, Value};
+
+/// Where a request has its key.
+const KEYED: Subs = Sub::Hit
+    .only()
+    .and(Sub::Miss.only())
+    .and(Sub::Pass.only())
+    .and(Sub::Purge.only())
+    .and(Sub::Deliver.only());
+
+/// `req`
+pub(super) const REQ: &[Var] = &[
+    Var::read("req", Type::Http, Subs::CLIENT, |_| Value::Http(Place::Req), "The request's head."),
+    Var::read(
+        "req.backend_hint",
+        Type::Backend,
+        Subs::CLIENT,
+        |ctx| Value::Backend(state(ctx).map_or(Backend::None, |s| s.backend_hint.clone())),
+        "The backend or director to fetch from: what `bereq.backend` begins with.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        let Value::Backend(backend) = value else { return Err(missing("this backend")) };
+        state_mut(ctx)?.backend_hint = backend;
+        Ok(())
+    }),
+    Var::read(
+        "req.can_gzip",
+        Type::Bool,
+        Subs::CLIENT,
+        |ctx| Value::Bool(req(ctx).is_some_and(|req| headers::takes_gzip(&req.head.headers))),
+        "Whether Accept-Encoding has `gzip` or `x-gzip`.",
+    ),
+    Var::read(
+        "req.esi",
+        Type::Bool,
+        Subs::CLIENT,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| !s.no_esi)),
+        "Whether ESI is processed at all. Of VCL 4.1, `resp.do_esi` is the like.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        state_mut(ctx)?.no_esi = !value.is_true();
+        Ok(())
+    })
+    .until_40(),
+    Var::read(
+        "req.esi_level",
+        Type::Int,
+        Subs::CLIENT,
+        |ctx| Value::Int(state(ctx).map_or(0, |s| s.esi_level.into())),
+        "How many levels of ESI the request is below the client's.",
+    ),
+    Var::read(
+        "req.grace",
+        Type::Duration,
+        Subs::CLIENT,
+        |ctx| Value::Duration(state(ctx).and_then(|s| s.grace).unwrap_or(UNSET)),
+        "The most grace an object may have in the lookup. Negative where there is no such bound.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        state_mut(ctx)?.grace = bound(&value);
+        Ok(())
+    }),
+    Var::read(
+        "req.hash",
+        Type::Blob,
+        KEYED,
+        |ctx| {
+            let key = req(ctx).and_then(|req| req.key);
+            Value::Blob(key.map(super::digest))
+        },
+        "The SHA-256 of what `hash_data` was given.",
+    ),
+    Var::read(
+        "req.hash_always_miss",
+        Type::Bool,
+        Subs::CLIENT,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.hash_always_miss)),
+        "Whether the lookup finds nothing, whatever there is: what is fetched replaces it.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        state_mut(ctx)?.hash_always_miss = value.is_true();
+        Ok(())
+    }),
+    Var::read(
+        "req.hash_ignore_busy",
+        Type::Bool,
+        Subs::CLIENT,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.hash_ignore_busy)),
+        "Whether the lookup passes over fetches that are under way instead of waiting for them.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        state_mut(ctx)?.hash_ignore_busy = value.is_true();
+        Ok(())
+    }),
+    Var::read(
+        "req.hash_ignore_vary",
+        Type::Bool,
+        Subs::CLIENT,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.hash_ignore_vary)),
+        "Whether the lookup takes the first variant, whatever its Vary.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        state_mut(ctx)?.hash_ignore_vary = value.is_true();
+        Ok(())
+    }),
+    Var::read(
+        "req.is_hitmiss",
+        Type::Bool,
+        Subs::CLIENT,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitmiss)),
+        "Whether the lookup met a hit-for-miss.",
+    ),
+    Var::read(
+        "req.is_hitpass",
+        Type::Bool,
+        Subs::CLIENT,
+        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitpass)),
+        "Whether the lookup met a hit-for-pass.",
+    ),
+    text!("req.method", Subs::CLIENT, |ctx| req(ctx).map(|req| req.head.method.token()), METHOD)
+        .set(Subs::CLIENT, |ctx, value| {
+            headers::set_method(req_mut(ctx)?.head, "req.method", value)
+        }),
+    text!("req.proto", Subs::CLIENT, |ctx| req(ctx).map(proto), PROTO)
+        .set(Subs::CLIENT, |ctx, value| {
+            state_mut(ctx)?.proto = Some(headers::line_part("req.proto", value)?);
+            Ok(())
+        })
+        .until_40(),
+    text!("req.proto", Subs::CLIENT, |ctx| req(ctx).map(proto), PROTO).since_41(),
+    Var::read(
+        "req.restarts",
+        Type::Int,
+        Subs::CLIENT,
+        |ctx| Value::Int(state(ctx).map_or(0, |s| s.restarts.into())),
+        "How many times the request was restarted.",
+    ),
+    Var::read(
+        "req.storage",
+        Type::Stevedore,
+        Subs::CLIENT,
+        |ctx| Value::Stevedore(state(ctx).and_then(|s| s.storage.clone())),
+        "Where the request's body is kept.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        let Value::Stevedore(storage) = value else { return Err(missing("this storage")) };
+        state_mut(ctx)?.storage = storage;
+        Ok(())
+    }),
+    Var::read(
+        "req.time",
+        Type::Time,
+        Subs::CLIENT,
+        |ctx| Value::Time(state(ctx).map_or(0.0, |s| s.time)),
+        "When the request's head had come. Restarts do not change it.",
+    ),
+    text!("req.transport", Subs::CLIENT, |ctx| req(ctx).map(transport), TRANSPORT),
+    Var::read(
+        "req.ttl",
+        Type::Duration,
+        Subs::CLIENT,
+        |ctx| Value::Duration(state(ctx).and_then(|s| s.ttl).unwrap_or(UNSET)),
+        "The most age an object may have in the lookup. Negative where there is no such bound.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        state_mut(ctx)?.ttl = bound(&value);
+        Ok(())
+    }),
+    text!("req.url", Subs::CLIENT, |ctx| req(ctx).map(|req| &req.head.target[..]), URL)
+        .set(Subs::CLIENT, |ctx, value| headers::set_url(req_mut(ctx)?.head, "req.url", value)),
+    Var::read(
+        "req.xid",
+        Type::String,
+        Subs::CLIENT,
+        |ctx| state(ctx).map_or(Value::String(None), |s| number(s.xid)),
+        "The number of the request's transaction.",
+    ),
+];
+
+/// `req_top`
+pub(super) const REQ_TOP: &[Var] = &[
+    text!(
+        "req_top.method",
+        Subs::CLIENT,
+        |ctx| headers::top(ctx).map(|head| head.method.token()),
+        "`req.method` of the client's request where this one is an ESI fragment's; else that of \
+         `req` itself.",
+    ),
+    text!(
+        "req_top.proto",
+        Subs::CLIENT,
+        |ctx| match ctx.req_top {
+            Some(head) => Some(version(head)),
+            None => req(ctx).map(proto),
+        },
+        "`req.proto` of the client's request.",
+    ),
+    Var::read(
+        "req_top.time",
+        Type::Time,
+        Subs::CLIENT,
+        |ctx| Value::Time(state(ctx).map_or(0.0, |s| s.time)),
+        "`req.time` of the client's request.",
+    ),
+    text!(
+        "req_top.url",
+        Subs::CLIENT,
+        |ctx| headers::top(ctx).map(|head| &head.target[..]),
+        "`req.url` of the client's request.",
+    ),
+];
+
+const METHOD: &str = "The method: `GET`, `HEAD`, ...";
+const PROTO: &str = "The protocol: `HTTP/1.1`, `HTTP/2.0`, ...";
+const TRANSPORT: &str = "What brought the request: `HTTP/1` or `H2`.";
+const URL: &str = "Path and query.";
+
+/// What `req.grace` and `req.ttl` are before they are set.
+const UNSET: f64 = -1.0;
+
+fn bound(value: &Value) -> Option<f64> {
+    Some(value.seconds()).filter(|seconds| *seconds >= 0.0)
+}
+
+fn req<'c>(ctx: &'c Ctx<'_>) -> Option<&'c Req<'c>> {
+    // The lifetimes of a loan are its own: a shared one may be shortened as a whole.
+    ctx.req.as_ref()
+}
+
+fn req_mut<'c, 'a>(ctx: &'c mut Ctx<'a>) -> Result<&'c mut Req<'a>, Failure> {
+    ctx.req.as_mut().ok_or_else(|| missing("req"))
+}
+
+fn state<'c>(ctx: &'c Ctx<'_>) -> Option<&'c ReqState> {
+    ctx.req.as_ref().map(|req| &*req.state)
+}
+
+fn state_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut ReqState, Failure> {
+    Ok(req_mut(ctx)?.state)
+}
+
+fn proto<'c>(req: &'c Req<'_>) -> &'c [u8] {
+    req.state.proto.as_deref().unwrap_or_else(|| version(req.head))
+}
+
+fn transport<'c>(req: &'c Req<'_>) -> &'c [u8] {
+    match req.head.version {
+        Version::Http2 => b"H2",
+        Version::Http10 | Version::Http11 => b"HTTP/1",
+    }
+}
+
+/// The protocol as VCL writes it.
+pub(super) fn version(head: &Request) -> &'static [u8] {
+    headers::version(head.version)
+}

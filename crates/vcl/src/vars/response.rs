@@ -1,0 +1,405 @@
+//! `beresp` and `resp`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use message::Response;
+
+use super::{Get, Set, Var, missing, text};
+use crate::backend::Backend;
+use crate::ctx::{Beresp, BerespState, Ctx, Resp, RespState, Tag};
+use crate::headers;
+use crate::sub::{Sub, Subs};
+use crate::types::Type;
+use crate::value::{Failure, Place, Value};
+
+/// Where there is a response of a backend.
+pub(super) const FETCHED: Subs = Sub::BackendResponse.only().and(Sub::BackendError.only());
+/// Where there is a response to the client.
+pub(super) const DELIVERED: Subs = Sub::Deliver.only().and(Sub::Synth.only());
+
+/// One of `beresp`.
+const fn fetch(name: &'static str, kind: Type, get: Get, about: &'static str) -> Var {
+    Var::read(name, kind, FETCHED, get, about)
+}
+
+/// One of `beresp` that can be set.
+const fn fetch_set(name: &'static str, kind: Type, get: Get, set: Set, about: &'static str) -> Var {
+    Var::read(name, kind, FETCHED, get, about).set(FETCHED, set)
+}
+
+/// `beresp`
+pub(super) const BERESP: &[Var] = &[
+    fetch(
+        "beresp",
+        Type::Http,
+        |_| Value::Http(Place::Beresp),
+        "The head of the backend's response.",
+    ),
+    fetch(
+        "beresp.age",
+        Type::Duration,
+        |ctx| Value::Duration(fetched(ctx).map_or(0.0, |s| s.age)),
+        "Its age when it came: that of its Age header, or none.",
+    ),
+    fetch(
+        "beresp.backend",
+        Type::Backend,
+        |ctx| {
+            let leaf = fetched(ctx).and_then(|s| s.backend.clone());
+            Value::Backend(leaf.map_or(Backend::None, Backend::Leaf))
+        },
+        "The backend that has answered.",
+    ),
+    Var::read(
+        "beresp.backend.ip",
+        Type::Ip,
+        Sub::BackendResponse.only(),
+        |ctx| Value::Ip(fetched(ctx).and_then(|s| s.backend_ip)),
+        "The address of the backend that has answered.",
+    )
+    .until_40(),
+    text!(
+        "beresp.backend.name",
+        FETCHED,
+        |ctx| fetched(ctx).and_then(|s| s.backend.as_ref()).map(|leaf| leaf.name.as_bytes()),
+        "The name of the backend that has answered.",
+    ),
+    Var::read(
+        "beresp.body",
+        Type::Body,
+        Subs::NONE,
+        |_| Value::Void,
+        "The body of an answer of one's own.",
+    )
+    .set(Sub::BackendError.only(), |ctx, value| set_body(ctx, Place::Beresp, value)),
+    fetch_set(
+        "beresp.do_esi",
+        Type::Bool,
+        |ctx| Value::Bool(fetched(ctx).is_some_and(|s| s.do_esi)),
+        |ctx, value| switch(ctx, "do_esi", &value, |s| &mut s.do_esi),
+        "Whether ESI instructions are looked for in the body.",
+    ),
+    fetch_set(
+        "beresp.do_gunzip",
+        Type::Bool,
+        |ctx| Value::Bool(fetched(ctx).is_some_and(|s| s.do_gunzip)),
+        |ctx, value| switch(ctx, "do_gunzip", &value, |s| &mut s.do_gunzip),
+        "Whether a compressed body is stored uncompressed.",
+    ),
+    fetch_set(
+        "beresp.do_gzip",
+        Type::Bool,
+        |ctx| Value::Bool(fetched(ctx).is_some_and(|s| s.do_gzip)),
+        |ctx, value| switch(ctx, "do_gzip", &value, |s| &mut s.do_gzip),
+        "Whether an uncompressed body is stored compressed.",
+    ),
+    fetch_set(
+        "beresp.do_stream",
+        Type::Bool,
+        |ctx| Value::Bool(fetched(ctx).is_some_and(|s| s.do_stream)),
+        |ctx, value| {
+            fetched_mut(ctx)?.do_stream = value.is_true();
+            Ok(())
+        },
+        "Whether the client is sent the body while it comes.",
+    ),
+    Var::read(
+        "beresp.filters",
+        Type::String,
+        Sub::BackendResponse.only(),
+        |ctx| Value::String(fetched(ctx).map(fetch_filters)),
+        "What the body passes through on its way into the cache.",
+    )
+    .set(Sub::BackendResponse.only(), |ctx, value| {
+        fetched_mut(ctx)?.filters = Some(value.into_bytes().unwrap_or_default());
+        Ok(())
+    }),
+    fetch_set(
+        "beresp.grace",
+        Type::Duration,
+        |ctx| Value::Duration(fetched(ctx).map_or(0.0, |s| s.grace)),
+        |ctx, value| {
+            fetched_mut(ctx)?.grace = value.seconds().max(0.0);
+            Ok(())
+        },
+        "How long beyond its time to live it may be delivered while a new one is fetched. A \
+         negative one is set as 0.",
+    ),
+    fetch_set(
+        "beresp.keep",
+        Type::Duration,
+        |ctx| Value::Duration(fetched(ctx).map_or(0.0, |s| s.keep)),
+        |ctx, value| {
+            fetched_mut(ctx)?.keep = value.seconds().max(0.0);
+            Ok(())
+        },
+        "How long beyond its grace it is kept to be revalidated. A negative one is set as 0.",
+    ),
+    text!("beresp.proto", FETCHED, |ctx| ctx.beresp.as_ref().map(beresp_proto), PROTO)
+        .set(FETCHED, |ctx, value| {
+            fetched_mut(ctx)?.proto = Some(headers::line_part("beresp.proto", value)?);
+            Ok(())
+        })
+        .until_40(),
+    text!("beresp.proto", FETCHED, |ctx| ctx.beresp.as_ref().map(beresp_proto), PROTO).since_41(),
+    text!(
+        "beresp.reason",
+        FETCHED,
+        |ctx| ctx.beresp.as_ref().map(|r| reason(r.head, r.state.status)),
+        REASON,
+    )
+    .set(FETCHED, |ctx, value| {
+        let beresp = ctx.beresp.as_mut().ok_or_else(|| missing("beresp"))?;
+        beresp.head.reason = headers::line_part("beresp.reason", value)?.into_vec();
+        Ok(())
+    }),
+    fetch_set(
+        "beresp.status",
+        Type::Int,
+        |ctx| Value::Int(fetched(ctx).map_or(0, |s| s.status.into())),
+        |ctx, value| {
+            let beresp = ctx.beresp.as_mut().ok_or_else(|| missing("beresp"))?;
+            beresp.state.status = headers::set_status(beresp.head, "beresp", value.int())?;
+            Ok(())
+        },
+        STATUS,
+    ),
+    fetch_set(
+        "beresp.storage",
+        Type::Stevedore,
+        |ctx| Value::Stevedore(fetched(ctx).and_then(|s| s.storage.clone())),
+        |ctx, value| {
+            let Value::Stevedore(storage) = value else { return Err(missing("this storage")) };
+            fetched_mut(ctx)?.storage = storage;
+            Ok(())
+        },
+        "Where it will be stored.",
+    ),
+    text!(
+        "beresp.storage_hint",
+        FETCHED,
+        |ctx| fetched(ctx).and_then(|s| s.storage.as_deref()).map(str::as_bytes),
+        "The name of the storage where it will be stored. A name that is none changes nothing.",
+    )
+    .set(FETCHED, |ctx, value| {
+        let name = value.into_bytes().unwrap_or_default();
+        if let Ok(name) = str::from_utf8(&name)
+            && ctx.world.storage(name).is_some()
+        {
+            fetched_mut(ctx)?.storage = Some(Arc::from(name));
+        }
+        Ok(())
+    })
+    .until_40(),
+    fetch(
+        "beresp.time",
+        Type::Time,
+        |ctx| Value::Time(fetched(ctx).map_or(0.0, |s| s.time)),
+        "When its head had come, or `vcl_backend_error` began.",
+    ),
+    fetch_set(
+        "beresp.ttl",
+        Type::Duration,
+        |ctx| Value::Duration(fetched(ctx).map_or(0.0, |s| s.ttl)),
+        |ctx, value| {
+            let state = fetched_mut(ctx)?;
+            // Counted from when it was made, it is never negative.
+            state.ttl = value.seconds().max(-state.age);
+            Ok(())
+        },
+        "How long it is fresh from now on.",
+    ),
+    fetch_set(
+        "beresp.uncacheable",
+        Type::Bool,
+        |ctx| Value::Bool(fetched(ctx).is_some_and(|s| s.uncacheable)),
+        |ctx, value| {
+            let state = fetched_mut(ctx)?;
+            if state.uncacheable && !value.is_true() {
+                ctx.world.log(Tag::Error, b"Ignoring attempt to reset beresp.uncacheable");
+            } else {
+                state.uncacheable = value.is_true();
+            }
+            Ok(())
+        },
+        "Whether it is not kept: for its time to live, a hit-for-miss stands in its place. It \
+         cannot be cleared.",
+    ),
+    fetch(
+        "beresp.was_304",
+        Type::Bool,
+        |ctx| Value::Bool(fetched(ctx).is_some_and(|s| s.was_304)),
+        "Whether the backend answered 304 and the stored body is used.",
+    ),
+];
+
+/// One of `resp`.
+const fn deliver(name: &'static str, kind: Type, get: Get, about: &'static str) -> Var {
+    Var::read(name, kind, DELIVERED, get, about)
+}
+
+/// `resp`
+pub(super) const RESP: &[Var] = &[
+    deliver("resp", Type::Http, |_| Value::Http(Place::Resp), "The response's head."),
+    Var::read(
+        "resp.body",
+        Type::Body,
+        Subs::NONE,
+        |_| Value::Void,
+        "The body of an answer of one's own.",
+    )
+    .set(Sub::Synth.only(), |ctx, value| set_body(ctx, Place::Resp, value)),
+    deliver(
+        "resp.do_esi",
+        Type::Bool,
+        |ctx| Value::Bool(delivered(ctx).is_some_and(|s| s.do_esi)),
+        "Whether ESI instructions in the body are carried out.",
+    )
+    .set(DELIVERED, |ctx, value| {
+        let state = delivered_mut(ctx)?;
+        if state.filters.is_some() {
+            return Err(fixed("resp", "do_esi"));
+        }
+        state.do_esi = value.is_true();
+        Ok(())
+    })
+    .since_41(),
+    deliver(
+        "resp.filters",
+        Type::String,
+        |ctx| Value::String(Some(deliver_filters(ctx))),
+        "What the body passes through on its way to the client.",
+    )
+    .set(DELIVERED, |ctx, value| {
+        delivered_mut(ctx)?.filters = Some(value.into_bytes().unwrap_or_default());
+        Ok(())
+    }),
+    deliver(
+        "resp.is_streaming",
+        Type::Bool,
+        |ctx| Value::Bool(delivered(ctx).is_some_and(|s| s.is_streaming)),
+        "Whether the body is still coming from the backend.",
+    ),
+    text!("resp.proto", DELIVERED, |ctx| ctx.resp.as_ref().map(resp_proto), PROTO)
+        .set(DELIVERED, |ctx, value| {
+            delivered_mut(ctx)?.proto = Some(headers::line_part("resp.proto", value)?);
+            Ok(())
+        })
+        .until_40(),
+    text!("resp.proto", DELIVERED, |ctx| ctx.resp.as_ref().map(resp_proto), PROTO).since_41(),
+    text!(
+        "resp.reason",
+        DELIVERED,
+        |ctx| ctx.resp.as_ref().map(|r| reason(r.head, r.state.status)),
+        REASON,
+    )
+    .set(DELIVERED, |ctx, value| {
+        let resp = ctx.resp.as_mut().ok_or_else(|| missing("resp"))?;
+        resp.head.reason = headers::line_part("resp.reason", value)?.into_vec();
+        Ok(())
+    }),
+    deliver(
+        "resp.status",
+        Type::Int,
+        |ctx| Value::Int(delivered(ctx).map_or(0, |s| s.status.into())),
+        STATUS,
+    )
+    .set(DELIVERED, |ctx, value| {
+        let resp = ctx.resp.as_mut().ok_or_else(|| missing("resp"))?;
+        resp.state.status = headers::set_status(resp.head, "resp", value.int())?;
+        Ok(())
+    }),
+    deliver(
+        "resp.time",
+        Type::Time,
+        |ctx| Value::Time(delivered(ctx).map_or(0.0, |s| s.time)),
+        "When the response was begun.",
+    ),
+];
+
+const PROTO: &str = "The protocol of the status line.";
+const REASON: &str = "The words of the status line.";
+const STATUS: &str = "The status: up to 65535, of which the last three digits are sent. Setting \
+                      it sets the usual reason, too.";
+
+/// Adds to the body of an answer of one's own: `synthetic(...)`, `set resp.body += ...`. `place` is
+/// `beresp` or `resp`.
+///
+/// # Errors
+/// There is no such answer here.
+pub fn add_to_body(ctx: &mut Ctx<'_>, place: Place, value: Value) -> Result<(), Failure> {
+    let more = value.into_bytes().unwrap_or_default();
+    body(ctx, place)?.extend_from_slice(&more);
+    Ok(())
+}
+
+fn set_body(ctx: &mut Ctx<'_>, place: Place, value: Value) -> Result<(), Failure> {
+    body(ctx, place)?.clear();
+    add_to_body(ctx, place, value)
+}
+
+fn body<'c>(ctx: &'c mut Ctx<'_>, place: Place) -> Result<&'c mut Vec<u8>, Failure> {
+    match place {
+        Place::Beresp => Ok(&mut fetched_mut(ctx)?.body),
+        Place::Resp => Ok(&mut delivered_mut(ctx)?.body),
+        _ => Err(missing("a body")),
+    }
+}
+
+fn fetched<'c>(ctx: &'c Ctx<'_>) -> Option<&'c BerespState> {
+    ctx.beresp.as_ref().map(|beresp| &*beresp.state)
+}
+
+fn fetched_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut BerespState, Failure> {
+    ctx.beresp.as_mut().map(|beresp| &mut *beresp.state).ok_or_else(|| missing("beresp"))
+}
+
+fn delivered<'c>(ctx: &'c Ctx<'_>) -> Option<&'c RespState> {
+    ctx.resp.as_ref().map(|resp| &*resp.state)
+}
+
+fn delivered_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut RespState, Failure> {
+    ctx.resp.as_mut().map(|resp| &mut *resp.state).ok_or_else(|| missing("resp"))
+}
+
+fn beresp_proto<'c>(beresp: &'c Beresp<'_>) -> &'c [u8] {
+    beresp.state.proto.as_deref().unwrap_or_else(|| headers::version(beresp.head.version))
+}
+
+fn resp_proto<'c>(resp: &'c Resp<'_>) -> &'c [u8] {
+    resp.state.proto.as_deref().unwrap_or_else(|| headers::version(resp.head.version))
+}
+
+fn reason(head: &Response, status: u16) -> &[u8] {
+    if head.reason.is_empty() { headers::reason(status).as_bytes() } else { &head.reason }
+}
+
+/// Sets one of `beresp.do_*`: an error once the filters are set.
+fn switch(
+    ctx: &mut Ctx<'_>,
+    name: &str,
+    value: &Value,
+    field: impl Fn(&mut BerespState) -> &mut bool,
+) -> Result<(), Failure> {
+    let state = fetched_mut(ctx)?;
+    if state.filters.is_some() {
+        return Err(fixed("beresp", name));
+    }
+    *field(state) = value.is_true();
+    Ok(())
+}
+
+fn fixed(message: &str, name: &str) -> Failure {
+    Failure::new(format!("{message}.filters are already fixed, {message}.{name} is undefined"))
+}
+
+/// `beresp.filters` as set, or as `beresp.do_*` make them.
+fn fetch_filters(state: &BerespState) -> Bytes {
+    state.filters.clone().unwrap_or_default()
+}
+
+/// `resp.filters` as set, or as the response makes them.
+fn deliver_filters(ctx: &Ctx<'_>) -> Bytes {
+    delivered(ctx).and_then(|s| s.filters.clone()).unwrap_or_default()
+}

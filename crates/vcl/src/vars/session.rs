@@ -1,0 +1,158 @@
+//! The client's connection, its session, the server, and the time.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+
+use super::{Var, text};
+use crate::ctx::{Ctx, Session};
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+
+/// `local`, `server`, `remote` and `client`.
+pub(super) const CONNECTION: &[Var] = &[
+    Var::read(
+        "client.identity",
+        Type::String,
+        Subs::BOTH,
+        |ctx| Value::String(Some(identity(ctx))),
+        "Who the client is, for directors that go by it. Until it is set, the address of \
+         `client.ip`.",
+    )
+    .set(Subs::CLIENT, |ctx, value| {
+        ctx.session.identity = value.into_bytes();
+        Ok(())
+    }),
+    Var::read(
+        "client.ip",
+        Type::Ip,
+        Subs::BOTH,
+        |ctx| Value::Ip(ctx.session.client),
+        "The client's address: that of the connection, or what the PROXY protocol says.",
+    ),
+    text!(
+        "server.hostname",
+        Subs::ALL,
+        |ctx| Some(ctx.world.hostname().as_bytes()),
+        "The name of the host, from gethostname(3).",
+    ),
+    text!(
+        "server.identity",
+        Subs::ALL,
+        |ctx| Some(ctx.world.identity().as_bytes()),
+        "The name of this instance; without one, the host's.",
+    ),
+    Var::read(
+        "server.ip",
+        Type::Ip,
+        Subs::BOTH,
+        |ctx| Value::Ip(ctx.session.server),
+        "The address the client connected to: that of the listener, or what the PROXY protocol \
+         says.",
+    ),
+    Var::read(
+        "remote.ip",
+        Type::Ip,
+        Subs::BOTH,
+        |ctx| Value::Ip(ctx.session.remote),
+        "The other end of the TCP connection: the client, or a proxy before us.",
+    ),
+    text!(
+        "local.endpoint",
+        Subs::BOTH,
+        |ctx| Some(ctx.session.endpoint.as_bytes()),
+        "The address of the listener as configured: of `-a foo=:81`, `:81`.",
+    )
+    .since_41(),
+    Var::read(
+        "local.ip",
+        Type::Ip,
+        Subs::BOTH,
+        |ctx| Value::Ip(ctx.session.local),
+        "Our end of the TCP connection.",
+    ),
+    text!(
+        "local.socket",
+        Subs::BOTH,
+        |ctx| Some(ctx.session.socket.as_bytes()),
+        "The name of the listener: of `-a foo=:81`, `foo`; `a0`, `a1`, ... of those without one.",
+    )
+    .since_41(),
+];
+
+/// What belongs to no message.
+pub(super) const SPECIAL: &[Var] = &[Var::read(
+    "now",
+    Type::Time,
+    Subs::ALL,
+    |ctx| Value::Time(ctx.now),
+    "The time. It stands still while a subroutine runs.",
+)];
+
+/// `sess`
+pub(super) const SESS: &[Var] = &[
+    Var::read(
+        "sess.idle_send_timeout",
+        Type::Duration,
+        Subs::CLIENT,
+        |ctx| timeout(ctx, ctx.session.idle_send_timeout, "idle_send_timeout"),
+        "How long the client may take no bytes of a response.",
+    )
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |s| &mut s.idle_send_timeout)),
+    Var::read(
+        "sess.send_timeout",
+        Type::Duration,
+        Subs::CLIENT,
+        |ctx| timeout(ctx, ctx.session.send_timeout, "send_timeout"),
+        "How long a whole response may take.",
+    )
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |s| &mut s.send_timeout)),
+    Var::read(
+        "sess.timeout_idle",
+        Type::Duration,
+        Subs::CLIENT,
+        |ctx| timeout(ctx, ctx.session.timeout_idle, "timeout_idle"),
+        "How long the connection may stay idle between requests.",
+    )
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |s| &mut s.timeout_idle)),
+    Var::read(
+        "sess.timeout_linger",
+        Type::Duration,
+        Subs::CLIENT,
+        |ctx| timeout(ctx, ctx.session.timeout_linger, "timeout_linger"),
+        "How long Varnish keeps a thread with an idle connection. Kept and given back; Larder has \
+         no such threads.",
+    )
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |s| &mut s.timeout_linger)),
+    Var::read(
+        "sess.xid",
+        Type::String,
+        Subs::BOTH,
+        |ctx| super::number(ctx.session.xid),
+        "The number of the session.",
+    )
+    .since_41(),
+];
+
+/// `client.identity`.
+pub(crate) fn identity(ctx: &Ctx<'_>) -> Bytes {
+    if let Some(identity) = &ctx.session.identity {
+        return identity.clone();
+    }
+    let text = |client: SocketAddr| client.ip().to_canonical().to_string();
+    ctx.session.client.map_or_else(Bytes::new, |client| text(client).into())
+}
+
+fn timeout(ctx: &Ctx<'_>, set: Option<f64>, param: &str) -> Value {
+    Value::Duration(set.or_else(|| ctx.world.param(param)).unwrap_or_default())
+}
+
+fn set_timeout(
+    ctx: &mut Ctx<'_>,
+    value: Value,
+    field: impl Fn(&mut Session) -> &mut Option<f64>,
+) -> Result<(), Failure> {
+    *field(ctx.session) = Some(value.seconds().max(0.0));
+    Ok(())
+}
