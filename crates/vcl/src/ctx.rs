@@ -15,6 +15,7 @@ use message::{Request, Response};
 use crate::backend::{Backend, Leaf};
 use crate::program::Instance;
 use crate::sub::Sub;
+use crate::vmod::Shared;
 
 /// The context of one run of one subroutine.
 pub struct Ctx<'a> {
@@ -75,8 +76,19 @@ pub struct Session {
     pub send_timeout: Option<f64>,
     /// TLS between client and listener, as the PROXY header or our own listener tells it.
     pub tls: Option<Arc<TlsFacts>>,
+    /// Who is at the other end of a unix socket, for `unix`.
+    pub peer: Option<Peer>,
     /// TCP's, for `tcp`: what is asked of the connection; the listener carries it out.
     pub tcp: TcpWishes,
+}
+
+/// The process at the other end of a unix socket (`SO_PEERCRED`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// `unix.uid`
+    pub uid: u32,
+    /// `unix.gid`
+    pub gid: u32,
 }
 
 /// What the `tcp` VMOD asks of a connection.
@@ -373,6 +385,9 @@ pub enum Purging {
 
 /// The world outside a program. Nothing here waits.
 pub trait World {
+    /// What VMODs keep for as long as the daemon runs: one for all programs.
+    fn shared(&self) -> &Shared;
+
     /// Writes a line to the log.
     fn log(&self, tag: Tag, text: &[u8]);
 

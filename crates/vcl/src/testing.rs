@@ -18,6 +18,7 @@ use crate::ctx::{
 use crate::program::{Input, Instance, Program, Rules};
 use crate::source::NoFiles;
 use crate::sub::{Action, Side, Sub};
+use crate::vmod::Shared;
 
 /// When it is in these tests: Sun, 06 Nov 1994 08:49:37.5 GMT.
 pub const NOW: f64 = 784_111_777.5;
@@ -223,6 +224,7 @@ pub fn session() -> Session {
         idle_send_timeout: None,
         send_timeout: None,
         tls: None,
+        peer: None,
         tcp: TcpWishes::default(),
     }
 }
@@ -230,6 +232,8 @@ pub fn session() -> Session {
 /// A world that remembers.
 #[derive(Default)]
 pub struct Memory {
+    /// What VMODs keep.
+    pub shared: Shared,
     /// Lines of the log.
     pub log: RefCell<Vec<(Tag, Vec<u8>)>>,
     /// Lines of the system's log.
@@ -255,6 +259,10 @@ pub struct Memory {
 }
 
 impl World for Memory {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     fn log(&self, tag: Tag, text: &[u8]) {
         self.log.borrow_mut().push((tag, text.to_vec()));
     }

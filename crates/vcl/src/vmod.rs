@@ -6,10 +6,14 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use base::Limits;
+
+use crate::backend::Backend;
 use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
+use crate::vmods;
 
 /// A module.
 #[derive(Debug)]
@@ -60,10 +64,41 @@ pub struct Naming<'a> {
     pub number: u32,
 }
 
+/// What VMODs keep for as long as the daemon runs, whatever program is in use. Whoever implements
+/// [`World`](crate::ctx::World) has one.
+#[derive(Debug)]
+pub struct Shared {
+    /// The variables of `var.global_set`.
+    pub(crate) globals: vmods::var::Globals,
+    /// The buckets of `vsthrottle`.
+    pub(crate) buckets: vmods::vsthrottle::Buckets,
+}
+
+impl Shared {
+    /// Nothing yet, with room as `limits` allow.
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            globals: vmods::var::Globals::new(limits.vcl_globals as usize),
+            buckets: vmods::vsthrottle::Buckets::new(limits.throttle_buckets as usize),
+        }
+    }
+}
+
+impl std::default::Default for Shared {
+    fn default() -> Self {
+        Self::new(&Limits::default())
+    }
+}
+
 /// An object of a VMOD's class.
 pub trait Object: Any + Send + Sync {
     /// Itself, for its own methods.
     fn as_any(&self) -> &dyn Any;
+
+    /// The backend or director that it is, for who lists all of them; most are none.
+    fn backend(&self) -> Option<Backend> {
+        None
+    }
 }
 
 /// A parameter.

@@ -1,11 +1,26 @@
 //! The VMODs there are. A new one is a file with a table, and a line here.
 
+mod args;
+pub mod proxy;
+pub mod purge;
 pub mod std;
+pub mod str;
+pub mod unix;
+pub mod var;
+pub mod vsthrottle;
 
 use crate::vmod::Module;
 
 /// Every module, sorted by name.
-const MODULES: &[&Module] = &[&self::std::MODULE];
+static MODULES: &[&Module] = &[
+    &proxy::MODULE,
+    &purge::MODULE,
+    &self::std::MODULE,
+    &str::MODULE,
+    &unix::MODULE,
+    &var::MODULE,
+    &vsthrottle::MODULE,
+];
 
 /// The module that `import name` means.
 pub fn find(name: &str) -> Option<&'static Module> {

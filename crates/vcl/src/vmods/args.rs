@@ -1,0 +1,151 @@
+//! What the tables of the modules are written with, and how functions read their arguments. The
+//! checker has seen to their types.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::backend::Backend;
+use crate::types::Type;
+use crate::value::{Failure, Header, Place, Value};
+use crate::vmod::{Default, Kind, Object, Param};
+
+/// A parameter that must be given.
+pub(crate) const fn must(name: &'static str, kind: Type) -> Param {
+    Param { name, kind: Kind::Of(kind), default: None }
+}
+
+/// A parameter that may be left out; the function sees that.
+pub(crate) const fn may(name: &'static str, kind: Type) -> Param {
+    Param { name, kind: Kind::Of(kind), default: Some(Default::Absent) }
+}
+
+/// A number that may be left out.
+pub(crate) const fn number(name: &'static str, kind: Type, default: f64) -> Param {
+    Param { name, kind: Kind::Of(kind), default: Some(Default::Number(default)) }
+}
+
+/// A string that may be left out.
+pub(crate) const fn text(name: &'static str, default: &'static str) -> Param {
+    Param { name, kind: Kind::Of(Type::String), default: Some(Default::Str(default)) }
+}
+
+/// A truth that may be left out.
+pub(crate) const fn truth(name: &'static str, default: bool) -> Param {
+    Param { name, kind: Kind::Of(Type::Bool), default: Some(Default::Bool(default)) }
+}
+
+/// One of these words, which may be left out.
+pub(crate) const fn word(
+    name: &'static str,
+    words: &'static [&'static str],
+    default: &'static str,
+) -> Param {
+    Param { name, kind: Kind::Enum(words), default: Some(Default::Word(default)) }
+}
+
+/// Reading the arguments of a call by number.
+pub(crate) trait Args {
+    /// The string, unless there is none: a header that is not there, or an argument left out.
+    fn string(&self, at: usize) -> Option<&Bytes>;
+
+    /// The string; empty when there is none.
+    fn bytes(&self, at: usize) -> &[u8];
+
+    /// The blob, unless there is none.
+    fn blob(&self, at: usize) -> Option<&Bytes>;
+
+    /// The number of an INT or of BYTES, if it was given.
+    fn int(&self, at: usize) -> Option<i64>;
+
+    /// The number of a REAL, DURATION or TIME, if it was given.
+    fn real(&self, at: usize) -> Option<f64>;
+
+    /// The truth, if it was given.
+    fn truth(&self, at: usize) -> Option<bool>;
+
+    /// The word, if it was given.
+    fn word(&self, at: usize) -> Option<&'static str>;
+
+    /// The address, unless there is none.
+    fn ip(&self, at: usize) -> Option<SocketAddr>;
+
+    /// The backend; [`Backend::None`] also when it was not given.
+    fn backend(&self, at: usize) -> &Backend;
+
+    /// The header.
+    fn header(&self, at: usize) -> Option<&Header>;
+
+    /// The message.
+    fn place(&self, at: usize) -> Option<Place>;
+
+    /// The number of the pattern.
+    fn regex(&self, at: usize) -> Option<u32>;
+}
+
+impl Args for [Value] {
+    fn string(&self, at: usize) -> Option<&Bytes> {
+        if let Some(Value::String(text)) = self.get(at) { text.as_ref() } else { None }
+    }
+
+    fn bytes(&self, at: usize) -> &[u8] {
+        self.string(at).map_or(&[], |text| text)
+    }
+
+    fn blob(&self, at: usize) -> Option<&Bytes> {
+        if let Some(Value::Blob(blob)) = self.get(at) { blob.as_ref() } else { None }
+    }
+
+    fn int(&self, at: usize) -> Option<i64> {
+        if let Some(Value::Int(n) | Value::Bytes(n)) = self.get(at) { Some(*n) } else { None }
+    }
+
+    fn real(&self, at: usize) -> Option<f64> {
+        match self.get(at) {
+            Some(Value::Real(n) | Value::Duration(n) | Value::Time(n)) => Some(*n),
+            _ => None,
+        }
+    }
+
+    fn truth(&self, at: usize) -> Option<bool> {
+        if let Some(Value::Bool(truth)) = self.get(at) { Some(*truth) } else { None }
+    }
+
+    fn word(&self, at: usize) -> Option<&'static str> {
+        if let Some(Value::Enum(word)) = self.get(at) { Some(word) } else { None }
+    }
+
+    fn ip(&self, at: usize) -> Option<SocketAddr> {
+        if let Some(Value::Ip(ip)) = self.get(at) { *ip } else { None }
+    }
+
+    fn backend(&self, at: usize) -> &Backend {
+        if let Some(Value::Backend(backend)) = self.get(at) { backend } else { &Backend::None }
+    }
+
+    fn header(&self, at: usize) -> Option<&Header> {
+        if let Some(Value::Header(header)) = self.get(at) { Some(header) } else { None }
+    }
+
+    fn place(&self, at: usize) -> Option<Place> {
+        if let Some(Value::Http(place)) = self.get(at) { Some(*place) } else { None }
+    }
+
+    fn regex(&self, at: usize) -> Option<u32> {
+        if let Some(Value::Regex(number)) = self.get(at) { Some(*number) } else { None }
+    }
+}
+
+/// A string as a value.
+pub(crate) fn owned(text: impl Into<Bytes>) -> Value {
+    Value::String(Some(text.into()))
+}
+
+/// `object` as what it is.
+///
+/// # Errors
+/// It is another: the checker calls a method only for objects of its class.
+pub(crate) fn this<T: Object>(object: &Arc<dyn Object>) -> Result<&T, Failure> {
+    object.as_any().downcast_ref().ok_or_else(|| Failure::new("an object of another class"))
+}

@@ -1,0 +1,76 @@
+//! `purge`: purging by the key of the request, from `vcl_hit` and `vcl_miss`.
+
+use crate::ctx::{Ctx, Purging};
+use crate::sub::{Sub, Subs};
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Function, Module};
+use crate::vmods::args::{Args, number};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "purge",
+    about: "Purging every variant of what a request is for, at once or softly. Call it from both \
+            `vcl_hit` and `vcl_miss`: an object may be there of which no variant fits the request.",
+    functions: FUNCTIONS,
+    classes: &[],
+};
+
+/// Where there is a key that has been looked up.
+const FROM: Subs = Sub::Hit.only().and(Sub::Miss.only());
+
+const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "hard",
+        about: "Removes the objects. How many there were.",
+        returns: Type::Int,
+        params: &[],
+        from: FROM,
+        call: |ctx, _| purge(ctx, Purging::Hard),
+    },
+    Function {
+        name: "soft",
+        about: "Sets the times of the objects, in seconds from now; a negative grace or keep \
+                leaves what there is. All three 0 is `hard`. How many objects there were.",
+        returns: Type::Int,
+        params: &[
+            number("ttl", Type::Duration, 0.0),
+            number("grace", Type::Duration, -1.0),
+            number("keep", Type::Duration, -1.0),
+        ],
+        from: FROM,
+        call: |ctx, args| {
+            let time = |at| args.real(at).filter(|seconds| *seconds >= 0.0);
+            purge(ctx, soft(args.real(0).unwrap_or(0.0), time(1), time(2)))
+        },
+    },
+];
+
+/// What a soft purge with these times is.
+fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> Purging {
+    if ttl <= 0.0 && grace == Some(0.0) && keep == Some(0.0) {
+        Purging::Hard
+    } else {
+        Purging::Soft { ttl: Some(ttl.max(0.0)), grace, keep }
+    }
+}
+
+fn purge(ctx: &mut Ctx<'_>, how: Purging) -> Result<Value, Failure> {
+    let key = ctx.req.as_ref().and_then(|req| req.key);
+    let key = key.ok_or_else(|| Failure::new("purge: the request has no key yet"))?;
+    Ok(Value::Int(ctx.world.purge(key, how).cast_signed()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_times_at_nothing_is_a_hard_purge() {
+        assert_eq!(soft(0.0, Some(0.0), Some(0.0)), Purging::Hard);
+        assert_eq!(
+            soft(0.0, None, Some(0.0)),
+            Purging::Soft { ttl: Some(0.0), grace: None, keep: Some(0.0) }
+        );
+    }
+}

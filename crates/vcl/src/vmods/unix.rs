@@ -1,0 +1,102 @@
+//! `unix`: who is at the other end of a unix socket.
+//!
+//! Names come from the system's tables of users and groups, read through the world once.
+
+use crate::ctx::{Ctx, Peer, Tag};
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Function, Module};
+use crate::vmods::args::owned;
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "unix",
+    about: "The process at the other end of a unix socket. Where the listener is none, the log \
+            gets an error, and the answer is no string or -1.",
+    functions: FUNCTIONS,
+    classes: &[],
+};
+
+const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "user",
+        about: "The name of its user; no string for one that `/etc/passwd` does not have.",
+        returns: Type::String,
+        params: &[],
+        from: Subs::CLIENT,
+        call: |ctx, _| name(ctx, "user", "/etc/passwd", |peer| peer.uid),
+    },
+    Function {
+        name: "group",
+        about: "The name of its group; no string for one that `/etc/group` does not have.",
+        returns: Type::String,
+        params: &[],
+        from: Subs::CLIENT,
+        call: |ctx, _| name(ctx, "group", "/etc/group", |peer| peer.gid),
+    },
+    Function {
+        name: "uid",
+        about: "The number of its user.",
+        returns: Type::Int,
+        params: &[],
+        from: Subs::CLIENT,
+        call: |ctx, _| number(ctx, "uid", |peer| peer.uid),
+    },
+    Function {
+        name: "gid",
+        about: "The number of its group.",
+        returns: Type::Int,
+        params: &[],
+        from: Subs::CLIENT,
+        call: |ctx, _| number(ctx, "gid", |peer| peer.gid),
+    },
+];
+
+fn peer(ctx: &Ctx<'_>, function: &str) -> Option<Peer> {
+    if ctx.session.peer.is_none() {
+        let line = format!("unix.{function}: the listener is no unix socket");
+        ctx.world.log(Tag::Error, line.as_bytes());
+    }
+    ctx.session.peer
+}
+
+fn number(ctx: &Ctx<'_>, function: &str, of: fn(&Peer) -> u32) -> Result<Value, Failure> {
+    Ok(Value::Int(peer(ctx, function).map_or(-1, |peer| i64::from(of(&peer)))))
+}
+
+fn name(
+    ctx: &Ctx<'_>,
+    function: &str,
+    table: &str,
+    of: fn(&Peer) -> u32,
+) -> Result<Value, Failure> {
+    let Some(peer) = peer(ctx, function) else { return Ok(Value::String(None)) };
+    let table = ctx.world.file(table).unwrap_or_default();
+    let name = name_of(&table, of(&peer)).map(<[u8]>::to_vec);
+    Ok(name.map_or(Value::String(None), owned))
+}
+
+/// The name with this number in a table of `name:password:number` lines.
+fn name_of(table: &[u8], number: u32) -> Option<&[u8]> {
+    let number = number.to_string();
+    table.split(|b| *b == b'\n').find_map(|line| {
+        let mut columns = line.split(|b| *b == b':');
+        let name = columns.next()?;
+        (columns.nth(1)? == number.as_bytes()).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_from_the_third_column() {
+        let table = b"root:x:0:0:root:/root:/bin/sh\nbroken\nwww-data:x:33:33::/var/www:\n";
+        assert_eq!(name_of(table, 33), Some(&b"www-data"[..]));
+        assert_eq!(name_of(table, 0), Some(&b"root"[..]));
+        assert_eq!(name_of(table, 3), None);
+        assert_eq!(name_of(b"", 0), None);
+    }
+}

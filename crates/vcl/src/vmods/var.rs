@@ -1,0 +1,230 @@
+//! `var`: variables of one request, and strings that outlive it.
+//!
+//! Those of a request are kept with its task. The others are shared by all programs and requests,
+//! and there are at most so many of them that a policy which makes them from what clients send
+//! cannot fill the memory.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::backend::Backend;
+use crate::ctx::{Ctx, Tag};
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Function, Module, Param};
+use crate::vmods::args::{Args, must};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "var",
+    about: "Variables: of one request or backend request, of several types; and strings that all \
+            requests and programs share (`global_`). A variable that is not there, or is of \
+            another type, is 0, no string, no address, no backend.",
+    functions: FUNCTIONS,
+    classes: &[],
+};
+
+const KEY: &[Param] = &[must("key", Type::String)];
+
+const fn setter(name: &'static str, params: &'static [Param]) -> Function {
+    Function {
+        name,
+        about: "Sets the request's variable of this name. It has one type at a time.",
+        returns: Type::Void,
+        params,
+        from: Subs::ALL,
+        call: set,
+    }
+}
+
+const fn getter(name: &'static str, returns: Type, call: crate::vmod::Call) -> Function {
+    Function {
+        name,
+        about: "The request's variable of this name, if it is of this type.",
+        returns,
+        params: KEY,
+        from: Subs::ALL,
+        call,
+    }
+}
+
+const STRING: &[Param] = &[must("key", Type::String), must("value", Type::String)];
+
+const FUNCTIONS: &[Function] = &[
+    setter("set", STRING),
+    getter("get", Type::String, string),
+    Function {
+        name: "global_set",
+        about: "Sets the variable that all requests share; no string removes it. When there are \
+                as many as the limit `vcl_globals` allows, a new one is not set.",
+        returns: Type::Void,
+        params: STRING,
+        from: Subs::ALL,
+        call: set_global,
+    },
+    Function {
+        name: "global_get",
+        about: "The variable that all requests share; no string when there is none.",
+        returns: Type::String,
+        params: &[must("key", Type::String)],
+        from: Subs::ALL,
+        call: |ctx, args| Ok(Value::String(ctx.world.shared().globals.get(args.bytes(0)))),
+    },
+    setter("set_int", &[must("key", Type::String), must("value", Type::Int)]),
+    getter("get_int", Type::Int, |ctx, args| {
+        let found = if let Some(Kept::Int(n)) = get(ctx, args) { *n } else { 0 };
+        Ok(Value::Int(found))
+    }),
+    setter("set_string", STRING),
+    getter("get_string", Type::String, string),
+    setter("set_real", &[must("key", Type::String), must("value", Type::Real)]),
+    getter("get_real", Type::Real, |ctx, args| {
+        let found = if let Some(Kept::Real(n)) = get(ctx, args) { *n } else { 0.0 };
+        Ok(Value::Real(found))
+    }),
+    setter("set_duration", &[must("key", Type::String), must("value", Type::Duration)]),
+    getter("get_duration", Type::Duration, |ctx, args| {
+        let found = if let Some(Kept::Duration(n)) = get(ctx, args) { *n } else { 0.0 };
+        Ok(Value::Duration(found))
+    }),
+    setter("set_ip", &[must("key", Type::String), must("value", Type::Ip)]),
+    getter("get_ip", Type::Ip, |ctx, args| {
+        let found = if let Some(Kept::Ip(ip)) = get(ctx, args) { *ip } else { None };
+        Ok(Value::Ip(found))
+    }),
+    setter("set_backend", &[must("key", Type::String), must("value", Type::Backend)]),
+    getter("get_backend", Type::Backend, |ctx, args| {
+        let found = if let Some(Kept::Backend(backend)) = get(ctx, args) {
+            backend.clone()
+        } else {
+            Backend::None
+        };
+        Ok(Value::Backend(found))
+    }),
+    Function {
+        name: "clear",
+        about: "Forgets the request's variables.",
+        returns: Type::Void,
+        params: &[],
+        from: Subs::ALL,
+        call: |ctx, _| {
+            vars(ctx).0.clear();
+            Ok(Value::Void)
+        },
+    },
+];
+
+/// The variables of a task. Few: they are searched one by one.
+#[derive(Debug, Default)]
+struct Vars(Vec<(Bytes, Kept)>);
+
+#[derive(Debug)]
+enum Kept {
+    String(Option<Bytes>),
+    Int(i64),
+    Real(f64),
+    Duration(f64),
+    Ip(Option<SocketAddr>),
+    Backend(Backend),
+}
+
+fn vars<'a>(ctx: &'a mut Ctx<'_>) -> &'a mut Vars {
+    ctx.task.keep("var", 0)
+}
+
+fn get<'a>(ctx: &'a mut Ctx<'_>, args: &[Value]) -> Option<&'a Kept> {
+    let key = args.string(0)?;
+    vars(ctx).0.iter().find(|(name, _)| name == key).map(|(_, kept)| kept)
+}
+
+fn string(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let found = if let Some(Kept::String(text)) = get(ctx, args) { text.clone() } else { None };
+    Ok(Value::String(found))
+}
+
+fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let (Some(key), Some(value)) = (args.string(0), args.get(1)) else { return Ok(Value::Void) };
+    let kept = match value {
+        Value::String(text) => Kept::String(text.clone()),
+        Value::Int(n) => Kept::Int(*n),
+        Value::Real(n) => Kept::Real(*n),
+        Value::Duration(n) => Kept::Duration(*n),
+        Value::Ip(ip) => Kept::Ip(*ip),
+        Value::Backend(backend) => Kept::Backend(backend.clone()),
+        _ => return Err(Failure::new("var: a value of a type that it does not keep")),
+    };
+    let vars = &mut vars(ctx).0;
+    match vars.iter_mut().find(|(name, _)| name == key) {
+        Some((_, old)) => *old = kept,
+        None => vars.push((key.clone(), kept)),
+    }
+    Ok(Value::Void)
+}
+
+fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    if let Some(key) = args.string(0)
+        && !ctx.world.shared().globals.set(key, args.string(1))
+    {
+        ctx.world.log(Tag::Error, b"var.global_set: as many as vcl_globals allows");
+    }
+    Ok(Value::Void)
+}
+
+/// The variables of `global_set`.
+#[derive(Debug)]
+pub(crate) struct Globals {
+    vars: Mutex<std::collections::HashMap<Box<[u8]>, Bytes>>,
+    /// How many there may be.
+    most: usize,
+}
+
+impl Globals {
+    /// At most `most` of them.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { vars: Mutex::default(), most }
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Bytes> {
+        self.vars.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    /// Sets or removes one; whether there was room for it.
+    fn set(&self, key: &Bytes, value: Option<&Bytes>) -> bool {
+        let mut vars = self.vars.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(value) = value else {
+            vars.remove(&key[..]);
+            return true;
+        };
+        // Copied: a piece of a request's head would hold the whole of it for as long.
+        let value = Bytes::copy_from_slice(value);
+        if let Some(old) = vars.get_mut(&key[..]) {
+            *old = value;
+        } else if vars.len() < self.most {
+            vars.insert(key[..].into(), value);
+        } else {
+            return false;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_at_most_so_many_globals() {
+        let globals = Globals::new(2);
+        let (a, b, c) = (Bytes::from("a"), Bytes::from("b"), Bytes::from("c"));
+        assert!(globals.set(&a, Some(&b)) && globals.set(&b, Some(&b)));
+        assert!(!globals.set(&c, Some(&b)));
+        assert!(globals.set(&a, Some(&c)), "one that is there can be changed");
+        assert_eq!(globals.get(b"a"), Some(c.clone()));
+        assert!(globals.set(&a, None), "and removed");
+        assert_eq!(globals.get(b"a"), None);
+        assert!(globals.set(&c, Some(&b)), "which makes room");
+    }
+}

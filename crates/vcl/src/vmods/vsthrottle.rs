@@ -1,0 +1,304 @@
+//! `vsthrottle`: how often something may happen, by token buckets.
+//!
+//! Buckets are shared by all programs and requests. Those not used for long are forgotten to stay
+//! within the limit `throttle_buckets`: first those that are least likely to deny anything.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+use crate::ctx::Ctx;
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::Value;
+use crate::vmod::{Function, Module, Param};
+use crate::vmods::args::{Args, must, number};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "vsthrottle",
+    about: "How often something may happen: `limit` times in `period`, counted by a token bucket \
+            that holds at most `limit`. Key, limit, period and block together name a bucket.",
+    functions: FUNCTIONS,
+    classes: &[],
+};
+
+const PARAMS: &[Param] = &[
+    must("key", Type::String),
+    must("limit", Type::Int),
+    must("period", Type::Duration),
+    number("block", Type::Duration, 0.0),
+];
+
+const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "is_denied",
+        about: "Takes a token; whether there was none. Then, with a `block`, everything is denied \
+                for as long. No key is always denied.",
+        returns: Type::Bool,
+        params: PARAMS,
+        from: Subs::ALL,
+        call: |ctx, args| {
+            let Some((id, rule)) = bucket(args) else { return Ok(Value::Bool(true)) };
+            let now = ctx.now;
+            let denied = buckets(ctx).with(id, rule, now, |bucket| bucket.take(rule, now));
+            Ok(Value::Bool(denied))
+        },
+    },
+    Function {
+        name: "return_token",
+        about: "Puts a token back, so that a bucket can count what is under way at once.",
+        returns: Type::Void,
+        params: PARAMS,
+        from: Subs::ALL,
+        call: |ctx, args| {
+            let Some((id, rule)) = bucket(args) else { return Ok(Value::Void) };
+            buckets(ctx).with(id, rule, ctx.now, |bucket| bucket.put_back(rule));
+            Ok(Value::Void)
+        },
+    },
+    Function {
+        name: "remaining",
+        about: "How many tokens there are.",
+        returns: Type::Int,
+        params: PARAMS,
+        from: Subs::ALL,
+        call: |ctx, args| {
+            let Some((id, rule)) = bucket(args) else { return Ok(Value::Int(0)) };
+            let now = ctx.now;
+            Ok(Value::Int(buckets(ctx).with(id, rule, now, |bucket| bucket.tokens(rule, now))))
+        },
+    },
+    Function {
+        name: "blocked",
+        about: "For how long everything is still denied; 0 s when it is not.",
+        returns: Type::Duration,
+        params: &[
+            must("key", Type::String),
+            must("limit", Type::Int),
+            must("period", Type::Duration),
+            must("block", Type::Duration),
+        ],
+        from: Subs::ALL,
+        call: |ctx, args| {
+            let Some((id, rule)) = bucket(args) else { return Ok(Value::Duration(0.0)) };
+            let until = buckets(ctx).with(id, rule, ctx.now, |bucket| bucket.blocked_until);
+            Ok(Value::Duration((until - ctx.now).max(0.0)))
+        },
+    },
+];
+
+fn buckets<'a>(ctx: &Ctx<'a>) -> &'a Buckets {
+    &ctx.world.shared().buckets
+}
+
+/// What a bucket is found by: no client can choose two keys that share one.
+type Id = [u8; 16];
+
+/// How a bucket behaves. Times in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    limit: i64,
+    period: f64,
+    block: f64,
+}
+
+/// The bucket that a call is about; none without a key.
+fn bucket(args: &[Value]) -> Option<(Id, Rule)> {
+    let key = args.string(0)?;
+    let rule = Rule {
+        limit: args.int(1)?.max(0),
+        period: args.real(2)?,
+        block: args.real(3).unwrap_or(0.0),
+    };
+    let mut hash = Sha256::new();
+    hash.update(key);
+    hash.update(rule.limit.to_le_bytes());
+    hash.update(rule.period.to_le_bytes());
+    hash.update(rule.block.to_le_bytes());
+    let digest: [u8; 32] = hash.finalize().into();
+    Some((*digest.first_chunk().expect("a digest has 32 bytes"), rule))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    tokens: i64,
+    /// When the last token was taken.
+    used: f64,
+    /// Until when everything is denied.
+    blocked_until: f64,
+}
+
+impl Bucket {
+    fn full(rule: Rule, now: f64) -> Self {
+        Self { tokens: rule.limit, used: now, blocked_until: 0.0 }
+    }
+
+    /// The tokens there are, those included that have come since the last one was taken.
+    fn tokens(&self, rule: Rule, now: f64) -> i64 {
+        let since = (now - self.used).max(0.0);
+        // A period of nothing fills at once; conversions saturate.
+        let come =
+            if rule.period > 0.0 { since / rule.period * rule.limit as f64 } else { f64::MAX };
+        self.tokens.saturating_add(come as i64).min(rule.limit)
+    }
+
+    /// Takes one; whether that is denied.
+    fn take(&mut self, rule: Rule, now: f64) -> bool {
+        if now < self.blocked_until {
+            return true;
+        }
+        let tokens = self.tokens(rule, now);
+        if tokens > 0 {
+            self.tokens = tokens - 1;
+            self.used = now;
+            return false;
+        }
+        if rule.block > 0.0 {
+            self.blocked_until = now + rule.block;
+        }
+        true
+    }
+
+    fn put_back(&mut self, rule: Rule) {
+        self.tokens = self.tokens.saturating_add(1).min(rule.limit);
+    }
+}
+
+/// As many locks, so that cores seldom meet at one.
+const SHARDS: usize = 64;
+
+/// All buckets.
+#[derive(Debug)]
+pub(crate) struct Buckets {
+    shards: Box<[Mutex<Shard>]>,
+}
+
+/// Some of the buckets, in two generations: when the young one is full it becomes the old one, and
+/// those that nobody has asked for since are forgotten.
+#[derive(Debug, Default)]
+struct Shard {
+    young: HashMap<Id, Bucket>,
+    old: HashMap<Id, Bucket>,
+    /// How many a generation may hold.
+    most: usize,
+}
+
+impl Shard {
+    fn get(&mut self, id: Id, make: impl FnOnce() -> Bucket) -> &mut Bucket {
+        if !self.young.contains_key(&id) {
+            let bucket = self.old.remove(&id).unwrap_or_else(make);
+            if self.young.len() >= self.most {
+                self.old = std::mem::take(&mut self.young);
+            }
+            self.young.insert(id, bucket);
+        }
+        self.young.get_mut(&id).expect("it is there or has just been put there")
+    }
+}
+
+impl Buckets {
+    /// Room for about `most` of them.
+    pub(crate) fn new(most: usize) -> Self {
+        let most = (most / SHARDS / 2).max(1);
+        let shard = || Mutex::new(Shard { most, ..Shard::default() });
+        Self { shards: std::iter::repeat_with(shard).take(SHARDS).collect() }
+    }
+
+    fn with<T>(&self, id: Id, rule: Rule, now: f64, run: impl FnOnce(&mut Bucket) -> T) -> T {
+        let shard = &self.shards[usize::from(id[15]) % SHARDS];
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        run(shard.get(id, || Bucket::full(rule, now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: Rule = Rule { limit: 4, period: 4.0, block: 0.0 };
+
+    #[test]
+    fn tokens_come_back_one_by_one() {
+        let mut bucket = Bucket::full(RULE, 0.0);
+        for _ in 0..4 {
+            assert!(!bucket.take(RULE, 0.0));
+        }
+        assert!(bucket.take(RULE, 0.9));
+        assert!(!bucket.take(RULE, 1.0));
+        assert!(bucket.take(RULE, 1.5));
+        assert!(!bucket.take(RULE, 2.0));
+        assert_eq!(bucket.tokens(RULE, 100.0), 4);
+    }
+
+    #[test]
+    fn asking_what_remains_changes_nothing() {
+        let mut bucket = Bucket::full(RULE, 0.0);
+        for _ in 0..4 {
+            bucket.take(RULE, 0.0);
+        }
+        assert_eq!(bucket.tokens(RULE, 2.0), 2);
+        assert_eq!(bucket.tokens(RULE, 2.0), 2);
+    }
+
+    #[test]
+    fn a_token_can_be_put_back_up_to_the_limit() {
+        let mut bucket = Bucket::full(RULE, 0.0);
+        bucket.take(RULE, 0.0);
+        bucket.put_back(RULE);
+        bucket.put_back(RULE);
+        assert_eq!(bucket.tokens(RULE, 0.0), 4);
+    }
+
+    #[test]
+    fn a_block_denies_for_its_time() {
+        let rule = Rule { limit: 1, period: 1.0, block: 30.0 };
+        let mut bucket = Bucket::full(rule, 0.0);
+        assert!(!bucket.take(rule, 0.0));
+        assert!(bucket.take(rule, 0.5));
+        assert_eq!(bucket.blocked_until, 30.5);
+        assert!(bucket.take(rule, 30.0));
+        assert!(!bucket.take(rule, 30.5));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_gives_nothing() {
+        let mut bucket = Bucket::full(RULE, 100.0);
+        for _ in 0..4 {
+            assert!(!bucket.take(RULE, 100.0));
+        }
+        assert!(bucket.take(RULE, 50.0));
+    }
+
+    #[test]
+    fn odd_rules_are_taken() {
+        for limit in [0, 1, i64::MAX] {
+            for period in [0.0, -1.0, f64::MIN_POSITIVE, f64::MAX, f64::NAN] {
+                let rule = Rule { limit, period, block: 0.0 };
+                let mut bucket = Bucket::full(rule, 0.0);
+                assert_eq!(bucket.take(rule, 1.0), limit == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_that_are_asked_for_stay_while_others_come_and_go() {
+        let buckets = Buckets::new(SHARDS * 8);
+        let id = |n: u16| {
+            let mut id = [0; 16];
+            id[..2].copy_from_slice(&n.to_le_bytes());
+            id
+        };
+        assert!(!buckets.with(id(0), RULE, 0.0, |b| {
+            b.tokens = 0;
+            false
+        }));
+        for n in 1..1000 {
+            buckets.with(id(n), RULE, 0.0, |_| ());
+            assert_eq!(buckets.with(id(0), RULE, 0.0, |b| b.tokens), 0, "after {n}");
+        }
+        let shard = buckets.shards[0].lock().expect("no test panics with it");
+        assert!(shard.young.len() + shard.old.len() <= 8);
+    }
+}
