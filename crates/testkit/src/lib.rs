@@ -4,6 +4,7 @@
 //! shares code with the accused repeats its mistakes.
 
 pub mod client;
+pub mod differ;
 pub mod fastcgi;
 pub mod faults;
 pub mod framing_cases;

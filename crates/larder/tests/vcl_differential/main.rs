@@ -1,0 +1,33 @@
+//! The scenarios in this folder on Debian's varnishd and on Larder, with the same clients and
+//! origins: neither answers nor origins' requests may differ.
+//!
+//! `testkit::differ` says how they are written and what does not count; `cargo run -p testkit
+//! --example differ` runs them while they are.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use testkit::differ::peer::Kind;
+use testkit::differ::suite::{self, Suite};
+
+/// So many scenarios there are at least: one that gets lost is noticed.
+const SCENARIOS: usize = 3;
+
+#[test]
+fn larder_does_what_varnish_does() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vcl_differential");
+    let files = suite::read(&folder).expect("scenarios");
+    let count = files.iter().flatten().count();
+    assert!(count >= SCENARIOS, "{count} scenarios");
+    let varnish = Command::new("varnishd").arg("-V").stderr(Stdio::null()).status();
+    if varnish.is_err() {
+        return eprintln!("skipped: no varnishd");
+    }
+    let larder = testkit::larder::binary().expect("the binary");
+    let peers = (Kind::varnishd(), Kind::larder(&larder));
+    let suite = Suite { peers, pairs: 4, only: String::new() };
+    let outcome = suite::run(&suite, files).expect("both start");
+    let failed = &outcome.failed;
+    let told = failed.join("\n");
+    assert!(failed.is_empty(), "{} of {} differ\n{told}", failed.len(), outcome.run);
+}

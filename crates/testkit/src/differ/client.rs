@@ -1,0 +1,173 @@
+//! A scenario's clients: connections by name, requests as written, answers read strictly.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::scenario::Ask;
+use crate::reply::{self, End, Seen};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Where a server listens, and the `Host` of requests that name none.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) plain: SocketAddr,
+    /// For connections that begin with the PROXY protocol's line.
+    pub(super) proxied: SocketAddr,
+    pub(super) host: String,
+}
+
+/// A status line and the message; of one that is none, only what it is.
+#[derive(Clone, Debug)]
+pub(super) struct Got {
+    pub(super) line: String,
+    pub(super) seen: Seen,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+    end: End,
+}
+
+/// The connections that are open.
+#[derive(Debug, Default)]
+pub(super) struct Clients(HashMap<(String, Option<String>), Connection>);
+
+impl Clients {
+    /// Sends a request and reads its answer.
+    pub(super) fn ask(&mut self, target: &Target, ask: &Ask) -> Got {
+        let key = (ask.connection.clone(), ask.from.clone());
+        let had = self.0.remove(&key);
+        let connection = had.map_or_else(|| Connection::open(target, ask.from.as_deref()), Ok);
+        let mut connection = match connection {
+            Ok(connection) => connection,
+            Err(error) => {
+                return Got { line: format!("no connection: {error}"), seen: Seen::Nothing };
+            }
+        };
+        // What could not be sent shows in the answer.
+        _ = connection.stream.write_all(&bytes(ask, &target.host));
+        let got = connection.read(&ask.method);
+        let goes_on = match &got.seen {
+            Seen::Complete(reply) => !reply.closes() && !ask.old,
+            _ => false,
+        };
+        if goes_on {
+            self.0.insert(key, connection);
+        }
+        got
+    }
+
+    /// Sends a line over a connection and reads as many bytes.
+    pub(super) fn say(&mut self, ask: &Ask, text: &str) -> String {
+        let key = (ask.connection.clone(), ask.from.clone());
+        let Some(connection) = self.0.get_mut(&key) else { return "no connection".to_owned() };
+        let line = format!("{text}\n");
+        if let Err(error) = connection.stream.write_all(line.as_bytes()) {
+            return format!("not sent: {:?}", error.kind());
+        }
+        while connection.received.len() < line.len() && connection.more() {}
+        let count = line.len().min(connection.received.len());
+        let back: Vec<u8> = connection.received.drain(..count).collect();
+        String::from_utf8_lossy(&back).trim_end().to_owned()
+    }
+}
+
+impl Connection {
+    fn open(target: &Target, from: Option<&str>) -> io::Result<Self> {
+        let addr = if from.is_some() { target.proxied } else { target.plain };
+        let mut stream = TcpStream::connect(addr)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        if let Some(from) = from {
+            let (family, to) =
+                if from.contains(':') { ("TCP6", "2001:db8::80") } else { ("TCP4", "192.0.2.80") };
+            stream.write_all(format!("PROXY {family} {from} {to} 4321 80\r\n").as_bytes())?;
+        }
+        Ok(Self { stream, received: Vec::new(), end: End::Open })
+    }
+
+    fn read(&mut self, method: &str) -> Got {
+        loop {
+            if let Some((seen, used)) = reply::read_reply(&self.received, method, self.end) {
+                let bytes: Vec<u8> = self.received.drain(..used).collect();
+                return Got { line: status_line(&bytes), seen };
+            }
+            if !self.more() && self.end == End::Open {
+                return Got { line: String::new(), seen: Seen::TimedOut };
+            }
+        }
+    }
+
+    /// Reads once; whether more may come.
+    fn more(&mut self) -> bool {
+        let mut piece = [0; 16384];
+        match self.stream.read(&mut piece) {
+            Ok(0) => self.end = End::Closed,
+            Ok(count) => {
+                self.received.extend_from_slice(&piece[..count]);
+                return true;
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => {}
+            Err(_) => self.end = End::Reset,
+        }
+        false
+    }
+}
+
+/// The status line of the last head in `bytes` that is not an interim one.
+fn status_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut rest = text.as_ref();
+    loop {
+        let line = rest.split("\r\n").next().unwrap_or_default();
+        let interim = line.split(' ').nth(1).is_some_and(|s| s.starts_with('1') && s != "101");
+        match rest.split_once("\r\n\r\n") {
+            Some((_, after)) if interim => rest = after,
+            _ => return line.to_owned(),
+        }
+    }
+}
+
+/// A request as it is sent.
+fn bytes(ask: &Ask, host: &str) -> Vec<u8> {
+    if let Some(raw) = &ask.raw {
+        return raw.clone().into_bytes();
+    }
+    let version = if ask.old { "HTTP/1.0" } else { "HTTP/1.1" };
+    let mut text = format!("{} {} {version}\r\n", ask.method, ask.target);
+    let named = |name: &str| ask.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    if !named("host") {
+        text.push_str(&format!("Host: {host}\r\n"));
+    }
+    for (name, value) in &ask.fields {
+        if let Some(value) = value {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+    }
+    let body = ask.body.as_deref();
+    match body {
+        Some(_) if ask.chunked => text.push_str("Transfer-Encoding: chunked\r\n"),
+        Some(body) if !named("content-length") => {
+            text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        _ => {}
+    }
+    text.push_str("\r\n");
+    match body {
+        Some(body) if ask.chunked => {
+            let (first, second) = body.split_at(body.len() / 2);
+            for part in [first, second].into_iter().filter(|part| !part.is_empty()) {
+                text.push_str(&format!("{:x}\r\n{part}\r\n", part.len()));
+            }
+            text.push_str("0\r\n\r\n");
+        }
+        body => text.push_str(body.unwrap_or_default()),
+    }
+    text.into_bytes()
+}

@@ -1,0 +1,203 @@
+//! Origins that answer by a scenario's script and remember what they were asked.
+//!
+//! They must never be clever: what the script does not say does not happen.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::scenario::Answer;
+use crate::strict::{self, ParsedRequest};
+
+#[derive(Debug, Default)]
+struct State {
+    answers: Vec<Answer>,
+    given: Vec<bool>,
+    counts: HashMap<String, usize>,
+    seen: Vec<Result<ParsedRequest, String>>,
+    open: Vec<TcpStream>,
+}
+
+/// An origin; it lives as long as the process.
+#[derive(Debug)]
+pub(super) struct Origin {
+    addr: SocketAddr,
+    name: &'static str,
+    state: Arc<Mutex<State>>,
+}
+
+impl Origin {
+    /// Listens on a free port.
+    pub(super) fn start(name: &'static str) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let addr = listener.local_addr()?;
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for stream in listener.incoming().filter_map(Result::ok) {
+                if let Ok(own) = stream.try_clone() {
+                    shared.lock().open.push(own);
+                }
+                let state = Arc::clone(&shared);
+                // A peer that goes away in the middle is no failure of the origin.
+                thread::spawn(move || _ = serve(stream, name, &state));
+            }
+        });
+        Ok(Self { addr, name, state })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.addr.port()
+    }
+
+    /// Begins anew with these answers. Connections that are open are closed.
+    pub(super) fn reset(&self, answers: &[Answer]) {
+        let mut state = self.state.lock();
+        for stream in state.open.drain(..) {
+            // One that is closed already needs no closing.
+            _ = stream.shutdown(Shutdown::Both);
+        }
+        let given = vec![false; answers.len()];
+        *state = State { answers: answers.to_vec(), given, ..State::default() };
+    }
+
+    /// What it was asked since then, or what bytes it could not read as a request.
+    pub(super) fn seen(&self) -> Vec<Result<ParsedRequest, String>> {
+        self.state.lock().seen.clone()
+    }
+}
+
+/// One connection's requests, one after the other.
+fn serve(mut stream: TcpStream, name: &str, state: &Mutex<State>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut unread = Vec::new();
+    loop {
+        let request = match strict::read_first(&unread) {
+            Ok(Some((request, used))) => {
+                unread.drain(..used);
+                request
+            }
+            Ok(None) => {
+                let mut piece = [0; 16384];
+                match stream.read(&mut piece)? {
+                    0 => return Ok(()),
+                    count => unread.extend_from_slice(&piece[..count]),
+                }
+                continue;
+            }
+            Err(fault) => {
+                let text = String::from_utf8_lossy(&unread).into_owned();
+                state.lock().seen.push(Err(format!("{fault}: {text:?}")));
+                return stream.shutdown(Shutdown::Both);
+            }
+        };
+        let answer = {
+            let mut state = state.lock();
+            state.seen.push(Ok(request.clone()));
+            state.answer(name, &request)
+        };
+        if !give(&mut stream, &request, &answer)? {
+            return stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl State {
+    fn answer(&mut self, name: &str, request: &ParsedRequest) -> Answer {
+        let count = self.counts.entry(request.target.clone()).or_default();
+        *count += 1;
+        let number = count.to_string();
+        let fitting: Vec<usize> =
+            (0..self.answers.len()).filter(|at| fits(&self.answers[*at], request)).collect();
+        let next = fitting.iter().find(|at| !self.given[**at]).or(fitting.last());
+        let mut answer = match next {
+            Some(at) => {
+                self.given[*at] = true;
+                self.answers[*at].clone()
+            }
+            None => Answer {
+                status: "200 OK".to_owned(),
+                body: format!("{name} %t #%n\n"),
+                ..Answer::default()
+            },
+        };
+        answer.body = answer.body.replace("%n", &number).replace("%t", &request.target);
+        answer
+    }
+}
+
+fn fits(answer: &Answer, request: &ParsedRequest) -> bool {
+    let has = |(name, value): &(String, Option<String>)| {
+        let values = request.values(name);
+        value.as_ref().map_or(!values.is_empty(), |value| values.contains(&value.as_bytes()))
+    };
+    answer.method.as_ref().is_none_or(|method| *method == request.method)
+        && (answer.target == "*" || answer.target == request.target)
+        && answer.needs.iter().all(has)
+}
+
+/// Gives an answer; whether the connection goes on.
+fn give(stream: &mut TcpStream, request: &ParsedRequest, answer: &Answer) -> io::Result<bool> {
+    let manner = &answer.manner;
+    thread::sleep(Duration::from_millis(manner.delay_ms));
+    if manner.drop {
+        return Ok(false);
+    }
+    let mut head = format!("HTTP/1.1 {}\r\n", answer.status);
+    for (name, value) in &answer.fields {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let bodiless = request.method == "HEAD"
+        || ["1", "204", "304"].iter().any(|status| answer.status.starts_with(status));
+    let own = |name: &str| answer.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    if manner.chunked {
+        head.push_str("Transfer-Encoding: chunked\r\n");
+    } else if !manner.close && !own("content-length") && !(bodiless && request.method != "HEAD") {
+        head.push_str(&format!("Content-Length: {}\r\n", answer.body.len()));
+    }
+    stream.write_all(format!("{head}\r\n").as_bytes())?;
+    if manner.echo {
+        let mut piece = [0; 4096];
+        loop {
+            match stream.read(&mut piece)? {
+                0 => return Ok(false),
+                count => stream.write_all(&piece[..count])?,
+            }
+        }
+    }
+    if !bodiless {
+        body(stream, answer)?;
+    }
+    Ok(!manner.close && !manner.cut)
+}
+
+fn body(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
+    let manner = &answer.manner;
+    let bytes = answer.body.as_bytes();
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    for (part, last) in [(first, false), (second, true)] {
+        if last {
+            thread::sleep(Duration::from_millis(manner.stall_ms));
+        }
+        if last && manner.cut {
+            return Ok(());
+        }
+        if manner.chunked && !part.is_empty() {
+            stream.write_all(format!("{:x}\r\n", part.len()).as_bytes())?;
+        }
+        stream.write_all(part)?;
+        if manner.chunked && !part.is_empty() {
+            stream.write_all(b"\r\n")?;
+        }
+    }
+    if manner.chunked { stream.write_all(b"0\r\n\r\n") } else { Ok(()) }
+}

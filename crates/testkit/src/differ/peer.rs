@@ -1,0 +1,293 @@
+//! A server that takes varnishd's flags, as a child process: Varnish, or Larder.
+//!
+//! It must never touch a process it did not start.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::cli::Cli;
+use super::client::Target;
+use super::origin::Origin;
+use super::scenario::{Scenario, read};
+
+/// How often, every 20 ms, a start is looked at before it counts as failed.
+const LOOKS: usize = 1500;
+
+const SECRET: &[u8] = b"a secret of the differ\n";
+
+/// The names of the origins of a scenario.
+const ORIGINS: [&str; 4] = ["o1", "o2", "o3", "o4"];
+
+/// What is running before a scenario's program is.
+const BOOT: &str = "vcl 4.1;\nbackend default none;\n";
+
+/// Which program a peer is.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// Its name in reports.
+    pub name: String,
+    /// The program and its first arguments, before varnishd's.
+    pub command: Vec<String>,
+}
+
+impl Kind {
+    /// Varnish, as the system has it.
+    pub fn varnishd() -> Self {
+        // The code matters here, not how fast it is: the compiler's work is most of a load.
+        let compiler = "cc_command=exec gcc -O0 -pthread -fpic -shared -Wl,-x -o %o %s";
+        let command = ["varnishd", "-j", "none", "-F", "-p", compiler];
+        Self { name: "varnishd".to_owned(), command: command.map(str::to_owned).to_vec() }
+    }
+
+    /// Larder, the binary at `path`.
+    pub fn larder(path: &Path) -> Self {
+        let command = vec![path.display().to_string(), "serve".to_owned()];
+        Self { name: "larder".to_owned(), command }
+    }
+}
+
+/// A running server with origins of its own.
+#[derive(Debug)]
+pub struct Peer {
+    kind: Kind,
+    child: Child,
+    folder: PathBuf,
+    pub(super) plain: SocketAddr,
+    pub(super) proxied: SocketAddr,
+    pub(super) cli: Cli,
+    pub(super) origins: Vec<Origin>,
+    /// The programs that run: all of a scenario, as loaded.
+    loaded: BTreeMap<String, String>,
+    generation: usize,
+}
+
+impl Peer {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// A program that cannot be started or does not come up, with what it said.
+    pub fn start(kind: &Kind) -> io::Result<Self> {
+        let mut fault = None;
+        // Somebody else may take a port between its choice and its use.
+        for _ in 0..3 {
+            match Self::attempt(kind) {
+                Ok(peer) => return Ok(peer),
+                Err(error) => fault = Some(error),
+            }
+        }
+        Err(fault.unwrap_or_else(|| io::Error::other("no attempt")))
+    }
+
+    fn attempt(kind: &Kind) -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("larder-differ-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("secret"), SECRET)?;
+        fs::write(folder.join("boot.vcl"), BOOT)?;
+        let [plain, proxied, cli] = [free_port()?, free_port()?, free_port()?];
+        let said = fs::File::create(folder.join("said"))?;
+        let mut child = Command::new(&kind.command[0])
+            .args(&kind.command[1..])
+            .args(["-a", &plain.to_string(), "-a", &format!("behind={proxied},PROXY")])
+            .args(["-T", &cli.to_string(), "-s", "malloc,64m", "-p", "http_gzip_support=off"])
+            .arg("-S")
+            .arg(folder.join("secret"))
+            .arg("-n")
+            .arg(folder.join("work"))
+            .arg("-f")
+            .arg(folder.join("boot.vcl"))
+            .env("STATE_DIRECTORY", &folder)
+            .stdin(Stdio::null())
+            .stdout(said.try_clone()?)
+            .stderr(said)
+            .spawn()
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", kind.name)))?;
+        match up(&mut child, plain, cli) {
+            Ok(cli) => {
+                let origins: io::Result<Vec<Origin>> =
+                    ORIGINS.into_iter().map(Origin::start).collect();
+                let (loaded, generation) = (BTreeMap::new(), 0);
+                let (kind, origins) = (kind.clone(), origins?);
+                Ok(Self { kind, child, folder, plain, proxied, cli, origins, loaded, generation })
+            }
+            Err(error) => {
+                let said = fs::read_to_string(folder.join("said")).unwrap_or_default();
+                end(&mut child);
+                // What is left of the folder does no harm.
+                _ = fs::remove_dir_all(&folder);
+                Err(io::Error::other(format!("{}: {error}: {said}", kind.name)))
+            }
+        }
+    }
+
+    /// Its name in reports.
+    pub fn name(&self) -> &str {
+        &self.kind.name
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.folder.join("said")).unwrap_or_default()
+    }
+
+    pub(super) fn target(&self, scenario: &Scenario) -> Target {
+        Target { plain: self.plain, proxied: self.proxied, host: scenario.host() }
+    }
+
+    /// What placeholders stand for.
+    pub(super) fn values(&self) -> BTreeMap<String, String> {
+        let ports = self.origins.iter().map(|o| (o.name().to_owned(), o.port().to_string()));
+        let mut values: BTreeMap<String, String> = ports.collect();
+        // Below 1024 nobody listens by chance.
+        values.insert("dead".to_owned(), "9".to_owned());
+        values.insert("tmp".to_owned(), self.folder.display().to_string());
+        values
+    }
+
+    /// Makes everything ready for a scenario: origins, files, parameters, an empty cache, the
+    /// programs. The programs of the scenario before stay when they are the same.
+    pub(super) fn prepare(&mut self, scenario: &Scenario) -> Result<(), String> {
+        for origin in &self.origins {
+            origin.reset(scenario.origins.get(origin.name()).map_or(&[], Vec::as_slice));
+        }
+        let values = self.values();
+        for (name, text) in &scenario.files {
+            let path = self.folder.join(name);
+            fs::write(path, read::filled(text, &values)).map_err(|why| why.to_string())?;
+        }
+        for (name, value) in &scenario.params {
+            self.command(&format!("param.set {name} {value}"))?;
+        }
+        let all = scenario.labels.iter().map(|(label, text)| (label.as_str(), text));
+        let wanted: BTreeMap<String, String> = all
+            .chain([("", &scenario.vcl)])
+            .map(|(label, text)| (label.to_owned(), read::program(text, &values)))
+            .collect();
+        if wanted != self.loaded {
+            self.unload();
+            self.load(wanted)?;
+        }
+        self.command("ban obj.status != 0").map(drop)
+    }
+
+    fn load(&mut self, wanted: BTreeMap<String, String>) -> Result<(), String> {
+        self.generation += 1;
+        // Labels come first: the main program, whose label is empty, may name them.
+        let (main, labels): (Vec<_>, Vec<_>) =
+            wanted.iter().partition(|(label, _)| label.is_empty());
+        for (label, text) in labels.into_iter().chain(main) {
+            let name = self.program(label);
+            self.command(&format!("vcl.inline {name} << END_OF_VCL\n{text}\nEND_OF_VCL"))?;
+            let line = match label.as_str() {
+                "" => format!("vcl.use {name}"),
+                label => format!("vcl.label {label} {name}"),
+            };
+            self.loaded.insert(label.clone(), text.clone());
+            self.command(&line)?;
+        }
+        Ok(())
+    }
+
+    /// The name that the program of a label goes by.
+    fn program(&self, label: &str) -> String {
+        format!("v{}{label}", self.generation)
+    }
+
+    /// Goes back to the program it booted with. What cannot be discarded stays; it does no harm.
+    fn unload(&mut self) {
+        let mut lines = vec!["vcl.use boot".to_owned()];
+        lines.push(format!("vcl.discard {}", self.program("")));
+        for label in self.loaded.keys().filter(|label| !label.is_empty()) {
+            lines.push(format!("vcl.discard {label}"));
+            lines.push(format!("vcl.discard {}", self.program(label)));
+        }
+        if !self.loaded.is_empty() {
+            for line in lines {
+                _ = self.cli.ask(&line);
+            }
+        }
+        self.loaded.clear();
+    }
+
+    /// Puts back what a scenario has changed.
+    pub(super) fn restore(&mut self, scenario: &Scenario) -> Result<(), String> {
+        for (name, _) in &scenario.params {
+            self.command(&format!("param.reset {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// A command that must succeed; its answer.
+    pub(super) fn command(&mut self, line: &str) -> Result<String, String> {
+        match self.cli.ask(line) {
+            Ok((200, text)) => Ok(text),
+            Ok((status, text)) => Err(format!("{line}: {status} {text}")),
+            Err(error) => Err(format!("{line}: {error}: {}", self.said())),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        end(&mut self.child);
+        // What is left of the folder does no harm.
+        _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Ends a child as service managers do: varnishd ends its own child then.
+fn end(child: &mut Child) {
+    if let Ok(id) = i32::try_from(child.id())
+        && let Some(pid) = rustix::process::Pid::from_raw(id)
+    {
+        _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    for _ in 0..250 {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    // Both fail only when it has ended.
+    _ = child.kill();
+    _ = child.wait();
+}
+
+/// Waits until a child takes commands and connections.
+fn up(child: &mut Child, plain: SocketAddr, cli: SocketAddr) -> io::Result<Cli> {
+    for _ in 0..LOOKS {
+        if let Some(status) = child.try_wait()? {
+            return Err(io::Error::other(format!("it ended: {status}")));
+        }
+        thread::sleep(Duration::from_millis(20));
+        let Ok(mut cli) = Cli::connect(cli, SECRET) else { continue };
+        if cli.ask("status")?.1.ends_with("running") && TcpStream::connect(plain).is_ok() {
+            return Ok(cli);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "it does not come up"))
+}
+
+/// A port below those that the kernel gives to outgoing connections, free at the moment.
+fn free_port() -> io::Result<SocketAddr> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    for _ in 0..1000 {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let begin = (std::process::id() % 900) as u16 * 13;
+        let port = 20_000 + (begin + step) % 12_000;
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if TcpListener::bind(addr).is_ok() {
+            return Ok(addr);
+        }
+    }
+    Err(io::Error::other("no free port"))
+}

@@ -1,0 +1,187 @@
+//! One scenario on one server.
+
+use std::thread;
+use std::time::Duration;
+
+use super::client::{Clients, Got, Target};
+use super::compare::{self, Event, Record};
+use super::peer::Peer;
+use super::scenario::{Ask, Expect, Scenario, Step, read};
+
+/// How often, every 10 ms, an origin is looked at for requests that are to come.
+const LOOKS: usize = 1000;
+
+/// Runs `scenario` on `peer`.
+///
+/// # Errors
+/// Why it could not be run: programs that do not load, commands that fail.
+pub(super) fn play(peer: &mut Peer, scenario: &Scenario) -> Result<Record, String> {
+    peer.prepare(scenario)?;
+    let target = peer.target(scenario);
+    let mut stage = Stage {
+        peer,
+        target,
+        clients: Clients::default(),
+        last: None,
+        record: Record::default(),
+        parallel: false,
+    };
+    for (line, step) in &scenario.steps {
+        stage.step(*line, step);
+    }
+    // A fetch that nobody waits for may still be on its way to an origin.
+    thread::sleep(Duration::from_millis(40));
+    stage.origins();
+    let Stage { record, clients, .. } = stage;
+    drop(clients);
+    peer.restore(scenario)?;
+    Ok(record)
+}
+
+struct Stage<'a> {
+    peer: &'a mut Peer,
+    target: Target,
+    clients: Clients,
+    last: Option<(Ask, Got)>,
+    record: Record,
+    /// Whether requests were sent at the same time: their order at the origins is chance then.
+    parallel: bool,
+}
+
+impl Stage<'_> {
+    fn step(&mut self, line: usize, step: &Step) {
+        match step {
+            Step::Ask(asks) => self.ask(line, asks),
+            Step::Wait(ms) => thread::sleep(Duration::from_millis(*ms)),
+            Step::Await(name, count) => {
+                let arrived = (0..LOOKS).any(|_| {
+                    thread::sleep(Duration::from_millis(10));
+                    self.seen(name) >= *count
+                });
+                if !arrived {
+                    self.fails(line, &format!("{name} saw only {}", self.seen(name)));
+                }
+            }
+            Step::Cli { line: command, text } => self.cli(line, command, *text),
+            Step::Say(text) => {
+                let back = match &self.last {
+                    Some((ask, _)) => self.clients.say(ask, text),
+                    None => "nothing was asked".to_owned(),
+                };
+                self.event(format!("{line}: say {text}"), vec![back]);
+            }
+            Step::Expect(expect) => self.expect(line, expect),
+        }
+    }
+
+    fn ask(&mut self, line: usize, asks: &[Ask]) {
+        let values = self.peer.values();
+        let fill = |ask: &Ask| {
+            let mut ask = ask.clone();
+            for value in ask.fields.iter_mut().filter_map(|(_, value)| value.as_mut()) {
+                *value = read::filled(value, &values);
+            }
+            ask
+        };
+        let asks: Vec<Ask> = asks.iter().map(fill).collect();
+        let got: Vec<Got> = match asks.as_slice() {
+            [one] => vec![self.clients.ask(&self.target, one)],
+            several => {
+                self.parallel = true;
+                let target = &self.target;
+                let alone = |ask: &Ask| Clients::default().ask(target, ask);
+                thread::scope(|scope| {
+                    let running: Vec<_> =
+                        several.iter().map(|ask| scope.spawn(move || alone(ask))).collect();
+                    running.into_iter().filter_map(|thread| thread.join().ok()).collect()
+                })
+            }
+        };
+        let mut events: Vec<Event> = asks
+            .iter()
+            .zip(&got)
+            .map(|(ask, got)| Event {
+                head: format!("{line}: {} {}", ask.method, ask.target),
+                lines: compare::answer(&got.line, &got.seen),
+            })
+            .collect();
+        events.sort();
+        self.record.events.append(&mut events);
+        self.last = asks.last().cloned().zip(got.last().cloned());
+    }
+
+    fn cli(&mut self, line: usize, command: &str, text: bool) {
+        let command = read::filled(command, &self.peer.values());
+        let lines = match self.peer.cli.ask(&command) {
+            Ok((status, said)) if text => vec![status.to_string(), said],
+            Ok((status, _)) => vec![status.to_string()],
+            Err(error) => vec![error.to_string()],
+        };
+        self.event(format!("{line}: cli {command}"), lines);
+    }
+
+    fn expect(&mut self, line: usize, expect: &Expect) {
+        let reply = self.last.as_ref().and_then(|(_, got)| got.seen.complete());
+        let field = |name: &str| reply.and_then(|reply| reply.field(name));
+        let (met, has) = match expect {
+            Expect::Status(status) => {
+                let has = reply.map(|reply| reply.status);
+                (has == Some(*status), format!("{has:?}"))
+            }
+            Expect::Field(name, value) => {
+                let has = field(name);
+                (has.as_ref() == Some(value), format!("{has:?}"))
+            }
+            Expect::NoField(name) => (field(name).is_none(), format!("{:?}", field(name))),
+            Expect::Body(text) => {
+                let has = reply.map(|reply| reply.text().trim_end().to_owned());
+                (has.as_ref() == Some(text), format!("{has:?}"))
+            }
+            Expect::Seen(name, count) => {
+                let has = self.seen(name);
+                (has == *count, has.to_string())
+            }
+        };
+        if !met {
+            self.fails(line, &format!("not {expect:?} but {has}"));
+        }
+    }
+
+    fn seen(&self, name: &str) -> usize {
+        let origin = self.peer.origins.iter().find(|origin| origin.name() == name);
+        origin.map_or(0, |origin| origin.seen().len())
+    }
+
+    fn origins(&mut self) {
+        for origin in &self.peer.origins {
+            let seen = origin.seen();
+            let mut events: Vec<Event> = seen
+                .iter()
+                .map(|seen| Event {
+                    head: format!("{} was asked", origin.name()),
+                    lines: compare::request(seen),
+                })
+                .collect();
+            if self.parallel {
+                events.sort();
+            }
+            self.record.events.append(&mut events);
+        }
+    }
+
+    fn event(&mut self, head: String, lines: Vec<String>) {
+        // What differs between two servers of one machine by nature.
+        let port = self.target.plain.port().to_string();
+        let origins = self.peer.origins.iter().map(|o| (o.name(), o.port().to_string()));
+        let names: Vec<_> = origins.chain([("PORT", port)]).collect();
+        let plain = |line: String| {
+            names.iter().fold(line, |line, (name, port)| line.replace(port.as_str(), name))
+        };
+        let lines = lines.into_iter().map(plain).collect();
+        self.record.events.push(Event { head: plain(head), lines });
+    }
+
+    fn fails(&mut self, line: usize, what: &str) {
+        self.record.failed.push(format!("{line}: {what}"));
+    }
+}

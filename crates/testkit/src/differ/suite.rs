@@ -1,0 +1,134 @@
+//! Many scenarios on two servers, several at a time, and the report.
+
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::thread;
+
+use parking_lot::Mutex;
+
+use super::compare::{self, Record};
+use super::peer::{Kind, Peer};
+use super::play::play;
+use super::scenario::{self, Scenario};
+
+/// Which scenarios, and how.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// The oracle, and who must do the same.
+    pub peers: (Kind, Kind),
+    /// How many pairs of them work at a time.
+    pub pairs: usize,
+    /// Only scenarios whose file or name has this in it.
+    pub only: String,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Scenarios that were run.
+    pub run: usize,
+    /// What is to be told of those that failed.
+    pub failed: Vec<String>,
+    /// What the oracle did, for those who write scenarios.
+    pub oracle: Vec<String>,
+}
+
+/// The scenarios of a folder's `*.scenario` files, by file; templates are in `templates` there.
+///
+/// # Errors
+/// A file that cannot be read, or is not understood.
+pub fn read(folder: &Path) -> io::Result<Vec<Vec<Scenario>>> {
+    let template = |name: &str| fs::read_to_string(folder.join("templates").join(name)).ok();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder)?.filter_map(Result::ok).map(|e| e.path()).collect();
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|e| e == "scenario")) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let text = fs::read_to_string(path)?;
+        all.push(scenario::scenarios(&name, &text, &template).map_err(io::Error::other)?);
+    }
+    Ok(all)
+}
+
+/// Runs scenarios; those of a file one after the other.
+///
+/// # Errors
+/// A server that does not start.
+pub fn run(suite: &Suite, files: Vec<Vec<Scenario>>) -> io::Result<Outcome> {
+    let wanted = |scenario: &Scenario| {
+        scenario.file.contains(&suite.only) || scenario.name.contains(&suite.only)
+    };
+    let mut queue: Vec<Vec<Scenario>> = files
+        .into_iter()
+        .map(|file| file.into_iter().filter(wanted).collect::<Vec<_>>())
+        .filter(|file| !file.is_empty())
+        .collect();
+    // The longest last: it is taken first.
+    queue.sort_by_key(Vec::len);
+    let pairs = suite.pairs.min(queue.len());
+    let (queue, outcome) = (Mutex::new(queue), Mutex::new(Outcome::default()));
+    let worker = || -> io::Result<()> {
+        let mut one = Peer::start(&suite.peers.0)?;
+        let mut other = Peer::start(&suite.peers.1)?;
+        loop {
+            let Some(file) = queue.lock().pop() else { return Ok(()) };
+            for scenario in &file {
+                let (told, oracle) = both(&mut one, &mut other, scenario);
+                let Scenario { file, line, name, .. } = scenario;
+                let title = format!("{file}.scenario:{line}: {name}");
+                let mut outcome = outcome.lock();
+                outcome.run += 1;
+                outcome.oracle.push(format!("{title}\n{oracle}"));
+                if !told.is_empty() {
+                    outcome.failed.push(format!("{title}\n{told}"));
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..pairs).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().try_for_each(|worker| match worker.join() {
+            Ok(done) => done,
+            Err(_) => Err(io::Error::other("a worker panicked")),
+        })
+    })?;
+    let mut outcome = outcome.into_inner();
+    outcome.failed.sort();
+    Ok(outcome)
+}
+
+/// What is to be told of one scenario, which is nothing when both do the same; and what the first
+/// did.
+fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> (String, String) {
+    let (names, results) = (
+        [one.name().to_owned(), other.name().to_owned()],
+        thread::scope(|scope| {
+            let running = scope.spawn(|| play(one, scenario));
+            let second = play(other, scenario);
+            [running.join().unwrap_or_else(|_| Err("it panicked".to_owned())), second]
+        }),
+    );
+    let mut told = String::new();
+    for (name, result) in names.iter().zip(&results) {
+        match result {
+            Err(why) => _ = writeln!(told, "  {name}: {why}"),
+            // Where Larder is meant to differ, Varnish need not do as expected.
+            Ok(_) if scenario.differs.is_some() && name == "varnishd" => {}
+            Ok(record) => {
+                for what in &record.failed {
+                    _ = writeln!(told, "  {name}: {what}");
+                }
+            }
+        }
+    }
+    if let [Ok(one), Ok(other)] = &results
+        && scenario.differs.is_none()
+    {
+        told.push_str(&compare::differences(one, other));
+    }
+    let oracle = results[0].as_ref().map(Record::to_string).unwrap_or_default();
+    (told, oracle)
+}
