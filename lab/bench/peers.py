@@ -3,7 +3,8 @@
 One worker or thread each, no access log, memory for everything; otherwise as installed. nginx is there
 twice, as no one setting is its best at every size: with `sendfile`, which is what people use, and with
 large buffers instead. Its files are in the page cache, and the small ones' handles stay open. h2o has no
-cache: it sends the same bytes from files.
+cache: it sends the same bytes from files. `larder-builtin` is Larder with nothing but the builtin VCL,
+`larder-site` and `varnish-site` run the policy in site.vcl.
 
 Those that speak HTTP/2 have a second port for it, over TLS 1.3, with the certificate in the work folder.
 """
@@ -132,6 +133,35 @@ def varnish(work, port, origin):
     ]
 
 
+def _site(work, origin):
+    """The policy of site.vcl, for this origin."""
+    with open(os.path.join(os.path.dirname(__file__), "site.vcl")) as file:
+        text = file.read().replace("{port}", str(origin))
+    path = os.path.join(work, "site.vcl")
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def larder_vcl(name):
+    """Larder as varnishd is started: with the builtin VCL alone, or that of a site."""
+    def command(work, port, origin):
+        policy = ["-f", _site(work, origin)] if name == "larder-site" else ["-b", f"127.0.0.1:{origin}"]
+        return [
+            os.environ["LARDER_BIN"], "serve", "-a", f"127.0.0.1:{port}", *policy, "-s", "malloc,64m",
+            "-n", f"{work}/{name}", "--admin-socket", f"{work}/{name}.sock",
+        ]
+    return command
+
+
+def varnish_site(work, port, origin):
+    command = varnish(work, port, origin)
+    at = command.index("-b")
+    command[at:at + 2] = ["-f", _site(work, origin)]
+    command[command.index("-n") + 1] += "-site"
+    return command
+
+
 def haproxy(work, port, origin, tls=None):
     secure = tls and f"bind 127.0.0.1:{tls} ssl crt {work}/both.pem alpn h2 ssl-min-ver TLSv1.3"
     values = {"port": port, "origin": origin, "secure": secure or ""}
@@ -162,9 +192,12 @@ def squid(work, port, origin):
 # Name: how to start it, the program, and how to ask it for its version.
 ALL = {
     "larder": (larder, None, ["--version"]),
+    "larder-builtin": (larder_vcl("larder-builtin"), None, ["--version"]),
+    "larder-site": (larder_vcl("larder-site"), None, ["--version"]),
     "nginx": (nginx_sending("nginx", "sendfile on; tcp_nopush on;"), "nginx", ["-v"]),
     "nginx-buffers": (nginx_sending("nginx-buffers", "output_buffers 2 256k;"), "nginx", ["-v"]),
     "varnish": (varnish, "varnishd", ["-V"]),
+    "varnish-site": (varnish_site, "varnishd", ["-V"]),
     "haproxy": (haproxy, "haproxy", ["-v"]),
     "h2o": (h2o, "h2o", ["--version"]),
     "squid": (squid, "squid", ["-v"]),

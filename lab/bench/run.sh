@@ -3,7 +3,8 @@
 # are installed (nginx, Varnish, HAProxy, h2o, Squid). Servers share core 0, the load has core 1. Those that
 # speak HTTP/2 are also asked in it, over TLS, when h2load (Debian: nghttp2-client) and openssl are there.
 #
-#   ./run.sh [PEER...]           larder nginx nginx-buffers varnish haproxy h2o squid; default all that are there
+#   ./run.sh [PEER...]           larder larder-builtin larder-site nginx nginx-buffers varnish varnish-site haproxy
+#                                h2o squid; default all that are there
 #
 # ROUNDS (3), SECONDS_EACH (4) and CONNECTIONS (64) set how long and how wide. LARDER_BIN names another
 # binary than the release build. Times move with whatever else the machine does: compare within one run.
