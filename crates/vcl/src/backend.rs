@@ -1,11 +1,16 @@
 //! Backends and directors as a running program knows them. Whoever holds the sockets hangs its own
 //! part to a [`Leaf`].
 
+mod address;
+
 use std::any::Any;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use crate::ctx::Ctx;
+
+pub use address::{locate, split};
 
 /// A `BACKEND`.
 #[derive(Clone, Debug, Default)]
@@ -136,8 +141,10 @@ impl Backend {
 pub struct BackendSpec {
     /// `.host`
     pub host: Box<str>,
-    /// `.port`; 80 without one.
+    /// `.port`; empty without one: it stands in `.host`, or is 80.
     pub port: Box<str>,
+    /// Where that is, as [`locate`] says, in the order the addresses are tried. Empty with a `path`.
+    pub addresses: Vec<SocketAddr>,
     /// `.path` of a unix socket.
     pub path: Option<Box<str>>,
     /// `.host_header`; without one `.host`.
@@ -163,7 +170,8 @@ pub struct BackendSpec {
 pub struct ProbeSpec {
     /// `.url`
     pub url: Box<str>,
-    /// `.request`: the lines instead of those made for `url`, each without its CRLF.
+    /// `.request`, sent instead of what is made for `url`: every line with its CRLF, then an empty
+    /// one.
     pub request: Option<Box<[u8]>>,
     /// `.expected_response`
     pub expected_response: u16,
