@@ -7,7 +7,8 @@ use crate::source::Span;
 /// A program: `vcl 4.1;` and its declarations.
 #[derive(Clone, Debug)]
 pub struct Ast {
-    /// 40 or 41.
+    /// 40 or 41: that of the first file; included files may say the same or a lower one, which
+    /// changes nothing.
     pub version: u32,
     /// The declarations, those of included files in place of the `include`.
     pub items: Vec<Item>,
@@ -16,7 +17,8 @@ pub struct Ast {
 /// A name and where it stands. May have dots (`directors.round_robin`, `req.http.host`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The name. Of a quoted header (`req.http."a.b"`) without the quotes.
+    /// The name. Of a quoted header (`req.http."a.b"`) without the quotes: only then a name that
+    /// begins with `req.http.` has more dots.
     pub text: Box<str>,
     /// Where.
     pub span: Span,
@@ -162,8 +164,8 @@ pub enum StatementKind {
     /// A function for its effect: `hash_data(...)`, `ban(...)`, `synthetic(...)`,
     /// `std.log(...)`, `object.method(...)`.
     Action(CallExpr),
-    /// `import` inside a subroutine is not allowed; `error` and others of VCL 3 come here by name
-    /// so that the checker can say what replaces them.
+    /// A word that begins no statement and calls nothing: `error 404;` and others of VCL 3 come
+    /// here by name so that the checker can say what replaces them. What followed is skipped.
     Unknown(Name),
 }
 
@@ -222,14 +224,26 @@ pub enum ExprKind {
     Name(Name),
     /// A call.
     Call(CallExpr),
-    /// Two operands and what is between them. `a "x" b` without an operator is a
-    /// [`BinaryOp::Concat`], too.
+    /// `:SGVsbG8=:`, decoded.
+    Blob(Box<[u8]>),
+    /// A method of whatever stands before the dot, which is not a bare name: `"X".lower()`,
+    /// `(a + b).upper()`, `regsub(a, b, c).lower()`. After a name it is a [`Self::Call`] whose name
+    /// has the method as its last part.
+    Method {
+        /// What stands before the dot.
+        object: Box<Expr>,
+        /// The method, its name without a dot, and its arguments.
+        call: CallExpr,
+    },
+    /// Two operands and what is between them. Long rows of `||` and `&&` come as balanced trees,
+    /// those of other operators as lists to the left of at most
+    /// [`MAX_OPERATORS`](crate::parse::MAX_OPERATORS) operators.
     Binary {
         /// Left.
         left: Box<Expr>,
         /// Between.
         op: BinaryOp,
-        /// Where the operator stands; empty when there is none.
+        /// Where the operator stands.
         op_span: Span,
         /// Right.
         right: Box<Expr>,
@@ -271,8 +285,6 @@ pub enum BinaryOp {
     Divide,
     /// `%`
     Modulo,
-    /// Nothing: two strings side by side.
-    Concat,
 }
 
 /// A call of a function or method.

@@ -15,10 +15,11 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the beginning of `self` to the end of `other`, which is in the same file.
+    /// From the beginning of `self` to the end of `other`; `self` when that is in another file.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
-        Self { end: other.end.max(self.end), ..self }
+        let end = if other.file == self.file { other.end } else { self.end };
+        Self { end: end.max(self.end), ..self }
     }
 }
 

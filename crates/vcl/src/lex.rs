@@ -1,0 +1,369 @@
+//! Tokens: the words, numbers, strings and signs of one source file, as Varnish 7.1 cuts them.
+//!
+//! A fault is reported here at once and leaves a [`Kind::Bad`] token in its place, so that the
+//! parser says nothing more about it. Must never fail: any bytes have tokens.
+
+use crate::report::Report;
+use crate::source::{SourceFile, Span};
+
+/// Bytes of one file. The longest in use have some hundred kilobytes, of access lists.
+pub const MAX_FILE: usize = 8 << 20;
+/// Bytes of one token: a synthetic page in a long string.
+pub const MAX_TOKEN: usize = 1 << 20;
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A word: a letter, then letters, digits, `_` and `-`.
+    Word,
+    /// Digits.
+    Int,
+    /// Digits, a dot, and maybe digits.
+    Real,
+    /// A string in one of its three forms.
+    Str,
+    /// `:base64:`
+    Blob,
+    /// A sign of one or two characters.
+    Sign(&'static str),
+    /// Something that has been complained about.
+    Bad,
+    /// The end of the program.
+    End,
+}
+
+/// A token and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub kind: Kind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The signs, longer ones before those they begin with. Some mean nothing in VCL: they are tokens
+/// so that the parser can say what does.
+const SIGNS: &[&str] = &[
+    "++", "--", "+=", "-=", "*=", "/=", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "!~", "{",
+    "}", "(", ")", "*", "+", "-", "/", "%", ">", "<", "=", ";", "!", "&", ".", "|", "~", ",",
+];
+
+/// The tokens of file number `file`. Ends with no [`Kind::End`]: included files are put together
+/// first.
+pub fn tokens(file: u32, source: &SourceFile, report: &mut Report) -> Vec<Token> {
+    let mut lexer = Lexer { text: &source.text, file, at: 0, report, tokens: Vec::new() };
+    if source.text.len() > MAX_FILE {
+        let message = format!("the file has more than {} MiB", MAX_FILE >> 20);
+        lexer.report.error(lexer.span(0, 0), message);
+        return Vec::new();
+    }
+    lexer.skip_byte_order_mark();
+    while lexer.at < lexer.text.len() {
+        lexer.next();
+    }
+    lexer.tokens
+}
+
+/// The content of a string token: what stands between its quotes.
+pub fn string(token: &[u8]) -> &[u8] {
+    let strip = |open: &[u8], close: &[u8]| token.strip_prefix(open)?.strip_suffix(close);
+    strip(b"\"\"\"", b"\"\"\"")
+        .or_else(|| strip(b"{\"", b"\"}"))
+        .or_else(|| strip(b"\"", b"\""))
+        .unwrap_or(token)
+}
+
+struct Lexer<'a> {
+    text: &'a [u8],
+    file: u32,
+    at: usize,
+    report: &'a mut Report,
+    tokens: Vec<Token>,
+}
+
+impl Lexer<'_> {
+    fn span(&self, start: usize, end: usize) -> Span {
+        // A file has at most MAX_FILE bytes.
+        Span { file: self.file, start: start as u32, end: end as u32 }
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.text[self.at..]
+    }
+
+    /// A token of `length` bytes from here.
+    fn push(&mut self, kind: Kind, length: usize) {
+        let span = self.span(self.at, self.at + length);
+        let kind = if length > MAX_TOKEN {
+            let message = format!("a word or string of more than {} KiB", MAX_TOKEN >> 10);
+            self.report.error(self.span(self.at, self.at + 1), message);
+            Kind::Bad
+        } else {
+            kind
+        };
+        self.tokens.push(Token { kind, span });
+        self.at += length;
+    }
+
+    /// Complains about `shown` bytes from here, and leaves `length` bytes out.
+    fn bad(&mut self, length: usize, shown: usize, message: &str, help: &str) {
+        let span = self.span(self.at, self.at + shown);
+        let entry = self.report.error(span, message);
+        if !help.is_empty() {
+            entry.help(help);
+        }
+        self.tokens.push(Token { kind: Kind::Bad, span });
+        self.at += length;
+    }
+
+    fn skip_byte_order_mark(&mut self) {
+        if self.text.starts_with(b"\xef\xbb\xbf") {
+            let span = self.span(0, 3);
+            self.report
+                .error(span, "the file begins with a byte order mark")
+                .help("save it as UTF-8 without one; VCL takes no bytes before `vcl 4.1;`");
+            self.at = 3;
+        }
+    }
+
+    fn next(&mut self) {
+        let rest = self.rest();
+        match rest[0] {
+            b' ' | b'\t'..=b'\r' => self.at += 1,
+            b'#' => self.line_comment(),
+            b'/' if rest.get(1) == Some(&b'/') => self.line_comment(),
+            b'/' if rest.get(1) == Some(&b'*') => self.long_comment(),
+            b'C' if rest.get(1) == Some(&b'{') => self.inline_c(),
+            b':' => self.blob(),
+            b'{' if rest.get(1) == Some(&b'"') => self.long_string(2, b"\"}"),
+            b'"' if rest.starts_with(b"\"\"\"") => self.long_string(3, b"\"\"\""),
+            b'"' => self.short_string(),
+            b'a'..=b'z' | b'A'..=b'Z' => {
+                let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+                let length = rest.iter().take_while(|b| word(b)).count();
+                self.push(Kind::Word, length);
+            }
+            b'0'..=b'9' => self.number(),
+            _ => match SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes())) {
+                Some(sign) => self.push(Kind::Sign(sign), sign.len()),
+                None => self.stray(),
+            },
+        }
+    }
+
+    fn line_comment(&mut self) {
+        self.at += self.rest().iter().take_while(|b| **b != b'\n').count();
+    }
+
+    fn long_comment(&mut self) {
+        let inside = &self.rest()[2..];
+        let end = find(inside, b"*/");
+        if let Some(open) = find(inside, b"/*").filter(|open| end.is_none_or(|end| *open < end)) {
+            let (first, second) = (self.span(self.at, self.at + 2), self.at + 2 + open);
+            let second = self.span(second, second + 2);
+            self.report
+                .error(second, "a comment within a comment")
+                .label(first, "the outer one begins here")
+                .help("comments do not nest: end the first one, or use `#` within it");
+        }
+        match end {
+            Some(end) => self.at += end + 4,
+            None => {
+                let rest = self.rest().len();
+                self.bad(rest, 2, "a comment without end", "end it with `*/`");
+            }
+        }
+    }
+
+    fn inline_c(&mut self) {
+        let Some(end) = find(self.rest(), b"}C") else {
+            let rest = self.rest().len();
+            let help = "VMODs take the place of inline C; take it out";
+            return self.bad(rest, 2, "inline C, and without its end `}C`", help);
+        };
+        let code = self.rest()[..end].to_ascii_lowercase();
+        let vmod = replacement(&code);
+        self.bad(end + 2, 2, "inline C is not taken", vmod);
+    }
+
+    fn blob(&mut self) {
+        let inside = &self.rest()[1..];
+        let base64 = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+        let length = inside.iter().take_while(|b| base64(b)).count();
+        match inside.get(length) {
+            Some(b':') if decode(&inside[..length]).is_some() => {
+                self.push(Kind::Blob, length + 2);
+            }
+            Some(b':') => {
+                let help = "a BLOB has four characters of base64 for each three bytes, `=` only \
+                            at its end: `:SGVsbG8=:`";
+                self.bad(
+                    length + 2,
+                    length + 2,
+                    "what stands between the colons is no base64",
+                    help,
+                );
+            }
+            _ if inside.first() == Some(&b'=') => {
+                self.bad(2, 2, "`:=` is no operator", "`=` alone sets a variable");
+            }
+            _ => {
+                let help = "a BLOB is base64 between two colons: `:SGVsbG8=:`";
+                self.bad(1, 1, "a colon begins a BLOB, and none is here", help);
+            }
+        }
+    }
+
+    fn long_string(&mut self, open: usize, close: &[u8]) {
+        let inside = &self.rest()[open..];
+        let (found, nul) = (find(inside, close), inside.iter().position(|b| *b == 0));
+        match (found, nul) {
+            (Some(end), None) => self.push(Kind::Str, open + end + close.len()),
+            (Some(end), Some(nul)) if end < nul => {
+                self.push(Kind::Str, open + end + close.len());
+            }
+            (Some(end), Some(_)) => {
+                let length = open + end + close.len();
+                self.bad(length, open, "a NUL byte in a string", "VCL's strings end at NUL");
+            }
+            (None, _) => {
+                let rest = self.rest().len();
+                let help = format!("end it with `{}`", String::from_utf8_lossy(close));
+                self.bad(rest, open, "a long string without end", &help);
+            }
+        }
+    }
+
+    fn short_string(&mut self) {
+        let inside = &self.rest()[1..];
+        let length = inside.iter().take_while(|b| !matches!(b, b'"' | b'\n' | b'\r' | 0)).count();
+        match inside.get(length) {
+            Some(b'"') => self.push(Kind::Str, length + 2),
+            Some(0) => self.bad(length + 2, length + 2, "a NUL byte in a string", ""),
+            end => {
+                let help = match end.is_some() && find(inside, b"\"").is_some() {
+                    true => {
+                        "end it with `\"` on the same line; a string of several lines, or with \
+                             quotes in it, stands between `{\"` and `\"}`"
+                    }
+                    false => "end it with `\"`",
+                };
+                self.bad(length + 1, length + 1, "a string without end", help);
+            }
+        }
+    }
+
+    fn number(&mut self) {
+        let digits = |bytes: &[u8]| bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+        let whole = digits(self.rest());
+        if self.rest().get(whole) != Some(&b'.') {
+            return self.push(Kind::Int, whole);
+        }
+        let fraction = digits(&self.rest()[whole + 1..]);
+        self.push(Kind::Real, whole + 1 + fraction);
+    }
+
+    /// Bytes that begin nothing, a row of them as one fault.
+    fn stray(&mut self) {
+        let rest = self.rest();
+        let first = rest[0];
+        if first == b'\'' {
+            let line = rest[1..].iter().position(|b| *b == b'\n').unwrap_or(rest.len() - 1);
+            let close = rest[1..=line].iter().position(|b| *b == b'\'');
+            let length = close.map_or(1, |at| at + 2);
+            let help = "strings stand in double quotes: `\"text\"`";
+            return self.bad(length, length, "single quotes make no string", help);
+        }
+        let row = rest.iter().take_while(|b| **b == first || (first >= 0x80 && **b >= 0x80));
+        let length = row.count();
+        let shown = match first {
+            0x21..=0x7e => format!("`{}`", char::from(first)),
+            0x80.. => String::from_utf8(rest[..length].to_vec())
+                .map_or_else(|_| format!("the byte 0x{first:02x}"), |text| format!("`{text}`")),
+            _ => format!("the byte 0x{first:02x}"),
+        };
+        let help = match first {
+            b'?' => "VCL has no `a ? b : c`: use `if` and `else`",
+            b'_' => "names begin with a letter",
+            b'\\' => "a string goes over several lines between `{\"` and `\"}`",
+            0x80.. => "outside of strings and comments VCL is ASCII",
+            _ => "",
+        };
+        self.bad(length, length, &format!("{shown} means nothing in VCL"), help);
+    }
+}
+
+/// Where `needle` begins in `hay`.
+fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
+    hay.windows(needle.len()).position(|window| window == needle)
+}
+
+/// What does in VCL what a piece of C does, by the words in it.
+fn replacement(code: &[u8]) -> &'static str {
+    const KNOWN: &[(&[&str], &str)] = &[
+        (
+            &["geoip", "maxmind"],
+            "look up countries in front, or in the application: Larder reads no databases of \
+             places; what a header says can be put into `Vary` or the hash",
+        ),
+        (
+            &["syslog", "openlog"],
+            "`import std;` and `std.syslog(priority, text)` or `std.log(text)`",
+        ),
+        (
+            &["gethdr", "sethdr", "vrt_http_header", "hdr_"],
+            "`set req.http.Name = ...`, regsub(), or `import header;` for fields of several lines",
+        ),
+        (&["random", "rand("], "`import std;` and `std.random(low, high)`"),
+        (
+            &["gettimeofday", "clock_gettime", "strftime", "time("],
+            "`now` is the time, `std.timestamp(\"Name\")` logs it, `now + 1h` reckons with it",
+        ),
+        (&["getenv"], "`import std;` and `std.getenv(name)`"),
+        (&["md5", "sha1", "sha256", "base64"], "`import blob;` encodes and decodes"),
+        (&["tolower", "toupper"], "`req.http.Name.lower()` and `.upper()`"),
+        (&["strstr"], "`import std;` and `std.strstr(text, part)`, or `~` with a pattern"),
+        (&["atoi", "strto"], "`import std;` and `std.integer(text, fallback)`"),
+        (&["socket", "tcp_", "setsockopt"], "`import tcp;` sets what a connection may do"),
+    ];
+    let has = |word: &&str| find(code, word.as_bytes()).is_some();
+    KNOWN.iter().find(|(words, _)| words.iter().any(|word| has(&word))).map_or(
+        "Larder compiles no C; VMODs such as std, header, str and var take its place: see the \
+         reference page of VMODs",
+        |(_, help)| help,
+    )
+}
+
+/// The bytes that base64 stands for: canonical in length, `=` only as padding.
+pub fn decode(base64: &[u8]) -> Option<Vec<u8>> {
+    let (body, padding) = match base64 {
+        [body @ .., b'=', b'='] => (body, 2),
+        [body @ .., b'='] => (body, 1),
+        body => (body, 0),
+    };
+    if !base64.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(base64.len() / 4 * 3);
+    let (mut bits, mut held) = (0_u32, 0);
+    for byte in body {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6) | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    (held == padding * 2).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! `acl name +flags { entries }`
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::{Acl, AclEntry, Item, Name};
+use crate::lex::Kind;
+use crate::source::Span;
+
+impl Parser<'_> {
+    pub(super) fn acl(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        self.bump();
+        let name = self.plain_name("an access list")?;
+        let mut flags = Vec::new();
+        while self.at_sign("+") || self.at_sign("-") {
+            flags.push(self.acl_flag()?);
+        }
+        let open = self.expect("{")?;
+        let mut entries = Vec::new();
+        while self.take("}").is_none() {
+            if self.unclosed(open) {
+                break;
+            }
+            let start = self.at;
+            match self.acl_entry() {
+                Ok(entry) => entries.push(entry),
+                Err(Failed) => self.leave_statement(start),
+            }
+        }
+        items.push(Item::Acl(Acl { name, flags, entries }));
+        Ok(())
+    }
+
+    fn acl_flag(&mut self) -> Parsed<(bool, Name)> {
+        let sign = self.bump();
+        let word = self.token();
+        if word.kind != Kind::Word || word.span.start != sign.span.end {
+            return Err(self.unexpected("a flag right behind its sign, as `+log`"));
+        }
+        self.bump();
+        Ok((sign.kind == Kind::Sign("+"), Name { text: self.text(word).into(), span: word.span }))
+    }
+
+    fn acl_entry(&mut self) -> Parsed<AclEntry> {
+        let first = self.token().span;
+        let mut negated = self.take("!").is_some();
+        let optional = self.take("(").is_some();
+        if optional && !negated {
+            negated = self.take("!").is_some();
+        }
+        let (host, at) = self.acl_host()?;
+        let mask = match self.take("/") {
+            Some(_) => Some(self.acl_mask()?),
+            None => None,
+        };
+        if optional {
+            self.expect(")")?;
+            if self.at_sign("/") {
+                if let Some(entry) = self.fault("a mask stands within the parentheses") {
+                    entry.help("`(\"host\"/24);`");
+                }
+                return Err(Failed);
+            }
+        }
+        let span = first.to(self.before().span);
+        self.acl_end()?;
+        Ok(AclEntry { negated, optional, host: (host, at), mask, span })
+    }
+
+    fn acl_host(&mut self) -> Parsed<(Box<str>, Span)> {
+        let token = self.token();
+        if token.kind == Kind::Str {
+            let (bytes, span) = self.string("an address")?;
+            return Ok((String::from_utf8_lossy(&bytes).into(), span));
+        }
+        if matches!(token.kind, Kind::Int | Kind::Real | Kind::Word) {
+            if let Some(entry) = self.fault("addresses stand in quotes") {
+                entry.expected("an address in quotes").help("`\"192.0.2.0\"/24;`");
+            }
+            return Err(Failed);
+        }
+        Err(self.unexpected("an address in quotes"))
+    }
+
+    fn acl_mask(&mut self) -> Parsed<(u32, Span)> {
+        let token = self.token();
+        if token.kind != Kind::Int {
+            let failed = self.unexpected("the mask as a number of bits");
+            if let Some(entry) = self.last_fault() {
+                entry.help("`\"10.0.0.0\"/8;`: no quotes, and no mask with dots");
+            }
+            return Err(failed);
+        }
+        self.bump();
+        // Any number too large for this is too large for a mask, which the checker says.
+        Ok((self.text(token).parse().unwrap_or(u32::MAX), token.span))
+    }
+
+    fn acl_end(&mut self) -> Parsed<()> {
+        if self.at_sign(",") {
+            if let Some(entry) = self.fault("entries end with `;`, not with `,`") {
+                entry.expected("`;`");
+            }
+            self.bump();
+            return Ok(());
+        }
+        self.semicolon()
+    }
+}

@@ -1,0 +1,130 @@
+//! `backend name { .attribute = value; }`, and probes, which look the same.
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::{Expr, ExprKind, Field, FieldValue, Item, Name};
+use crate::lex::{self, Kind};
+use crate::source::Span;
+
+impl Parser<'_> {
+    pub(super) fn backend(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        self.bump();
+        let name = self.plain_name("a backend")?;
+        if self.at_word("none") {
+            self.bump();
+            items.push(Item::Backend { name, fields: None });
+            return self.semicolon();
+        }
+        let fields = self.fields()?.0;
+        items.push(Item::Backend { name, fields: Some(fields) });
+        Ok(())
+    }
+
+    pub(super) fn probe(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        self.bump();
+        let name = self.plain_name("a probe")?;
+        let fields = self.fields()?.0;
+        items.push(Item::Probe { name, fields });
+        Ok(())
+    }
+
+    /// `{ fields }`
+    fn fields(&mut self) -> Parsed<(Vec<Field>, Span)> {
+        let open = self.expect("{")?;
+        let mut fields = Vec::new();
+        loop {
+            if let Some(close) = self.take("}") {
+                return Ok((fields, open.span.to(close.span)));
+            }
+            if self.unclosed(open) {
+                return Ok((fields, open.span));
+            }
+            let start = self.at;
+            match self.nested(Self::field) {
+                Ok(field) => fields.push(field),
+                Err(Failed) => self.leave_statement(start),
+            }
+        }
+    }
+
+    fn field(&mut self) -> Parsed<Field> {
+        if self.token().kind == Kind::Word {
+            let help = format!("`.{} = ...;`", self.text(self.token()));
+            if let Some(entry) = self.fault("an attribute begins with a dot") {
+                entry.help(help);
+            }
+            return Err(Failed);
+        }
+        if self.at_sign(";") && self.text(self.before()) == "}" {
+            if let Some(entry) = self.fault("no `;` follows a `}`") {
+                entry.help("take it out");
+            }
+            return Err(Failed);
+        }
+        self.expect(".")?;
+        let word = self.token();
+        if word.kind != Kind::Word {
+            return Err(self.unexpected("the name of an attribute"));
+        }
+        self.bump();
+        let name = Name { text: self.text(word).into(), span: word.span };
+        self.expect("=")?;
+        if self.at_sign("{") {
+            let (fields, span) = self.fields()?;
+            return Ok(Field { name, value: FieldValue::Probe(fields, span) });
+        }
+        let value = match &*name.text {
+            "request" => self.strings()?,
+            _ => FieldValue::Expr(self.constant()?),
+        };
+        self.field_end()?;
+        Ok(Field { name, value })
+    }
+
+    /// One string or several, each a line of a request.
+    fn strings(&mut self) -> Parsed<FieldValue> {
+        let mut strings = vec![self.string("a line of the request")?];
+        while self.token().kind == Kind::Str {
+            strings.push(self.string("a line of the request")?);
+        }
+        Ok(FieldValue::Strings(strings))
+    }
+
+    /// Attributes take no expressions: a backend is there before the first request.
+    fn constant(&mut self) -> Parsed<Expr> {
+        let token = self.token();
+        let span = token.span;
+        let kind = match token.kind {
+            Kind::Int | Kind::Real => return self.number(),
+            Kind::Str => ExprKind::String(lex::string(self.bytes(span)).into()),
+            Kind::Blob => return self.literal_blob(),
+            Kind::Word => {
+                let name = self.name()?;
+                let span = name.span;
+                return Ok(Expr { kind: ExprKind::Name(name), span });
+            }
+            Kind::Sign("-") => {
+                self.fault("no attribute of a backend or probe is negative");
+                return Err(Failed);
+            }
+            _ => return Err(self.unexpected("a constant")),
+        };
+        self.bump();
+        Ok(Expr { kind, span })
+    }
+
+    fn field_end(&mut self) -> Parsed<()> {
+        let calculates =
+            matches!(self.token().kind, Kind::Sign("+" | "-" | "*" | "/" | "%" | "(" | "."));
+        if calculates || self.token().kind == Kind::Str {
+            let numbers = matches!(self.before().kind, Kind::Int | Kind::Real);
+            if let Some(entry) = self.fault("attributes take one constant, and no calculations") {
+                entry.expected("`;`");
+                if numbers {
+                    entry.help("addresses stand in quotes: `.host = \"127.0.0.1\";`");
+                }
+            }
+            return Err(Failed);
+        }
+        self.semicolon()
+    }
+}

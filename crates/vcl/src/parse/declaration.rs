@@ -1,0 +1,236 @@
+//! Declarations: `vcl 4.1;`, `import`, and what has a name and braces.
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::{Ast, Item};
+use crate::lex::{self, Kind, Token};
+use crate::source::Span;
+
+/// What can stand at the top level.
+const DECLARATIONS: &[&str] = &["acl", "backend", "import", "include", "probe", "sub", "vcl"];
+
+impl Parser<'_> {
+    /// A whole program.
+    pub(super) fn program(mut self) -> Ast {
+        let mut ast = Ast { version: 41, items: Vec::new() };
+        match self.at_word("vcl") {
+            true => {
+                let start = self.at;
+                match self.version(None) {
+                    Ok(version) => ast.version = version,
+                    Err(Failed) => self.leave_declaration(start),
+                }
+            }
+            false => self.missing_version(),
+        }
+        while !self.at_end() {
+            let start = self.at;
+            let found = self.declaration(ast.version, &mut ast.items);
+            (self.depth, self.unclosed) = (0, false);
+            if found.is_err() {
+                if self.at == start {
+                    self.bump();
+                }
+                self.leave_declaration(start);
+            }
+        }
+        ast
+    }
+
+    fn missing_version(&mut self) {
+        let message = "the program does not begin with its version";
+        if let Some(entry) = self.fault(message) {
+            entry.expected("`vcl 4.1;`").help(
+                "put `vcl 4.1;` before everything else; a program written for Varnish 3 needs \
+                 more changes: Varnish's manual has them under \"Upgrading to Varnish 4.0\"",
+            );
+        }
+    }
+
+    /// `vcl 4.1;`, which in an included file must not be above `top`.
+    fn version(&mut self, top: Option<u32>) -> Parsed<u32> {
+        let word = self.bump();
+        let number = self.token();
+        let version = match (number.kind, self.text(number)) {
+            (Kind::Real, "4.0") => 40,
+            (Kind::Real, "4.1") => 41,
+            (Kind::Real, other) => {
+                self.report
+                    .error(number.span, format!("VCL {other} is not known"))
+                    .expected("4.0 or 4.1")
+                    .help("this is the version of the language, not of Varnish");
+                self.bump();
+                let _ = self.semicolon();
+                return Ok(41);
+            }
+            _ => return Err(self.unexpected("`4.0` or `4.1`")),
+        };
+        self.bump();
+        if let Some(top) = top.filter(|top| version > *top) {
+            let message = format!("VCL 4.{} in a program of VCL 4.{}", version - 40, top - 40);
+            self.report
+                .error(word.span.to(number.span), message)
+                .help("the first file says the highest version: begin that with `vcl 4.1;`");
+        }
+        if !self.at_sign(";") {
+            let end = Span { start: number.span.end, ..number.span };
+            self.report.error(end, "a `;` is missing").expected("`;`");
+            return Ok(version);
+        }
+        self.bump();
+        Ok(version)
+    }
+
+    fn declaration(&mut self, version: u32, items: &mut Vec<Item>) -> Parsed<()> {
+        let token = self.token();
+        if token.kind != Kind::Word {
+            return self.no_declaration(token);
+        }
+        match self.text(token) {
+            "vcl" => self.version(Some(version)).map(drop),
+            "import" => self.import().map(|item| items.push(item)),
+            "acl" => self.acl(items),
+            "backend" => self.backend(items),
+            "probe" => self.probe(items),
+            "sub" => self.sub(items),
+            word => Err(self.unknown_declaration(word)),
+        }
+    }
+
+    /// A sign, string or number where a declaration should be.
+    fn no_declaration(&mut self, token: Token) -> Parsed<()> {
+        let after_brace = self.text(self.before()) == "}";
+        match token.kind {
+            Kind::Bad => {}
+            Kind::Sign(";") => {
+                if let Some(entry) = self.fault("a `;` with nothing before it") {
+                    entry.help(match after_brace {
+                        true => "no `;` follows a `}`",
+                        false => "take it out",
+                    });
+                }
+            }
+            Kind::Sign("}") => {
+                let odd = self.odd_close.take();
+                if let Some(entry) = self.fault("this `}` closes nothing") {
+                    if let Some((open, close)) = odd {
+                        entry.label(open, "this was closed").label(close, "by this");
+                    }
+                    entry.help("take it out, or look for a `{` that is missing above");
+                }
+            }
+            _ => {
+                if let Some(entry) = self.fault("no declaration begins like this") {
+                    entry.expected("`sub`, `backend`, `acl`, `probe` or `import`");
+                }
+                return Err(Failed);
+            }
+        }
+        self.bump();
+        Ok(())
+    }
+
+    fn unknown_declaration(&mut self, word: &str) -> Failed {
+        let statement = matches!(word, "set" | "unset" | "call" | "return" | "if" | "new");
+        let Some(entry) = self.fault(&format!("no declaration begins with `{word}`")) else {
+            return Failed;
+        };
+        entry.expected("`sub`, `backend`, `acl`, `probe` or `import`");
+        if statement {
+            entry.help("statements stand within a subroutine: `sub vcl_recv { ... }`");
+        } else if word == "director" {
+            entry.help(
+                "directors come from a VMOD: `import directors;` and in `sub vcl_init` `new name = \
+                 directors.round_robin();` with a `name.add_backend(...);` for each backend",
+            );
+        } else {
+            entry.did_you_mean(word, DECLARATIONS.iter().copied());
+        }
+        self.bump();
+        Failed
+    }
+
+    fn import(&mut self) -> Parsed<Item> {
+        self.bump();
+        if self.token().kind == Kind::Str {
+            let name = String::from_utf8_lossy(lex::string(self.bytes(self.token().span)));
+            let help = format!("`import {name};`");
+            if let Some(entry) = self.fault("a module's name stands without quotes") {
+                entry.help(help);
+            }
+            return Err(Failed);
+        }
+        let module = self.plain_name("a module")?;
+        let alias = match self.at_word("as") {
+            true => {
+                self.bump();
+                Some(self.plain_name("a module")?)
+            }
+            false => None,
+        };
+        let from = match self.at_word("from") {
+            true => {
+                self.bump();
+                let (bytes, span) = self.string("the module's path")?;
+                Some((String::from_utf8_lossy(&bytes).into(), span))
+            }
+            false => None,
+        };
+        if self.at_word("as") && from.is_some() {
+            if let Some(entry) = self.fault("`as` stands before `from`") {
+                entry.help("`import module as name from \"path\";`");
+            }
+            return Err(Failed);
+        }
+        self.semicolon()?;
+        Ok(Item::Import { module, alias, from })
+    }
+
+    fn sub(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        self.bump();
+        let name = self.plain_name("a subroutine")?;
+        if self.at_sign("(") {
+            if let Some(entry) = self.fault("subroutines have no parameters") {
+                let help =
+                    format!("`sub {} {{ ... }}`; headers carry values: `req.http.X`", name.text);
+                entry.help(help);
+            }
+            return Err(Failed);
+        }
+        let body = self.block()?;
+        items.push(Item::Sub { name, body });
+        Ok(())
+    }
+
+    /// A string's content.
+    pub(super) fn string(&mut self, expected: &str) -> Parsed<(Box<[u8]>, Span)> {
+        if self.token().kind != Kind::Str {
+            return Err(self.unexpected(&format!("{expected} in quotes")));
+        }
+        let token = self.bump();
+        Ok((lex::string(self.bytes(token.span)).into(), token.span))
+    }
+
+    /// The end of the program or the next declaration stands where the `}` of `open` should.
+    pub(super) fn unclosed(&mut self, open: Token) -> bool {
+        if !self.at_end() && !self.at_declaration() {
+            return false;
+        }
+        if !self.unclosed {
+            self.unclosed = true;
+            let message = match self.at_end() {
+                true => "a `}` is missing at the end of the file".to_owned(),
+                false => format!("a `}}` is missing before this `{}`", self.text(self.token())),
+            };
+            let odd = self.odd_close.take();
+            if let Some(entry) = self.fault(&message) {
+                match odd {
+                    Some((open, close)) => entry
+                        .label(open, "this was closed")
+                        .label(close, "by this, which stands further to the left"),
+                    None => entry.label(open.span, "this is still open"),
+                };
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,168 @@
+//! `include`: the tokens of other files in place of it, wherever it stands, even within a
+//! subroutine or a statement, as Varnish has it.
+
+use crate::lex::{self, Kind, Token};
+use crate::program::Input;
+use crate::report::Report;
+use crate::source::{SourceFile, Sources, Span};
+
+/// Files of one program, each counted as often as it is included.
+pub const MAX_FILES: usize = 1000;
+/// Bytes of all of them.
+pub const MAX_PROGRAM: usize = 32 << 20;
+
+/// The tokens of `file` and of all that it includes.
+pub(super) fn splice(
+    input: &Input<'_>,
+    file: u32,
+    sources: &mut Sources,
+    report: &mut Report,
+) -> Vec<Token> {
+    let mut splicer = Splicer {
+        input,
+        sources,
+        report,
+        open: Vec::new(),
+        bytes: input.text.len(),
+        full: false,
+        tokens: Vec::new(),
+    };
+    splicer.file(file);
+    splicer.tokens
+}
+
+struct Splicer<'a, 'b> {
+    input: &'a Input<'b>,
+    sources: &'a mut Sources,
+    report: &'a mut Report,
+    /// Numbers of the files that are being read, each included by the one before.
+    open: Vec<u32>,
+    bytes: usize,
+    /// A limit was reached, and that has been said.
+    full: bool,
+    tokens: Vec<Token>,
+}
+
+impl Splicer<'_, '_> {
+    fn file(&mut self, file: u32) {
+        let source = self.sources.file(file).clone();
+        let tokens = lex::tokens(file, &source, self.report);
+        self.open.push(file);
+        let mut rest = tokens.as_slice();
+        while let [token, after @ ..] = rest {
+            rest = after;
+            let span = token.span;
+            let is_include = token.kind == Kind::Word
+                && &source.text[span.start as usize..span.end as usize] == b"include";
+            if is_include {
+                rest = self.include(&source, span, after);
+            } else {
+                self.tokens.push(*token);
+            }
+        }
+        self.open.pop();
+    }
+
+    /// Reads what follows the word `include`; what follows that is returned.
+    fn include<'t>(&mut self, source: &SourceFile, word: Span, after: &'t [Token]) -> &'t [Token] {
+        let (glob, after) = match after {
+            [plus, flag, rest @ ..]
+                if plus.kind == Kind::Sign("+")
+                    && flag.kind == Kind::Word
+                    && plus.span.end == flag.span.start =>
+            {
+                let text = &source.text[flag.span.start as usize..flag.span.end as usize];
+                if text != b"glob" {
+                    self.report
+                        .error(plus.span.to(flag.span), "unknown flag of `include`")
+                        .help("there is `+glob` only");
+                }
+                (true, rest)
+            }
+            _ => (false, after),
+        };
+        let [name, rest @ ..] = after else {
+            self.report.error(word, "`include` without a file name").expected("a string");
+            return after;
+        };
+        if name.kind != Kind::Str {
+            if name.kind != Kind::Bad {
+                let entry = self.report.error(name.span, "`include` without a file name");
+                entry.expected("a string").help("`include \"file.vcl\";`");
+            }
+            return after;
+        }
+        let bytes = &source.text[name.span.start as usize..name.span.end as usize];
+        let text = String::from_utf8_lossy(lex::string(bytes)).into_owned();
+        let rest = match rest {
+            [semicolon, rest @ ..] if semicolon.kind == Kind::Sign(";") => rest,
+            _ => {
+                let end = Span { start: name.span.end, ..name.span };
+                self.report.error(end, "`include` without its `;`").expected("`;`");
+                rest
+            }
+        };
+        let at = word.to(name.span);
+        if glob {
+            self.glob(&text, &source.name, at);
+        } else {
+            self.load(&text, &source.name, at);
+        }
+        rest
+    }
+
+    fn glob(&mut self, pattern: &str, from: &str, at: Span) {
+        match self.input.loader.glob(pattern, from) {
+            Ok(names) if names.is_empty() => {
+                self.report
+                    .error(at, format!("no file matches `{pattern}`"))
+                    .help("a pattern of `include +glob` must match at least one file");
+            }
+            Ok(names) => names.iter().for_each(|name| self.load(name, from, at)),
+            Err(why) => {
+                self.report.error(at, format!("`{pattern}` matches nothing: {why}"));
+            }
+        }
+    }
+
+    fn load(&mut self, name: &str, from: &str, at: Span) {
+        if self.full {
+            return;
+        }
+        if self.open.len() > self.input.rules.include_depth as usize {
+            let depth = self.input.rules.include_depth;
+            self.report.error(at, format!("more than {depth} files include each other"));
+            return;
+        }
+        match self.input.loader.load(name, from) {
+            Ok((name, text)) => self.read(&name, text, at),
+            Err(why) => {
+                self.report.error(at, format!("cannot read `{name}`: {why}"));
+            }
+        }
+    }
+
+    fn read(&mut self, name: &str, text: Vec<u8>, at: Span) {
+        if self.open.iter().any(|file| &*self.sources.file(*file).name == name) {
+            self.report
+                .error(at, format!("`{name}` includes itself"))
+                .help("a file cannot be included within itself; move what both need to a third");
+            return;
+        }
+        self.bytes += text.len();
+        if self.sources.files().len() >= MAX_FILES || self.bytes > MAX_PROGRAM {
+            self.full = true;
+            let megabytes = MAX_PROGRAM >> 20;
+            self.report
+                .error(at, "the program is too long")
+                .note(format!("at most {MAX_FILES} files and {megabytes} MiB"));
+            return;
+        }
+        let file = self.sources.add(SourceFile {
+            name: name.into(),
+            text: text.into(),
+            included_at: Some(at),
+        });
+        self.file(file);
+    }
+}

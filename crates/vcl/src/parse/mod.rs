@@ -1,0 +1,174 @@
+//! The parser: from source files to the syntax tree, with every fault of the grammar reported.
+//!
+//! After a fault it goes on at the next statement or declaration, so that one run tells all. It
+//! knows the grammar only: what names mean, types and places are the checker's. Must never recurse
+//! deeper than [`MAX_DEPTH`], whatever it is given.
+
+mod acl;
+mod backend;
+mod declaration;
+mod expression;
+mod include;
+mod name;
+mod number;
+mod recovery;
+mod statement;
+
+use crate::ast::{Ast, Item};
+use crate::lex::{self, Kind, Token};
+use crate::program::Input;
+use crate::report::Report;
+use crate::source::{SourceFile, Sources, Span};
+
+pub use include::{MAX_FILES, MAX_PROGRAM};
+
+/// Blocks, parentheses and calls within each other. Who nests by hand stops at ten.
+pub const MAX_DEPTH: u32 = 100;
+/// Operators of one expression, those within its parentheses counted.
+pub const MAX_OPERATORS: u32 = 1000;
+/// The builtin VCL: what each `vcl_*` does when the program's own has not returned.
+pub const BUILTIN: &str = include_str!("../builtin.vcl");
+/// What errors call the builtin VCL.
+pub const BUILTIN_NAME: &str = "<builtin>";
+
+/// Reads a program and what it includes. The sources come to be files 0 and up of `sources`.
+///
+/// With faults the tree has what could be read: names and types of that can be checked, but not
+/// whether anything is missing or unused. `None` when nothing could be read.
+pub fn parse(input: &Input<'_>, sources: &mut Sources, report: &mut Report) -> Option<Ast> {
+    let file = sources.add(SourceFile {
+        name: input.name.into(),
+        text: input.text.into(),
+        included_at: None,
+    });
+    let mut tokens = include::splice(input, file, sources, report);
+    // Sources are limited to far less than 4 GiB.
+    let end = input.text.len().min(lex::MAX_FILE) as u32;
+    tokens.push(Token { kind: Kind::End, span: Span { file, start: end, end } });
+    if tokens.len() == 1 && report.has_errors() {
+        return None;
+    }
+    Some(Parser::new(tokens, sources, report).program())
+}
+
+/// Reads the builtin VCL, which becomes the last file of `sources`.
+pub fn parse_builtin(sources: &mut Sources) -> Vec<Item> {
+    let mut report = Report::default();
+    let builtin = SourceFile {
+        name: BUILTIN_NAME.into(),
+        text: BUILTIN.as_bytes().into(),
+        included_at: None,
+    };
+    let file = sources.add(builtin);
+    let mut tokens = lex::tokens(file, sources.file(file), &mut report);
+    let end = BUILTIN.len() as u32;
+    tokens.push(Token { kind: Kind::End, span: Span { file, start: end, end } });
+    Parser::new(tokens, sources, &mut report).program().items
+}
+
+/// A fault has been reported; whoever gets this looks for the next place to go on.
+#[derive(Clone, Copy, Debug)]
+struct Failed;
+
+type Parsed<T> = Result<T, Failed>;
+
+struct Parser<'a> {
+    tokens: Vec<Token>,
+    at: usize,
+    sources: &'a Sources,
+    report: &'a mut Report,
+    /// Blocks, parentheses and calls around here.
+    depth: u32,
+    /// Operators of the expression so far.
+    operators: u32,
+    /// A block was left without its `}`: those around it are left, too.
+    unclosed: bool,
+    /// A `{` and the `}` that closed it, further to the left than it: likely another's.
+    odd_close: Option<(Span, Span)>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(tokens: Vec<Token>, sources: &'a Sources, report: &'a mut Report) -> Self {
+        Self {
+            tokens,
+            at: 0,
+            sources,
+            report,
+            depth: 0,
+            operators: 0,
+            unclosed: false,
+            odd_close: None,
+        }
+    }
+
+    /// The token `ahead` of this one; the end is followed by ends.
+    fn peek(&self, ahead: usize) -> Token {
+        self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
+    }
+
+    fn token(&self) -> Token {
+        self.peek(0)
+    }
+
+    /// The token before this one; the first is before itself.
+    fn before(&self) -> Token {
+        self.tokens[self.at.saturating_sub(1)]
+    }
+
+    fn bump(&mut self) -> Token {
+        let token = self.token();
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn bytes(&self, span: Span) -> &'a [u8] {
+        &self.sources.file(span.file).text[span.start as usize..span.end as usize]
+    }
+
+    /// The text of a word, number or sign: those are ASCII.
+    fn text(&self, token: Token) -> &'a str {
+        std::str::from_utf8(self.bytes(token.span)).unwrap_or_default()
+    }
+
+    fn at_end(&self) -> bool {
+        self.token().kind == Kind::End
+    }
+
+    fn at_sign(&self, sign: &str) -> bool {
+        matches!(self.token().kind, Kind::Sign(s) if s == sign)
+    }
+
+    fn at_word(&self, word: &str) -> bool {
+        self.token().kind == Kind::Word && self.text(self.token()) == word
+    }
+
+    fn take(&mut self, sign: &str) -> Option<Token> {
+        self.at_sign(sign).then(|| self.bump())
+    }
+
+    fn expect(&mut self, sign: &str) -> Parsed<Token> {
+        match self.take(sign) {
+            Some(token) => Ok(token),
+            None => Err(self.unexpected(&format!("`{sign}`"))),
+        }
+    }
+
+    /// Goes one deeper for `inside`.
+    fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= MAX_DEPTH {
+            let span = self.token().span;
+            let entry = self.report.error(span, "nested too deep");
+            entry.note(format!("at most {MAX_DEPTH} blocks, parentheses and calls"));
+            return Err(Failed);
+        }
+        self.depth += 1;
+        let result = inside(self);
+        self.depth -= 1;
+        result
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

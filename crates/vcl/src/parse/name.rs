@@ -1,0 +1,148 @@
+//! Names: words with dots between them, and header names in quotes.
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::Name;
+use crate::lex::{self, Kind};
+use crate::source::Span;
+
+/// What header names belong to.
+const MESSAGES: &[&str] = &["req", "bereq", "beresp", "resp", "obj", "req_top"];
+
+/// The parts of a name as they are read.
+struct Parts<'a> {
+    words: Vec<&'a str>,
+    /// The part that stands in quotes.
+    quoted: Option<usize>,
+    span: Span,
+}
+
+impl<'a> Parser<'a> {
+    /// A name with dots or without: a variable, a function, a method.
+    pub(super) fn name(&mut self) -> Parsed<Name> {
+        let first = self.word("a name")?;
+        let mut parts = Parts { words: vec![&first.1], quoted: None, span: first.0 };
+        while self.at_sign(".") {
+            self.part(&mut parts)?;
+        }
+        let is_header = parts.words.get(1) == Some(&"http") && MESSAGES.contains(&parts.words[0]);
+        if is_header {
+            self.check_header(&parts)?;
+        }
+        let text = match parts.words.as_slice() {
+            [word] => (*word).into(),
+            words => words.join(".").into(),
+        };
+        Ok(Name { text, span: parts.span })
+    }
+
+    /// A name without dots: that of an own thing.
+    pub(super) fn plain_name(&mut self, of: &str) -> Parsed<Name> {
+        let name = self.name_or(&format!("the name of {of}"))?;
+        if name.text.contains('.') {
+            self.report
+                .error(name.span, format!("the name of {of} has no dots"))
+                .help("letters, digits, `_` and `-`, a letter first");
+        }
+        Ok(name)
+    }
+
+    fn name_or(&mut self, expected: &str) -> Parsed<Name> {
+        match self.token().kind {
+            Kind::Word => self.name(),
+            Kind::Str => {
+                let entry = self.fault("names do not stand in quotes");
+                if let Some(entry) = entry {
+                    entry.expected(expected);
+                }
+                Err(Failed)
+            }
+            _ => Err(self.unexpected(expected)),
+        }
+    }
+
+    fn word(&mut self, expected: &str) -> Parsed<(Span, &'a str)> {
+        if self.token().kind != Kind::Word {
+            return Err(self.unexpected(expected));
+        }
+        let token = self.bump();
+        Ok((token.span, self.text(token)))
+    }
+
+    /// A dot and what follows it.
+    fn part(&mut self, parts: &mut Parts<'a>) -> Parsed<()> {
+        let header = parts.words.len() == 2 && parts.words[1] == "http";
+        let next = self.peek(1);
+        match next.kind {
+            Kind::Word => parts.words.push(self.text(next)),
+            Kind::Str if header => {
+                let bytes = lex::string(self.bytes(next.span));
+                if !is_field_name(bytes) {
+                    self.bump();
+                    if let Some(entry) = self.fault("no header can have this name") {
+                        entry.help("letters, digits and !#$%&'*+-.^_`|~");
+                    }
+                    return Err(Failed);
+                }
+                parts.quoted = Some(2);
+                parts.words.push(std::str::from_utf8(bytes).unwrap_or_default());
+            }
+            Kind::Str => {
+                self.bump();
+                if let Some(entry) = self.fault("only the name of a header stands in quotes") {
+                    entry.help("strings are put together with `+`");
+                }
+                return Err(Failed);
+            }
+            _ => {
+                self.bump();
+                let failed = self.unexpected("a name after the dot");
+                if header && let Some(entry) = self.last_fault() {
+                    entry.help(
+                        "a header name that begins with no letter stands in quotes: \
+                                `req.http.\"0name\"`",
+                    );
+                }
+                return Err(failed);
+            }
+        }
+        self.bump();
+        self.bump();
+        parts.span = parts.span.to(next.span);
+        Ok(())
+    }
+
+    /// `req.http.a.b` without quotes is not the header `a.b`.
+    fn check_header(&mut self, parts: &Parts<'_>) -> Parsed<()> {
+        let words = &parts.words;
+        let called = self.at_sign("(");
+        let allowed = match called {
+            true if parts.quoted.is_some() && words.len() == 3 => 0,
+            true => 4,
+            false => 3,
+        };
+        let message = match words.len() {
+            2 => "a header's name is missing",
+            n if n <= allowed => return Ok(()),
+            _ if allowed == 0 => "a header cannot be called",
+            _ if called => "a header's name with dots stands in quotes",
+            _ if words.len() == 4 && matches!(words[3], "lower" | "upper") => {
+                "a method is called with parentheses"
+            }
+            _ => "a header's name with dots stands in quotes",
+        };
+        let base = format!("{}.http", words[0]);
+        let help = match words.len() {
+            2 => format!("`{base}.Name` is one header; there is no variable for all of them"),
+            4 if message.starts_with("a method") => format!("`{}()`", words.join(".")),
+            _ => format!("`{base}.\"{}\"`", words[2..].join(".")),
+        };
+        self.report.error(parts.span, message).help(help);
+        Err(Failed)
+    }
+}
+
+/// RFC 9110, section 5.1.
+fn is_field_name(bytes: &[u8]) -> bool {
+    let token = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
+    !bytes.is_empty() && bytes.iter().all(token)
+}

@@ -1,0 +1,313 @@
+//! Statements: what stands in the braces of a subroutine.
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::{Block, Expr, ExprKind, Name, Return, SetOp, Statement, StatementKind};
+use crate::lex::{Kind, Token};
+
+/// The operators of a `set`.
+const SETTERS: &[(&str, SetOp)] = &[
+    ("=", SetOp::Assign),
+    ("+=", SetOp::Add),
+    ("-=", SetOp::Subtract),
+    ("*=", SetOp::Multiply),
+    ("/=", SetOp::Divide),
+];
+
+impl Parser<'_> {
+    /// `{ statements }`
+    pub(super) fn block(&mut self) -> Parsed<Block> {
+        self.nested(Self::statements)
+    }
+
+    fn statements(&mut self) -> Parsed<Block> {
+        let open = self.expect("{")?;
+        let mut statements = Vec::new();
+        loop {
+            if let Some(close) = self.take("}") {
+                self.notice_close(open, close);
+                return Ok(Block { statements, span: open.span.to(close.span) });
+            }
+            if self.unclosed(open) {
+                return Ok(Block { statements, span: open.span });
+            }
+            let start = self.at;
+            match self.statement() {
+                Ok(Some(kind)) => {
+                    let span = self.tokens[start].span.to(self.before().span);
+                    statements.push(Statement { kind, span });
+                }
+                Ok(None) => {}
+                Err(Failed) => self.leave_statement(start),
+            }
+        }
+    }
+
+    /// Remembers the first pair of braces whose end stands further to the left than its beginning.
+    fn notice_close(&mut self, open: Token, close: Token) {
+        let apart = open.span.file == close.span.file && self.begins_line(close);
+        if self.depth <= 1 {
+            // A subroutine ends at the margin: what came before was right after all.
+            if !self.begins_line(close) || self.indent(close.span) == self.indent(open.span) {
+                self.odd_close = None;
+            }
+        } else if apart
+            && self.odd_close.is_none()
+            && self.indent(close.span) < self.indent(open.span)
+        {
+            self.odd_close = Some((open.span, close.span));
+        }
+    }
+
+    /// A statement with its `;`. None when it was nothing, and that has been said.
+    fn statement(&mut self) -> Parsed<Option<StatementKind>> {
+        let token = self.token();
+        match token.kind {
+            Kind::Sign("{") => return self.block().map(|block| Some(StatementKind::Block(block))),
+            Kind::Sign(";") => {
+                let after_brace = self.text(self.before()) == "}";
+                if let Some(entry) = self.fault("a `;` with nothing before it") {
+                    entry.help(match after_brace {
+                        true => "no `;` follows a `}`",
+                        false => "take it out",
+                    });
+                }
+                self.bump();
+                return Ok(None);
+            }
+            Kind::Bad => {
+                self.bump();
+                return Ok(None);
+            }
+            Kind::Word => {}
+            _ => return Err(self.unexpected("a statement or `}`")),
+        }
+        let kind = match self.text(token) {
+            "if" => return self.conditional().map(Some),
+            "else" | "elsif" | "elseif" | "elif" => return self.stray_else(),
+            "set" => self.set()?,
+            "unset" => {
+                self.bump();
+                StatementKind::Unset(self.name()?)
+            }
+            "call" => self.call_sub()?,
+            "return" => self.returning()?,
+            "new" => self.new_object()?,
+            "import" | "vcl" | "sub" | "acl" | "backend" | "probe"
+                if self.peek(1).kind == Kind::Word =>
+            {
+                return Err(self.misplaced());
+            }
+            _ => return self.action().map(Some),
+        };
+        self.behind_value()?;
+        self.semicolon()?;
+        Ok(Some(kind))
+    }
+
+    fn misplaced(&mut self) -> Failed {
+        let message = format!("`{}` stands outside of subroutines", self.text(self.token()));
+        if let Some(entry) = self.fault(&message) {
+            entry.help("put it before the `sub`; or is a `}` missing above?");
+        }
+        Failed
+    }
+
+    fn conditional(&mut self) -> Parsed<StatementKind> {
+        self.bump();
+        let mut arms = vec![self.arm()?];
+        let mut otherwise = None;
+        while !self.unclosed && self.token().kind == Kind::Word {
+            match self.text(self.token()) {
+                "elsif" | "elseif" | "elif" => {
+                    self.bump();
+                    arms.push(self.arm()?);
+                }
+                "else" => {
+                    self.bump();
+                    if self.at_word("if") {
+                        self.bump();
+                        arms.push(self.arm()?);
+                        continue;
+                    }
+                    if !self.at_sign("{") {
+                        return Err(self.unexpected("`{` or `if` after `else`"));
+                    }
+                    otherwise = Some(self.block()?);
+                    break;
+                }
+                _ => break,
+            }
+        }
+        Ok(StatementKind::If { arms, otherwise })
+    }
+
+    /// `(condition) { statements }`
+    fn arm(&mut self) -> Parsed<(Expr, Block)> {
+        let start = self.token().span;
+        let condition = match self.condition() {
+            Ok(condition) => condition,
+            // What is in the braces has faults of its own to tell.
+            Err(Failed) if self.leave_condition() => {
+                let name = Name { text: "true".into(), span: start };
+                Expr { kind: ExprKind::Name(name), span: start }
+            }
+            Err(Failed) => return Err(Failed),
+        };
+        if !self.at_sign("{") {
+            return Err(self.unexpected("`{`"));
+        }
+        Ok((condition, self.block()?))
+    }
+
+    fn condition(&mut self) -> Parsed<Expr> {
+        if !self.at_sign("(") {
+            return Err(self.unexpected("`(` before the condition"));
+        }
+        self.bump();
+        let condition = self.expression()?;
+        self.close()?;
+        Ok(condition)
+    }
+
+    /// `else` that follows no `if`: its parts are read for their own faults.
+    fn stray_else(&mut self) -> Parsed<Option<StatementKind>> {
+        let word = self.token();
+        let message = format!("`{}` follows no `if`", self.text(word));
+        let help = match self.text(self.before()) {
+            ";" => "no `;` stands between the `}` and this",
+            _ => "nothing but the end of the `if`'s block stands before it; an `else` is the last",
+        };
+        if let Some(entry) = self.fault(&message) {
+            entry.help(help);
+        }
+        self.bump();
+        if self.at_word("if") {
+            self.bump();
+        }
+        if self.at_sign("(") {
+            return self.arm().map(|(_, block)| Some(StatementKind::Block(block)));
+        }
+        self.block().map(|block| Some(StatementKind::Block(block)))
+    }
+
+    fn set(&mut self) -> Parsed<StatementKind> {
+        self.bump();
+        let target = self.name()?;
+        let Kind::Sign(sign) = self.token().kind else {
+            return Err(self.unexpected("`=`"));
+        };
+        let Some((_, op)) = SETTERS.iter().find(|(name, _)| *name == sign) else {
+            return Err(self.unexpected("`=`"));
+        };
+        self.bump();
+        let value = self.expression()?;
+        Ok(StatementKind::Set { target, op: *op, value })
+    }
+
+    fn call_sub(&mut self) -> Parsed<StatementKind> {
+        self.bump();
+        let name = self.name()?;
+        if self.at_sign("(") {
+            let help = format!("`call {};`", name.text);
+            if let Some(entry) = self.fault("subroutines take no arguments") {
+                entry.help(help);
+            }
+            return Err(Failed);
+        }
+        Ok(StatementKind::Call(name))
+    }
+
+    /// `return`, and what stands in its parentheses.
+    fn returning(&mut self) -> Parsed<StatementKind> {
+        self.bump();
+        if self.at_sign(";") {
+            return Ok(StatementKind::Return(None));
+        }
+        if self.token().kind == Kind::Word && !self.begins_line(self.token()) {
+            let help = format!("`return ({});`", self.text(self.token()));
+            if let Some(entry) = self.fault("what is returned stands in parentheses") {
+                entry.help(help);
+            }
+            return Err(Failed);
+        }
+        if !self.at_sign("(") {
+            return Err(self.unexpected("`(`"));
+        }
+        self.bump();
+        if self.token().kind != Kind::Word {
+            let failed = self.unexpected("what is to be done next");
+            if let Some(entry) = self.last_fault() {
+                entry.help("`return (pass);`; a plain `return;` goes back to the caller");
+            }
+            return Err(failed);
+        }
+        let word = self.bump();
+        let verb = Name { text: self.text(word).into(), span: word.span };
+        let arguments = match self.at_sign("(") {
+            true => self.return_arguments()?,
+            false => Vec::new(),
+        };
+        self.expect(")")?;
+        Ok(StatementKind::Return(Some(Return { verb, arguments })))
+    }
+
+    fn return_arguments(&mut self) -> Parsed<Vec<Expr>> {
+        let open = self.bump();
+        let mut arguments = Vec::new();
+        if self.at_sign(")") {
+            let message = "parentheses with nothing in them";
+            self.report
+                .error(open.span.to(self.token().span), message)
+                .help("`return (verb);` without, `return (synth(404));` with arguments");
+            return Err(Failed);
+        }
+        loop {
+            arguments.push(self.expression()?);
+            if self.take(",").is_none() {
+                self.close()?;
+                return Ok(arguments);
+            }
+        }
+    }
+
+    fn new_object(&mut self) -> Parsed<StatementKind> {
+        self.bump();
+        let name = self.plain_name("an object")?;
+        self.expect("=")?;
+        let class = self.name()?;
+        if !self.at_sign("(") {
+            let help = format!("`new {} = {}();`", name.text, class.text);
+            let failed = self.unexpected("`(`");
+            if let Some(entry) = self.last_fault() {
+                entry.help(help);
+            }
+            return Err(failed);
+        }
+        self.operators = 0;
+        let (arguments, _) = self.nested(Self::arguments)?;
+        Ok(StatementKind::New { name, class, arguments })
+    }
+
+    /// A call, or a word that is none.
+    fn action(&mut self) -> Parsed<StatementKind> {
+        let name = self.name()?;
+        if self.at_sign("(") {
+            self.operators = 0;
+            let call = self.call(name)?;
+            self.semicolon()?;
+            return Ok(StatementKind::Action(call));
+        }
+        let sets = SETTERS.iter().any(|(sign, _)| self.at_sign(sign));
+        if sets && name.text.contains('.') {
+            let message = "a variable is set with `set`";
+            let help = format!("`set {} {} ...;`", name.text, self.text(self.token()));
+            self.report.error(name.span, message).help(help);
+            return Err(Failed);
+        }
+        let start = self.at;
+        if self.take(";").is_none() {
+            self.leave_statement(start);
+        }
+        Ok(StatementKind::Unknown(name))
+    }
+}

@@ -1,0 +1,396 @@
+//! What is wrong with a program, where, and what to do about it: gathered while it is read and
+//! checked, shown at the end. Must never stop the one who finds a fault: that is for the caller.
+
+use std::ops::Range;
+
+use annotate_snippets::{
+    Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet,
+};
+
+use crate::source::{Sources, Span};
+
+/// Entries that are kept. Who has made a hundred mistakes has made one a hundred times.
+pub const MAX_ENTRIES: usize = 100;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The program cannot be used.
+    Error,
+    /// The program can be used, but surely not everything in it was meant.
+    Warning,
+}
+
+/// One thing to say.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    severity: Severity,
+    message: String,
+    span: Option<Span>,
+    here: Option<String>,
+    labels: Vec<(Span, String)>,
+    notes: Vec<String>,
+    helps: Vec<String>,
+}
+
+impl Entry {
+    /// Says something at the place itself.
+    pub fn here(&mut self, text: impl Into<String>) -> &mut Self {
+        self.here = Some(text.into());
+        self
+    }
+
+    /// Says at the place itself what was expected there.
+    pub fn expected(&mut self, what: impl AsRef<str>) -> &mut Self {
+        self.here(format!("expected {}", what.as_ref()))
+    }
+
+    /// Says something about another place, which may be in another file.
+    pub fn label(&mut self, span: Span, text: impl Into<String>) -> &mut Self {
+        self.labels.push((span, text.into()));
+        self
+    }
+
+    /// Explains.
+    pub fn note(&mut self, text: impl Into<String>) -> &mut Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// Advises.
+    pub fn help(&mut self, text: impl Into<String>) -> &mut Self {
+        self.helps.push(text.into());
+        self
+    }
+
+    /// Advises the nearest of `candidates`, if one is near enough to `word`.
+    pub fn did_you_mean<'a>(
+        &mut self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> &mut Self {
+        match nearest(word, candidates) {
+            Some(near) => self.help(format!("did you mean `{near}`?")),
+            None => self,
+        }
+    }
+}
+
+/// All that is to be said about a program.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    entries: Vec<Entry>,
+    errors: usize,
+    dropped: usize,
+    /// Where entries go that are too many.
+    spare: Option<Box<Entry>>,
+}
+
+impl Report {
+    /// A fault at `span`.
+    pub fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Entry {
+        self.add(Severity::Error, Some(span), message.into())
+    }
+
+    /// A fault of the program that is at no place in it: something is missing.
+    pub fn error_nowhere(&mut self, message: impl Into<String>) -> &mut Entry {
+        self.add(Severity::Error, None, message.into())
+    }
+
+    /// Something at `span` that is allowed and hardly meant.
+    pub fn warning(&mut self, span: Span, message: impl Into<String>) -> &mut Entry {
+        self.add(Severity::Warning, Some(span), message.into())
+    }
+
+    /// The last thing that was said, to say more about it.
+    pub fn last(&mut self) -> Option<&mut Entry> {
+        self.spare.as_deref_mut().or(self.entries.last_mut())
+    }
+
+    /// Whether the program cannot be used.
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// Number of faults.
+    pub fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn add(&mut self, severity: Severity, span: Option<Span>, message: String) -> &mut Entry {
+        let entry = Entry {
+            severity,
+            message,
+            span,
+            here: None,
+            labels: Vec::new(),
+            notes: Vec::new(),
+            helps: Vec::new(),
+        };
+        self.errors += usize::from(severity == Severity::Error);
+        if self.entries.len() >= MAX_ENTRIES {
+            self.dropped += 1;
+            return self.spare.insert(Box::new(entry));
+        }
+        self.entries.push(entry);
+        self.entries.last_mut().expect("it was pushed just now")
+    }
+
+    /// Everything, for people: faults and warnings in the order of the sources, an empty line
+    /// between two of them. Without colours, and the same each time.
+    pub fn render(&self, sources: &Sources) -> String {
+        let mut order: Vec<&Entry> = self.entries.iter().collect();
+        order.sort_by_key(|e| e.span.map_or((u32::MAX, 0), |s| (s.file, s.start)));
+        let mut texts: Vec<String> = order.iter().map(|e| e.render(sources)).collect();
+        if self.dropped > 0 {
+            texts.push(format!("... and {} more", self.dropped));
+        }
+        texts.join("\n\n")
+    }
+}
+
+impl Entry {
+    fn render(&self, sources: &Sources) -> String {
+        let excerpts = self.excerpts(sources);
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let elements: Vec<Element<'_>> = match (excerpts.is_empty(), sources.files().first()) {
+            (true, Some(file)) => vec![Origin::path(&*file.name).into()],
+            _ => excerpts.iter().map(|e| e.snippet().into()).collect(),
+        };
+        let mut group: Group<'_> = level.primary_title(&self.message).elements(elements);
+        let from = self.inclusions(sources);
+        for text in from.iter().chain(&self.notes) {
+            group = group.element(Level::NOTE.message(text));
+        }
+        for text in &self.helps {
+            group = group.element(Level::HELP.message(text));
+        }
+        Renderer::plain().render(&[group])
+    }
+
+    /// The places by file, that of the entry first.
+    fn excerpts(&self, sources: &Sources) -> Vec<Excerpt> {
+        let Some(span) = self.span else { return Vec::new() };
+        let mut files = vec![span.file];
+        for (other, _) in &self.labels {
+            if !files.contains(&other.file) {
+                files.push(other.file);
+            }
+        }
+        files.into_iter().map(|file| self.excerpt(sources, file)).collect()
+    }
+
+    fn excerpt(&self, sources: &Sources, file: u32) -> Excerpt {
+        let primary = self.span.filter(|span| span.file == file);
+        let places = primary
+            .map(|span| (span, AnnotationKind::Primary, self.here.as_deref()))
+            .into_iter()
+            .chain(
+                self.labels
+                    .iter()
+                    .filter(|(span, _)| span.file == file)
+                    .map(|(span, text)| (*span, AnnotationKind::Context, Some(text.as_str()))),
+            )
+            .collect::<Vec<_>>();
+        Excerpt::new(sources, file, &places)
+    }
+
+    /// Where the file was included, and where the file that includes it.
+    fn inclusions(&self, sources: &Sources) -> Vec<String> {
+        let first = self.span.and_then(|span| sources.file(span.file).included_at);
+        std::iter::successors(first, |at| sources.file(at.file).included_at)
+            .map(|at| {
+                let (line, column) = sources.position(at);
+                format!("included at {}:{line}:{column}", sources.file(at.file).name)
+            })
+            .collect()
+    }
+}
+
+/// The lines of a file that are shown, as text: VCL is bytes.
+struct Excerpt {
+    name: String,
+    text: String,
+    first_line: usize,
+    places: Vec<(Range<usize>, AnnotationKind, Option<String>)>,
+}
+
+impl Excerpt {
+    fn new(sources: &Sources, file: u32, spans: &[(Span, AnnotationKind, Option<&str>)]) -> Self {
+        let source = sources.file(file);
+        let bytes: &[u8] = &source.text;
+        let clip = |at: u32| (at as usize).min(bytes.len());
+        let begin = spans.iter().map(|(span, ..)| clip(span.start)).min().unwrap_or(0);
+        let end = spans.iter().map(|(span, ..)| clip(span.end)).max().unwrap_or(0).max(begin);
+        let from = bytes[..begin].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let to = bytes[end..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| end + n);
+        let shown = |at: u32| String::from_utf8_lossy(&bytes[from..clip(at).max(from)]).len();
+        let text = String::from_utf8_lossy(&bytes[from..to]).into_owned();
+        let places = spans
+            .iter()
+            .map(|(span, kind, label)| {
+                let start = text.floor_char_boundary(shown(span.start));
+                let end = text.ceil_char_boundary(shown(span.end)).max(start);
+                (first_line_of(&text, start..end), *kind, label.map(str::to_owned))
+            })
+            .collect();
+        Self {
+            name: source.name.to_string(),
+            text,
+            first_line: bytes[..from].iter().filter(|b| **b == b'\n').count() + 1,
+            places,
+        }
+    }
+
+    fn snippet(&self) -> Snippet<'_, Annotation<'_>> {
+        let mut snippet =
+            Snippet::source(&*self.text).path(&*self.name).line_start(self.first_line);
+        for (range, kind, label) in &self.places {
+            snippet = snippet.annotation(kind.span(range.clone()).label(label.as_deref()));
+        }
+        snippet
+    }
+}
+
+/// Of a place of several lines the first one says enough.
+fn first_line_of(text: &str, range: Range<usize>) -> Range<usize> {
+    match text[range.clone()].find('\n') {
+        Some(length) if length > 0 => range.start..range.start + length,
+        _ => range,
+    }
+}
+
+/// The one of `candidates` that `word` was likely meant to be: at most a third of its letters are
+/// other ones. The first of several equally near.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = word.len().div_ceil(3).min(4);
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        if candidate.len().abs_diff(word.len()) > most {
+            continue;
+        }
+        let distance = distance(word.as_bytes(), candidate.as_bytes());
+        if distance <= most && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// Letters that have to be put in, taken out or changed to make `b` of `a`; case does not count as
+/// a change, two letters swapped count as one.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = Vec::with_capacity(b.len() + 1);
+        row.push(i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let change = last[j] + usize::from(!x.eq_ignore_ascii_case(y));
+            let mut least = change.min(last[j + 1] + 1).min(row[j] + 1);
+            let swapped = i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y;
+            if swapped {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::SourceFile;
+
+    fn sources(texts: &[(&str, &[u8], Option<Span>)]) -> Sources {
+        let mut sources = Sources::default();
+        for (name, text, included_at) in texts {
+            sources.add(SourceFile {
+                name: (*name).into(),
+                text: (*text).into(),
+                included_at: *included_at,
+            });
+        }
+        sources
+    }
+
+    #[test]
+    fn an_entry_shows_file_line_column_caret_and_advice() {
+        let sources = sources(&[("a.vcl", b"vcl 4.1;\nset x = 1;\n", None)]);
+        let mut report = Report::default();
+        report
+            .error(Span { file: 0, start: 13, end: 14 }, "no variable is called `x`")
+            .expected("a variable")
+            .did_you_mean("req.htpp", ["beresp.ttl", "req.http"]);
+        let text = report.render(&sources);
+        let expected = "\
+error: no variable is called `x`
+ --> a.vcl:2:5
+  |
+2 | set x = 1;
+  |     ^ expected a variable
+  |
+  = help: did you mean `req.http`?";
+        assert_eq!(text, expected);
+        assert!(report.has_errors());
+    }
+
+    #[test]
+    fn an_included_file_says_where_it_was_included() {
+        let at = Span { file: 0, start: 9, end: 16 };
+        let sources = sources(&[
+            ("a.vcl", b"vcl 4.1;\ninclude \"b.vcl\";\n", None),
+            ("b.vcl", b"\xff\xff bad\n", Some(at)),
+        ]);
+        let mut report = Report::default();
+        report
+            .warning(Span { file: 1, start: 3, end: 6 }, "odd")
+            .label(Span { file: 0, start: 0, end: 3 }, "because of this");
+        let text = report.render(&sources);
+        assert!(text.contains("b.vcl:1:4") && text.contains("a.vcl:1:1"), "{text}");
+        assert!(text.contains("note: included at a.vcl:2:1"), "{text}");
+        assert!(!report.has_errors());
+    }
+
+    #[test]
+    fn spans_outside_of_the_text_are_shown_at_its_end() {
+        let sources = sources(&[("a.vcl", b"a\xc3\xa9\n", None), ("", b"", None)]);
+        for (file, start, end) in [(0, 0, 0), (0, 2, 9), (0, 9, 12), (0, 3, 1), (1, 0, 5)] {
+            let mut report = Report::default();
+            report.error(Span { file, start, end }, "wrong").here("here");
+            assert!(report.render(&sources).contains("wrong"));
+        }
+    }
+
+    #[test]
+    fn too_many_entries_are_counted() {
+        let sources = sources(&[("a.vcl", b"a", None)]);
+        let mut report = Report::default();
+        for _ in 0..MAX_ENTRIES + 3 {
+            report.error(Span::default(), "wrong").note("again");
+        }
+        assert!(report.render(&sources).ends_with("... and 3 more"));
+        assert_eq!(report.errors(), MAX_ENTRIES + 3);
+    }
+
+    #[test]
+    fn nearest_takes_slips_of_the_pen_and_nothing_far() {
+        let names = ["beresp.ttl", "beresp.grace", "req.url", "std"];
+        assert_eq!(nearest("beresp.tll", names), Some("beresp.ttl"));
+        assert_eq!(nearest("req.ulr", names), Some("req.url"));
+        assert_eq!(nearest("REQ.URL", names), Some("req.url"));
+        assert_eq!(nearest("stdd", names), Some("std"));
+        assert_eq!(nearest("bereq.xid", names), None);
+        assert_eq!(nearest("", names), None);
+    }
+}
