@@ -1,0 +1,365 @@
+//! Varnish's parameters: values in force by name, read, bounded and shown as varnishd does it.
+//!
+//! What a value means is the business of whoever asks for it.
+
+mod show;
+mod table;
+
+use std::fmt;
+
+pub use show::Row;
+pub use table::{DEBUG, EXPERIMENTAL, FEATURES, MASKED, Param, Spec, TABLE, TAGS};
+
+/// What the values of a parameter are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It does not exist on this system.
+    Absent,
+    /// A number with a fraction.
+    Real,
+    /// Seconds, with a fraction.
+    Seconds,
+    /// A number of bytes.
+    Bytes,
+    /// A whole number.
+    Number,
+    /// On or off.
+    Switch,
+    /// Any text.
+    Text,
+    /// Three numbers: fewest, most, seconds.
+    Pool,
+    /// Words that can be switched on.
+    Flags(&'static [&'static str]),
+    /// Words that can be switched off.
+    Mask(&'static [&'static str]),
+}
+
+/// What a whole number shows as `unlimited`.
+const UNLIMITED: f64 = u32::MAX as f64;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    /// Of a number, of a switch, of seconds.
+    Number(f64),
+    Text(Box<str>),
+    /// Of words: one bit each, in the order of the list; set for those that are switched on, or
+    /// off where they are a mask.
+    Bits(u128),
+}
+
+/// Why a value was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// There is no parameter of this name.
+    Unknown(String),
+    /// It is not of this system.
+    Absent(&'static str),
+    /// The value is none of its values; why not, and what was tried.
+    Value {
+        /// The parameter.
+        name: &'static str,
+        /// The value.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl fmt::Display for Error {
+    /// As varnishd words it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "Unknown parameter \"{name}\"."),
+            Self::Absent(name) => {
+                write!(f, "parameter \"{name}\" is not available on this platform.")
+            }
+            Self::Value { name, value, why } => {
+                write!(f, "{why}\n\n(attempting to set param '{name}' to '{value}')")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The values in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// In the order of the table.
+    values: Vec<Value>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let mut params = Self { values: vec![Value::Number(0.0); TABLE.len()] };
+        for spec in TABLE {
+            params.values[spec.param as usize] = initial(spec);
+        }
+        params
+    }
+}
+
+/// A parameter's default. The table's tests see to it that each can be read.
+fn initial(spec: &Spec) -> Value {
+    match spec.kind {
+        Kind::Absent | Kind::Text | Kind::Pool => Value::Text(spec.default.into()),
+        Kind::Mask(words) => {
+            Value::Bits(MASKED.iter().fold(0, |bits, word| bits | bit(words, word)))
+        }
+        Kind::Flags(words) => Value::Bits(switched(words, spec.default, 0).unwrap_or_default()),
+        kind => Value::Number(number(kind, spec.default).unwrap_or_default()),
+    }
+}
+
+impl Spec {
+    /// The parameter called `name`.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        TABLE.iter().find(|spec| spec.name == name)
+    }
+}
+
+impl Params {
+    /// Sets a parameter to what is written.
+    ///
+    /// # Errors
+    /// Why the value stays as it was.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<&'static Spec, Error> {
+        let spec = Spec::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
+        if spec.kind == Kind::Absent {
+            return Err(Error::Absent(spec.name));
+        }
+        let value = self.read(spec, text).map_err(|why| Error::Value {
+            name: spec.name,
+            value: text.to_owned(),
+            why,
+        })?;
+        self.values[spec.param as usize] = value;
+        Ok(spec)
+    }
+
+    /// Sets a parameter back to its default.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn reset(&mut self, name: &str) -> Result<&'static Spec, Error> {
+        let spec = Spec::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
+        self.values[spec.param as usize] = initial(spec);
+        Ok(spec)
+    }
+
+    fn read(&self, spec: &Spec, text: &str) -> Result<Value, String> {
+        match spec.kind {
+            Kind::Absent | Kind::Text => Ok(Value::Text(text.into())),
+            Kind::Pool => pool(text).map(|()| Value::Text(text.into())),
+            Kind::Flags(words) => {
+                if text == "default" {
+                    return Ok(initial(spec));
+                }
+                let what = if spec.param == Param::Feature { "feature" } else { spec.name };
+                let bits = self.bits(spec.param);
+                switched(words, text, bits)
+                    .map_err(|word| format!("Unknown {what} bit ({word})"))
+                    .map(Value::Bits)
+            }
+            Kind::Mask(_) if text == "default" => Ok(initial(spec)),
+            Kind::Mask(words) => masked(words, text, self.bits(spec.param)).map(Value::Bits),
+            kind => {
+                let value = number(kind, text)?;
+                self.hold(spec, value)?;
+                Ok(Value::Number(value))
+            }
+        }
+    }
+
+    /// Holds a number to its bounds.
+    fn hold(&self, spec: &Spec, value: f64) -> Result<(), String> {
+        let (least, most) = match spec.kind {
+            Kind::Seconds => ("greater or equal to", "less than or equal to"),
+            Kind::Real => ("greater or equal to", "less than or equal to"),
+            _ => ("at least", "no more than"),
+        };
+        let of = |text: &str| number(spec.kind, text).unwrap_or_default();
+        if let Some(min) = spec.min.filter(|min| value < of(min)) {
+            return Err(format!("Must be {least} {min}"));
+        }
+        if let Some(max) = spec.max.filter(|max| value > of(max)) {
+            return Err(format!("Must be {most} {max}"));
+        }
+        // These two bound each other.
+        let (least, most) = (Param::ThreadPoolMin, Param::ThreadPoolMax);
+        if spec.param == least && value > self.value(most) {
+            return Err(format!("Must be no more than {} (thread_pool_max)", self.value(most)));
+        }
+        if spec.param == most && value < self.value(least) {
+            return Err(format!("Must be at least {} (thread_pool_min)", self.value(least)));
+        }
+        Ok(())
+    }
+
+    /// The value of a number, a switch (0 or 1) or a time in seconds; 0 for what is none of them.
+    pub fn value(&self, param: Param) -> f64 {
+        match self.values[param as usize] {
+            Value::Number(number) => number,
+            Value::Text(_) | Value::Bits(_) => 0.0,
+        }
+    }
+
+    /// A time, in seconds.
+    pub fn seconds(&self, param: Param) -> f64 {
+        self.value(param)
+    }
+
+    /// A whole number, or a number of bytes.
+    pub fn number(&self, param: Param) -> u64 {
+        self.value(param) as u64
+    }
+
+    /// Whether a switch is on.
+    pub fn is_on(&self, param: Param) -> bool {
+        self.value(param) != 0.0
+    }
+
+    /// The text of a parameter that is one; empty for others.
+    pub fn text(&self, param: Param) -> &str {
+        match &self.values[param as usize] {
+            Value::Text(text) => text,
+            Value::Number(_) | Value::Bits(_) => "",
+        }
+    }
+
+    /// Whether a word of `feature` is switched on.
+    pub fn has_feature(&self, word: &str) -> bool {
+        self.bits(Param::Feature) & bit(FEATURES, word) != 0
+    }
+
+    /// The value of what has one that is a number, by its name; in seconds, bytes or as it is.
+    pub fn by_name(&self, name: &str) -> Option<f64> {
+        let spec = Spec::find(name)?;
+        match self.values[spec.param as usize] {
+            Value::Number(number) => Some(number),
+            Value::Text(_) | Value::Bits(_) => None,
+        }
+    }
+
+    /// Whether it has its default.
+    pub fn is_default(&self, spec: &Spec) -> bool {
+        self.values[spec.param as usize] == initial(spec)
+    }
+
+    fn bits(&self, param: Param) -> u128 {
+        match self.values[param as usize] {
+            Value::Bits(bits) => bits,
+            Value::Number(_) | Value::Text(_) => 0,
+        }
+    }
+}
+
+/// The bit of a word; none for a word that is not in the list.
+fn bit(words: &[&str], word: &str) -> u128 {
+    let at = words.iter().position(|own| own.eq_ignore_ascii_case(word));
+    at.map_or(0, |at| 1 << at)
+}
+
+/// Switches words on (`+word`) and off (`-word`); the word that is unknown when one is.
+fn switched<'a>(words: &[&str], text: &'a str, mut bits: u128) -> Result<u128, &'a str> {
+    for word in text.split(',').map(str::trim) {
+        if word == "none" {
+            bits = 0;
+            continue;
+        }
+        let (on, name) = match word.split_at_checked(1) {
+            Some(("+", name)) => (true, name),
+            Some(("-", name)) => (false, name),
+            _ => return Err(word),
+        };
+        let bit = bit(words, name);
+        if bit == 0 {
+            return Err(word);
+        }
+        bits = if on { bits | bit } else { bits & !bit };
+    }
+    Ok(bits)
+}
+
+/// Masks words (`-word`) and unmasks them (`+word`).
+fn masked(words: &[&str], text: &str, mut bits: u128) -> Result<u128, String> {
+    for word in text.split(',').map(str::trim) {
+        let unknown = || format!("Unknown VSL tag ({word})");
+        let (mask, name) = match word.split_at_checked(1) {
+            Some(("-", name)) => (true, name),
+            Some(("+", name)) => (false, name),
+            _ => return Err(unknown()),
+        };
+        let bit = bit(words, name);
+        if bit == 0 {
+            return Err(unknown());
+        }
+        bits = if mask { bits | bit } else { bits & !bit };
+    }
+    Ok(bits)
+}
+
+/// Reads a number of a kind. A time may end in `s`; other units, which varnishd takes for nothing,
+/// are refused: `1m` would be a second.
+fn number(kind: Kind, text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    match kind {
+        Kind::Switch => match text {
+            "on" | "yes" | "true" | "enable" => Ok(1.0),
+            "off" | "no" | "false" | "disable" => Ok(0.0),
+            _ => Err("use \"on\" or \"off\"".to_owned()),
+        },
+        Kind::Bytes => bytes(text),
+        Kind::Number if text == "unlimited" || text == "-1" => Ok(UNLIMITED),
+        Kind::Number => match text.parse::<u32>() {
+            Ok(number) => Ok(f64::from(number)),
+            Err(_) => Err(format!("Not a number ({text})")),
+        },
+        _ => {
+            let digits = text.strip_suffix('s').unwrap_or(text);
+            let plain = digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'));
+            match digits.parse::<f64>() {
+                Ok(number) if plain && number.is_finite() => Ok(number),
+                _ => Err(format!("Invalid number ({text})")),
+            }
+        }
+    }
+}
+
+/// Reads a size such as `80k`, `0.25G` or `255b`.
+fn bytes(text: &str) -> Result<f64, String> {
+    let fault = |why: &str| {
+        format!("Could not convert to bytes.\n{why}\n  Try something like '80k' or '120M'")
+    };
+    let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| fault("Could not convert to bytes"))?;
+    let unit = unit.trim().trim_end_matches(['b', 'B']).to_ascii_lowercase();
+    let power = match unit.as_str() {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        _ => return Err(fault("Unknown BYTES unit of measurement ([KMGTP][B])")),
+    };
+    Ok((number * 1024_f64.powi(power)).round())
+}
+
+/// Checks the three numbers of a pool.
+fn pool(text: &str) -> Result<(), String> {
+    let fields: Vec<_> = text.split([',', ' ']).filter(|field| !field.is_empty()).collect();
+    let [least, most, age] = fields[..] else {
+        return Err("Three fields required: min_pool, max_pool and max_age".to_owned());
+    };
+    for field in [least, most] {
+        number(Kind::Number, field)?;
+    }
+    number(Kind::Seconds, age).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests;

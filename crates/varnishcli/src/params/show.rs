@@ -1,0 +1,205 @@
+//! Parameters as `param.show` shows them: a line, all that is known, or JSON.
+
+use std::fmt::Write as _;
+
+use super::{Kind, MASKED, Params, Spec, UNLIMITED, Value};
+use crate::json;
+
+/// Widest line of a description.
+const WIDTH: usize = 62;
+
+/// What is shown of a parameter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Its default.
+    pub default: String,
+    /// The smallest value.
+    pub min: Option<String>,
+    /// The largest.
+    pub max: Option<String>,
+    /// Its unit; empty for none.
+    pub units: String,
+    /// What it means.
+    pub about: String,
+    /// Varnish's notes on it.
+    pub flags: &'static [&'static str],
+    /// Its value as JSON, where that is no string.
+    pub number: Option<String>,
+    /// It is not of this system.
+    pub absent: bool,
+}
+
+impl Row {
+    /// Whether it has its default.
+    pub fn is_default(&self) -> bool {
+        self.value == self.default
+    }
+
+    /// Value and unit, and whether that is the default.
+    fn state(&self) -> String {
+        let units = match self.units.is_empty() {
+            true => String::new(),
+            false => format!(" [{}]", self.units),
+        };
+        format!("{}{units}{}", self.value, if self.is_default() { " (default)" } else { "" })
+    }
+
+    /// It in one line; names are `width` wide.
+    pub fn line(&self, width: usize) -> String {
+        let Self { name, .. } = self;
+        match self.absent {
+            true => format!("{name:width$} -\n"),
+            false => format!("{name:width$} {}\n", self.state()),
+        }
+    }
+
+    /// All that is known of it.
+    pub fn long(&self) -> String {
+        let mut text = format!("{}\n", self.name);
+        // Writing to a String cannot fail.
+        if self.absent {
+            text.push_str("        Not available\n");
+        } else {
+            _ = writeln!(text, "        Value is: {}", self.state());
+            let default = Some(&self.default).filter(|_| !self.is_default());
+            let rest = [
+                ("Default", default),
+                ("Minimum", self.min.as_ref()),
+                ("Maximum", self.max.as_ref()),
+            ];
+            for (what, value) in rest {
+                if let Some(value) = value {
+                    _ = writeln!(text, "        {what} is: {value}");
+                }
+            }
+        }
+        let mut line = String::new();
+        for word in self.about.split_whitespace() {
+            if !line.is_empty() && line.len() + 1 + word.len() > WIDTH {
+                _ = write!(text, "\n        {line}");
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        _ = write!(text, "\n        {line}\n\n");
+        text
+    }
+
+    /// It as a JSON object.
+    pub fn json(&self) -> String {
+        let string = |text: &str| json::string(text.as_bytes());
+        let name = string(&self.name);
+        if self.absent {
+            return format!("  {{\n    \"name\": {name},\n    \"implemented\": false\n  }}");
+        }
+        let value = self.number.clone().unwrap_or_else(|| string(&self.value));
+        let mut text = format!(
+            "  {{\n    \"name\": {name},\n    \"implemented\": true,\n    \"value\": {value},\n"
+        );
+        let units = Some(&self.units).filter(|units| !units.is_empty());
+        let (default, min, max) = (Some(&self.default), self.min.as_ref(), self.max.as_ref());
+        let rest = [("units", units), ("default", default), ("minimum", min), ("maximum", max)];
+        for (key, value) in rest {
+            if let Some(value) = value {
+                _ = writeln!(text, "    \"{key}\": {},", string(value));
+            }
+        }
+        let flags: Vec<_> = self.flags.iter().map(|flag| format!("      \"{flag}\"")).collect();
+        let flags = match flags.is_empty() {
+            true => "[]".to_owned(),
+            false => format!("[\n{}\n    ]", flags.join(",\n")),
+        };
+        _ = write!(
+            text,
+            "    \"description\": {},\n    \"flags\": {flags}\n  }}",
+            string(&self.about)
+        );
+        text
+    }
+}
+
+impl Params {
+    /// What is shown of a parameter.
+    pub fn row(&self, spec: &Spec) -> Row {
+        let max = match spec.param {
+            // It is bounded by the other one's value.
+            super::Param::ThreadPoolMin => {
+                Some(spell(spec.kind, &self.values[super::Param::ThreadPoolMax as usize]))
+            }
+            _ => spec.max.map(str::to_owned),
+        };
+        let value = &self.values[spec.param as usize];
+        Row {
+            name: spec.name.to_owned(),
+            value: spell(spec.kind, value),
+            default: spell(spec.kind, &super::initial(spec)),
+            min: spec.min.map(str::to_owned),
+            max,
+            units: spec.units.to_owned(),
+            about: spec.about.to_owned(),
+            flags: spec.flags,
+            number: json_value(spec.kind, value),
+            absent: spec.kind == Kind::Absent,
+        }
+    }
+}
+
+/// A value as it is written.
+fn spell(kind: Kind, value: &Value) -> String {
+    match (kind, value) {
+        (_, Value::Text(text)) => text.to_string(),
+        (Kind::Switch, Value::Number(on)) => (if *on != 0.0 { "on" } else { "off" }).to_owned(),
+        (Kind::Seconds, Value::Number(seconds)) => format!("{seconds:.3}"),
+        (Kind::Bytes, Value::Number(bytes)) => size(*bytes as u64),
+        (Kind::Number, Value::Number(UNLIMITED)) => "unlimited".to_owned(),
+        (_, Value::Number(number)) => number.to_string(),
+        (Kind::Mask(words), Value::Bits(bits)) => listed(words, *bits, '-', "all"),
+        (Kind::Flags(words), Value::Bits(bits)) => listed(words, *bits, '+', "none"),
+        (_, Value::Bits(bits)) => listed(MASKED, *bits, '-', "none"),
+    }
+}
+
+/// The words whose bit is set, each behind `sign`.
+fn listed(words: &[&str], bits: u128, sign: char, nothing: &str) -> String {
+    let set = words.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+    let set: Vec<_> = set.map(|(_, word)| format!("{sign}{word}")).collect();
+    if set.is_empty() { nothing.to_owned() } else { set.join(",") }
+}
+
+/// A size in the largest unit of which it is a multiple, or a whole number of quarters.
+fn size(bytes: u64) -> String {
+    if bytes == 0 || !bytes.is_multiple_of(256) {
+        return format!("{bytes}b");
+    }
+    let mut quarters = bytes / 256;
+    let mut units = "kMGTPE".chars();
+    let mut unit = units.next();
+    while quarters.is_multiple_of(1024)
+        && let Some(larger) = units.next()
+    {
+        quarters /= 1024;
+        unit = Some(larger);
+    }
+    let unit = unit.unwrap_or('E');
+    match quarters % 4 {
+        0 => format!("{}{unit}", quarters / 4),
+        _ => format!("{:.2}{unit}", quarters as f64 / 4.0),
+    }
+}
+
+/// A value as JSON; none for a string.
+fn json_value(kind: Kind, value: &Value) -> Option<String> {
+    match (kind, value) {
+        (Kind::Switch, Value::Number(on)) => Some((*on != 0.0).to_string()),
+        (Kind::Seconds, Value::Number(seconds)) => Some(format!("{seconds:.3}")),
+        (_, Value::Number(number)) => Some(number.to_string()),
+        (_, Value::Text(_) | Value::Bits(_)) => None,
+    }
+}
