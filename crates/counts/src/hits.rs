@@ -1,6 +1,7 @@
 //! The way of a hit through policy, store and delivery: what happens between the bytes read and the
 //! bytes written.
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
@@ -62,6 +63,7 @@ fn core() -> Rc<Core> {
     let site = Site {
         name: "www.example.com".to_owned(),
         number: 0,
+        vcl: None,
         policy: Arc::new(samples::site()),
         origins: Vec::new(),
         files: Vec::new(),
@@ -95,6 +97,10 @@ fn core() -> Rc<Core> {
         },
         tracing: None,
         pseudonym: "larder".to_owned(),
+        params: Arc::default(),
+        labels: HashMap::new(),
+        identity: "".into(),
+        hostname: "".into(),
     };
     Core::new(Shared::with_seed(stores::store(1 << 20), live, samples::seed()))
 }

@@ -322,6 +322,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             client: job.notes.client.and_then(Peer::address),
             ends: job.ends,
             read_at_most: job.read_at_most,
+            timeouts: None,
         };
         let sending = pool.send(&origin, &request, stream, job.key_hash, caller, told);
         let mut exchange = match sending.await {

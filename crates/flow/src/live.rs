@@ -1,5 +1,6 @@
 //! What all cores share: the cache, and the configuration in force, which is swapped as a whole.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,6 +12,8 @@ use h1::HeadLimits;
 use origin::{Journal, Origin};
 use policy::{Policy, Purge, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
+use varnishcli::Params;
+use vcl::program::Instance;
 
 use crate::accel::Accel;
 use crate::challenge::Challenges;
@@ -22,6 +25,8 @@ pub struct Site {
     pub name: String,
     /// Its index in [`Live::listed`].
     pub number: u32,
+    /// The VCL that decides in the place of everything below; none where its policy does.
+    pub vcl: Option<Arc<Instance>>,
     /// Its policy.
     pub policy: Arc<dyn Policy>,
     /// Its origins; [`policy::Notes::origin`] is an index into this list. Empty when policy answers
@@ -94,6 +99,14 @@ pub struct Live {
     pub tracing: Option<Arc<Tracing>>,
     /// This proxy's name in `Via` and `Cache-Status`.
     pub pseudonym: String,
+    /// Varnish's parameters, for sites that have a VCL.
+    pub params: Arc<Params>,
+    /// The VCLs that `return (vcl(label))` goes on in, by label.
+    pub labels: HashMap<Box<str>, Arc<Instance>>,
+    /// `server.identity`
+    pub identity: Arc<str>,
+    /// `server.hostname`
+    pub hostname: Arc<str>,
 }
 
 /// Everything the cores share.

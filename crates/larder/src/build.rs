@@ -1,5 +1,6 @@
 //! From a configuration to what the cores run on.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::HashSeed;
@@ -54,6 +55,7 @@ pub(crate) fn live(
             let built = Arc::new(Site {
                 name: site.hosts.first().cloned().unwrap_or_default(),
                 number: listed.len() as u32,
+                vcl: None,
                 policy: Arc::new(Declared::new(rules)),
                 origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
                 files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
@@ -97,6 +99,10 @@ pub(crate) fn live(
         announce: announce(config),
         tracing: config.tracing.as_ref().map(|tracing| Arc::new(Tracing::new(tracing.sample))),
         pseudonym: config.via.clone(),
+        params: Arc::default(),
+        labels: HashMap::new(),
+        identity: "".into(),
+        hostname: "".into(),
     };
     (live, origins)
 }

@@ -30,6 +30,8 @@ pub(crate) struct Call<'a> {
     pub(crate) cgi: Option<&'a Cgi>,
     /// Bytes read at once.
     pub(crate) read_at_most: usize,
+    /// What a new connection begins with.
+    pub(crate) first: Vec<u8>,
 }
 
 /// A response's head and the connection its body comes over.
@@ -119,6 +121,7 @@ impl Call<'_> {
         events: &mut dyn Events,
     ) -> Result<Answer, Failure> {
         let mut work = Workspace::lend(self.core);
+        work.out.extend_from_slice(&self.first);
         match self.cgi {
             None => h1::encode::request_head(&mut work.out, self.request),
             Some(cgi) => {

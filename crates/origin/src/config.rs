@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
+use bytes::Bytes;
 use fastcgi::script::Rules;
 
 use crate::reserved::Reserved;
@@ -23,7 +24,11 @@ pub struct OriginConfig {
     pub probe: Option<ProbeConfig>,
     /// Host field sent to the servers; the client's when not set.
     pub host_header: Option<String>,
-    /// How long each step of an exchange may take.
+    /// Host field of requests that have none (Varnish: `.host_header`, or else `.host`).
+    pub host_default: Option<String>,
+    /// What is sent first on every connection.
+    pub opening: Opening,
+    /// How long each step of an exchange may take; where the request does not say itself.
     pub timeouts: Timeouts,
     /// Exchanges under way with one server, over all cores; idle connections do not count (as with
     /// nginx's `max_conns` and Varnish's `max_connections`). 0: no bound.
@@ -50,6 +55,25 @@ pub struct OriginConfig {
     pub tls: Option<TlsConfig>,
     /// Where it must not lead, whatever its servers' names stand for.
     pub reserved: Arc<Reserved>,
+}
+
+/// What a connection to a server begins with, before any request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// These bytes.
+    pub preamble: Bytes,
+    /// Then a header of the PROXY protocol that tells of the client. A connection is for one
+    /// request then.
+    pub proxy: Option<ProxyHeader>,
+}
+
+/// Versions of the PROXY protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// Version 1, a line of text.
+    V1,
+    /// Version 2, binary.
+    V2,
 }
 
 /// What an origin may ask of the proxy before it, in fields of its responses.
@@ -150,6 +174,13 @@ pub enum Balance {
 pub struct ProbeConfig {
     /// Target of the probe's GET.
     pub path: String,
+    /// The request's head as it is sent, instead of one made for `path` (Varnish: `.request`).
+    pub request: Option<Vec<u8>>,
+    /// Good probes assumed before the first one: they decide whether requests are sent until it has
+    /// ended, as in Varnish. When not set, they are sent, and the first probe decides alone.
+    pub initial: Option<u32>,
+    /// Whether an answer is good only once the server has closed the connection.
+    pub expect_close: bool,
     /// Host field of the probe; the origin's `host_header` or the server's own address when not
     /// set.
     pub host: Option<String>,
@@ -170,6 +201,9 @@ impl Default for ProbeConfig {
     fn default() -> Self {
         Self {
             path: "/".to_owned(),
+            request: None,
+            initial: None,
+            expect_close: false,
             host: None,
             interval_ms: 5_000,
             timeout_ms: 2_000,
@@ -222,6 +256,8 @@ impl OriginConfig {
             balance: Balance::default(),
             probe: None,
             host_header: None,
+            host_default: None,
+            opening: Opening::default(),
             timeouts: Timeouts {
                 connect_ms: limits.connect_timeout,
                 first_byte_ms: limits.first_byte_timeout,

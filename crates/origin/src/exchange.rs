@@ -1,6 +1,7 @@
 //! A response from its head to the end of its body.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub struct Exchange {
     pub server: usize,
     /// That server's name.
     pub server_name: Arc<str>,
+    /// That server's address; none of a unix socket, or where no server was asked.
+    pub peer: Option<SocketAddr>,
     /// Whether it came over a kept connection.
     pub reused: bool,
     /// How often the request was sent, this time included.
@@ -98,6 +101,7 @@ impl Exchange {
             framing,
             server: of.server,
             server_name: Arc::clone(&of.permit.server().name),
+            peer: link.peer,
             reused: of.reused,
             tries: of.tries,
             body: Body::Ended,
@@ -134,6 +138,7 @@ impl Exchange {
             framing,
             server: 0,
             server_name: Arc::clone(origin),
+            peer: None,
             reused: false,
             tries: 0,
             body: Body::Ready(body),

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
+
 use crate::config::EjectConfig;
 
 /// Passive ejection of one server: closed after failures in a row, half-open after a while.
@@ -129,12 +131,76 @@ pub enum Probed {
     Sick,
 }
 
+/// How far the latest 64 probes came, one bit each, the latest lowest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProbeHistory {
+    /// They were good; also those that were taken to be before the first one.
+    pub good: u64,
+    /// They connected over IPv4.
+    pub ipv4: u64,
+    /// They connected over IPv6.
+    pub ipv6: u64,
+    /// They connected to a unix socket.
+    pub unix: u64,
+    /// They sent their request.
+    pub sent: u64,
+    /// They received a response.
+    pub received: u64,
+    /// They failed to receive one.
+    pub failed: u64,
+    /// How long good ones took lately, in seconds.
+    pub average: f64,
+    /// How many good ones that is the average of, at most four.
+    counted: u32,
+}
+
+/// How far one probe came.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) good: bool,
+    /// To what it connected; none when it did not.
+    pub(crate) connected: Option<Family>,
+    pub(crate) sent: bool,
+    pub(crate) received: bool,
+    pub(crate) seconds: f64,
+}
+
+/// Kinds of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    V4,
+    V6,
+    Unix,
+}
+
+impl ProbeHistory {
+    /// Good probes that the average is made of at most (Varnish's `AVG_RATE`).
+    const COUNTED: u32 = 4;
+
+    fn add(&mut self, seen: Seen) {
+        let is = |family| seen.connected == Some(family);
+        let push = |bits: &mut u64, set: bool| *bits = *bits << 1 | u64::from(set);
+        push(&mut self.good, seen.good);
+        push(&mut self.ipv4, is(Family::V4));
+        push(&mut self.ipv6, is(Family::V6));
+        push(&mut self.unix, is(Family::Unix));
+        push(&mut self.sent, seen.sent);
+        push(&mut self.received, seen.received);
+        push(&mut self.failed, seen.sent && !seen.received);
+        if seen.good {
+            self.counted = (self.counted + 1).min(Self::COUNTED);
+            self.average += (seen.seconds - self.average) / f64::from(self.counted);
+        }
+    }
+}
+
 /// The latest probes of one server. One task writes it, every core reads it.
 #[derive(Debug)]
 pub(crate) struct ProbeWindow {
     /// One bit a probe, the latest lowest; set for good ones.
     bits: AtomicU64,
     state: AtomicU32,
+    history: Mutex<ProbeHistory>,
 }
 
 const UNKNOWN: u32 = 0;
@@ -142,11 +208,28 @@ const HEALTHY: u32 = 1;
 const SICK: u32 = 2;
 
 impl ProbeWindow {
-    /// A window one good probe short of healthy, as Varnish's `.initial` is: the first probe
-    /// decides.
-    pub(crate) fn new(threshold: u32) -> Self {
-        let initial = threshold.clamp(1, u64::BITS) - 1;
-        Self { bits: AtomicU64::new((1 << initial) - 1), state: AtomicU32::new(UNKNOWN) }
+    /// A window one good probe short of healthy, as Varnish's `.initial` is when it is not set: the
+    /// first probe decides. With `initial`, what was assumed decides until then.
+    pub(crate) fn new(threshold: u32, initial: Option<u32>) -> Self {
+        let threshold = threshold.clamp(1, u64::BITS);
+        let good = initial.unwrap_or(threshold - 1).min(threshold);
+        let bits = u64::MAX.checked_shr(u64::BITS - good).unwrap_or(0);
+        let state = match initial {
+            None => UNKNOWN,
+            Some(_) if good >= threshold => HEALTHY,
+            Some(_) => SICK,
+        };
+        let history = ProbeHistory { good: bits, ..ProbeHistory::default() };
+        Self {
+            bits: AtomicU64::new(bits),
+            state: AtomicU32::new(state),
+            history: Mutex::new(history),
+        }
+    }
+
+    /// How far the probes came.
+    pub(crate) fn history(&self) -> ProbeHistory {
+        *self.history.lock()
     }
 
     pub(crate) fn state(&self) -> Probed {
@@ -162,7 +245,15 @@ impl ProbeWindow {
         self.bits.load(Ordering::Relaxed)
     }
 
-    /// Notes one probe.
+    /// Notes one probe; whether it has made the server healthy or sick.
+    pub(crate) fn note(&self, seen: Seen, window: u32, threshold: u32) -> bool {
+        self.history.lock().add(seen);
+        let before = self.state();
+        self.record(seen.good, window, threshold);
+        before != self.state()
+    }
+
+    /// Counts one probe.
     pub(crate) fn record(&self, good: bool, window: u32, threshold: u32) {
         let bits = self.bits() << 1 | u64::from(good);
         let seen = bits & (u64::MAX >> (u64::BITS - window.clamp(1, u64::BITS)));
@@ -236,18 +327,18 @@ mod tests {
 
     #[test]
     fn the_first_probe_decides() {
-        let window = ProbeWindow::new(3);
+        let window = ProbeWindow::new(3, None);
         assert_eq!(window.state(), Probed::Unknown);
         window.record(true, 8, 3);
         assert_eq!(window.state(), Probed::Healthy);
-        let window = ProbeWindow::new(3);
+        let window = ProbeWindow::new(3, None);
         window.record(false, 8, 3);
         assert_eq!(window.state(), Probed::Sick);
     }
 
     #[test]
     fn a_server_falls_sick_when_too_few_of_the_window_are_good() {
-        let window = ProbeWindow::new(3);
+        let window = ProbeWindow::new(3, None);
         for _ in 0..8 {
             window.record(true, 8, 3);
         }
@@ -265,10 +356,33 @@ mod tests {
 
     #[test]
     fn the_widest_window_is_64_probes() {
-        let window = ProbeWindow::new(64);
+        let window = ProbeWindow::new(64, None);
         window.record(true, 64, 64);
         assert_eq!(window.state(), Probed::Healthy);
         window.record(false, 64, 64);
         assert_eq!(window.state(), Probed::Sick);
+    }
+
+    #[test]
+    fn what_is_assumed_decides_until_the_first_probe_has_ended() {
+        let state = |initial| ProbeWindow::new(3, Some(initial)).state();
+        assert_eq!([state(0), state(2), state(3)], [Probed::Sick, Probed::Sick, Probed::Healthy]);
+        // Not more is assumed than is needed.
+        assert_eq!(ProbeWindow::new(3, Some(64)).bits().count_ones(), 3);
+        assert_eq!(ProbeWindow::new(64, Some(64)).bits(), u64::MAX);
+    }
+
+    #[test]
+    fn the_history_tells_how_far_probes_came() {
+        let window = ProbeWindow::new(1, Some(0));
+        let seen = Seen { connected: Some(Family::V4), sent: true, ..Seen::default() };
+        assert!(!window.note(seen, 8, 1), "it was sick before");
+        let good = Seen { good: true, received: true, seconds: 0.5, ..seen };
+        assert!(window.note(good, 8, 1));
+        assert!(!window.note(Seen { seconds: 1.0, ..good }, 8, 1));
+        let history = window.history();
+        assert_eq!((history.good, history.ipv4, history.ipv6), (0b11, 0b111, 0));
+        assert_eq!((history.sent, history.received, history.failed), (0b111, 0b11, 0b100));
+        assert!((history.average - 0.75).abs() < 1e-9);
     }
 }

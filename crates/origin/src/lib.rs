@@ -35,13 +35,13 @@ mod upload;
 
 pub use background::run_background;
 pub use config::{
-    AccelConfig, Address, Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, ScriptsConfig,
-    ServerConfig, ServerUrlError, Timeouts, TlsConfig, parse_server,
+    AccelConfig, Address, Balance, EjectConfig, Opening, OriginConfig, ProbeConfig, Protocol,
+    ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError, Timeouts, TlsConfig, parse_server,
 };
 pub use error::{Error, RequestBodyError, SourceError, Step};
 pub use exchange::Exchange;
 pub use fastcgi::script::{Rules as ScriptRules, Try};
-pub use health::{Order, Probed};
+pub use health::{Order, ProbeHistory, Probed};
 pub use journal::{Journal, Said};
 pub use origin::{Origin, ServerStatus};
 pub use pool::CorePool;

@@ -8,7 +8,7 @@ use base::clock;
 use crate::balance::Balancer;
 use crate::budget::RetryBudget;
 use crate::config::{OriginConfig, Protocol};
-use crate::health::{Order, ProbeWindow, Probed};
+use crate::health::{Order, ProbeHistory, ProbeWindow, Probed};
 use crate::server::Server;
 
 /// An origin: its settings, and what is known of its servers. Connections are not here but in each
@@ -52,6 +52,16 @@ impl Origin {
     pub fn is_healthy(&self) -> bool {
         let now_ms = clock::System.now().mono_ms;
         self.servers.iter().any(|server| server.is_healthy(now_ms))
+    }
+
+    /// Exchanges under way with its servers.
+    pub fn in_flight(&self) -> u32 {
+        self.servers.iter().map(|server| server.in_flight()).sum()
+    }
+
+    /// When the health of one of its servers changed last, in milliseconds since 1970.
+    pub fn changed_ms(&self) -> u64 {
+        self.servers.iter().map(|server| server.changed_ms()).max().unwrap_or_default()
     }
 
     /// One row per server, as the admin page shows them.
@@ -104,7 +114,7 @@ impl Origin {
 }
 
 /// How a server is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerStatus {
     /// Its address as written.
     pub name: Arc<str>,
@@ -120,6 +130,10 @@ pub struct ServerStatus {
     pub probed: Probed,
     /// Its latest probes as bits, the latest lowest; set for good ones.
     pub probes: u64,
+    /// How far its latest probes came.
+    pub history: ProbeHistory,
+    /// When its health, or an operator's word about it, changed last, in milliseconds since 1970.
+    pub changed_ms: u64,
     /// Milliseconds for which it will still get no requests for having failed some; 0 when it is
     /// not ejected.
     pub ejected_ms: u64,
@@ -147,6 +161,8 @@ impl ServerStatus {
             order: server.order(),
             probed: server.probed(),
             probes: server.probes.as_ref().map_or(0, ProbeWindow::bits),
+            history: server.probes.as_ref().map(ProbeWindow::history).unwrap_or_default(),
+            changed_ms: server.changed_ms(),
             ejected_ms: server.ejection.left_ms(now_ms),
             failures: server.ejection.failures(),
             requests: server.requests(),

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::config::{Address, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
+use crate::health::{Family, Seen};
+use crate::pool::Link;
+use crate::send::opening;
 use crate::server::Server;
 use crate::stream::Stream;
 use crate::talk::{Reading, Talk};
@@ -35,8 +39,14 @@ pub(crate) async fn probe_for_ever(server: Arc<Server>, head: Vec<u8>, probe: Pr
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let outcome = probe_once(&server, &head, &probe).await;
-        window.record(outcome.is_ok(), probe.window, probe.threshold);
+        let begun = Instant::now();
+        let mut seen = Seen::default();
+        let outcome = probe_once(&server, &head, &probe, &mut seen).await;
+        seen.good = outcome.is_ok();
+        seen.seconds = begun.elapsed().as_secs_f64();
+        if window.note(seen, probe.window, probe.threshold) {
+            server.note_change();
+        }
         if let Err(error) = outcome {
             server.note_error(format!("probe: {error}"));
         }
@@ -50,13 +60,17 @@ pub(crate) fn request_head(
     origin: &OriginConfig,
     probe: &ProbeConfig,
 ) -> Vec<u8> {
+    if let Some(request) = &probe.request {
+        return request.clone();
+    }
     let address = &server.address;
     let own = match address {
         Address::Tcp { .. } => address.to_string(),
         // A socket has no name that a Host field could hold.
         Address::Unix(_) => "localhost".to_owned(),
     };
-    let host = probe.host.as_ref().or(origin.host_header.as_ref()).unwrap_or(&own);
+    let hosts = [&probe.host, &origin.host_header, &origin.host_default];
+    let host = hosts.into_iter().find_map(Option::as_ref).unwrap_or(&own);
     if server.protocol == Protocol::FastCgi {
         return script_request(host, origin, probe);
     }
@@ -111,15 +125,34 @@ impl fmt::Display for ProbeError {
     }
 }
 
-async fn probe_once(server: &Server, head: &[u8], probe: &ProbeConfig) -> Result<(), ProbeError> {
+async fn probe_once(
+    server: &Server,
+    head: &[u8],
+    probe: &ProbeConfig,
+    seen: &mut Seen,
+) -> Result<(), ProbeError> {
     let deadline = Deadline::new(Step::Connect, Instant::now(), probe.timeout_ms);
     let asking = async {
-        let (mut stream, _) = server.connect(deadline).await.map_err(ProbeError::Connect)?;
-        write(&mut stream, head).await.map_err(ProbeError::Io)?;
-        match server.config.protocol {
-            Protocol::Http => read_status(&mut stream).await,
-            Protocol::FastCgi => read_script_status(&mut stream, server).await,
+        let (stream, peer) = server.connect(deadline).await.map_err(ProbeError::Connect)?;
+        seen.connected = Some(match peer {
+            None => Family::Unix,
+            Some(SocketAddr::V4(_)) => Family::V4,
+            Some(SocketAddr::V6(_)) => Family::V6,
+        });
+        let mut link = Link { stream, peer };
+        let mut first = opening(&server.opening, None, &link);
+        first.extend_from_slice(head);
+        write(&mut link.stream, &first).await.map_err(ProbeError::Io)?;
+        seen.sent = true;
+        let status = match server.config.protocol {
+            Protocol::Http => read_status(&mut link.stream).await,
+            Protocol::FastCgi => read_script_status(&mut link.stream, server).await,
+        }?;
+        if probe.expect_close {
+            read_to_end(&mut link.stream).await.map_err(ProbeError::Io)?;
         }
+        seen.received = true;
+        Ok(status)
     };
     let status = tokio::time::timeout_at(deadline.at, asking)
         .await
@@ -135,6 +168,13 @@ async fn write(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
             taken => bytes = &bytes[taken..],
         }
     }
+    Ok(())
+}
+
+/// Reads and forgets what comes until the server closes the connection.
+async fn read_to_end(stream: &mut Stream) -> io::Result<()> {
+    let mut buffer = vec![0; HEAD_BYTES];
+    while poll_fn(|cx| stream.poll_read(cx, &mut buffer)).await? > 0 {}
     Ok(())
 }
 

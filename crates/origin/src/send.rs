@@ -1,6 +1,7 @@
 //! A request's tries: which server, which connection, and whether to try again.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use message::{Framing, Request, Response};
 use tokio::time::Instant;
 
 use crate::attempt::{Answer, Call, Failure, Reach};
-use crate::config::Protocol;
+use crate::config::{Opening, Protocol, ProxyHeader, Timeouts};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::exchange::{Exchange, Origins};
@@ -61,7 +62,7 @@ impl CorePool {
         events: &mut dyn Events,
     ) -> Result<Exchange, Error> {
         let core = &self.core;
-        let timeouts = origin.config().timeouts;
+        let timeouts = caller.timeouts.unwrap_or(origin.config().timeouts);
         let mut request = with_host(origin, request);
         let mut body = body;
         let mut cgi = None;
@@ -89,6 +90,8 @@ impl CorePool {
                 0 => usize::MAX,
                 most => usize::try_from(most).unwrap_or(usize::MAX),
             },
+            timeouts,
+            ends: caller.ends,
             total: Deadline::new(Step::Total, Instant::now(), timeouts.total_ms),
             events,
             tried: Vec::new(),
@@ -134,7 +137,9 @@ impl CorePool {
 
 /// The request with the origin's own Host, if it has one.
 fn with_host<'a>(origin: &Origin, request: &'a Request) -> Cow<'a, Request> {
-    match &origin.config().host_header {
+    let config = origin.config();
+    let missing = config.host_default.as_ref().filter(|_| request.host.is_empty());
+    match config.host_header.as_ref().or(missing) {
         None => Cow::Borrowed(request),
         Some(host) => {
             let mut request = request.clone();
@@ -146,6 +151,26 @@ fn with_host<'a>(origin: &Origin, request: &'a Request) -> Cow<'a, Request> {
     }
 }
 
+/// What a new connection begins with. Without a client to tell of it is called the proxy's own.
+pub(crate) fn opening(
+    opening: &Opening,
+    ends: Option<(SocketAddr, SocketAddr)>,
+    link: &Link,
+) -> Vec<u8> {
+    let mut out = opening.preamble.to_vec();
+    match (opening.proxy, ends) {
+        (None, _) => {}
+        (Some(ProxyHeader::V1), Some((peer, own))) => proxyproto::write_v1(&mut out, peer, own),
+        (Some(ProxyHeader::V2), Some((peer, own))) => proxyproto::write_v2(&mut out, peer, own),
+        (Some(ProxyHeader::V1), None) => match (link.stream.local(), link.peer) {
+            (Some(own), Some(peer)) => proxyproto::write_v1(&mut out, own, peer),
+            _ => out.extend_from_slice(b"PROXY UNKNOWN\r\n"),
+        },
+        (Some(ProxyHeader::V2), None) => proxyproto::write_local(&mut out),
+    }
+    out
+}
+
 /// A request on its way.
 struct Sender<'a, 'b> {
     core: &'a Rc<Core>,
@@ -155,6 +180,9 @@ struct Sender<'a, 'b> {
     cgi: Option<&'a Cgi>,
     /// Bytes read at once.
     read_at_most: usize,
+    timeouts: Timeouts,
+    /// Both ends of the client's connection.
+    ends: Option<(SocketAddr, SocketAddr)>,
     total: Deadline,
     events: &'a mut dyn Events,
     /// Servers that failed it.
@@ -201,7 +229,7 @@ impl Sender<'_, '_> {
             }
             self.events.connected(&server.name, reused);
             self.tries += 1;
-            match self.attempt(server, link).await {
+            match self.attempt(server, link, reused).await {
                 Ok(answer) => {
                     server.succeeded();
                     let of = Origins {
@@ -210,7 +238,7 @@ impl Sender<'_, '_> {
                         tries: self.tries,
                         permit,
                         total: self.total,
-                        between_bytes_ms: origin.config().timeouts.between_bytes_ms,
+                        between_bytes_ms: self.timeouts.between_bytes_ms,
                         read_at_most: self.read_at_most,
                     };
                     return Ok(Exchange::new(answer, of));
@@ -225,19 +253,25 @@ impl Sender<'_, '_> {
     }
 
     async fn connect(&self, server: &Server) -> Result<Link, Failure> {
-        let connect_ms = self.origin.config().timeouts.connect_ms;
+        let connect_ms = self.timeouts.connect_ms;
         let deadline = Deadline::new(Step::Connect, Instant::now(), connect_ms).or(self.total);
         let (stream, peer) = server.connect(deadline).await?;
         self.core.counters.inc(Counter::OriginConnects);
         Ok(Link { stream, peer })
     }
 
-    async fn attempt(&mut self, server: &Arc<Server>, link: Link) -> Result<Answer, Failure> {
+    async fn attempt(
+        &mut self,
+        server: &Arc<Server>,
+        link: Link,
+        reused: bool,
+    ) -> Result<Answer, Failure> {
         let call = Call {
+            first: if reused { Vec::new() } else { opening(&server.opening, self.ends, &link) },
             core: self.core,
             server,
             request: self.request,
-            timeouts: self.origin.config().timeouts,
+            timeouts: self.timeouts,
             total: self.total,
             cgi: self.cgi,
             read_at_most: self.read_at_most,

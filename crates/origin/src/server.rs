@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
+use base::clock::System;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::{Address, EjectConfig, OriginConfig, ServerConfig};
+use crate::config::{Address, EjectConfig, Opening, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::health::{Ejection, Order, ProbeWindow, Probed, Standing};
@@ -65,6 +66,9 @@ pub(crate) struct Server {
     pub(crate) seed: u64,
     pub(crate) ejection: Ejection,
     pub(crate) probes: Option<ProbeWindow>,
+    pub(crate) opening: Opening,
+    /// When it last fell sick or became healthy, in milliseconds since 1970.
+    changed_ms: AtomicU64,
     /// Idle connections kept per core.
     pub(crate) idle_max: usize,
     pub(crate) idle_timeout_ms: u64,
@@ -95,9 +99,18 @@ impl Server {
             seed: fnv1a(name.as_bytes()),
             name,
             ejection: Ejection::default(),
-            probes: origin.probe.as_ref().map(|probe| ProbeWindow::new(probe.threshold)),
-            idle_max: origin.idle_max as usize,
+            probes: origin
+                .probe
+                .as_ref()
+                .map(|probe| ProbeWindow::new(probe.threshold, probe.initial)),
+            opening: origin.opening.clone(),
+            // Its header speaks of one client.
+            idle_max: match origin.opening.proxy {
+                None => origin.idle_max as usize,
+                Some(_) => 0,
+            },
             idle_timeout_ms: origin.idle_timeout_ms,
+            changed_ms: AtomicU64::new(System.now().unix_ms),
             eject: origin.eject,
             secure: match (&config.address, &origin.tls) {
                 (Address::Tcp { host, .. }, Some(tls)) if config.tls => Secure::new(tls, host),
@@ -242,6 +255,17 @@ impl Server {
 
     pub(crate) fn set_order(&self, order: Order) {
         self.order.store(order as u8, Ordering::Relaxed);
+        self.note_change();
+    }
+
+    /// Notes that it has just fallen sick, or become healthy.
+    pub(crate) fn note_change(&self) {
+        self.changed_ms.store(System.now().unix_ms, Ordering::Relaxed);
+    }
+
+    /// When that was last, in milliseconds since 1970.
+    pub(crate) fn changed_ms(&self) -> u64 {
+        self.changed_ms.load(Ordering::Relaxed)
     }
 
     /// Whether it must not get requests: an operator says so, or without a word of one, its probes.

@@ -85,6 +85,15 @@ impl Stream {
         Ok(())
     }
 
+    /// Our own address, where it has one.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().ok(),
+            Self::Tls(stream) => stream.get_ref().0.local_addr().ok(),
+            Self::Unix(_) | Self::Unwatched(_) => None,
+        }
+    }
+
     /// Reads what is there into `buf`; 0 at the end.
     pub(crate) fn poll_read(
         &mut self,

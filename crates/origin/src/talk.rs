@@ -13,6 +13,7 @@ use fastcgi::script::Target;
 use fastcgi::{End, Event, HeadLimits, HeadReader, Protocol, RecordReader, encode, params};
 use message::{Framing, HeaderId, Method, Request, Response};
 
+use crate::config::Timeouts;
 use crate::error::Error;
 use crate::scripts::Found;
 
@@ -30,6 +31,8 @@ pub struct Caller {
     /// Bytes of the answer read at once, for a caller that must not hold more; 0 for as many as
     /// there is room for.
     pub read_at_most: u64,
+    /// The request's own timeouts; the origin's when not set.
+    pub timeouts: Option<Timeouts>,
 }
 
 /// What a FastCGI request needs beside the HTTP one.

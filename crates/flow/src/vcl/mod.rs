@@ -5,6 +5,7 @@
 //! waiting list or a request's body does; a hit does not.
 
 pub mod counts;
+pub mod link;
 mod outside;
 mod xids;
 
