@@ -59,6 +59,8 @@ pub fn first<'b>(block: &'b HeaderBlock, header: &Header) -> Option<&'b [u8]> {
 /// # Errors
 /// The value has a byte that no header may have: a control character other than a tab.
 pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failure> {
+    // What reads a header passes over the blanks before it.
+    let value = value.trim_ascii_start();
     if !is_valid(value) {
         let value = String::from_utf8_lossy(value);
         return Err(Failure::new(format!("Bad header {}: {value}", header.name)));
@@ -204,20 +206,42 @@ pub(crate) fn set_url(head: &mut Request, what: &str, value: Value) -> Result<()
 /// Sets a status and the usual reason with it; says what VCL reads as the status from now on.
 pub(crate) fn set_status(head: &mut Response, message: &str, status: i64) -> Result<u16, Failure> {
     let Some(full) = u16::try_from(status).ok() else {
-        return Err(Failure::new(format!("{message}.status > 65535")));
+        let why = if status < 0 { "is negative" } else { "> 65535" };
+        return Err(Failure::new(format!("{message}.status ({status}) {why}")));
     };
     let Some(sent) = Status::new(full % 1000) else {
-        return Err(Failure::new(format!("illegal {message}.status (..{:03})", full % 1000)));
+        return Err(Failure::new(format!("illegal {message}.status ({status}) (..0##)")));
     };
     head.status = sent;
     head.reason = reason(full).into();
     Ok(full)
 }
 
-/// The reason that goes with a status in Varnish.
+/// The reason that goes with a status in Varnish, which keeps some words that RFC 9110 has changed.
 pub fn reason(status: u16) -> &'static str {
-    match Status::new(status % 1000).map_or("", Status::reason) {
-        "" => "Unknown HTTP Status",
-        reason => reason,
+    match status % 1000 {
+        207 => "Multi-Status",
+        208 => "Already Reported",
+        226 => "IM Used",
+        305 => "Use Proxy",
+        306 => "(Unused)",
+        402 => "Payment Required",
+        407 => "Proxy Authentication Required",
+        413 => "Request Entity Too Large",
+        414 => "Request-URI Too Long",
+        416 => "Requested Range Not Satisfiable",
+        422 => "Unprocessable Entity",
+        423 => "Locked",
+        424 => "Failed Dependency",
+        428 => "Precondition Required",
+        506 => "Variant Also Negotiates",
+        507 => "Insufficient Storage",
+        508 => "Loop Detected",
+        510 => "Not Extended",
+        511 => "Network Authentication Required",
+        code => match Status::new(code).map_or("", Status::reason) {
+            "" => "Unknown HTTP Status",
+            reason => reason,
+        },
     }
 }

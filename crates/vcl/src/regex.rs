@@ -7,8 +7,11 @@
 //! pattern is which is decided once, when the program is compiled.
 
 mod common;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::OnceLock;
 
 use crate::value::Failure;
@@ -46,6 +49,12 @@ pub struct PatternError {
     pub message: String,
 }
 
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.message, self.at)
+    }
+}
+
 /// A compiled pattern.
 #[derive(Debug)]
 pub struct Regex {
@@ -54,14 +63,15 @@ pub struct Regex {
     linear: Option<Linear>,
     /// PCRE2's, made when it is needed.
     pcre2: OnceLock<pcre2::bytes::Regex>,
+    /// The same, but no match is empty: for `regsuball`.
+    not_empty: OnceLock<pcre2::bytes::Regex>,
 }
 
 /// A pattern of the common subset.
 #[derive(Debug)]
 struct Linear {
     regex: ::regex::bytes::Regex,
-    /// It has a `$`, which to PCRE2 also means the place before a newline at the end.
-    has_dollar: bool,
+    facts: common::Facts,
 }
 
 impl Regex {
@@ -72,13 +82,13 @@ impl Regex {
     pub fn new(pattern: &str, limits: Limits) -> Result<Self, PatternError> {
         let linear = common::facts(pattern).and_then(|facts| {
             let regex = ::regex::bytes::RegexBuilder::new(pattern).unicode(false).build().ok()?;
-            Some(Linear { regex, has_dollar: facts.has_dollar })
+            Some(Linear { regex, facts })
         });
         let pcre2 = OnceLock::new();
         if linear.is_none() {
-            let _ = pcre2.set(compile(pattern, limits)?);
+            let _ = pcre2.set(compile("", pattern, limits)?);
         }
-        Ok(Self { pattern: pattern.into(), limits, linear, pcre2 })
+        Ok(Self { pattern: pattern.into(), limits, linear, pcre2, not_empty: OnceLock::new() })
     }
 
     /// The pattern as written.
@@ -98,13 +108,14 @@ impl Regex {
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, Failure> {
         match self.linear_for(subject) {
             Some(regex) => Ok(regex.is_match(subject)),
-            None => self.pcre2()?.is_match(subject).map_err(|e| failed(&e)),
+            None => self.pcre2()?.is_match(subject).map_err(|e| match_failed(&e)),
         }
     }
 
     /// `regsub`, and with `all`, `regsuball`: `subject` with the first match or all of them
     /// replaced. In `replacement`, `\0` to `\9` stand for what the groups have matched, and any
-    /// other character after a backslash for itself.
+    /// other character after a backslash for itself. Of all matches, only the first one may be of
+    /// nothing, as in Varnish.
     ///
     /// # Errors
     /// PCRE2 has reached a limit.
@@ -114,138 +125,169 @@ impl Regex {
         replacement: &[u8],
         all: bool,
     ) -> Result<Cow<'s, [u8]>, Failure> {
-        match self.linear_for(subject) {
-            Some(regex) => replace(&mut LinearFinder::new(regex), subject, replacement, all),
-            None => replace(&mut Pcre2Finder::new(self.pcre2()?), subject, replacement, all),
+        let mut finder = match self.linear_for(subject) {
+            // Most programs ask for much that is not there: that costs no memory.
+            Some(regex) if !regex.is_match(subject) => return Ok(Cow::Borrowed(subject)),
+            Some(regex) => Finder::linear(regex, names_groups(replacement)),
+            None => Finder::pcre2(self.pcre2()?),
+        };
+        let mut found = finder.find(subject, 0)?;
+        if found.is_none() {
+            return Ok(Cow::Borrowed(subject));
         }
+        let mut out = Vec::with_capacity(subject.len() + replacement.len());
+        let mut copied = 0;
+        let mut is_first = true;
+        while let Some((start, end)) = found {
+            // With `\K`, a match may begin and end anywhere.
+            out.extend_from_slice(subject.get(copied..start).unwrap_or_default());
+            finder.expand(subject, replacement, &mut out);
+            let goes_on = all && (is_first || end > copied);
+            copied = end.max(copied);
+            if is_first && all && self.may_be_empty() {
+                finder = Finder::pcre2(self.not_empty()?);
+            }
+            is_first = false;
+            found = if goes_on { finder.find(subject, copied)? } else { None };
+        }
+        out.extend_from_slice(&subject[copied..]);
+        Ok(Cow::Owned(out))
     }
 
     /// The linear engine, where it finds what PCRE2 would in `subject`.
     fn linear_for(&self, subject: &[u8]) -> Option<&::regex::bytes::Regex> {
         let linear = self.linear.as_ref()?;
-        (!linear.has_dollar || subject.last() != Some(&b'\n')).then_some(&linear.regex)
+        (!linear.facts.has_dollar || subject.last() != Some(&b'\n')).then_some(&linear.regex)
+    }
+
+    /// Whether it may match nothing at all.
+    fn may_be_empty(&self) -> bool {
+        self.linear.as_ref().is_none_or(|linear| linear.facts.may_be_empty)
     }
 
     fn pcre2(&self) -> Result<&pcre2::bytes::Regex, Failure> {
-        if let Some(regex) = self.pcre2.get() {
+        self.made(&self.pcre2, "")
+    }
+
+    fn not_empty(&self) -> Result<&pcre2::bytes::Regex, Failure> {
+        self.made(&self.not_empty, "(*NOTEMPTY)")
+    }
+
+    /// What is in `cell`, made now if nothing is.
+    fn made<'c>(
+        &self,
+        cell: &'c OnceLock<pcre2::bytes::Regex>,
+        option: &str,
+    ) -> Result<&'c pcre2::bytes::Regex, Failure> {
+        if let Some(regex) = cell.get() {
             return Ok(regex);
         }
-        let regex = compile(&self.pattern, self.limits)
-            .map_err(|e| Failure::new(format!("regular expression: {}", e.message)))?;
-        Ok(self.pcre2.get_or_init(|| regex))
+        let regex = compile(option, &self.pattern, self.limits)
+            .map_err(|e| Failure::new(format!("Regexp compilation failed: {e}")))?;
+        Ok(cell.get_or_init(|| regex))
     }
 }
 
-fn compile(pattern: &str, limits: Limits) -> Result<pcre2::bytes::Regex, PatternError> {
-    let head = format!("(*LIMIT_MATCH={})(*LIMIT_DEPTH={})", limits.matches, limits.depth);
-    pcre2::bytes::RegexBuilder::new()
-        .jit_if_available(true)
-        .build(&format!("{head}{pattern}"))
-        .map_err(|e| PatternError {
-            at: e.offset().unwrap_or(0).saturating_sub(head.len()).min(pattern.len()),
-            message: e.to_string(),
-        })
+fn compile(
+    option: &str,
+    pattern: &str,
+    limits: Limits,
+) -> Result<pcre2::bytes::Regex, PatternError> {
+    let head = format!("(*LIMIT_MATCH={})(*LIMIT_DEPTH={}){option}", limits.matches, limits.depth);
+    let built =
+        pcre2::bytes::RegexBuilder::new().jit_if_available(true).build(&format!("{head}{pattern}"));
+    built.map_err(|e| PatternError {
+        at: e.offset().unwrap_or(0).saturating_sub(head.len()).min(pattern.len()),
+        message: words(&e),
+    })
 }
 
-fn failed(error: &pcre2::Error) -> Failure {
-    Failure::new(format!("Regexp matching returned {}", error.code()))
+/// What PCRE2 says, without what its crate says before it.
+fn words(error: &pcre2::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(": ").map_or(text.as_str(), |(_, words)| words).to_string()
+}
+
+fn match_failed(error: &pcre2::Error) -> Failure {
+    Failure::new(format!("Regexp matching failed: {}", words(error)))
+}
+
+fn replace_failed(error: &pcre2::Error) -> Failure {
+    Failure::new(format!("regsub: Regexp matching returned {}", error.code()))
 }
 
 /// Finds matches one after the other.
-trait Finder {
+enum Finder<'r> {
+    /// Only where matches begin and end is asked for.
+    Whole(&'r ::regex::bytes::Regex, Option<(usize, usize)>),
+    Linear(&'r ::regex::bytes::Regex, ::regex::bytes::CaptureLocations),
+    Pcre2(&'r pcre2::bytes::Regex, pcre2::bytes::CaptureLocations),
+}
+
+impl<'r> Finder<'r> {
+    fn linear(regex: &'r ::regex::bytes::Regex, needs_groups: bool) -> Self {
+        if needs_groups {
+            Self::Linear(regex, regex.capture_locations())
+        } else {
+            Self::Whole(regex, None)
+        }
+    }
+
+    fn pcre2(regex: &'r pcre2::bytes::Regex) -> Self {
+        Self::Pcre2(regex, regex.capture_locations())
+    }
+
     /// The first match at or after byte `at`: where it begins and ends.
-    fn find(&mut self, subject: &[u8], at: usize) -> Result<Option<(usize, usize)>, Failure>;
+    fn find(&mut self, subject: &[u8], at: usize) -> Result<Option<(usize, usize)>, Failure> {
+        match self {
+            Self::Whole(regex, found) => {
+                *found = regex.find_at(subject, at).map(|m| (m.start(), m.end()));
+            }
+            Self::Linear(regex, places) => {
+                if regex.captures_read_at(places, subject, at).is_none() {
+                    return Ok(None);
+                }
+            }
+            Self::Pcre2(regex, places) => {
+                let found = regex.captures_read_at(places, subject, at);
+                if found.map_err(|e| replace_failed(&e))?.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(self.group(0))
+    }
 
     /// Where group `number` of the last match begins and ends, if it has matched.
-    fn group(&self, number: usize) -> Option<(usize, usize)>;
-}
-
-struct LinearFinder<'r> {
-    regex: &'r ::regex::bytes::Regex,
-    places: ::regex::bytes::CaptureLocations,
-}
-
-impl<'r> LinearFinder<'r> {
-    fn new(regex: &'r ::regex::bytes::Regex) -> Self {
-        Self { regex, places: regex.capture_locations() }
-    }
-}
-
-impl Finder for LinearFinder<'_> {
-    fn find(&mut self, subject: &[u8], at: usize) -> Result<Option<(usize, usize)>, Failure> {
-        let found = self.regex.captures_read_at(&mut self.places, subject, at);
-        Ok(found.map(|m| (m.start(), m.end())))
-    }
-
     fn group(&self, number: usize) -> Option<(usize, usize)> {
-        self.places.get(number)
-    }
-}
-
-struct Pcre2Finder<'r> {
-    regex: &'r pcre2::bytes::Regex,
-    places: pcre2::bytes::CaptureLocations,
-}
-
-impl<'r> Pcre2Finder<'r> {
-    fn new(regex: &'r pcre2::bytes::Regex) -> Self {
-        Self { regex, places: regex.capture_locations() }
-    }
-}
-
-impl Finder for Pcre2Finder<'_> {
-    fn find(&mut self, subject: &[u8], at: usize) -> Result<Option<(usize, usize)>, Failure> {
-        let found = self.regex.captures_read_at(&mut self.places, subject, at);
-        Ok(found.map_err(|e| failed(&e))?.map(|m| (m.start(), m.end())))
-    }
-
-    fn group(&self, number: usize) -> Option<(usize, usize)> {
-        self.places.get(number)
-    }
-}
-
-fn replace<'s>(
-    finder: &mut impl Finder,
-    subject: &'s [u8],
-    replacement: &[u8],
-    all: bool,
-) -> Result<Cow<'s, [u8]>, Failure> {
-    let mut out = Vec::new();
-    let mut copied = 0;
-    let mut at = 0;
-    let mut found = finder.find(subject, at)?;
-    if found.is_none() {
-        return Ok(Cow::Borrowed(subject));
-    }
-    while let Some((start, end)) = found {
-        out.extend_from_slice(&subject[copied..start]);
-        expand(finder, subject, replacement, &mut out);
-        copied = end;
-        at = if end == start { end + 1 } else { end };
-        if !all || at > subject.len() {
-            break;
+        match self {
+            Self::Whole(_, found) => found.filter(|_| number == 0),
+            Self::Linear(_, places) => places.get(number),
+            Self::Pcre2(_, places) => places.get(number),
         }
-        found = finder.find(subject, at)?;
     }
-    out.extend_from_slice(&subject[copied..]);
-    Ok(Cow::Owned(out))
-}
 
-/// Appends the replacement of the last match.
-fn expand(finder: &impl Finder, subject: &[u8], replacement: &[u8], out: &mut Vec<u8>) {
-    let mut bytes = replacement.iter().copied();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' => match bytes.next() {
-                Some(digit @ b'0'..=b'9') => {
-                    if let Some((start, end)) = finder.group(usize::from(digit - b'0')) {
-                        out.extend_from_slice(&subject[start..end]);
+    /// Appends the replacement of the last match.
+    fn expand(&self, subject: &[u8], replacement: &[u8], out: &mut Vec<u8>) {
+        let mut bytes = replacement.iter().copied();
+        while let Some(byte) = bytes.next() {
+            match byte {
+                b'\\' => match bytes.next() {
+                    Some(digit @ b'0'..=b'9') => {
+                        if let Some((start, end)) = self.group(usize::from(digit - b'0')) {
+                            out.extend_from_slice(subject.get(start..end).unwrap_or_default());
+                        }
                     }
-                }
-                Some(other) => out.push(other),
-                None => out.push(b'\\'),
-            },
-            other => out.push(other),
+                    Some(other) => out.push(other),
+                    None => out.push(b'\\'),
+                },
+                other => out.push(other),
+            }
         }
     }
+}
+
+/// Whether a replacement speaks of groups other than the whole match.
+fn names_groups(replacement: &[u8]) -> bool {
+    replacement.windows(2).any(|pair| matches!(pair, [b'\\', b'1'..=b'9']))
 }

@@ -22,7 +22,7 @@ pub fn append(ctx: &Ctx<'_>, value: &Value, out: &mut Vec<u8>) {
         Value::String(Some(bytes)) => out.write_all(bytes),
         Value::Ip(Some(addr)) => write!(out, "{}", shown(addr.ip())),
         Value::Backend(backend) => out.write_all(backend.name().as_bytes()),
-        Value::Stevedore(Some(name)) => out.write_all(name.as_bytes()),
+        Value::Stevedore(Some(name)) => write!(out, "storage.{name}"),
         Value::Header(header) => out.write_all(headers::get(ctx, header).unwrap_or_default()),
         Value::Enum(word) => out.write_all(word.as_bytes()),
         _ => Ok(()),

@@ -6,8 +6,10 @@ use regex_syntax::hir::{Hir, HirKind};
 /// What is to be known of a pattern of the subset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// It has a `$`.
+    /// It has a `$`, which to PCRE2 also means the place before a newline at the end.
     pub has_dollar: bool,
+    /// It may match nothing.
+    pub may_be_empty: bool,
 }
 
 /// The facts about `pattern`, if both engines read it in the same way.
@@ -18,8 +20,12 @@ pub(super) fn facts(pattern: &str) -> Option<Facts> {
     let rest = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     let mut reader = Reader { rest: rest.as_bytes(), before: Before::Nothing, has_dollar: false };
     reader.read()?;
-    let hir = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern);
-    repeats_something(&hir.ok()?).then_some(Facts { has_dollar: reader.has_dollar })
+    let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
+    let hir = parser.parse(pattern).ok()?;
+    repeats_something(&hir).then(|| Facts {
+        has_dollar: reader.has_dollar,
+        may_be_empty: hir.properties().minimum_len().is_none_or(|len| len == 0),
+    })
 }
 
 /// Whether no repetition is of what can match nothing: the engines end such loops in different

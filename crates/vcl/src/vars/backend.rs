@@ -36,7 +36,7 @@ pub(super) const BEREQ: &[Var] = &[
         "bereq.between_bytes_timeout",
         Type::Duration,
         Subs::BACKEND,
-        |ctx| timeout(ctx, |s| s.between_bytes_timeout, "between_bytes_timeout"),
+        |ctx| timeout(ctx, |s| s.between_bytes_timeout),
         "How long the backend may pause between bytes.",
     )
     .set(Subs::BACKEND, |ctx, value| {
@@ -60,7 +60,7 @@ pub(super) const BEREQ: &[Var] = &[
         "bereq.connect_timeout",
         Type::Duration,
         PIPE_OR_BACKEND,
-        |ctx| timeout(ctx, |s| s.connect_timeout, "connect_timeout"),
+        |ctx| timeout(ctx, |s| s.connect_timeout),
         "How long connecting may take.",
     )
     .set(PIPE_OR_BACKEND, |ctx, value| {
@@ -71,7 +71,7 @@ pub(super) const BEREQ: &[Var] = &[
         "bereq.first_byte_timeout",
         Type::Duration,
         Subs::BACKEND,
-        |ctx| timeout(ctx, |s| s.first_byte_timeout, "first_byte_timeout"),
+        |ctx| timeout(ctx, |s| s.first_byte_timeout),
         "How long the first byte of the answer may take.",
     )
     .set(Subs::BACKEND, |ctx, value| {
@@ -177,8 +177,7 @@ fn proto<'c>(bereq: &'c Bereq<'_>) -> &'c [u8] {
     bereq.state.proto.as_deref().unwrap_or_else(|| headers::version(bereq.head.version))
 }
 
-/// A timeout: as set, or of the backend, or the parameter.
-fn timeout(ctx: &Ctx<'_>, set: impl Fn(&BereqState) -> Option<f64>, param: &str) -> Value {
-    let set = state(ctx).and_then(set);
-    Value::Duration(set.or_else(|| ctx.world.param(param)).unwrap_or_default())
+/// A timeout as set; until then 0, whatever the backend or the parameter say.
+fn timeout(ctx: &Ctx<'_>, set: impl Fn(&BereqState) -> Option<f64>) -> Value {
+    Value::Duration(state(ctx).and_then(set).unwrap_or_default())
 }

@@ -64,7 +64,7 @@ pub(super) const REQ: &[Var] = &[
         Type::Duration,
         Subs::CLIENT,
         |ctx| Value::Duration(state(ctx).and_then(|s| s.grace).unwrap_or(UNSET)),
-        "The most grace an object may have in the lookup. Negative where there is no such bound.",
+        "The most grace an object may have in the lookup. -1 until it is set, which is no bound.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.grace = bound(&value);
@@ -170,7 +170,7 @@ pub(super) const REQ: &[Var] = &[
         Type::Duration,
         Subs::CLIENT,
         |ctx| Value::Duration(state(ctx).and_then(|s| s.ttl).unwrap_or(UNSET)),
-        "The most age an object may have in the lookup. Negative where there is no such bound.",
+        "The most age an object may have in the lookup. -1 until it is set, which is no bound.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.ttl = bound(&value);
@@ -229,7 +229,7 @@ const URL: &str = "Path and query.";
 const UNSET: f64 = -1.0;
 
 fn bound(value: &Value) -> Option<f64> {
-    Some(value.seconds()).filter(|seconds| *seconds >= 0.0)
+    Some(value.seconds().max(0.0))
 }
 
 fn req<'c>(ctx: &'c Ctx<'_>) -> Option<&'c Req<'c>> {

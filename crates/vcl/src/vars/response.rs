@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use message::Response;
+use message::{HeaderId, Response};
 
 use super::{Get, Set, Var, missing, text};
 use crate::backend::Backend;
@@ -108,7 +108,7 @@ pub(super) const BERESP: &[Var] = &[
         "beresp.filters",
         Type::String,
         Sub::BackendResponse.only(),
-        |ctx| Value::String(fetched(ctx).map(fetch_filters)),
+        |ctx| Value::String(ctx.beresp.as_ref().map(fetch_filters)),
         "What the body passes through on its way into the cache.",
     )
     .set(Sub::BackendResponse.only(), |ctx, value| {
@@ -394,12 +394,49 @@ fn fixed(message: &str, name: &str) -> Failure {
     Failure::new(format!("{message}.filters are already fixed, {message}.{name} is undefined"))
 }
 
-/// `beresp.filters` as set, or as `beresp.do_*` make them.
-fn fetch_filters(state: &BerespState) -> Bytes {
-    state.filters.clone().unwrap_or_default()
+/// `beresp.filters` as set, or as `beresp.do_*` and Content-Encoding make them.
+fn fetch_filters(beresp: &Beresp<'_>) -> Bytes {
+    let state = &*beresp.state;
+    if let Some(filters) = &state.filters {
+        return filters.clone();
+    }
+    let coding = beresp.head.headers.value(HeaderId::ContentEncoding);
+    let is_gzip = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
+    let gunzips = state.do_gunzip && is_gzip;
+    let gzips = state.do_gzip && coding.is_none();
+    let mut filters = String::new();
+    if gunzips || is_gzip && state.do_esi {
+        filters.push_str(" gunzip");
+    }
+    match (state.do_esi, gzips, is_gzip && !gunzips) {
+        (true, false, false) => filters.push_str(" esi"),
+        (true, ..) => filters.push_str(" esi_gzip"),
+        (false, true, _) => filters.push_str(" gzip"),
+        (false, false, true) => filters.push_str(" testgunzip"),
+        (false, false, false) => {}
+    }
+    filters.into()
 }
 
-/// `resp.filters` as set, or as the response makes them.
+/// `resp.filters` as set, or as request and response make them.
 fn deliver_filters(ctx: &Ctx<'_>) -> Bytes {
-    delivered(ctx).and_then(|s| s.filters.clone()).unwrap_or_default()
+    let Some(resp) = &ctx.resp else { return Bytes::new() };
+    if let Some(filters) = &resp.state.filters {
+        return filters.clone();
+    }
+    let mut filters = String::new();
+    if resp.state.do_esi && ctx.obj.is_some_and(|obj| obj.can_esi) {
+        filters.push_str(" esi");
+    }
+    let req = ctx.req.as_ref().map(|req| &*req.head);
+    let coding = resp.head.headers.value(HeaderId::ContentEncoding);
+    if coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
+        && !req.is_some_and(|req| headers::takes_gzip(&req.headers))
+    {
+        filters.push_str(" gunzip");
+    }
+    if resp.state.status == 200 && req.is_some_and(|req| req.headers.contains(HeaderId::Range)) {
+        filters.push_str(" range");
+    }
+    filters.into()
 }

@@ -21,7 +21,7 @@ pub(super) const CONNECTION: &[Var] = &[
          `client.ip`.",
     )
     .set(Subs::CLIENT, |ctx, value| {
-        ctx.session.identity = value.into_bytes();
+        ctx.session.identity = Some(value.into_bytes().unwrap_or_default());
         Ok(())
     }),
     Var::read(
