@@ -106,6 +106,7 @@ async fn probes_decide_who_gets_requests() {
             window: 4,
             threshold: 2,
             expected_status: 200,
+            ..ProbeConfig::default()
         });
     });
     let probed = || client.origin.servers()[0].probed;
