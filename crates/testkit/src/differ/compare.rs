@@ -53,8 +53,8 @@ pub(super) fn answer(line: &str, seen: &Seen) -> Vec<String> {
     lines.push(line.to_owned());
     let (body, touched) = body(reply);
     lines.extend(fields(&reply.fields, touched));
-    lines.extend(mark.map(str::to_owned));
-    lines.push(format!("| {body}"));
+    // How much of a cut body came is chance.
+    lines.push(mark.map_or_else(|| format!("| {body}"), str::to_owned));
     lines
 }
 
@@ -120,7 +120,9 @@ fn body(reply: &Reply) -> (String, bool) {
             plain.push_str(line);
         }
     }
-    let touched = plain != text;
+    // Of a synthetic page that HEAD has asked for only the length is there.
+    let page = text.is_empty() && reply.field("retry-after").is_some_and(|value| value == "5");
+    let touched = page || plain != text;
     (plain, touched)
 }
 

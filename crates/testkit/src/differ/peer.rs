@@ -228,7 +228,9 @@ impl Peer {
 
     /// A command that must succeed; its answer.
     pub(super) fn command(&mut self, line: &str) -> Result<String, String> {
-        match self.cli.ask(line) {
+        let answer = self.cli.ask(line);
+        let line = line.lines().next().unwrap_or_default();
+        match answer {
             Ok((200, text)) => Ok(text),
             Ok((status, text)) => Err(format!("{line}: {status} {text}")),
             Err(error) => Err(format!("{line}: {error}: {}", self.said())),
