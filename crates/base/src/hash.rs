@@ -66,6 +66,11 @@ impl KeyBuf {
         self.bytes.extend_from_slice(field);
     }
 
+    /// The key of these bytes, which another one's [`KeyBuf::bytes`] were.
+    pub fn of_bytes(bytes: &[u8], seed: &HashSeed) -> Self {
+        Self { bytes: bytes.to_vec(), hash: seed.hash(bytes) }
+    }
+
     /// Computes the hash; call after the last field.
     pub fn finish(&mut self, seed: &HashSeed) {
         self.hash = seed.hash(&self.bytes);

@@ -9,7 +9,7 @@ use crate::bans::Bans;
 use crate::busy::{Busy, NewFetch, Shape, TICKET_BYTES, Ticket};
 use crate::lead::Lead;
 use crate::ledger::{Charge, Ledger, Stats, count};
-use crate::object::Object;
+use crate::object::{Object, Retime};
 use crate::shard::{Dead, Place, Shard, Visit};
 use crate::slot::{Marker, More, Select, Slot, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -296,6 +296,14 @@ impl Cache {
         // Exclusive: nothing is being put into the index while freshness ends.
         let shard = self.shards[place.shard].0.write();
         shard.expire(place.h32, key.bytes(), now_ms)
+    }
+
+    /// Gives all variants of a key new times; returns how many are stored.
+    pub fn retime(&self, key: &KeyBuf, times: &Retime) -> usize {
+        let place = Place::of(key.hash(), SHARDS);
+        // Exclusive: nothing is being put into the index meanwhile.
+        let shard = self.shards[place.shard].0.write();
+        shard.retime(place.h32, key.bytes(), times)
     }
 
     /// Removes everything; returns how many responses that were. What was being fetched does not

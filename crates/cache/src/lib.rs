@@ -44,7 +44,7 @@ pub use fill::{Abandoned, Aborted, Push};
 pub use filling::{Filling, NotKept};
 pub use lead::Lead;
 pub use ledger::Stats;
-pub use object::{Flags, NewObject, Object};
+pub use object::{Flags, NewObject, Object, Retime};
 pub use peek::{Peek, Seen};
 pub use reader::Reader;
 pub use slot::{Select, Variant, VarySpec};

@@ -44,6 +44,8 @@ pub struct NewObject {
     pub flags: Flags,
     /// Surrogate keys.
     pub tags: Tags,
+    /// Bytes the caller keeps with it, of which the cache knows nothing; empty for none.
+    pub note: Box<[u8]>,
     /// The length of the body that will be pushed, when it is known: zero for none. A body of any
     /// other length is aborted.
     pub length: Option<u64>,
@@ -60,31 +62,47 @@ pub struct Flags {
     pub never_stale: bool,
     /// The origin spoke HTTP/1.0.
     pub http10: bool,
+    /// No response, but a mark: the last answer was for one request only, and the next ones are
+    /// fetched without waiting for each other.
+    pub hit_for_miss: bool,
+    /// No response, but a mark: requests go past the store.
+    pub hit_for_pass: bool,
 }
 
 impl Flags {
-    fn bits(self) -> u8 {
-        u8::from(self.shared)
-            | u8::from(self.must_validate) << 1
-            | u8::from(self.http10) << 2
-            | u8::from(self.never_stale) << 3
+    /// Whether it is no response, but a mark.
+    pub fn is_mark(self) -> bool {
+        self.hit_for_miss || self.hit_for_pass
     }
 
-    fn from_bits(bits: u8) -> Self {
+    fn bits(self) -> u16 {
+        u16::from(self.shared)
+            | u16::from(self.must_validate) << 1
+            | u16::from(self.http10) << 2
+            | u16::from(self.never_stale) << 3
+            | u16::from(self.hit_for_miss) << 4
+            | u16::from(self.hit_for_pass) << 5
+    }
+
+    fn from_bits(bits: u16) -> Self {
         Self {
             shared: bits & 1 != 0,
             must_validate: bits & 2 != 0,
             http10: bits & 4 != 0,
             never_stale: bits & 8 != 0,
+            hit_for_miss: bits & 16 != 0,
+            hit_for_pass: bits & 32 != 0,
         }
     }
 }
 
 /// `Object::flags`: the object has a Vary.
-const VARIES: u8 = 1 << 7;
+const VARIES: u16 = 1 << 7;
 /// `Object::flags`: the object has tags.
-const TAGGED: u8 = 1 << 6;
-/// Bytes of the number of tags, behind them.
+const TAGGED: u16 = 1 << 6;
+/// `Object::flags`: the object has a note.
+const NOTED: u16 = 1 << 8;
+/// Bytes of the number of tags, behind them, and of the length of a note, behind it.
 pub(crate) const COUNT_BYTES: usize = 4;
 /// What an object's weight is counted in: every size class is a multiple of it.
 const WEIGHT_BYTES: u64 = 16;
@@ -115,26 +133,27 @@ pub struct Object {
     hits: AtomicU32,
     frequency: AtomicU8,
     place: AtomicU8,
-    flags: u8,
+    flags: u16,
     fresh_until: AtomicI64,
     body: OnceLock<Chunks>,
     born: i64,
-    /// Key, Vary names, Vary signature, tags and their number if there are any, head: one
-    /// allocation.
+    /// Key, Vary names, Vary signature, tags and their number if there are any, a note and its
+    /// length if there is one, head: one allocation.
     block: Box<[u8]>,
     /// The newest ban it has passed.
     passed: AtomicU32,
     key_len: u32,
     spec_len: u32,
-    /// With the tags.
+    /// With the tags and the note.
     signature_len: u32,
     pub(crate) id: u32,
     etag_at: u32,
     etag_len: u16,
     status: Status,
     lifetime: Span,
-    grace: Span,
-    stale_if_error: Span,
+    // Spans: a soft purge may change them.
+    grace: AtomicU32,
+    stale_if_error: AtomicU32,
     stale_if_unreachable: Span,
     last_modified: u32,
     date: u32,
@@ -144,6 +163,17 @@ pub struct Object {
     fill: Mutex<Option<Arc<Fill>>>,
     /// To whom the bytes are given back; none when there was no room to reserve any.
     ledger: Option<Arc<Ledger>>,
+}
+
+/// New times for what is stored, in milliseconds; none to leave one as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retime {
+    /// When freshness ends, of the monotonic clock.
+    pub fresh_until_ms: Option<i64>,
+    /// How long after that it may answer while a fetch runs behind it.
+    pub grace_ms: Option<u64>,
+    /// How long it may answer when the origin answers with an error.
+    pub stale_if_error_ms: Option<u64>,
 }
 
 /// What the cache adds to a [`NewObject`].
@@ -161,8 +191,8 @@ impl Object {
     /// Bytes to reserve for an object without its body.
     pub(crate) fn cost(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>) -> u64 {
         let varying = vary.map_or(0, |vary| vary.spec.len() + vary.signature.len());
-        let tags = tags_len(&new.tags);
-        size::arc::<Self>() + size::class(key.len() + varying + tags + new.head.len())
+        let extra = tags_len(&new.tags) + note_len(&new.note);
+        size::arc::<Self>() + size::class(key.len() + varying + extra + new.head.len())
     }
 
     pub(crate) fn new(new: &NewObject, making: Making<'_>) -> Self {
@@ -175,14 +205,15 @@ impl Object {
             _ => (0, 0),
         };
         let lifetime = i64::try_from(new.lifetime_ms).unwrap_or(i64::MAX);
-        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        let flag = |is: bool, flag: u16| if is { flag } else { 0 };
         Self {
             hits: AtomicU32::new(0),
             frequency: AtomicU8::new(0),
             place: AtomicU8::new(0),
             flags: new.flags.bits()
                 | flag(vary.is_some(), VARIES)
-                | flag(!new.tags.is_empty(), TAGGED),
+                | flag(!new.tags.is_empty(), TAGGED)
+                | flag(!new.note.is_empty(), NOTED),
             fresh_until: AtomicI64::new(new.born_ms.saturating_add(lifetime)),
             body: OnceLock::new(),
             born: new.born_ms,
@@ -190,14 +221,14 @@ impl Object {
             passed: AtomicU32::new(passed),
             key_len: key.len() as u32,
             spec_len: spec.len() as u32,
-            signature_len: (signature.len() + tags_len(&new.tags)) as u32,
+            signature_len: (signature.len() + tags_len(&new.tags) + note_len(&new.note)) as u32,
             id,
             etag_at,
             etag_len,
             status: new.status,
             lifetime: Span::from_ms(new.lifetime_ms),
-            grace: Span::from_ms(new.grace_ms),
-            stale_if_error: Span::from_ms(new.stale_if_error_ms),
+            grace: AtomicU32::new(Span::from_ms(new.grace_ms).bits()),
+            stale_if_error: AtomicU32::new(Span::from_ms(new.stale_if_error_ms).bits()),
             stale_if_unreachable: Span::from_ms(new.stale_if_unreachable_ms),
             last_modified: pack_date(new.last_modified),
             date: pack_date(new.date),
@@ -230,7 +261,7 @@ impl Object {
         }
         let spec_at = self.key_len as usize;
         let signature_at = spec_at + self.spec_len as usize;
-        let signature_end = self.head_at() - self.stored_tags().map_or(0, Stored::block_bytes);
+        let signature_end = self.tags_end() - self.stored_tags().map_or(0, Stored::block_bytes);
         Some(Variant {
             spec: &self.block[spec_at..signature_at],
             signature: &self.block[signature_at..signature_end],
@@ -242,10 +273,28 @@ impl Object {
         if self.flags & TAGGED == 0 {
             return None;
         }
-        let (before, count) = self.block[..self.head_at()].split_last_chunk::<COUNT_BYTES>()?;
+        let (before, count) = self.block[..self.tags_end()].split_last_chunk::<COUNT_BYTES>()?;
         let count = u32::from_le_bytes(*count) as usize;
         let (_, tags) = before.split_at(before.len() - count * size_of::<u64>());
         Some(Stored(tags.as_chunks().0))
+    }
+
+    /// The bytes its maker keeps with it; empty when there are none.
+    pub fn note(&self) -> &[u8] {
+        let end = self.tags_end();
+        let behind = usize::from(self.flags & NOTED != 0) * COUNT_BYTES;
+        &self.block[end..self.head_at() - behind]
+    }
+
+    /// Where what stands before the note ends.
+    fn tags_end(&self) -> usize {
+        let head_at = self.head_at();
+        if self.flags & NOTED == 0 {
+            return head_at;
+        }
+        let len = self.block[..head_at].last_chunk::<COUNT_BYTES>();
+        let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
+        head_at - COUNT_BYTES - len
     }
 
     /// Its surrogate keys.
@@ -310,12 +359,12 @@ impl Object {
 
     /// How long after its freshness it may answer while a fetch runs behind it.
     pub fn grace_ms(&self) -> u64 {
-        self.grace.as_ms()
+        Span::of_bits(self.grace.load(Ordering::Relaxed)).as_ms()
     }
 
     /// How long after its freshness it may answer when the origin answers with an error.
     pub fn stale_if_error_ms(&self) -> u64 {
-        self.stale_if_error.as_ms()
+        Span::of_bits(self.stale_if_error.load(Ordering::Relaxed)).as_ms()
     }
 
     /// How long after its freshness it may answer when the origin cannot be reached.
@@ -465,6 +514,21 @@ impl Object {
         self.fresh_until.fetch_min(now_ms, Ordering::Relaxed);
     }
 
+    /// Freshness ends at `until_ms` (monotonic milliseconds), and what follows it takes this long;
+    /// none to leave a time as it is.
+    pub(crate) fn retime(&self, times: &Retime) {
+        if let Some(until_ms) = times.fresh_until_ms {
+            self.fresh_until.store(until_ms, Ordering::Relaxed);
+        }
+        for (span, ms) in
+            [(&self.grace, times.grace_ms), (&self.stale_if_error, times.stale_if_error_ms)]
+        {
+            if let Some(ms) = ms {
+                span.store(Span::from_ms(ms).bits(), Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Gives the object its complete body. The body's bytes have been reserved.
     pub(crate) fn complete(&self, chunks: Chunks) {
         // Only the one writer completes an object.
@@ -483,13 +547,24 @@ fn tags_len(tags: &Tags) -> usize {
     if tags.is_empty() { 0 } else { tags.len() * size_of::<u64>() + COUNT_BYTES }
 }
 
+/// Bytes of a note and its length.
+fn note_len(note: &[u8]) -> usize {
+    if note.is_empty() { 0 } else { note.len() + COUNT_BYTES }
+}
+
 fn block(key: &[u8], spec: &[u8], signature: &[u8], new: &NewObject) -> Box<[u8]> {
-    if new.tags.is_empty() {
+    if new.tags.is_empty() && new.note.is_empty() {
         return [key, spec, signature, &new.head].concat().into_boxed_slice();
     }
+    let count = |is_empty: bool, count: usize| match is_empty {
+        true => Vec::new(),
+        false => (count as u32).to_le_bytes().to_vec(),
+    };
     let tags: Vec<u8> = new.tags.iter().flat_map(u64::to_le_bytes).collect();
-    let count = (new.tags.len() as u32).to_le_bytes();
-    [key, spec, signature, &tags, &count, &new.head].concat().into_boxed_slice()
+    let tag_count = count(new.tags.is_empty(), new.tags.len());
+    let note_len = count(new.note.is_empty(), new.note.len());
+    let parts = [key, spec, signature, &tags, &tag_count, &new.note, &note_len, &new.head];
+    parts.concat().into_boxed_slice()
 }
 
 impl Drop for Object {

@@ -20,7 +20,7 @@ use hashbrown::hash_table::{Entry, OccupiedEntry};
 use crate::busy::{Busy, NewFetch};
 use crate::chunks::Chunks;
 use crate::ledger::{Charge, Ledger, count, discount};
-use crate::object::{LIVE, MAIN, Object};
+use crate::object::{LIVE, MAIN, Object, Retime};
 use crate::size;
 use crate::slot::{Marker, More, Slot, is_same_variant};
 
@@ -468,6 +468,13 @@ impl Shard {
         if let Slot::Many(_, more) = slot {
             more.leads.iter().for_each(|busy| busy.expire(now_ms));
         }
+        slot.variants().len()
+    }
+
+    /// Gives everything of a key new times; how many responses that are.
+    pub(crate) fn retime(&self, h32: u32, key: &[u8], times: &Retime) -> usize {
+        let Some(slot) = self.find(h32, key) else { return 0 };
+        slot.variants().iter().for_each(|object| object.retime(times));
         slot.variants().len()
     }
 

@@ -17,6 +17,15 @@ impl Span {
         }
     }
 
+    /// As [`Span::of_bits`] takes it.
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn of_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     pub(crate) fn as_ms(self) -> u64 {
         if self.0 < SECONDS { u64::from(self.0) } else { u64::from(self.0 & !SECONDS) * 1000 }
     }

@@ -50,6 +50,7 @@ pub(crate) fn object() -> NewObject {
         stale_if_error_ms: 86_400_000,
         stale_if_unreachable_ms: 86_400_000,
         flags: Flags { shared: true, ..Flags::default() },
+        note: Box::default(),
         tags: Tags::default(),
         length: Some(BODY.len() as u64),
     }

@@ -6,6 +6,7 @@ use tls::{ClientAuth, Secured};
 
 use crate::live::CertificateFields;
 use crate::pages::Problem;
+use crate::vcl::Line;
 
 /// The other end of the connection that a request came over.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,8 @@ pub struct Client<'a> {
     pub peer: Peer,
     /// What was agreed on in its TLS handshake; none over a plain connection.
     pub secured: Option<&'a Secured>,
+    /// The connection, as programs see it; made up of `peer` where there is none.
+    pub line: Option<&'a Line>,
 }
 
 impl Client<'_> {

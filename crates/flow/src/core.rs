@@ -28,6 +28,7 @@ use crate::purge::{Answers, Asked, Outcome, Refusal};
 use crate::reply::{Forward, Reply, Served};
 use crate::slow::{Slow, Way};
 use crate::trace::{Decided, Trace};
+use crate::vcl::{self, counts::Counts};
 
 /// The configuration a request began with, shared cheaply within its core.
 pub type LiveRef = Rc<Arc<Live>>;
@@ -69,10 +70,15 @@ impl Ask<'_> {
     /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and who
     /// decided.
     pub(crate) fn sign(&self, reply: &mut Reply) {
-        reply.about.decided = Decided { site: self.site.number, rule: self.notes.rule };
-        if self.request.scheme == Scheme::Https {
-            reply.hsts = self.site.hsts;
-        }
+        sign(reply, self.site, self.notes.rule, self.request.scheme);
+    }
+}
+
+/// Adds to the reply what goes with every one of `site`.
+pub(crate) fn sign(reply: &mut Reply, site: &Site, rule: u32, scheme: Scheme) {
+    reply.about.decided = Decided { site: site.number, rule };
+    if scheme == Scheme::Https {
+        reply.hsts = site.hsts;
     }
 }
 
@@ -82,6 +88,7 @@ pub struct Core {
     pub shared: Arc<Shared>,
     /// This core's counters.
     pub counters: Arc<Counters>,
+    counts: Arc<Counts>,
     pool: RefCell<CorePool>,
     live: RefCell<LiveRef>,
     version: Cell<u64>,
@@ -127,6 +134,7 @@ impl Core {
             key: RefCell::new(KeyBuf::new()),
             failing: RefCell::default(),
             files: RefCell::default(),
+            counts: shared.vcl.counts.register(),
             shared,
             counters,
         })
@@ -149,6 +157,11 @@ impl Core {
     /// This core's origin connections.
     pub(crate) fn pool(&self) -> CorePool {
         self.pool.borrow().clone()
+    }
+
+    /// This core's counters under Varnish's names.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        &self.counts
     }
 
     /// Both clocks.
@@ -193,6 +206,10 @@ impl Core {
                 return self.start_purge(live, site, request, client.peer, now, read);
             }
         };
+        if let Some(instance) = &site.vcl {
+            let place = (live, site, instance);
+            return (vcl::start(self, place, request, client, now), client.peer);
+        }
         let mut notes = Notes::default();
         let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let verdict = site.policy.receive(&mut ctx);

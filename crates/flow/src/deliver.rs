@@ -7,7 +7,7 @@ use bytes::Bytes;
 use cache::{Object, Reader};
 use message::conditional::{self, Outcome};
 use message::range::{self, RangePlan};
-use message::{HeaderId, Method, Response, Status, Version};
+use message::{HeaderId, Method, Request, Response, Status, Version};
 use policy::DeliverCtx;
 
 use crate::core::Ask;
@@ -17,7 +17,8 @@ use crate::forward;
 use crate::multipart;
 use crate::reply::{Head, Reply, ReplyBody, Served};
 
-const SELECTORS: [HeaderId; 3] =
+/// Fields that may make a reply another than the whole response.
+pub(crate) const SELECTORS: [HeaderId; 3] =
     [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince, HeaderId::Range];
 
 /// The reply from a stored response, complete or filling.
@@ -37,11 +38,11 @@ pub(crate) fn fetched(
 
 fn deliver(ask: &Ask<'_>, object: &Arc<Object>, served: Served, reader: Option<Reader>) -> Reply {
     let freshness = freshness(object);
-    let mut reply = Reply::stored(object, whole_body(ask, object, reader), served);
+    let mut reply = Reply::stored(object, whole_body(&ask.request.method, object, reader), served);
     reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);
     reply.ttl_s = Some(freshness.ttl_ms(ask.now.mono_ms) / 1000);
     if ask.request.headers.contains_any(&SELECTORS) {
-        select(ask, object, &mut reply);
+        select(ask.request, ask.live.limits.ranges, object, &mut reply);
     }
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape_stored(ask, object, &mut reply);
@@ -49,10 +50,15 @@ fn deliver(ask: &Ask<'_>, object: &Arc<Object>, served: Served, reader: Option<R
     reply
 }
 
-fn whole_body(ask: &Ask<'_>, object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody {
+/// The whole body of `object`, for a request of this method.
+pub(crate) fn whole_body(
+    method: &Method,
+    object: &Arc<Object>,
+    reader: Option<Reader>,
+) -> ReplyBody {
     if object.status().has_no_body() {
         ReplyBody::None
-    } else if ask.request.method == Method::Head {
+    } else if *method == Method::Head {
         ReplyBody::Head(object.length())
     } else if let Some(whole) = object.whole() {
         ReplyBody::Stored(Arc::clone(object), 0..whole.len())
@@ -64,26 +70,32 @@ fn whole_body(ask: &Ask<'_>, object: &Arc<Object>, reader: Option<Reader>) -> Re
 
 /// Narrows the reply to what the request's conditions and ranges ask for (RFC 9110 13.2.2 and
 /// 14.2).
-fn select(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
-    let headers = &ask.request.headers;
+fn select(request: &Request, ranges_max: u64, object: &Arc<Object>, reply: &mut Reply) {
+    let headers = &request.headers;
     let (etag, modified, date) = (object.etag(), object.last_modified(), object.date());
-    if conditional::evaluate(ask.request, etag, modified, date, reply.status)
-        == Outcome::NotModified
-    {
+    if conditional::evaluate(request, etag, modified, date, reply.status) == Outcome::NotModified {
         reply.status = Status::NOT_MODIFIED;
         reply.body = ReplyBody::None;
         return;
     }
-    let (Some(range), Some(length)) = (headers.value(HeaderId::Range), object.length()) else {
-        return;
-    };
-    if ask.request.method != Method::Get
-        || reply.status != Status::OK
-        || !conditional::if_range_matches(headers, etag, modified, date)
+    if request.method == Method::Get
+        && reply.status == Status::OK
+        && conditional::if_range_matches(headers, etag, modified, date)
     {
-        return;
+        narrow(request, ranges_max, object, reply);
     }
-    match range::plan(range, length, ask.live.limits.ranges as usize) {
+}
+
+/// Narrows the reply with the body of `object` to what the request's Range asks for.
+pub(crate) fn narrow(
+    request: &Request,
+    ranges_max: u64,
+    object: &Arc<Object>,
+    reply: &mut Reply,
+) {
+    let range = request.headers.value(HeaderId::Range);
+    let (Some(range), Some(length)) = (range, object.length()) else { return };
+    match range::plan(range, length, ranges_max as usize) {
         RangePlan::Whole => {}
         RangePlan::NotSatisfiable => {
             reply.status = Status::RANGE_NOT_SATISFIABLE;

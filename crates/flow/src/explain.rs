@@ -109,7 +109,7 @@ pub fn explain(
     now: Now,
 ) -> Explanation {
     let live: LiveRef = Rc::new(Arc::clone(live));
-    let client = Client { peer, secured: None };
+    let client = Client { peer, secured: None, line: None };
     let mut teller = Teller { shared, steps: vec![asked(&request)], key: 0, decided: None };
     let (foreseen, summary) = teller.tell(&live, &mut request, &client, now);
     let Teller { steps, key, decided, .. } = teller;

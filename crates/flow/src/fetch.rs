@@ -700,7 +700,9 @@ fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u6
             must_validate: plan.must_validate,
             never_stale: plan.never_stale,
             http10: response.version == Version::Http10,
+            ..Flags::default()
         },
+        note: Box::default(),
         tags: Tags::default(),
         length,
     }

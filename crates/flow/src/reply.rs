@@ -124,6 +124,28 @@ pub enum Head {
     Owned(Box<Response>),
 }
 
+/// The fields that Varnish adds to stored responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Varnish {
+    /// The transaction's number.
+    pub xid: u64,
+    /// The number of the fetch that brought what was found.
+    pub found: Option<u64>,
+    /// Whether parts can be asked for.
+    pub ranges: bool,
+}
+
+impl Varnish {
+    /// Appends the value of X-Varnish.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        number(out, self.xid);
+        if let Some(found) = self.found {
+            out.push(b' ');
+            number(out, found);
+        }
+    }
+}
+
 /// A piece of a body that is wholly there.
 #[derive(Debug)]
 pub enum Piece {
@@ -187,6 +209,8 @@ pub struct Reply {
     pub age_s: Option<u64>,
     /// Remaining lifetime to tell, in seconds; negative when stale.
     pub ttl_s: Option<i64>,
+    /// What a program's answers say of themselves.
+    pub varnish: Option<Varnish>,
     /// Strict-Transport-Security to send, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
     /// Content-Range of a 206 or 416.
@@ -218,6 +242,7 @@ impl Reply {
             served,
             age_s: None,
             ttl_s: None,
+            varnish: None,
             hsts: None,
             content_range: None,
             content_type: None,
@@ -283,6 +308,12 @@ impl Reply {
                     out.extend_from_slice(part.as_bytes());
                 }
             });
+        }
+        if let Some(varnish) = self.varnish {
+            fields.add(HeaderId::XVarnish, |out| varnish.write(out));
+            if varnish.ranges {
+                fields.add(HeaderId::AcceptRanges, |out| push(out, "bytes"));
+            }
         }
         if let Some(age) = self.age_s {
             fields.add(HeaderId::Age, |out| number(out, age));

@@ -53,6 +53,8 @@ pub(crate) enum Way {
     },
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
+    /// Through a site's program.
+    Vcl(crate::vcl::Waiting),
     /// A fetch of its own, whose answer may be stored.
     Alone { key: KeyBuf, reason: Forward },
 }
@@ -60,7 +62,11 @@ pub(crate) enum Way {
 impl Slow {
     /// Whether it may become a tunnel: the client asks for another protocol that it may have.
     pub fn is_upgrade(&self) -> bool {
-        matches!(self.way, Way::Upgrade)
+        match &self.way {
+            Way::Upgrade => true,
+            Way::Vcl(waiting) => waiting.is_upgrade(),
+            _ => false,
+        }
     }
 
     /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
@@ -76,6 +82,13 @@ impl Slow {
         let trace = Rc::new(Trace::default());
         let way = Some(&trace);
         let ask = Ask { live: &live, site: &site, request, notes, now, front, trace: way };
+        if let Way::Vcl(waiting) = self.way {
+            let place = (&live, &site);
+            let parts = (body, &trace);
+            let mut reply = crate::vcl::run(waiting, core, place, request, front, parts).await;
+            reply.about.trace = Some(trace);
+            return reply;
+        }
         let mut reply = self.answer(core, &ask, body).await;
         ask.sign(&mut reply);
         reply.about.key = trace.key.get();
@@ -99,6 +112,8 @@ impl Slow {
                 None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
             },
             Way::Purge(order, answers) => purge(core, ask, *order, answers).await,
+            // Taken out before.
+            Way::Vcl(_) => pages::problem(request, Problem::Internal),
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
             Way::Pass(reason) => fetch_own(core, ask, Job::pass(core, ask), reason, body).await,
             Way::Upgrade => {

@@ -21,6 +21,8 @@ pub struct About {
     pub key: u64,
     /// What went wrong, if anything did. Apart, for replies are moved about and most go well.
     pub trouble: Option<Box<Trouble>>,
+    /// What a program has done for it.
+    pub told: Option<Box<crate::vcl::Told>>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
 }

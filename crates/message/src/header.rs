@@ -89,6 +89,7 @@ known! {
     XForwardedHost "X-Forwarded-Host";
     XForwardedProto "X-Forwarded-Proto";
     XRequestedWith "X-Requested-With";
+    XVarnish "X-Varnish";
 }
 
 const SLOTS: usize = 512;
@@ -272,12 +273,25 @@ pub struct Field<'a> {
 ///
 /// Two ways to fill it: [`HeaderBlock::push`] copies one field; a parser records [`Span`]s with
 /// [`HeaderBlock::push_span`] and then hands the bytes they point into to [`HeaderBlock::adopt`].
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct HeaderBlock {
     bytes: Vec<u8>,
     spans: Vec<Span>,
     /// Bit `n`: a field whose id is number `n` is there.
     present: u128,
+}
+
+impl Clone for HeaderBlock {
+    fn clone(&self) -> Self {
+        Self { bytes: self.bytes.clone(), spans: self.spans.clone(), present: self.present }
+    }
+
+    /// Keeps the memory.
+    fn clone_from(&mut self, other: &Self) {
+        self.bytes.clone_from(&other.bytes);
+        self.spans.clone_from(&other.spans);
+        self.present = other.present;
+    }
 }
 
 // The presence bits have room for every id.

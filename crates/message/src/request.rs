@@ -148,7 +148,7 @@ pub enum Framing {
 /// bytes) reads these fields, never the received bytes.
 ///
 /// Reused from request to request: [`Request::clear`] keeps the memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Request {
     /// Method.
     pub method: Method,
@@ -187,6 +187,27 @@ pub enum Upgrade {
     Asked,
     /// It is passed on: the request's Upgrade names the protocols, and nothing else.
     Granted,
+}
+
+impl Clone for Request {
+    fn clone(&self) -> Self {
+        let mut clone = Self::new();
+        clone.clone_from(self);
+        clone
+    }
+
+    /// Keeps the memory.
+    fn clone_from(&mut self, other: &Self) {
+        let Self { method, version, scheme, host, port, target, headers, framing, .. } = other;
+        self.method.clone_from(method);
+        (self.version, self.scheme, self.port, self.framing) = (*version, *scheme, *port, *framing);
+        self.host.clone_from(host);
+        self.target.clone_from(target);
+        self.headers.clone_from(headers);
+        self.keep_alive = other.keep_alive;
+        self.expect_continue = other.expect_continue;
+        self.upgrade = other.upgrade;
+    }
 }
 
 impl Request {

@@ -28,6 +28,12 @@ impl VaryNames {
         &self.0
     }
 
+    /// The names but for `id`; `None` when none is left.
+    pub fn without(&self, id: HeaderId) -> Option<Self> {
+        let left: Vec<&[u8]> = self.iter().filter(|name| HeaderId::of(name) != id).collect();
+        (!left.is_empty()).then(|| Self(left.join(&b","[..]).into()))
+    }
+
     /// The names one by one.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|b| *b == b',')

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
+use flow::vcl::Line;
 use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestError, RequestReader};
@@ -49,6 +50,8 @@ pub(crate) struct Conn {
     partial: Option<Box<Partial>>,
     /// It might have been another protocol's: what begins as none is not answered.
     pub(crate) either: bool,
+    /// The connection as programs see it.
+    line: Option<Box<Line>>,
     served: u64,
     opened_ms: u64,
 }
@@ -154,6 +157,7 @@ impl Conn {
             held,
             partial: None,
             either: false,
+            line: None,
             served: 0,
             opened_ms: now.mono_ms,
         }
@@ -301,7 +305,11 @@ impl Conn {
             && self.served < limits.keepalive_requests
             && now.mono_ms - self.opened_ms < limits.connection_lifetime
             && !core.draining.get();
-        let client = Client { peer: self.ends.peer, secured: self.secured.as_ref() };
+        if self.served == 1 {
+            self.line = self.ends.line(&self.stream, live);
+        }
+        let (secured, line) = (self.secured.as_ref(), self.line.as_deref());
+        let client = Client { peer: self.ends.peer, secured, line };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.log.micros(now);

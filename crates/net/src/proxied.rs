@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use base::Counter;
-use flow::Peer;
+use flow::vcl::Line;
+use flow::{Live, Peer};
 use proxyproto::{Header, Progress};
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -28,13 +29,15 @@ pub(crate) struct Ends {
     remote: Option<SocketAddr>,
     /// The address it connected to, when that was a balancer's or was asked for before.
     own: Option<SocketAddr>,
+    /// The connection's other end, be it the client's or a proxy's.
+    wire: Option<SocketAddr>,
 }
 
 impl Ends {
     /// A connection from `remote` itself.
     pub(crate) fn direct(remote: Option<SocketAddr>) -> Self {
         let peer = remote.map_or(Peer::Local, |remote| Peer::Host(remote.ip()));
-        Self { peer, remote, own: None }
+        Self { peer, remote, own: None, wire: remote }
     }
 
     /// A connection that the trusted proxy at `remote` made because of what `header` says.
@@ -43,12 +46,31 @@ impl Ends {
             Header::Local => Self::direct(remote),
             Header::Unnamed => {
                 let peer = Peer::Unnamed(remote.map(|remote| remote.ip()));
-                Self { peer, remote, own: None }
+                Self { peer, remote, own: None, wire: remote }
             }
             Header::Proxied { source, destination } => {
-                Self { own: Some(destination), ..Self::direct(Some(source)) }
+                Self { own: Some(destination), wire: remote, ..Self::direct(Some(source)) }
             }
         }
+    }
+
+    /// The connection as programs see it; none where no site has one.
+    pub(crate) fn line(&mut self, stream: &Stream, live: &Live) -> Option<Box<Line>> {
+        if live.listed.iter().all(|site| site.vcl.is_none()) {
+            return None;
+        }
+        let pair = self.pair(stream);
+        let local = stream.local_addr();
+        let endpoint = local.map(|local| local.to_string()).unwrap_or_default();
+        Some(Box::new(Line {
+            client: self.remote,
+            server: pair.map(|(_, own)| own),
+            remote: self.wire,
+            local,
+            endpoint: endpoint.into(),
+            socket: "a0".into(),
+            ..Line::default()
+        }))
     }
 
     /// The client's address and the one it connected to.

@@ -56,6 +56,7 @@ fn head(length: Option<u64>) -> NewObject {
         stale_if_error_ms: 60_000,
         stale_if_unreachable_ms: 86_400_000,
         flags: Flags { shared: true, ..Flags::default() },
+        note: Box::default(),
         tags: Tags::default(),
         length,
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ban::{Expression, Field, Term};
 use base::{KeyBuf, Now};
-use cache::{NewBan, Tags, Which};
+use cache::{Ban, NewBan, Tags, Which};
 use message::{Framing, HeaderBlock, Method, Request, Scheme};
 use policy::{Notes, ReceiveCtx};
 
@@ -172,6 +172,30 @@ impl Shared {
         let sweep = self.sweep(ban.number(), now_ms);
         let swept = tokio::time::timeout(Duration::from_millis(wait_ms), sweep).await;
         Outcome { objects: ban.objects(), pending: swept.is_err() }
+    }
+
+    /// Invalidates what is meant, at once and without waiting: what is stored is looked at as it is
+    /// found, or by a sweep beside the cores.
+    pub(crate) fn ban_at_once(self: &Arc<Self>, what: What, soft: bool, now_ms: u64) -> Arc<Ban> {
+        let text = what.text().into();
+        let (tags, matcher) = self.sought(what);
+        let test = Arc::new(Meant { scope: None, matcher, now_ms });
+        let which = Which { tags, test: Some(test) };
+        let ban = self.cache.ban(NewBan { text, which, soft, now_ms });
+        // Outside of a runtime (a program's start) the next sweep will do.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (shared, until) = (Arc::clone(self), ban.number());
+            runtime.spawn(async move { shared.sweep(until, now_ms).await });
+        }
+        ban
+    }
+
+    /// The same, and how many responses that were: everything stored is looked at before this
+    /// returns.
+    pub(crate) fn ban_and_count(self: &Arc<Self>, what: What, soft: bool, now_ms: u64) -> u64 {
+        let ban = self.ban_at_once(what, soft, now_ms);
+        self.cache.sweep(ban.number(), now_ms, &mut || {});
+        ban.objects()
     }
 
     /// What is meant, as stored responses are tested for it.

@@ -21,9 +21,11 @@ pub(super) struct Under<'a> {
 }
 
 impl<'a> Under<'a> {
-    /// As [`begin_key`](crate::decide::begin_key) wrote it.
+    /// As [`begin_key`](crate::decide::begin_key) wrote it: in the key, or where a program made
+    /// that, in a note of its own.
     pub(super) fn of(object: &'a Object) -> Self {
-        let mut fields = key_fields(object.key());
+        let asked = crate::vcl::note::asked(object.note());
+        let mut fields = key_fields(asked.unwrap_or_else(|| object.key()));
         let mut next = || fields.next().unwrap_or_default();
         let (scheme, host, port, target) = (next(), next(), next(), next());
         let port = port.first_chunk().map(|port| u16::from_be_bytes(*port));

@@ -23,6 +23,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
+use flow::vcl::Line;
 use flow::{Client, LiveRef, ReplyBody, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
 use message::{Framing, Request, Scheme, Status, Upgrade as Change};
@@ -56,6 +57,8 @@ const UNSENT_BYTES: u32 = 128 * 1024;
 pub(crate) struct H2 {
     stream: Stream,
     secured: Option<Secured>,
+    /// The connection as programs see it.
+    line: Option<Box<Line>>,
     ends: Ends,
     guard: Rc<Guard>,
     engine: Box<Connection>,
@@ -167,6 +170,7 @@ impl H2 {
             uploads: Vec::new(),
             phase: Phase::New,
             reserved: 0,
+            line: None,
             served: 0,
             opened_ms: now_ms,
             ticked_ms: now_ms,
@@ -310,7 +314,11 @@ impl H2 {
         if extended {
             head::as_http1_upgrade(request);
         }
-        let client = Client { peer: self.ends.peer, secured: self.secured.as_ref() };
+        if self.served == 1 {
+            self.line = self.ends.line(&self.stream, live);
+        }
+        let (secured, line) = (self.secured.as_ref(), self.line.as_deref());
+        let client = Client { peer: self.ends.peer, secured, line };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.log.micros(now);
         let start = match start {

@@ -1,0 +1,485 @@
+//! From what was found or fetched to the reply: `vcl_deliver`, and `vcl_synth` where there is
+//! nothing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cache::{Object, Reader};
+use message::conditional::{self, Outcome};
+use message::date::{HttpDate, parse_http_date};
+use message::range::{self, RangePlan};
+use message::{HeaderBlock, HeaderId, Method, Response, Status, Version};
+use varnishcli::Param;
+use vcl::ctx::{Obj, RespState};
+use vcl::sub::{Action, Sub};
+
+use super::counts::Count;
+use super::note;
+use super::steps::{Age, Step};
+use super::turn::{Env, Seen, Turn};
+use crate::deliver::{SELECTORS, narrow, whole_body};
+use crate::forward::add_via;
+use crate::reply::{Forward, Head, Reply, ReplyBody, Served, Varnish};
+
+/// What is delivered.
+pub(crate) enum Source {
+    /// Something stored, or being stored; `reader` follows its body if it was fetched for this
+    /// request.
+    Object { object: Arc<Object>, reader: Option<Reader> },
+    /// For this request only.
+    Passing(Box<Passing>),
+}
+
+/// An answer on its way through, not stored.
+pub(crate) struct Passing {
+    pub(crate) response: Response,
+    pub(crate) body: PassingBody,
+    /// The Content-Length that came with an answer to HEAD.
+    pub(crate) head_length: Option<u64>,
+    /// Times in seconds, from now.
+    pub(crate) times: super::lifetime::Lifetime,
+    /// When the answer came, monotonic milliseconds.
+    pub(crate) came_ms: u64,
+    pub(crate) uncacheable: bool,
+    /// The number of the fetch.
+    pub(crate) xid: u64,
+    /// The request was passed: ranges and conditions were the backend's business.
+    pub(crate) private: bool,
+}
+
+/// Its body.
+pub(crate) enum PassingBody {
+    Bytes(Bytes),
+    Stream { reader: Reader, length: Option<u64> },
+}
+
+/// How old `object` is for a request.
+pub(crate) fn age(turn: &Turn, env: &Env<'_>, object: &Object) -> Age {
+    let now_ms = i64::try_from(env.now.mono_ms).unwrap_or(i64::MAX);
+    let ms = |seconds: f64| (seconds * 1000.0) as i64;
+    let mut until = object.fresh_until_ms();
+    if let Some(ttl) = turn.state.ttl.filter(|ttl| *ttl > 0.0) {
+        until = until.min(object.born_ms().saturating_add(ms(ttl)));
+    }
+    if now_ms < until {
+        return Age::Fresh;
+    }
+    let grace = i64::try_from(object.grace_ms()).unwrap_or(i64::MAX);
+    let grace = turn.state.grace.map_or(grace, |own| grace.min(ms(own.max(0.0))));
+    if grace > 0 && now_ms <= until.saturating_add(grace) { Age::Grace } else { Age::Over }
+}
+
+/// Whether the origin may be asked if `object` is still good.
+pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
+    let kept_ms = object.grace_ms().saturating_add(object.stale_if_error_ms());
+    let has_validator = object.etag().is_some() || object.last_modified().is_some();
+    !object.flags().is_mark()
+        && object.status() == Status::OK
+        && has_validator
+        && object.stale_ms(now_ms) <= kept_ms
+        && object.length() != Some(0)
+}
+
+/// Lends `object` to a program.
+pub(crate) fn with_obj<T>(
+    env: &Env<'_>,
+    object: &Object,
+    lend: impl FnOnce(&Obj<'_>) -> T,
+) -> T {
+    let seconds = |ms: i64| ms as f64 / 1000.0;
+    let now_ms = env.now.mono_ms as i64;
+    let flags = object.flags();
+    lend(&Obj {
+        head: object.head(),
+        status: object.status().code(),
+        age: seconds((now_ms - object.born_ms()).max(0)),
+        ttl: seconds(object.fresh_until_ms().saturating_sub(now_ms)),
+        grace: object.grace_ms() as f64 / 1000.0,
+        keep: object.stale_if_error_ms() as f64 / 1000.0,
+        hits: object.hits(),
+        uncacheable: flags.is_mark(),
+        can_esi: false,
+        time: env.time() - seconds((now_ms - object.born_ms()).max(0)),
+        storage: None,
+    })
+}
+
+/// Runs `vcl_deliver` and makes the reply, unless it goes on elsewhere.
+pub(crate) fn deliver(turn: &mut Turn, env: &Env<'_>, source: Source) -> Result<Reply, Step> {
+    match source {
+        Source::Object { object, reader } => stored(turn, env, &object, reader),
+        Source::Passing(passing) => passed(turn, env, *passing),
+    }
+}
+
+fn stored(
+    turn: &mut Turn,
+    env: &Env<'_>,
+    object: &Arc<Object>,
+    reader: Option<Reader>,
+) -> Result<Reply, Step> {
+    let served = served(turn, env, object, reader.is_some());
+    let mut reply =
+        Reply::stored(object, whole_body(&env.asked.method, object, reader), served);
+    if reply.is_behind() {
+        // Its body outgrew the store before this request took hold of it.
+        turn.state.hash_always_miss = true;
+        return Err(Step::Lookup);
+    }
+    let age_s = object.age_ms(env.now.mono_ms) / 1000;
+    let varnish = Varnish {
+        xid: turn.state.xid,
+        found: turn.is_hit.then(|| note::xid(object.note())),
+        ranges: offers_ranges(env, object.status()),
+    };
+    if turn.instance.program().uses().head.has(Sub::Deliver) {
+        shaped(turn, env, object, &mut reply, (varnish, age_s))?;
+    } else {
+        reply.varnish = Some(varnish);
+        reply.age_s = Some(age_s);
+        let mut unseen = Response::new(object.status());
+        run(turn, env, object, &mut unseen, &mut RespState::default())?;
+        if turn.req.headers.contains_any(&SELECTORS) {
+            let validators = Validators {
+                etag: object.etag(),
+                modified: object.last_modified(),
+                date: object.date(),
+            };
+            select(turn, env, &validators, &mut reply, |reply| {
+                narrow(&turn.req, env.live.limits.ranges, object, reply);
+            });
+        }
+    }
+    finish(turn, env, &mut reply);
+    Ok(reply)
+}
+
+/// Takes the stored head apart for `vcl_deliver`.
+fn shaped(
+    turn: &mut Turn,
+    env: &Env<'_>,
+    object: &Arc<Object>,
+    reply: &mut Reply,
+    (varnish, age_s): (Varnish, u64),
+) -> Result<(), Step> {
+    let mut response = Response::new(object.status());
+    if h1::parse_stored_head(object.head(), &mut response).is_err() {
+        // What was stored was written by the same engine.
+        return Err(Step::Fail);
+    }
+    if let Some(length) = object.length() {
+        response.headers.set(HeaderId::ContentLength, length.to_string().as_bytes());
+    }
+    announce(env, &mut response, (varnish, age_s));
+    let mut state = RespState {
+        status: response.status.code(),
+        time: env.time(),
+        is_streaming: object.whole().is_none(),
+        ..RespState::default()
+    };
+    run(turn, env, object, &mut response, &mut state)?;
+    reply.status = sent_status(state.status);
+    response.status = reply.status;
+    if reply.status.has_no_body() {
+        reply.body = ReplyBody::None;
+    }
+    if turn.req.headers.contains_any(&SELECTORS) {
+        let headers = response.headers.clone();
+        let validators = Validators::of(&headers, env, object.date());
+        select(turn, env, &validators, reply, |reply| {
+            narrow(&turn.req, env.live.limits.ranges, object, reply);
+        });
+        if reply.content_type.is_some() {
+            response.headers.remove(HeaderId::ContentType);
+        }
+    }
+    own_head(turn, reply, response);
+    Ok(())
+}
+
+fn run(
+    turn: &mut Turn,
+    env: &Env<'_>,
+    object: &Object,
+    response: &mut Response,
+    state: &mut RespState,
+) -> Result<(), Step> {
+    let action = with_obj(env, object, |obj| {
+        let seen = Seen { obj: Some(obj), resp: Some((response, state)), ..Seen::default() };
+        turn.run(env, Sub::Deliver, seen)
+    });
+    after_deliver(turn, action)
+}
+
+fn after_deliver(turn: &Turn, action: Action) -> Result<(), Step> {
+    match action {
+        Action::Deliver => Ok(()),
+        Action::Restart => Err(Step::Restart),
+        Action::Synth(said) => Err(Step::Synth(said)),
+        Action::Fail(reason) => {
+            turn.note_error(&reason);
+            Err(Step::Fail)
+        }
+        // The compiler lets nothing else through.
+        _ => Err(Step::Fail),
+    }
+}
+
+/// Delivers what is for this request only.
+fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Step> {
+    let Passing { mut response, body, head_length, times, came_ms, .. } = passing;
+    let Passing { uncacheable, private, xid: fetched, .. } = passing;
+    let mut head = Vec::new();
+    if turn.instance.program().uses().head.has(Sub::Deliver) {
+        h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
+    }
+    let status = response.status;
+    let since = env.now.mono_ms.saturating_sub(came_ms) as f64 / 1000.0;
+    let (xid, ranges) = (turn.state.xid, !private && offers_ranges(env, status));
+    let found = turn.is_hit.then_some(fetched);
+    announce(env, &mut response, (Varnish { xid, found, ranges }, (times.age + since) as u64));
+    let obj = Obj {
+        head: &head,
+        status: status.code(),
+        age: times.age + since,
+        ttl: times.ttl - since,
+        grace: times.grace,
+        keep: times.keep,
+        uncacheable,
+        time: env.time() - since - times.age,
+        ..Obj::default()
+    };
+    let mut state = RespState {
+        status: status.code(),
+        time: env.time(),
+        is_streaming: matches!(body, PassingBody::Stream { .. }),
+        ..RespState::default()
+    };
+    let resp = Some((&mut response, &mut state));
+    let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
+    after_deliver(turn, action)?;
+    response.status = sent_status(state.status);
+    let body = match body {
+        _ if response.status.has_no_body() => ReplyBody::None,
+        PassingBody::Bytes(bytes) if env.asked.method == Method::Head => {
+            ReplyBody::Head(head_length.or(Some(bytes.len() as u64)))
+        }
+        PassingBody::Stream { length, .. } if env.asked.method == Method::Head => {
+            ReplyBody::Head(head_length.or(length))
+        }
+        PassingBody::Bytes(bytes) => ReplyBody::Bytes(bytes),
+        PassingBody::Stream { reader, length } => ReplyBody::Stream { reader, length },
+    };
+    let reason = match (private, turn.state.is_hitmiss) {
+        (true, _) => Forward::Bypass,
+        (false, true) => Forward::HitForMiss,
+        (false, false) => Forward::UriMiss,
+    };
+    let served = Served::Fetched { reason, stored: false, collapsed: false };
+    let mut reply = bare(response.status, body, served);
+    if turn.req.headers.contains_any(&SELECTORS) {
+        let headers = response.headers.clone();
+        let validators = Validators::of(&headers, env, None);
+        select(turn, env, &validators, &mut reply, |reply| {
+            if !private {
+                narrow_stream(turn, reply);
+            }
+        });
+    }
+    own_head(turn, &mut reply, response);
+    finish(turn, env, &mut reply);
+    Ok(reply)
+}
+
+/// Runs `vcl_synth` and makes the reply, unless it goes on elsewhere.
+pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> {
+    env.count(Count::SSynth);
+    let code = if turn.said.status < 100 { 501 } else { turn.said.status };
+    let mut response = Response::new(sent_status(code));
+    let date = HttpDate::new(env.now.unix_secs());
+    response.headers.push(HeaderId::Date, date.as_bytes());
+    response.headers.push(HeaderId::Server, b"Larder");
+    let mut number = Vec::new();
+    Varnish { xid: turn.state.xid, found: None, ranges: false }.write(&mut number);
+    response.headers.push(HeaderId::XVarnish, &number);
+    response.reason = match &turn.said.reason {
+        Some(reason) => reason.to_vec(),
+        None => usual_reason(response.status).to_vec(),
+    };
+    let mut state = RespState { status: code, time: env.time(), ..RespState::default() };
+    let resp = Some((&mut response, &mut state));
+    match turn.run(env, Sub::Synth, Seen { resp, ..Seen::default() }) {
+        Action::Restart
+            if u64::from(turn.state.restarts) < env.live.params.number(Param::MaxRestarts) =>
+        {
+            return Err(Step::Restart);
+        }
+        Action::Fail(reason) => {
+            turn.note_error(&reason);
+            return Ok(failed(turn, env));
+        }
+        _ => {}
+    }
+    response.status = sent_status(state.status);
+    let body = Bytes::from(state.body);
+    let body = match env.asked.method {
+        _ if response.status.has_no_body() => ReplyBody::None,
+        Method::Head => ReplyBody::Head(Some(body.len() as u64)),
+        _ => ReplyBody::Bytes(body),
+    };
+    let mut reply = bare(response.status, body, Served::Synthetic);
+    own_head(turn, &mut reply, response);
+    finish(turn, env, &mut reply);
+    Ok(reply)
+}
+
+/// The answer when not even `vcl_synth` can make one. Varnish only ends the connection.
+fn failed(turn: &mut Turn, env: &Env<'_>) -> Reply {
+    turn.close = true;
+    let mut response = Response::new(Status::SERVICE_UNAVAILABLE);
+    response.reason = b"VCL failed".to_vec();
+    let status = response.status;
+    let body = ReplyBody::Bytes(Bytes::new());
+    let mut reply = bare(status, body, Served::Synthetic);
+    own_head(turn, &mut reply, response);
+    finish(turn, env, &mut reply);
+    reply
+}
+
+/// The usual reason phrase of a status, as Varnish says it.
+pub(crate) fn usual_reason(status: Status) -> &'static [u8] {
+    match status.reason() {
+        "" => b"Unknown HTTP Status",
+        reason => reason.as_bytes(),
+    }
+}
+
+/// The status that is sent of one that a program may have set beyond three digits.
+pub(crate) fn sent_status(code: u16) -> Status {
+    Status::new(code % 1000).unwrap_or(Status::SERVICE_UNAVAILABLE)
+}
+
+/// Whether parts of a response of this status can be asked for.
+fn offers_ranges(env: &Env<'_>, status: Status) -> bool {
+    status == Status::OK && env.live.params.is_on(Param::HttpRangeSupport)
+}
+
+/// Adds the fields that Varnish adds before `vcl_deliver`.
+fn announce(env: &Env<'_>, response: &mut Response, (varnish, age_s): (Varnish, u64)) {
+    let headers = &mut response.headers;
+    let mut value = Vec::new();
+    varnish.write(&mut value);
+    headers.push(HeaderId::XVarnish, &value);
+    headers.push(HeaderId::Age, age_s.to_string().as_bytes());
+    add_via(headers, Version::Http11, &env.live.pseudonym);
+    if varnish.ranges {
+        headers.push(HeaderId::AcceptRanges, b"bytes");
+    }
+}
+
+/// What conditions are compared with.
+struct Validators<'a> {
+    etag: Option<&'a [u8]>,
+    modified: Option<u64>,
+    date: Option<u64>,
+}
+
+impl<'a> Validators<'a> {
+    fn of(headers: &'a HeaderBlock, env: &Env<'_>, date: Option<u64>) -> Self {
+        let now_s = env.now.unix_secs();
+        let parse = |id| headers.value(id).and_then(|value| parse_http_date(value, now_s));
+        Self {
+            etag: headers.value(HeaderId::Etag),
+            modified: parse(HeaderId::LastModified),
+            date: parse(HeaderId::Date).or(date),
+        }
+    }
+}
+
+/// Narrows the reply to what the request's conditions and ranges ask for, after `vcl_deliver`.
+fn select(
+    turn: &Turn,
+    env: &Env<'_>,
+    validators: &Validators<'_>,
+    reply: &mut Reply,
+    narrow: impl FnOnce(&mut Reply),
+) {
+    if reply.status != Status::OK {
+        return;
+    }
+    let Validators { etag, modified, date } = *validators;
+    let outcome = conditional::evaluate(&turn.req, etag, modified, date, reply.status);
+    if outcome == Outcome::NotModified {
+        reply.status = Status::NOT_MODIFIED;
+        reply.body = ReplyBody::None;
+    } else if env.asked.method == Method::Get
+        && env.live.params.is_on(Param::HttpRangeSupport)
+        && conditional::if_range_matches(&turn.req.headers, etag, modified, date)
+    {
+        narrow(reply);
+    }
+}
+
+/// Narrows a body that passes through to one range of it.
+fn narrow_stream(turn: &Turn, reply: &mut Reply) {
+    let (Some(range), ReplyBody::Stream { reader, length: Some(length) }) =
+        (turn.req.headers.value(HeaderId::Range), &mut reply.body)
+    else {
+        return;
+    };
+    if let RangePlan::Ranges(ranges) = range::plan(range, *length, 1)
+        && let [one] = ranges.as_slice()
+    {
+        reply.status = Status::PARTIAL_CONTENT;
+        reply.content_range = Some(format!("bytes {}-{}/{length}", one.start, one.end - 1).into());
+        reader.skip(one.start);
+        *length = one.end - one.start;
+    }
+}
+
+/// A reply whose head comes last.
+fn bare(status: Status, body: ReplyBody, served: Served) -> Reply {
+    Reply::new(status, Head::Owned(Box::new(Response::new(status))), body, served)
+}
+
+/// Gives the reply a head of its own, of which Connection is ours to say.
+fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
+    let wants_close = response
+        .headers
+        .values(HeaderId::Connection)
+        .any(|value| value.split(|b| *b == b',').any(|v| v.trim_ascii().eq_ignore_ascii_case(b"close")));
+    turn.close |= wants_close;
+    if response.status != reply.status {
+        response.status = reply.status;
+        response.reason.clear();
+    }
+    reply.head = Head::Owned(Box::new(response));
+}
+
+impl Turn {
+    /// A reply that no subroutine has seen.
+    pub(crate) fn signed(&mut self, env: &Env<'_>, mut reply: Reply) -> Reply {
+        finish(self, env, &mut reply);
+        reply
+    }
+}
+
+/// What every reply says.
+fn finish(turn: &mut Turn, env: &Env<'_>, reply: &mut Reply) {
+    reply.close |= turn.close;
+    reply.about.key = turn.key.hash();
+    reply.about.told = turn.told();
+    env.sign(reply);
+}
+
+fn served(turn: &Turn, env: &Env<'_>, object: &Object, fetched: bool) -> Served {
+    match age(turn, env, object) {
+        Age::Fresh if turn.is_hit => Served::Hit,
+        _ if turn.is_hit => Served::Stale,
+        _ => Served::Fetched {
+            reason: if turn.state.is_hitmiss { Forward::HitForMiss } else { Forward::UriMiss },
+            stored: object.is_live(),
+            collapsed: !fetched,
+        },
+    }
+}

@@ -1,0 +1,396 @@
+//! One fetch: the steps of Varnish's `cache_fetch.c`, from backend request to what is delivered and
+//! stored.
+//!
+//! A fetch is a task of its own. The client that caused it may leave without harm to those that
+//! wait.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Now;
+use bytes::Bytes;
+use cache::{Lead, Object, Reader};
+use message::date::HttpDate;
+use message::{HeaderId, Request, Response, Status};
+use origin::Exchange;
+use tokio::sync::oneshot;
+use varnishcli::Param;
+use vcl::backend::Leaf;
+use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
+use vcl::program::Instance;
+use vcl::sub::{Action, Said, Sub};
+
+use super::counts::{Count, Counts};
+use super::delivery::{Source, usual_reason};
+use super::lifetime::{self, Lifetime};
+use super::send::{self, Upload};
+use super::told::Ran;
+use super::turn::seconds;
+use super::world::{Line, Sight};
+use super::{heads, store};
+use crate::core::{Core, LiveRef};
+use crate::trace::Trace;
+
+/// What a fetch came to, as soon as its head is known.
+pub(crate) enum Got {
+    /// This is delivered.
+    Answer(Source),
+    /// Nothing: the client is told so.
+    Failed,
+}
+
+/// What the fetch has done, for who waits for it.
+#[derive(Default)]
+pub(crate) struct Report {
+    pub(crate) ran: Vec<Ran>,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One fetch and all it needs, independent of the client's connection.
+pub(crate) struct Job {
+    pub(crate) core: Rc<Core>,
+    pub(crate) live: LiveRef,
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) session: Session,
+    pub(crate) task: Task,
+    pub(crate) bereq: Request,
+    /// `bereq` as it was made, for `std.rollback`.
+    pub(crate) original: Request,
+    pub(crate) state: BereqState,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) key_hash: u64,
+    /// What it was asked for, as it is kept with what it brings.
+    pub(crate) asked: Box<[u8]>,
+    pub(crate) lead: Option<Lead>,
+    /// What is stored, which the origin may confirm.
+    pub(crate) stale: Option<Arc<Object>>,
+    pub(crate) upload: Upload,
+    /// Bytes that a passing body may be ahead of its client.
+    pub(crate) window: u64,
+    pub(crate) front: send::Front,
+    pub(crate) trace: Option<Rc<Trace>>,
+    pub(crate) lines: RefCell<Vec<Line>>,
+    pub(crate) ran: Vec<Ran>,
+    pub(crate) tell: Option<oneshot::Sender<(Got, Report)>>,
+}
+
+/// A backend's answer, or one made in its stead.
+pub(crate) struct Answer {
+    pub(crate) response: Response,
+    pub(crate) state: BerespState,
+    pub(crate) body: Body,
+    /// Seconds for which requests go past the store.
+    pub(crate) pass_s: Option<f64>,
+}
+
+/// Where an answer's body comes from.
+pub(crate) enum Body {
+    Exchange(Box<Exchange>),
+    Whole(Bytes),
+    /// What is stored, confirmed.
+    Stale(Reader),
+}
+
+/// What comes next.
+enum Step {
+    Send,
+    /// `vcl_backend_error`; none for what is usual.
+    Error(Option<Said>),
+    Use(Box<Answer>),
+    Fail,
+}
+
+/// Starts `job`; what it comes to arrives on the channel.
+pub(crate) fn start(mut job: Box<Job>) -> oneshot::Receiver<(Got, Report)> {
+    let (tell, told) = oneshot::channel();
+    job.tell = Some(tell);
+    tokio::task::spawn_local(async move {
+        job.count(Count::SFetch);
+        job.run().await;
+    });
+    told
+}
+
+impl Job {
+    /// Whether nothing of it is stored: its request was passed.
+    pub(crate) fn is_private(&self) -> bool {
+        self.lead.is_none() && self.state.uncacheable
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.core.now()
+    }
+
+    pub(crate) fn count(&self, count: Count) {
+        self.counts.inc(count);
+    }
+
+    pub(crate) fn note_error(&self, text: &str) {
+        self.lines.borrow_mut().push((vcl::ctx::Tag::Error, text.as_bytes().into()));
+    }
+
+    pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {
+        if let Some(trace) = &self.trace {
+            note(trace);
+        }
+    }
+
+    /// Tells who waits.
+    pub(crate) fn tell(&mut self, got: Got) -> bool {
+        let report = Report { ran: std::mem::take(&mut self.ran), lines: self.lines.take() };
+        self.tell.take().is_none_or(|tell| tell.send((got, report)).is_ok())
+    }
+
+    async fn run(mut self: Box<Self>) {
+        let mut step = Step::Send;
+        loop {
+            step = match step {
+                Step::Send => self.ask().await,
+                Step::Error(said) => self.error(said),
+                Step::Use(answer) => return store::conclude(*self, *answer).await,
+                Step::Fail => {
+                    self.count(Count::FetchFailed);
+                    // Who waits looks again, and fetches for himself.
+                    if let Some(lead) = self.lead.take() {
+                        lead.refuse(None);
+                    }
+                    self.tell(Got::Failed);
+                    return;
+                }
+            };
+        }
+    }
+
+    /// Runs `sub` of the backend's side.
+    fn call(&mut self, sub: Sub, beresp: Option<Beresp<'_>>) -> Action {
+        self.call_with(sub, beresp, |ctx, instance| instance.run(ctx))
+    }
+
+    fn call_with(
+        &mut self,
+        sub: Sub,
+        beresp: Option<Beresp<'_>>,
+        run: impl FnOnce(&mut Ctx<'_>, &Arc<Instance>) -> Action,
+    ) -> Action {
+        let now = self.core.now();
+        let shared = (&self.core.shared, &**self.live);
+        let kept = self.upload.kept();
+        let world = Sight::new(shared, Some(&self.counts), now, kept, &self.lines);
+        let mut ctx = Ctx {
+            sub,
+            instance: &self.instance,
+            world: &world,
+            now: seconds(now),
+            session: &mut self.session,
+            task: &mut self.task,
+            req: None,
+            req_top: None,
+            bereq: Some(Bereq {
+                head: &mut self.bereq,
+                state: &mut self.state,
+                original: Some(&self.original),
+                key: &self.key,
+            }),
+            beresp,
+            obj: None,
+            resp: None,
+            key: None,
+        };
+        let action = run(&mut ctx, &self.instance);
+        drop(ctx);
+        self.ran.push(Ran { sub, action: action.clone() });
+        action
+    }
+
+    /// The backend to ask; none when no healthy one is there.
+    pub(crate) fn resolve(&mut self) -> Option<Arc<Leaf>> {
+        let backend = self.state.backend.clone();
+        let now = self.core.now();
+        let shared = (&self.core.shared, &**self.live);
+        let world = Sight::new(shared, Some(&self.counts), now, None, &self.lines);
+        let mut ctx = Ctx {
+            sub: Sub::BackendFetch,
+            instance: &self.instance,
+            world: &world,
+            now: seconds(now),
+            session: &mut self.session,
+            task: &mut self.task,
+            req: None,
+            req_top: None,
+            bereq: Some(Bereq {
+                head: &mut self.bereq,
+                state: &mut self.state,
+                original: Some(&self.original),
+                key: &self.key,
+            }),
+            beresp: None,
+            obj: None,
+            resp: None,
+            key: None,
+        };
+        backend.resolve(&mut ctx)
+    }
+
+    /// `vcl_backend_fetch`, the request, and `vcl_backend_response`.
+    async fn ask(&mut self) -> Step {
+        let number = self.state.xid.to_string();
+        if self.state.retries > 0 {
+            self.bereq.headers.remove(HeaderId::XVarnish);
+        }
+        self.bereq.headers.push(HeaderId::XVarnish, number.as_bytes());
+        match self.call(Sub::BackendFetch, None) {
+            Action::Fetch => {}
+            Action::Error(said) => return Step::Error(Some(said)),
+            action => return self.give_up(action),
+        }
+        let Some(leaf) = self.resolve() else {
+            self.note_error("No backend");
+            return Step::Error(None);
+        };
+        if !leaf.is_healthy() {
+            self.count(Count::BackendUnhealthy);
+            return Step::Error(None);
+        }
+        let exchange = match send::send(self, &leaf).await {
+            Ok(exchange) => exchange,
+            Err(reason) => {
+                self.count(Count::BackendFail);
+                self.note_error(&reason);
+                return Step::Error(None);
+            }
+        };
+        self.respond(exchange, leaf)
+    }
+
+    /// `vcl_backend_response`.
+    fn respond(&mut self, exchange: Exchange, leaf: Arc<Leaf>) -> Step {
+        let now = self.now();
+        let mut response = exchange.response.clone();
+        if !response.headers.contains(HeaderId::Date) {
+            let date = HttpDate::new(now.unix_secs());
+            response.headers.push(HeaderId::Date, date.as_bytes());
+        }
+        heads::collect(&mut response.headers, HeaderId::CacheControl);
+        heads::collect(&mut response.headers, HeaderId::Vary);
+        let private = self.is_private();
+        let times = match private {
+            true => Lifetime::default(),
+            false => {
+                let (status, time) = (response.status.code(), seconds(now));
+                lifetime::of(status, &response.headers, time, &self.live.params)
+            }
+        };
+        let mut body = Body::Exchange(Box::new(exchange));
+        let mut was_304 = false;
+        if response.status == Status::NOT_MODIFIED && !private {
+            let Some(stale) = self.stale.clone() else {
+                self.note_error("304 response but not conditional fetch");
+                return Step::Error(None);
+            };
+            let mut stored = Response::new(stale.status());
+            // What was stored was written by the same engine.
+            if h1::parse_stored_head(stale.head(), &mut stored).is_err() {
+                return Step::Error(None);
+            }
+            heads::merge(&mut response.headers, &stored.headers);
+            (response.status, response.reason) = (stale.status(), stored.reason);
+            body = Body::Stale(stale.reader());
+            was_304 = true;
+            self.count(Count::Fetch304);
+        }
+        let mut state = BerespState {
+            status: response.status.code(),
+            ttl: times.ttl,
+            grace: times.grace,
+            keep: times.keep,
+            age: times.age,
+            uncacheable: private,
+            do_stream: true,
+            time: seconds(now),
+            was_304,
+            backend: Some(leaf),
+            ..BerespState::default()
+        };
+        let beresp = Some(Beresp { head: &mut response, state: &mut state });
+        let action = self.call(Sub::BackendResponse, beresp);
+        let mut answer = Answer { response, state, body, pass_s: None };
+        match action {
+            Action::Deliver => Step::Use(Box::new(answer)),
+            Action::Pass(seconds) => {
+                answer.state.uncacheable = true;
+                answer.pass_s = Some(seconds.unwrap_or(answer.state.ttl));
+                Step::Use(Box::new(answer))
+            }
+            Action::Retry if self.retry() => Step::Send,
+            Action::Retry => {
+                self.note_error("Too many retries, delivering 503");
+                Step::Error(None)
+            }
+            Action::Error(said) => Step::Error(Some(said)),
+            action => self.give_up(action),
+        }
+    }
+
+    /// Whether one more try is allowed; it has begun then.
+    fn retry(&mut self) -> bool {
+        let max = self.live.params.number(Param::MaxRetries);
+        self.state.retries += 1;
+        if u64::from(self.state.retries) > max {
+            return false;
+        }
+        self.state.xid = self.core.shared.vcl.xids.next();
+        true
+    }
+
+    fn give_up(&mut self, action: Action) -> Step {
+        if let Action::Fail(reason) = action
+            && !reason.is_empty()
+        {
+            self.note_error(&reason);
+        }
+        Step::Fail
+    }
+
+    /// `vcl_backend_error`.
+    fn error(&mut self, said: Option<Said>) -> Step {
+        self.count(Count::FetchFailed);
+        let now = self.now();
+        let (code, reason) = match said {
+            Some(said) => (said.status, said.reason.map(|reason| reason.to_vec())),
+            None => (503, Some(b"Backend fetch failed".to_vec())),
+        };
+        let status = super::delivery::sent_status(code);
+        let mut response = Response::new(status);
+        response.reason = reason.unwrap_or_else(|| usual_reason(status).to_vec());
+        response.headers.push(HeaderId::Date, HttpDate::new(now.unix_secs()).as_bytes());
+        response.headers.push(HeaderId::Server, b"Larder");
+        // So that those who wait need not try one after the other.
+        let waited_for = self.lead.as_ref().is_some_and(Lead::is_watched);
+        let (ttl, grace, keep) = if waited_for { (1.0, 5.0, 5.0) } else { (0.0, 0.0, 0.0) };
+        let mut state = BerespState {
+            status: code,
+            ttl,
+            grace,
+            keep,
+            uncacheable: self.is_private(),
+            do_stream: true,
+            time: seconds(now),
+            ..BerespState::default()
+        };
+        let beresp = Some(Beresp { head: &mut response, state: &mut state });
+        match self.call(Sub::BackendError, beresp) {
+            Action::Deliver => {
+                let body = Body::Whole(std::mem::take(&mut state.body).into());
+                Step::Use(Box::new(Answer { response, state, body, pass_s: None }))
+            }
+            Action::Retry if self.retry() => Step::Send,
+            Action::Retry => {
+                self.note_error("Too many retries, failing");
+                Step::Fail
+            }
+            action => self.give_up(action),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The heads that a program sees, made of the ones that came: which fields go along from request to
+//! backend request, and from a backend's response to what is stored, as Varnish has them.
+
+use message::{HeaderBlock, HeaderId, Request, Upgrade};
+
+/// What a request to a backend is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// For this request alone.
+    Pass,
+    /// For the store.
+    Fetch,
+    /// For bytes both ways.
+    Pipe,
+}
+
+/// Fields that are about one connection.
+const HOP_BY_HOP: [HeaderId; 6] = [
+    HeaderId::Connection,
+    HeaderId::KeepAlive,
+    HeaderId::Te,
+    HeaderId::Trailer,
+    HeaderId::TransferEncoding,
+    HeaderId::Upgrade,
+];
+
+/// Fields that ask for something other than a whole fresh representation.
+const OF_ONE_CLIENT: [HeaderId; 10] = [
+    HeaderId::CacheControl,
+    HeaderId::ContentRange,
+    HeaderId::IfMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfRange,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::ProxyAuthenticate,
+    HeaderId::ProxyAuthorization,
+    HeaderId::Range,
+];
+
+/// The fields that Connection names.
+fn named_by_connection(headers: &HeaderBlock) -> Vec<Vec<u8>> {
+    headers
+        .values(HeaderId::Connection)
+        .flat_map(|value| value.split(|b| *b == b','))
+        .map(|name| name.trim_ascii().to_ascii_lowercase())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// Makes `bereq` of the client's request; the number of the transaction is not in it yet.
+pub(crate) fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
+    let named = named_by_connection(&bereq.headers);
+    let is_named = |name: &[u8]| named.iter().any(|n| n.eq_ignore_ascii_case(name));
+    bereq.headers.retain(|field| {
+        let kept = match purpose {
+            Purpose::Pipe => !matches!(
+                field.id,
+                HeaderId::Connection | HeaderId::KeepAlive | HeaderId::TransferEncoding
+            ),
+            Purpose::Pass | Purpose::Fetch => {
+                !HOP_BY_HOP.contains(&field.id)
+                    && field.id != HeaderId::AcceptRanges
+                    && field.id != HeaderId::Expect
+                    && !field.name.eq_ignore_ascii_case(b"HTTP2-Settings")
+                    && !(purpose == Purpose::Fetch && OF_ONE_CLIENT.contains(&field.id))
+            }
+        };
+        // The program may still need to see that another protocol is asked for.
+        kept && (field.id == HeaderId::Upgrade || !is_named(field.name))
+    });
+    if purpose != Purpose::Pipe {
+        bereq.upgrade = Upgrade::None;
+    }
+    if purpose == Purpose::Fetch && gzip {
+        bereq.headers.set(HeaderId::AcceptEncoding, b"gzip");
+    }
+}
+
+/// Takes out of a backend's response what is not kept with it, and not passed on.
+pub(crate) fn beresp(headers: &mut HeaderBlock, stored: bool) {
+    let named = named_by_connection(headers);
+    headers.retain(|field| {
+        !HOP_BY_HOP.contains(&field.id)
+            && !matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
+            && !(stored && field.id == HeaderId::AcceptRanges)
+            && !named.iter().any(|name| name.eq_ignore_ascii_case(field.name))
+    });
+}
+
+/// Makes one line of several of the same name.
+pub(crate) fn collect(headers: &mut HeaderBlock, id: HeaderId) {
+    if headers.values(id).nth(1).is_none() {
+        return;
+    }
+    let joined = headers.values(id).collect::<Vec<_>>().join(&b", "[..]);
+    headers.set(id, &joined);
+}
+
+/// Makes a 304's head that of the stored response it confirms: its own fields, and of the stored
+/// ones those it does not have.
+pub(crate) fn merge(confirmation: &mut HeaderBlock, stored: &HeaderBlock) {
+    for id in [HeaderId::ContentEncoding, HeaderId::ContentLength] {
+        confirmation.remove(id);
+    }
+    let own = confirmation.clone();
+    for field in stored.iter() {
+        if own.value_named(field.name).is_none() {
+            confirmation.push_as(field.id, field.name, field.value);
+        }
+    }
+}
+
+/// Whether the client takes gzip (`RFC2616_Req_Gzip`): it is named with a weight above 0.
+pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
+    let members = headers.values(HeaderId::AcceptEncoding).flat_map(|v| v.split(|b| *b == b','));
+    members.into_iter().any(|member| {
+        let mut parts = member.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+        let coding = parts.next().unwrap_or_default();
+        let named = [&b"gzip"[..], b"x-gzip"].iter().any(|name| coding.eq_ignore_ascii_case(name));
+        let refused = parts.any(|parameter| {
+            let weight = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="));
+            weight.is_some_and(|q| !q.is_empty() && q.iter().all(|b| matches!(b, b'0' | b'.')))
+        });
+        named && !refused
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(fields: &[(&str, &str)]) -> Request {
+        let mut request = Request::new();
+        for (name, value) in fields {
+            request.headers.push_named(name.as_bytes(), value.as_bytes());
+        }
+        request
+    }
+
+    fn names(headers: &HeaderBlock) -> Vec<String> {
+        headers.iter().map(|f| String::from_utf8_lossy(f.name).into_owned()).collect()
+    }
+
+    /// What the real one was asked, and what it asked its origin.
+    const ASKED: &[(&str, &str)] = &[
+        ("Host", "x"),
+        ("Via", "1.1 foo"),
+        ("Accept-Encoding", "gzip, br"),
+        ("Range", "bytes=0-2"),
+        ("If-None-Match", "\"x\""),
+        ("If-Range", "foo"),
+        ("If-Match", "\"a\""),
+        ("If-Modified-Since", "Sun, 22 Nov 2026 10:00:00 GMT"),
+        ("Connection", "keep-alive, X-Foo"),
+        ("X-Foo", "1"),
+        ("Keep-Alive", "3"),
+        ("TE", "trailers"),
+        ("Trailer", "X"),
+        ("Upgrade", "websocket"),
+        ("Cache-Control", "no-cache, foo"),
+        ("Pragma", "no-cache"),
+        ("Proxy-Authenticate", "a"),
+        ("Proxy-Authorization", "b"),
+        ("Proxy-Connection", "c"),
+        ("HTTP2-Settings", "d"),
+        ("Max-Forwards", "10"),
+        ("Accept-Ranges", "g"),
+        ("Age", "4"),
+        ("Content-Range", "h"),
+    ];
+
+    #[test]
+    fn a_fetch_for_the_store_asks_for_the_whole_and_a_pass_for_what_was_asked() {
+        let mut fetch = request(ASKED);
+        bereq(&mut fetch, Purpose::Fetch, true);
+        let expected =
+            ["Host", "Via", "Pragma", "Proxy-Connection", "Max-Forwards", "Age", "Accept-Encoding"];
+        assert_eq!(names(&fetch.headers), expected);
+        assert_eq!(fetch.headers.value(HeaderId::AcceptEncoding), Some(&b"gzip"[..]));
+        let mut pass = request(ASKED);
+        bereq(&mut pass, Purpose::Pass, true);
+        assert_eq!(
+            names(&pass.headers),
+            [
+                "Host",
+                "Via",
+                "Accept-Encoding",
+                "Range",
+                "If-None-Match",
+                "If-Range",
+                "If-Match",
+                "If-Modified-Since",
+                "Cache-Control",
+                "Pragma",
+                "Proxy-Authenticate",
+                "Proxy-Authorization",
+                "Proxy-Connection",
+                "Max-Forwards",
+                "Age",
+                "Content-Range",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_confirmation_keeps_its_own_fields_and_gets_the_stored_ones_it_lacks() {
+        let block = |fields| request(fields).headers;
+        let mut fresh = block(&[("X-New", "yes"), ("ETag", "\"b\""), ("Content-Length", "0")]);
+        merge(&mut fresh, &block(&[("ETag", "\"a\""), ("Content-Type", "text/plain")]));
+        assert_eq!(names(&fresh), ["X-New", "ETag", "Content-Type"]);
+        assert_eq!(fresh.value(HeaderId::Etag), Some(&b"\"b\""[..]));
+    }
+
+    #[test]
+    fn gzip_is_taken_where_it_is_named_and_not_refused() {
+        for (value, takes) in [
+            ("gzip", true),
+            ("br, gzip;q=0.5", true),
+            ("gzip;q=0", false),
+            ("gzip;q=0.000", false),
+            ("br", false),
+            ("*", false),
+        ] {
+            let request = request(&[("Accept-Encoding", value)]);
+            assert_eq!(takes_gzip(&request.headers), takes, "{value}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! How long an answer is good for, by the rules of Varnish's `cache_rfc2616.c` as they are observed
+//! from outside: they differ from RFC 9111 where Varnish does, as programs count on that.
+
+use message::date::parse_http_date;
+use message::{HeaderBlock, HeaderId};
+use varnishcli::{Param, Params};
+
+/// The times of an answer, in seconds, as `vcl_backend_response` first sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Lifetime {
+    /// From now.
+    pub(crate) ttl: f64,
+    pub(crate) grace: f64,
+    pub(crate) keep: f64,
+    /// How old it came.
+    pub(crate) age: f64,
+}
+
+/// The times of an answer of `status` that came at `now` (seconds since 1970).
+pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> Lifetime {
+    let age = headers.value(HeaderId::Age).map_or(0.0, seconds);
+    let mut lifetime = Lifetime {
+        ttl: 0.0,
+        grace: params.seconds(Param::DefaultGrace),
+        keep: params.seconds(Param::DefaultKeep),
+        age,
+    };
+    let default = match status {
+        200 | 203 | 204 | 300 | 301 | 304 | 404 | 410 | 414 => params.seconds(Param::DefaultTtl),
+        302 | 307 => -1.0,
+        _ => return Lifetime { ttl: -age, ..lifetime },
+    };
+    let ttl = directive(headers, b"s-maxage")
+        .or_else(|| directive(headers, b"max-age"))
+        .map(seconds)
+        .or_else(|| by_expires(headers, now, params))
+        .unwrap_or(default);
+    if ttl >= 0.0
+        && let Some(value) = directive(headers, b"stale-while-revalidate")
+    {
+        lifetime.grace = seconds(value);
+    }
+    lifetime.ttl = ttl.max(0.0) - age;
+    lifetime
+}
+
+/// What Expires says; none without one that is a date.
+fn by_expires(headers: &HeaderBlock, now: f64, params: &Params) -> Option<f64> {
+    let date =
+        |id| headers.value(id).and_then(|value| parse_http_date(value, now as u64)).map(|s| s as f64);
+    let expires = date(HeaderId::Expires)?;
+    Some(match date(HeaderId::Date) {
+        Some(date) if expires < date => 0.0,
+        // The origin's clock is near enough to ours, or unknown: ours counts.
+        Some(date) if (date - now).abs() >= params.seconds(Param::ClockSkew) => expires - date,
+        _ => (expires - now).max(0.0),
+    })
+}
+
+/// The value of a directive of Cache-Control, the first of that name that has one.
+fn directive<'h>(headers: &'h HeaderBlock, name: &[u8]) -> Option<&'h [u8]> {
+    let members = headers.values(HeaderId::CacheControl).flat_map(|line| line.split(|b| *b == b','));
+    let mut values = members.filter_map(|member| {
+        let at = member.iter().position(|b| *b == b'=')?;
+        let is_it = member[..at].trim_ascii().eq_ignore_ascii_case(name);
+        is_it.then(|| member[at + 1..].trim_ascii())
+    });
+    values.next()
+}
+
+/// A number of seconds; what is behind a point is left out, and what is no number is 0. More than
+/// 32 bits hold counts as so much.
+fn seconds(text: &[u8]) -> f64 {
+    let digits = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    if !matches!(text.get(digits), None | Some(b'.' | b' ' | b'\t' | b',' | b';')) {
+        return 0.0;
+    }
+    let number = text[..digits]
+        .iter()
+        .fold(0_u64, |n, digit| n.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
+    number.min(1 << 32) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: f64 = 1_795_359_383.0;
+
+    fn of_fields(status: u16, fields: &[(&[u8], &[u8])]) -> Lifetime {
+        let mut headers = HeaderBlock::new();
+        for (name, value) in fields {
+            headers.push_named(name, value);
+        }
+        of(status, &headers, NOW, &Params::default())
+    }
+
+    #[test]
+    fn relative_times_come_before_absolute_ones_and_the_shared_one_first() {
+        let expires: (&[u8], &[u8]) = (b"Expires", b"Sun, 22 Nov 2026 14:57:23 GMT");
+        for (cache_control, ttl) in [
+            (&b"stale-while-revalidate=5,s-maxage=3.5,max-age=7"[..], 3.0),
+            (b"max-age=7", 7.0),
+            (b"max-age=-5", 0.0),
+            (b"max-age=\"5\"", 0.0),
+            (b"max-age=5x", 0.0),
+            (b"max-age=99999999999", 4_294_967_296.0),
+        ] {
+            let lifetime = of_fields(200, &[(b"Cache-Control", cache_control), expires]);
+            assert_eq!(lifetime.ttl, ttl, "{}", cache_control.escape_ascii());
+        }
+        assert_eq!(of_fields(200, &[(b"Cache-Control", b"max-age")]).ttl, 120.0);
+    }
+
+    #[test]
+    fn only_some_statuses_have_a_lifetime_without_being_told() {
+        assert_eq!(of_fields(200, &[]).ttl, 120.0);
+        assert_eq!(of_fields(404, &[]).ttl, 120.0);
+        for status in [302, 307, 500, 206] {
+            assert_eq!(of_fields(status, &[]).ttl, 0.0);
+        }
+        assert_eq!(of_fields(302, &[(b"Cache-Control", b"max-age=5")]).ttl, 5.0);
+        assert_eq!(of_fields(500, &[(b"Cache-Control", b"max-age=5")]).ttl, 0.0);
+    }
+
+    #[test]
+    fn age_is_taken_off_and_grace_may_be_told() {
+        let old = of_fields(200, &[(b"Age", b"200")]);
+        assert_eq!((old.ttl, old.age), (-80.0, 200.0));
+        assert_eq!(of_fields(200, &[(b"Age", b"abc")]).age, 0.0);
+        let told = of_fields(200, &[(b"Cache-Control", b"stale-while-revalidate=9")]);
+        assert_eq!((told.grace, told.keep), (9.0, 0.0));
+        assert_eq!(of_fields(500, &[(b"Cache-Control", b"stale-while-revalidate=9")]).grace, 10.0);
+    }
+
+    #[test]
+    fn expires_counts_by_our_clock_or_by_the_origins_where_they_differ() {
+        let expires = |date: &[u8], expires: &[u8]| {
+            of_fields(200, &[(b"Date", date), (b"Expires", expires)]).ttl
+        };
+        let now = b"Sun, 22 Nov 2026 14:56:23 GMT";
+        assert_eq!(expires(now, b"Sun, 22 Nov 2026 14:57:23 GMT"), 60.0);
+        assert_eq!(expires(now, b"Sun, 22 Nov 2026 14:55:23 GMT"), 0.0);
+        assert_eq!(expires(now, b"0"), 120.0);
+        let off = expires(b"Sun, 22 Nov 2026 10:00:00 GMT", b"Sun, 22 Nov 2026 10:00:30 GMT");
+        assert_eq!(off, 30.0);
+    }
+}

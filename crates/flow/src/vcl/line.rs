@@ -1,0 +1,63 @@
+//! The client's connection, as programs see it.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use policy::Peer;
+use vcl::ctx::{Session, TcpWishes, TlsFacts};
+
+use super::Common;
+
+/// A connection. Made once for each, where there are programs.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    /// The client's address: what the PROXY header says, or else the connection's.
+    pub client: Option<SocketAddr>,
+    /// The address it connected to: what the PROXY header says, or else ours.
+    pub server: Option<SocketAddr>,
+    /// The connection's other end.
+    pub remote: Option<SocketAddr>,
+    /// The connection's own end.
+    pub local: Option<SocketAddr>,
+    /// The listener as configured.
+    pub endpoint: Arc<str>,
+    /// The listener's name.
+    pub socket: Arc<str>,
+    /// TLS, where it is spoken.
+    pub tls: Option<Arc<TlsFacts>>,
+    /// The session's number; 0 before its first request.
+    pub xid: Cell<u64>,
+}
+
+impl Line {
+    /// What is known of a connection of which only the peer is.
+    pub(crate) fn of(peer: Peer) -> Self {
+        let client = peer.address().map(|address| SocketAddr::new(address, 0));
+        Self { client, remote: client, ..Self::default() }
+    }
+
+    /// The session of its next request.
+    pub(crate) fn session(&self, common: &Common) -> Session {
+        if self.xid.get() == 0 {
+            self.xid.set(common.xids.next());
+        }
+        Session {
+            client: self.client,
+            server: self.server,
+            remote: self.remote,
+            local: self.local,
+            identity: None,
+            endpoint: Arc::clone(&self.endpoint),
+            socket: Arc::clone(&self.socket),
+            xid: self.xid.get(),
+            timeout_idle: None,
+            timeout_linger: None,
+            idle_send_timeout: None,
+            send_timeout: None,
+            tls: self.tls.clone(),
+            peer: None,
+            tcp: TcpWishes::default(),
+        }
+    }
+}

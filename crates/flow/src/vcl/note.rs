@@ -1,0 +1,49 @@
+//! What is kept with a stored response beside its head: the number of the fetch that brought it,
+//! and what it was asked for, which a program's key need not tell.
+
+use base::KeyBuf;
+use message::Request;
+
+use crate::decide::begin_key;
+
+/// Bytes of the number.
+const XID_BYTES: usize = 8;
+
+/// What `request` asks for.
+pub(crate) fn asked_of(request: &Request) -> Box<[u8]> {
+    let mut asked = KeyBuf::new();
+    begin_key(request, &mut asked);
+    asked.bytes().into()
+}
+
+/// The note of what fetch `xid` brought for what [`asked_of`] tells.
+pub(crate) fn with_xid(xid: u64, asked: &[u8]) -> Box<[u8]> {
+    [&xid.to_le_bytes(), asked].concat().into()
+}
+
+/// The number of the fetch.
+pub(crate) fn xid(note: &[u8]) -> u64 {
+    note.first_chunk().map_or(0, |xid| u64::from_le_bytes(*xid))
+}
+
+/// What was asked for, in the fields that [`begin_key`] writes; none where there is no note.
+pub(crate) fn asked(note: &[u8]) -> Option<&[u8]> {
+    note.get(XID_BYTES..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_tells_the_number_and_what_was_asked_for() {
+        let mut request = Request::new();
+        request.host.extend_from_slice(b"example.com");
+        request.target.extend_from_slice(b"/a?b");
+        let note = with_xid(77, &asked_of(&request));
+        assert_eq!(xid(&note), 77);
+        let fields: Vec<_> = base::key_fields(asked(&note).expect("a note")).collect();
+        assert_eq!(fields, [&b""[..], b"example.com", b"", b"/a?b"]);
+        assert_eq!((xid(b""), asked(b"")), (0, None));
+    }
+}

@@ -1,0 +1,97 @@
+//! `vcl_pipe`: the request goes to the backend as it is, and its answer to the client as it comes.
+//!
+//! Varnish joins the two connections and reads neither any more. Here the one request is still read
+//! and written by the engine: what follows it on the connection never reaches a backend past
+//! `vcl_recv` (request smuggling), and the connection ends after the answer. After a 101 it is
+//! bytes both ways indeed.
+
+use cache::Body as Window;
+use message::{Framing, HeaderId, Method, Upgrade};
+use vcl::ctx::{Bereq, BereqState};
+use vcl::sub::{Action, Sub};
+
+use super::counts::Count;
+use super::heads::{self, Purpose};
+use super::send::{self, Upload};
+use super::steps::{Step, has_body, said};
+use super::store::pass_on;
+use super::turn::{Env, Seen, Turn};
+use super::wait;
+use crate::reply::{Forward, Reply, ReplyBody, Served};
+
+/// Runs `vcl_pipe`, and hands the request over.
+pub(crate) async fn pipe(
+    turn: &mut Turn,
+    env: &Env<'_>,
+    upload: &mut Upload,
+) -> Result<Reply, Step> {
+    env.count(Count::SPipe);
+    let mut bereq = turn.req.clone();
+    heads::bereq(&mut bereq, Purpose::Pipe, false);
+    bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
+    bereq.headers.set(HeaderId::Connection, b"close");
+    let mut state = BereqState {
+        backend: turn.state.backend_hint.clone(),
+        time: env.time(),
+        uncacheable: true,
+        xid: turn.state.xid,
+        has_body: upload.is_some() && has_body(env.asked),
+        ..BereqState::default()
+    };
+    let original = bereq.clone();
+    let key = turn.key.clone();
+    let seen = Bereq {
+        head: &mut bereq,
+        state: &mut state,
+        original: Some(&original),
+        key: key.bytes(),
+    };
+    match turn.run(env, Sub::Pipe, Seen { bereq: Some(seen), ..Seen::default() }) {
+        Action::Pipe => {}
+        Action::Synth(said) => return Err(Step::Synth(said)),
+        _ => return Err(Step::Fail),
+    }
+    // The engine writes Connection and Upgrade anew, where another protocol may be spoken.
+    bereq.upgrade = match (env.asked.upgrade, bereq.headers.contains(HeaderId::Upgrade)) {
+        (Upgrade::None, _) | (_, false) => Upgrade::None,
+        _ => Upgrade::Granted,
+    };
+    let mut job = wait::job_of_pipe(turn, env, bereq, state, upload);
+    turn.close = true;
+    let Some(leaf) = job.resolve() else {
+        turn.note_error("No backend");
+        return Err(Step::Synth(said(503, "")));
+    };
+    let mut exchange = match send::send(&mut job, &leaf).await {
+        Ok(exchange) => exchange,
+        Err(reason) => {
+            turn.note_error(&reason);
+            return Err(Step::Synth(said(503, "")));
+        }
+    };
+    let served = Served::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
+    let mut response = exchange.response.clone();
+    heads::beresp(&mut response.headers, false);
+    if let Some(tunnel) = exchange.take_tunnel() {
+        return Ok(turn.signed(env, Reply::owned(response, ReplyBody::Tunnel(tunnel), served)));
+    }
+    let body = match exchange.framing {
+        _ if response.status.has_no_body() => ReplyBody::None,
+        _ if env.asked.method == Method::Head => {
+            let length = response.headers.value(HeaderId::ContentLength);
+            ReplyBody::Head(length.and_then(|l| std::str::from_utf8(l).ok()?.parse().ok()))
+        }
+        framing => {
+            let (writer, reader) = Window::window(job.window);
+            exchange.lift_total();
+            tokio::task::spawn_local(pass_on(exchange, writer));
+            let length = match framing {
+                Framing::None => Some(0),
+                Framing::Length(length) => Some(length),
+                Framing::Chunked | Framing::UntilClose => None,
+            };
+            ReplyBody::Stream { reader, length }
+        }
+    };
+    Ok(turn.signed(env, Reply::owned(response, body, served)))
+}

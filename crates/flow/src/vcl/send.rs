@@ -1,0 +1,160 @@
+//! A backend request on its way out: checked, framed, sent.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use cache::Reader;
+use message::{Framing, HeaderId, Version};
+use origin::{BodySource, Caller, Exchange, RequestBody, SourceError, Timeouts};
+use varnishcli::Param;
+use vcl::backend::Leaf;
+
+use super::counts::Count;
+use super::fetch::Job;
+use super::link::Connected;
+use super::steps::follow_host;
+use crate::interims::{Interims, Told};
+
+/// A request's body on its way to the backend.
+pub(crate) enum Upload {
+    /// There is none.
+    None,
+    /// It has been kept, and can be sent again.
+    Kept(Bytes),
+    /// It comes as the client sends it, once.
+    Stream(Reader),
+    /// It has been sent.
+    Spent,
+}
+
+impl Upload {
+    /// The body, where it has been kept.
+    pub(crate) fn kept(&self) -> Option<&Bytes> {
+        match self {
+            Self::Kept(body) => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Whether there is a body, sent or not.
+    pub(crate) fn is_some(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+}
+
+/// What the client's connection is to the fetch.
+#[derive(Clone, Default)]
+pub(crate) struct Front {
+    pub(crate) interims: Option<Rc<Interims>>,
+    pub(crate) caller: Caller,
+}
+
+/// Sends `job.bereq` to `leaf` and returns with the response's head.
+///
+/// # Errors
+/// Why not, in words.
+pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, String> {
+    if Connected::of(leaf).is_none()
+        && let Some(outside) = job.core.shared.vcl.outside()
+    {
+        outside.link(leaf);
+    }
+    let connected =
+        Connected::of(leaf).ok_or_else(|| format!("backend {}: not connected", leaf.name))?;
+    let origin = Arc::clone(&connected.origin);
+    follow_host(&mut job.bereq);
+    let (body, framing) = body(job)?;
+    let bereq = &mut job.bereq;
+    bereq.framing = framing;
+    bereq.version = bereq.version.max(Version::Http11);
+    if bereq.target.is_empty() || !bereq.target.iter().all(u8::is_ascii_graphic) {
+        return Err(format!("not sent: bereq.url {}", bereq.target.escape_ascii()));
+    }
+    if !message::header::is_token(bereq.method.token()) {
+        return Err("not sent: bereq.method is no token".to_owned());
+    }
+    let started_us = job.core.micros();
+    job.note(|trace| trace.fetch_us.set(trace.fetch_us.get().or(Some(started_us))));
+    let caller = Caller { timeouts: Some(timeouts(job, leaf)), ..job.front.caller };
+    let told = &mut Told(job.front.interims.as_deref());
+    let pool = job.core.pool();
+    job.counts.inc(Count::BackendReq);
+    let sending = pool.send(&origin, &job.bereq, body, job.key_hash, caller, told);
+    let exchange = sending.await.map_err(|error| format!("backend {}: {error}", leaf.name))?;
+    let kind = if exchange.reused { Count::BackendReuse } else { Count::BackendConn };
+    job.count(kind);
+    let answered_us = job.core.micros();
+    job.note(|trace| {
+        trace.head_us.set(Some(answered_us));
+        *trace.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
+        trace.reused.set(exchange.reused);
+        trace.tries.set(trace.tries.get() + exchange.tries);
+    });
+    Ok(exchange)
+}
+
+/// The body to send, and how it is framed.
+fn body(job: &mut Job) -> Result<(RequestBody<'static>, Framing), String> {
+    if !job.state.has_body {
+        job.bereq.headers.remove(HeaderId::ContentLength);
+        return Ok((RequestBody::None, Framing::None));
+    }
+    match std::mem::replace(&mut job.upload, Upload::Spent) {
+        Upload::None => Ok((RequestBody::None, Framing::None)),
+        Upload::Kept(bytes) => {
+            let framing = Framing::Length(bytes.len() as u64);
+            job.upload = Upload::Kept(bytes.clone());
+            Ok((RequestBody::Stream(Box::new(Whole(bytes))), framing))
+        }
+        Upload::Stream(reader) => {
+            Ok((RequestBody::Stream(Box::new(Streamed(reader))), job.bereq.framing))
+        }
+        Upload::Spent => Err("req.body already consumed".to_owned()),
+    }
+}
+
+/// The fetch's own timeouts, or its backend's, or the parameters'.
+fn timeouts(job: &Job, leaf: &Leaf) -> Timeouts {
+    let params = &job.live.params;
+    let (state, spec) = (&job.state, &leaf.spec);
+    let ms = |own: Option<f64>, backend: Option<f64>, param: Param| {
+        let seconds = own.or(backend).unwrap_or_else(|| params.seconds(param));
+        (seconds.max(0.0) * 1000.0) as u64
+    };
+    Timeouts {
+        connect_ms: ms(state.connect_timeout, spec.connect_timeout, Param::ConnectTimeout),
+        first_byte_ms: ms(
+            state.first_byte_timeout,
+            spec.first_byte_timeout,
+            Param::FirstByteTimeout,
+        ),
+        between_bytes_ms: ms(
+            state.between_bytes_timeout,
+            spec.between_bytes_timeout,
+            Param::BetweenBytesTimeout,
+        ),
+        // Varnish 7.1 knows none: each step has its own.
+        total_ms: u64::MAX,
+    }
+}
+
+/// A client's upload as the origin client pulls it.
+struct Streamed(Reader);
+
+impl BodySource for Streamed {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
+        self.0.poll_next(cx).map_err(|_| SourceError("the client's body broke off"))
+    }
+}
+
+/// A body that is there already.
+struct Whole(Bytes);
+
+impl BodySource for Whole {
+    fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
+        let all = std::mem::take(&mut self.0);
+        Poll::Ready(Ok((!all.is_empty()).then_some(all)))
+    }
+}

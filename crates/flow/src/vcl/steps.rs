@@ -1,0 +1,401 @@
+//! The steps of a client's request, as in Varnish's `cache_req_fsm.c`: each says what comes next.
+//! None of them waits; where a request must, they halt and say for what.
+
+use std::sync::Arc;
+
+use base::Counter;
+use cache::{Begin, BeginOptions, Found, Lead, Object, Ticket};
+use message::authority::parse_authority;
+use message::{Framing, HeaderId, Request};
+use varnishcli::Param;
+use vcl::sub::{Action, Said, Sub};
+
+use super::counts::Count;
+use super::delivery::{self, Source};
+use super::heads;
+use super::turn::{Env, Seen, Turn};
+use crate::decide::select_by;
+use crate::reply::Reply;
+
+/// How often a request waits for others before it fetches for itself.
+const WAITS_MAX: u32 = 10;
+
+/// What comes next.
+pub(crate) enum Step {
+    /// `vcl_recv`, for the first time or after a restart.
+    Start,
+    Lookup,
+    /// This was found; with a lead it is stale, and fetched anew behind the answer.
+    Hit(Arc<Object>, Option<Lead>),
+    /// Nothing usable was found.
+    Miss(Missing),
+    Pass,
+    Pipe,
+    Purge,
+    Restart,
+    Fail,
+    Synth(Said),
+    Deliver(Source),
+}
+
+/// A miss, with the duty to fetch.
+pub(crate) struct Missing {
+    pub(crate) lead: Lead,
+    /// What is stored, too old to be used, which the origin may confirm.
+    pub(crate) stale: Option<Arc<Object>>,
+}
+
+/// Why no further step is taken.
+pub(crate) enum Halt {
+    /// It is answered.
+    Reply(Box<Reply>),
+    /// Somebody fetches the same.
+    Wait(Ticket),
+    /// It fetches for the store.
+    Fetch(Missing),
+    /// It fetches for itself.
+    Pass,
+    /// It is handed to the backend as it is.
+    Pipe,
+}
+
+/// A synthetic answer of this status.
+pub(crate) fn said(status: u16, reason: &str) -> Said {
+    let reason = (!reason.is_empty()).then(|| reason.as_bytes().into());
+    Said { status, reason }
+}
+
+impl Turn {
+    /// Takes steps from `step` on until one must wait, or there is an answer.
+    pub(crate) fn advance(&mut self, env: &Env<'_>, step: Step) -> Halt {
+        let mut step = step;
+        loop {
+            step = match step {
+                Step::Start => self.receive(env),
+                Step::Lookup => match self.lookup(env) {
+                    Ok(step) => step,
+                    Err(halt) => return halt,
+                },
+                Step::Hit(object, lead) => self.hit(env, object, lead),
+                Step::Miss(missing) => match self.miss(env) {
+                    Ok(()) => return Halt::Fetch(missing),
+                    Err(step) => {
+                        // Who waits looks again.
+                        missing.lead.refuse(None);
+                        step
+                    }
+                },
+                Step::Pass => match self.pass(env) {
+                    Ok(()) => return Halt::Pass,
+                    Err(step) => step,
+                },
+                Step::Pipe => return Halt::Pipe,
+                Step::Purge => self.purge(env),
+                Step::Restart => {
+                    if self.restart(env) {
+                        Step::Start
+                    } else {
+                        self.note_error("Too many restarts");
+                        Step::Synth(said(503, ""))
+                    }
+                }
+                Step::Fail => {
+                    self.roll_back(env);
+                    self.close = true;
+                    env.count(Count::ScVclFailure);
+                    Step::Synth(said(503, "VCL failed"))
+                }
+                Step::Synth(said) => {
+                    self.said = said;
+                    match delivery::synthesize(self, env) {
+                        Ok(reply) => return Halt::Reply(Box::new(reply)),
+                        Err(step) => step,
+                    }
+                }
+                Step::Deliver(source) => match delivery::deliver(self, env, source) {
+                    Ok(reply) => return Halt::Reply(Box::new(reply)),
+                    Err(step) => step,
+                },
+            };
+        }
+    }
+
+    /// Puts a line of the machine's own into the log.
+    pub(crate) fn note_error(&self, text: &str) {
+        self.lines.borrow_mut().push((vcl::ctx::Tag::Error, text.as_bytes().into()));
+    }
+
+    /// What comes of an action that several subroutines may return.
+    fn common(&self, action: Action) -> Step {
+        match action {
+            Action::Synth(said) => Step::Synth(said),
+            Action::Restart => Step::Restart,
+            Action::Pass(_) => Step::Pass,
+            Action::Fail(reason) => {
+                if !reason.is_empty() {
+                    self.note_error(&reason);
+                }
+                Step::Fail
+            }
+            // The compiler lets nothing else through.
+            _ => Step::Fail,
+        }
+    }
+
+    fn receive(&mut self, env: &Env<'_>) -> Step {
+        (self.is_hit, self.state.is_hitmiss, self.state.is_hitpass) = (false, false, false);
+        if self.state.restarts == 0 {
+            self.prepare(env);
+        }
+        let mut action = self.run(env, Sub::Recv, Seen::default());
+        if let Action::Vcl(label) = &action {
+            if self.state.restarts > 0 {
+                self.note_error("Illegal return(vcl): Not after restarts");
+                return Step::Synth(said(503, ""));
+            }
+            let Some(instance) = env.live.labels.get(label) else { return Step::Fail };
+            self.instance = Arc::clone(instance);
+            self.prepare(env);
+            action = self.run(env, Sub::Recv, Seen::default());
+        }
+        if let Action::Fail(_) = action {
+            return self.common(action);
+        }
+        if !matches!(action, Action::Pipe | Action::Pass(_)) {
+            self.wash_codings(env);
+        }
+        // Before anything is made of it: key, route and backend request follow Host.
+        follow_host(&mut self.req);
+        if let Err(step) = self.hash(env) {
+            return step;
+        }
+        match action {
+            Action::Hash => Step::Lookup,
+            Action::Pipe => Step::Pipe,
+            Action::Purge => Step::Purge,
+            action => self.common(action),
+        }
+    }
+
+    /// Makes `req` what a program first sees.
+    fn prepare(&mut self, env: &Env<'_>) {
+        self.req.clone_from(env.asked);
+        self.state.backend_hint = self.instance.default_backend().clone();
+        (self.state.grace, self.state.ttl, self.state.storage) = (None, None, None);
+        (self.state.hash_always_miss, self.state.hash_ignore_busy) = (false, false);
+        (self.state.hash_ignore_vary, self.state.no_esi) = (false, false);
+        self.session.identity = None;
+        let headers = &mut self.req.headers;
+        headers.remove(HeaderId::Expect);
+        heads::collect(headers, HeaderId::CacheControl);
+        heads::collect(headers, HeaderId::XForwardedFor);
+        let address = match self.session.client {
+            Some(client) => client.ip().to_canonical().to_string(),
+            None => "0.0.0.0".to_owned(),
+        };
+        let value = match headers.value(HeaderId::XForwardedFor) {
+            Some(before) => [before, b", ", address.as_bytes()].concat(),
+            None => address.into_bytes(),
+        };
+        headers.set(HeaderId::XForwardedFor, &value);
+    }
+
+    /// What the store tells variants apart by is whether gzip is taken, and nothing else.
+    fn wash_codings(&mut self, env: &Env<'_>) {
+        if !env.live.params.is_on(Param::HttpGzipSupport) {
+            return;
+        }
+        let headers = &mut self.req.headers;
+        if !headers.contains(HeaderId::AcceptEncoding) {
+            return;
+        }
+        if heads::takes_gzip(headers) {
+            headers.set(HeaderId::AcceptEncoding, b"gzip");
+        } else {
+            headers.remove(HeaderId::AcceptEncoding);
+        }
+    }
+
+    fn hash(&mut self, env: &Env<'_>) -> Result<(), Step> {
+        self.key.clear();
+        // Keeps the keys of programs apart from all others: those begin with an empty field or `s`.
+        self.key.field(b"vcl");
+        match self.run(env, Sub::Hash, Seen::default()) {
+            Action::Lookup => {
+                self.key.finish(&env.core.shared.seed);
+                Ok(())
+            }
+            action => Err(self.common(action)),
+        }
+    }
+
+    fn lookup(&mut self, env: &Env<'_>) -> Result<Step, Halt> {
+        let cache = &env.core.shared.cache;
+        let found = if self.state.hash_always_miss {
+            Found::Nothing
+        } else if self.state.hash_ignore_vary {
+            self.newest(env).map_or(Found::Nothing, Found::Object)
+        } else {
+            cache.lookup(&self.key, &mut select_by(&self.req.headers), env.now.mono_ms)
+        };
+        let Found::Object(object) = found else { return self.begin(env, None) };
+        match delivery::age(self, env, &object) {
+            Age::Fresh if object.flags().hit_for_pass => {
+                env.count(Count::CacheHitpass);
+                self.state.is_hitpass = true;
+                Ok(Step::Pass)
+            }
+            Age::Fresh if object.flags().hit_for_miss => self.miss_marked(env, &object),
+            Age::Fresh => {
+                env.count(Count::CacheHit);
+                Ok(Step::Hit(object, None))
+            }
+            _ if object.flags().hit_for_pass => self.begin(env, Some(object)),
+            // Long over, and yet it tells that waiting for each other would be in vain.
+            Age::Grace if object.flags().hit_for_miss => self.miss_marked(env, &object),
+            Age::Grace => {
+                env.count(Count::CacheHit);
+                env.count(Count::CacheHitGrace);
+                let lead = cache.begin_refresh(&self.key, &object);
+                Ok(Step::Hit(object, lead))
+            }
+            Age::Over => self.begin(env, Some(object)),
+        }
+    }
+
+    /// What was stored last of all variants.
+    fn newest(&self, env: &Env<'_>) -> Option<Arc<Object>> {
+        let peek =
+            env.core.shared.cache.peek(&self.key, &mut select_by(&self.req.headers));
+        let usable = peek.variants.into_iter().filter(|seen| !seen.is_banned);
+        usable.map(|seen| seen.object).max_by_key(|object| object.born_ms())
+    }
+
+    fn miss_marked(&mut self, env: &Env<'_>, mark: &Arc<Object>) -> Result<Step, Halt> {
+        env.count(Count::CacheHitmiss);
+        self.state.is_hitmiss = true;
+        self.take_on(env, Some(mark), false)
+    }
+
+    /// Asks the store who fetches.
+    fn begin(&mut self, env: &Env<'_>, stale: Option<Arc<Object>>) -> Result<Step, Halt> {
+        let coalesce = !self.state.hash_always_miss
+            && !self.state.hash_ignore_busy
+            && self.waits < WAITS_MAX;
+        self.take_on(env, stale.as_ref(), coalesce)
+    }
+
+    fn take_on(
+        &mut self,
+        env: &Env<'_>,
+        stale: Option<&Arc<Object>>,
+        coalesce: bool,
+    ) -> Result<Step, Halt> {
+        let cache = &env.core.shared.cache;
+        let mut rejected = stale.cloned();
+        loop {
+            let options = BeginOptions { coalesce, rejected: rejected.as_ref() };
+            let mut select = select_by(&self.req.headers);
+            match cache.begin(&self.key, &mut select, options, env.now.mono_ms) {
+                Begin::Lead(lead) | Begin::Alone(lead) => {
+                    env.count(Count::CacheMiss);
+                    let may_help =
+                        |old: &&Arc<Object>| delivery::may_confirm(old, env.now.mono_ms);
+                    let stale = stale.filter(may_help).cloned();
+                    return Ok(Step::Miss(Missing { lead, stale }));
+                }
+                // It came meanwhile, unless this request wants nothing that is stored.
+                Begin::Object(object) if !coalesce => rejected = Some(object),
+                Begin::Object(_) => {
+                    self.waits += 1;
+                    return Ok(Step::Lookup);
+                }
+                Begin::Wait(ticket) => {
+                    self.waits += 1;
+                    env.count(Count::BusySleep);
+                    return Err(Halt::Wait(ticket));
+                }
+                Begin::Full => {
+                    env.core.counters.limit(base::Limit::Waiters);
+                    self.note_error("Too many requests wait for this page (limit: waiters)");
+                    return Ok(Step::Synth(said(503, "")));
+                }
+            }
+        }
+    }
+
+    fn hit(&mut self, env: &Env<'_>, object: Arc<Object>, lead: Option<Lead>) -> Step {
+        self.is_hit = true;
+        let action = delivery::with_obj(env, &object, |obj| {
+            self.run(env, Sub::Hit, Seen { obj: Some(obj), ..Seen::default() })
+        });
+        match action {
+            Action::Deliver => {
+                if let Some(lead) = lead {
+                    env.count(Count::SBgfetch);
+                    super::wait::refresh(self, env, lead, &object);
+                }
+                Step::Deliver(Source::Object { object, reader: None })
+            }
+            action => {
+                if let Some(lead) = lead {
+                    lead.refuse(None);
+                }
+                self.common(action)
+            }
+        }
+    }
+
+    fn miss(&mut self, env: &Env<'_>) -> Result<(), Step> {
+        match self.run(env, Sub::Miss, Seen::default()) {
+            Action::Fetch => Ok(()),
+            action => Err(self.common(action)),
+        }
+    }
+
+    fn pass(&mut self, env: &Env<'_>) -> Result<(), Step> {
+        match self.run(env, Sub::Pass, Seen::default()) {
+            Action::Fetch => Ok(()),
+            action => Err(self.common(action)),
+        }
+    }
+
+    fn purge(&mut self, env: &Env<'_>) -> Step {
+        let objects = env.core.shared.cache.invalidate(&self.key) as u64;
+        env.count(Count::NPurges);
+        env.counts.add(Count::NObjPurged, objects);
+        env.core.counters.inc(Counter::Purges);
+        let action = self.run(env, Sub::Purge, Seen::default());
+        self.common(action)
+    }
+}
+
+/// How old something stored is for this request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Age {
+    Fresh,
+    /// It may answer while it is fetched anew.
+    Grace,
+    /// It may at best be confirmed.
+    Over,
+}
+
+/// Brings host and port into line with Host, which a program may have changed. One that is no host
+/// is none: the backend's own is sent then.
+pub(crate) fn follow_host(request: &mut Request) {
+    let mut host = std::mem::take(&mut request.host);
+    let raw = request.headers.value(HeaderId::Host).unwrap_or_default();
+    match parse_authority(raw, request.scheme, &mut host) {
+        Ok(port) => request.port = port,
+        Err(_) => {
+            host.clear();
+            request.port = None;
+        }
+    }
+    request.host = host;
+}
+
+/// Whether the request has a body.
+pub(crate) fn has_body(request: &Request) -> bool {
+    !matches!(request.framing, Framing::None | Framing::Length(0))
+}

@@ -1,0 +1,363 @@
+//! From an answer to what is stored and delivered of it.
+
+use std::sync::Arc;
+
+use base::Now;
+use bytes::Bytes;
+use cache::{Body as Window, BodyWriter, Filling, Flags, NewObject, Push, Tags, Variant};
+use message::date::parse_http_date;
+use message::vary::{Vary, VaryNames, vary_signature};
+use message::{Framing, HeaderId, Method, Response, Version};
+use origin::Exchange;
+use varnishcli::Param;
+
+use super::counts::Count;
+use super::delivery::{Passing, PassingBody, Source};
+use super::fetch::{Answer, Body, Got, Job};
+use super::{heads, lifetime, note};
+use crate::tags;
+
+/// A marked response has no body of its own in the store.
+const NO_BODY: u64 = 0;
+
+/// Delivers `answer` to who waits, and stores it as far as it is to be.
+pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
+    count_body(&job, &answer);
+    let private = job.is_private();
+    let vary = Vary::of(&answer.response.headers);
+    if vary == Vary::Never && !private {
+        job.note_error("Illegal 'Vary' header from backend, making this a pass.");
+        answer.state.uncacheable = true;
+    }
+    answer.response.status = super::delivery::sent_status(answer.state.status);
+    let head_length = content_length(&answer.response);
+    heads::beresp(&mut answer.response.headers, !private);
+    if !answer.state.do_stream
+        && let Err(answer) = buffer(&job, &mut answer).await
+    {
+        return job.broke_off(answer).await;
+    }
+    let tags = match read_tags(&job, &answer) {
+        Ok(tags) => tags,
+        Err(limit) => {
+            job.core.counters.limit(limit);
+            job.note_error(&format!("not stored: too many keys (limit: {})", limit.name()));
+            answer.state.uncacheable = true;
+            Tags::default()
+        }
+    };
+    let selected = Selected::of(&job, vary);
+    let state = &answer.state;
+    let is_worth = state.ttl.max(0.0) + state.grace + state.keep > 0.0;
+    if private {
+        job.count(Count::SPass);
+    } else if state.uncacheable {
+        job.count(Count::BerespUncacheable);
+    }
+    if private || state.uncacheable || !is_worth {
+        mark(&mut job, &answer, selected.as_ref());
+        return pass(job, answer, head_length, private).await;
+    }
+    let flags = Flags { http10: answer.response.version == Version::Http10, ..Flags::default() };
+    let length = length(&answer.body);
+    let new = NewObject { tags, ..new_object(&job, &answer, flags, length) };
+    keep(job, answer, new, selected).await;
+}
+
+/// Leaves a mark in the place of an answer that is for this request only.
+fn mark(job: &mut Job, answer: &Answer, selected: Option<&Selected>) {
+    let Some(lead) = job.lead.take() else { return };
+    let state = &answer.state;
+    let kept = match answer.pass_s {
+        Some(seconds) => seconds > 0.0,
+        None => state.uncacheable && state.ttl.max(0.0) + state.grace + state.keep > 0.0,
+    };
+    if !kept {
+        return lead.refuse(None);
+    }
+    let is_pass = answer.pass_s.is_some();
+    let flags = Flags { hit_for_pass: is_pass, hit_for_miss: !is_pass, ..Flags::default() };
+    let mut new = new_object(job, answer, flags, Some(NO_BODY));
+    if let Some(seconds) = answer.pass_s {
+        new.born_ms = job.now().mono_ms as i64;
+        (new.lifetime_ms, new.grace_ms, new.stale_if_error_ms) = (ms(seconds), 0, 0);
+    }
+    // The fields are of no use to anybody: only Vary's part of the key is.
+    (new.head, new.etag, new.last_modified) = (Box::default(), None, None);
+    _ = lead.store(new, selected.map(Selected::variant)).finish();
+}
+
+/// Delivers an answer past the store.
+async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: bool) {
+    let Answer { response, state, body, .. } = answer;
+    let (window, exchange) = match body {
+        Body::Exchange(exchange) if exchange.framing != Framing::None => {
+            let (writer, reader) = Window::window(job.window);
+            let length = declared(exchange.framing);
+            (PassingBody::Stream { reader, length }, Some((exchange, writer)))
+        }
+        Body::Exchange(exchange) => {
+            drop(exchange);
+            (PassingBody::Bytes(Bytes::new()), None)
+        }
+        Body::Whole(bytes) => (PassingBody::Bytes(bytes), None),
+        Body::Stale(reader) => {
+            let length = reader.length();
+            (PassingBody::Stream { reader, length }, None)
+        }
+    };
+    let passing = Passing {
+        response,
+        body: window,
+        head_length: head_length.filter(|_| job.bereq.method == Method::Head),
+        times: lifetime::Lifetime {
+            ttl: state.ttl,
+            grace: state.grace,
+            keep: state.keep,
+            age: state.age,
+        },
+        came_ms: job.now().mono_ms,
+        uncacheable: state.uncacheable,
+        private,
+        xid: job.state.xid,
+    };
+    if !job.tell(Got::Answer(Source::Passing(Box::new(passing)))) {
+        return;
+    }
+    if let Some((mut exchange, writer)) = exchange {
+        exchange.lift_total();
+        pass_on(*exchange, writer).await;
+    }
+}
+
+/// Stores an answer, whose body is delivered while it comes.
+async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Selected>) {
+    let Some(lead) = job.lead.take() else { return };
+    let variant = selected.as_ref().map(Selected::variant);
+    if answer.state.was_304
+        && let Some(stale) = job.stale.take()
+    {
+        let object = lead.freshen(&stale, NewObject { length: None, ..new }, variant);
+        job.tell(Got::Answer(Source::Object { object, reader: None }));
+        if let Body::Exchange(exchange) = answer.body {
+            drain(*exchange).await;
+        }
+        return;
+    }
+    let mut filling = lead.store(new, variant);
+    let object = Arc::clone(filling.object());
+    // A body too large to keep is a window: who reads it must be there before it moves.
+    let reader = Some(object.reader());
+    let stands = match answer.body {
+        Body::Exchange(exchange) => {
+            job.tell(Got::Answer(Source::Object { object, reader }));
+            fill(*exchange, filling).await
+        }
+        Body::Whole(bytes) => {
+            _ = filling.push(&bytes);
+            let whole = filling.finish();
+            job.tell(Got::Answer(Source::Object { object, reader }));
+            whole
+        }
+        Body::Stale(_) => {
+            filling.abort();
+            false
+        }
+    };
+    if !stands {
+        job.count(Count::FetchFailed);
+        job.note(|trace| trace.not_stored.set("cut"));
+    }
+}
+
+/// Pushes a body into an object; whether it came to its end.
+pub(crate) async fn fill(mut exchange: Exchange, mut filling: Filling) -> bool {
+    loop {
+        let mut push = Push::Ok;
+        match exchange.next(&mut |data| push = filling.push(data)).await {
+            Ok(true) if push == Push::Ok => {}
+            Ok(true) => {
+                if filling.room().await.is_err() {
+                    filling.abort();
+                    return false;
+                }
+            }
+            // A body that only its connection's end ends may have been cut; Varnish takes it.
+            Ok(false) => return filling.finish(),
+            Err(_) => {
+                filling.abort();
+                return false;
+            }
+        }
+    }
+}
+
+/// Pushes a body through a window.
+pub(crate) async fn pass_on(mut exchange: Exchange, mut writer: BodyWriter) {
+    let watch = writer.watch();
+    loop {
+        let mut push = Push::Ok;
+        let sink = &mut |data: &[u8]| push = writer.push(data);
+        let next = tokio::select! {
+            biased;
+            next = exchange.next(sink) => next,
+            () = watch.abandoned() => return,
+        };
+        match next {
+            Ok(true) if push == Push::Ok => {}
+            Ok(true) => {
+                if writer.room().await.is_err() {
+                    return writer.abort();
+                }
+            }
+            Ok(false) => {
+                writer.finish();
+                return;
+            }
+            Err(_) => return writer.abort(),
+        }
+    }
+}
+
+/// Reads an answer whose body nobody needs to its end, so that the connection can be kept.
+async fn drain(mut exchange: Exchange) {
+    while let Ok(true) = exchange.next(&mut |_| {}).await {}
+}
+
+impl Job {
+    /// The body of an answer that was to be whole before it is delivered was not.
+    async fn broke_off(mut self, reason: String) {
+        self.count(Count::FetchFailed);
+        self.note_error(&reason);
+        if let Some(lead) = self.lead.take() {
+            lead.refuse(None);
+        }
+        self.tell(Got::Failed);
+    }
+}
+
+/// Takes the whole body into memory.
+async fn buffer(job: &Job, answer: &mut Answer) -> Result<(), String> {
+    let Body::Exchange(exchange) = &mut answer.body else { return Ok(()) };
+    let most = job.core.shared.cache.config().object_bytes_max;
+    let mut whole = Vec::new();
+    loop {
+        let more = exchange.next(&mut |data| whole.extend_from_slice(data)).await;
+        match more {
+            Ok(_) if whole.len() as u64 > most => {
+                return Err("body too large (limit: object_bytes)".to_owned());
+            }
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    answer.body = Body::Whole(whole.into());
+    Ok(())
+}
+
+fn count_body(job: &Job, answer: &Answer) {
+    let Body::Exchange(exchange) = &answer.body else { return };
+    job.count(match exchange.framing {
+        _ if job.bereq.method == Method::Head => Count::FetchHead,
+        Framing::None if answer.response.status.code() == 204 => Count::Fetch204,
+        Framing::None => Count::FetchNone,
+        Framing::Length(_) => Count::FetchLength,
+        Framing::Chunked => Count::FetchChunked,
+        Framing::UntilClose => Count::FetchEof,
+    });
+}
+
+fn content_length(response: &Response) -> Option<u64> {
+    let value = response.headers.value(HeaderId::ContentLength)?;
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+fn declared(framing: Framing) -> Option<u64> {
+    match framing {
+        Framing::None => Some(0),
+        Framing::Length(length) => Some(length),
+        Framing::Chunked | Framing::UntilClose => None,
+    }
+}
+
+fn length(body: &Body) -> Option<u64> {
+    match body {
+        Body::Exchange(exchange) => declared(exchange.framing),
+        Body::Whole(bytes) => Some(bytes.len() as u64),
+        Body::Stale(reader) => reader.length(),
+    }
+}
+
+/// The surrogate keys of an answer: those in its fields, and those that the program added.
+fn read_tags(job: &Job, answer: &Answer) -> Result<Tags, base::Limit> {
+    let seed = &job.core.shared.seed;
+    let read = tags::read(&answer.response.headers, seed, &job.live.limits)?;
+    if answer.state.keys.is_empty() {
+        return Ok(read.unwrap_or_default());
+    }
+    let own = answer.state.keys.iter().map(|key| tags::hash(seed, key));
+    let all: Vec<u64> = read.iter().flat_map(Tags::iter).chain(own).collect();
+    match all.len() as u64 > job.live.limits.tags {
+        true => Err(base::Limit::Tags),
+        false => Ok(Tags::new(all)),
+    }
+}
+
+/// A Vary's names and a request's signature over them, as the store keeps them.
+struct Selected {
+    names: VaryNames,
+    signature: Vec<u8>,
+}
+
+impl Selected {
+    fn of(job: &Job, vary: Vary) -> Option<Self> {
+        let Vary::Names(names) = vary else { return None };
+        let gzip = job.live.params.is_on(Param::HttpGzipSupport);
+        // What is stored in gzip is for all clients then.
+        let names = if gzip { names.without(HeaderId::AcceptEncoding)? } else { names };
+        let mut signature = Vec::new();
+        vary_signature(names.as_bytes(), &job.bereq.headers, &mut signature);
+        Some(Self { names, signature })
+    }
+
+    fn variant(&self) -> Variant<'_> {
+        Variant { spec: self.names.as_bytes(), signature: &self.signature }
+    }
+}
+
+fn ms(seconds: f64) -> u64 {
+    (seconds.max(0.0) * 1000.0) as u64
+}
+
+/// What is stored of an answer, but for its keys.
+fn new_object(job: &Job, answer: &Answer, flags: Flags, length: Option<u64>) -> NewObject {
+    let Answer { response, state, .. } = answer;
+    let now: Now = job.now();
+    let mut head = Vec::with_capacity(256);
+    h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
+    let date = |id| response.headers.value(id).and_then(|v| parse_http_date(v, now.unix_secs()));
+    let etag = response.headers.value(HeaderId::Etag).and_then(|etag| {
+        // Wherever these bytes stand in the head, they are the same bytes.
+        let at = memchr::memmem::find(&head, etag)?;
+        Some((at as u32, etag.len() as u32))
+    });
+    // What is over already takes the time since from what follows.
+    let (fresh, over) = (state.ttl.max(0.0), (-state.ttl).max(0.0));
+    NewObject {
+        status: response.status,
+        etag,
+        last_modified: date(HeaderId::LastModified),
+        date: date(HeaderId::Date),
+        head: head.into_boxed_slice(),
+        born_ms: now.mono_ms as i64 - ms(state.age) as i64,
+        lifetime_ms: ms(fresh + state.age),
+        grace_ms: ms(state.grace - over),
+        stale_if_error_ms: ms(state.keep),
+        stale_if_unreachable_ms: 0,
+        flags,
+        tags: Tags::default(),
+        note: note::with_xid(job.state.xid, &job.asked),
+        length,
+    }
+}

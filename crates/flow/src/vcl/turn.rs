@@ -1,0 +1,174 @@
+//! One client's request on its way through a program: what is kept of it between steps, and how a
+//! subroutine is run.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{KeyBuf, Now};
+use bytes::Bytes;
+use message::{Request, Response};
+use varnishcli::Param;
+use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task};
+use vcl::program::Instance;
+use vcl::sub::{Action, Said, Sub};
+
+use super::counts::{Count, Counts};
+use super::line::Line as ClientLine;
+use super::told::{Ran, Told};
+use super::world::{Line, Sight};
+use crate::core::{Core, Front, LiveRef, sign};
+use crate::live::Site;
+use crate::reply::Reply;
+
+/// A request on its way.
+pub(crate) struct Turn {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) session: Session,
+    task: Task,
+    /// `req`: the client's request as the program changes it.
+    pub(crate) req: Request,
+    pub(crate) state: ReqState,
+    pub(crate) key: KeyBuf,
+    /// What `vcl_synth` is to say.
+    pub(crate) said: Said,
+    /// Whether something stored was found (`X-Varnish` has two numbers then).
+    pub(crate) is_hit: bool,
+    /// Whether the connection ends after the answer.
+    pub(crate) close: bool,
+    /// The request's body, where it has been kept.
+    pub(crate) body: Option<Bytes>,
+    /// How often it has waited for others.
+    pub(crate) waits: u32,
+    /// What it has logged, and which subroutine returned what.
+    pub(crate) lines: RefCell<Vec<Line>>,
+    pub(crate) ran: Vec<Ran>,
+}
+
+/// What does not change while a request takes steps without waiting.
+pub(crate) struct Env<'a> {
+    pub(crate) core: &'a Rc<Core>,
+    pub(crate) live: &'a LiveRef,
+    pub(crate) site: &'a Arc<Site>,
+    /// The request as it came.
+    pub(crate) asked: &'a Request,
+    pub(crate) front: Front<'a>,
+    pub(crate) now: Now,
+    pub(crate) counts: &'a Arc<Counts>,
+}
+
+impl Env<'_> {
+    /// Seconds since 1970.
+    pub(crate) fn time(&self) -> f64 {
+        seconds(self.now)
+    }
+
+    pub(crate) fn xid(&self) -> u64 {
+        self.core.shared.vcl.xids.next()
+    }
+
+    /// Adds to the reply what goes with every one of the site.
+    pub(crate) fn sign(&self, reply: &mut Reply) {
+        sign(reply, self.site, 0, self.asked.scheme);
+    }
+
+    pub(crate) fn count(&self, count: Count) {
+        self.counts.inc(count);
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn seconds(now: Now) -> f64 {
+    now.unix_ms as f64 / 1000.0
+}
+
+/// What a subroutine sees beside `req`.
+#[derive(Default)]
+pub(crate) struct Seen<'a> {
+    pub(crate) obj: Option<&'a Obj<'a>>,
+    pub(crate) resp: Option<(&'a mut Response, &'a mut RespState)>,
+    pub(crate) bereq: Option<Bereq<'a>>,
+}
+
+impl Turn {
+    /// A request of the session that `line` tells of.
+    pub(crate) fn new(env: &Env<'_>, instance: &Arc<Instance>, line: &ClientLine) -> Self {
+        let vcl = &env.core.shared.vcl;
+        let session = line.session(vcl);
+        let mut turn = Self {
+            instance: Arc::clone(instance),
+            session,
+            task: Task::new(env.live.limits.vcl_steps),
+            req: Request::new(),
+            state: ReqState::default(),
+            key: KeyBuf::new(),
+            said: Said { status: 0, reason: None },
+            is_hit: false,
+            close: false,
+            body: None,
+            waits: 0,
+            lines: RefCell::default(),
+            ran: Vec::new(),
+        };
+        turn.state.xid = vcl.xids.next();
+        turn.state.time = env.time();
+        turn
+    }
+
+    /// `req` becomes what came again.
+    pub(crate) fn roll_back(&mut self, env: &Env<'_>) {
+        self.req.clone_from(env.asked);
+    }
+
+    /// Runs `sub`.
+    pub(crate) fn run(&mut self, env: &Env<'_>, sub: Sub, seen: Seen<'_>) -> Action {
+        let shared = (&env.core.shared, &***env.live);
+        let world =
+            Sight::new(shared, Some(env.counts), env.now, self.body.as_ref(), &self.lines);
+        let mut hashing = (sub == Sub::Hash).then(|| std::mem::take(&mut self.key));
+        let instance = Arc::clone(&self.instance);
+        let mut ctx = Ctx {
+            sub,
+            instance: &instance,
+            world: &world,
+            now: env.time(),
+            session: &mut self.session,
+            task: &mut self.task,
+            req: Some(Req {
+                head: &mut self.req,
+                state: &mut self.state,
+                original: Some(env.asked),
+                key: (sub != Sub::Hash && !self.key.bytes().is_empty()).then(|| self.key.bytes()),
+            }),
+            req_top: None,
+            bereq: seen.bereq,
+            beresp: None,
+            obj: seen.obj,
+            resp: seen.resp.map(|(head, state)| Resp { head, state }),
+            key: hashing.as_mut(),
+        };
+        let action = instance.run(&mut ctx);
+        drop(ctx);
+        if let Some(key) = hashing {
+            self.key = key;
+        }
+        self.ran.push(Ran { sub, action: action.clone() });
+        action
+    }
+
+    /// Whether one more restart is allowed; it has begun then.
+    pub(crate) fn restart(&mut self, env: &Env<'_>) -> bool {
+        self.state.restarts += 1;
+        if u64::from(self.state.restarts) > env.live.params.number(Param::MaxRestarts) {
+            return false;
+        }
+        self.state.xid = env.xid();
+        true
+    }
+
+    /// What is told of it in the log.
+    pub(crate) fn told(&mut self) -> Option<Box<Told>> {
+        let (ran, lines) = (std::mem::take(&mut self.ran), self.lines.take());
+        Some(Box::new(Told { xid: self.state.xid, session: self.session.xid, ran, lines }))
+    }
+}

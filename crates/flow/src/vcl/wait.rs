@@ -1,0 +1,253 @@
+//! Requests that must wait: for a fetch, for another request's fetch, for their own body.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Counter, Limit};
+use bytes::BytesMut;
+use cache::{Lead, Object, Reader};
+use message::{Framing, Method, Request};
+use origin::Caller;
+use tokio::sync::oneshot;
+use varnishcli::Param;
+use vcl::ctx::{BereqState, Task};
+
+use super::counts::Count;
+use super::fetch::{self, Got, Job, Report};
+use super::heads::{self, Purpose};
+use super::note;
+use super::send::{Front, Upload};
+use super::steps::{Halt, Missing, Step, has_body, said};
+use super::turn::{Env, Turn};
+use crate::reply::Reply;
+use crate::trace::Trace;
+
+/// A request that has halted, or not begun.
+pub(crate) struct Waiting {
+    pub(crate) turn: Box<Turn>,
+    pub(crate) halt: Option<Halt>,
+}
+
+impl Waiting {
+    /// Whether it may become a tunnel.
+    pub(crate) fn is_upgrade(&self) -> bool {
+        matches!(self.halt, Some(Halt::Pipe)) && self.turn.req.upgrade != message::Upgrade::None
+    }
+
+    /// Waits for the reply.
+    pub(crate) async fn run(
+        self,
+        env: &mut Env<'_>,
+        body: Option<Reader>,
+        trace: &Rc<Trace>,
+    ) -> Reply {
+        let Self { mut turn, halt } = self;
+        let mut upload = body.map_or(Upload::None, Upload::Stream);
+        let mut halt = match halt {
+            Some(halt) => halt,
+            None => {
+                keep_body(&mut turn, env, &mut upload).await;
+                env.now = env.core.now();
+                turn.advance(env, Step::Start)
+            }
+        };
+        loop {
+            let step = match halt {
+                Halt::Reply(reply) => return *reply,
+                Halt::Wait(ticket) => {
+                    wait(env, trace, ticket).await;
+                    env.count(Count::BusyWakeup);
+                    Step::Lookup
+                }
+                Halt::Fetch(missing) => {
+                    let job = job(&mut turn, env, Some(missing), &mut upload, Some(trace));
+                    fetched(&mut turn, fetch::start(job).await)
+                }
+                Halt::Pass => {
+                    let job = job(&mut turn, env, None, &mut upload, Some(trace));
+                    fetched(&mut turn, fetch::start(job).await)
+                }
+                Halt::Pipe => match super::pipe::pipe(&mut turn, env, &mut upload).await {
+                    Ok(reply) => return reply,
+                    Err(step) => step,
+                },
+            };
+            env.now = env.core.now();
+            halt = turn.advance(env, step);
+        }
+    }
+}
+
+/// Waits for another request's fetch, at most as long as the limit says.
+async fn wait(env: &Env<'_>, trace: &Trace, ticket: cache::Ticket) {
+    trace.wait_us.set(trace.wait_us.get().or_else(|| Some(env.core.micros())));
+    let limit = Duration::from_millis(env.live.limits.wait_timeout);
+    if tokio::time::timeout(limit, ticket).await.is_err() {
+        env.core.counters.limit(Limit::WaitTimeout);
+        trace.limit.set(Some(Limit::WaitTimeout));
+    }
+}
+
+/// What comes of a fetch.
+fn fetched(
+    turn: &mut Turn,
+    told: Result<(Got, Report), oneshot::error::RecvError>,
+) -> Step {
+    let Ok((got, report)) = told else {
+        // It ended by a bug.
+        turn.note_error("the fetch ended by a fault of this proxy");
+        return Step::Synth(said(503, ""));
+    };
+    turn.ran.extend(report.ran);
+    turn.lines.borrow_mut().extend(report.lines);
+    match got {
+        Got::Answer(source) => Step::Deliver(source),
+        Got::Failed => Step::Synth(said(503, "")),
+    }
+}
+
+/// Reads the request's body before its program runs, which may ask for it.
+async fn keep_body(turn: &mut Turn, env: &Env<'_>, upload: &mut Upload) {
+    let Some(most) = turn.instance.program().uses().body else { return };
+    let Upload::Stream(reader) = upload else { return };
+    let mut whole = BytesMut::new();
+    while let Ok(Some(piece)) = reader.next().await {
+        whole.extend_from_slice(&piece);
+        if whole.len() as u64 > most {
+            env.core.counters.inc(Counter::Aborted);
+            turn.close = true;
+            *upload = Upload::Spent;
+            return;
+        }
+    }
+    let body = whole.freeze();
+    turn.body = Some(body.clone());
+    *upload = Upload::Kept(body);
+}
+
+/// Starts the fetch behind an answer that is delivered stale.
+pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
+    let may_help = super::delivery::may_confirm(stale, env.now.mono_ms);
+    let missing = Missing { lead, stale: may_help.then(|| Arc::clone(stale)) };
+    let mut job = job(turn, env, Some(missing), &mut Upload::None, None);
+    job.state.is_bgfetch = true;
+    drop(fetch::start(job));
+}
+
+/// The fetch for a request: for the store with the duty to, or else for itself.
+fn job(
+    turn: &Turn,
+    env: &Env<'_>,
+    missing: Option<Missing>,
+    upload: &mut Upload,
+    trace: Option<&Rc<Trace>>,
+) -> Box<Job> {
+    let private = missing.is_none();
+    let gzip = env.live.params.is_on(Param::HttpGzipSupport);
+    let mut bereq = turn.req.clone();
+    heads::bereq(&mut bereq, if private { Purpose::Pass } else { Purpose::Fetch }, gzip);
+    bereq.framing = env.asked.framing;
+    let stale = missing.as_ref().and_then(|missing| missing.stale.clone());
+    if !private {
+        bereq.method = Method::Get;
+    }
+    if let Some(stale) = &stale {
+        add_validators(&mut bereq, stale);
+    }
+    if private {
+        env.count(Count::SPass);
+    }
+    if let (Upload::Kept(body), Framing::Chunked) = (&*upload, env.asked.framing) {
+        let length = body.len().to_string();
+        bereq.headers.set(message::HeaderId::ContentLength, length.as_bytes());
+    }
+    let state = BereqState {
+        backend: turn.state.backend_hint.clone(),
+        is_hitmiss: turn.state.is_hitmiss,
+        is_hitpass: turn.state.is_hitpass,
+        time: env.time(),
+        uncacheable: private,
+        xid: env.xid(),
+        has_body: upload.is_some() && has_body(env.asked),
+        ..BereqState::default()
+    };
+    assemble(turn, env, (bereq, state), upload, (missing, stale), trace)
+}
+
+/// What hands a request of `vcl_pipe` over.
+pub(crate) fn job_of_pipe(
+    turn: &Turn,
+    env: &Env<'_>,
+    bereq: Request,
+    state: BereqState,
+    upload: &mut Upload,
+) -> Box<Job> {
+    assemble(turn, env, (bereq, state), upload, (None, None), None)
+}
+
+fn assemble(
+    turn: &Turn,
+    env: &Env<'_>,
+    (bereq, state): (Request, BereqState),
+    upload: &mut Upload,
+    (missing, stale): (Option<Missing>, Option<Arc<Object>>),
+    trace: Option<&Rc<Trace>>,
+) -> Box<Job> {
+    let upload = match upload {
+        Upload::Kept(body) => Upload::Kept(body.clone()),
+        Upload::None => Upload::None,
+        Upload::Spent | Upload::Stream(_) => std::mem::replace(upload, Upload::Spent),
+    };
+    Box::new(Job {
+        core: Rc::clone(env.core),
+        live: Rc::clone(env.live),
+        instance: Arc::clone(&turn.instance),
+        counts: Arc::clone(env.counts),
+        session: turn.session.clone(),
+        task: Task::new(env.live.limits.vcl_steps),
+        original: bereq.clone(),
+        bereq,
+        state,
+        key: turn.key.bytes().into(),
+        key_hash: turn.key.hash(),
+        asked: note::asked_of(&turn.req),
+        lead: missing.map(|missing| missing.lead),
+        stale,
+        upload,
+        window: match env.front.window {
+            0 => env.live.limits.window_bytes,
+            window => window,
+        },
+        front: Front {
+            interims: env.front.interims.cloned(),
+            caller: Caller {
+                client: turn.session.client.map(|client| client.ip()),
+                ends: turn.session.client.zip(turn.session.server),
+                read_at_most: env.front.window,
+                ..Caller::default()
+            },
+        },
+        trace: trace.cloned(),
+        lines: Default::default(),
+        ran: Vec::new(),
+        tell: None,
+    })
+}
+
+/// Asks the origin to confirm what is stored, with the fields as they came.
+fn add_validators(bereq: &mut Request, stale: &Object) {
+    let mut stored = message::Response::new(stale.status());
+    // What was stored was written by the same engine.
+    if h1::parse_stored_head(stale.head(), &mut stored).is_err() {
+        return;
+    }
+    for (id, condition) in [
+        (message::HeaderId::LastModified, message::HeaderId::IfModifiedSince),
+        (message::HeaderId::Etag, message::HeaderId::IfNoneMatch),
+    ] {
+        if let Some(value) = stored.headers.value(id) {
+            bereq.headers.push(condition, value);
+        }
+    }
+}

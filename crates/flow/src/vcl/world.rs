@@ -1,0 +1,158 @@
+//! What a program asks of the world while it runs.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ban::Expression;
+use base::{KeyBuf, Now};
+use bytes::Bytes;
+use cache::Retime;
+use vcl::ctx::{Purging, Tag, World};
+
+use super::counts::{Count, Counts};
+use super::outside::Outside;
+use crate::live::{Live, Shared};
+use crate::purge::What;
+
+/// A line that a program has logged.
+pub type Line = (Tag, Box<[u8]>);
+
+/// Most lines kept of one task.
+const LINES_MAX: usize = 256;
+
+/// The world as one run of a subroutine sees it.
+pub struct Sight<'a> {
+    shared: &'a Arc<Shared>,
+    live: &'a Live,
+    counts: Option<&'a Counts>,
+    now: Now,
+    /// The request's body, where it has been kept.
+    body: Option<&'a Bytes>,
+    log: &'a RefCell<Vec<Line>>,
+}
+
+impl<'a> Sight<'a> {
+    pub(crate) fn new(
+        (shared, live): (&'a Arc<Shared>, &'a Live),
+        counts: Option<&'a Counts>,
+        now: Now,
+        body: Option<&'a Bytes>,
+        log: &'a RefCell<Vec<Line>>,
+    ) -> Self {
+        Self { shared, live, counts, now, body, log }
+    }
+
+    /// The world of `vcl_init` and `vcl_fini`, where there is no request. What is logged goes to
+    /// `log`.
+    pub fn without_request(
+        shared: &'a Arc<Shared>,
+        live: &'a Live,
+        now: Now,
+        log: &'a RefCell<Vec<Line>>,
+    ) -> Self {
+        Self::new((shared, live), None, now, None, log)
+    }
+
+    fn outside(&self) -> Option<Arc<Box<dyn Outside>>> {
+        self.shared.vcl.outside()
+    }
+
+    fn count(&self, count: Count, n: u64) {
+        if let Some(counts) = self.counts {
+            counts.add(count, n);
+        }
+    }
+}
+
+impl World for Sight<'_> {
+    fn shared(&self) -> &vcl::vmod::Shared {
+        &self.shared.vcl.memory
+    }
+
+    fn log(&self, tag: Tag, text: &[u8]) {
+        let mut log = self.log.borrow_mut();
+        if log.len() < LINES_MAX {
+            log.push((tag, text.into()));
+        }
+    }
+
+    fn syslog(&self, priority: i64, text: &[u8]) {
+        if let Some(outside) = self.outside() {
+            outside.syslog(priority, text);
+        }
+    }
+
+    fn ban(&self, expression: &str) -> Result<(), String> {
+        let expression = Expression::parse(expression).map_err(|error| error.to_string())?;
+        let what = What::of_expression(expression)?;
+        self.shared.ban_at_once(what, false, self.now.mono_ms);
+        Ok(())
+    }
+
+    fn purge(&self, key: &[u8], how: Purging) -> u64 {
+        let key = KeyBuf::of_bytes(key, &self.shared.seed);
+        let cache = &self.shared.cache;
+        let ms = |seconds: f64| (seconds.max(0.0) * 1000.0) as u64;
+        let objects = match how {
+            Purging::Hard => cache.invalidate(&key),
+            Purging::Soft { ttl, grace, keep } => {
+                let until = |ttl: f64| self.now.mono_ms as i64 + (ttl * 1000.0) as i64;
+                let times = Retime {
+                    fresh_until_ms: ttl.map(until),
+                    grace_ms: grace.map(ms),
+                    stale_if_error_ms: keep.map(ms),
+                };
+                cache.retime(&key, &times)
+            }
+        } as u64;
+        self.count(Count::NPurges, 1);
+        self.count(Count::NObjPurged, objects);
+        objects
+    }
+
+    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> u64 {
+        let what = What::Tags(keys.iter().map(|key| key.to_vec()).collect());
+        self.shared.ban_and_count(what, soft, self.now.mono_ms)
+    }
+
+    fn random(&self) -> f64 {
+        self.shared.vcl.random.next()
+    }
+
+    fn env(&self, name: &str) -> Option<Bytes> {
+        self.outside()?.env(name)
+    }
+
+    fn file(&self, path: &str) -> Option<Bytes> {
+        self.outside()?.file(path)
+    }
+
+    fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
+        self.outside().map_or_else(Vec::new, |outside| outside.resolve(host, port))
+    }
+
+    fn body(&self) -> Option<&[u8]> {
+        self.body.map(|body| &body[..])
+    }
+
+    fn keep_body(&self, bytes_max: u64) -> bool {
+        self.body.is_some_and(|body| body.len() as u64 <= bytes_max)
+    }
+
+    fn param(&self, name: &str) -> Option<f64> {
+        self.live.params.by_name(name)
+    }
+
+    fn storage(&self, name: &str) -> Option<(u64, u64)> {
+        self.outside()?.storage(name)
+    }
+
+    fn hostname(&self) -> &str {
+        &self.live.hostname
+    }
+
+    fn identity(&self) -> &str {
+        &self.live.identity
+    }
+}
