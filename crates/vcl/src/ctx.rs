@@ -13,8 +13,10 @@ use bytes::Bytes;
 use message::{Request, Response};
 
 use crate::backend::{Backend, Leaf};
-use crate::program::Instance;
+use crate::program::{Instance, Trace};
+use crate::source::Span;
 use crate::sub::Sub;
+use crate::value::Failure;
 use crate::vmod::Shared;
 
 /// The context of one run of one subroutine.
@@ -80,6 +82,29 @@ pub struct Session {
     pub peer: Option<Peer>,
     /// TCP's, for `tcp`: what is asked of the connection; the listener carries it out.
     pub tcp: TcpWishes,
+}
+
+impl Session {
+    /// The session of what no client asked for: `vcl_init` and the like.
+    pub fn nobody() -> Self {
+        Self {
+            client: None,
+            server: None,
+            remote: None,
+            local: None,
+            identity: None,
+            endpoint: Arc::from(""),
+            socket: Arc::from(""),
+            xid: 0,
+            timeout_idle: None,
+            timeout_linger: None,
+            idle_send_timeout: None,
+            send_timeout: None,
+            tls: None,
+            peer: None,
+            tcp: TcpWishes::default(),
+        }
+    }
 }
 
 /// The process at the other end of a unix socket (`SO_PEERCRED`).
@@ -330,6 +355,10 @@ pub struct RespState {
 pub struct Task {
     /// Steps (statements and calls) that are left to it.
     pub steps: u64,
+    /// The statement that ended the last subroutine: its `return`, or what failed.
+    pub at: Option<Span>,
+    /// Memory for strings that are being put together, kept from one to the next.
+    buffers: Vec<Vec<u8>>,
     /// What VMODs keep, by module and object.
     kept: Vec<((&'static str, u32), Box<dyn Any>)>,
 }
@@ -337,7 +366,31 @@ pub struct Task {
 impl Task {
     /// A task that may take `steps`.
     pub fn new(steps: u64) -> Self {
-        Self { steps, kept: Vec::new() }
+        Self { steps, at: None, buffers: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Takes a step.
+    ///
+    /// # Errors
+    /// None is left.
+    pub(crate) fn step(&mut self) -> Result<(), Failure> {
+        match self.steps.checked_sub(1) {
+            Some(left) => {
+                self.steps = left;
+                Ok(())
+            }
+            None => Err(Failure::new("too many steps for one request (vcl_steps)")),
+        }
+    }
+
+    /// An empty buffer; [`Task::give_buffer`] takes it back.
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_buffer(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.buffers.push(buffer);
     }
 
     /// What `module` keeps under `number` (of an object, or 0), made at the first time.
@@ -435,6 +488,14 @@ pub trait World {
 
     /// `server.identity`
     fn identity(&self) -> &str;
+
+    /// Whether anybody wants to know what each subroutine returned, and where.
+    fn traces(&self) -> bool {
+        false
+    }
+
+    /// Tells what a subroutine returned, where [`World::traces`] asks for it.
+    fn trace(&self, _: &Trace<'_>) {}
 
     /// Counts an event that VMODs share, such as `vsthrottle`'s: the time is [`Ctx::now`].
     fn collect(&self) {}

@@ -1,12 +1,21 @@
 //! Programs: compiled once, brought to life once for each `vcl.load`, run at each step of every
 //! request.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
-use crate::backend::Backend;
-use crate::ctx::{Ctx, World};
-use crate::source::Loader;
-use crate::sub::{Action, Subs};
+use crate::acl::Acl;
+use crate::backend::{Backend, Leaf, ProbeSpec};
+use crate::ctx::{Ctx, Session, Tag, Task, World};
+use crate::lower::{self, Parts};
+use crate::parse;
+use crate::regex::Regex;
+use crate::report::Report;
+use crate::run::{self, Routine};
+use crate::source::{Loader, Sources, Span};
+use crate::sub::{Action, Sub, Subs};
+use crate::value::Failure;
+use crate::vmod::Object;
 
 /// What is to be compiled, and by which rules.
 pub struct Input<'a> {
@@ -42,56 +51,125 @@ pub struct Compiled {
 
 /// A compiled program.
 #[derive(Debug)]
-pub struct Program {}
+pub struct Program {
+    name: Box<str>,
+    parts: Parts,
+    sources: Sources,
+}
 
 impl Program {
     /// Compiles a program, the builtin VCL behind it.
     ///
     /// # Errors
     /// Every fault there is, rendered with file, line, column, caret and advice.
-    pub fn compile(_input: &Input<'_>) -> Result<Compiled, String> {
-        unimplemented!()
+    pub fn compile(input: &Input<'_>) -> Result<Compiled, String> {
+        let mut sources = Sources::default();
+        let mut report = Report::default();
+        let own = parse::parse(input, &mut sources, &mut report);
+        let builtin = parse::parse_builtin(&mut sources);
+        let parts = own.and_then(|own| lower::lower(&own, &builtin, input, &mut report));
+        let said = report.render(&sources);
+        match parts {
+            Some(parts) => {
+                let program = Arc::new(Self { name: input.name.into(), parts, sources });
+                Ok(Compiled { program, warnings: said })
+            }
+            None => Err(said),
+        }
+    }
+
+    /// The name of its file.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// What it does.
-    pub fn uses(&self) -> Uses {
-        unimplemented!()
+    pub fn uses(&self) -> &Uses {
+        &self.parts.uses
+    }
+
+    /// Its files, the builtin VCL last: `vcl.show -v`.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// The version of VCL it is written in: 40 or 41.
+    pub fn version(&self) -> u32 {
+        self.parts.version
     }
 
     /// Brings it to life: makes its backends, runs its `vcl_init`.
     ///
     /// # Errors
     /// Why `vcl_init` failed.
-    pub fn start(self: &Arc<Self>, _world: &dyn World) -> Result<Arc<Instance>, String> {
-        unimplemented!()
+    pub fn start(self: &Arc<Self>, world: &dyn World, now: f64) -> Result<Arc<Instance>, String> {
+        let backends = self.parts.backends.iter().map(|(name, spec)| match spec {
+            Some(spec) => Backend::Leaf(Leaf::new(name.clone(), spec.clone())),
+            None => Backend::None,
+        });
+        let backends = backends.collect();
+        let instance = Instance::new(Arc::clone(self), backends);
+        match instance.keep_house(Sub::Init, world, now) {
+            Action::Fail(reason) if reason.is_empty() => Err("vcl_init failed".to_string()),
+            Action::Fail(reason) => Err(format!("vcl_init failed: {reason}")),
+            _ => Ok(instance),
+        }
+    }
+
+    pub(crate) fn routine(&self, number: u32) -> &Routine {
+        &self.parts.routines[number as usize]
     }
 }
 
 /// What a program does that whoever runs it can spare where it does not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Subroutines that do something beyond what the builtin one of that name does.
     pub own: Subs,
     /// Subroutines that read or write `resp`'s or `obj`'s head: for `vcl_deliver`, whether the
     /// stored head must be taken apart.
     pub head: Subs,
-    /// `std.rollback` or a restart of its own: the head as it came must be kept.
+    /// `std.rollback`: the head as it came must be kept.
     pub rollback: bool,
+    /// `return (restart)`
+    pub restart: bool,
+    /// `import xkey`: what is stored is known by the keys in its headers.
+    pub xkey: bool,
+    /// The labels that `return (vcl(label))` names.
+    pub labels: Vec<Box<str>>,
     /// `std.cache_req_body`: the most bytes it asks for.
     pub body: Option<u64>,
 }
 
 /// A program that has been brought to life: its `vcl_init` has run.
-#[derive(Debug)]
 pub struct Instance {
     program: Arc<Program>,
+    /// Those declared, by number.
     backends: Vec<Backend>,
+    /// Those that `vcl_init` has made, by number.
+    objects: Vec<OnceLock<Arc<dyn Object>>>,
 }
 
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance").field("program", &self.program.name).finish_non_exhaustive()
+    }
+}
+
+/// Steps that `vcl_init` and `vcl_fini` may take.
+const HOUSEKEEPING_STEPS: u64 = 1_000_000;
+
 impl Instance {
+    fn new(program: Arc<Program>, backends: Vec<Backend>) -> Arc<Self> {
+        let objects = program.parts.objects.iter().map(|_| OnceLock::new()).collect();
+        Arc::new(Self { program, backends, objects })
+    }
+
     /// One with these backends and without subroutines, for tests.
     pub fn of_backends(backends: Vec<Backend>) -> Arc<Self> {
-        Arc::new(Self { program: Arc::new(Program {}), backends })
+        let program =
+            Program { name: "none".into(), parts: Parts::default(), sources: Sources::default() };
+        Self::new(Arc::new(program), backends)
     }
 
     /// The program.
@@ -101,21 +179,144 @@ impl Instance {
 
     /// Its backends in the order of the program, then its directors in the order of `vcl_init`.
     pub fn backends(&self) -> Vec<Backend> {
-        self.backends.clone()
+        let declared = self.backends.iter().filter(|one| !matches!(one, Backend::None)).cloned();
+        let made = self.objects.iter().filter_map(|object| object.get()?.backend());
+        declared.chain(made).collect()
     }
 
     /// What `req.backend_hint` begins with.
     pub fn default_backend(&self) -> &Backend {
-        &self.backends[0]
+        self.declared(self.program.parts.default_backend)
     }
 
-    /// Runs the subroutine that `ctx` is for.
-    pub fn run(&self, _ctx: &mut Ctx<'_>) -> Action {
-        unimplemented!()
+    /// The objects that `vcl_init` has made so far.
+    pub fn objects(&self) -> Vec<Arc<dyn Object>> {
+        self.objects.iter().filter_map(|object| object.get().cloned()).collect()
+    }
+
+    /// An object by its number ([`Naming`](crate::vmod::Naming)), once it has been made.
+    pub fn object(&self, number: u32) -> Option<Arc<dyn Object>> {
+        self.objects.get(number as usize)?.get().cloned()
+    }
+
+    /// A pattern by the number in [`Value::Regex`](crate::value::Value::Regex).
+    pub fn regex(&self, number: u32) -> &Regex {
+        &self.program.parts.regexes[number as usize]
+    }
+
+    /// A probe by the number in [`Value::Probe`](crate::value::Value::Probe).
+    pub fn probe(&self, number: u32) -> &ProbeSpec {
+        &self.program.parts.probes[number as usize]
+    }
+
+    /// An access list by the number in [`Value::Acl`](crate::value::Value::Acl).
+    pub fn acl(&self, number: u32) -> &Acl {
+        &self.program.parts.acls[number as usize]
+    }
+
+    /// A backend that the program declares, by number.
+    pub(crate) fn declared(&self, number: u32) -> &Backend {
+        // Instances of tests may have none.
+        self.backends.get(number as usize).unwrap_or(&Backend::None)
+    }
+
+    /// An object that must have been made.
+    pub(crate) fn made(&self, number: u32) -> Result<&Arc<dyn Object>, Failure> {
+        let object = self.objects.get(number as usize).and_then(OnceLock::get);
+        object.ok_or_else(|| {
+            let name = &self.program.parts.objects[number as usize];
+            Failure::new(format!("the object `{name}` has not been made: its `new` has not run"))
+        })
+    }
+
+    pub(crate) fn put(&self, number: u32, object: Arc<dyn Object>) -> Result<(), Failure> {
+        let name = &self.program.parts.objects[number as usize];
+        self.objects[number as usize]
+            .set(object)
+            .map_err(|_| Failure::new(format!("the object `{name}` is made twice")))
+    }
+
+    /// Runs the subroutine that `ctx` is for. What fails is logged as `VCL_Error`, and what was
+    /// returned is told to whoever listens ([`World::traces`]).
+    pub fn run(&self, ctx: &mut Ctx<'_>) -> Action {
+        let Some(number) = self.program.parts.entries.get(ctx.sub as usize) else {
+            return Action::Fail("the program has no subroutines".into());
+        };
+        ctx.task.at = None;
+        let routine = self.program.routine(*number);
+        let action = match run::run(&routine.body, ctx) {
+            Ok(Some(action)) => action,
+            Ok(None) => Action::Fail(format!("{} returned nothing", routine.name).into()),
+            Err(failure) => Action::Fail(failure.0),
+        };
+        if let Action::Fail(reason) = &action {
+            self.log_failure(ctx, reason);
+        }
+        if ctx.world.traces() {
+            let place = ctx.task.at.map(|span| self.place(span));
+            ctx.world.trace(&Trace { sub: ctx.sub, place, action: &action });
+        }
+        action
+    }
+
+    fn log_failure(&self, ctx: &Ctx<'_>, reason: &str) {
+        let reason = if reason.is_empty() { "Failed from VCL" } else { reason };
+        let line = match ctx.task.at.map(|span| self.place(span)) {
+            Some(place) => format!("{reason} ({} line {})", place.file, place.line),
+            None => reason.to_string(),
+        };
+        ctx.world.log(Tag::Error, line.as_bytes());
+    }
+
+    fn place(&self, span: Span) -> Where<'_> {
+        let (line, _) = self.program.sources.position(span);
+        Where { file: &self.program.sources.file(span.file).name, line }
     }
 
     /// Runs its `vcl_fini`.
-    pub fn stop(self: &Arc<Self>, _world: &dyn World) {
-        unimplemented!()
+    pub fn stop(self: &Arc<Self>, world: &dyn World, now: f64) {
+        self.keep_house(Sub::Fini, world, now);
     }
+
+    /// Runs a subroutine of the program's own life, for which there is no request.
+    fn keep_house(self: &Arc<Self>, sub: Sub, world: &dyn World, now: f64) -> Action {
+        let mut session = Session::nobody();
+        let mut task = Task::new(HOUSEKEEPING_STEPS);
+        let mut ctx = Ctx {
+            sub,
+            instance: self,
+            world,
+            now,
+            session: &mut session,
+            task: &mut task,
+            req: None,
+            req_top: None,
+            bereq: None,
+            beresp: None,
+            obj: None,
+            resp: None,
+            key: None,
+        };
+        self.run(&mut ctx)
+    }
+}
+
+/// What a subroutine came to, for `explain` and the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Trace<'a> {
+    /// The subroutine that was called.
+    pub sub: Sub,
+    /// The `return`, or the statement that failed.
+    pub place: Option<Where<'a>>,
+    /// What was returned.
+    pub action: &'a Action,
+}
+
+/// A place in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Where<'a> {
+    /// The file, as it was named; `<builtin>` for the builtin VCL.
+    pub file: &'a str,
+    /// The line, from 1.
+    pub line: u32,
 }

@@ -92,7 +92,7 @@ impl Bench {
     /// What the compiler or `vcl_init` says.
     pub fn of(text: &str) -> Result<Self, String> {
         let world = Memory::default();
-        let instance = compile(text)?.start(&world)?;
+        let instance = compile(text)?.start(&world, NOW)?;
         Ok(Self { world, ..Self::with(instance) })
     }
 

@@ -12,6 +12,16 @@ use crate::value::Value;
 /// Appends `value` as a string. What has none (no header of that name, no backend, ...) adds
 /// nothing.
 pub fn append(ctx: &Ctx<'_>, value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Header(header) => {
+            out.extend_from_slice(headers::get(ctx, header).unwrap_or_default());
+        }
+        value => append_plain(value, out),
+    }
+}
+
+/// The same for what is no header: constants of a program among them.
+pub(crate) fn append_plain(value: &Value, out: &mut Vec<u8>) {
     // Writing to memory does not fail.
     let _ = match value {
         Value::Bool(true) => out.write_all(b"true"),
@@ -23,7 +33,6 @@ pub fn append(ctx: &Ctx<'_>, value: &Value, out: &mut Vec<u8>) {
         Value::Ip(Some(addr)) => write!(out, "{}", shown(addr.ip())),
         Value::Backend(backend) => out.write_all(backend.name().as_bytes()),
         Value::Stevedore(Some(name)) => write!(out, "storage.{name}"),
-        Value::Header(header) => out.write_all(headers::get(ctx, header).unwrap_or_default()),
         Value::Enum(word) => out.write_all(word.as_bytes()),
         _ => Ok(()),
     };

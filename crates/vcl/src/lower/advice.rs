@@ -1,0 +1,137 @@
+//! What replaces what VCL no longer has, and what is allowed but dangerous.
+
+use crate::lower::Lowering;
+use crate::lower::places::Facts;
+use crate::sub::Sub;
+
+/// What is wrong with a statement of old, and what replaces it.
+pub(super) fn old_statement(word: &str) -> Option<(&'static str, &'static str)> {
+    Some(match word {
+        "error" => ("`error` was VCL 3", "write `return (synth(404, \"reason\"));`"),
+        "remove" => ("`remove` was VCL 3", "write `unset`"),
+        "purge" => ("`purge` as a statement was VCL 3", "write `return (purge);` in vcl_recv"),
+        "esi" => ("`esi` was VCL 2", "write `set beresp.do_esi = true;`"),
+        "log" => ("`log` was VCL 2", "write `import std;` above and `std.log(\"...\");`"),
+        "panic" => ("`panic` is not in VCL", "write `return (fail(\"why\"));`"),
+        "restart" | "pass" | "pipe" | "deliver" | "fetch" | "lookup" | "hash" | "synth"
+        | "retry" | "abandon" => ("an action stands in a `return`", "write `return (action);`"),
+        _ => return None,
+    })
+}
+
+/// The same for functions.
+pub(super) fn old_function(name: &str) -> Option<(&'static str, &'static str)> {
+    Some(match name {
+        "purge" | "purge_url" | "purge_hash" => {
+            ("this function was VCL 2", "write `return (purge);` in vcl_recv, or `ban(...)`")
+        }
+        "ban_url" => (
+            "`ban_url` was VCL 3",
+            "write `ban(\"obj.http.url ~ \" + ...)` with the URL kept in a header of the object",
+        ),
+        "rollback" => (
+            "`rollback` is a function of VMOD std",
+            "write `import std;` above and `std.rollback(req);`",
+        ),
+        "error" => ("`error` was VCL 3", "write `return (synth(404, \"reason\"));`"),
+        "esi" => ("`esi` was VCL 2", "write `set beresp.do_esi = true;`"),
+        "log" => ("`log` was VCL 2", "write `import std;` above and `std.log(\"...\");`"),
+        "strlen" | "std.strlen" => ("there is no such function", "`str.len(...)` of VMOD str"),
+        _ => return None,
+    })
+}
+
+/// The same for variables.
+pub(super) fn old_name(name: &str) -> Option<(&'static str, &'static str)> {
+    Some(match name {
+        "req.backend" => ("`req.backend` was VCL 3", "write `req.backend_hint`"),
+        "req.request" => ("`req.request` was VCL 3", "write `req.method`"),
+        "bereq.request" => ("`bereq.request` was VCL 3", "write `bereq.method`"),
+        "beresp.response" => ("`beresp.response` was VCL 3", "write `beresp.reason`"),
+        "resp.response" => ("`resp.response` was VCL 3", "write `resp.reason`"),
+        "obj.response" => ("`obj.response` was VCL 3", "write `obj.reason`"),
+        "beresp.storage_hint" => {
+            ("`beresp.storage_hint` is no more", "write `set beresp.storage = storage.NAME;`")
+        }
+        "client.port" | "server.port" => {
+            ("this variable is no more", "`std.port(client.ip)` of VMOD std")
+        }
+        "obj.lastuse" => ("`obj.lastuse` was VCL 3", "`obj.hits` and `obj.age` may serve"),
+        "obj.cacheable" | "beresp.cacheable" => {
+            ("this variable was VCL 2", "write `beresp.uncacheable`")
+        }
+        "req.grace" => ("`req.grace` cannot be used here", "see `beresp.grace`"),
+        "req.hash" => ("`req.hash` can be read only", "write `hash_data(...)`"),
+        _ => return None,
+    })
+}
+
+/// What VCL 4.1 has instead of a variable of 4.0.
+pub(super) fn instead(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "req.esi" => "write `resp.do_esi` in vcl_deliver",
+        "beresp.backend.ip" => "`beresp.backend` tells the backend's name",
+        "beresp.storage_hint" => "write `set beresp.storage = storage.NAME;`",
+        _ => return None,
+    })
+}
+
+/// What to do instead of setting a variable that cannot be set.
+pub(super) fn instead_of_setting(name: &str) -> Option<&'static str> {
+    if name.starts_with("obj.") {
+        return Some("a stored object does not change: set `beresp` in vcl_backend_response");
+    }
+    Some(match name {
+        "req.hash" => "`hash_data(...)` adds to the key, in vcl_hash",
+        "client.ip" => "set `client.identity`",
+        _ => return None,
+    })
+}
+
+/// What replaces a verb of old.
+pub(super) fn old_verb(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "error" => "write `return (synth(404, \"reason\"));`",
+        "hit_for_pass" => {
+            "write `set beresp.uncacheable = true; return (deliver);`, or `return (pass(2m));`"
+        }
+        "discard" | "keep" => "these were VCL 2",
+        _ => return None,
+    })
+}
+
+impl Lowering<'_> {
+    /// Warns of returns behind which what the builtin VCL does for safety is never reached.
+    pub(super) fn skips_of_safety(&mut self) {
+        let mut warnings = Vec::new();
+        for (sub, what) in SAFETY {
+            let Some(number) = self.symbols.sub(sub.name()) else { continue };
+            let facts: &Facts = &self.facts[number as usize];
+            if let Some(span) = facts.ends {
+                warnings.push((span, format!("{} always returns by itself", sub.name()), *what));
+            }
+        }
+        for (span, message, what) in warnings {
+            self.report.warning(span, message).note(what);
+        }
+    }
+}
+
+/// What the builtin VCL does for safety.
+const SAFETY: &[(Sub, &str)] = &[
+    (
+        Sub::Recv,
+        "the builtin vcl_recv is never reached: it passes requests with Authorization or Cookie \
+         and methods other than GET and HEAD, and refuses requests without Host",
+    ),
+    (
+        Sub::Hash,
+        "the builtin vcl_hash is never reached: it adds the URL and the host to the key; add them \
+         here, or one site's pages are served for another's",
+    ),
+    (
+        Sub::BackendResponse,
+        "the builtin vcl_backend_response is never reached: it keeps what has Set-Cookie, \
+         `Cache-Control: private` or `Vary: *` out of the cache",
+    ),
+];

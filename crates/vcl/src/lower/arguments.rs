@@ -1,0 +1,370 @@
+//! Calls: functions of the language, of modules, methods of objects and of types, and their
+//! arguments.
+
+use crate::ast::{self, Argument, CallExpr, ExprKind, Name};
+use crate::lower::Lowering;
+use crate::lower::convert::Typed;
+use crate::lower::symbols::Kind;
+use crate::run::{Expr, Invoke, MethodInvoke, Text};
+use crate::source::Span;
+use crate::types::Type;
+use crate::value::Value;
+use crate::vmod::{self, Param};
+
+impl Lowering<'_> {
+    /// A call whose value is used.
+    pub(super) fn call_expr(&mut self, call: &CallExpr) -> Option<Typed> {
+        match &*call.name.text {
+            "regsub" => return self.regsub(call, false),
+            "regsuball" => return self.regsub(call, true),
+            "hash_data" | "ban" | "synthetic" => {
+                self.report
+                    .error(call.span, format!("`{}` returns nothing", call.name.text))
+                    .help("it is a statement of its own");
+                return None;
+            }
+            _ => {}
+        }
+        let Some((head, last)) = call.name.text.rsplit_once('.') else {
+            self.unknown_function(call);
+            return None;
+        };
+        match self.symbols.get(head).map(|symbol| symbol.kind) {
+            Some(Kind::Module(module)) => self.function(module, last, call),
+            Some(Kind::Object(number, class)) => self.method(number, class, last, call),
+            _ => self.method_of_type(head, last, call),
+        }
+    }
+
+    /// `module.function(...)`
+    fn function(
+        &mut self,
+        module: &'static vmod::Module,
+        name: &str,
+        call: &CallExpr,
+    ) -> Option<Typed> {
+        let Some(function) = module.functions.iter().find(|function| function.name == name) else {
+            let is_class = module.classes.iter().any(|class| class.name == name);
+            let entry = self
+                .report
+                .error(call.name.span, format!("VMOD `{}` has no function `{name}`", module.name));
+            if is_class {
+                entry.help(format!(
+                    "`{name}` is a class: write `new x = {}();` in vcl_init",
+                    call.name.text
+                ));
+            } else {
+                entry.did_you_mean(name, module.functions.iter().map(|function| function.name));
+            }
+            return None;
+        };
+        self.call_need(function.from, &call.name);
+        if module.name == "std" {
+            self.std_uses(name, call);
+        }
+        let arguments = self.arguments(function.params, &call.arguments, call)?;
+        let expr = Expr::Call(Box::new(Invoke { call: function.call, arguments }));
+        Some(returned(expr, function.returns, call.span))
+    }
+
+    /// What of `std` whoever runs the program must know of.
+    fn std_uses(&mut self, name: &str, call: &CallExpr) {
+        match name {
+            "rollback" => self.parts.uses.rollback = true,
+            "cache_req_body" => {
+                let asked = call.arguments.first().and_then(|first| match first.value.kind {
+                    ExprKind::Bytes(bytes) => u64::try_from(bytes).ok(),
+                    _ => None,
+                });
+                let most = self.parts.uses.body.unwrap_or(0).max(asked.unwrap_or(u64::MAX));
+                self.parts.uses.body = Some(most);
+            }
+            _ => {}
+        }
+    }
+
+    /// `object.method(...)`
+    fn method(
+        &mut self,
+        number: u32,
+        class: &'static vmod::Class,
+        name: &str,
+        call: &CallExpr,
+    ) -> Option<Typed> {
+        let Some(method) = class.methods.iter().find(|method| method.name == name) else {
+            self.report
+                .error(call.name.span, format!("a `{}` has no method `{name}`", class.name))
+                .did_you_mean(name, class.methods.iter().map(|method| method.name));
+            return None;
+        };
+        if let Some((object, _)) = call.name.text.rsplit_once('.') {
+            self.symbols.take(object);
+        }
+        self.call_need(method.from, &call.name);
+        let arguments = self.arguments(method.params, &call.arguments, call)?;
+        let invoke = MethodInvoke { call: method.call, object: number, arguments };
+        Some(returned(Expr::Method(Box::new(invoke)), method.returns, call.span))
+    }
+
+    /// `value.lower()` and the like, where `head` is a name.
+    fn method_of_type(&mut self, head: &str, last: &str, call: &CallExpr) -> Option<Typed> {
+        if !METHODS.contains(&last) {
+            self.unknown_function(call);
+            return None;
+        }
+        let end = call.name.span.start + head.len() as u32;
+        let span = Span { end, ..call.name.span };
+        let name = Name { text: head.into(), span };
+        let wanted = if last == "resolve" { Type::Backend } else { Type::String };
+        let object = self.expr(&ast::Expr { kind: ExprKind::Name(name), span }, wanted)?;
+        self.apply_method(object, last, call)
+    }
+
+    /// `(expression).lower()` and the like.
+    pub(super) fn method_call(&mut self, object: &ast::Expr, call: &CallExpr) -> Option<Typed> {
+        let wanted = if &*call.name.text == "resolve" { Type::Backend } else { Type::String };
+        let object = self.expr(object, wanted)?;
+        self.apply_method(object, &call.name.text, call)
+    }
+
+    fn apply_method(&mut self, object: Typed, name: &str, call: &CallExpr) -> Option<Typed> {
+        let typed = match (object.ty, name) {
+            (Type::String, "lower" | "upper") => {
+                let inner = Box::new(self.to_text(object)?);
+                let text = if name == "lower" { Text::Lower(inner) } else { Text::Upper(inner) };
+                Typed::text(text, call.span)
+            }
+            (Type::Backend, "resolve") => {
+                Typed::new(Expr::Resolve(Box::new(object.expr)), Type::Backend, call.span)
+            }
+            (ty, _) => {
+                self.report
+                    .error(call.name.span, format!("a value of type {ty} has no `{name}`"))
+                    .note("STRING has lower() and upper(), BACKEND has resolve()");
+                return None;
+            }
+        };
+        self.no_arguments(call)?;
+        Some(typed)
+    }
+
+    fn no_arguments(&mut self, call: &CallExpr) -> Option<()> {
+        if call.arguments.is_empty() {
+            return Some(());
+        }
+        self.report.error(call.span, "this method takes no arguments");
+        None
+    }
+
+    /// Reports that `call` calls nothing that is known.
+    pub(super) fn unknown_function(&mut self, call: &CallExpr) {
+        let text = &*call.name.text;
+        if let Some((what, help)) = super::advice::old_function(text) {
+            self.report.error(call.name.span, what).help(help);
+            return;
+        }
+        let module = text.split('.').next().unwrap_or(text);
+        let is_vmod = text.contains('.') && crate::vmods::find(module).is_some();
+        let known = self.symbols.get(module).is_some();
+        let mut names: Vec<&str> = vec!["regsub", "regsuball", "hash_data", "ban", "synthetic"];
+        names.extend(self.symbols.names(|kind| matches!(kind, Kind::Module(_))));
+        let entry = self.report.error(call.name.span, format!("there is no function `{text}`"));
+        if is_vmod && !known {
+            entry.help(format!("write `import {module};` above"));
+        } else {
+            entry.did_you_mean(module, names);
+        }
+    }
+
+    /// The arguments of a call, one for each parameter.
+    pub(super) fn arguments(
+        &mut self,
+        params: &'static [Param],
+        given: &[Argument],
+        call: &CallExpr,
+    ) -> Option<Box<[Expr]>> {
+        let mut values: Vec<Option<Option<Expr>>> = params.iter().map(|_| None).collect();
+        let mut named = false;
+        let mut right = true;
+        for (at, argument) in given.iter().enumerate() {
+            let place = match &argument.name {
+                None if named => {
+                    self.report
+                        .error(argument.value.span, "an argument without a name")
+                        .note("after one that is named, all must be named");
+                    return None;
+                }
+                None if at >= params.len() => {
+                    self.too_many(params, given, call);
+                    return None;
+                }
+                None => at,
+                Some(name) => {
+                    named = true;
+                    match params.iter().position(|param| param.name == &*name.text) {
+                        Some(place) => place,
+                        None => {
+                            self.no_parameter(name, params);
+                            right = false;
+                            continue;
+                        }
+                    }
+                }
+            };
+            let param = &params[place];
+            if values[place].is_some() {
+                let span = argument.name.as_ref().map_or(argument.value.span, |name| name.span);
+                self.report.error(span, format!("`{}` is given twice", param.name));
+                right = false;
+                continue;
+            }
+            values[place] = Some(self.argument(param, &argument.value));
+        }
+        let mut all = Vec::with_capacity(params.len());
+        for (param, value) in params.iter().zip(values) {
+            match value {
+                Some(value) => all.push(value),
+                None => all.push(self.default_argument(param, call)),
+            }
+        }
+        let all: Option<Vec<Expr>> = all.into_iter().collect();
+        all.filter(|_| right).map(Vec::into)
+    }
+
+    fn argument(&mut self, param: &'static Param, e: &ast::Expr) -> Option<Expr> {
+        match param.kind {
+            vmod::Kind::Enum(words) => {
+                let ExprKind::Name(name) = &e.kind else {
+                    self.report.error(e.span, "a word is wanted here").expected(words.join(", "));
+                    return None;
+                };
+                let Some(word) = words.iter().find(|word| **word == &*name.text) else {
+                    self.report
+                        .error(e.span, format!("`{}` is none of the words", name.text))
+                        .expected(words.join(", "))
+                        .did_you_mean(&name.text, words.iter().copied());
+                    return None;
+                };
+                Some(Expr::Const(Value::Enum(word)))
+            }
+            vmod::Kind::Of(Type::Regex) => {
+                self.pattern(e).map(|number| Expr::Const(Value::Regex(number)))
+            }
+            vmod::Kind::Of(ty) => self.value(e, ty),
+        }
+    }
+
+    fn default_argument(&mut self, param: &'static Param, call: &CallExpr) -> Option<Expr> {
+        let value = match (param.default, param.kind) {
+            (None, _) => {
+                self.report
+                    .error(call.span, format!("argument `{}` is missing", param.name))
+                    .note(format!("it is {}", kind_name(param.kind)));
+                return None;
+            }
+            (Some(vmod::Default::Absent), _) => Value::Void,
+            (Some(vmod::Default::Str(text)), _) => Value::String(Some(text.into())),
+            (Some(vmod::Default::Bool(known)), _) => Value::Bool(known),
+            (Some(vmod::Default::Word(word)), _) => Value::Enum(word),
+            (Some(vmod::Default::Number(n)), vmod::Kind::Of(ty)) => match ty {
+                Type::Int => Value::Int(n as i64),
+                Type::Bytes => Value::Bytes(n as i64),
+                Type::Duration => Value::Duration(n),
+                Type::Time => Value::Time(n),
+                _ => Value::Real(n),
+            },
+            (Some(vmod::Default::Number(n)), vmod::Kind::Enum(_)) => Value::Real(n),
+        };
+        Some(match value {
+            Value::String(Some(bytes)) => Expr::Text(Box::new(Text::Const(bytes))),
+            value => Expr::Const(value),
+        })
+    }
+
+    fn too_many(&mut self, params: &[Param], given: &[Argument], call: &CallExpr) {
+        let most = params.len();
+        let what = match most {
+            0 => "takes no arguments".to_string(),
+            1 => "takes 1 argument".to_string(),
+            n => format!("takes {n} arguments"),
+        };
+        self.report
+            .error(given[most].value.span, format!("`{}` {what}", call.name.text))
+            .here("one too many");
+    }
+
+    fn no_parameter(&mut self, name: &Name, params: &[Param]) {
+        let names: Vec<&str> = params.iter().map(|param| param.name).collect();
+        let entry = self
+            .report
+            .error(name.span, format!("there is no argument `{}`", name.text))
+            .did_you_mean(&name.text, names.iter().copied());
+        if !names.is_empty() {
+            entry.note(format!("its arguments: {}", names.join(", ")));
+        }
+    }
+
+    /// `new name = class(...)`
+    pub(super) fn new_object(
+        &mut self,
+        name: &Name,
+        class: &Name,
+        arguments: &[Argument],
+        span: Span,
+    ) -> Option<crate::run::Op> {
+        let init = crate::sub::Sub::Init.only();
+        self.need(init, name.span, || "objects cannot be made".to_string());
+        let found = class.text.split_once('.').and_then(|(module, last)| {
+            match self.symbols.get(module)?.kind {
+                Kind::Module(module) => Some((module, last)),
+                _ => None,
+            }
+        });
+        let Some((module, last)) = found else {
+            let (module, _) = class.text.split_once('.').unwrap_or((&class.text, ""));
+            let entry =
+                self.report.error(class.span, format!("there is no class `{}`", class.text));
+            if crate::vmods::find(module).is_some() {
+                entry.help(format!("write `import {module};` above"));
+            }
+            return None;
+        };
+        let Some(class_found) = module.classes.iter().find(|class| class.name == last) else {
+            self.report
+                .error(class.span, format!("VMOD `{}` has no class `{last}`", module.name))
+                .did_you_mean(last, module.classes.iter().map(|class| class.name));
+            return None;
+        };
+        let number = self.parts.objects.len() as u32;
+        let is_new = self.declare_one(name, Kind::Object(number, class_found));
+        if is_new {
+            self.parts.objects.push(name.text.clone());
+        }
+        let call = CallExpr { name: class.clone(), arguments: Vec::new(), span };
+        let arguments = self.arguments(class_found.params, arguments, &call)?;
+        let new = crate::run::New {
+            name: name.text.clone(),
+            number,
+            construct: class_found.construct,
+            arguments,
+        };
+        is_new.then(|| crate::run::Op::New(Box::new(new)))
+    }
+}
+
+/// Methods of types.
+const METHODS: &[&str] = &["lower", "upper", "resolve"];
+
+fn returned(expr: Expr, ty: Type, span: Span) -> Typed {
+    match ty {
+        Type::String => Typed::text(Text::Shown(Box::new(expr)), span),
+        ty => Typed::new(expr, ty, span),
+    }
+}
+
+fn kind_name(kind: vmod::Kind) -> String {
+    match kind {
+        vmod::Kind::Of(ty) => format!("of type {ty}"),
+        vmod::Kind::Enum(words) => format!("one of {}", words.join(", ")),
+    }
+}

@@ -1,0 +1,207 @@
+//! Types: what an expression is, and what it becomes where something else is wanted.
+
+use bytes::Bytes;
+
+use crate::lower::Lowering;
+use crate::run::{Cond, Expr, Text};
+use crate::source::Span;
+use crate::types::Type;
+use crate::value::Value;
+
+/// An expression with its type.
+#[derive(Debug)]
+pub(super) struct Typed {
+    pub(super) expr: Expr,
+    pub(super) ty: Type,
+    pub(super) span: Span,
+    /// It is a number as written: a whole one will do where a real one is wanted.
+    pub(super) literal: bool,
+}
+
+impl Typed {
+    pub(super) fn new(expr: Expr, ty: Type, span: Span) -> Self {
+        Self { expr, ty, span, literal: false }
+    }
+
+    pub(super) fn text(text: Text, span: Span) -> Self {
+        Self::new(Expr::Text(Box::new(text)), Type::String, span)
+    }
+
+    pub(super) fn cond(cond: Cond, span: Span) -> Self {
+        Self::new(Expr::Cond(Box::new(cond)), Type::Bool, span)
+    }
+
+    pub(super) fn literal(value: Value, ty: Type, span: Span) -> Self {
+        Self { literal: true, ..Self::new(Expr::Const(value), ty, span) }
+    }
+
+    /// Its string, if it is a constant one.
+    pub(super) fn const_str(&self) -> Option<&Bytes> {
+        match &self.expr {
+            Expr::Text(text) => match &**text {
+                Text::Const(bytes) => Some(bytes),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Its value, if it is a constant one and not a string.
+    pub(super) fn const_value(&self) -> Option<&Value> {
+        match &self.expr {
+            Expr::Const(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// `typed` as a `wanted`; reports when it cannot be that.
+    pub(super) fn convert(&mut self, typed: Typed, wanted: Type) -> Option<Expr> {
+        if typed.ty == wanted {
+            return Some(typed.expr);
+        }
+        match wanted {
+            Type::String => return self.to_text(typed).map(|text| Expr::Text(Box::new(text))),
+            Type::Bool => return self.to_cond(typed).map(|cond| Expr::Cond(Box::new(cond))),
+            Type::Real if typed.literal => {
+                if let Some(Value::Int(n)) = typed.const_value() {
+                    return Some(Expr::Const(Value::Real(*n as f64)));
+                }
+            }
+            Type::Ip => {
+                if let Some(text) = typed.const_str().cloned() {
+                    return self.address(&text, typed.span);
+                }
+            }
+            Type::Body if matches!(typed.ty, Type::Blob) => return Some(typed.expr),
+            Type::Body => return self.to_text(typed).map(|text| Expr::Text(Box::new(text))),
+            _ => {}
+        }
+        self.mismatch(&typed, wanted);
+        None
+    }
+
+    /// `typed` as a string. Whatever has a text becomes it, as in Varnish.
+    pub(super) fn to_text(&mut self, typed: Typed) -> Option<Text> {
+        match (typed.ty, typed.expr) {
+            (Type::String, Expr::Text(text)) => Some(*text),
+            (Type::Acl, Expr::Const(Value::Acl(number))) => {
+                Some(Text::Const(self.name_of_acl(number)))
+            }
+            (
+                Type::Probe
+                | Type::Sub
+                | Type::Void
+                | Type::Http
+                | Type::Regex
+                | Type::Body
+                | Type::Instance(_),
+                expr,
+            ) => {
+                let typed = Typed::new(expr, typed.ty, typed.span);
+                self.mismatch(&typed, Type::String);
+                None
+            }
+            (_, Expr::Const(value)) if shows_as_it_is(&value) => {
+                let mut out = Vec::new();
+                crate::text::append_plain(&value, &mut out);
+                Some(Text::Const(out.into()))
+            }
+            (_, expr) => Some(Text::Shown(Box::new(expr))),
+        }
+    }
+
+    /// `typed` as a condition.
+    pub(super) fn to_cond(&mut self, typed: Typed) -> Option<Cond> {
+        match typed.ty {
+            Type::Bool => Some(match typed.expr {
+                Expr::Cond(cond) => *cond,
+                Expr::Const(Value::Bool(known)) => Cond::Const(known),
+                other => Cond::Value(other),
+            }),
+            Type::String => self.to_text(typed).map(|text| match text {
+                Text::Const(_) => Cond::Const(true),
+                text => Cond::Is(text),
+            }),
+            Type::Int | Type::Duration | Type::Backend => Some(Cond::Value(typed.expr)),
+            _ => {
+                self.mismatch(&typed, Type::Bool);
+                None
+            }
+        }
+    }
+
+    /// Reports that something of another type was wanted.
+    pub(super) fn mismatch(&mut self, typed: &Typed, wanted: Type) {
+        if typed.ty == Type::Void {
+            self.report
+                .error(typed.span, "this function returns nothing")
+                .expected(format!("a value of type {wanted}"));
+            return;
+        }
+        let message = format!("this is {}, not {}", article(typed.ty), article(wanted));
+        let entry = self.report.error(typed.span, message).expected(wanted.name());
+        if let Some(help) = advice(typed.ty, wanted) {
+            entry.help(help);
+        }
+    }
+
+    /// A constant address.
+    fn address(&mut self, text: &[u8], span: Span) -> Option<Expr> {
+        let host = String::from_utf8_lossy(text);
+        let found = match host.parse() {
+            Ok(address) => Ok(vec![address]),
+            Err(_) => self.input.loader.resolve(&host),
+        };
+        match found {
+            Ok(found) if !found.is_empty() => {
+                let address = std::net::SocketAddr::new(found[0], 0);
+                Some(Expr::Const(Value::Ip(Some(address))))
+            }
+            Ok(_) => {
+                self.report.error(span, format!("`{host}` has no address"));
+                None
+            }
+            Err(reason) => {
+                self.report.error(span, format!("`{host}` has no address: {reason}"));
+                None
+            }
+        }
+    }
+}
+
+fn shows_as_it_is(value: &Value) -> bool {
+    !matches!(value, Value::Header(_) | Value::Backend(_) | Value::Stevedore(_))
+}
+
+pub(super) fn article(ty: Type) -> String {
+    let an = matches!(ty, Type::Acl | Type::Int | Type::Ip | Type::Enum | Type::Instance(_));
+    format!("{} {ty}", if an { "an" } else { "a" })
+}
+
+/// What may help somebody who has written a `found` where a `wanted` belongs.
+fn advice(found: Type, wanted: Type) -> Option<&'static str> {
+    Some(match (found, wanted) {
+        (Type::Int | Type::Real, Type::Duration) => {
+            "durations have a unit: `30s`, `5m`, `1h`, `2d`, `1w`, `1y`, `100ms`"
+        }
+        (Type::Int | Type::Real, Type::Bytes) => "sizes have a unit: `100B`, `10KB`, `1MB`",
+        (Type::String, Type::Int) => "`std.integer(string, fallback)` makes an INT of a STRING",
+        (Type::String, Type::Real) => "`std.real(string, fallback)` makes a REAL of a STRING",
+        (Type::String, Type::Duration) => {
+            "`std.duration(string, fallback)` makes a DURATION of a STRING"
+        }
+        (Type::String, Type::Bytes) => "`std.bytes(string, fallback)` makes BYTES of a STRING",
+        (Type::String, Type::Time) => "`std.time(string, fallback)` makes a TIME of a STRING",
+        (Type::String, Type::Ip) => "`std.ip(string, fallback)` makes an IP of a STRING",
+        (Type::String, Type::Backend) => "backends are named without quotes",
+        (Type::Int, Type::Real) => "`std.real(integer = ...)` makes a REAL of an INT",
+        (Type::Real | Type::Time | Type::Bytes, Type::Bool) => "compare it with something",
+        (Type::String, Type::Regex) => {
+            "patterns are constants: to match one string against another, write `x == y` or use \
+             a VMOD such as `str`"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,341 @@
+//! Expressions: literals, names, calls.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::ast::{self, ExprKind, Name};
+use crate::lower::Lowering;
+use crate::lower::convert::{Typed, article};
+use crate::lower::symbols::Kind;
+use crate::run::{Cond, Expr, Regsub, Text};
+use crate::source::Span;
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Header, Value};
+use crate::vars::{self, Lookup, StorageVar, Var};
+
+/// Expressions within each other. More than anybody writes by hand; what runs them recurses.
+const DEPTH_MAX: u32 = 400;
+
+impl Lowering<'_> {
+    /// The expression `e`, of whatever type it has. `wanted` is what its place asks for, which some
+    /// words depend on; it is not converted to that. None when it was wrong, which is reported.
+    pub(super) fn expr(&mut self, e: &ast::Expr, wanted: Type) -> Option<Typed> {
+        if self.depth >= DEPTH_MAX {
+            self.report.error(e.span, "this expression is nested too deeply");
+            return None;
+        }
+        self.depth += 1;
+        let typed = self.expr_of(e, wanted);
+        self.depth -= 1;
+        typed
+    }
+
+    fn expr_of(&mut self, e: &ast::Expr, wanted: Type) -> Option<Typed> {
+        let span = e.span;
+        Some(match &e.kind {
+            ExprKind::String(bytes) => {
+                Typed::text(Text::Const(Bytes::copy_from_slice(bytes)), span)
+            }
+            ExprKind::Int(n) => Typed::literal(Value::Int(*n), Type::Int, span),
+            ExprKind::Real(n) => Typed::literal(Value::Real(*n), Type::Real, span),
+            ExprKind::Duration(n) => Typed::literal(Value::Duration(*n), Type::Duration, span),
+            ExprKind::Bytes(n) if wanted == Type::Bytes => {
+                Typed::literal(Value::Bytes(*n), Type::Bytes, span)
+            }
+            ExprKind::Bytes(_) => {
+                self.report
+                    .error(span, format!("this is a size, not {}", article(wanted)))
+                    .note("sizes can be written only where a value of type BYTES is wanted");
+                return None;
+            }
+            ExprKind::Parens(inner) => {
+                let typed = self.expr(inner, wanted)?;
+                Typed { span, literal: false, ..typed }
+            }
+            ExprKind::Negative(inner) => self.negative(inner, span, wanted)?,
+            ExprKind::Not(inner) => self.not(inner, span)?,
+            ExprKind::Name(name) => self.name(name, wanted)?,
+            ExprKind::Blob(bytes) => {
+                let value = Value::Blob(Some(Bytes::copy_from_slice(bytes)));
+                Typed::new(Expr::Const(value), Type::Blob, span)
+            }
+            ExprKind::Call(call) => self.call_expr(call)?,
+            ExprKind::Method { object, call } => self.method_call(object, call)?,
+            ExprKind::Binary { left, op, op_span, right } => {
+                self.binary(left, *op, *op_span, right, span, wanted)?
+            }
+        })
+    }
+
+    /// The expression `e` as a `wanted`.
+    pub(super) fn value(&mut self, e: &ast::Expr, wanted: Type) -> Option<Expr> {
+        let typed = self.expr(e, wanted)?;
+        self.convert(typed, wanted)
+    }
+
+    /// The expression `e` as a string.
+    pub(super) fn string(&mut self, e: &ast::Expr) -> Option<Text> {
+        let typed = self.expr(e, Type::String)?;
+        self.to_text(typed)
+    }
+
+    /// The expression `e` as a condition.
+    pub(super) fn condition(&mut self, e: &ast::Expr) -> Option<Cond> {
+        let typed = self.expr(e, Type::Bool)?;
+        self.to_cond(typed)
+    }
+
+    fn not(&mut self, inner: &ast::Expr, span: Span) -> Option<Typed> {
+        let cond = self.condition(inner)?;
+        Some(Typed::cond(negated(cond), span))
+    }
+
+    fn name(&mut self, name: &Name, wanted: Type) -> Option<Typed> {
+        let span = name.span;
+        match &*name.text {
+            "true" => return Some(Typed::new(Expr::Const(Value::Bool(true)), Type::Bool, span)),
+            "false" => return Some(Typed::new(Expr::Const(Value::Bool(false)), Type::Bool, span)),
+            "default" if wanted == Type::Backend => {
+                return Some(Typed::new(Expr::DefaultBackend, Type::Backend, span));
+            }
+            _ => {}
+        }
+        if let Some(typed) = self.symbol(name, wanted) {
+            return typed;
+        }
+        if let Some(var) = vars::storage(&name.text) {
+            return self.storage_fact(&var, span);
+        }
+        if let Some(storage) = name.text.strip_prefix("storage.") {
+            return self.storage(storage, span);
+        }
+        if let Some(var) = vars::header(&name.text) {
+            self.need(var.read, span, || format!("`{}` cannot be read", name.text));
+            let header = self.header(var.place, var.name, span)?;
+            return Some(match wanted {
+                Type::Header => Typed::new(Expr::Const(Value::Header(header)), Type::Header, span),
+                _ => Typed::text(Text::Header(header), span),
+            });
+        }
+        let var = self.variable(name, wanted)?;
+        self.need(var.read, span, || format!("`{}` cannot be read", name.text));
+        if var.kind == Type::Body {
+            self.report
+                .error(span, format!("`{}` can only be set", name.text))
+                .note("a body that a backend sends is never read by VCL");
+            return None;
+        }
+        Some(match var.borrow {
+            Some(borrow) => Typed::text(Text::Borrowed(borrow), span),
+            None if var.kind == Type::String => {
+                Typed::text(Text::Shown(Box::new(Expr::Var(var.get))), span)
+            }
+            None => Typed::new(Expr::Var(var.get), var.kind, span),
+        })
+    }
+
+    /// What a name of the program's own stands for as a value.
+    fn symbol(&mut self, name: &Name, wanted: Type) -> Option<Option<Typed>> {
+        let kind = self.symbols.get(&name.text)?.kind;
+        let (expr, ty) = match kind {
+            Kind::Acl(number) => (Expr::Const(Value::Acl(number)), Type::Acl),
+            Kind::Probe(number) => (Expr::Const(Value::Probe(number)), Type::Probe),
+            Kind::Backend(number) => (Expr::Backend(number), Type::Backend),
+            Kind::Sub(number) if wanted == Type::Sub => {
+                self.symbols.take(&name.text);
+                self.calls(number, name.span);
+                (Expr::Const(Value::Sub(number)), Type::Sub)
+            }
+            Kind::Sub(_) => {
+                self.report
+                    .error(name.span, format!("`{}` is a subroutine, not a value", name.text))
+                    .help(format!("`call {};` calls it", name.text));
+                return Some(None);
+            }
+            Kind::Module(_) | Kind::Object(..) => {
+                let word = kind.word();
+                self.report
+                    .error(name.span, format!("`{}` is the name of {word}, not a value", name.text))
+                    .expected(format!("a function: `{}.name(...)`", name.text));
+                return Some(None);
+            }
+        };
+        self.symbols.take(&name.text);
+        Some(Some(Typed::new(expr, ty, name.span)))
+    }
+
+    /// The variable `name`; reports when there is none.
+    pub(super) fn variable(&mut self, name: &Name, wanted: Type) -> Option<&'static Var> {
+        let version = if self.in_builtin { 41 } else { self.version };
+        match vars::find(&name.text, version) {
+            Lookup::Found(var) => Some(var),
+            Lookup::OtherVersion(_, until) => {
+                let entry = self
+                    .report
+                    .error(name.span, format!("`{}` is not in VCL {}", name.text, shown(version)));
+                if until < version {
+                    entry.note("it is in VCL 4.0 only");
+                    if let Some(help) = super::advice::instead(&name.text) {
+                        entry.help(help);
+                    }
+                } else {
+                    entry.help("begin the program with `vcl 4.1;`");
+                }
+                None
+            }
+            Lookup::Unknown(near) => {
+                self.unknown_name(name, wanted, near);
+                None
+            }
+        }
+    }
+
+    fn unknown_name(&mut self, name: &Name, wanted: Type, near: Option<&'static str>) {
+        let text = &*name.text;
+        if let Some((what, help)) = super::advice::old_name(text) {
+            self.report.error(name.span, what).help(help);
+            return;
+        }
+        let what = match wanted {
+            Type::Backend => format!("there is no backend `{text}`"),
+            Type::Acl => format!("there is no acl `{text}`"),
+            Type::Probe => format!("there is no probe `{text}`"),
+            Type::Sub => format!("there is no subroutine `{text}`"),
+            _ if text.contains('.') => format!("there is no variable `{text}`"),
+            _ => format!("`{text}` is not known"),
+        };
+        let candidates: Vec<&str> = match wanted {
+            Type::Backend => self.symbols.names(|k| matches!(k, Kind::Backend(_))).collect(),
+            Type::Acl => self.symbols.names(|k| matches!(k, Kind::Acl(_))).collect(),
+            Type::Probe => self.symbols.names(|k| matches!(k, Kind::Probe(_))).collect(),
+            Type::Sub => self.symbols.names(|k| matches!(k, Kind::Sub(_))).collect(),
+            _ => self.symbols.names(|_| true).chain(near).collect(),
+        };
+        let entry = self.report.error(name.span, what).did_you_mean(text, candidates);
+        if matches!(wanted, Type::String) && !text.contains('.') {
+            entry.note("strings stand in double quotes");
+        }
+    }
+
+    /// The header `name` of a message, checked.
+    pub(super) fn header(
+        &mut self,
+        place: crate::value::Place,
+        name: &str,
+        span: Span,
+    ) -> Option<Header> {
+        self.touches(place);
+        if let Err(reason) = crate::headers::check_name(name) {
+            self.report.error(span, format!("no header can be called `{name}`")).note(reason);
+            return None;
+        }
+        Some(Header::new(place, name))
+    }
+
+    fn storage(&mut self, name: &str, span: Span) -> Option<Typed> {
+        self.is_storage(name, span)?;
+        let value = Value::Stevedore(Some(name.into()));
+        Some(Typed::new(Expr::Const(value), Type::Stevedore, span))
+    }
+
+    fn storage_fact(&mut self, var: &StorageVar<'_>, span: Span) -> Option<Typed> {
+        self.is_storage(var.storage, span)?;
+        self.need(StorageVar::READ, span, || format!("`storage.{}` cannot be read", var.storage));
+        let expr = Expr::Storage(var.fact, Arc::from(var.storage));
+        Some(Typed::new(expr, var.fact.kind(), span))
+    }
+
+    fn is_storage(&mut self, name: &str, span: Span) -> Option<()> {
+        let storages = self.input.rules.storages;
+        if storages.contains(&name) {
+            return Some(());
+        }
+        self.report
+            .error(span, format!("there is no storage `{name}`"))
+            .did_you_mean(name, storages.iter().copied())
+            .note(format!("storages: {}", storages.join(", ")));
+        None
+    }
+
+    /// A pattern, which must be a constant.
+    pub(super) fn pattern(&mut self, e: &ast::Expr) -> Option<u32> {
+        let typed = self.expr(e, Type::Regex)?;
+        let Some(text) = typed.const_str().cloned() else {
+            self.mismatch(&typed, Type::Regex);
+            return None;
+        };
+        let Ok(pattern) = std::str::from_utf8(&text) else {
+            self.report.error(e.span, "a pattern must be UTF-8");
+            return None;
+        };
+        if let Some(known) = self.patterns.get(pattern) {
+            return *known;
+        }
+        let number = match crate::regex::Regex::new(pattern, crate::regex::Limits::default()) {
+            Ok(regex) => {
+                self.parts.regexes.push(Arc::new(regex));
+                Some(self.parts.regexes.len() as u32 - 1)
+            }
+            Err(error) => {
+                self.report
+                    .error(e.span, format!("this pattern is wrong: {}", error.message))
+                    .here(format!("at byte {} of the pattern", error.at));
+                None
+            }
+        };
+        self.patterns.insert(pattern.into(), number);
+        number
+    }
+
+    /// `regsub(...)` and `regsuball(...)`.
+    pub(super) fn regsub(&mut self, call: &ast::CallExpr, all: bool) -> Option<Typed> {
+        for argument in &call.arguments {
+            if let Some(name) = &argument.name {
+                self.report.error(name.span, "the arguments of this function have no names");
+                return None;
+            }
+        }
+        let [subject, pattern, replacement] = &call.arguments[..] else {
+            let found = call.arguments.len();
+            self.report
+                .error(call.span, format!("`{}` takes 3 arguments, not {found}", call.name.text))
+                .expected("a string, a pattern and its replacement");
+            return None;
+        };
+        let subject = self.string(&subject.value);
+        let number = self.pattern(&pattern.value);
+        let replacement = self.string(&replacement.value);
+        let regex = Arc::clone(&self.parts.regexes[number? as usize]);
+        let regsub = Regsub { subject: subject?, regex, replacement: replacement?, all };
+        Some(Typed::text(Text::Regsub(Box::new(regsub)), call.span))
+    }
+
+    pub(super) fn name_of_acl(&self, number: u32) -> Bytes {
+        let mut acls = self
+            .symbols
+            .all()
+            .filter(|(_, symbol)| matches!(symbol.kind, Kind::Acl(other) if other == number));
+        acls.next().map_or_else(Bytes::new, |(name, _)| name.to_string().into())
+    }
+
+    /// Functions and methods that may be called from `from` only.
+    pub(super) fn call_need(&mut self, from: Subs, name: &Name) {
+        self.need(from, name.span, || format!("`{}` cannot be called", name.text));
+    }
+}
+
+/// `!cond`
+pub(super) fn negated(cond: Cond) -> Cond {
+    match cond {
+        Cond::Const(known) => Cond::Const(!known),
+        Cond::Not(inner) => *inner,
+        cond => Cond::Not(Box::new(cond)),
+    }
+}
+
+/// `4.1` of 41.
+pub(super) fn shown(version: u32) -> String {
+    format!("{}.{}", version / 10, version % 10)
+}

@@ -1,0 +1,169 @@
+//! From the syntax tree to a program that can run: names, types and places are checked, and what is
+//! checked becomes a tree of steps ([`crate::run`]).
+//!
+//! All faults of a program are reported, not only the first: what cannot be made sense of is
+//! reported once and left out. Must never look at the sources again but to say where something
+//! stands.
+
+mod advice;
+mod arguments;
+mod convert;
+mod expr;
+mod hosts;
+mod operators;
+mod places;
+mod statements;
+mod symbols;
+mod verdicts;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::acl::Acl;
+use crate::ast::{Ast, Item};
+use crate::backend::{BackendSpec, ProbeSpec};
+use crate::program::{Input, Uses};
+use crate::regex::Regex;
+use crate::report::Report;
+use crate::run::{Routine, Step};
+use crate::sub::Sub;
+use places::Facts;
+use symbols::Symbols;
+
+/// A backend as declared; `backend x none;` has nothing to connect to.
+pub(crate) type Declared = (Box<str>, Option<BackendSpec>);
+
+/// What a program consists of.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// Subroutines by number.
+    pub(crate) routines: Vec<Routine>,
+    /// The routine of each of [`Sub::ALL`].
+    pub(crate) entries: Vec<u32>,
+    /// Backends by number.
+    pub(crate) backends: Vec<Declared>,
+    /// The number of the one that a program begins with.
+    pub(crate) default_backend: u32,
+    /// Named probes by number.
+    pub(crate) probes: Vec<ProbeSpec>,
+    /// Access lists by number.
+    pub(crate) acls: Vec<Acl>,
+    /// Patterns by number.
+    pub(crate) regexes: Vec<Arc<Regex>>,
+    /// Names of the objects by number.
+    pub(crate) objects: Vec<Box<str>>,
+    /// What the program does.
+    pub(crate) uses: Uses,
+    /// 40 or 41.
+    pub(crate) version: u32,
+}
+
+/// Checks `ast` with the builtin VCL behind it and makes a program of them. None when there are
+/// errors, which the report has.
+pub(crate) fn lower(
+    ast: &Ast,
+    builtin: &[Item],
+    input: &Input<'_>,
+    report: &mut Report,
+) -> Option<Parts> {
+    let mut lowering = Lowering {
+        input,
+        report,
+        version: ast.version,
+        in_builtin: false,
+        symbols: Symbols::default(),
+        parts: Parts { version: ast.version, ..Parts::default() },
+        patterns: HashMap::new(),
+        bodies: Vec::new(),
+        facts: Vec::new(),
+        current: 0,
+        depth: 0,
+        default_probe: None,
+        steps_of_builtin: subs(builtin),
+    };
+    lowering.declare(&ast.items);
+    lowering.builtin(true);
+    lowering.declare(builtin);
+    lowering.builtin(false);
+    lowering.items(&ast.items);
+    lowering.builtin(true);
+    lowering.items(builtin);
+    lowering.builtin(false);
+    lowering.finish()
+}
+
+/// The work under way.
+struct Lowering<'a> {
+    input: &'a Input<'a>,
+    report: &'a mut Report,
+    version: u32,
+    /// The builtin VCL is being lowered, which may use what is of every version.
+    in_builtin: bool,
+    symbols: Symbols,
+    parts: Parts,
+    /// Numbers of patterns.
+    patterns: HashMap<Box<str>, Option<u32>>,
+    /// The statements of each subroutine, as far as they have been lowered.
+    bodies: Vec<Vec<Step>>,
+    /// What each subroutine does.
+    facts: Vec<Facts>,
+    /// The subroutine that is being lowered.
+    current: usize,
+    /// How deep the expression or block is that is being lowered.
+    depth: u32,
+    /// The probe of backends that have none of their own.
+    default_probe: Option<u32>,
+    /// The subroutines of the builtin VCL, which a program may put something before.
+    steps_of_builtin: Vec<Box<str>>,
+}
+
+impl Lowering<'_> {
+    fn builtin(&mut self, is_builtin: bool) {
+        self.in_builtin = is_builtin;
+    }
+
+    fn items(&mut self, items: &[Item]) {
+        for item in items {
+            match item {
+                Item::Import { module, alias, .. } => self.import(module, alias.as_ref()),
+                Item::Acl(acl) => self.acl(acl),
+                Item::Probe { name, fields } => self.probe(name, fields),
+                Item::Backend { name, fields } => self.backend(name, fields.as_deref()),
+                Item::Sub { name, body } => self.sub(name, body),
+            }
+        }
+    }
+
+    fn finish(mut self) -> Option<Parts> {
+        self.default_backend();
+        if !self.report.has_errors() {
+            self.unused();
+        }
+        self.places();
+        if self.report.has_errors() {
+            return None;
+        }
+        self.skips_of_safety();
+        let mut parts = self.parts;
+        parts.entries = Sub::ALL
+            .iter()
+            .map(|sub| self.symbols.sub(sub.name()).expect("the builtin VCL has every one of them"))
+            .collect();
+        parts.routines = self
+            .bodies
+            .into_iter()
+            .zip(self.facts)
+            .map(|(body, facts)| Routine { name: facts.name, body: body.into() })
+            .collect();
+        Some(parts)
+    }
+}
+
+/// The names of the subroutines in `items`.
+fn subs(items: &[Item]) -> Vec<Box<str>> {
+    let names = items.iter().filter_map(|item| match item {
+        Item::Sub { name, .. } => Some(name.text.clone()),
+        _ => None,
+    });
+    names.collect()
+}

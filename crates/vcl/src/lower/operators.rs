@@ -1,0 +1,336 @@
+//! Operators: which types go together, as Varnish has it, and constants folded.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::ast::{self, BinaryOp};
+use crate::lower::Lowering;
+use crate::lower::convert::Typed;
+use crate::lower::expr::negated;
+use crate::run::{Arith, ArithOp, Cond, Expr, Order, Text, calculate};
+use crate::source::Span;
+use crate::types::Type;
+use crate::value::Value;
+
+impl Lowering<'_> {
+    pub(super) fn binary(
+        &mut self,
+        left: &ast::Expr,
+        op: BinaryOp,
+        op_span: Span,
+        right: &ast::Expr,
+        span: Span,
+        wanted: Type,
+    ) -> Option<Typed> {
+        match op {
+            BinaryOp::And => self.logic(left, right, span, Cond::All),
+            BinaryOp::Or => self.logic(left, right, span, Cond::Any),
+            BinaryOp::Equal | BinaryOp::NotEqual => {
+                let cond = self.equality(left, op_span, right, span)?;
+                Some(Typed::cond(flip(cond, op == BinaryOp::NotEqual), span))
+            }
+            BinaryOp::Match | BinaryOp::NoMatch => {
+                let cond = self.matching(left, op_span, right)?;
+                Some(Typed::cond(flip(cond, op == BinaryOp::NoMatch), span))
+            }
+            BinaryOp::Less => self.order(left, Order::Less, op_span, right, span),
+            BinaryOp::Greater => self.order(left, Order::Greater, op_span, right, span),
+            BinaryOp::LessEqual => self.order(left, Order::LessEqual, op_span, right, span),
+            BinaryOp::GreaterEqual => self.order(left, Order::GreaterEqual, op_span, right, span),
+            BinaryOp::Add => self.arith(left, ArithOp::Add, op_span, right, span, wanted),
+            BinaryOp::Subtract => self.arith(left, ArithOp::Subtract, op_span, right, span, wanted),
+            BinaryOp::Multiply => self.arith(left, ArithOp::Multiply, op_span, right, span, wanted),
+            BinaryOp::Divide => self.arith(left, ArithOp::Divide, op_span, right, span, wanted),
+            BinaryOp::Modulo => self.arith(left, ArithOp::Modulo, op_span, right, span, wanted),
+        }
+    }
+
+    /// `&&` and `||`: a chain of either becomes one list.
+    fn logic(
+        &mut self,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        span: Span,
+        make: fn(Box<[Cond]>) -> Cond,
+    ) -> Option<Typed> {
+        let left = self.condition(left);
+        let right = self.condition(right);
+        let is_and = matches!(make(Box::default()), Cond::All(_));
+        let mut parts = Vec::new();
+        for part in [left?, right?] {
+            match part {
+                Cond::All(inner) if is_and => parts.extend(inner),
+                Cond::Any(inner) if !is_and => parts.extend(inner),
+                part => parts.push(part),
+            }
+        }
+        Some(Typed::cond(make(parts.into()), span))
+    }
+
+    fn equality(
+        &mut self,
+        left: &ast::Expr,
+        op_span: Span,
+        right: &ast::Expr,
+        span: Span,
+    ) -> Option<Cond> {
+        // `backend == req.backend_hint`: a name on the left is known by what it is.
+        let left = self.expr(left, Type::Bool)?;
+        let comparable = matches!(
+            left.ty,
+            Type::Acl
+                | Type::Backend
+                | Type::Bool
+                | Type::Bytes
+                | Type::Duration
+                | Type::Int
+                | Type::Ip
+                | Type::Probe
+                | Type::Real
+                | Type::Stevedore
+                | Type::String
+                | Type::Time
+        );
+        if !comparable {
+            self.no_operator("==", left.ty, op_span);
+            return None;
+        }
+        let right = self.expr(right, left.ty)?;
+        if left.ty == Type::String && right.ty == Type::String {
+            let (left, right) = (self.to_text(left)?, self.to_text(right)?);
+            return Some(Cond::Same(left, right));
+        }
+        let (left, right) = self.alike(left, right, span)?;
+        Some(Cond::Equal(left, right))
+    }
+
+    fn order(
+        &mut self,
+        left: &ast::Expr,
+        order: Order,
+        op_span: Span,
+        right: &ast::Expr,
+        span: Span,
+    ) -> Option<Typed> {
+        let left = self.expr(left, Type::Bool)?;
+        let has_order = matches!(
+            left.ty,
+            Type::Bytes | Type::Duration | Type::Int | Type::Real | Type::String | Type::Time
+        );
+        if !has_order {
+            self.no_operator(sign(order), left.ty, op_span);
+            return None;
+        }
+        let right = self.expr(right, left.ty)?;
+        if left.ty == Type::String && right.ty == Type::String {
+            let (left, right) = (self.to_text(left)?, self.to_text(right)?);
+            return Some(Typed::cond(Cond::TextOrder(order, left, right), span));
+        }
+        let (left, right) = self.alike(left, right, span)?;
+        Some(Typed::cond(Cond::Order(order, left, right), span))
+    }
+
+    /// Both operands of a comparison, which must have one type.
+    fn alike(&mut self, left: Typed, right: Typed, span: Span) -> Option<(Expr, Expr)> {
+        let wanted = left.ty;
+        let becomes = wanted == right.ty
+            || (wanted == Type::Real && right.ty == Type::Int && right.literal)
+            || (wanted == Type::Ip && right.const_str().is_some());
+        if becomes {
+            return Some((left.expr, self.convert(right, wanted)?));
+        }
+        let entry = self
+            .report
+            .error(span, format!("cannot compare {} with {}", left.ty, right.ty))
+            .label(left.span, format!("this is {}", left.ty))
+            .label(right.span, format!("this is {}", right.ty));
+        if right.ty == Type::Int && matches!(wanted, Type::Duration) {
+            entry.help("durations have a unit: `5s`");
+        } else if right.ty == Type::Int && wanted == Type::String {
+            entry.help("put the number in quotes, or make one of the string: `std.integer(...)`");
+        } else if right.ty == Type::Int && wanted == Type::Bytes {
+            entry.help("sizes have a unit: `10KB`");
+        } else if wanted == Type::Int && right.ty == Type::String {
+            entry.help("write the number without quotes");
+        }
+        None
+    }
+
+    fn matching(&mut self, left: &ast::Expr, op_span: Span, right: &ast::Expr) -> Option<Cond> {
+        let left = self.expr(left, Type::Bool)?;
+        match left.ty {
+            Type::String => {
+                let text = self.to_text(left);
+                let number = self.pattern(right)?;
+                let regex = Arc::clone(&self.parts.regexes[number as usize]);
+                Some(Cond::Match(text?, regex))
+            }
+            Type::Ip => {
+                let right = self.expr(right, Type::Acl)?;
+                match right.const_value() {
+                    Some(Value::Acl(number)) => Some(Cond::Acl(left.expr, *number)),
+                    _ => {
+                        self.mismatch(&right, Type::Acl);
+                        None
+                    }
+                }
+            }
+            other => {
+                self.no_operator("~", other, op_span);
+                None
+            }
+        }
+    }
+
+    fn no_operator(&mut self, sign: &str, ty: Type, span: Span) {
+        let entry = self.report.error(span, format!("`{sign}` does not go with {ty}"));
+        match sign {
+            "~" => entry.note("`~` matches a STRING with a pattern, or an IP with an acl"),
+            "==" => entry,
+            _ => entry.note("numbers, durations, times and strings have an order"),
+        };
+    }
+
+    pub(super) fn negative(
+        &mut self,
+        inner: &ast::Expr,
+        span: Span,
+        wanted: Type,
+    ) -> Option<Typed> {
+        let number = matches!(
+            wanted,
+            Type::Bytes | Type::Duration | Type::Int | Type::Real | Type::String | Type::Time
+        );
+        if !number {
+            self.report.error(span, "`-` cannot begin an expression here").expected(wanted.name());
+            return None;
+        }
+        let typed = self.expr(inner, wanted)?;
+        let zero = match typed.ty {
+            Type::Int => Value::Int(0),
+            Type::Real => Value::Real(0.0),
+            Type::Duration => Value::Duration(0.0),
+            other => {
+                self.report.error(span, format!("`-` does not go with {other}"));
+                return None;
+            }
+        };
+        let (ty, literal) = (typed.ty, typed.literal);
+        let expr = self.folded(ArithOp::Subtract, Expr::Const(zero), typed.expr, span)?;
+        Some(Typed { literal, ..Typed::new(expr, ty, span) })
+    }
+
+    fn arith(
+        &mut self,
+        left: &ast::Expr,
+        op: ArithOp,
+        op_span: Span,
+        right: &ast::Expr,
+        span: Span,
+        wanted: Type,
+    ) -> Option<Typed> {
+        let left = self.expr(left, wanted)?;
+        let second = match left.ty {
+            Type::String => Type::String,
+            Type::Time | Type::Duration => Type::Duration,
+            Type::Bytes if op == ArithOp::Add || op == ArithOp::Subtract => Type::Bytes,
+            _ => wanted,
+        };
+        let right = self.expr(right, second)?;
+        if let Some(ty) = result(op, left.ty, right.ty) {
+            let expr = self.folded(op, left.expr, right.expr, span)?;
+            return Some(Typed::new(expr, ty, span));
+        }
+        let strings = left.ty == Type::String || wanted == Type::String || wanted == Type::Body;
+        let strings = strings || wanted == Type::Regex && right.ty == Type::String;
+        if op == ArithOp::Add && strings {
+            let (left, right) = (self.to_text(left), self.to_text(right));
+            return Some(Typed::text(joined(left?, right?), span));
+        }
+        let sign = op.sign();
+        let entry = self
+            .report
+            .error(op_span, format!("`{sign}` does not go with {} and {}", left.ty, right.ty))
+            .label(left.span, format!("this is {}", left.ty))
+            .label(right.span, format!("this is {}", right.ty));
+        if let (Type::Time | Type::Duration, Type::Int) = (left.ty, right.ty) {
+            entry.help("durations have a unit: `5s`");
+        } else if result(op, right.ty, left.ty).is_some() && op == ArithOp::Multiply {
+            entry.help("write the operands the other way round");
+        }
+        None
+    }
+
+    /// The operation, or its value when both operands are constants.
+    fn folded(&mut self, op: ArithOp, left: Expr, right: Expr, span: Span) -> Option<Expr> {
+        if let (Expr::Const(a), Expr::Const(b)) = (&left, &right) {
+            return match calculate(op, a, b) {
+                Ok(value) => Some(Expr::Const(value)),
+                Err(failure) => {
+                    self.report.error(span, failure.0);
+                    None
+                }
+            };
+        }
+        Some(Expr::Arith(Box::new(Arith { op, left, right })))
+    }
+}
+
+/// The type of `left op right`, where the two go together; Varnish's table.
+fn result(op: ArithOp, left: Type, right: Type) -> Option<Type> {
+    use Type::{Bytes, Duration, Int, Real, Time};
+    Some(match (op, left, right) {
+        (_, Int, Int) => Int,
+        (ArithOp::Modulo, ..) => return None,
+        (ArithOp::Add | ArithOp::Subtract, Int, Real) => Real,
+        (_, Real, Int | Real) => Real,
+        (ArithOp::Add | ArithOp::Subtract, Duration, Duration) => Duration,
+        (ArithOp::Multiply | ArithOp::Divide, Duration, Int | Real) => Duration,
+        (ArithOp::Add | ArithOp::Subtract, Bytes, Bytes) => Bytes,
+        (ArithOp::Multiply | ArithOp::Divide, Bytes, Int | Real) => Bytes,
+        (ArithOp::Add | ArithOp::Subtract, Time, Duration) => Time,
+        (ArithOp::Subtract, Time, Time) => Duration,
+        _ => return None,
+    })
+}
+
+/// Two strings one behind the other; constants that meet become one.
+pub(super) fn joined(left: Text, right: Text) -> Text {
+    let mut parts = Vec::new();
+    for text in [left, right] {
+        let more = match text {
+            Text::Join(inner) => inner.into_vec(),
+            other => vec![other],
+        };
+        for part in more {
+            match (parts.last_mut(), part) {
+                (Some(Text::Const(before)), Text::Const(after)) => {
+                    *before = Bytes::from([&before[..], &after[..]].concat());
+                }
+                (_, part) => parts.push(part),
+            }
+        }
+    }
+    match parts.pop() {
+        Some(only) if parts.is_empty() && matches!(only, Text::Const(_)) => only,
+        Some(last) => {
+            parts.push(last);
+            Text::Join(parts.into())
+        }
+        None => Text::Const(Bytes::new()),
+    }
+}
+
+fn flip(cond: Cond, is_flipped: bool) -> Cond {
+    if is_flipped { negated(cond) } else { cond }
+}
+
+fn sign(order: Order) -> &'static str {
+    match order {
+        Order::Less => "<",
+        Order::Greater => ">",
+        Order::LessEqual => "<=",
+        Order::GreaterEqual => ">=",
+    }
+}

@@ -1,0 +1,175 @@
+//! Where things may stand: whatever a subroutine does must be allowed in every subroutine of
+//! Varnish's from which it is reached. Also: no subroutine may come back to itself.
+
+use crate::lower::Lowering;
+use crate::source::Span;
+use crate::sub::{Sub, Subs};
+use crate::value::Place;
+
+/// What a subroutine does, as far as others must know.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) name: Box<str>,
+    /// Where its first part begins.
+    pub(super) span: Span,
+    /// What it does that is not allowed everywhere.
+    needs: Vec<Need>,
+    /// The subroutines it calls.
+    calls: Vec<(u32, Span)>,
+    /// There is something in it that the builtin VCL does not have.
+    pub(super) own: bool,
+    /// It touches `resp`'s or `obj`'s head.
+    head: bool,
+    /// Its own part ends in a `return` in any case.
+    pub(super) ends: Option<Span>,
+}
+
+/// Something that is allowed in some subroutines only.
+#[derive(Debug)]
+struct Need {
+    /// What: "`obj.hits` cannot be read".
+    what: Box<str>,
+    span: Span,
+    allowed: Subs,
+}
+
+impl Facts {
+    pub(super) fn of(name: &str, span: Span) -> Self {
+        Self {
+            name: name.into(),
+            span,
+            needs: Vec::new(),
+            calls: Vec::new(),
+            own: false,
+            head: false,
+            ends: None,
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// The subroutine that is being lowered does something that only `allowed` may do. `what` is
+    /// made only where that is of interest.
+    pub(super) fn need(&mut self, allowed: Subs, span: Span, what: impl FnOnce() -> String) {
+        if allowed != Subs::ALL {
+            let what = what().into();
+            self.facts[self.current].needs.push(Need { what, span, allowed });
+        }
+    }
+
+    /// It calls another.
+    pub(super) fn calls(&mut self, number: u32, span: Span) {
+        self.facts[self.current].calls.push((number, span));
+    }
+
+    /// It touches a message's head.
+    pub(super) fn touches(&mut self, place: Place) {
+        if matches!(place, Place::Resp | Place::Obj) {
+            self.facts[self.current].head = true;
+        }
+    }
+
+    /// Checks all places, and finds out what each of Varnish's subroutines does.
+    pub(super) fn places(&mut self) {
+        if self.recursion() {
+            return;
+        }
+        let mut told = Vec::new();
+        for sub in Sub::ALL {
+            let Some(number) = self.symbols.sub(sub.name()) else { continue };
+            let mut reached = vec![false; self.facts.len()];
+            let mut chain = Vec::new();
+            self.reach(*sub, number, &mut reached, &mut chain, &mut told);
+            let reached = || self.facts.iter().zip(&reached).filter(|(_, there)| **there);
+            let own = reached().any(|(facts, _)| facts.own);
+            let head = reached().any(|(facts, _)| facts.head);
+            let uses = &mut self.parts.uses;
+            if own {
+                uses.own = uses.own.and(sub.only());
+            }
+            if head {
+                uses.head = uses.head.and(sub.only());
+            }
+        }
+    }
+
+    /// Checks the needs of subroutine `number` and those it calls against `sub`. `chain` has the
+    /// calls that led here.
+    fn reach(
+        &mut self,
+        sub: Sub,
+        number: u32,
+        reached: &mut [bool],
+        chain: &mut Vec<Span>,
+        told: &mut Vec<Span>,
+    ) {
+        if std::mem::replace(&mut reached[number as usize], true) {
+            return;
+        }
+        let facts = &self.facts[number as usize];
+        for need in &facts.needs {
+            // Once for each place, however many ways lead there.
+            if need.allowed.has(sub) || told.contains(&need.span) {
+                continue;
+            }
+            told.push(need.span);
+            let message = format!("{} in {}", need.what, sub.name());
+            let allowed: Vec<_> = need.allowed.iter().map(Sub::name).collect();
+            let entry = self.report.error(need.span, message);
+            for call in chain.iter().rev() {
+                entry.label(*call, "reached through this call");
+            }
+            match &allowed[..] {
+                [] => entry.note("it is allowed nowhere"),
+                [one] => entry.note(format!("it is allowed in {one} only")),
+                some => entry.note(format!("it is allowed in {}", some.join(", "))),
+            };
+        }
+        let calls = facts.calls.clone();
+        for (callee, span) in calls {
+            chain.push(span);
+            self.reach(sub, callee, reached, chain, told);
+            chain.pop();
+        }
+    }
+
+    /// Reports subroutines that come back to themselves, and says whether there are any.
+    fn recursion(&mut self) -> bool {
+        let mut state = vec![State::New; self.facts.len()];
+        let mut found = Vec::new();
+        for number in 0..self.facts.len() {
+            self.walk(number, &mut state, &mut found);
+        }
+        for (callee, span) in &found {
+            let facts = &self.facts[*callee];
+            self.report
+                .error(*span, format!("sub `{}` comes back to itself", facts.name))
+                .here("this call closes the circle")
+                .label(facts.span, "it begins here");
+        }
+        !found.is_empty()
+    }
+
+    fn walk(&self, number: usize, state: &mut [State], found: &mut Vec<(usize, Span)>) {
+        if state[number] != State::New {
+            return;
+        }
+        state[number] = State::Open;
+        for (callee, span) in &self.facts[number].calls {
+            let callee = *callee as usize;
+            match state[callee] {
+                State::Open => found.push((callee, *span)),
+                _ => self.walk(callee, state, found),
+            }
+        }
+        state[number] = State::Done;
+    }
+}
+
+/// How far the walk through the calls has come with a subroutine.
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    New,
+    Open,
+    Done,
+}

@@ -1,0 +1,329 @@
+//! Subroutines and their statements.
+
+use crate::ast::{Block, CallExpr, Expr, Name, SetOp, Statement, StatementKind};
+use crate::lower::Lowering;
+use crate::lower::operators::joined;
+use crate::lower::symbols::Kind;
+use crate::run::{self, Arith, ArithOp, Arm, Op, Step, Text};
+use crate::source::Span;
+use crate::sub::{Sub, Subs};
+use crate::types::Type;
+use crate::value::Place;
+use crate::vars::{self, Var};
+
+/// Blocks within each other. What runs them recurses.
+const DEPTH_MAX: u32 = 100;
+
+impl Lowering<'_> {
+    /// `sub name { ... }`: adds to what that subroutine does.
+    pub(super) fn sub(&mut self, name: &Name, body: &Block) {
+        let Some(symbol) = self.symbols.get(&name.text) else { return };
+        let Kind::Sub(number) = symbol.kind else { return };
+        if symbol.span != name.span && !name.text.starts_with("vcl_") {
+            // Declared twice, which is reported.
+            return;
+        }
+        self.current = number as usize;
+        let steps = self.steps(body);
+        let facts = &mut self.facts[self.current];
+        if !self.in_builtin {
+            facts.own |= !steps.is_empty();
+            if facts.ends.is_none() && ends(&steps) {
+                facts.ends = steps.last().map(|step| step.span);
+            }
+        }
+        self.bodies[self.current].extend(steps);
+    }
+
+    fn steps(&mut self, block: &Block) -> Vec<Step> {
+        if self.depth >= DEPTH_MAX {
+            self.report.error(block.span, "these blocks are nested too deeply");
+            return Vec::new();
+        }
+        self.depth += 1;
+        let steps =
+            block.statements.iter().filter_map(|statement| self.statement(statement)).collect();
+        self.depth -= 1;
+        steps
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Option<Step> {
+        let span = statement.span;
+        let op = match &statement.kind {
+            StatementKind::Block(block) => Op::Block(self.steps(block).into()),
+            StatementKind::If { arms, otherwise } => self.branches(arms, otherwise.as_ref())?,
+            StatementKind::Set { target, op, value } => self.set(target, *op, value, span)?,
+            StatementKind::Unset(target) => self.unset(target)?,
+            StatementKind::Call(name) => self.call(name)?,
+            StatementKind::Return(verdict) => self.verdict(verdict.as_ref(), span)?,
+            StatementKind::New { name, class, arguments } => {
+                self.new_object(name, class, arguments, span)?
+            }
+            StatementKind::Action(call) => self.action(call)?,
+            StatementKind::Unknown(name) => {
+                self.unknown_statement(name);
+                return None;
+            }
+        };
+        Some(Step { op, span })
+    }
+
+    fn branches(&mut self, arms: &[(Expr, Block)], otherwise: Option<&Block>) -> Option<Op> {
+        let mut lowered = Vec::new();
+        let mut right = true;
+        for (condition, block) in arms {
+            let condition = self.condition(condition);
+            let body = self.steps(block).into();
+            match condition {
+                Some(condition) => lowered.push(Arm { condition, body }),
+                None => right = false,
+            }
+        }
+        let otherwise = otherwise.map(|block| self.steps(block)).unwrap_or_default();
+        right.then(|| Op::If(lowered.into(), otherwise.into()))
+    }
+
+    fn set(&mut self, target: &Name, op: SetOp, value: &Expr, span: Span) -> Option<Op> {
+        if let Some(header) = vars::header(&target.text) {
+            let what = || format!("`{}` cannot be set", target.text);
+            self.may_be_set(header.write, target)?;
+            self.need(header.write, target.span, what);
+            let name = self.header(header.place, header.name, target.span);
+            let text = self.string(value);
+            self.only_adds(op, Type::String, span)?;
+            let (header, text) = (name?, text?);
+            let text = match op {
+                SetOp::Assign => text,
+                _ => joined(Text::Header(header.clone()), text),
+            };
+            return Some(Op::SetHeader(header, text));
+        }
+        if let Some(kind) = self.symbols.get(&target.text).map(|symbol| symbol.kind) {
+            self.report
+                .error(
+                    target.span,
+                    format!("`{}` is {}, which cannot be set", target.text, kind.word()),
+                )
+                .expected("a variable");
+            return None;
+        }
+        if vars::storage(&target.text).is_some() || target.text.starts_with("storage.") {
+            self.report.error(target.span, format!("`{}` cannot be set", target.text));
+            return None;
+        }
+        let var = self.variable(target, Type::Void)?;
+        self.may_be_set(var.write, target)?;
+        self.need(var.write, target.span, || format!("`{}` cannot be set", target.text));
+        self.set_var(var, op, value, span)
+    }
+
+    fn may_be_set(&mut self, write: Subs, target: &Name) -> Option<()> {
+        if write != Subs::NONE {
+            return Some(());
+        }
+        let entry = self.report.error(target.span, format!("`{}` cannot be set", target.text));
+        if let Some(help) = super::advice::instead_of_setting(&target.text) {
+            entry.help(help);
+        }
+        None
+    }
+
+    /// Of strings and the like, `+=` is all there is beside `=`.
+    fn only_adds(&mut self, op: SetOp, ty: Type, span: Span) -> Option<()> {
+        let allowed = match ty {
+            Type::String | Type::Body => matches!(op, SetOp::Assign | SetOp::Add),
+            Type::Int | Type::Real | Type::Duration | Type::Bytes | Type::Time => true,
+            _ => op == SetOp::Assign,
+        };
+        if !allowed {
+            self.report.error(span, format!("`{}` does not go with {ty}", sign(op)));
+        }
+        allowed.then_some(())
+    }
+
+    fn set_var(&mut self, var: &'static Var, op: SetOp, value: &Expr, span: Span) -> Option<Op> {
+        let set = var.set?;
+        self.only_adds(op, var.kind, span)?;
+        if var.kind == Type::Body {
+            let typed = self.expr(value, Type::Body)?;
+            let value = self.convert(typed, Type::Body)?;
+            let place = if var.name.starts_with("beresp") { Place::Beresp } else { Place::Resp };
+            return Some(match op {
+                SetOp::Assign => Op::Set(set, value),
+                _ => Op::AddToBody(place, value),
+            });
+        }
+        if op == SetOp::Assign {
+            return self.value(value, var.kind).map(|value| Op::Set(set, value));
+        }
+        self.need(var.read, span, || format!("`{}` cannot be read", var.name));
+        let current = run::Expr::Var(var.get);
+        if var.kind == Type::String {
+            let text = self.string(value)?;
+            let text = joined(Text::Shown(Box::new(current)), text);
+            return Some(Op::Set(set, run::Expr::Text(Box::new(text))));
+        }
+        let arith = match op {
+            SetOp::Assign | SetOp::Add => ArithOp::Add,
+            SetOp::Subtract => ArithOp::Subtract,
+            SetOp::Multiply => ArithOp::Multiply,
+            SetOp::Divide => ArithOp::Divide,
+        };
+        let scales = matches!(op, SetOp::Multiply | SetOp::Divide);
+        let wanted = match var.kind {
+            Type::Time => Type::Duration,
+            Type::Duration | Type::Bytes | Type::Real if scales => Type::Real,
+            other => other,
+        };
+        let right = self.value(value, wanted)?;
+        let arith = Arith { op: arith, left: current, right };
+        Some(Op::Set(set, run::Expr::Arith(Box::new(arith))))
+    }
+
+    fn unset(&mut self, target: &Name) -> Option<Op> {
+        if let Some(header) = vars::header(&target.text) {
+            if header.unset == Subs::NONE {
+                self.report.error(target.span, format!("`{}` cannot be unset", target.text));
+                return None;
+            }
+            self.need(header.unset, target.span, || format!("`{}` cannot be unset", target.text));
+            let header = self.header(header.place, header.name, target.span)?;
+            return Some(Op::UnsetHeader(header));
+        }
+        let var = self.variable(target, Type::Void)?;
+        let Some(remove) = var.remove else {
+            self.report
+                .error(target.span, format!("`{}` cannot be unset", target.text))
+                .note("headers can be unset, and a few variables");
+            return None;
+        };
+        self.need(var.unset, target.span, || format!("`{}` cannot be unset", target.text));
+        Some(Op::Unset(remove))
+    }
+
+    fn call(&mut self, name: &Name) -> Option<Op> {
+        let kind = self.symbols.get(&name.text).map(|symbol| symbol.kind);
+        match kind {
+            Some(Kind::Sub(number)) => {
+                self.symbols.take(&name.text);
+                self.calls(number, name.span);
+                Some(Op::Call(number))
+            }
+            Some(other) => {
+                self.report
+                    .error(name.span, format!("`{}` is {}", name.text, other.word()))
+                    .expected("the name of a subroutine");
+                None
+            }
+            None => {
+                let names: Vec<&str> =
+                    self.symbols.names(|kind| matches!(kind, Kind::Sub(_))).collect();
+                self.report
+                    .error(name.span, format!("there is no subroutine `{}`", name.text))
+                    .did_you_mean(&name.text, names);
+                None
+            }
+        }
+    }
+
+    /// A function for its effect.
+    fn action(&mut self, call: &CallExpr) -> Option<Op> {
+        match &*call.name.text {
+            "hash_data" => {
+                self.need(Sub::Hash.only(), call.name.span, || {
+                    "`hash_data` cannot be called".to_string()
+                });
+                self.one_string(call).map(Op::HashData)
+            }
+            "ban" => self.one_string(call).map(Op::Ban),
+            "synthetic" => self.synthetic(call),
+            "regsub" | "regsuball" => {
+                self.report
+                    .error(call.span, format!("the string that `{}` makes is lost", call.name.text))
+                    .help("assign it: `set x = regsub(...);`");
+                None
+            }
+            _ => {
+                let typed = self.call_expr(call)?;
+                Some(Op::Do(typed.expr))
+            }
+        }
+    }
+
+    fn one_string(&mut self, call: &CallExpr) -> Option<Text> {
+        let only = self.one(call)?;
+        self.string(only)
+    }
+
+    fn one<'e>(&mut self, call: &'e CallExpr) -> Option<&'e Expr> {
+        match &call.arguments[..] {
+            [only] if only.name.is_none() => Some(&only.value),
+            _ => {
+                self.report.error(call.span, format!("`{}` takes one string", call.name.text));
+                None
+            }
+        }
+    }
+
+    /// `synthetic(...)`: adds to the body of the answer.
+    fn synthetic(&mut self, call: &CallExpr) -> Option<Op> {
+        let places = Sub::Synth.only().and(Sub::BackendError.only());
+        self.need(places, call.name.span, || "`synthetic` cannot be called".to_string());
+        let only = self.one(call)?;
+        let typed = self.expr(only, Type::Body)?;
+        let value = self.convert(typed, Type::Body)?;
+        // Which of the two it is says the subroutine in which it runs.
+        Some(Op::Synthetic(value))
+    }
+
+    fn unknown_statement(&mut self, name: &Name) {
+        if let Some((what, help)) = super::advice::old_statement(&name.text) {
+            self.report.error(name.span, what).help(help);
+            return;
+        }
+        const WORDS: &[&str] = &[
+            "set",
+            "unset",
+            "call",
+            "return",
+            "new",
+            "if",
+            "else",
+            "elseif",
+            "elsif",
+            "ban",
+            "hash_data",
+            "synthetic",
+            "import",
+            "include",
+        ];
+        let is_symbol = self.symbols.get(&name.text).map(|symbol| symbol.kind);
+        let entry = self.report.error(name.span, format!("`{}` is no statement", name.text));
+        match is_symbol {
+            Some(Kind::Sub(_)) => entry.help(format!("write `call {};`", name.text)),
+            _ => entry.did_you_mean(&name.text, WORDS.iter().copied()),
+        };
+    }
+}
+
+/// Whether nothing behind these steps is ever reached.
+fn ends(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match &step.op {
+        Op::Return(verdict) => !matches!(verdict, run::Verdict::Back),
+        Op::Block(inner) => ends(inner),
+        Op::If(arms, otherwise) => {
+            !otherwise.is_empty() && ends(otherwise) && arms.iter().all(|arm| ends(&arm.body))
+        }
+        _ => false,
+    })
+}
+
+fn sign(op: SetOp) -> &'static str {
+    match op {
+        SetOp::Assign => "=",
+        SetOp::Add => "+=",
+        SetOp::Subtract => "-=",
+        SetOp::Multiply => "*=",
+        SetOp::Divide => "/=",
+    }
+}

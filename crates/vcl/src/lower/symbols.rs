@@ -1,0 +1,240 @@
+//! The names a program gives: modules, access lists, probes, backends, subroutines, objects.
+
+use std::collections::HashMap;
+
+use crate::ast::{Item, Name};
+use crate::lower::Lowering;
+use crate::lower::places::Facts;
+use crate::source::Span;
+use crate::vmod::{Class, Module};
+use crate::vmods;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Acl(u32),
+    Backend(u32),
+    Probe(u32),
+    Sub(u32),
+    Module(&'static Module),
+    Object(u32, &'static Class),
+}
+
+impl Kind {
+    /// What it is called in messages.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Acl(_) => "acl",
+            Self::Backend(_) => "backend",
+            Self::Probe(_) => "probe",
+            Self::Sub(_) => "sub",
+            Self::Module(_) => "vmod",
+            Self::Object(..) => "object",
+        }
+    }
+}
+
+/// A name.
+#[derive(Debug)]
+pub(super) struct Symbol {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+    pub(super) used: bool,
+}
+
+/// All names.
+#[derive(Debug, Default)]
+pub(super) struct Symbols {
+    by_name: HashMap<Box<str>, Symbol>,
+    /// The names in the order of the program.
+    order: Vec<Box<str>>,
+}
+
+impl Symbols {
+    /// What `name` stands for, without using it.
+    pub(super) fn get(&self, name: &str) -> Option<&Symbol> {
+        self.by_name.get(name)
+    }
+
+    /// What `name` stands for; it is used now.
+    pub(super) fn take(&mut self, name: &str) -> Option<Kind> {
+        let symbol = self.by_name.get_mut(name)?;
+        symbol.used = true;
+        Some(symbol.kind)
+    }
+
+    /// The number of a subroutine.
+    pub(super) fn sub(&self, name: &str) -> Option<u32> {
+        match self.get(name)?.kind {
+            Kind::Sub(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The names that stand for what `is` says.
+    pub(super) fn names(&self, is: impl Fn(Kind) -> bool) -> impl Iterator<Item = &str> {
+        self.order.iter().filter(move |name| is(self.by_name[*name].kind)).map(|name| &**name)
+    }
+
+    /// All of them in the order of the program.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Symbol)> {
+        self.order.iter().map(|name| (&**name, &self.by_name[name]))
+    }
+
+    fn put(&mut self, name: &str, kind: Kind, span: Span) {
+        self.order.push(name.into());
+        self.by_name.insert(name.into(), Symbol { kind, span, used: false });
+    }
+}
+
+impl Lowering<'_> {
+    /// Declares what `items` name. Modules and probes are known from where they stand only.
+    pub(super) fn declare(&mut self, items: &[Item]) {
+        for item in items {
+            match item {
+                Item::Import { .. } | Item::Probe { .. } => {}
+                Item::Acl(acl) => {
+                    let number = self.count(|kind| matches!(kind, Kind::Acl(_)));
+                    self.declare_one(&acl.name, Kind::Acl(number));
+                }
+                Item::Backend { name, .. } => {
+                    let number = self.count(|kind| matches!(kind, Kind::Backend(_)));
+                    self.declare_one(name, Kind::Backend(number));
+                }
+                Item::Sub { name, .. } => self.declare_sub(name),
+            }
+        }
+    }
+
+    fn count(&self, is: impl Fn(Kind) -> bool) -> u32 {
+        self.symbols.names(is).count() as u32
+    }
+
+    /// Declares a name that must be new. An object's is declared by its `new`.
+    pub(super) fn declare_one(&mut self, name: &Name, kind: Kind) -> bool {
+        let reserved = name.text.starts_with("vcl_") && !matches!(kind, Kind::Sub(_));
+        let reason = not_allowed(&name.text)
+            .or(reserved.then_some("names that begin with `vcl_` are reserved"))
+            .or(misplaced_default(&name.text, kind));
+        if let Some(reason) = reason {
+            self.report.error(name.span, format!("`{}` cannot be a name", name.text)).note(reason);
+            return false;
+        }
+        if let Some(first) = self.symbols.get(&name.text) {
+            let word = first.kind.word();
+            let span = first.span;
+            self.report
+                .error(name.span, format!("`{}` is declared twice", name.text))
+                .here(format!("declared again, as {}", kind.word()))
+                .label(span, format!("first declared here, as {word}"));
+            return false;
+        }
+        self.symbols.put(&name.text, kind, name.span);
+        true
+    }
+
+    /// `import module;`
+    pub(super) fn import(&mut self, module: &Name, alias: Option<&Name>) {
+        let Some(found) = vmods::find(&module.text) else {
+            self.report
+                .error(module.span, format!("there is no VMOD `{}`", module.text))
+                .did_you_mean(&module.text, vmods::all().iter().map(|module| module.name))
+                .note("VMODs are built in; none can be loaded");
+            return;
+        };
+        if found.name == "xkey" {
+            self.parts.uses.xkey = true;
+        }
+        let name = alias.unwrap_or(module);
+        // The same import twice is allowed, as in Varnish.
+        let again = self.symbols.get(&name.text).is_some_and(
+            |first| matches!(first.kind, Kind::Module(module) if module.name == found.name),
+        );
+        if !again {
+            self.declare_one(name, Kind::Module(found));
+        }
+    }
+
+    fn declare_sub(&mut self, name: &Name) {
+        let is_step = name.text.starts_with("vcl_");
+        if is_step && self.symbols.sub(&name.text).is_some() {
+            return;
+        }
+        if is_step && !self.steps_of_builtin.contains(&name.text) {
+            let known: Vec<&str> = self.steps_of_builtin.iter().map(|step| &**step).collect();
+            self.report
+                .error(name.span, format!("there is no subroutine `{}`", name.text))
+                .note("names that begin with `vcl_` are those of the subroutines Varnish calls")
+                .did_you_mean(&name.text, known);
+            return;
+        }
+        let number = self.facts.len() as u32;
+        if self.declare_one(name, Kind::Sub(number)) {
+            self.facts.push(Facts::of(&name.text, name.span));
+            self.bodies.push(Vec::new());
+        }
+    }
+
+    /// Reports what is declared and never used, as Varnish does (`vcc_err_unref`).
+    pub(super) fn unused(&mut self) {
+        for (name, symbol) in self.symbols.all() {
+            let counts = match symbol.kind {
+                Kind::Acl(_) | Kind::Probe(_) | Kind::Backend(_) => true,
+                Kind::Sub(_) => !name.starts_with("vcl_"),
+                Kind::Module(_) | Kind::Object(..) => false,
+            };
+            if counts && !symbol.used {
+                let word = symbol.kind.word();
+                self.report
+                    .error(symbol.span, format!("{word} `{name}` is never used"))
+                    .help(format!("remove it, or use it: Varnish refuses an unused {word}, too"));
+            }
+        }
+    }
+}
+
+/// Only backends (and probes, which have a way of their own) can be called `default`.
+fn misplaced_default(name: &str, kind: Kind) -> Option<&'static str> {
+    let misplaced = name == "default" && !matches!(kind, Kind::Backend(_));
+    misplaced.then_some("`default` is the name of a backend or a probe")
+}
+
+/// Why nothing can be called `name`.
+fn not_allowed(name: &str) -> Option<&'static str> {
+    const TAKEN: &[&str] = &[
+        "acl",
+        "backend",
+        "ban",
+        "bereq",
+        "beresp",
+        "call",
+        "else",
+        "elseif",
+        "elsif",
+        "false",
+        "hash_data",
+        "if",
+        "import",
+        "include",
+        "new",
+        "now",
+        "obj",
+        "probe",
+        "regsub",
+        "regsuball",
+        "req",
+        "req_top",
+        "resp",
+        "return",
+        "set",
+        "sub",
+        "synthetic",
+        "true",
+        "unset",
+        "vcl",
+    ];
+    if name.contains('.') {
+        return Some("names of one's own have no dots");
+    }
+    TAKEN.contains(&name).then_some("it is the language's own")
+}

@@ -1,0 +1,174 @@
+//! `return`: its verbs and their arguments.
+
+use crate::ast;
+use crate::lower::Lowering;
+use crate::run::{Expr, Op, Text, Verdict};
+use crate::source::Span;
+use crate::sub::{Action, Said, Sub, Subs, Verb};
+use crate::types::Type;
+use crate::value::Value;
+
+impl Lowering<'_> {
+    pub(super) fn verdict(&mut self, given: Option<&ast::Return>, span: Span) -> Option<Op> {
+        let Some(given) = given else {
+            let name = &self.facts[self.current].name;
+            if Sub::ALL.iter().any(|sub| sub.name() == &**name) {
+                self.report
+                    .error(span, format!("`return` without an action in {name}"))
+                    .note("only subroutines of one's own return to who called them")
+                    .expected("an action in parentheses");
+                return None;
+            }
+            return Some(Op::Return(Verdict::Back));
+        };
+        let Some(verb) = Verb::of(&given.verb.text) else {
+            self.unknown_verb(given);
+            return None;
+        };
+        self.need(allowed(verb), given.verb.span, || format!("`{verb}` cannot be returned"));
+        let arguments = &given.arguments[..];
+        let verdict = match verb {
+            Verb::Synth | Verb::Error => self.said(verb, given)?,
+            Verb::Pass => match arguments {
+                [] => Verdict::Fixed(Action::Pass(None)),
+                [duration] => Verdict::Pass(self.value(duration, Type::Duration)?),
+                _ => return self.arguments_of_verb(given, "at most a duration"),
+            },
+            Verb::Fail => match arguments {
+                [] => Verdict::Fixed(Action::Fail(Box::default())),
+                [reason] => self.failing(reason)?,
+                _ => return self.arguments_of_verb(given, "at most a reason"),
+            },
+            Verb::Vcl => return self.label(given),
+            _ if !arguments.is_empty() => return self.arguments_of_verb(given, "none"),
+            Verb::Restart => {
+                self.parts.uses.restart = true;
+                Verdict::Fixed(Action::Restart)
+            }
+            plain => Verdict::Fixed(plain_action(plain)),
+        };
+        Some(Op::Return(verdict))
+    }
+
+    fn unknown_verb(&mut self, given: &ast::Return) {
+        let word = &*given.verb.text;
+        let entry = self
+            .report
+            .error(given.verb.span, format!("there is no action `{word}`"))
+            .did_you_mean(word, Verb::ALL.iter().map(|verb| verb.word()));
+        if let Some(help) = super::advice::old_verb(word) {
+            entry.help(help);
+        }
+    }
+
+    fn arguments_of_verb(&mut self, given: &ast::Return, what: &str) -> Option<Op> {
+        let verb = &given.verb.text;
+        self.report
+            .error(given.verb.span, format!("`{verb}` has the wrong arguments"))
+            .expected(what);
+        None
+    }
+
+    /// `synth(status, reason)`, `error(status, reason)`.
+    fn said(&mut self, verb: Verb, given: &ast::Return) -> Option<Verdict> {
+        let (status, reason) = match &given.arguments[..] {
+            [] if verb == Verb::Error => {
+                return Some(Verdict::Fixed(Action::Error(Said { status: 503, reason: None })));
+            }
+            [status] => (status, None),
+            [status, reason] => (status, Some(reason)),
+            _ => {
+                self.arguments_of_verb(given, "a status, and perhaps a reason");
+                return None;
+            }
+        };
+        let status_value = self.value(status, Type::Int);
+        let reason = match reason {
+            Some(reason) => Some(self.string(reason)?),
+            None => None,
+        };
+        let status_value = status_value?;
+        if let Expr::Const(Value::Int(n)) = &status_value {
+            if !crate::run::is_status(*n) {
+                self.report
+                    .warning(status.span, format!("no answer can have the status {n}"))
+                    .note("100 to 65535, with at least 100 in the last three digits");
+            } else if let Some(fixed) = fixed(verb, *n, reason.as_ref()) {
+                return Some(Verdict::Fixed(fixed));
+            }
+        }
+        Some(match verb {
+            Verb::Synth => Verdict::Synth(status_value, reason),
+            _ => Verdict::Error(status_value, reason),
+        })
+    }
+
+    fn failing(&mut self, reason: &ast::Expr) -> Option<Verdict> {
+        Some(match self.string(reason)? {
+            Text::Const(text) => {
+                Verdict::Fixed(Action::Fail(String::from_utf8_lossy(&text).into()))
+            }
+            text => Verdict::Fail(text),
+        })
+    }
+
+    /// `return (vcl(label))`
+    fn label(&mut self, given: &ast::Return) -> Option<Op> {
+        let [argument] = &given.arguments[..] else {
+            return self.arguments_of_verb(given, "the name of a label");
+        };
+        let ast::ExprKind::Name(name) = &argument.kind else {
+            self.report.error(argument.span, "this is no label").expected("the name of a label");
+            return None;
+        };
+        let labels = self.input.rules.labels;
+        if !labels.contains(&&*name.text) {
+            self.report
+                .error(name.span, format!("there is no label `{}`", name.text))
+                .did_you_mean(&name.text, labels.iter().copied())
+                .note("`vcl.label NAME PROGRAM` on the CLI gives a loaded program a label");
+            return None;
+        }
+        if !self.parts.uses.labels.contains(&name.text) {
+            self.parts.uses.labels.push(name.text.clone());
+        }
+        Some(Op::Return(Verdict::Fixed(Action::Vcl(name.text.clone()))))
+    }
+}
+
+/// A verdict all of whose arguments are constants.
+fn fixed(verb: Verb, status: i64, reason: Option<&Text>) -> Option<Action> {
+    let reason = match reason {
+        None => None,
+        Some(Text::Const(text)) => Some(Box::from(&text[..])),
+        Some(_) => return None,
+    };
+    let said = Said { status: u16::try_from(status).ok()?, reason };
+    Some(if verb == Verb::Synth { Action::Synth(said) } else { Action::Error(said) })
+}
+
+fn plain_action(verb: Verb) -> Action {
+    match verb {
+        Verb::Abandon => Action::Abandon,
+        Verb::Deliver => Action::Deliver,
+        Verb::Fetch => Action::Fetch,
+        Verb::Hash => Action::Hash,
+        Verb::Lookup => Action::Lookup,
+        Verb::Ok => Action::Ok,
+        Verb::Pipe => Action::Pipe,
+        Verb::Purge => Action::Purge,
+        Verb::Retry => Action::Retry,
+        Verb::Restart => Action::Restart,
+        Verb::Pass => Action::Pass(None),
+        // The others have arguments of their own kinds.
+        Verb::Error | Verb::Fail | Verb::Synth | Verb::Vcl => Action::Fail(Box::default()),
+    }
+}
+
+/// The subroutines that may return `verb`.
+fn allowed(verb: Verb) -> Subs {
+    Sub::ALL
+        .iter()
+        .filter(|sub| sub.actions().contains(&verb))
+        .fold(Subs::NONE, |subs, sub| subs.and(sub.only()))
+}

@@ -1,0 +1,98 @@
+//! Statements in their compiled form.
+
+use crate::run::{Cond, Expr, Text};
+use crate::source::Span;
+use crate::sub::Action;
+use crate::value::{Header, Place};
+use crate::vars::{Remove, Set};
+use crate::vmod::Construct;
+
+/// A subroutine: all that bear its name, one after the other.
+#[derive(Debug)]
+pub(crate) struct Routine {
+    /// Its name.
+    pub(crate) name: Box<str>,
+    /// What it does.
+    pub(crate) body: Box<[Step]>,
+}
+
+/// A statement and where it stands.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// What it does.
+    pub(crate) op: Op,
+    /// Where it stands.
+    pub(crate) span: Span,
+}
+
+/// What a statement does.
+#[derive(Debug)]
+pub(crate) enum Op {
+    /// Some statements one after the other.
+    Block(Box<[Step]>),
+    /// The first arm whose condition holds, or else the statements at the end.
+    If(Box<[Arm]>, Box<[Step]>),
+    /// `set x.http.y = ...`
+    SetHeader(Header, Text),
+    /// `unset x.http.y`
+    UnsetHeader(Header),
+    /// `set variable = ...`
+    Set(Set, Expr),
+    /// `set resp.body += ...`
+    AddToBody(Place, Expr),
+    /// `synthetic(...)`: the same for the answer that the subroutine makes.
+    Synthetic(Expr),
+    /// `unset variable`
+    Unset(Remove),
+    /// `call sub`
+    Call(u32),
+    /// `return (...)`
+    Return(Verdict),
+    /// `new object = ...`
+    New(Box<New>),
+    /// A function called for its effect.
+    Do(Expr),
+    /// `hash_data(...)`
+    HashData(Text),
+    /// `ban(...)`
+    Ban(Text),
+}
+
+/// `new name = class(...)`
+#[derive(Debug)]
+pub(crate) struct New {
+    /// The object's name.
+    pub(crate) name: Box<str>,
+    /// Its number.
+    pub(crate) number: u32,
+    /// Makes it.
+    pub(crate) construct: Construct,
+    /// The arguments, one for each parameter.
+    pub(crate) arguments: Box<[Expr]>,
+}
+
+/// `if (condition) { body }`
+#[derive(Debug)]
+pub(crate) struct Arm {
+    /// The condition.
+    pub(crate) condition: Cond,
+    /// What is done when it holds.
+    pub(crate) body: Box<[Step]>,
+}
+
+/// What a `return` says.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// `return;`: back to the caller.
+    Back,
+    /// An action whose arguments are constants.
+    Fixed(Action),
+    /// `synth(status, reason)`
+    Synth(Expr, Option<Text>),
+    /// `error(status, reason)`
+    Error(Expr, Option<Text>),
+    /// `pass(duration)`
+    Pass(Expr),
+    /// `fail(reason)`
+    Fail(Text),
+}

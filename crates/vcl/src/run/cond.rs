@@ -1,0 +1,163 @@
+//! Conditions while they run.
+
+use std::sync::Arc;
+
+use crate::ctx::Ctx;
+use crate::regex::Regex;
+use crate::run::{Expr, Text};
+use crate::value::{Failure, Value};
+
+/// An expression whose value is true or false.
+#[derive(Debug)]
+pub(crate) enum Cond {
+    /// Always the same.
+    Const(bool),
+    /// A value that is true as `if` sees it: a `BOOL`, an `INT` other than 0, a `DURATION` of more
+    /// than nothing, a backend that is one.
+    Value(Expr),
+    /// Whether there is a string, be it empty.
+    Is(Text),
+    /// `!`
+    Not(Box<Cond>),
+    /// `&&`
+    All(Box<[Cond]>),
+    /// `||`
+    Any(Box<[Cond]>),
+    /// `~` with a pattern. What is no string is matched as an empty one.
+    Match(Text, Arc<Regex>),
+    /// `==` of strings. What is no string equals nothing but the like.
+    Same(Text, Text),
+    /// Strings in order, byte by byte.
+    TextOrder(Order, Text, Text),
+    /// `==` of whatever else.
+    Equal(Expr, Expr),
+    /// Numbers in order.
+    Order(Order, Expr, Expr),
+    /// `~` with an ACL.
+    Acl(Expr, u32),
+}
+
+/// The comparisons of what has an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// `<`
+    Less,
+    /// `>`
+    Greater,
+    /// `<=`
+    LessEqual,
+    /// `>=`
+    GreaterEqual,
+}
+
+impl Order {
+    fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
+        match self {
+            Self::Less => left < right,
+            Self::Greater => left > right,
+            Self::LessEqual => left <= right,
+            Self::GreaterEqual => left >= right,
+        }
+    }
+}
+
+impl Cond {
+    /// Whether it holds.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub(crate) fn holds(&self, ctx: &mut Ctx<'_>) -> Result<bool, Failure> {
+        Ok(match self {
+            Self::Const(known) => *known,
+            Self::Value(expr) => is_true(&expr.eval(ctx)?),
+            Self::Is(text) => text.with(ctx, |bytes| bytes.is_some())?,
+            Self::Not(inner) => !inner.holds(ctx)?,
+            Self::All(parts) => {
+                for part in parts {
+                    if !part.holds(ctx)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Self::Any(parts) => {
+                for part in parts {
+                    if part.holds(ctx)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Self::Match(text, regex) => {
+                text.with(ctx, |bytes| regex.is_match(bytes.unwrap_or_default()))??
+            }
+            Self::Same(left, right) => both(left, right, ctx, |a, b| a == b)?,
+            Self::TextOrder(order, left, right) => {
+                both(left, right, ctx, |a, b| a.zip(b).is_some_and(|(a, b)| order.holds(a, b)))?
+            }
+            Self::Equal(left, right) => {
+                let left = left.eval(ctx)?;
+                equal(&left, &right.eval(ctx)?)
+            }
+            Self::Order(order, left, right) => {
+                let left = left.eval(ctx)?;
+                ordered(*order, &left, &right.eval(ctx)?)
+            }
+            Self::Acl(address, acl) => match address.eval(ctx)? {
+                Value::Ip(Some(address)) => ctx.instance.acl(*acl).matches(address.ip()),
+                _ => false,
+            },
+        })
+    }
+}
+
+/// Both strings where they lie, if they do.
+fn both(
+    left: &Text,
+    right: &Text,
+    ctx: &mut Ctx<'_>,
+    then: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> bool,
+) -> Result<bool, Failure> {
+    if let Some((left, right)) = left.peek(ctx).zip(right.peek(ctx)) {
+        return Ok(then(left, right));
+    }
+    let mut buffer = ctx.task.take_buffer();
+    let result = left
+        .append(ctx, &mut buffer)
+        .and_then(|is_some| right.with(ctx, |right| then(is_some.then_some(&buffer[..]), right)));
+    ctx.task.give_buffer(buffer);
+    result
+}
+
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Bool(known) => *known,
+        Value::Int(n) => *n != 0,
+        Value::Duration(seconds) => *seconds > 0.0,
+        Value::String(bytes) => bytes.is_some(),
+        Value::Backend(backend) => !matches!(backend, crate::backend::Backend::None),
+        _ => false,
+    }
+}
+
+fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Int(a), Value::Int(b)) | (Value::Bytes(a), Value::Bytes(b)) => a == b,
+        (Value::Real(a), Value::Real(b))
+        | (Value::Duration(a), Value::Duration(b))
+        | (Value::Time(a), Value::Time(b)) => a == b,
+        (Value::Ip(a), Value::Ip(b)) => a.map(|a| a.ip()) == b.map(|b| b.ip()),
+        (Value::Backend(a), Value::Backend(b)) => a.is(b),
+        (Value::Stevedore(a), Value::Stevedore(b)) => a == b,
+        (Value::Acl(a), Value::Acl(b)) | (Value::Probe(a), Value::Probe(b)) => a == b,
+        _ => false,
+    }
+}
+
+fn ordered(order: Order, left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) | (Value::Bytes(a), Value::Bytes(b)) => order.holds(a, b),
+        _ => order.holds(&left.seconds(), &right.seconds()),
+    }
+}

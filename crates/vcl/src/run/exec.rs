@@ -1,0 +1,160 @@
+//! Statements while they run.
+
+use crate::ctx::{Ctx, Tag};
+use crate::run::{Arm, Expr, New, Op, Step, Text, Verdict};
+use crate::sub::{Action, Said, Sub};
+use crate::value::{Failure, Place, Value};
+use crate::vmod::Naming;
+use crate::{headers, vars};
+
+/// How it goes on after a statement.
+enum Flow {
+    /// With the next one.
+    Next,
+    /// With the statement after the `call`.
+    Back,
+    /// Not at all.
+    Done(Action),
+}
+
+/// Runs the statements of a subroutine that Varnish calls. None when no `return` was met, which the
+/// builtin VCL behind every such subroutine prevents.
+///
+/// # Errors
+/// The program failed; [`Task::at`](crate::ctx::Task) says where.
+pub(crate) fn run(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Option<Action>, Failure> {
+    match block(steps, ctx)? {
+        Flow::Done(action) => Ok(Some(action)),
+        Flow::Next | Flow::Back => Ok(None),
+    }
+}
+
+fn block(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
+    for step in steps {
+        match statement(step, ctx) {
+            Ok(Flow::Next) => {}
+            Ok(Flow::Back) => return Ok(Flow::Back),
+            Ok(done) => {
+                ctx.task.at.get_or_insert(step.span);
+                return Ok(done);
+            }
+            Err(failure) => {
+                ctx.task.at.get_or_insert(step.span);
+                return Err(failure);
+            }
+        }
+    }
+    Ok(Flow::Next)
+}
+
+fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
+    ctx.task.step()?;
+    match &step.op {
+        Op::Block(steps) => return block(steps, ctx),
+        Op::If(arms, otherwise) => return branch(arms, otherwise, ctx),
+        Op::SetHeader(header, text) => {
+            text.with_ctx(ctx, |ctx, value| headers::set(ctx, header, value))??;
+        }
+        Op::UnsetHeader(header) => headers::unset(ctx, header),
+        Op::Set(set, value) => {
+            let value = value.eval(ctx)?;
+            set(ctx, value)?;
+        }
+        Op::AddToBody(place, value) => {
+            let value = value.eval(ctx)?;
+            vars::add_to_body(ctx, *place, value)?;
+        }
+        Op::Synthetic(value) => {
+            let value = value.eval(ctx)?;
+            let is_fetch = ctx.sub == Sub::BackendError;
+            let place = if is_fetch { Place::Beresp } else { Place::Resp };
+            vars::add_to_body(ctx, place, value)?;
+        }
+        Op::Unset(remove) => remove(ctx),
+        Op::Call(number) => return call(*number, ctx),
+        Op::Return(verdict) => return verdict.give(ctx),
+        Op::New(new) => make(new, ctx)?,
+        Op::Do(call) => {
+            call.eval(ctx)?;
+        }
+        Op::HashData(text) => text.with_ctx(ctx, |ctx, value| {
+            if let Some(key) = &mut ctx.key {
+                key.field(value);
+            }
+        })?,
+        Op::Ban(text) => text.with_ctx(ctx, |ctx, value| ban(ctx, value))?,
+    }
+    Ok(Flow::Next)
+}
+
+fn branch(arms: &[Arm], otherwise: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
+    for arm in arms {
+        if arm.condition.holds(ctx)? {
+            return block(&arm.body, ctx);
+        }
+    }
+    block(otherwise, ctx)
+}
+
+fn call(number: u32, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
+    let instance = ctx.instance;
+    let routine = instance.program().routine(number);
+    match block(&routine.body, ctx)? {
+        Flow::Next | Flow::Back => Ok(Flow::Next),
+        done => Ok(done),
+    }
+}
+
+fn make(new: &New, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
+    let arguments = Expr::eval_all(&new.arguments, ctx)?;
+    let naming = Naming { name: &new.name, number: new.number };
+    let object = (new.construct)(ctx, &naming, &arguments)?;
+    ctx.instance.put(new.number, object)
+}
+
+/// A ban that is wrong is logged and does not end the program, as in Varnish.
+fn ban(ctx: &mut Ctx<'_>, expression: &[u8]) {
+    let said = std::str::from_utf8(expression).map_err(|_| "not UTF-8".to_string());
+    if let Err(reason) = said.and_then(|expression| ctx.world.ban(expression)) {
+        ctx.world.log(Tag::Error, format!("ban(): {reason}").as_bytes());
+    }
+}
+
+impl Verdict {
+    fn give(&self, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
+        let action = match self {
+            Self::Back => return Ok(Flow::Back),
+            Self::Fixed(action) => action.clone(),
+            Self::Synth(status, reason) => Action::Synth(said(status, reason.as_ref(), ctx)?),
+            Self::Error(status, reason) => Action::Error(said(status, reason.as_ref(), ctx)?),
+            Self::Pass(duration) => match duration.eval(ctx)? {
+                Value::Duration(seconds) => Action::Pass(Some(seconds)),
+                _ => Action::Pass(None),
+            },
+            Self::Fail(reason) => reason
+                .with_ctx(ctx, |_, reason| Action::Fail(String::from_utf8_lossy(reason).into()))?,
+        };
+        Ok(Flow::Done(action))
+    }
+}
+
+fn said(status: &Expr, reason: Option<&Text>, ctx: &mut Ctx<'_>) -> Result<Said, Failure> {
+    let status = match status.eval(ctx)? {
+        Value::Int(status) => status,
+        _ => 0,
+    };
+    let valid = u16::try_from(status).ok().filter(|_| is_status(status));
+    let Some(status) = valid else {
+        return Err(Failure::new(format!("no answer can have the status {status}")));
+    };
+    let reason = match reason {
+        Some(text) => text.bytes(ctx)?.map(|bytes| bytes.as_ref().into()),
+        None => None,
+    };
+    Ok(Said { status, reason })
+}
+
+/// Whether an answer can have this status: 100 to 65535, of which the last three digits are sent.
+pub(crate) fn is_status(status: i64) -> bool {
+    (100..=65535).contains(&status) && status % 1000 >= 100
+}

@@ -1,0 +1,108 @@
+//! Expressions of every type while they run.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::ctx::Ctx;
+use crate::run::{Arith, Cond, Text, calculate};
+use crate::value::{Failure, Value};
+use crate::vars::{Get, StorageFact};
+use crate::vmod::{Call, MethodCall};
+
+/// An expression.
+#[derive(Debug)]
+pub(crate) enum Expr {
+    /// Always the same.
+    Const(Value),
+    /// A variable.
+    Var(Get),
+    /// A string.
+    Text(Box<Text>),
+    /// A truth.
+    Cond(Box<Cond>),
+    /// Two numbers and what is between them.
+    Arith(Box<Arith>),
+    /// A function of a module.
+    Call(Box<Invoke>),
+    /// A method of an object.
+    Method(Box<MethodInvoke>),
+    /// A backend of the program, by number.
+    Backend(u32),
+    /// The backend a program begins with: `default`.
+    DefaultBackend,
+    /// The backend that a director would choose now: `.resolve()`.
+    Resolve(Box<Expr>),
+    /// A fact about a storage.
+    Storage(StorageFact, Arc<str>),
+}
+
+/// A call of a function.
+#[derive(Debug)]
+pub(crate) struct Invoke {
+    /// The function.
+    pub(crate) call: Call,
+    /// One for each parameter.
+    pub(crate) arguments: Box<[Expr]>,
+}
+
+/// A call of a method.
+#[derive(Debug)]
+pub(crate) struct MethodInvoke {
+    /// The method.
+    pub(crate) call: MethodCall,
+    /// The object, by number.
+    pub(crate) object: u32,
+    /// One for each parameter.
+    pub(crate) arguments: Box<[Expr]>,
+}
+
+/// Arguments, most of which need no memory of their own.
+type Values = SmallVec<[Value; 4]>;
+
+impl Expr {
+    /// Its value.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub(crate) fn eval(&self, ctx: &mut Ctx<'_>) -> Result<Value, Failure> {
+        Ok(match self {
+            Self::Const(value) => value.clone(),
+            Self::Var(get) => get(ctx),
+            Self::Text(text) => Value::String(text.bytes(ctx)?),
+            Self::Cond(cond) => Value::Bool(cond.holds(ctx)?),
+            Self::Arith(arith) => {
+                let left = arith.left.eval(ctx)?;
+                let right = arith.right.eval(ctx)?;
+                calculate(arith.op, &left, &right)?
+            }
+            Self::Call(invoke) => {
+                let arguments = Self::eval_all(&invoke.arguments, ctx)?;
+                ctx.task.step()?;
+                (invoke.call)(ctx, &arguments)?
+            }
+            Self::Method(invoke) => {
+                let arguments = Self::eval_all(&invoke.arguments, ctx)?;
+                ctx.task.step()?;
+                let object = ctx.instance.made(invoke.object)?;
+                (invoke.call)(ctx, object, &arguments)?
+            }
+            Self::Backend(number) => Value::Backend(ctx.instance.declared(*number).clone()),
+            Self::DefaultBackend => Value::Backend(ctx.instance.default_backend().clone()),
+            Self::Resolve(director) => match director.eval(ctx)? {
+                Value::Backend(backend) => Value::Backend(
+                    backend
+                        .resolve(ctx)
+                        .map_or(crate::backend::Backend::None, crate::backend::Backend::Leaf),
+                ),
+                other => other,
+            },
+            Self::Storage(fact, name) => fact.get(ctx, name),
+        })
+    }
+
+    /// The values of arguments in their order.
+    pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, Failure> {
+        all.iter().map(|argument| argument.eval(ctx)).collect()
+    }
+}

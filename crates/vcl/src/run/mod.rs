@@ -1,0 +1,21 @@
+//! The compiled form of a program, and what makes it run: a tree of steps and expressions in which
+//! every name is resolved, every constant folded and every pattern prepared.
+//!
+//! Nothing here looks a name up, and nothing allocates that Varnish's language does not ask for:
+//! tests of headers and of the URL read them where they lie.
+
+mod arith;
+mod code;
+mod cond;
+mod exec;
+mod expr;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub(crate) use arith::{Arith, ArithOp, calculate};
+pub(crate) use code::{Arm, New, Op, Routine, Step, Verdict};
+pub(crate) use cond::{Cond, Order};
+pub(crate) use exec::{is_status, run};
+pub(crate) use expr::{Expr, Invoke, MethodInvoke};
+pub(crate) use text::{Regsub, Text};

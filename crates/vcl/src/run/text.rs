@@ -1,0 +1,160 @@
+//! Strings while they run.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::ctx::Ctx;
+use crate::regex::Regex;
+use crate::run::Expr;
+use crate::value::{Failure, Header, Value};
+use crate::vars::Borrow;
+use crate::{headers, text};
+
+/// An expression whose value is a string. A header that is not there is none: no string, which is
+/// empty where it is put together with others.
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// Always the same.
+    Const(Bytes),
+    /// The value of a header.
+    Header(Header),
+    /// What lies in a message.
+    Borrowed(Borrow),
+    /// One behind the other.
+    Join(Box<[Text]>),
+    /// `regsub(...)`, `regsuball(...)`
+    Regsub(Box<Regsub>),
+    /// `.lower()`
+    Lower(Box<Text>),
+    /// `.upper()`
+    Upper(Box<Text>),
+    /// Any other value, as a string.
+    Shown(Box<Expr>),
+}
+
+/// `regsub(subject, regex, replacement)`
+#[derive(Debug)]
+pub(crate) struct Regsub {
+    pub(crate) subject: Text,
+    pub(crate) regex: Arc<Regex>,
+    pub(crate) replacement: Text,
+    /// `regsuball`
+    pub(crate) all: bool,
+}
+
+impl Text {
+    /// The string, where it lies already.
+    pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Option<&'c [u8]>> {
+        match self {
+            Self::Const(bytes) => Some(Some(bytes)),
+            Self::Header(header) => Some(headers::get(ctx, header)),
+            Self::Borrowed(borrow) => Some(borrow(ctx)),
+            _ => None,
+        }
+    }
+
+    /// Gives `then` the string; none when it is none.
+    pub(super) fn with<R>(
+        &self,
+        ctx: &mut Ctx<'_>,
+        then: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> Result<R, Failure> {
+        if let Some(lies) = self.peek(ctx) {
+            return Ok(then(lies));
+        }
+        self.with_scratch(ctx, |_, is_some, bytes| then(is_some.then_some(bytes)))
+    }
+
+    /// Gives `then` the string and the context, which it may change.
+    pub(super) fn with_ctx<'a, R>(
+        &self,
+        ctx: &mut Ctx<'a>,
+        then: impl FnOnce(&mut Ctx<'a>, &[u8]) -> R,
+    ) -> Result<R, Failure> {
+        if let Self::Const(bytes) = self {
+            return Ok(then(ctx, bytes));
+        }
+        self.with_scratch(ctx, |ctx, _, bytes| then(ctx, bytes))
+    }
+
+    /// The same with a copy in one of the task's buffers.
+    fn with_scratch<'a, R>(
+        &self,
+        ctx: &mut Ctx<'a>,
+        then: impl FnOnce(&mut Ctx<'a>, bool, &[u8]) -> R,
+    ) -> Result<R, Failure> {
+        let mut buffer = ctx.task.take_buffer();
+        let result = match self.append(ctx, &mut buffer) {
+            Ok(is_some) => Ok(then(ctx, is_some, &buffer)),
+            Err(failure) => Err(failure),
+        };
+        ctx.task.give_buffer(buffer);
+        result
+    }
+
+    /// Appends the string, and says whether it is one.
+    pub(super) fn append(&self, ctx: &mut Ctx<'_>, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        match self {
+            Self::Const(bytes) => out.extend_from_slice(bytes),
+            Self::Header(header) => return Ok(append(headers::get(ctx, header), out)),
+            Self::Borrowed(borrow) => return Ok(append(borrow(ctx), out)),
+            Self::Join(parts) => {
+                for part in parts {
+                    part.append(ctx, out)?;
+                }
+            }
+            Self::Regsub(regsub) => regsub.append(ctx, out)?,
+            Self::Lower(inner) | Self::Upper(inner) => {
+                let start = out.len();
+                let is_some = inner.append(ctx, out)?;
+                match self {
+                    Self::Lower(_) => out[start..].make_ascii_lowercase(),
+                    _ => out[start..].make_ascii_uppercase(),
+                }
+                return Ok(is_some);
+            }
+            Self::Shown(expr) => {
+                let value = expr.eval(ctx)?;
+                text::append(ctx, &value, out);
+                return Ok(!text::is_none(ctx, &value));
+            }
+        }
+        Ok(true)
+    }
+
+    /// The string as a value of its own.
+    pub(super) fn bytes(&self, ctx: &mut Ctx<'_>) -> Result<Option<Bytes>, Failure> {
+        if let Self::Const(bytes) = self {
+            return Ok(Some(bytes.clone()));
+        }
+        if let Self::Shown(expr) = self {
+            if let Value::String(bytes) = expr.eval(ctx)? {
+                return Ok(bytes);
+            }
+        }
+        self.with(ctx, |bytes| bytes.map(Bytes::copy_from_slice))
+    }
+}
+
+impl Regsub {
+    fn append(&self, ctx: &mut Ctx<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let mut subject = ctx.task.take_buffer();
+        let mut replacement = ctx.task.take_buffer();
+        let made = self.subject.append(ctx, &mut subject);
+        let made = made.and_then(|_| self.replacement.append(ctx, &mut replacement));
+        let made = made.and_then(|_| {
+            let replaced = self.regex.replace(&subject, &replacement, self.all)?;
+            out.extend_from_slice(&replaced);
+            Ok(())
+        });
+        ctx.task.give_buffer(subject);
+        ctx.task.give_buffer(replacement);
+        made
+    }
+}
+
+fn append(bytes: Option<&[u8]>, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(bytes.unwrap_or_default());
+    bytes.is_some()
+}
