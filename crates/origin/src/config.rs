@@ -2,6 +2,7 @@
 //! holds.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -142,6 +143,13 @@ pub enum Address {
         /// The port.
         port: u16,
     },
+    /// A TCP port whose addresses were looked up once for good, as Varnish does it.
+    Fixed {
+        /// What it is called in messages.
+        name: String,
+        /// Its addresses, in the order they are tried for each connection.
+        addresses: Vec<SocketAddr>,
+    },
     /// A unix stream socket.
     Unix(PathBuf),
 }
@@ -151,6 +159,7 @@ impl fmt::Display for Address {
         match self {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Fixed { name, .. } => f.write_str(name),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -179,7 +188,8 @@ pub struct ProbeConfig {
     /// Good probes assumed before the first one: they decide whether requests are sent until it has
     /// ended, as in Varnish. When not set, they are sent, and the first probe decides alone.
     pub initial: Option<u32>,
-    /// Whether an answer is good only once the server has closed the connection.
+    /// Whether an answer is good only once the server has closed the connection. It is judged by
+    /// its first line alone then, as in Varnish.
     pub expect_close: bool,
     /// Host field of the probe; the origin's `host_header` or the server's own address when not
     /// set.

@@ -144,9 +144,12 @@ pub struct ProbeHistory {
     pub unix: u64,
     /// They sent their request.
     pub sent: u64,
+    /// They failed to send it.
+    pub unsent: u64,
     /// They received a response.
     pub received: u64,
-    /// They failed to receive one.
+    /// They failed to receive one: the connection broke, or the time was over. What closed without
+    /// a word is neither.
     pub failed: u64,
     /// How long good ones took lately, in seconds.
     pub average: f64,
@@ -161,7 +164,9 @@ pub(crate) struct Seen {
     /// To what it connected; none when it did not.
     pub(crate) connected: Option<Family>,
     pub(crate) sent: bool,
+    pub(crate) unsent: bool,
     pub(crate) received: bool,
+    pub(crate) failed: bool,
     pub(crate) seconds: f64,
 }
 
@@ -185,8 +190,9 @@ impl ProbeHistory {
         push(&mut self.ipv6, is(Family::V6));
         push(&mut self.unix, is(Family::Unix));
         push(&mut self.sent, seen.sent);
+        push(&mut self.unsent, seen.unsent);
         push(&mut self.received, seen.received);
-        push(&mut self.failed, seen.sent && !seen.received);
+        push(&mut self.failed, seen.failed);
         if seen.good {
             self.counted = (self.counted + 1).min(Self::COUNTED);
             self.average += (seen.seconds - self.average) / f64::from(self.counted);
@@ -375,9 +381,10 @@ mod tests {
     #[test]
     fn the_history_tells_how_far_probes_came() {
         let window = ProbeWindow::new(1, Some(0));
-        let seen = Seen { connected: Some(Family::V4), sent: true, ..Seen::default() };
+        let seen =
+            Seen { connected: Some(Family::V4), sent: true, failed: true, ..Seen::default() };
         assert!(!window.note(seen, 8, 1), "it was sick before");
-        let good = Seen { good: true, received: true, seconds: 0.5, ..seen };
+        let good = Seen { good: true, received: true, failed: false, seconds: 0.5, ..seen };
         assert!(window.note(good, 8, 1));
         assert!(!window.note(Seen { seconds: 1.0, ..good }, 8, 1));
         let history = window.history();

@@ -46,6 +46,7 @@ pub use journal::{Journal, Said};
 pub use origin::{Origin, ServerStatus};
 pub use pool::CorePool;
 pub use reserved::Reserved;
+pub use resolve::look_up;
 pub use send::Events;
 pub use talk::Caller;
 pub use tunnel::Tunnel;

@@ -28,6 +28,9 @@ use crate::talk::{Reading, Talk};
 /// Longest head of an answer to a probe; far above what a health page sends.
 const HEAD_BYTES: usize = 16 << 10;
 
+/// What is kept of an answer that is judged by its first line.
+const LINE_BYTES: usize = 128;
+
 /// Shortest interval between probes: none at all would be a load test.
 const INTERVAL_MIN_MS: u64 = 10;
 
@@ -42,7 +45,7 @@ pub(crate) async fn probe_for_ever(server: Arc<Server>, head: Vec<u8>, probe: Pr
         let begun = Instant::now();
         let mut seen = Seen::default();
         let outcome = probe_once(&server, &head, &probe, &mut seen).await;
-        seen.good = outcome.is_ok();
+        seen.ended(&outcome);
         seen.seconds = begun.elapsed().as_secs_f64();
         if window.note(seen, probe.window, probe.threshold) {
             server.note_change();
@@ -65,7 +68,7 @@ pub(crate) fn request_head(
     }
     let address = &server.address;
     let own = match address {
-        Address::Tcp { .. } => address.to_string(),
+        Address::Tcp { .. } | Address::Fixed { .. } => address.to_string(),
         // A socket has no name that a Host field could hold.
         Address::Unix(_) => "localhost".to_owned(),
     };
@@ -108,6 +111,7 @@ enum ProbeError {
     Io(io::Error),
     Closed,
     Response(ResponseError),
+    Line,
     Script(Error),
     Status(Status),
 }
@@ -120,8 +124,21 @@ impl fmt::Display for ProbeError {
             Self::Io(error) => error.fmt(f),
             Self::Closed => f.write_str("closed before the end of the response's head"),
             Self::Response(error) => write!(f, "bad response: {error}"),
+            Self::Line => f.write_str("what it answered is no HTTP response"),
             Self::Status(status) => write!(f, "status {status}"),
         }
+    }
+}
+
+impl Seen {
+    /// Notes how a probe ended.
+    fn ended(&mut self, outcome: &Result<(), ProbeError>) {
+        let broken = matches!(outcome, Err(ProbeError::Io(_) | ProbeError::Timeout { .. }))
+            && self.connected.is_some();
+        self.good = outcome.is_ok();
+        self.unsent = broken && !self.sent;
+        self.failed = broken && self.sent;
+        self.received = self.sent && !broken && !matches!(outcome, Err(ProbeError::Closed));
     }
 }
 
@@ -144,15 +161,11 @@ async fn probe_once(
         first.extend_from_slice(head);
         write(&mut link.stream, &first).await.map_err(ProbeError::Io)?;
         seen.sent = true;
-        let status = match server.config.protocol {
+        match server.config.protocol {
+            Protocol::Http if probe.expect_close => read_line(&mut link.stream).await,
             Protocol::Http => read_status(&mut link.stream).await,
             Protocol::FastCgi => read_script_status(&mut link.stream, server).await,
-        }?;
-        if probe.expect_close {
-            read_to_end(&mut link.stream).await.map_err(ProbeError::Io)?;
         }
-        seen.received = true;
-        Ok(status)
     };
     let status = tokio::time::timeout_at(deadline.at, asking)
         .await
@@ -171,11 +184,30 @@ async fn write(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads and forgets what comes until the server closes the connection.
-async fn read_to_end(stream: &mut Stream) -> io::Result<()> {
+/// The status in the first line of what comes until the server closes the connection.
+async fn read_line(stream: &mut Stream) -> Result<Status, ProbeError> {
     let mut buffer = vec![0; HEAD_BYTES];
-    while poll_fn(|cx| stream.poll_read(cx, &mut buffer)).await? > 0 {}
-    Ok(())
+    let mut end = 0;
+    loop {
+        // What is beyond the first line is not kept: a long page must not fill the memory.
+        let from = end.min(LINE_BYTES);
+        match poll_fn(|cx| stream.poll_read(cx, &mut buffer[from..])).await {
+            Err(error) => return Err(ProbeError::Io(error)),
+            Ok(0) if end == 0 => return Err(ProbeError::Closed),
+            Ok(0) => return status_of(&buffer[..end]).ok_or(ProbeError::Line),
+            Ok(read) => end = (from + read).min(LINE_BYTES),
+        }
+    }
+}
+
+/// The status of a response that begins with `bytes`: the second word of its first line, whatever
+/// follows.
+fn status_of(bytes: &[u8]) -> Option<Status> {
+    let line = bytes.split(|b| matches!(b, b'\r' | b'\n')).next()?;
+    let line = std::str::from_utf8(line.strip_prefix(b"HTTP/")?).ok()?;
+    let mut words = line.split_ascii_whitespace();
+    words.next()?.parse::<f32>().ok()?;
+    Status::new(words.next()?.parse().ok()?)
 }
 
 /// The status of the final response. Its body is of no interest: the connection is closed after the
@@ -239,6 +271,21 @@ async fn read_script_status(stream: &mut Stream, server: &Server) -> Result<Stat
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_is_the_second_word_of_the_first_line() {
+        let code = |text: &str| status_of(text.as_bytes()).map(Status::code);
+        for good in
+            ["HTTP/1.1 200 OK\r\n", "HTTP/1.0 200\nno field", "HTTP/1.1  200 ", "HTTP/2 200"]
+        {
+            assert_eq!(code(good), Some(200), "{good}");
+        }
+        for bad in
+            ["", "foo\r\n", "HTTP/1.1\r\n200", "HTTP/x 200", "HTTP/1.1 2000", "\r\nHTTP/1.1 200"]
+        {
+            assert_eq!(code(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn a_probe_names_the_host_it_is_told_to() {

@@ -2,7 +2,8 @@
 //! answer's time to live is over. What was known stays in use for as long as nothing better is
 //! (F21).
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +101,15 @@ fn is_admissible(ip: IpAddr) -> bool {
         IpAddr::V6(v6) => v6.is_unicast_link_local() || v6 == EC2_METADATA,
     };
     !(bad || ip.is_unspecified() || ip.is_multicast())
+}
+
+/// The addresses of `host` as the C library knows them, once for good: for names that are looked up
+/// when settings are read. Waits for the network.
+///
+/// # Errors
+/// Those of the lookup.
+pub fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 
 /// A resolver as the system's settings say; none when they cannot be read.

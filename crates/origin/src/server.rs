@@ -26,15 +26,20 @@ pub(crate) const ADDRESSES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Answer {
     addresses: Vec<SocketAddr>,
+    /// They are tried as they stand, every time.
+    in_order: bool,
     /// One bit an address: its last connection attempt failed, so that it is tried after the
     /// others.
     failed: AtomicU64,
 }
 
 impl Answer {
-    /// Addresses to connect to: in turn from `start`, those that failed lately last.
+    /// Addresses to connect to: in turn from `start`, those that failed lately last; or in order.
     fn order(&self, start: usize) -> impl Iterator<Item = (usize, SocketAddr)> {
-        let failed = self.failed.load(Ordering::Relaxed);
+        let (start, failed) = match self.in_order {
+            true => (0, 0),
+            false => (start, self.failed.load(Ordering::Relaxed)),
+        };
         let len = self.addresses.len();
         let turn = move |failing: bool| {
             (0..len)
@@ -131,10 +136,18 @@ impl Server {
             last_error: Mutex::new(None),
             config,
         };
-        if let Address::Tcp { host, port } = &server.config.address
-            && let Ok(ip) = host.parse::<IpAddr>()
-        {
-            server.set_addresses(vec![SocketAddr::new(ip, *port)]);
+        match &server.config.address {
+            Address::Tcp { host, port } => {
+                if let Ok(ip) = host.parse::<IpAddr>() {
+                    server.set_addresses(vec![SocketAddr::new(ip, *port)]);
+                }
+            }
+            Address::Fixed { addresses, .. } => {
+                let addresses = addresses.iter().copied().take(ADDRESSES).collect();
+                let answer = Answer { addresses, in_order: true, failed: AtomicU64::new(0) };
+                server.answer.store(Some(Arc::new(answer)));
+            }
+            Address::Unix(_) => {}
         }
         server
     }
@@ -158,7 +171,11 @@ impl Server {
         if addresses.is_empty() || self.answer.load().as_ref().is_some_and(same) {
             return;
         }
-        self.answer.store(Some(Arc::new(Answer { addresses, failed: AtomicU64::new(0) })));
+        self.answer.store(Some(Arc::new(Answer {
+            addresses,
+            in_order: false,
+            failed: AtomicU64::new(0),
+        })));
         self.answered.notify_waiters();
     }
 
@@ -434,7 +451,7 @@ mod tests {
 
     fn answer(ports: &[u16]) -> Answer {
         let addresses = ports.iter().map(|port| SocketAddr::from(([127, 0, 0, 1], *port)));
-        Answer { addresses: addresses.collect(), failed: AtomicU64::new(0) }
+        Answer { addresses: addresses.collect(), in_order: false, failed: AtomicU64::new(0) }
     }
 
     fn ports(answer: &Answer, start: usize) -> Vec<u16> {
@@ -458,6 +475,13 @@ mod tests {
         assert_eq!(ports(&answer, 0), [3, 1, 2]);
         answer.note(0, true);
         assert_eq!(ports(&answer, 0), [1, 3, 2]);
+    }
+
+    #[test]
+    fn addresses_fixed_in_order_stay_in_it() {
+        let answer = Answer { in_order: true, ..answer(&[2, 1]) };
+        answer.note(0, false);
+        assert_eq!(ports(&answer, 1), [2, 1]);
     }
 
     #[test]

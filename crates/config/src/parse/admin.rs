@@ -59,6 +59,7 @@ pub(super) fn check_origins(
             }
             Err(_) => false,
         },
+        Address::Fixed { addresses, .. } => addresses.iter().any(|at| reserved.has(*at)),
         Address::Unix(_) => false,
     };
     let leads_here = |origin: &&OriginConfig| origin.servers.iter().any(|s| is_own(&s.address));

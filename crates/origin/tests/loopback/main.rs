@@ -2,6 +2,7 @@
 //!
 //! No test asserts speed: deadlines that must not pass are generous, timeouts under test are short.
 
+mod backends;
 mod bodies;
 mod health;
 mod kit;
