@@ -1,42 +1,91 @@
 //! A program's backends and our origins: each backend is an origin with one server.
 //!
 //! Varnish knows no ejection, no queue in front of a busy backend and no retry but that of a kept
-//! connection which turns out to be closed: neither has such an origin.
+//! connection which turns out to be closed: neither has such an origin. Its addresses are those of
+//! the load, however long the program lives.
 
 use std::any::Any;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use base::Limits;
 use origin::{
     Address, EjectConfig, Opening, Order, Origin, OriginConfig, ProbeConfig, Protocol, ProxyHeader,
-    Reserved, ServerConfig,
+    Reserved, ServerConfig, ServerStatus,
 };
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use varnishcli::{Param, Params};
-use vcl::backend::{BackendSpec, Leaf, Link, ProbeSpec};
+use vcl::backend::{Backend, BackendSpec, Leaf, Link, ProbeSpec, locate};
+
+/// What backends are connected with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// Varnish's parameters.
+    pub params: &'a Params,
+    /// Limits.
+    pub limits: &'a Limits,
+    /// Where none of them may lead.
+    pub reserved: &'a Arc<Reserved>,
+}
 
 /// What a backend is connected by.
 #[derive(Debug)]
 pub struct Connected {
     /// The origin.
     pub origin: Arc<Origin>,
+    /// Its probes, while the program is warm.
+    work: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Connected {
+    /// One that is cold.
+    fn new(config: OriginConfig) -> Self {
+        Self { origin: Origin::new(config), work: Mutex::default() }
+    }
+
     /// What `leaf` is connected by; none when it is not yet.
     pub fn of(leaf: &Leaf) -> Option<&Self> {
         leaf.link()?.as_any().downcast_ref()
     }
 
+    /// How it is doing.
+    pub fn status(&self) -> Option<ServerStatus> {
+        self.origin.servers().pop()
+    }
+
     /// What an operator said of it.
     pub fn order(&self) -> Order {
-        self.origin.servers().first().map(|server| server.order).unwrap_or_default()
+        self.status().map(|server| server.order).unwrap_or_default()
     }
 
     /// Has an operator's word count for it.
     pub fn set_order(&self, order: Order) {
-        for server in self.origin.servers() {
+        if let Some(server) = self.status() {
             self.origin.order(&server.name, order);
         }
+    }
+
+    /// Begins to probe it on `runtime`, if it has a probe and is not probed already. What is known
+    /// of it goes on.
+    pub fn warm(&self, runtime: &Handle) {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        if work.is_none() && self.origin.config().probe.is_some() {
+            *work = Some(runtime.spawn(origin::run_background(Arc::clone(&self.origin))));
+        }
+    }
+
+    /// Probes it no more.
+    pub fn cool(&self) {
+        if let Some(work) = self.work.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            work.abort();
+        }
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.cool();
     }
 }
 
@@ -58,19 +107,74 @@ impl Link for Connected {
     }
 }
 
-/// The origin of the backend called `name`, which does not lead to what is `reserved`.
+/// Connects `leaf`, if it is not yet.
 ///
 /// # Errors
 /// What of it cannot be used.
-pub fn origin_of(
+pub fn connect(leaf: &Leaf, settings: &Settings<'_>) -> Result<(), String> {
+    if leaf.link().is_none() {
+        let config = origin_of(&leaf.name, &leaf.spec, settings)
+            .map_err(|error| format!("backend {}: {error}", leaf.name))?;
+        // If another was faster, its link is as good.
+        leaf.set_link(Arc::new(Connected::new(config)));
+    }
+    Ok(())
+}
+
+/// Connects all of `backends`, and those that directors among them choose from.
+///
+/// # Errors
+/// What of the first that cannot be connected cannot be used.
+pub fn connect_all(backends: &[Backend], settings: &Settings<'_>) -> Result<(), String> {
+    let mut result = Ok(());
+    each(backends, &mut |leaf| {
+        if result.is_ok() {
+            result = connect(leaf, settings);
+        }
+    });
+    result
+}
+
+/// Begins the probes of `backends`, as when their program becomes warm.
+pub fn warm(backends: &[Backend], runtime: &Handle) {
+    each(backends, &mut |leaf| {
+        if let Some(connected) = Connected::of(leaf) {
+            connected.warm(runtime);
+        }
+    });
+}
+
+/// Ends the probes of `backends`, as when their program becomes cold. Those of a backend that is
+/// gone have ended with it.
+pub fn cool(backends: &[Backend]) {
+    each(backends, &mut |leaf| {
+        if let Some(connected) = Connected::of(leaf) {
+            connected.cool();
+        }
+    });
+}
+
+/// Calls `what` with each backend that can be connected to, with some more than once.
+fn each(backends: &[Backend], what: &mut dyn FnMut(&Leaf)) {
+    for backend in backends {
+        match backend {
+            Backend::None => {}
+            Backend::Leaf(leaf) => what(leaf),
+            // Directors choose among what was there before them: this ends.
+            Backend::Director(director) => each(&director.members(), what),
+        }
+    }
+}
+
+/// The origin of the backend called `name`.
+fn origin_of(
     name: &str,
     spec: &BackendSpec,
-    params: &Params,
-    limits: &base::Limits,
-    reserved: &Arc<Reserved>,
+    settings: &Settings<'_>,
 ) -> Result<OriginConfig, String> {
-    let server =
-        ServerConfig { address: address(spec)?, protocol: Protocol::Http, weight: 1, tls: false };
+    let Settings { params, limits, reserved } = settings;
+    let address = address(spec, params)?;
+    let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: false };
     let proxy = match spec.proxy_header {
         1 => Some(ProxyHeader::V1),
         2 => Some(ProxyHeader::V2),
@@ -83,7 +187,7 @@ pub fn origin_of(
     });
     let preamble = spec.preamble.clone().unwrap_or_default();
     Ok(OriginConfig {
-        probe: spec.probe.as_ref().map(probe),
+        probe: spec.probe.as_ref().map(|spec| probe(spec, host)),
         host_default: Some(host.to_owned()),
         opening: Opening { preamble, proxy },
         max_connections: spec.max_connections,
@@ -97,36 +201,46 @@ pub fn origin_of(
 }
 
 /// Where a backend listens.
-fn address(spec: &BackendSpec) -> Result<Address, String> {
+fn address(spec: &BackendSpec, params: &Params) -> Result<Address, String> {
     if let Some(path) = &spec.path {
         return Ok(Address::Unix(PathBuf::from(&**path)));
     }
-    let port = match &*spec.port {
-        "" | "http" => 80,
-        "https" => 443,
-        digits => digits
-            .parse()
-            .ok()
-            .filter(|port| *port != 0)
-            .ok_or_else(|| format!("`{digits}` is no port"))?,
+    let mut addresses = spec.addresses.clone();
+    if addresses.is_empty() {
+        let resolve = |host: &str| origin::look_up(host).map_err(|error| error.to_string());
+        addresses = locate(&spec.host, &spec.port, &resolve)?;
+    }
+    if params.is_on(Param::PreferIpv6) {
+        addresses.sort_by_key(|address| !address.is_ipv6());
+    }
+    let name = match &*spec.port {
+        "" => spec.host.to_string(),
+        port => format!("{}:{port}", spec.host),
     };
-    let host = spec.host.trim_start_matches('[').trim_end_matches(']');
-    Ok(Address::Tcp { host: host.to_ascii_lowercase(), port })
+    Ok(Address::Fixed { name, addresses })
 }
 
-/// A probe as Varnish makes it: the request's lines, and what decides until the first one has ended.
-fn probe(spec: &ProbeSpec) -> ProbeConfig {
-    let window = spec.window.clamp(1, u64::BITS);
-    let threshold = spec.threshold.min(window);
+/// A probe as Varnish makes it: the request's lines, and what decides until the first one has
+/// ended. A zero stands for the default, as there.
+fn probe(spec: &ProbeSpec, host: &str) -> ProbeConfig {
+    let usual = ProbeSpec::default();
+    let some = |value: u32, usual: u32| if value == 0 { usual } else { value };
+    let seconds = |value: f64, usual: f64| ms(if value > 0.0 { value } else { usual });
+    let threshold = some(spec.threshold, usual.threshold);
+    let request = match spec.request.as_deref() {
+        Some(request) => request.to_vec(),
+        None => format!("GET {} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", spec.url)
+            .into_bytes(),
+    };
     ProbeConfig {
         path: spec.url.to_string(),
-        request: spec.request.as_deref().map(|request| request.to_vec()),
+        request: Some(request),
         initial: Some(spec.initial.unwrap_or(threshold.saturating_sub(1))),
         expect_close: spec.expect_close,
         host: None,
-        interval_ms: ms(spec.interval),
-        timeout_ms: ms(spec.timeout),
-        window,
+        interval_ms: seconds(spec.interval, usual.interval),
+        timeout_ms: seconds(spec.timeout, usual.timeout),
+        window: some(spec.window, usual.window).min(u64::BITS),
         threshold,
         expected_status: spec.expected_response,
     }
@@ -141,57 +255,123 @@ fn ms(seconds: f64) -> u64 {
 mod tests {
     use super::*;
 
-    fn origin(spec: &BackendSpec) -> OriginConfig {
-        let reserved = Arc::default();
-        let (params, limits) = (Params::default(), base::Limits::default());
-        origin_of("b", spec, &params, &limits, &reserved).expect("an origin")
+    fn made(spec: &BackendSpec) -> Result<OriginConfig, String> {
+        let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
+        let settings = Settings { params: &params, limits: &limits, reserved: &reserved };
+        origin_of("b", spec, &settings)
+    }
+
+    fn at(host: &str, port: &str) -> BackendSpec {
+        BackendSpec { host: host.into(), port: port.into(), ..BackendSpec::default() }
+    }
+
+    fn connected(spec: BackendSpec) -> Arc<Leaf> {
+        let leaf = Leaf::new("b", spec);
+        let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
+        let settings = Settings { params: &params, limits: &limits, reserved: &reserved };
+        connect(&leaf, &settings).expect("a good backend");
+        leaf
     }
 
     #[test]
     fn a_backend_is_an_origin_of_one_server_that_is_asked_once() {
+        let addresses = vec!["10.0.0.1:8080".parse().expect("an address")];
         let spec = BackendSpec {
-            host: "App.test".into(),
-            port: "8080".into(),
+            addresses: addresses.clone(),
             max_connections: 7,
             proxy_header: 2,
-            ..BackendSpec::default()
+            ..at("App.test", "8080")
         };
-        let made = origin(&spec);
-        assert_eq!(made.servers[0].address.to_string(), "app.test:8080");
-        assert_eq!(made.host_default.as_deref(), Some("App.test"));
-        assert_eq!((made.max_connections, made.queue, made.retries), (7, 0, 0));
-        assert_eq!(made.opening.proxy, Some(ProxyHeader::V2));
-        assert_eq!(made.idle_timeout_ms, 60_000);
+        let origin = made(&spec).expect("an origin");
+        let name = "App.test:8080".to_owned();
+        assert_eq!(origin.servers[0].address, Address::Fixed { name, addresses });
+        assert_eq!(origin.host_default.as_deref(), Some("App.test"));
+        assert_eq!((origin.max_connections, origin.queue, origin.retries), (7, 0, 0));
+        assert_eq!(origin.opening.proxy, Some(ProxyHeader::V2));
+        assert_eq!(origin.idle_timeout_ms, 60_000);
         let spec = BackendSpec { path: Some("/run/app.sock".into()), ..BackendSpec::default() };
-        let made = origin(&spec);
-        assert_eq!(made.servers[0].address.to_string(), "unix:/run/app.sock");
-        assert_eq!(made.host_default.as_deref(), Some("0.0.0.0"));
-        let bad = BackendSpec { port: "x".into(), ..BackendSpec::default() };
-        assert_eq!(address(&bad), Err("`x` is no port".to_owned()));
+        let origin = made(&spec).expect("an origin");
+        assert_eq!(origin.servers[0].address.to_string(), "unix:/run/app.sock");
+        assert_eq!(origin.host_default.as_deref(), Some("0.0.0.0"));
+        let error = made(&at("127.0.0.1", "x")).expect_err("no port");
+        assert!(error.contains("`x` is no port"), "{error}");
     }
 
     #[test]
-    fn a_probe_is_one_short_of_good_unless_it_says_otherwise() {
-        let made = |initial| probe(&ProbeSpec { initial, ..ProbeSpec::default() }).initial;
-        assert_eq!(made(None), Some(2));
-        assert_eq!(made(Some(0)), Some(0));
-        let lines = Some(Box::from(&b"GET / HTTP/1.1\r\n\r\n"[..]));
-        let asked = probe(&ProbeSpec { request: lines, ..ProbeSpec::default() });
-        assert_eq!(asked.request.as_deref(), Some(&b"GET / HTTP/1.1\r\n\r\n"[..]));
+    fn ipv6_goes_first_only_where_it_is_preferred() {
+        let addresses = ["10.0.0.1:80", "[::1]:80"].map(|text| text.parse().expect("an address"));
+        let spec = BackendSpec { addresses: addresses.into(), ..at("app", "") };
+        let order = |params: &Params| match address(&spec, params).expect("an address") {
+            Address::Fixed { addresses, .. } => addresses,
+            other => panic!("{other}"),
+        };
+        let mut params = Params::default();
+        assert_eq!(order(&params), addresses);
+        params.set("prefer_ipv6", "on").expect("a parameter");
+        assert_eq!(order(&params), [addresses[1], addresses[0]]);
     }
 
     #[test]
-    fn what_is_hung_to_a_backend_is_found_there() {
-        let spec = BackendSpec { host: "127.0.0.1".into(), ..BackendSpec::default() };
-        let leaf = Leaf::new("b", spec.clone());
+    fn a_probe_is_what_varnish_makes_of_it() {
+        let of = |spec: &ProbeSpec| probe(spec, "app");
+        let usual = of(&ProbeSpec { url: "/up".into(), ..ProbeSpec::default() });
+        let request = &b"GET /up HTTP/1.1\r\nHost: app\r\nConnection: close\r\n\r\n"[..];
+        assert_eq!(usual.request.as_deref(), Some(request));
+        assert_eq!((usual.initial, usual.window, usual.threshold), (Some(2), 8, 3));
+        let zero = ProbeSpec { threshold: 0, window: 0, interval: 0.0, ..ProbeSpec::default() };
+        let zero = of(&zero);
+        assert_eq!((zero.window, zero.threshold, zero.interval_ms), (8, 3, 5_000));
+        assert_eq!(of(&ProbeSpec { initial: Some(0), ..ProbeSpec::default() }).initial, Some(0));
+        let lines = Some(Box::from(&b"OPTIONS * HTTP/1.1\r\n\r\n"[..]));
+        let asked = of(&ProbeSpec { request: lines, ..ProbeSpec::default() });
+        assert_eq!(asked.request.as_deref(), Some(&b"OPTIONS * HTTP/1.1\r\n\r\n"[..]));
+    }
+
+    #[test]
+    fn an_operators_word_counts_for_a_backend() {
+        let leaf = Leaf::new("b", at("127.0.0.1", ""));
         assert!(Connected::of(&leaf).is_none() && leaf.is_healthy());
-        let connected = Connected { origin: Origin::new(origin(&spec)) };
-        assert!(leaf.set_link(Arc::new(connected)));
+        let leaf = connected(at("127.0.0.1", ""));
         let connected = Connected::of(&leaf).expect("connected");
         connected.set_order(Order::Down);
         assert!(!leaf.is_healthy());
         assert_eq!(connected.order(), Order::Down);
         connected.set_order(Order::Auto);
         assert!(leaf.is_healthy());
+    }
+
+    #[test]
+    fn a_backend_that_cannot_be_connected_is_named() {
+        let leaf = Leaf::new("app", at("127.0.0.1", "no"));
+        let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
+        let settings = Settings { params: &params, limits: &limits, reserved: &reserved };
+        let error = connect_all(&[Backend::None, Backend::Leaf(leaf)], &settings);
+        assert!(error.expect_err("no port").starts_with("backend app: "));
+    }
+
+    #[tokio::test]
+    async fn a_backend_is_probed_while_it_is_warm() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port().to_string();
+        let spec = ProbeSpec { interval: 0.01, ..ProbeSpec::default() };
+        let leaf = connected(BackendSpec { probe: Some(spec), ..at("127.0.0.1", &port) });
+        assert!(!leaf.is_healthy(), "not before the first probe");
+        let backends = [Backend::Leaf(Arc::clone(&leaf))];
+        warm(&backends, &Handle::current());
+        let answer = async || {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let (mut stream, _) = listener.accept().await.expect("a probe");
+            let mut head = [0; 1024];
+            let _ = stream.read(&mut head).await.expect("its request");
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("answered");
+        };
+        while !leaf.is_healthy() {
+            answer().await;
+            tokio::task::yield_now().await;
+        }
+        cool(&backends);
+        let work = &Connected::of(&leaf).expect("connected").work;
+        assert!(work.lock().expect("whole").is_none());
+        assert!(leaf.is_healthy(), "what is known stays");
     }
 }

@@ -120,7 +120,7 @@ params! {
     PoolReq "pool_req" Pool, "10,100,10" None, None, "", &[], "Accepted, and without effect: there are no pools of this kind.";
     PoolSess "pool_sess" Pool, "10,100,10" None, None, "", &[], "Accepted, and without effect: there are no pools of this kind.";
     PoolVbo "pool_vbo" Pool, "10,100,10" None, None, "", &[], "Accepted, and without effect: there are no pools of this kind.";
-    PreferIpv6 "prefer_ipv6" Switch, "off" None, None, "bool", &[], "Accepted, and without effect: the addresses of a name take turns.";
+    PreferIpv6 "prefer_ipv6" Switch, "off" None, None, "bool", &[], "Connect to the IPv6 address of a backend that has both before the IPv4 one. Counts when a VCL is loaded.";
     RushExponent "rush_exponent" Number, "3" Some("2"), None, "requests per request", &["experimental"], "Accepted, and without effect: all who wait for a fetch read its response while it arrives.";
     SendTimeout "send_timeout" Seconds, "600.000" Some("0.000"), None, "seconds", &["delayed_effect"], "Accepted, and without effect: the limit `send_min_rate` ends what is too slow.";
     Shortlived "shortlived" Seconds, "10.000" Some("0.000"), None, "seconds", &[], "Accepted, and without effect: short-lived responses are stored like others.";
