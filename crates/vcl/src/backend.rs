@@ -145,6 +145,9 @@ pub struct BackendSpec {
     pub port: Box<str>,
     /// Where that is, as [`locate`] says, in the order the addresses are tried. Empty with a `path`.
     pub addresses: Vec<SocketAddr>,
+    /// Its name is looked up for as long as the backend lives, instead of once: its addresses, of
+    /// which there may be many, take turns (`dynamic`).
+    pub follows: bool,
     /// `.path` of a unix socket.
     pub path: Option<Box<str>>,
     /// `.host_header`; without one `.host`.

@@ -81,11 +81,7 @@ pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
 }
 
 /// Lends `object` to a program.
-pub(crate) fn with_obj<T>(
-    env: &Env<'_>,
-    object: &Object,
-    lend: impl FnOnce(&Obj<'_>) -> T,
-) -> T {
+pub(crate) fn with_obj<T>(env: &Env<'_>, object: &Object, lend: impl FnOnce(&Obj<'_>) -> T) -> T {
     let seconds = |ms: i64| ms as f64 / 1000.0;
     let now_ms = env.now.mono_ms as i64;
     let flags = object.flags();
@@ -119,8 +115,7 @@ fn stored(
     reader: Option<Reader>,
 ) -> Result<Reply, Step> {
     let served = served(turn, env, object, reader.is_some());
-    let mut reply =
-        Reply::stored(object, whole_body(&env.asked.method, object, reader), served);
+    let mut reply = Reply::stored(object, whole_body(&env.asked.method, object, reader), served);
     if reply.is_behind() {
         // Its body outgrew the store before this request took hold of it.
         turn.state.hash_always_miss = true;
@@ -444,10 +439,9 @@ fn bare(status: Status, body: ReplyBody, served: Served) -> Reply {
 
 /// Gives the reply a head of its own, of which Connection is ours to say.
 fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
-    let wants_close = response
-        .headers
-        .values(HeaderId::Connection)
-        .any(|value| value.split(|b| *b == b',').any(|v| v.trim_ascii().eq_ignore_ascii_case(b"close")));
+    let wants_close = response.headers.values(HeaderId::Connection).any(|value| {
+        value.split(|b| *b == b',').any(|v| v.trim_ascii().eq_ignore_ascii_case(b"close"))
+    });
     turn.close |= wants_close;
     if response.status != reply.status {
         response.status = reply.status;

@@ -46,8 +46,9 @@ pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) 
 
 /// What Expires says; none without one that is a date.
 fn by_expires(headers: &HeaderBlock, now: f64, params: &Params) -> Option<f64> {
-    let date =
-        |id| headers.value(id).and_then(|value| parse_http_date(value, now as u64)).map(|s| s as f64);
+    let date = |id| {
+        headers.value(id).and_then(|value| parse_http_date(value, now as u64)).map(|s| s as f64)
+    };
     let expires = date(HeaderId::Expires)?;
     Some(match date(HeaderId::Date) {
         Some(date) if expires < date => 0.0,
@@ -59,7 +60,8 @@ fn by_expires(headers: &HeaderBlock, now: f64, params: &Params) -> Option<f64> {
 
 /// The value of a directive of Cache-Control, the first of that name that has one.
 fn directive<'h>(headers: &'h HeaderBlock, name: &[u8]) -> Option<&'h [u8]> {
-    let members = headers.values(HeaderId::CacheControl).flat_map(|line| line.split(|b| *b == b','));
+    let members =
+        headers.values(HeaderId::CacheControl).flat_map(|line| line.split(|b| *b == b','));
     let mut values = members.filter_map(|member| {
         let at = member.iter().position(|b| *b == b'=')?;
         let is_it = member[..at].trim_ascii().eq_ignore_ascii_case(name);

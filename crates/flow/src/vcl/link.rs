@@ -16,7 +16,7 @@ use origin::{
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use varnishcli::{Param, Params};
-use vcl::backend::{Backend, BackendSpec, Leaf, Link, ProbeSpec, locate};
+use vcl::backend::{Backend, BackendSpec, Leaf, Link, ProbeSpec, locate, split};
 
 /// What backends are connected with.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub struct Settings<'a> {
 pub struct Connected {
     /// The origin.
     pub origin: Arc<Origin>,
-    /// Its probes, while the program is warm.
+    /// Its probes and lookups, while the program is warm.
     work: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -66,16 +66,18 @@ impl Connected {
         }
     }
 
-    /// Begins to probe it on `runtime`, if it has a probe and is not probed already. What is known
-    /// of it goes on.
+    /// Begins to probe it on `runtime`, and to look its name up where that is followed, if that is
+    /// not done already. What is known of it goes on.
     pub fn warm(&self, runtime: &Handle) {
+        let OriginConfig { probe, servers, .. } = self.origin.config();
+        let follows = |server: &ServerConfig| matches!(server.address, Address::Tcp { .. });
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        if work.is_none() && self.origin.config().probe.is_some() {
+        if work.is_none() && (probe.is_some() || servers.iter().any(follows)) {
             *work = Some(runtime.spawn(origin::run_background(Arc::clone(&self.origin))));
         }
     }
 
-    /// Probes it no more.
+    /// Probes it no more. Addresses that were found stay in use.
     pub fn cool(&self) {
         if let Some(work) = self.work.lock().unwrap_or_else(PoisonError::into_inner).take() {
             work.abort();
@@ -205,6 +207,10 @@ fn address(spec: &BackendSpec, params: &Params) -> Result<Address, String> {
     if let Some(path) = &spec.path {
         return Ok(Address::Unix(PathBuf::from(&**path)));
     }
+    if spec.follows {
+        let (host, port) = split(&spec.host, &spec.port)?;
+        return Ok(Address::Tcp { host: host.to_ascii_lowercase(), port });
+    }
     let mut addresses = spec.addresses.clone();
     if addresses.is_empty() {
         let resolve = |host: &str| origin::look_up(host).map_err(|error| error.to_string());
@@ -295,6 +301,14 @@ mod tests {
         assert_eq!(origin.host_default.as_deref(), Some("0.0.0.0"));
         let error = made(&at("127.0.0.1", "x")).expect_err("no port");
         assert!(error.contains("`x` is no port"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_is_followed_is_not_looked_up_beforehand() {
+        let spec = BackendSpec { follows: true, ..at("App.invalid:81", "") };
+        let origin = made(&spec).expect("an origin");
+        let expected = Address::Tcp { host: "app.invalid".to_owned(), port: 81 };
+        assert_eq!(origin.servers[0].address, expected);
     }
 
     #[test]

@@ -40,12 +40,8 @@ pub(crate) async fn pipe(
     };
     let original = bereq.clone();
     let key = turn.key.clone();
-    let seen = Bereq {
-        head: &mut bereq,
-        state: &mut state,
-        original: Some(&original),
-        key: key.bytes(),
-    };
+    let seen =
+        Bereq { head: &mut bereq, state: &mut state, original: Some(&original), key: key.bytes() };
     match turn.run(env, Sub::Pipe, Seen { bereq: Some(seen), ..Seen::default() }) {
         Action::Pipe => {}
         Action::Synth(said) => return Err(Step::Synth(said)),

@@ -265,8 +265,7 @@ impl Turn {
 
     /// What was stored last of all variants.
     fn newest(&self, env: &Env<'_>) -> Option<Arc<Object>> {
-        let peek =
-            env.core.shared.cache.peek(&self.key, &mut select_by(&self.req.headers));
+        let peek = env.core.shared.cache.peek(&self.key, &mut select_by(&self.req.headers));
         let usable = peek.variants.into_iter().filter(|seen| !seen.is_banned);
         usable.map(|seen| seen.object).max_by_key(|object| object.born_ms())
     }
@@ -279,9 +278,8 @@ impl Turn {
 
     /// Asks the store who fetches.
     fn begin(&mut self, env: &Env<'_>, stale: Option<Arc<Object>>) -> Result<Step, Halt> {
-        let coalesce = !self.state.hash_always_miss
-            && !self.state.hash_ignore_busy
-            && self.waits < WAITS_MAX;
+        let coalesce =
+            !self.state.hash_always_miss && !self.state.hash_ignore_busy && self.waits < WAITS_MAX;
         self.take_on(env, stale.as_ref(), coalesce)
     }
 
@@ -299,8 +297,7 @@ impl Turn {
             match cache.begin(&self.key, &mut select, options, env.now.mono_ms) {
                 Begin::Lead(lead) | Begin::Alone(lead) => {
                     env.count(Count::CacheMiss);
-                    let may_help =
-                        |old: &&Arc<Object>| delivery::may_confirm(old, env.now.mono_ms);
+                    let may_help = |old: &&Arc<Object>| delivery::may_confirm(old, env.now.mono_ms);
                     let stale = stale.filter(may_help).cloned();
                     return Ok(Step::Miss(Missing { lead, stale }));
                 }

@@ -123,8 +123,7 @@ impl Turn {
     /// Runs `sub`.
     pub(crate) fn run(&mut self, env: &Env<'_>, sub: Sub, seen: Seen<'_>) -> Action {
         let shared = (&env.core.shared, &***env.live);
-        let world =
-            Sight::new(shared, Some(env.counts), env.now, self.body.as_ref(), &self.lines);
+        let world = Sight::new(shared, Some(env.counts), env.now, self.body.as_ref(), &self.lines);
         let mut hashing = (sub == Sub::Hash).then(|| std::mem::take(&mut self.key));
         let instance = Arc::clone(&self.instance);
         let mut ctx = Ctx {

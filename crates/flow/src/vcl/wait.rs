@@ -90,10 +90,7 @@ async fn wait(env: &Env<'_>, trace: &Trace, ticket: cache::Ticket) {
 }
 
 /// What comes of a fetch.
-fn fetched(
-    turn: &mut Turn,
-    told: Result<(Got, Report), oneshot::error::RecvError>,
-) -> Step {
+fn fetched(turn: &mut Turn, told: Result<(Got, Report), oneshot::error::RecvError>) -> Step {
     let Ok((got, report)) = told else {
         // It ended by a bug.
         turn.note_error("the fetch ended by a fault of this proxy");
