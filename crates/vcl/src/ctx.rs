@@ -123,6 +123,8 @@ pub struct TcpWishes {
     pub congestion: Option<Box<str>>,
     /// `tcp.set_socket_pace`, in KB/s.
     pub pace_kb: Option<u64>,
+    /// `std.set_ip_tos`: the byte of the type of service, or traffic class.
+    pub tos: Option<u8>,
 }
 
 /// TLS on the client's connection, for `proxy`.
@@ -198,6 +200,8 @@ pub struct ReqState {
     pub xid: u64,
     /// `req.trace`, inverted.
     pub no_trace: bool,
+    /// `std.late_100_continue`: a 100 is sent only when the body is read.
+    pub late_continue: bool,
 }
 
 /// `bereq`
@@ -467,6 +471,11 @@ pub trait World {
 
     /// A file's content (`std.fileread`), kept once read; none when it cannot be read.
     fn file(&self, path: &str) -> Option<Bytes>;
+
+    /// Whether a path leads to something (`std.file_exists`), asked anew each time.
+    fn exists(&self, path: &str) -> bool {
+        self.file(path).is_some()
+    }
 
     /// Addresses of a host name, for `std.ip` and ACLs; from memory or the system's own tables.
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr>;

@@ -1,41 +1,58 @@
 //! Values as strings, exactly as Varnish writes them.
 
-use std::io::Write;
-use std::net::IpAddr;
+pub mod calendar;
+pub mod number;
+#[cfg(test)]
+mod tests;
 
-use message::date::HttpDate;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::ctx::Ctx;
 use crate::headers;
-use crate::value::Value;
+use crate::value::{Failure, Value};
 
-/// Appends `value` as a string. What has none (no header of that name, no backend, ...) adds
+/// The greatest INT, and the least when negated: numbers have fifteen digits.
+pub const INT_MAX: i64 = 999_999_999_999_999;
+/// The greatest REAL that can be written, and the least when negated.
+pub const REAL_MAX: f64 = 999_999_999_999.999;
+
+/// Appends `value` as a string. What has none (no header of that name, no address, ...) adds
 /// nothing.
-pub fn append(ctx: &Ctx<'_>, value: &Value, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// A number of more than fifteen digits.
+pub fn append(ctx: &Ctx<'_>, value: &Value, out: &mut Vec<u8>) -> Result<(), Failure> {
     match value {
         Value::Header(header) => {
             out.extend_from_slice(headers::get(ctx, header).unwrap_or_default());
+            Ok(())
         }
         value => append_plain(value, out),
     }
 }
 
-/// The same for what is no header: constants of a program among them.
-pub(crate) fn append_plain(value: &Value, out: &mut Vec<u8>) {
-    // Writing to memory does not fail.
-    let _ = match value {
-        Value::Bool(true) => out.write_all(b"true"),
-        Value::Bool(false) => out.write_all(b"false"),
-        Value::Int(n) | Value::Bytes(n) => write!(out, "{n}"),
-        Value::Real(n) | Value::Duration(n) => write!(out, "{n:.3}"),
-        Value::Time(secs) => out.write_all(HttpDate::new(*secs as u64).as_bytes()),
-        Value::String(Some(bytes)) => out.write_all(bytes),
-        Value::Ip(Some(addr)) => write!(out, "{}", shown(addr.ip())),
-        Value::Backend(backend) => out.write_all(backend.name().as_bytes()),
-        Value::Stevedore(Some(name)) => write!(out, "storage.{name}"),
-        Value::Enum(word) => out.write_all(word.as_bytes()),
-        _ => Ok(()),
-    };
+/// The same for a value that says all of itself: any but a header.
+///
+/// # Errors
+/// A number of more than fifteen digits.
+pub fn append_plain(value: &Value, out: &mut Vec<u8>) -> Result<(), Failure> {
+    match value {
+        Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
+        Value::Int(n) | Value::Bytes(n) => append_int(*n, out)?,
+        Value::Real(n) | Value::Duration(n) => append_real(*n, out)?,
+        Value::Time(secs) => calendar::append_http_date(*secs, out),
+        Value::String(Some(bytes)) => out.extend_from_slice(bytes),
+        Value::Ip(Some(addr)) => append_ip(addr.ip(), out),
+        Value::Backend(backend) => out.extend_from_slice(backend.name().as_bytes()),
+        Value::Stevedore(Some(name)) => {
+            out.extend_from_slice(b"storage.");
+            out.extend_from_slice(name.as_bytes());
+        }
+        Value::Enum(word) => out.extend_from_slice(word.as_bytes()),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Whether `value` is no string rather than an empty one: a header that is not there, and the like.
@@ -47,6 +64,48 @@ pub fn is_none(ctx: &Ctx<'_>, value: &Value) -> bool {
     }
 }
 
-fn shown(addr: IpAddr) -> IpAddr {
-    addr.to_canonical()
+/// Appends an INT.
+///
+/// # Errors
+/// It has more than fifteen digits.
+pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), Failure> {
+    if !(-INT_MAX..=INT_MAX).contains(&n) {
+        return Err(Failure::new(format!("INT overflow converting to string ({n:x})")));
+    }
+    write(out, format_args!("{n}"));
+    Ok(())
+}
+
+/// Appends a REAL or the seconds of a DURATION, with three digits after the point.
+///
+/// # Errors
+/// It has more than twelve digits before the point, or is no number at all.
+pub fn append_real(n: f64, out: &mut Vec<u8>) -> Result<(), Failure> {
+    if n.is_nan() || n.abs() > REAL_MAX {
+        return Err(Failure::new(format!("REAL overflow converting to string ({n:e})")));
+    }
+    write(out, format_args!("{n:.3}"));
+    Ok(())
+}
+
+/// Appends an address as the C library writes it.
+pub fn append_ip(addr: IpAddr, out: &mut Vec<u8>) {
+    match addr {
+        IpAddr::V6(addr) => match (addr.to_ipv4_mapped(), compatible(addr)) {
+            (Some(v4), _) => write(out, format_args!("{v4}")),
+            (None, Some(v4)) => write(out, format_args!("::{v4}")),
+            (None, None) => write(out, format_args!("{addr}")),
+        },
+        IpAddr::V4(addr) => write(out, format_args!("{addr}")),
+    }
+}
+
+/// The IPv4 address in `::a.b.c.d`, where one is written so.
+fn compatible(addr: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [0, 0, 0, 0, 0, 0, high, low] = addr.segments() else { return None };
+    (high != 0).then(|| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+}
+
+pub(crate) fn write(out: &mut Vec<u8>, what: std::fmt::Arguments<'_>) {
+    out.write_fmt(what).expect("memory takes every write");
 }

@@ -105,8 +105,11 @@ impl Lowering<'_> {
             }
             (_, Expr::Const(value)) if shows_as_it_is(&value) => {
                 let mut out = Vec::new();
-                crate::text::append_plain(&value, &mut out);
-                Some(Text::Const(out.into()))
+                // A number that cannot be written fails when it comes to that, as in Varnish.
+                Some(match crate::text::append_plain(&value, &mut out) {
+                    Ok(()) => Text::Const(out.into()),
+                    Err(_) => Text::Shown(Box::new(Expr::Const(value))),
+                })
             }
             (_, expr) => Some(Text::Shown(Box::new(expr))),
         }

@@ -116,7 +116,7 @@ impl Text {
             }
             Self::Shown(expr) => {
                 let value = expr.eval(ctx)?;
-                text::append(ctx, &value, out);
+                text::append(ctx, &value, out)?;
                 return Ok(!text::is_none(ctx, &value));
             }
         }

@@ -1,0 +1,320 @@
+//! Days, months and years: dates in HTTP's form, dates read, and `strftime`.
+//!
+//! A time is seconds since 1970 UTC and may lie before that; what is less than a second is left
+//! out, towards 1970, as a C program's cast does.
+
+use super::write;
+
+const DAY_SECS: i64 = 86_400;
+const DAYS: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// A moment's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Seconds since 1970.
+    pub secs: i64,
+    /// The year; 0 is the one before 1.
+    pub year: i64,
+    /// 1 to 12.
+    pub month: i64,
+    /// 1 to 31.
+    pub day: i64,
+    /// 0 (Sunday) to 6.
+    pub weekday: i64,
+    /// Day of the year from 0.
+    pub yearday: i64,
+    /// 0 to 23.
+    pub hour: i64,
+    /// 0 to 59.
+    pub minute: i64,
+    /// 0 to 59.
+    pub second: i64,
+}
+
+impl Moment {
+    /// The parts of a time.
+    pub fn at(time: f64) -> Self {
+        // Further away than this there are no years that anybody writes.
+        const FAR: f64 = 1e14;
+        let secs = time.clamp(-FAR, FAR) as i64;
+        let (days, rest) = (secs.div_euclid(DAY_SECS), secs.rem_euclid(DAY_SECS));
+        let (year, month, day) = civil(days);
+        Self {
+            secs,
+            year,
+            month,
+            day,
+            weekday: (days + 4).rem_euclid(7),
+            yearday: days - days_from(year, 1, 1),
+            hour: rest / 3600,
+            minute: rest / 60 % 60,
+            second: rest % 60,
+        }
+    }
+
+    fn day_name(&self) -> &'static str {
+        DAYS[self.weekday as usize]
+    }
+
+    fn month_name(&self) -> &'static str {
+        MONTHS[self.month as usize - 1]
+    }
+
+    /// Year and week of ISO 8601: weeks begin on Monday and belong to the year of their Thursday.
+    fn iso_week(&self) -> (i64, i64) {
+        let thursday = self.yearday - (self.weekday + 6) % 7 + 3;
+        if thursday < 0 {
+            let before = days_in(self.year - 1);
+            return (self.year - 1, (thursday + before) / 7 + 1);
+        }
+        if thursday >= days_in(self.year) {
+            return (self.year + 1, 1);
+        }
+        (self.year, thursday / 7 + 1)
+    }
+}
+
+fn days_in(year: i64) -> i64 {
+    days_from(year + 1, 1, 1) - days_from(year, 1, 1)
+}
+
+/// Days since 1970 of a date in the Gregorian calendar. Years are counted from March, so that a
+/// leap day is a year's last.
+fn days_from(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// The date of a day since 1970.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    (era * 400 + year, month, day)
+}
+
+/// Appends a TIME as Varnish writes it: HTTP's form, cut after 29 bytes where a year has more than
+/// four digits.
+pub fn append_http_date(time: f64, out: &mut Vec<u8>) {
+    const WIDTH: usize = 29;
+    let m = Moment::at(time);
+    let start = out.len();
+    let (day, month) = (&m.day_name()[..3], &m.month_name()[..3]);
+    write(
+        out,
+        format_args!(
+            "{day}, {:02} {month} {:04} {:02}:{:02}:{:02} GMT",
+            m.day, m.year, m.hour, m.minute, m.second
+        ),
+    );
+    out.truncate(start + WIDTH);
+}
+
+/// Reads a date in one of HTTP's three forms or `1994-11-06T08:49:37`. Its day of the week must be
+/// the right one.
+pub fn read(text: &[u8], now: f64) -> Option<f64> {
+    let text = text.trim_ascii();
+    if let [date @ .., b'T', h1, h2, b':', m1, m2, b':', s1, s2] = text {
+        let [y @ .., b'-', month1, month2, b'-', d1, d2] = date else { return None };
+        let year = two_or_four(y)?;
+        let date = (year, pair(*month1, *month2)?, pair(*d1, *d2)?);
+        return moment(date, (pair(*h1, *h2)?, pair(*m1, *m2)?, pair(*s1, *s2)?));
+    }
+    let secs = message::date::parse_http_date(text, now.max(0.0) as u64)?;
+    let (name, is_exact) = (text.get(..3)?, has_names_as_written(text));
+    let day = DAYS[Moment::at(secs as f64).weekday as usize].as_bytes();
+    // The parser of dates reads dates before 1970 as 0, and any day of the week.
+    (is_exact && day.starts_with(name) && secs > 0).then_some(secs as f64)
+}
+
+/// Whether day, month and zone have the case that Varnish asks for.
+fn has_names_as_written(text: &[u8]) -> bool {
+    let mut words = text.split(|b| !b.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+    words.all(|word| {
+        word == b"GMT"
+            || DAYS.iter().chain(&MONTHS).any(|name| name.as_bytes() == word)
+            || DAYS.iter().chain(&MONTHS).any(|name| name.as_bytes()[..3] == *word)
+    })
+}
+
+fn pair(tens: u8, ones: u8) -> Option<i64> {
+    let is_number = tens.is_ascii_digit() && ones.is_ascii_digit();
+    is_number.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+}
+
+fn two_or_four(year: &[u8]) -> Option<i64> {
+    let [a, b, c, d] = year else { return None };
+    Some(pair(*a, *b)? * 100 + pair(*c, *d)?)
+}
+
+fn moment(date: (i64, i64, i64), time: (i64, i64, i64)) -> Option<f64> {
+    let days = days_from(date.0, date.1, date.2);
+    let is_date = (1..=12).contains(&date.1) && civil(days) == date;
+    let is_time = time.0 < 24 && time.1 < 60 && time.2 <= 60;
+    let secs = days * DAY_SECS + time.0 * 3600 + time.1 * 60 + time.2;
+    (is_date && is_time).then_some(secs as f64)
+}
+
+/// How a number is filled up to its width.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    Zero,
+    Space,
+    Nothing,
+}
+
+/// `strftime` in the C locale for UTC, with the flags and widths of the GNU library. What it does
+/// not know stays as it is.
+pub fn strftime(time: f64, format: &[u8]) -> Vec<u8> {
+    // What comes out of a few bytes of format stays small, whatever widths it asks for.
+    const WIDTH_MAX: usize = 64;
+    let m = Moment::at(time);
+    let mut out = Vec::with_capacity(format.len() * 2);
+    let mut rest = format;
+    while let Some((before, after)) = split_at_percent(rest) {
+        out.extend_from_slice(before);
+        let mut at = 0;
+        let (mut fill, mut upper) = (None, false);
+        while let Some(flag) = after.get(at) {
+            match flag {
+                b'-' => fill = Some(Fill::Nothing),
+                b'_' => fill = Some(Fill::Space),
+                b'0' => fill = Some(Fill::Zero),
+                b'^' => upper = true,
+                _ => break,
+            }
+            at += 1;
+        }
+        let digits = after[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let width = after[at..at + digits]
+            .iter()
+            .fold(0, |n: usize, b| (n * 10 + usize::from(b - b'0')).min(WIDTH_MAX));
+        at += digits;
+        if matches!(after.get(at), Some(b'E' | b'O')) {
+            at += 1;
+        }
+        let Some(letter) = after.get(at) else {
+            out.push(b'%');
+            out.extend_from_slice(after);
+            rest = &[];
+            break;
+        };
+        let start = out.len();
+        if conversion(&m, *letter, fill, width, &mut out) {
+            if upper {
+                out[start..].make_ascii_uppercase();
+            }
+        } else {
+            out.push(b'%');
+            out.extend_from_slice(&after[..=at]);
+        }
+        rest = &after[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+fn split_at_percent(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memchr(b'%', text)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+/// Appends what a letter stands for; says whether it stands for anything.
+fn conversion(m: &Moment, letter: u8, fill: Option<Fill>, width: usize, out: &mut Vec<u8>) -> bool {
+    if let Some((value, digits, usual)) = numeric(m, letter) {
+        let width = width.max(digits);
+        match fill.unwrap_or(usual) {
+            Fill::Zero => write(out, format_args!("{value:0width$}")),
+            Fill::Space => write(out, format_args!("{value:width$}")),
+            Fill::Nothing => write(out, format_args!("{value}")),
+        }
+        return true;
+    }
+    let whole = match letter {
+        b'c' => "%a %b %e %H:%M:%S %Y",
+        b'D' | b'x' => "%m/%d/%y",
+        b'F' => "%Y-%m-%d",
+        b'r' => "%I:%M:%S %p",
+        b'R' => "%H:%M",
+        b'T' | b'X' => "%H:%M:%S",
+        b'+' => return false,
+        _ => {
+            let Some(word) = word(m, letter) else { return false };
+            write(out, format_args!("{word:>width$}"));
+            return true;
+        }
+    };
+    let text = strftime(m.secs as f64, whole.as_bytes());
+    out.extend(std::iter::repeat_n(b' ', width.saturating_sub(text.len())));
+    out.extend_from_slice(&text);
+    true
+}
+
+fn word(m: &Moment, letter: u8) -> Option<&'static str> {
+    Some(match letter {
+        b'a' => &m.day_name()[..3],
+        b'A' => m.day_name(),
+        b'b' | b'h' => &m.month_name()[..3],
+        b'B' => m.month_name(),
+        b'n' => "\n",
+        b'p' if m.hour < 12 => "AM",
+        b'p' => "PM",
+        b'P' if m.hour < 12 => "am",
+        b'P' => "pm",
+        b't' => "\t",
+        b'z' => "+0000",
+        b'Z' => "GMT",
+        b'%' => "%",
+        _ => return None,
+    })
+}
+
+/// A number with its usual digits and filling.
+fn numeric(m: &Moment, letter: u8) -> Option<(i64, usize, Fill)> {
+    let twelve = (m.hour + 11) % 12 + 1;
+    Some(match letter {
+        b'C' => (m.year.div_euclid(100), 2, Fill::Zero),
+        b'd' => (m.day, 2, Fill::Zero),
+        b'e' => (m.day, 2, Fill::Space),
+        b'g' => (m.iso_week().0.rem_euclid(100), 2, Fill::Zero),
+        b'G' => (m.iso_week().0, 1, Fill::Zero),
+        b'H' => (m.hour, 2, Fill::Zero),
+        b'I' => (twelve, 2, Fill::Zero),
+        b'j' => (m.yearday + 1, 3, Fill::Zero),
+        b'k' => (m.hour, 2, Fill::Space),
+        b'l' => (twelve, 2, Fill::Space),
+        b'm' => (m.month, 2, Fill::Zero),
+        b'M' => (m.minute, 2, Fill::Zero),
+        b's' => (m.secs, 1, Fill::Zero),
+        b'S' => (m.second, 2, Fill::Zero),
+        b'u' => ((m.weekday + 6) % 7 + 1, 1, Fill::Zero),
+        b'U' => ((m.yearday + 7 - m.weekday) / 7, 2, Fill::Zero),
+        b'V' => (m.iso_week().1, 2, Fill::Zero),
+        b'w' => (m.weekday, 1, Fill::Zero),
+        b'W' => ((m.yearday + 7 - (m.weekday + 6) % 7) / 7, 2, Fill::Zero),
+        b'y' => (m.year.rem_euclid(100), 2, Fill::Zero),
+        b'Y' => (m.year, 1, Fill::Zero),
+        _ => return None,
+    })
+}

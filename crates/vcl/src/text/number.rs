@@ -1,0 +1,117 @@
+//! Numbers, durations, sizes and times as strings have them.
+//!
+//! Varnish reads numbers as structured fields do (RFC 8941): up to fifteen digits, or up to twelve
+//! before a point and up to three behind it, no sign but a minus.
+
+use super::calendar;
+
+/// A number and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Number<'t> {
+    value: f64,
+    /// Without a fraction, the number in whole.
+    whole: Option<i64>,
+    rest: &'t [u8],
+}
+
+/// The most digits of a whole number.
+const WHOLE_DIGITS_MAX: usize = 15;
+/// The most digits before the point of one that may have a fraction.
+const DIGITS_BEFORE_POINT_MAX: usize = 12;
+/// Digits behind the point that count.
+const DIGITS_AFTER_POINT: usize = 3;
+
+/// Reads a number at the beginning of `text`, blanks before it left out.
+fn number(text: &[u8], digits_max: usize) -> Option<Number<'_>> {
+    let text = text.trim_ascii_start();
+    let (sign, text) = match text.strip_prefix(b"-") {
+        Some(rest) => (-1, rest),
+        None => (1, text),
+    };
+    let (whole, rest) = digits(text);
+    let (fraction, rest) = match rest.strip_prefix(b".") {
+        Some(after) => digits(after),
+        None => (&rest[..0], rest),
+    };
+    let fits = whole.len()
+        <= if fraction.is_empty() { digits_max } else { digits_max.min(DIGITS_BEFORE_POINT_MAX) };
+    if !fits || whole.len() + fraction.len() == 0 {
+        return None;
+    }
+    let kept = &fraction[..fraction.len().min(DIGITS_AFTER_POINT)];
+    let part = value_of(kept) as f64 / 10_f64.powi(kept.len() as i32);
+    Some(Number {
+        value: f64::from(sign) * (value_of(whole) as f64 + part),
+        whole: fraction.is_empty().then(|| i64::from(sign) * value_of(whole)),
+        rest,
+    })
+}
+
+fn digits(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// The number that at most fifteen digits are.
+fn value_of(digits: &[u8]) -> i64 {
+    digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0'))
+}
+
+/// An INT: blanks around it do not matter, nor does a point at its end.
+pub fn int(text: &[u8]) -> Option<i64> {
+    let number = number(text, WHOLE_DIGITS_MAX)?;
+    number.whole.filter(|_| is_blank(number.rest))
+}
+
+/// A REAL.
+pub fn real(text: &[u8]) -> Option<f64> {
+    let number = number(text, DIGITS_BEFORE_POINT_MAX)?;
+    is_blank(number.rest).then_some(number.value)
+}
+
+/// A DURATION in seconds: a number and its unit, `ms`, `s`, `m`, `h`, `d`, `w` or `y`.
+pub fn duration(text: &[u8]) -> Option<f64> {
+    let number = number(text, DIGITS_BEFORE_POINT_MAX)?;
+    let factor = match number.rest.trim_ascii() {
+        b"ms" => 1e-3,
+        b"s" => 1.0,
+        b"m" => 60.0,
+        b"h" => 3600.0,
+        b"d" => 86_400.0,
+        b"w" => 604_800.0,
+        b"y" => 31_536_000.0,
+        _ => return None,
+    };
+    Some(number.value * factor)
+}
+
+/// BYTES: a number, and one of `k`, `m`, `g`, `t`, `p` for powers of 1024, and a `b`, in any case.
+/// Only with a power may it have a fraction; what is less than a byte is left out.
+pub fn bytes(text: &[u8]) -> Option<i64> {
+    let number = number(text, DIGITS_BEFORE_POINT_MAX)?;
+    let unit = number.rest.trim_ascii().to_ascii_lowercase();
+    let power = match unit.strip_suffix(b"b").unwrap_or(&unit) {
+        b"" => return number.whole.filter(|n| *n >= 0),
+        b"k" => 1,
+        b"m" => 2,
+        b"g" => 3,
+        b"t" => 4,
+        b"p" => 5,
+        _ => return None,
+    };
+    let bytes = (number.value * 1024_f64.powi(power)).floor();
+    (bytes >= 0.0 && bytes < i64::MAX as f64).then_some(bytes as i64)
+}
+
+/// A TIME in seconds since 1970: a date in one of HTTP's forms or `1994-11-06T08:49:37`, or
+/// the seconds themselves.
+pub fn time(text: &[u8], now: f64) -> Option<f64> {
+    if let Some(secs) = real(text) {
+        return Some(secs).filter(|secs| *secs >= 0.0);
+    }
+    calendar::read(text, now).filter(|secs| *secs >= 0.0)
+}
+
+fn is_blank(rest: &[u8]) -> bool {
+    rest.trim_ascii().is_empty()
+}

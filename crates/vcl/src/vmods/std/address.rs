@@ -1,0 +1,75 @@
+//! Addresses with ports in strings, as the C library reads them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// What a string names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named<'t> {
+    /// Address or host name.
+    pub host: &'t str,
+    /// The port, if there is one: number or name of a service.
+    pub port: Option<&'t str>,
+}
+
+/// Takes `host`, `host:port`, `host port`, `[host]`, `[host]:port` or `[host] port` apart. More than
+/// one colon without brackets make an IPv6 address.
+pub(crate) fn parse(text: &str) -> Option<Named<'_>> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, after) = rest.split_once(']')?;
+        let port = match after.strip_prefix([':', ' ']) {
+            Some(port) => Some(port),
+            None if after.is_empty() => None,
+            None => return None,
+        };
+        return Some(Named { host, port: port.filter(|port| !port.is_empty()) });
+    }
+    let parts = match text.split_once(' ') {
+        Some(parts) => Some(parts),
+        None => text.split_once(':').filter(|(_, port)| !port.contains(':')),
+    };
+    let (host, port) = parts.map_or((text, None), |(host, port)| (host, Some(port)));
+    (!host.is_empty()).then_some(Named { host, port: port.filter(|port| !port.is_empty()) })
+}
+
+/// A numerical address: IPv6, or IPv4 in any of the forms of inet_aton(3).
+pub(crate) fn numeric(host: &str) -> Option<IpAddr> {
+    match host.parse::<Ipv6Addr>() {
+        Ok(addr) => Some(IpAddr::V6(addr)),
+        Err(_) => aton(host).map(IpAddr::V4),
+    }
+}
+
+/// `a.b.c.d`, `a.b.c`, `a.b` or `a`, each decimal, octal or hexadecimal; the last one fills what is
+/// left.
+fn aton(host: &str) -> Option<Ipv4Addr> {
+    let parts: Option<Vec<u32>> = host.split('.').map(c_number).collect();
+    let parts = parts?;
+    let (last, others) = parts.split_last()?;
+    if others.len() > 3 || others.iter().any(|part| *part > 255) {
+        return None;
+    }
+    let left = 32 - 8 * others.len() as u32;
+    let high = others.iter().fold(0_u64, |sum, part| sum << 8 | u64::from(*part)) << left;
+    let fits = u64::from(*last) < 1 << left;
+    fits.then(|| Ipv4Addr::from_bits((high | u64::from(*last)) as u32))
+}
+
+fn c_number(text: &str) -> Option<u32> {
+    let (digits, radix) = match text.as_bytes() {
+        [b'0', b'x' | b'X', _, ..] => (&text[2..], 16),
+        [b'0', _, ..] => (&text[1..], 8),
+        _ => (text, 10),
+    };
+    // A sign is none of C's here.
+    if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return None;
+    }
+    u32::from_str_radix(digits, radix).ok()
+}
+
+/// Address and port of what is named, when both are numbers. `port` is for where there is none.
+pub(crate) fn socket(named: &Named<'_>, port: &str) -> Option<SocketAddr> {
+    let port = named.port.unwrap_or(port);
+    let is_number = port.bytes().all(|b| b.is_ascii_digit());
+    Some(SocketAddr::new(numeric(named.host)?, is_number.then(|| port.parse().ok()).flatten()?))
+}

@@ -1,0 +1,104 @@
+//! Files, the environment, the log, bans, and what a request says about itself.
+
+use bytes::Bytes;
+
+use crate::ctx::{Ctx, Tag};
+use crate::value::{Failure, Place, Value};
+use crate::vmods::args::{Args, owned};
+
+/// What `std.ban` said last.
+#[derive(Default)]
+struct BanError(String);
+
+fn file(ctx: &Ctx<'_>, args: &[Value]) -> Option<Bytes> {
+    ctx.world.file(str::from_utf8(args.bytes(0)).ok()?)
+}
+
+pub(super) fn fileread(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    Ok(Value::String(file(ctx, args)))
+}
+
+pub(super) fn blobread(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    Ok(Value::Blob(file(ctx, args)))
+}
+
+pub(super) fn file_exists(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let path = str::from_utf8(args.bytes(0)).ok().filter(|path| !path.is_empty());
+    Ok(Value::Bool(path.is_some_and(|path| ctx.world.exists(path))))
+}
+
+pub(super) fn healthy(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    Ok(Value::Bool(args.backend(0).health().0))
+}
+
+pub(super) fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    ctx.world.log(Tag::Log, args.bytes(0));
+    Ok(Value::Void)
+}
+
+pub(super) fn syslog(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    ctx.world.syslog(args.int(0).unwrap_or_default(), args.bytes(1));
+    Ok(Value::Void)
+}
+
+pub(super) fn timestamp(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    if let Some(label) = args.string(0) {
+        ctx.world.log(Tag::Timestamp, label);
+    }
+    Ok(Value::Void)
+}
+
+pub(super) fn syntax(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let asked = (args.real(0).unwrap_or_default() * 10.0).round();
+    Ok(Value::Bool(asked <= f64::from(ctx.instance.program().version())))
+}
+
+pub(super) fn getenv(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let name = str::from_utf8(args.bytes(0)).ok().filter(|name| !name.is_empty());
+    Ok(Value::String(name.and_then(|name| ctx.world.env(name))))
+}
+
+pub(super) fn cache_req_body(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let bytes_max = u64::try_from(args.int(0).unwrap_or_default()).unwrap_or_default();
+    Ok(Value::Bool(ctx.world.keep_body(bytes_max)))
+}
+
+pub(super) fn late_100_continue(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    if let Some(req) = &mut ctx.req {
+        req.state.late_continue = args.truth(0).unwrap_or(false);
+    }
+    Ok(Value::Void)
+}
+
+pub(super) fn set_ip_tos(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    // The system takes the lowest byte of what it is given.
+    ctx.session.tcp.tos = Some((args.int(0).unwrap_or_default() & 0xff) as u8);
+    Ok(Value::Void)
+}
+
+pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let (head, original) = match args.place(0) {
+        Some(Place::Req) => (ctx.req.as_mut().map(|r| (&mut *r.head, r.original))).unzip(),
+        Some(Place::Bereq) => (ctx.bereq.as_mut().map(|r| (&mut *r.head, r.original))).unzip(),
+        _ => return Err(Failure::new("std.rollback(): only req and bereq can be rolled back")),
+    };
+    if let (Some(head), Some(Some(original))) = (head, original) {
+        head.clone_from(original);
+    }
+    Ok(Value::Void)
+}
+
+pub(super) fn ban(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let result = match args.string(0).map(|text| str::from_utf8(text)) {
+        None => Err("Null argument".to_string()),
+        Some(Err(_)) => Err("A ban must be UTF-8".to_string()),
+        Some(Ok(text)) => ctx.world.ban(text),
+    };
+    let is_good = result.is_ok();
+    ctx.task.keep::<BanError>("std", 0).0 = result.err().unwrap_or_default();
+    Ok(Value::Bool(is_good))
+}
+
+pub(super) fn ban_error(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+    Ok(owned(ctx.task.keep::<BanError>("std", 0).0.clone()))
+}

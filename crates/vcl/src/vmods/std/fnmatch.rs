@@ -1,0 +1,145 @@
+//! Shell patterns, as fnmatch(3) of the GNU library reads them in the C locale.
+
+/// How a pattern is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only a `/` matches a `/`.
+    pub pathname: bool,
+    /// A backslash is an ordinary character.
+    pub noescape: bool,
+    /// Only a `.` matches a leading `.`.
+    pub period: bool,
+}
+
+/// Whether `pattern` matches all of `subject`. Takes at most the product of their lengths: of all
+/// stars, only the last one that was met is ever tried anew, and with `pathname` one star in each
+/// part of a path.
+pub fn fnmatch(pattern: &[u8], subject: &[u8], options: Options) -> bool {
+    let (mut p, mut s) = (0, 0);
+    // Where the last star stands, and up to where it has taken the subject.
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        if pattern.get(p) == Some(&b'*') && !is_leading_period(subject, s, options) {
+            star = Some((p, s));
+            p += 1;
+            continue;
+        }
+        match step(pattern, p, subject, s, options) {
+            Step::End => return true,
+            Step::Next(after) => {
+                p = after;
+                s += 1;
+            }
+            Step::Differs => {
+                let Some((at, taken)) = star else { return false };
+                // The star takes one more, if it may.
+                match subject.get(taken) {
+                    None => return false,
+                    Some(b'/') if options.pathname => return false,
+                    Some(_) => {}
+                }
+                star = Some((at, taken + 1));
+                (p, s) = (at + 1, taken + 1);
+            }
+        }
+    }
+}
+
+enum Step {
+    /// Both have come to their end.
+    End,
+    /// One byte of the subject matches; the pattern goes on there.
+    Next(usize),
+    Differs,
+}
+
+fn step(pattern: &[u8], p: usize, subject: &[u8], s: usize, options: Options) -> Step {
+    let Some(byte) = subject.get(s).copied() else {
+        return if p == pattern.len() { Step::End } else { Step::Differs };
+    };
+    let shuts = byte == b'/' && options.pathname || is_leading_period(subject, s, options);
+    let literal = |at: usize, is: u8| if is == byte { Step::Next(at) } else { Step::Differs };
+    match pattern.get(p).copied() {
+        None | Some(b'*') => Step::Differs,
+        Some(b'?') if shuts => Step::Differs,
+        Some(b'?') => Step::Next(p + 1),
+        Some(b'[') => match bracket(&pattern[p + 1..], byte, options) {
+            None => literal(p + 1, b'['),
+            Some((len, true)) if !shuts => Step::Next(p + 1 + len),
+            Some(_) => Step::Differs,
+        },
+        Some(b'\\') if !options.noescape => match pattern.get(p + 1) {
+            Some(escaped) => literal(p + 2, *escaped),
+            None => Step::Differs,
+        },
+        Some(other) => literal(p + 1, other),
+    }
+}
+
+fn is_leading_period(subject: &[u8], s: usize, options: Options) -> bool {
+    let is_first = s == 0 || options.pathname && subject[s - 1] == b'/';
+    options.period && is_first && subject.get(s) == Some(&b'.')
+}
+
+/// Reads a bracket expression after its `[`: how long it is with its `]`, and whether it has
+/// `byte`; none where it has no end, which makes the `[` an ordinary one.
+fn bracket(text: &[u8], byte: u8, options: Options) -> Option<(usize, bool)> {
+    let is_negated = matches!(text.first(), Some(b'!' | b'^'));
+    let first = usize::from(is_negated);
+    let (mut at, mut has) = (first, false);
+    loop {
+        let start = *text.get(at)?;
+        if start == b']' && at > first {
+            return Some((at + 1, has != is_negated));
+        }
+        // No bracket expression goes beyond a part of a path.
+        if start == b'/' && options.pathname {
+            return None;
+        }
+        if let Some((len, in_class)) = class(&text[at..], byte) {
+            has |= in_class;
+            at += len;
+            continue;
+        }
+        let (low, after) = member(text, at, options)?;
+        at = after;
+        let is_range = text.get(at) == Some(&b'-') && text.get(at + 1).is_some_and(|b| *b != b']');
+        if is_range {
+            let (high, after) = member(text, at + 1, options)?;
+            has |= (low..=high).contains(&byte);
+            at = after;
+        } else {
+            has |= low == byte;
+        }
+    }
+}
+
+/// A byte of a bracket expression, and where it goes on.
+fn member(text: &[u8], at: usize, options: Options) -> Option<(u8, usize)> {
+    match text.get(at)? {
+        b'\\' if !options.noescape => Some((*text.get(at + 1)?, at + 2)),
+        byte => Some((*byte, at + 1)),
+    }
+}
+
+/// `[:alpha:]` at the beginning of `text`: how long it is, and whether it has `byte`.
+fn class(text: &[u8], byte: u8) -> Option<(usize, bool)> {
+    let name = text.strip_prefix(b"[:")?;
+    let len = name.windows(2).position(|pair| pair == b":]")?;
+    let has = match &name[..len] {
+        b"alnum" => byte.is_ascii_alphanumeric(),
+        b"alpha" => byte.is_ascii_alphabetic(),
+        b"blank" => matches!(byte, b' ' | b'\t'),
+        b"cntrl" => byte.is_ascii_control(),
+        b"digit" => byte.is_ascii_digit(),
+        b"graph" => byte.is_ascii_graphic(),
+        b"lower" => byte.is_ascii_lowercase(),
+        b"print" => byte.is_ascii_graphic() || byte == b' ',
+        b"punct" => byte.is_ascii_punctuation(),
+        b"space" => byte.is_ascii_whitespace() || byte == b'\x0b',
+        b"upper" => byte.is_ascii_uppercase(),
+        b"xdigit" => byte.is_ascii_hexdigit(),
+        _ => return None,
+    };
+    Some((len + 4, has))
+}
