@@ -1,5 +1,6 @@
-//! Random VCL programs that are well typed, and requests for them: what two implementations of the
-//! language are held against each other with.
+//! Random VCL programs that are well typed, with origins and requests for them, as scenarios of the
+//! [differ](crate::differ): what two implementations of the language are held against each other
+//! with.
 //!
 //! Everything that is made depends on the seed alone. Programs use nothing that differs from run to
 //! run (no clock, no transaction numbers), end (restarts and retries are counted), and keep
@@ -15,23 +16,10 @@ use std::fmt::Write;
 pub use dice::Dice;
 use expr::Scope;
 
-/// A request of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GenRequest {
-    /// GET, HEAD, POST.
-    pub method: &'static str,
-    /// Path and query.
-    pub url: String,
-    /// Headers, Host not among them.
-    pub headers: Vec<(&'static str, String)>,
-    /// Body; empty for none.
-    pub body: String,
-}
-
 /// Names of headers that programs and requests use.
 pub(crate) const HEADERS: &[&str] = &["X-A", "X-B", "X-C", "x-lower", "X-Long-Name"];
 /// Paths that programs and origins know.
-pub const PATHS: &[&str] = &["/a", "/b", "/c", "/dir/x.html", "/img/y.png", "/none"];
+pub(crate) const PATHS: &[&str] = &["/a", "/b", "/c", "/dir/x.html", "/img/y.png", "/none"];
 const VALUES: &[&str] = &[
     "1",
     "0",
@@ -51,9 +39,23 @@ const VALUES: &[&str] = &[
     "trailing;",
 ];
 
-/// The program that `dice` throws, with `backend` in place of its backend declaration.
-pub fn program(dice: &mut Dice, backend: &str) -> String {
-    let mut text = format!("vcl 4.1;\nimport std;\nimport str;\n\n{backend}\n");
+/// The scenario of `seed`, as [`crate::differ::scenario`] reads it.
+pub fn scenario(seed: u64) -> String {
+    let dice = &mut Dice::new(seed);
+    let mut text = format!("== seed {seed}\n-- vcl\n{}-- o1\n", program(dice));
+    for path in PATHS {
+        text.push_str(&answer(dice, path));
+    }
+    text.push_str("-- steps\n");
+    for _ in 0..3 + dice.below(8) {
+        text.push_str(&request(dice));
+    }
+    text
+}
+
+/// A program: the differ adds version and backend.
+fn program(dice: &mut Dice) -> String {
+    let mut text = "import std;\nimport str;\n\n".to_owned();
     let negated = if dice.one_in(2) { "\t! \"127.0.0.1\";\n" } else { "" };
     let mask = dice.pick(&["8", "16", "31", "32"]);
     _ = write!(text, "acl near {{\n\t\"127.0.0.0\"/{mask};\n{negated}\t\"::1\";\n}}\n\n");
@@ -81,59 +83,94 @@ pub fn program(dice: &mut Dice, backend: &str) -> String {
     text
 }
 
-/// The requests that `dice` throws.
-pub fn requests(dice: &mut Dice) -> Vec<GenRequest> {
-    let count = 3 + dice.below(8);
-    (0..count).map(|_| request(dice)).collect()
+/// What the origin says at `path`.
+fn answer(dice: &mut Dice, path: &str) -> String {
+    let status = match path {
+        "/none" => "404 Not Found",
+        _ => dice.pick(&[
+            "200 OK",
+            "200 OK",
+            "200 OK",
+            "301 Moved",
+            "500 Own Words",
+            "204 No Content",
+        ]),
+    };
+    let mut text = format!("{path}\n    {status}\n");
+    let mut add = |line: &str| _ = writeln!(text, "    {line}");
+    add(dice.pick(&[
+        "Cache-Control: max-age=100",
+        "Cache-Control: s-maxage=50, max-age=0",
+        "Cache-Control: private",
+        "Cache-Control: max-age=0",
+        "X-Plain: 1",
+        "Expires: Thu, 01 Jan 1970 00:00:00 GMT",
+    ]));
+    if dice.one_in(3) {
+        add(dice.pick(&["Vary: X-A", "Vary: X-B, X-C", "Vary: *", "Vary: Cookie"]));
+    }
+    if dice.one_in(4) {
+        add("Set-Cookie: sid=1; path=/");
+    }
+    if dice.one_in(3) {
+        add("ETag: \"e\"");
+    }
+    for name in HEADERS {
+        if dice.one_in(3) {
+            add(&format!("{name}: {}", dice.pick(VALUES)));
+        }
+    }
+    if !status.starts_with("204") {
+        text.push_str("\n    body %n of %t\n");
+    }
+    text
 }
 
-fn request(dice: &mut Dice) -> GenRequest {
+fn request(dice: &mut Dice) -> String {
     let method = dice.pick(&["GET", "GET", "GET", "GET", "HEAD", "POST", "DELETE"]);
-    let mut url = dice.pick(PATHS).to_owned();
-    if dice.one_in(3) {
-        url.push_str(dice.pick(&["?b=2&a=1", "?", "?utm_x=1&id=4", "?a=1&a=0", "?x"]));
-    }
-    let mut headers = Vec::new();
+    let query = match dice.below(3) {
+        0 => dice.pick(&["?b=2&a=1", "?", "?utm_x=1&id=4", "?a=1&a=0", "?x"]),
+        _ => "",
+    };
+    let mut text = format!("{method} {}{query}\n", dice.pick(PATHS));
+    let mut add = |name: &str, value: &str| _ = writeln!(text, "    {name}: {value}");
     for name in HEADERS {
         if dice.one_in(2) {
-            headers.push((*name, dice.pick(VALUES).to_owned()));
+            add(name, dice.pick(VALUES));
         }
     }
     if dice.one_in(4) {
-        headers.push(("Cookie", dice.pick(&["a=1", "sid=42; a=1", "_ga=1"]).to_owned()));
+        add("Cookie", dice.pick(&["a=1", "sid=42; a=1", "_ga=1"]));
     }
+    // No ranges: error pages hold transaction numbers, and so differ in length.
     if dice.one_in(6) {
-        headers.push(("Range", dice.pick(&["bytes=0-3", "bytes=2-", "bytes=-2"]).to_owned()));
+        add("If-None-Match", dice.pick(&["\"e\"", "W/\"e\"", "\"other\""]));
     }
-    if dice.one_in(6) {
-        headers.push(("If-None-Match", dice.pick(&["\"e\"", "W/\"e\"", "\"other\""]).to_owned()));
+    if method == "POST" && dice.one_in(2) {
+        text.push_str("\n    a=1&b=2\n");
     }
-    let body = if method == "POST" {
-        dice.pick(&["", "body", "a=1&b=2"]).to_owned()
-    } else {
-        String::new()
-    };
-    GenRequest { method, url, headers, body }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::differ::scenario::scenarios;
 
     #[test]
     fn a_seed_always_makes_the_same_and_another_seed_something_else() {
-        let make = |seed| program(&mut Dice::new(seed), "backend default none;");
-        assert_eq!(make(7), make(7));
-        assert_ne!(make(7), make(8));
-        let requests = |seed| requests(&mut Dice::new(seed));
-        assert_eq!(requests(7), requests(7));
+        assert_eq!(scenario(7), scenario(7));
+        assert_ne!(scenario(7), scenario(8));
     }
 
     #[test]
-    fn braces_and_parentheses_are_balanced() {
+    fn the_differ_understands_them() {
         for seed in 0..200 {
-            let text = program(&mut Dice::new(seed), "backend default none;");
-            let count = |b: char| text.matches(b).count();
+            let text = scenario(seed);
+            let read = scenarios("generated", &text, &|_| None).expect("a scenario");
+            assert_eq!(read.len(), 1, "{text}");
+            let vcl = &read[0].vcl;
+            let count = |b: char| vcl.matches(b).count();
             assert_eq!(count('{'), count('}'), "{text}");
         }
     }
