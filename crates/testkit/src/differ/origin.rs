@@ -102,8 +102,11 @@ fn serve(mut stream: TcpStream, name: &str, state: &Mutex<State>) -> io::Result<
         };
         let answer = {
             let mut state = state.lock();
-            state.seen.push(Ok(request.clone()));
-            state.answer(name, &request)
+            let answer = state.answer(name, &request);
+            if !answer.manner.quiet {
+                state.seen.push(Ok(request.clone()));
+            }
+            answer
         };
         if !give(&mut stream, &request, &answer)? {
             return stream.shutdown(Shutdown::Both);

@@ -96,6 +96,8 @@ pub struct Manner {
     pub close: bool,
     /// `!cut`: half of the body, and the connection's end.
     pub cut: bool,
+    /// `!quiet`: the request is not remembered. For probes, which come when they come.
+    pub quiet: bool,
     /// `!echo`: after the head every byte is sent back.
     pub echo: bool,
 }

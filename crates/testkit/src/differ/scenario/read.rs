@@ -175,6 +175,7 @@ fn how(answer: &mut Answer, manner: &str) -> Option<()> {
         ("chunked", "") => own.chunked = true,
         ("close", "") => own.close = true,
         ("cut", "") => own.cut = true,
+        ("quiet", "") => own.quiet = true,
         ("echo", "") => own.echo = true,
         ("if", need) if !need.is_empty() => answer.needs.push(match field(need) {
             Some((name, value)) => (name, Some(value)),
