@@ -6,6 +6,7 @@ mod address;
 use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::ctx::Ctx;
@@ -40,6 +41,79 @@ pub trait Director: fmt::Debug + Send + Sync {
 
     /// Its backends with their health, for `backend.list -p`.
     fn members(&self) -> Vec<Backend>;
+
+    /// What `backend.list -p` tells of it and its members besides their health.
+    fn listing(&self) -> Listing {
+        Listing::Plain
+    }
+
+    /// Where an operator's word about it is kept; none where it can have none.
+    fn word(&self) -> Option<&Word> {
+        None
+    }
+}
+
+/// What `backend.list -p` tells of a director. Lists have an entry for each of its members.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Listing {
+    /// Nothing, not even its members (`hash`).
+    Hidden,
+    /// Its members and their health alone.
+    #[default]
+    Plain,
+    /// `fallback`
+    Fallback {
+        /// Whether it stays with what it has come to.
+        sticky: bool,
+        /// Which member it is at.
+        current: Option<usize>,
+    },
+    /// `random`: the weights.
+    Random(Vec<f64>),
+    /// `shard`
+    Shard {
+        /// What its members are called on the ring.
+        idents: Vec<Box<str>>,
+        /// The probability of `warmup`.
+        warmup: f64,
+        /// How long a member's share grows after it became healthy, in seconds.
+        rampup: f64,
+        /// How much longer that goes on for each, in seconds.
+        remaining: Vec<f64>,
+    },
+}
+
+/// What an operator says of a director (`backend.set_health`).
+#[derive(Debug, Default)]
+pub struct Word {
+    /// 0 nothing, 1 healthy, 2 sick.
+    said: AtomicU8,
+    /// When, as the bits of seconds since 1970.
+    since: AtomicU64,
+}
+
+impl Word {
+    /// Has the operator say it is healthy, or sick, or nothing, `now` in seconds since 1970.
+    pub fn say(&self, healthy: Option<bool>, now: f64) {
+        let said = healthy.map_or(0, |healthy| if healthy { 1 } else { 2 });
+        self.said.store(said, Ordering::Relaxed);
+        self.since.store(now.to_bits(), Ordering::Relaxed);
+    }
+
+    /// What was said.
+    pub fn said(&self) -> Option<bool> {
+        match self.said.load(Ordering::Relaxed) {
+            1 => Some(true),
+            2 => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The health of a director whose members' is `of_members`, and when it changed last.
+    pub fn over(&self, of_members: (bool, f64)) -> (bool, f64) {
+        let since = f64::from_bits(self.since.load(Ordering::Relaxed));
+        (self.said().unwrap_or(of_members.0), since.max(of_members.1))
+    }
 }
 
 /// A backend that can be connected to.
@@ -122,7 +196,10 @@ impl Backend {
         match self {
             Self::None => (false, 0.0),
             Self::Leaf(leaf) => (leaf.is_healthy(), leaf.link().map_or(0.0, |link| link.changed())),
-            Self::Director(director) => director.health(),
+            Self::Director(director) => match director.word() {
+                Some(word) => word.over(director.health()),
+                None => director.health(),
+            },
         }
     }
 
@@ -205,5 +282,20 @@ impl Default for ProbeSpec {
             initial: None,
             expect_close: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operators_word_goes_before_the_members() {
+        let word = Word::default();
+        assert_eq!(word.over((true, 7.0)), (true, 7.0));
+        word.say(Some(false), 9.0);
+        assert_eq!((word.over((true, 7.0)), word.said()), ((false, 9.0), Some(false)));
+        word.say(None, 10.0);
+        assert_eq!(word.over((true, 11.0)), (true, 11.0));
     }
 }
