@@ -51,7 +51,15 @@ const SIGNS: &[&str] = &[
 /// The tokens of file number `file`. Ends with no [`Kind::End`]: included files are put together
 /// first.
 pub fn tokens(file: u32, source: &SourceFile, report: &mut Report) -> Vec<Token> {
-    let mut lexer = Lexer { text: &source.text, file, at: 0, report, tokens: Vec::new() };
+    let mut lexer = Lexer {
+        text: &source.text,
+        file,
+        at: 0,
+        report,
+        tokens: Vec::new(),
+        odd_quote: false,
+        question: false,
+    };
     if source.text.len() > MAX_FILE {
         let message = format!("the file has more than {} MiB", MAX_FILE >> 20);
         lexer.report.error(lexer.span(0, 0), message);
@@ -79,15 +87,19 @@ struct Lexer<'a> {
     at: usize,
     report: &'a mut Report,
     tokens: Vec<Token>,
+    /// The last string had no end: the next such quote is likely the end of it.
+    odd_quote: bool,
+    /// A `?` came by, to which a `:` will belong.
+    question: bool,
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
     fn span(&self, start: usize, end: usize) -> Span {
         // A file has at most MAX_FILE bytes.
         Span { file: self.file, start: start as u32, end: end as u32 }
     }
 
-    fn rest(&self) -> &[u8] {
+    fn rest(&self) -> &'a [u8] {
         &self.text[self.at..]
     }
 
@@ -112,6 +124,13 @@ impl Lexer<'_> {
         if !help.is_empty() {
             entry.help(help);
         }
+        self.tokens.push(Token { kind: Kind::Bad, span });
+        self.at += length;
+    }
+
+    /// Leaves `length` bytes out that belong to what has been complained of.
+    fn bad_again(&mut self, length: usize) {
+        let span = self.span(self.at, self.at + length);
         self.tokens.push(Token { kind: Kind::Bad, span });
         self.at += length;
     }
@@ -157,7 +176,7 @@ impl Lexer<'_> {
 
     fn long_comment(&mut self) {
         let inside = &self.rest()[2..];
-        let end = find(inside, b"*/");
+        let mut end = find(inside, b"*/");
         if let Some(open) = find(inside, b"/*").filter(|open| end.is_none_or(|end| *open < end)) {
             let (first, second) = (self.span(self.at, self.at + 2), self.at + 2 + open);
             let second = self.span(second, second + 2);
@@ -165,6 +184,7 @@ impl Lexer<'_> {
                 .error(second, "a comment within a comment")
                 .label(first, "the outer one begins here")
                 .help("comments do not nest: end the first one, or use `#` within it");
+            end = nested_end(inside).or(end);
         }
         match end {
             Some(end) => self.at += end + 4,
@@ -176,14 +196,16 @@ impl Lexer<'_> {
     }
 
     fn inline_c(&mut self) {
-        let Some(end) = find(self.rest(), b"}C") else {
-            let rest = self.rest().len();
-            let help = "VMODs take the place of inline C; take it out";
-            return self.bad(rest, 2, "inline C, and without its end `}C`", help);
-        };
-        let code = self.rest()[..end].to_ascii_lowercase();
-        let vmod = replacement(&code);
-        self.bad(end + 2, 2, "inline C is not taken", vmod);
+        let end = find(self.rest(), b"}C");
+        let length = end.map_or(self.rest().len(), |end| end + 2);
+        let code = self.rest()[..length].to_ascii_lowercase();
+        self.bad(length, 2, "inline C cannot be used", replacement(&code));
+        if let Some(entry) = self.report.last() {
+            entry.note("Larder runs VCL itself: there is no C compiler, and no code of others");
+            if end.is_none() {
+                entry.note("its end `}C` is missing, too");
+            }
+        }
     }
 
     fn blob(&mut self) {
@@ -204,6 +226,7 @@ impl Lexer<'_> {
                     help,
                 );
             }
+            _ if std::mem::take(&mut self.question) => self.bad_again(1),
             _ if inside.first() == Some(&b'=') => {
                 self.bad(2, 2, "`:=` is no operator", "`=` alone sets a variable");
             }
@@ -240,7 +263,9 @@ impl Lexer<'_> {
         match inside.get(length) {
             Some(b'"') => self.push(Kind::Str, length + 2),
             Some(0) => self.bad(length + 2, length + 2, "a NUL byte in a string", ""),
+            _ if std::mem::take(&mut self.odd_quote) => self.bad_again(length + 1),
             end => {
+                self.odd_quote = true;
                 let help = match end.is_some() && find(inside, b"\"").is_some() {
                     true => {
                         "end it with `\"` on the same line; a string of several lines, or with \
@@ -265,6 +290,7 @@ impl Lexer<'_> {
 
     /// Bytes that begin nothing, a row of them as one fault.
     fn stray(&mut self) {
+        self.question |= self.rest()[0] == b'?';
         let rest = self.rest();
         let first = rest[0];
         if first == b'\'' {
@@ -298,38 +324,59 @@ fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|window| window == needle)
 }
 
+/// Where the comment ends whose inside begins with `text`, if comments within it are ended, too.
+fn nested_end(text: &[u8]) -> Option<usize> {
+    let (mut depth, mut at) = (1, 0);
+    while let Some(pair) = text.get(at..at + 2) {
+        at += match pair {
+            b"*/" if depth == 1 => return Some(at),
+            b"*/" => {
+                depth -= 1;
+                2
+            }
+            b"/*" => {
+                depth += 1;
+                2
+            }
+            _ => 1,
+        };
+    }
+    None
+}
+
 /// What does in VCL what a piece of C does, by the words in it.
 fn replacement(code: &[u8]) -> &'static str {
     const KNOWN: &[(&[&str], &str)] = &[
         (
             &["geoip", "maxmind"],
-            "look up countries in front, or in the application: Larder reads no databases of \
-             places; what a header says can be put into `Vary` or the hash",
+            "no VMOD looks up places: let the server in front or the application say the country \
+             in a header, and put that into `Vary` or the hash",
         ),
         (
             &["syslog", "openlog"],
-            "`import std;` and `std.syslog(priority, text)` or `std.log(text)`",
+            "instead: `import std;` and `std.syslog(priority, text)` or `std.log(text)`",
         ),
         (
             &["gethdr", "sethdr", "vrt_http_header", "hdr_"],
-            "`set req.http.Name = ...`, regsub(), or `import header;` for fields of several lines",
+            "instead: `set req.http.Name = ...`, `regsub()`, or `import header;` for fields of \
+             several lines",
         ),
-        (&["random", "rand("], "`import std;` and `std.random(low, high)`"),
+        (&["random", "rand("], "instead: `import std;` and `std.random(low, high)`"),
         (
             &["gettimeofday", "clock_gettime", "strftime", "time("],
-            "`now` is the time, `std.timestamp(\"Name\")` logs it, `now + 1h` reckons with it",
+            "instead: `now` is the time, `now + 1h` reckons with it, `std.timestamp(\"Name\")` \
+             logs it",
         ),
-        (&["getenv"], "`import std;` and `std.getenv(name)`"),
-        (&["md5", "sha1", "sha256", "base64"], "`import blob;` encodes and decodes"),
-        (&["tolower", "toupper"], "`req.http.Name.lower()` and `.upper()`"),
-        (&["strstr"], "`import std;` and `std.strstr(text, part)`, or `~` with a pattern"),
-        (&["atoi", "strto"], "`import std;` and `std.integer(text, fallback)`"),
-        (&["socket", "tcp_", "setsockopt"], "`import tcp;` sets what a connection may do"),
+        (&["getenv"], "instead: `import std;` and `std.getenv(name)`"),
+        (&["md5", "sha1", "sha256", "base64"], "instead: `import blob;` encodes and decodes"),
+        (&["tolower", "toupper"], "instead: `req.http.Name.lower()` and `.upper()`"),
+        (&["strstr"], "instead: `import std;` and `std.strstr(text, part)`, or `~` with a pattern"),
+        (&["atoi", "strto"], "instead: `import std;` and `std.integer(text, fallback)`"),
+        (&["socket", "tcp_"], "instead: `import tcp;` sets what a connection may do"),
     ];
     let has = |word: &&str| find(code, word.as_bytes()).is_some();
     KNOWN.iter().find(|(words, _)| words.iter().any(|word| has(&word))).map_or(
-        "Larder compiles no C; VMODs such as std, header, str and var take its place: see the \
-         reference page of VMODs",
+        "VMODs such as std, header, str and var take its place: see the reference page of VMODs",
         |(_, help)| help,
     )
 }

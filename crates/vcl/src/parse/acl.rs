@@ -6,26 +6,32 @@ use crate::lex::Kind;
 use crate::source::Span;
 
 impl Parser<'_> {
+    /// Whatever is wrong with its inside: what is told of the list's name later is about a list
+    /// that is there.
     pub(super) fn acl(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
-        let name = self.plain_name("an access list")?;
-        let mut flags = Vec::new();
+        let name = self.own_name("an access list")?;
+        let mut acl = Acl { name, flags: Vec::new(), entries: Vec::new() };
+        let read = self.acl_inside(&mut acl);
+        items.push(Item::Acl(acl));
+        read
+    }
+
+    fn acl_inside(&mut self, acl: &mut Acl) -> Parsed<()> {
         while self.at_sign("+") || self.at_sign("-") {
-            flags.push(self.acl_flag()?);
+            acl.flags.push(self.acl_flag()?);
         }
         let open = self.expect("{")?;
-        let mut entries = Vec::new();
         while self.take("}").is_none() {
             if self.unclosed(open) {
                 break;
             }
             let start = self.at;
             match self.acl_entry() {
-                Ok(entry) => entries.push(entry),
+                Ok(entry) => acl.entries.push(entry),
                 Err(Failed) => self.leave_statement(start),
             }
         }
-        items.push(Item::Acl(Acl { name, flags, entries }));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::source::Span;
 impl Parser<'_> {
     pub(super) fn backend(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
-        let name = self.plain_name("a backend")?;
+        let name = self.own_name("a backend")?;
         if self.at_word("none") {
             self.bump();
             items.push(Item::Backend { name, fields: None });
@@ -21,7 +21,7 @@ impl Parser<'_> {
 
     pub(super) fn probe(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
-        let name = self.plain_name("a probe")?;
+        let name = self.own_name("a probe")?;
         let fields = self.fields()?.0;
         items.push(Item::Probe { name, fields });
         Ok(())

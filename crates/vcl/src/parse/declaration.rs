@@ -142,6 +142,8 @@ impl Parser<'_> {
                 "directors come from a VMOD: `import directors;` and in `sub vcl_init` `new name = \
                  directors.round_robin();` with a `name.add_backend(...);` for each backend",
             );
+        } else if let Some(name) = DECLARATIONS.iter().find(|name| word.starts_with(*name)) {
+            entry.help(format!("did you mean `{name}`?"));
         } else {
             entry.did_you_mean(word, DECLARATIONS.iter().copied());
         }
@@ -159,11 +161,11 @@ impl Parser<'_> {
             }
             return Err(Failed);
         }
-        let module = self.plain_name("a module")?;
+        let module = self.own_name("a module")?;
         let alias = match self.at_word("as") {
             true => {
                 self.bump();
-                Some(self.plain_name("a module")?)
+                Some(self.own_name("a module")?)
             }
             false => None,
         };
@@ -187,7 +189,7 @@ impl Parser<'_> {
 
     fn sub(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
-        let name = self.plain_name("a subroutine")?;
+        let name = self.own_name("a subroutine")?;
         if self.at_sign("(") {
             if let Some(entry) = self.fault("subroutines have no parameters") {
                 let help =
@@ -212,7 +214,8 @@ impl Parser<'_> {
 
     /// The end of the program or the next declaration stands where the `}` of `open` should.
     pub(super) fn unclosed(&mut self, open: Token) -> bool {
-        if !self.at_end() && !self.at_declaration() {
+        let deeper = self.indent(self.token().span) > self.indent(open.span);
+        if !self.at_end() && (deeper || !self.at_declaration()) {
             return false;
         }
         if !self.unclosed {

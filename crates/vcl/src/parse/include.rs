@@ -81,17 +81,16 @@ impl Splicer<'_, '_> {
             }
             _ => (false, after),
         };
-        let [name, rest @ ..] = after else {
-            self.report.error(word, "`include` without a file name").expected("a string");
-            return after;
-        };
-        if name.kind != Kind::Str {
-            if name.kind != Kind::Bad {
-                let entry = self.report.error(name.span, "`include` without a file name");
+        let Some((name, rest)) = after.split_first().filter(|(t, _)| t.kind == Kind::Str) else {
+            let found = after.first().filter(|token| token.kind != Kind::Bad);
+            let span = found.map_or(word, |token| token.span);
+            if found.is_some() || after.is_empty() {
+                let entry = self.report.error(span, "`include` without a file name");
                 entry.expected("a string").help("`include \"file.vcl\";`");
             }
-            return after;
-        }
+            let end = after.iter().position(|token| token.kind == Kind::Sign(";"));
+            return &after[end.map_or(0, |end| end + 1)..];
+        };
         let bytes = &source.text[name.span.start as usize..name.span.end as usize];
         let text = String::from_utf8_lossy(lex::string(bytes)).into_owned();
         let rest = match rest {

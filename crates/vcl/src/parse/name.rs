@@ -19,6 +19,9 @@ struct Parts<'a> {
 impl<'a> Parser<'a> {
     /// A name with dots or without: a variable, a function, a method.
     pub(super) fn name(&mut self) -> Parsed<Name> {
+        if self.token().kind == Kind::Str {
+            return Err(self.quoted_name());
+        }
         let first = self.word("a name")?;
         let mut parts = Parts { words: vec![&first.1], quoted: None, span: first.0 };
         while self.at_sign(".") {
@@ -35,29 +38,24 @@ impl<'a> Parser<'a> {
         Ok(Name { text, span: parts.span })
     }
 
-    /// A name without dots: that of an own thing.
-    pub(super) fn plain_name(&mut self, of: &str) -> Parsed<Name> {
-        let name = self.name_or(&format!("the name of {of}"))?;
-        if name.text.contains('.') {
-            self.report
-                .error(name.span, format!("the name of {of} has no dots"))
-                .help("letters, digits, `_` and `-`, a letter first");
-        }
-        Ok(name)
-    }
-
-    fn name_or(&mut self, expected: &str) -> Parsed<Name> {
+    /// The name of an own thing; that it has no dots is for the checker to say.
+    pub(super) fn own_name(&mut self, of: &str) -> Parsed<Name> {
         match self.token().kind {
             Kind::Word => self.name(),
-            Kind::Str => {
-                let entry = self.fault("names do not stand in quotes");
-                if let Some(entry) = entry {
-                    entry.expected(expected);
-                }
-                Err(Failed)
-            }
-            _ => Err(self.unexpected(expected)),
+            Kind::Str => Err(self.quoted_name()),
+            _ => Err(self.unexpected(&format!("the name of {of}"))),
         }
+    }
+
+    fn quoted_name(&mut self) -> Failed {
+        let text = lex::string(self.bytes(self.token().span));
+        let help = format!("`{}`", String::from_utf8_lossy(text));
+        if let Some(entry) = self.fault("names do not stand in quotes")
+            && is_field_name(text)
+        {
+            entry.help(help);
+        }
+        Failed
     }
 
     fn word(&mut self, expected: &str) -> Parsed<(Span, &'a str)> {
@@ -88,8 +86,16 @@ impl<'a> Parser<'a> {
             }
             Kind::Str => {
                 self.bump();
+                let text = lex::string(self.bytes(next.span));
+                let help = match is_field_name(text) {
+                    true => {
+                        let name = parts.words.join(".");
+                        format!("`{name}.{}`", String::from_utf8_lossy(text))
+                    }
+                    false => "`+` joins strings".to_owned(),
+                };
                 if let Some(entry) = self.fault("only the name of a header stands in quotes") {
-                    entry.help("strings are put together with `+`");
+                    entry.help(help);
                 }
                 return Err(Failed);
             }

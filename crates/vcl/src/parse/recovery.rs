@@ -70,9 +70,14 @@ impl Parser<'_> {
             (Kind::Sign("==" | "!=" | "<" | ">" | "<=" | ">=" | "~" | "!~"), _) => {
                 "a comparison has two sides; put parentheses around the first one"
             }
+            (Kind::Sign("!"), _) if self.text(self.before()) == "!" => "one `!` is enough",
+            (Kind::Sign("%"), Kind::Sign("=")) if adjacent => {
+                "there are `=`, `+=`, `-=`, `*=` and `/=`"
+            }
             (Kind::Sign("!"), _) => "`!` stands before a whole comparison; `(!x)` goes elsewhere",
             (Kind::Sign("++"), _) => "`+= 1` adds one; `+` joins strings",
             (Kind::Sign("--"), _) => "`-= 1` takes one away; `- -1` needs a space",
+            (Kind::Word, _) if self.text(self.before()) == "not" => "`!` is \"not\"",
             (Kind::Word, _) => match self.text(token) {
                 "and" | "AND" => "`&&` is \"and\"",
                 "or" | "OR" => "`||` is \"or\"",

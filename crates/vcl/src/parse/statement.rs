@@ -272,7 +272,7 @@ impl Parser<'_> {
 
     fn new_object(&mut self) -> Parsed<StatementKind> {
         self.bump();
-        let name = self.plain_name("an object")?;
+        let name = self.own_name("an object")?;
         self.expect("=")?;
         let class = self.name()?;
         if !self.at_sign("(") {
