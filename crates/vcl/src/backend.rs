@@ -72,15 +72,24 @@ pub enum Listing {
     Random(Vec<f64>),
     /// `shard`
     Shard {
-        /// What its members are called on the ring.
-        idents: Vec<Box<str>>,
         /// The probability of `warmup`.
         warmup: f64,
         /// How long a member's share grows after it became healthy, in seconds.
         rampup: f64,
-        /// How much longer that goes on for each, in seconds.
-        remaining: Vec<f64>,
+        /// Its members on the ring.
+        members: Vec<Sharded>,
     },
+}
+
+/// A member of a `shard` director.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sharded {
+    /// What it is called on the ring.
+    pub ident: Box<str>,
+    /// How much of its share it has, 0 to 1; nothing while it is sick.
+    pub share: f64,
+    /// For how many seconds that still grows.
+    pub remaining: f64,
 }
 
 /// What an operator says of a director (`backend.set_health`).
