@@ -42,7 +42,9 @@ const WINDOW_MAX: u32 = 64;
 impl Lowering<'_> {
     pub(super) fn acl(&mut self, acl: &ast::Acl) {
         let loader = self.input.loader;
-        let resolve = |host: &str| -> Result<Vec<IpAddr>, String> { loader.resolve(host) };
+        let resolve = |host: &str| -> Result<Vec<IpAddr>, String> {
+            host.parse().map(|address| vec![address]).or_else(|_| loader.resolve(host))
+        };
         match Acl::build(acl, &resolve) {
             Ok(acl) => self.parts.acls.push(acl),
             Err(faults) => {

@@ -14,6 +14,8 @@ mod operators;
 mod places;
 mod statements;
 mod symbols;
+#[cfg(test)]
+mod tests;
 mod verdicts;
 
 use std::collections::HashMap;
