@@ -8,6 +8,7 @@ mod tests;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::backend::Backend;
 use crate::ctx::Ctx;
 use crate::headers;
 use crate::value::{Failure, Value};
@@ -44,6 +45,7 @@ pub fn append_plain(value: &Value, out: &mut Vec<u8>) -> Result<(), Failure> {
         Value::Time(secs) => calendar::append_http_date(*secs, out),
         Value::String(Some(bytes)) => out.extend_from_slice(bytes),
         Value::Ip(Some(addr)) => append_ip(addr.ip(), out),
+        Value::Backend(Backend::None) => {}
         Value::Backend(backend) => out.extend_from_slice(backend.name().as_bytes()),
         Value::Stevedore(Some(name)) => {
             out.extend_from_slice(b"storage.");
@@ -60,6 +62,7 @@ pub fn is_none(ctx: &Ctx<'_>, value: &Value) -> bool {
     match value {
         Value::Header(header) => headers::get(ctx, header).is_none(),
         Value::String(None) | Value::Ip(None) | Value::Stevedore(None) | Value::Void => true,
+        Value::Backend(backend) => matches!(backend, Backend::None),
         _ => false,
     }
 }

@@ -1,5 +1,6 @@
 //! What replaces what VCL no longer has, and what is allowed but dangerous.
 
+use crate::ast::{Argument, CallExpr, Expr, ExprKind};
 use crate::lower::Lowering;
 use crate::lower::places::Facts;
 use crate::sub::Sub;
@@ -113,6 +114,29 @@ impl Lowering<'_> {
         }
         for (span, message, what) in warnings {
             self.report.warning(span, message).note(what);
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// Warns of a key that has only a part of what the backend still gets in full.
+    pub(super) fn strips_the_key(&mut self, hash_data: &CallExpr) {
+        let [Argument { value: Expr { kind: ExprKind::Call(call), .. }, .. }] =
+            &hash_data.arguments[..]
+        else {
+            return;
+        };
+        if !matches!(&*call.name.text, "regsub" | "regsuball") {
+            return;
+        }
+        if let [Argument { value: Expr { kind: ExprKind::Name(name), .. }, .. }, ..] =
+            &call.arguments[..]
+            && name.text.starts_with("req.")
+        {
+            self.report
+                .warning(call.span, format!("the key has a part of `{}` only", name.text))
+                .note("the backend still gets all of it, and may answer by what is left out")
+                .help(format!("strip it in vcl_recv: `set {} = ...;`", name.text));
         }
     }
 }

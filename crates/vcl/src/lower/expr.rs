@@ -16,7 +16,7 @@ use crate::value::{Header, Value};
 use crate::vars::{self, Lookup, StorageVar, Var};
 
 /// Expressions within each other. More than anybody writes by hand; what runs them recurses.
-const DEPTH_MAX: u32 = 400;
+const DEPTH_MAX: u32 = 200;
 
 impl Lowering<'_> {
     /// The expression `e`, of whatever type it has. `wanted` is what its place asks for, which some
@@ -64,7 +64,7 @@ impl Lowering<'_> {
             ExprKind::Call(call) => self.call_expr(call)?,
             ExprKind::Method { object, call } => self.method_call(object, call)?,
             ExprKind::Binary { left, op, op_span, right } => {
-                self.binary(left, *op, *op_span, right, span, wanted)?
+                self.binary(left, *op, *op_span, right, e, wanted)?
             }
         })
     }
@@ -141,6 +141,12 @@ impl Lowering<'_> {
         let kind = self.symbols.get(&name.text)?.kind;
         let (expr, ty) = match kind {
             Kind::Acl(number) => (Expr::Const(Value::Acl(number)), Type::Acl),
+            // As Varnish has it: only where a string is wanted is it its name.
+            Kind::Probe(_) if wanted == Type::String => {
+                self.symbols.take(&name.text);
+                let text = Text::Const(name.text.to_string().into());
+                return Some(Some(Typed::text(text, name.span)));
+            }
             Kind::Probe(number) => (Expr::Const(Value::Probe(number)), Type::Probe),
             Kind::Backend(number) => (Expr::Backend(number), Type::Backend),
             Kind::Sub(number) if wanted == Type::Sub => {
@@ -313,11 +319,12 @@ impl Lowering<'_> {
     }
 
     pub(super) fn name_of_acl(&self, number: u32) -> Bytes {
-        let mut acls = self
-            .symbols
-            .all()
-            .filter(|(_, symbol)| matches!(symbol.kind, Kind::Acl(other) if other == number));
-        acls.next().map_or_else(Bytes::new, |(name, _)| name.to_string().into())
+        self.name_of(|kind| matches!(kind, Kind::Acl(other) if other == number))
+    }
+
+    fn name_of(&self, is: impl Fn(Kind) -> bool) -> Bytes {
+        let mut names = self.symbols.names(is);
+        names.next().map_or_else(Bytes::new, |name| name.to_string().into())
     }
 
     /// Functions and methods that may be called from `from` only.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::ast::{self, BinaryOp};
+use crate::ast::{self, BinaryOp, ExprKind};
 use crate::lower::Lowering;
 use crate::lower::convert::Typed;
 use crate::lower::expr::negated;
@@ -20,9 +20,10 @@ impl Lowering<'_> {
         op: BinaryOp,
         op_span: Span,
         right: &ast::Expr,
-        span: Span,
+        whole: &ast::Expr,
         wanted: Type,
     ) -> Option<Typed> {
+        let span = whole.span;
         match op {
             BinaryOp::And => self.logic(left, right, span, Cond::All),
             BinaryOp::Or => self.logic(left, right, span, Cond::Any),
@@ -38,11 +39,11 @@ impl Lowering<'_> {
             BinaryOp::Greater => self.order(left, Order::Greater, op_span, right, span),
             BinaryOp::LessEqual => self.order(left, Order::LessEqual, op_span, right, span),
             BinaryOp::GreaterEqual => self.order(left, Order::GreaterEqual, op_span, right, span),
-            BinaryOp::Add => self.arith(left, ArithOp::Add, op_span, right, span, wanted),
-            BinaryOp::Subtract => self.arith(left, ArithOp::Subtract, op_span, right, span, wanted),
-            BinaryOp::Multiply => self.arith(left, ArithOp::Multiply, op_span, right, span, wanted),
-            BinaryOp::Divide => self.arith(left, ArithOp::Divide, op_span, right, span, wanted),
-            BinaryOp::Modulo => self.arith(left, ArithOp::Modulo, op_span, right, span, wanted),
+            BinaryOp::Add
+            | BinaryOp::Subtract
+            | BinaryOp::Multiply
+            | BinaryOp::Divide
+            | BinaryOp::Modulo => self.chain(whole, wanted),
         }
     }
 
@@ -221,20 +222,36 @@ impl Lowering<'_> {
         Some(Typed { literal, ..Typed::new(expr, ty, span) })
     }
 
+    /// A chain of `+`, `-`, `*`, `/`, `%`: as long as programs write them, so no recursion.
+    fn chain(&mut self, chain: &ast::Expr, wanted: Type) -> Option<Typed> {
+        let mut links = Vec::new();
+        let mut first = chain;
+        while let ExprKind::Binary { left, op, op_span, right } = &first.kind {
+            let Some(op) = arith_op(*op) else { break };
+            links.push((op, *op_span, &**right, first.span));
+            first = left;
+        }
+        let mut typed = self.expr(first, wanted)?;
+        for (op, op_span, right, span) in links.into_iter().rev() {
+            typed = self.arith(typed, op, op_span, right, span, wanted)?;
+        }
+        Some(typed)
+    }
+
     fn arith(
         &mut self,
-        left: &ast::Expr,
+        left: Typed,
         op: ArithOp,
         op_span: Span,
         right: &ast::Expr,
         span: Span,
         wanted: Type,
     ) -> Option<Typed> {
-        let left = self.expr(left, wanted)?;
         let second = match left.ty {
             Type::String => Type::String,
             Type::Time | Type::Duration => Type::Duration,
             Type::Bytes if op == ArithOp::Add || op == ArithOp::Subtract => Type::Bytes,
+            Type::Int | Type::Real => left.ty,
             _ => wanted,
         };
         let right = self.expr(right, second)?;
@@ -242,7 +259,7 @@ impl Lowering<'_> {
             let expr = self.folded(op, left.expr, right.expr, span)?;
             return Some(Typed::new(expr, ty, span));
         }
-        let strings = left.ty == Type::String || wanted == Type::String || wanted == Type::Body;
+        let strings = left.ty == Type::String || wanted == Type::String;
         let strings = strings || wanted == Type::Regex && right.ty == Type::String;
         if op == ArithOp::Add && strings {
             let (left, right) = (self.to_text(left), self.to_text(right));
@@ -297,29 +314,37 @@ fn result(op: ArithOp, left: Type, right: Type) -> Option<Type> {
 
 /// Two strings one behind the other; constants that meet become one.
 pub(super) fn joined(left: Text, right: Text) -> Text {
-    let mut parts = Vec::new();
-    for text in [left, right] {
-        let more = match text {
-            Text::Join(inner) => inner.into_vec(),
-            other => vec![other],
-        };
-        for part in more {
-            match (parts.last_mut(), part) {
-                (Some(Text::Const(before)), Text::Const(after)) => {
-                    *before = Bytes::from([&before[..], &after[..]].concat());
-                }
-                (_, part) => parts.push(part),
+    let mut parts = match left {
+        Text::Join(parts) => parts,
+        one => vec![one],
+    };
+    let more = match right {
+        Text::Join(parts) => parts,
+        one => vec![one],
+    };
+    for part in more {
+        match (parts.last_mut(), part) {
+            (Some(Text::Const(before)), Text::Const(after)) => {
+                *before = Bytes::from([&before[..], &after[..]].concat());
             }
+            (_, part) => parts.push(part),
         }
     }
-    match parts.pop() {
-        Some(only) if parts.is_empty() && matches!(only, Text::Const(_)) => only,
-        Some(last) => {
-            parts.push(last);
-            Text::Join(parts.into())
-        }
-        None => Text::Const(Bytes::new()),
+    match &parts[..] {
+        [Text::Const(only)] => Text::Const(only.clone()),
+        _ => Text::Join(parts),
     }
+}
+
+fn arith_op(op: BinaryOp) -> Option<ArithOp> {
+    Some(match op {
+        BinaryOp::Add => ArithOp::Add,
+        BinaryOp::Subtract => ArithOp::Subtract,
+        BinaryOp::Multiply => ArithOp::Multiply,
+        BinaryOp::Divide => ArithOp::Divide,
+        BinaryOp::Modulo => ArithOp::Modulo,
+        _ => return None,
+    })
 }
 
 fn flip(cond: Cond, is_flipped: bool) -> Cond {

@@ -6,6 +6,9 @@ use crate::source::Span;
 use crate::sub::{Sub, Subs};
 use crate::value::Place;
 
+/// Subroutines called within each other. What runs them recurses.
+const CALLS_MAX: usize = 64;
+
 /// What a subroutine does, as far as others must know.
 #[derive(Debug)]
 pub(super) struct Facts {
@@ -124,6 +127,13 @@ impl Lowering<'_> {
                 [one] => entry.note(format!("it is allowed in {one} only")),
                 some => entry.note(format!("it is allowed in {}", some.join(", "))),
             };
+        }
+        if chain.len() >= CALLS_MAX {
+            let span = facts.span;
+            self.report
+                .error(span, format!("sub `{}` is called through too many others", facts.name))
+                .note(format!("at most {CALLS_MAX} may be within each other"));
+            return;
         }
         let calls = facts.calls.clone();
         for (callee, span) in calls {

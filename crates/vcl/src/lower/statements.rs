@@ -233,6 +233,7 @@ impl Lowering<'_> {
                 self.need(Sub::Hash.only(), call.name.span, || {
                     "`hash_data` cannot be called".to_string()
                 });
+                self.strips_the_key(call);
                 self.one_string(call).map(Op::HashData)
             }
             "ban" => self.one_string(call).map(Op::Ban),

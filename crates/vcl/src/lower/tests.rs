@@ -42,3 +42,52 @@ fn programs_are_accepted_as_varnish_accepts_them() {
         (accepted, rest.to_string(), program)
     }));
 }
+
+/// An expression of each type.
+const OF_TYPE: &[(&str, &str)] = &[
+    ("BACKEND", "req.backend_hint"),
+    ("BLOB", "req.hash"),
+    ("BOOL", "req.hash_ignore_busy"),
+    ("BYTES", "storage.Transient.free_space"),
+    ("DURATION", "req.ttl"),
+    ("INT", "req.restarts"),
+    ("IP", "client.ip"),
+    ("REAL", "std.random(1, 2)"),
+    ("STRING", "req.url"),
+    ("TIME", "now"),
+    ("ACL", "aa"),
+    ("PROBE", "pp"),
+    ("STEV", "storage.Transient"),
+    ("SUB", "ss"),
+];
+
+#[test]
+fn operators_go_with_the_types_that_varnish_has_them_go_with() {
+    // Types and operators that the table has no line for go together in neither place.
+    let table: Vec<Vec<&str>> = include_str!("oracle/operators.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split(' ').collect())
+        .collect();
+    let said = |left: &str, op: &str, right: &str, at: usize| {
+        table.iter().any(|line| line[..3] == [left, op, right] && line[at] == "yes")
+    };
+    let mut programs = Vec::new();
+    for (left, a) in OF_TYPE {
+        for (right, b) in OF_TYPE {
+            for op in ["+", "-", "*", "/", "%", "==", "<", "~"] {
+                let statements =
+                    [format!("if ({a} {op} {b}) {{}}"), format!("set req.http.x = {a} {op} {b};")];
+                for (at, statement) in statements.into_iter().enumerate() {
+                    let program = format!(
+                        "vcl 4.1; import std; probe pp {{}} backend bb {{ .host = \"127.0.0.1\"; \
+                         .probe = pp; }} acl aa {{ \"10.0.0.1\"; }} sub ss {{}} \
+                         sub vcl_hit {{ if (client.ip ~ aa) {{ call ss; }} {statement} }}"
+                    );
+                    programs.push((said(left, op, right, at + 3), statement, program));
+                }
+            }
+        }
+    }
+    agree(programs.into_iter());
+}

@@ -25,7 +25,7 @@ pub(crate) enum Cond {
     Any(Box<[Cond]>),
     /// `~` with a pattern. What is no string is matched as an empty one.
     Match(Text, Arc<Regex>),
-    /// `==` of strings. What is no string equals nothing but the like.
+    /// `==` of strings. What is no string equals nothing, not even the like.
     Same(Text, Text),
     /// Strings in order, byte by byte.
     TextOrder(Order, Text, Text),
@@ -91,7 +91,9 @@ impl Cond {
             Self::Match(text, regex) => {
                 text.with(ctx, |bytes| regex.is_match(bytes.unwrap_or_default()))??
             }
-            Self::Same(left, right) => both(left, right, ctx, |a, b| a == b)?,
+            Self::Same(left, right) => {
+                both(left, right, ctx, |a, b| a.zip(b).is_some_and(|(a, b)| a == b))?
+            }
             Self::TextOrder(order, left, right) => {
                 both(left, right, ctx, |a, b| a.zip(b).is_some_and(|(a, b)| order.holds(a, b)))?
             }

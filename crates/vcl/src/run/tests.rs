@@ -72,7 +72,10 @@ fn conditions_hold_or_do_not() {
     assert!(holds("!req.http.none"));
     assert!(!holds("req.http.none == \"\""));
     assert!(holds("req.http.none != \"\""));
-    assert!(holds("req.http.none == req.http.never"));
+    assert!(!holds("req.http.none == req.http.never"));
+    assert!(holds("req.http.none != req.http.never"));
+    assert!(!holds("req.http.none <= req.http.never"));
+    assert!(holds("\"B\" < \"a\""));
     assert!(holds("req.http.none ~ \"^$\""));
     assert!(holds("req.restarts == 0 && (req.url || req.http.none)"));
     assert!(holds("client.ip == \"192.0.2.7\""));

@@ -22,7 +22,7 @@ pub(crate) enum Text {
     /// What lies in a message.
     Borrowed(Borrow),
     /// One behind the other.
-    Join(Box<[Text]>),
+    Join(Vec<Text>),
     /// `regsub(...)`, `regsuball(...)`
     Regsub(Box<Regsub>),
     /// `.lower()`
