@@ -15,7 +15,7 @@ use crate::ctx::{
     Bereq, BereqState, Beresp, BerespState, Ctx, Obj, Purging, Req, ReqState, Resp, RespState,
     Session, Tag, Task, TcpWishes, World,
 };
-use crate::program::{Input, Instance, Program, Rules};
+use crate::program::{Input, Instance, Program, Rules, Trace};
 use crate::source::NoFiles;
 use crate::sub::{Action, Side, Sub};
 use crate::vmod::Shared;
@@ -254,6 +254,10 @@ pub struct Memory {
     pub hosts: HashMap<String, Vec<SocketAddr>>,
     /// The request body.
     pub body: Option<Vec<u8>>,
+    /// Whether to ask for traces.
+    pub listens: bool,
+    /// What was traced: subroutine, action, place.
+    pub traces: RefCell<Vec<String>>,
     /// Parameters.
     pub params: HashMap<String, f64>,
 }
@@ -329,6 +333,16 @@ impl World for Memory {
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
         (name == "s0").then_some((1000, 24))
+    }
+
+    fn traces(&self) -> bool {
+        self.listens
+    }
+
+    fn trace(&self, trace: &Trace<'_>) {
+        let place = trace.place.map(|at| format!("{}:{}", at.file, at.line)).unwrap_or_default();
+        let line = format!("{} {:?} {place}", trace.sub.name(), trace.action);
+        self.traces.borrow_mut().push(line);
     }
 
     fn hostname(&self) -> &str {

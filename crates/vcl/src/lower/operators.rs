@@ -28,17 +28,19 @@ impl Lowering<'_> {
             BinaryOp::And => self.logic(left, right, span, Cond::All),
             BinaryOp::Or => self.logic(left, right, span, Cond::Any),
             BinaryOp::Equal | BinaryOp::NotEqual => {
-                let cond = self.equality(left, op_span, right, span)?;
+                let cond = self.equality(left, op_span, right, span, wanted)?;
                 Some(Typed::cond(flip(cond, op == BinaryOp::NotEqual), span))
             }
             BinaryOp::Match | BinaryOp::NoMatch => {
-                let cond = self.matching(left, op_span, right)?;
+                let cond = self.matching(left, op_span, right, wanted)?;
                 Some(Typed::cond(flip(cond, op == BinaryOp::NoMatch), span))
             }
-            BinaryOp::Less => self.order(left, Order::Less, op_span, right, span),
-            BinaryOp::Greater => self.order(left, Order::Greater, op_span, right, span),
-            BinaryOp::LessEqual => self.order(left, Order::LessEqual, op_span, right, span),
-            BinaryOp::GreaterEqual => self.order(left, Order::GreaterEqual, op_span, right, span),
+            BinaryOp::Less => self.order(left, Order::Less, op_span, right, span, wanted),
+            BinaryOp::Greater => self.order(left, Order::Greater, op_span, right, span, wanted),
+            BinaryOp::LessEqual => self.order(left, Order::LessEqual, op_span, right, span, wanted),
+            BinaryOp::GreaterEqual => {
+                self.order(left, Order::GreaterEqual, op_span, right, span, wanted)
+            }
             BinaryOp::Add
             | BinaryOp::Subtract
             | BinaryOp::Multiply
@@ -75,9 +77,9 @@ impl Lowering<'_> {
         op_span: Span,
         right: &ast::Expr,
         span: Span,
+        wanted: Type,
     ) -> Option<Cond> {
-        // `backend == req.backend_hint`: a name on the left is known by what it is.
-        let left = self.expr(left, Type::Bool)?;
+        let left = self.expr(left, wanted)?;
         let comparable = matches!(
             left.ty,
             Type::Acl
@@ -113,8 +115,9 @@ impl Lowering<'_> {
         op_span: Span,
         right: &ast::Expr,
         span: Span,
+        wanted: Type,
     ) -> Option<Typed> {
-        let left = self.expr(left, Type::Bool)?;
+        let left = self.expr(left, wanted)?;
         let has_order = matches!(
             left.ty,
             Type::Bytes | Type::Duration | Type::Int | Type::Real | Type::String | Type::Time
@@ -158,8 +161,14 @@ impl Lowering<'_> {
         None
     }
 
-    fn matching(&mut self, left: &ast::Expr, op_span: Span, right: &ast::Expr) -> Option<Cond> {
-        let left = self.expr(left, Type::Bool)?;
+    fn matching(
+        &mut self,
+        left: &ast::Expr,
+        op_span: Span,
+        right: &ast::Expr,
+        wanted: Type,
+    ) -> Option<Cond> {
+        let left = self.expr(left, wanted)?;
         match left.ty {
             Type::String => {
                 let text = self.to_text(left);

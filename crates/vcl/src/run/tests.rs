@@ -64,6 +64,122 @@ fn strings_are_put_together() {
     assert_eq!(text_of("\"AbC\".lower() + req.http.x-req.upper()").as_deref(), Some("abcASKED"));
 }
 
+/// What Varnish 7.1.1 made of the same in a header.
+#[test]
+fn values_are_written_as_varnish_writes_them() {
+    let cases = [
+        ("\"[\" + req.http.none + \"]\" + (req.http.e == \"\")", "[]false"),
+        ("regsub(req.http.none, \"^$\", \"was empty\")", "was empty"),
+        ("regsub(req.http.none, \"x\", \"y\")", ""),
+        ("1.5 + 1", "2.500"),
+        ("7 / 2", "3"),
+        ("-7 / 2", "-3"),
+        ("-7 % 3", "-1"),
+        ("5s", "5.000"),
+        ("100ms", "0.100"),
+        ("1w", "604800.000"),
+        ("-5s", "-5.000"),
+        ("5s * 1.5", "7.500"),
+        ("1.0 / 3.0", "0.333"),
+        ("b", "b"),
+        ("storage.Transient", "storage.Transient"),
+        ("client.ip", "192.0.2.7"),
+        ("now - now", "0.000"),
+        ("now", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ("true + \"x\" + false", "truexfalse"),
+        ("\"a\tb\"", "a\tb"),
+        ("req.http.none", ""),
+        ("req.http.none.lower()", ""),
+        ("\"AbC\".lower() + \"AbC\".upper()", "abcABC"),
+        ("client.ip == remote.ip", "true"),
+    ];
+    for (expression, wanted) in cases {
+        assert_eq!(text_of(expression).as_deref(), Some(wanted), "{expression}");
+    }
+}
+
+#[test]
+fn what_counts_as_true() {
+    for (condition, wanted) in [
+        ("req.restarts", false),
+        ("req.restarts - 1", true),
+        ("0s * 1", false),
+        ("req.ttl - 100000s", false),
+        ("req.ttl + 100000s", true),
+        ("b", true),
+        ("\"\"", true),
+        ("req.http.none", false),
+        ("req.http.none.lower()", false),
+    ] {
+        assert_eq!(holds(condition), wanted, "{condition}");
+    }
+}
+
+#[test]
+fn a_return_in_a_called_sub_ends_the_whole_and_a_bare_one_goes_back() {
+    let text = "sub inner { if (req.http.stop) { return (pipe); } return; }
+        sub vcl_recv { call inner; set req.http.stop = \"1\"; call inner; return (pass); }";
+    let mut bench = bench(text);
+    assert_eq!(bench.run(Sub::Recv), Action::Pipe);
+}
+
+#[test]
+fn subs_of_one_name_follow_each_other() {
+    let text = "sub vcl_recv { set req.http.a = \"1\"; }
+        sub vcl_recv { set req.http.a = req.http.a + \"2\"; return (pipe); }
+        sub vcl_recv { return (pass); }";
+    let mut bench = bench(text);
+    assert_eq!(bench.run(Sub::Recv), Action::Pipe);
+    assert_eq!(bench.req.headers.value_named(b"a"), Some(&b"12"[..]));
+}
+
+#[test]
+fn the_budget_of_steps_ends_a_program() {
+    let mut bench = bench("");
+    bench.task.steps = 3;
+    let Action::Fail(reason) = bench.run(Sub::Recv) else { panic!("it went on") };
+    assert!(reason.contains("vcl_steps"), "{reason}");
+}
+
+#[test]
+fn a_line_break_gets_into_no_header() {
+    let mut bench = bench("sub vcl_recv { set req.http.a = {\"a\r\nb: c\"}; }");
+    let Action::Fail(reason) = bench.run(Sub::Recv) else { panic!("it was set") };
+    assert!(reason.starts_with("Bad header a"), "{reason}");
+}
+
+#[test]
+fn a_status_that_no_answer_can_have_fails_the_program() {
+    let mut bench = bench("sub vcl_recv { return (synth(req.restarts)); }");
+    assert!(matches!(bench.run(Sub::Recv), Action::Fail(_)));
+}
+
+#[test]
+fn synthetic_and_body_assignments_make_the_body() {
+    let text = "sub vcl_synth { set resp.body = \"a\"; synthetic(\"b\" + 1); \
+                set resp.body += \"c\"; return (deliver); }";
+    let mut bench = bench(text);
+    assert_eq!(bench.run(Sub::Synth), Action::Deliver);
+    assert_eq!(bench.resp_state.body, b"ab1c");
+}
+
+#[test]
+fn numbers_that_overflow_fail_the_program() {
+    let text = "sub vcl_recv { set req.http.x = (req.restarts + 999999999999999) * 99999; }";
+    assert!(matches!(bench(text).run(Sub::Recv), Action::Fail(_)));
+}
+
+#[test]
+fn who_listens_is_told_what_returned_where() {
+    let mut bench = bench("sub vcl_recv {\n  if (req.url) {\n    return (pass);\n  }\n}");
+    bench.world.listens = true;
+    bench.run(Sub::Recv);
+    bench.run(Sub::Pass);
+    let traces = bench.world.traces.borrow();
+    assert_eq!(traces[0], "vcl_recv Pass(None) test.vcl:6");
+    assert!(traces[1].starts_with("vcl_pass Fetch <builtin>:"), "{}", traces[1]);
+}
+
 #[test]
 fn conditions_hold_or_do_not() {
     assert!(holds("req.url ~ \"^/path\""));
