@@ -63,7 +63,8 @@ impl Lowering<'_> {
             self.std_uses(name, call);
         }
         let arguments = self.arguments(function.params, &call.arguments, call)?;
-        let expr = Expr::Call(Box::new(Invoke { call: function.call, arguments }));
+        let invoke = Invoke { call: function.call, from: function.from, arguments };
+        let expr = Expr::Call(Box::new(invoke));
         Some(returned(expr, function.returns, call.span))
     }
 
@@ -102,7 +103,8 @@ impl Lowering<'_> {
         }
         self.call_need(method.from, &call.name);
         let arguments = self.arguments(method.params, &call.arguments, call)?;
-        let invoke = MethodInvoke { call: method.call, object: number, arguments };
+        let invoke =
+            MethodInvoke { call: method.call, from: method.from, object: number, arguments };
         Some(returned(Expr::Method(Box::new(invoke)), method.returns, call.span))
     }
 

@@ -10,7 +10,6 @@ use crate::lower::convert::{Typed, article};
 use crate::lower::symbols::Kind;
 use crate::run::{Cond, Expr, Regsub, Text};
 use crate::source::Span;
-use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Header, Value};
 use crate::vars::{self, Lookup, StorageVar, Var};
@@ -99,6 +98,12 @@ impl Lowering<'_> {
             "false" => return Some(Typed::new(Expr::Const(Value::Bool(false)), Type::Bool, span)),
             "default" if wanted == Type::Backend => {
                 return Some(Typed::new(Expr::DefaultBackend, Type::Backend, span));
+            }
+            "default" => {
+                self.report
+                    .error(span, "`default` stands only where a backend is wanted")
+                    .note("it is the backend that the program begins with");
+                return None;
             }
             _ => {}
         }
@@ -325,11 +330,6 @@ impl Lowering<'_> {
     fn name_of(&self, is: impl Fn(Kind) -> bool) -> Bytes {
         let mut names = self.symbols.names(is);
         names.next().map_or_else(Bytes::new, |name| name.to_string().into())
-    }
-
-    /// Functions and methods that may be called from `from` only.
-    pub(super) fn call_need(&mut self, from: Subs, name: &Name) {
-        self.need(from, name.span, || format!("`{}` cannot be called", name.text));
     }
 }
 

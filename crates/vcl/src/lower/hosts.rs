@@ -85,6 +85,11 @@ impl Lowering<'_> {
             match &*field.name.text {
                 "host" => spec.host = self.text(field).unwrap_or_default(),
                 "port" => spec.port = self.text(field).unwrap_or_default(),
+                "path" if self.version < 41 => {
+                    self.report
+                        .error(field.name.span, "`.path` is not in VCL 4.0")
+                        .help("begin the program with `vcl 4.1;`");
+                }
                 "path" => spec.path = self.path(field),
                 "host_header" => spec.host_header = self.text(field),
                 "connect_timeout" => spec.connect_timeout = self.seconds(field),

@@ -1,6 +1,7 @@
 //! Where things may stand: whatever a subroutine does must be allowed in every subroutine of
 //! Varnish's from which it is reached. Also: no subroutine may come back to itself.
 
+use crate::ast::Name;
 use crate::lower::Lowering;
 use crate::source::Span;
 use crate::sub::{Sub, Subs};
@@ -34,6 +35,8 @@ struct Need {
     what: Box<str>,
     span: Span,
     allowed: Subs,
+    /// It is warned of only: it fails when it runs, as Varnish has it for functions of VMODs.
+    lenient: bool,
 }
 
 impl Facts {
@@ -56,7 +59,16 @@ impl Lowering<'_> {
     pub(super) fn need(&mut self, allowed: Subs, span: Span, what: impl FnOnce() -> String) {
         if allowed != Subs::ALL {
             let what = what().into();
-            self.facts[self.current].needs.push(Need { what, span, allowed });
+            self.facts[self.current].needs.push(Need { what, span, allowed, lenient: false });
+        }
+    }
+
+    /// The same for a function of a VMOD, which fails when it runs elsewhere.
+    pub(super) fn call_need(&mut self, allowed: Subs, name: &Name) {
+        if allowed != Subs::ALL {
+            let what = format!("`{}` always fails", name.text).into();
+            let need = Need { what, span: name.span, allowed, lenient: true };
+            self.facts[self.current].needs.push(need);
         }
     }
 
@@ -118,14 +130,17 @@ impl Lowering<'_> {
             told.push(need.span);
             let message = format!("{} in {}", need.what, sub.name());
             let allowed: Vec<_> = need.allowed.iter().map(Sub::name).collect();
-            let entry = self.report.error(need.span, message);
+            let entry = match need.lenient {
+                true => self.report.warning(need.span, message),
+                false => self.report.error(need.span, message),
+            };
             for call in chain.iter().rev() {
                 entry.label(*call, "reached through this call");
             }
             match &allowed[..] {
-                [] => entry.note("it is allowed nowhere"),
-                [one] => entry.note(format!("it is allowed in {one} only")),
-                some => entry.note(format!("it is allowed in {}", some.join(", "))),
+                [] => entry.note("it works nowhere"),
+                [one] => entry.note(format!("it works in {one} only")),
+                some => entry.note(format!("it works in {}", some.join(", "))),
             };
         }
         if chain.len() >= CALLS_MAX {

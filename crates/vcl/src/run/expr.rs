@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::ctx::Ctx;
 use crate::run::{Arith, Cond, Text, calculate};
+use crate::sub::Subs;
 use crate::value::{Failure, Value};
 use crate::vars::{Get, StorageFact};
 use crate::vmod::{Call, MethodCall};
@@ -42,6 +43,8 @@ pub(crate) enum Expr {
 pub(crate) struct Invoke {
     /// The function.
     pub(crate) call: Call,
+    /// Where it works.
+    pub(crate) from: Subs,
     /// One for each parameter.
     pub(crate) arguments: Box<[Expr]>,
 }
@@ -51,6 +54,8 @@ pub(crate) struct Invoke {
 pub(crate) struct MethodInvoke {
     /// The method.
     pub(crate) call: MethodCall,
+    /// Where it works.
+    pub(crate) from: Subs,
     /// The object, by number.
     pub(crate) object: u32,
     /// One for each parameter.
@@ -78,12 +83,12 @@ impl Expr {
             }
             Self::Call(invoke) => {
                 let arguments = Self::eval_all(&invoke.arguments, ctx)?;
-                ctx.task.step()?;
+                may_call(invoke.from, ctx)?;
                 (invoke.call)(ctx, &arguments)?
             }
             Self::Method(invoke) => {
                 let arguments = Self::eval_all(&invoke.arguments, ctx)?;
-                ctx.task.step()?;
+                may_call(invoke.from, ctx)?;
                 let object = ctx.instance.made(invoke.object)?;
                 (invoke.call)(ctx, object, &arguments)?
             }
@@ -105,4 +110,13 @@ impl Expr {
     pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, Failure> {
         all.iter().map(|argument| argument.eval(ctx)).collect()
     }
+}
+
+/// Takes a step for a call, which must be in one of the subroutines `from`.
+fn may_call(from: Subs, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
+    ctx.task.step()?;
+    if from.has(ctx.sub) {
+        return Ok(());
+    }
+    Err(Failure::new(format!("this function cannot be called in {}", ctx.sub.name())))
 }
