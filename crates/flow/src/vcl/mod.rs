@@ -18,6 +18,8 @@ mod random;
 mod send;
 mod steps;
 mod store;
+#[cfg(test)]
+mod tests;
 mod told;
 mod turn;
 mod wait;

@@ -1,0 +1,280 @@
+//! Requests through programs, with an origin on the loopback.
+
+mod rig;
+
+use rig::Rig;
+
+#[test]
+fn what_is_fetched_is_hit_the_next_time() {
+    let rig = Rig::new("ORIGIN");
+    let first = rig.ask("GET /a");
+    assert_eq!((first.status, &first.body[..]), (200, "hello"));
+    assert_eq!(first.field("Age"), Some("0"));
+    assert_eq!(first.field("Accept-Ranges"), Some("bytes"));
+    assert_eq!(first.field("X-Varnish"), Some("2"));
+    assert_eq!(first.ran, ["recv", "hash", "miss", "backend_fetch", "backend_response", "deliver"]);
+    let second = rig.ask("GET /a");
+    assert_eq!(second.field("X-Varnish"), Some("4 3"));
+    assert_eq!(second.body, "hello");
+    assert_eq!(second.ran, ["recv", "hash", "hit", "deliver"]);
+    let asked = rig.origin.asked();
+    let [only] = asked.as_slice() else { panic!("asked {} times", asked.len()) };
+    assert!(only.starts_with("GET /a HTTP/1.1\nHost: example.com\n"), "{only}");
+    for line in ["X-Forwarded-For: 127.0.0.9\n", "Accept-Encoding: gzip\n", "X-Varnish: 3\n"] {
+        assert!(only.contains(line), "{only}");
+    }
+}
+
+#[test]
+fn a_pass_goes_along_with_its_body_and_is_not_stored() {
+    let rig = Rig::new("ORIGIN");
+    for _ in 0..2 {
+        let seen = rig.ask("POST /a\nX-A: 1\n\nabc");
+        assert_eq!((seen.status, &seen.body[..]), (200, "hello"));
+        assert_eq!(seen.field("Accept-Ranges"), None);
+    }
+    let asked = rig.origin.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(asked[0].starts_with("POST /a") && asked[0].ends_with("abc"), "{}", asked[0]);
+}
+
+#[test]
+fn an_uncacheable_answer_leaves_a_mark_for_miss() {
+    let rig = Rig::new(
+        "ORIGIN sub vcl_deliver { set resp.http.M = req.is_hitmiss; set resp.http.U = \
+         obj.uncacheable; }",
+    );
+    rig.origin.answers(&["200 OK\nSet-Cookie: a=b\nCache-Control: private\n\nx"]);
+    let first = rig.ask("GET /a");
+    assert_eq!((first.field("M"), first.field("U")), (Some("false"), Some("true")));
+    assert_eq!(first.field("Set-Cookie"), Some("a=b"));
+    let second = rig.ask("GET /a");
+    assert_eq!((second.field("M"), second.field("U")), (Some("true"), Some("true")));
+    // Cacheable again, it is stored in the mark's place.
+    rig.origin.answers(&["200 OK\n\ny"]);
+    assert_eq!(rig.ask("GET /a").field("U"), Some("false"));
+    assert_eq!(rig.ask("GET /a").ran, ["recv", "hash", "hit", "deliver"]);
+    assert_eq!(rig.origin.asked().len(), 3);
+}
+
+#[test]
+fn a_mark_for_pass_has_requests_go_past_the_store() {
+    let rig = Rig::new("ORIGIN sub vcl_backend_response { return (pass(10s)); }");
+    assert_eq!(rig.ask("GET /a").ran[2], "miss");
+    assert_eq!(rig.ask("GET /a").ran[2], "pass");
+}
+
+#[test]
+fn a_failed_program_answers_503_and_ends_the_connection() {
+    for text in [
+        "ORIGIN sub vcl_recv { return (fail); }",
+        "ORIGIN sub vcl_deliver { return (fail); }",
+        "ORIGIN sub vcl_hash { return (fail); }",
+        "ORIGIN sub vcl_miss { return (fail); }",
+    ] {
+        let seen = Rig::new(text).ask("GET /a");
+        assert_eq!(seen.status, 503, "{text}");
+        assert!(seen.head.starts_with("HTTP/1.1 503 VCL failed\n"), "{}", seen.head);
+        assert!(seen.body.contains("<p>VCL failed</p>"), "{}", seen.body);
+        assert!(seen.close);
+    }
+}
+
+#[test]
+fn restarts_keep_what_was_changed_and_come_to_an_end() {
+    let rig = Rig::new(
+        "ORIGIN sub vcl_recv { if (req.restarts == 0) { set req.http.X-A = \"kept\"; set req.url = \
+         \"/b\"; return (restart); } return (pass); }",
+    );
+    assert_eq!(rig.ask("GET /a").field("X-Varnish"), Some("3"));
+    let asked = rig.origin.asked();
+    assert!(asked[0].starts_with("GET /b ") && asked[0].contains("X-A: kept\n"), "{}", asked[0]);
+    let rig = Rig::new("ORIGIN sub vcl_recv { return (restart); }");
+    let seen = rig.ask("GET /a");
+    assert!(seen.head.starts_with("HTTP/1.1 503 Service Unavailable\n"), "{}", seen.head);
+    assert_eq!(seen.ran.iter().filter(|sub| *sub == "recv").count(), 5);
+    assert!(!seen.close);
+}
+
+#[test]
+fn a_fetch_that_fails_is_retried_and_then_told() {
+    let rig = Rig::new("ORIGIN sub vcl_backend_error { if (bereq.retries < 2) { return (retry); } }");
+    rig.origin.answers(&["close", "close", "200 OK\n\nback"]);
+    assert_eq!(rig.ask("GET /a").body, "back");
+    rig.origin.answers(&["close"]);
+    let seen = rig.ask("GET /b");
+    assert!(seen.head.starts_with("HTTP/1.1 503 Backend fetch failed\n"), "{}", seen.head);
+    let rig = Rig::new("ORIGIN sub vcl_backend_response { return (retry); }");
+    assert_eq!(rig.ask("GET /a").status, 503);
+    assert_eq!(rig.origin.asked().len(), 5);
+    for verb in ["abandon", "fail"] {
+        let rig = Rig::new(&format!("ORIGIN sub vcl_backend_fetch {{ return ({verb}); }}"));
+        let seen = rig.ask("GET /a");
+        assert!(seen.head.starts_with("HTTP/1.1 503 Service Unavailable\n"), "{}", seen.head);
+    }
+}
+
+#[test]
+fn what_is_over_is_confirmed_with_its_validators() {
+    let rig = Rig::new(
+        "ORIGIN sub vcl_backend_response { set beresp.ttl = 1ms; set beresp.grace = 0s; set \
+         beresp.keep = 10s; set beresp.http.W = beresp.was_304; }",
+    );
+    rig.origin.answers(&["200 OK\nETag: \"a\"\nX-Old: 1\n\nbody", "304 Not Modified\nX-New: 1"]);
+    assert_eq!(rig.ask("GET /a").field("W"), Some("false"));
+    let seen = rig.ask("GET /a");
+    assert_eq!((seen.status, &seen.body[..]), (200, "body"));
+    assert_eq!(
+        (seen.field("W"), seen.field("X-New"), seen.field("X-Old")),
+        (Some("true"), Some("1"), Some("1"))
+    );
+    assert!(rig.origin.asked()[1].contains("If-None-Match: \"a\"\n"));
+}
+
+#[test]
+fn within_grace_the_old_answer_is_given_and_one_fetch_refreshes_it() {
+    let rig = Rig::new(
+        "ORIGIN sub vcl_backend_response { set beresp.ttl = 1ms; set beresp.http.B = \
+         bereq.is_bgfetch; }",
+    );
+    rig.origin.answers(&["200 OK\n\none", "200 OK\n\ntwo"]);
+    rig.ask("GET /a");
+    let stale = rig.ask("GET /a");
+    assert_eq!((&stale.body[..], stale.field("B")), ("one", Some("false")));
+    let next = rig.ask("GET /a");
+    assert_eq!((&next.body[..], next.field("B")), ("two", Some("true")));
+}
+
+#[test]
+fn conditions_and_ranges_count_after_vcl_deliver() {
+    for text in ["ORIGIN", "ORIGIN sub vcl_deliver { set resp.http.X = \"1\"; }"] {
+        let rig = Rig::new(text);
+        rig.origin.answers(&["200 OK\nETag: \"a\"\n\nhello"]);
+        rig.ask("GET /a");
+        let seen = rig.ask("GET /a\nIf-None-Match: \"a\"");
+        assert_eq!((seen.status, &seen.body[..]), (304, ""), "{text}");
+        let seen = rig.ask("GET /a\nRange: bytes=1-2");
+        assert_eq!((seen.status, &seen.body[..]), (206, "el"), "{text}");
+        assert_eq!(seen.field("Content-Range"), Some("bytes 1-2/5"));
+        let seen = rig.ask("GET /a\nRange: bytes=10-20");
+        assert_eq!((seen.status, &seen.body[..]), (416, ""), "{text}");
+        assert_eq!(rig.ask("HEAD /a").status, 200);
+    }
+}
+
+#[test]
+fn purging_takes_the_object_out_and_says_so() {
+    let rig = Rig::new(
+        "ORIGIN sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } }",
+    );
+    rig.ask("GET /a");
+    let seen = rig.ask("PURGE /a");
+    assert!(seen.head.starts_with("HTTP/1.1 200 Purged\n"), "{}", seen.head);
+    assert_eq!(rig.ask("GET /a").ran[2], "miss");
+}
+
+#[test]
+fn bans_of_a_program_meet_what_was_asked_for() {
+    let rig = Rig::new(
+        "ORIGIN sub vcl_recv { if (req.method == \"BAN\") { ban(\"req.url == \" + req.url); return \
+         (synth(200)); } } sub vcl_hash { hash_data(req.http.X-Key); return (lookup); }",
+    );
+    rig.ask("GET /a\nX-Key: 1");
+    rig.ask("GET /b\nX-Key: 2");
+    rig.ask("BAN /a");
+    assert_eq!(rig.ask("GET /a\nX-Key: 1").ran[2], "miss");
+    assert_eq!(rig.ask("GET /b\nX-Key: 2").ran[2], "hit");
+}
+
+#[test]
+fn variants_are_told_apart_by_what_the_backend_was_asked_with() {
+    let rig = Rig::new("ORIGIN");
+    rig.origin.answers(&["200 OK\nVary: X-L\n\none", "200 OK\nVary: X-L\n\ntwo"]);
+    assert_eq!(rig.ask("GET /a\nX-L: 1").body, "one");
+    assert_eq!(rig.ask("GET /a\nX-L: 2").body, "two");
+    assert_eq!(rig.ask("GET /a\nX-L: 1").body, "one");
+    assert_eq!(rig.origin.asked().len(), 2);
+}
+
+#[test]
+fn those_who_ask_at_once_wait_for_one_fetch() {
+    let rig = Rig::new("ORIGIN");
+    let seen = rig.ask_at_once(&["GET /a", "GET /a", "GET /a"]);
+    assert!(seen.iter().all(|seen| seen.body == "hello"));
+    assert_eq!(rig.origin.asked().len(), 1);
+    // Of what is for one only each fetches its own.
+    let rig = Rig::new("ORIGIN sub vcl_backend_response { set beresp.uncacheable = true; }");
+    let seen = rig.ask_at_once(&["GET /a", "GET /a", "GET /a"]);
+    assert!(seen.iter().all(|seen| seen.body == "hello"));
+    assert_eq!(rig.origin.asked().len(), 3);
+}
+
+#[test]
+fn synthetic_answers_come_from_anywhere() {
+    for (text, status) in [
+        ("sub vcl_recv { return (synth(700, \"hi\")); }", 700),
+        ("sub vcl_miss { return (synth(701)); }", 701),
+        ("sub vcl_deliver { return (synth(702)); }", 702),
+        ("sub vcl_pass { return (synth(703)); } sub vcl_recv { return (pass); }", 703),
+        ("sub vcl_backend_fetch { return (error(704, \"e\")); }", 704),
+        ("sub vcl_backend_response { return (error(705, \"e\")); }", 705),
+        ("sub vcl_pipe { return (synth(706)); } sub vcl_recv { return (pipe); }", 706),
+    ] {
+        let rig = Rig::new(&format!("ORIGIN {text}"));
+        assert_eq!(rig.ask("GET /a").status, status, "{text}");
+    }
+    let rig = Rig::new("ORIGIN sub vcl_recv { return (synth(700, \"hi\")); }");
+    let seen = rig.ask("GET /a");
+    assert!(seen.head.starts_with("HTTP/1.1 700 hi\n"), "{}", seen.head);
+    assert_eq!(seen.field("Retry-After"), Some("5"));
+}
+
+#[test]
+fn a_pipe_hands_one_request_over_and_ends_the_connection() {
+    let rig = Rig::new("ORIGIN sub vcl_recv { return (pipe); }");
+    let seen = rig.ask("FOO /a\nX-A: 1\n\nabc");
+    assert_eq!((seen.status, &seen.body[..], seen.close), (200, "hello", true));
+    assert_eq!(seen.field("X-Varnish"), None);
+    let asked = rig.origin.asked();
+    assert!(asked[0].starts_with("FOO /a ") && asked[0].ends_with("abc"), "{}", asked[0]);
+}
+
+#[test]
+fn a_kept_body_is_sent_again() {
+    let rig = Rig::new(
+        "ORIGIN import std; sub vcl_recv { std.cache_req_body(10KB); return (pass); } sub \
+         vcl_backend_response { if (bereq.retries == 0) { return (retry); } }",
+    );
+    assert_eq!(rig.ask("POST /a\n\nabc").status, 200);
+    let asked = rig.origin.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(asked.iter().all(|asked| asked.ends_with("abc")));
+    // Not kept, it is gone after the first try.
+    let rig = Rig::new(
+        "ORIGIN sub vcl_recv { return (pass); } sub vcl_backend_response { if (bereq.retries == 0) \
+         { return (retry); } }",
+    );
+    assert_eq!(rig.ask("POST /a\n\nabc").status, 503);
+}
+
+#[test]
+fn a_label_goes_on_in_its_program() {
+    let rig = Rig::new(
+        "ORIGIN sub vcl_recv { if (req.http.X-A) { unset req.http.X-A; return (synth(200, \"in \
+         it\")); } }",
+    );
+    assert_eq!(rig.ask("GET /a\nX-A: 1").status, 200);
+}
+
+#[test]
+fn a_program_without_end_is_stopped() {
+    let rig = Rig::new(
+        "ORIGIN sub a { call b; call b; call b; call b; call b; call b; call b; call b; } sub b { \
+         call c; call c; call c; call c; call c; call c; call c; call c; } sub c { call d; call d; \
+         call d; call d; call d; call d; call d; call d; } sub d { call e; call e; call e; call e; \
+         call e; call e; call e; call e; } sub e { call f; call f; call f; call f; call f; call f; \
+         call f; call f; } sub f { call g; call g; call g; call g; call g; call g; call g; call g; \
+         } sub g { set req.http.X = \"y\"; set req.http.X = \"y\"; } sub vcl_recv { call a; }",
+    );
+    assert_eq!(rig.ask("GET /a").status, 503);
+}

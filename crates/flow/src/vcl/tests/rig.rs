@@ -1,0 +1,372 @@
+//! A core with one program, and an origin on the loopback that it fetches from.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use base::{HashSeed, Limits};
+use bytes::Bytes;
+use cache::{Body, Cache, Config, Reader};
+use h1::{HeadLimits, Progress, RequestReader};
+use message::{Framing, Method, Request, Scheme};
+use origin::{Origin, Reserved};
+use policy::{Declared, HostTable, Peer, SiteRules};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::LocalSet;
+use varnishcli::Params;
+use vcl::backend::Backend;
+use vcl::program::{Input, Instance, Program, Rules};
+use vcl::source::NoFiles;
+
+use crate::client::Client;
+use crate::core::{Core, Front, Start};
+use crate::live::{Announce, CertificateFields, Live, Shared, Site};
+use crate::reply::{Reply, ReplyBody};
+use crate::vcl::link::{Connected, origin_of};
+use crate::vcl::{Line, Sight};
+
+/// What the origin is asked, one text a request: its head and what came behind it.
+type Asked = Arc<Mutex<Vec<String>>>;
+/// What the origin answers, first come first served; the last one stays.
+type Answers = Arc<Mutex<VecDeque<String>>>;
+
+/// An origin that answers as it is told.
+pub(super) struct Backdrop {
+    pub(super) port: u16,
+    asked: Asked,
+    answers: Answers,
+}
+
+impl Backdrop {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (asked, answers) = (Asked::default(), Answers::default());
+        let (seen, next) = (Arc::clone(&asked), Arc::clone(&answers));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (seen, next) = (Arc::clone(&seen), Arc::clone(&next));
+                thread::spawn(move || serve(stream, &seen, &next));
+            }
+        });
+        Self { port, asked, answers }
+    }
+
+    /// What it has been asked since the last look.
+    pub(super) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has it answer these from now on: heads without framing, an empty line, bodies.
+    pub(super) fn answers(&self, answers: &[&str]) {
+        let mut queue = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        *queue = answers.iter().map(|answer| (*answer).to_owned()).collect();
+    }
+}
+
+fn serve(stream: TcpStream, asked: &Asked, answers: &Answers) {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            if let Some(value) = line.strip_prefix("Content-Length: ") {
+                length = value.trim().parse().unwrap_or(0);
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+            head.push_str(&line);
+        }
+        let mut body = vec![0; length];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let is_head = head.starts_with("HEAD");
+        head.push_str(&String::from_utf8_lossy(&body));
+        asked.lock().unwrap_or_else(PoisonError::into_inner).push(head.replace("\r\n", "\n"));
+        let answer = {
+            let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = answers.front().cloned().unwrap_or_else(|| "200 OK\n\nhello".to_owned());
+            if answers.len() > 1 {
+                answers.pop_front();
+            }
+            next
+        };
+        if answer == "close" {
+            return;
+        }
+        let (head, body) = answer.split_once("\n\n").unwrap_or((&answer, ""));
+        let framing = match head {
+            head if head.starts_with("304") || head.starts_with("101") => String::new(),
+            _ => format!("Content-Length: {}\r\n", body.len()),
+        };
+        let head = head.replace('\n', "\r\n");
+        let body = if is_head { "" } else { body };
+        let sent = write!(reader.get_mut(), "HTTP/1.1 {head}\r\n{framing}\r\n{body}");
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// An answer as a client sees it.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
+    pub(super) close: bool,
+    pub(super) ran: Vec<String>,
+    pub(super) log: Vec<String>,
+}
+
+impl Seen {
+    /// The first value of a field.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (field, value) = line.split_once(": ")?;
+            field.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+/// The core with its program.
+pub(super) struct Rig {
+    runtime: Runtime,
+    local: LocalSet,
+    pub(super) core: Rc<Core>,
+    pub(super) origin: Backdrop,
+    line: Line,
+}
+
+impl Rig {
+    /// With the program `text`, in which `ORIGIN` is the backend `b`.
+    pub(super) fn new(text: &str) -> Self {
+        Self::with(text, &[])
+    }
+
+    /// The same, and these parameters.
+    pub(super) fn with(text: &str, settings: &[(&str, &str)]) -> Self {
+        let origin = Backdrop::new();
+        let port = origin.port;
+        let backend =
+            format!("backend b {{ .host = \"127.0.0.1\"; .port = \"{port}\"; }}");
+        let text = format!("vcl 4.1;\n{}", text.replace("ORIGIN", &backend));
+        let mut params = Params::default();
+        for (name, value) in settings {
+            params.set(name, value).expect("a parameter");
+        }
+        let shared = Shared::with_seed(store(), live(None, &params), HashSeed::from_u64(1));
+        let instance = start(&text, &shared, &params);
+        shared.replace(live(Some(instance), &params));
+        let client: SocketAddr = "127.0.0.9:1234".parse().expect("an address");
+        let line = Line {
+            client: Some(client),
+            remote: Some(client),
+            server: Some("127.0.0.1:80".parse().expect("an address")),
+            local: Some("127.0.0.1:80".parse().expect("an address")),
+            xid: Cell::new(0),
+            ..Line::default()
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Self { runtime, local: LocalSet::new(), core: Core::new(shared), origin, line }
+    }
+
+    /// The answer to a request: its first line and fields, a line each, and a body behind an empty
+    /// line.
+    pub(super) fn ask(&self, text: &str) -> Seen {
+        let asking = async {
+            let seen = self.answer(text).await;
+            // What goes on behind the answer comes to its end.
+            for _ in 0..50 {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            seen
+        };
+        self.local.block_on(&self.runtime, asking)
+    }
+
+    /// The answers to several that come at once.
+    pub(super) fn ask_at_once(&self, texts: &[&str]) -> Vec<Seen> {
+        let asking = async {
+            let mut seen = Vec::new();
+            let mut all: Vec<_> = texts.iter().map(|text| Box::pin(self.answer(text))).collect();
+            // All begin before the first one is waited for.
+            for one in &mut all {
+                let poll = std::future::poll_fn(|cx| {
+                    std::task::Poll::Ready(one.as_mut().poll(cx))
+                });
+                if let std::task::Poll::Ready(done) = poll.await {
+                    seen.push(done);
+                }
+            }
+            let done = seen.len();
+            for one in all.into_iter().skip(done) {
+                seen.push(one.await);
+            }
+            seen
+        };
+        self.local.block_on(&self.runtime, asking)
+    }
+
+    async fn answer(&self, text: &str) -> Seen {
+        let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
+        let length = match body {
+            "" => String::new(),
+            body => format!("Content-Length: {}\r\n", body.len()),
+        };
+        let (line, fields) = head.split_once('\n').unwrap_or((head, ""));
+        let host = if fields.contains("Host:") { "" } else { "Host: example.com\r\n" };
+        let fields = fields.replace('\n', "\r\n");
+        let end = if fields.is_empty() { "" } else { "\r\n" };
+        let wire = format!("{line} HTTP/1.1\r\n{host}{fields}{end}{length}\r\n");
+        let mut request = Request::new();
+        let limits = HeadLimits::from(&Limits::default());
+        let read = RequestReader::new().read(wire.as_bytes(), &limits, Scheme::Http, &mut request);
+        assert!(matches!(read, Ok(Progress::Complete(_))), "{read:?}: {wire}");
+        let live = self.core.live();
+        let client = Client { peer: Peer::Unnamed(None), secured: None, line: Some(&self.line) };
+        let now = self.core.now();
+        let (start, _) = self.core.start(&live, &mut request, &client, now);
+        let reply = match start {
+            Start::Reply(reply) => reply,
+            Start::Slow(slow) => {
+                let body = (request.framing != Framing::None).then(|| upload(body));
+                slow.run(&self.core, &request, body, Front::default()).await
+            }
+        };
+        self.see(&live, &request, reply).await
+    }
+
+    async fn see(&self, live: &Live, request: &Request, mut reply: Reply) -> Seen {
+        let mut head = Vec::new();
+        reply.write_head(live, &mut head);
+        let body = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+            ReplyBody::Bytes(bytes) => bytes.to_vec(),
+            ReplyBody::Stored(object, range) => {
+                let whole = object.whole().expect("complete");
+                let all: Vec<u8> = whole.pieces().flatten().copied().collect();
+                all[range.start as usize..range.end as usize].to_vec()
+            }
+            ReplyBody::Stream { reader, length } => {
+                let mut all = read(reader).await;
+                all.truncate(length.map_or(all.len(), |length| length as usize));
+                all
+            }
+            _ => Vec::new(),
+        };
+        if request.method == Method::Head {
+            assert!(body.is_empty(), "the answer to HEAD has no body");
+        }
+        let told = reply.about.told.take().unwrap_or_default();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Seen {
+            status: reply.status.code(),
+            head: text(&head).replace("\r\n", "\n"),
+            body: text(&body),
+            close: reply.close,
+            ran: told.ran.iter().map(|ran| ran.sub.name()["vcl_".len()..].to_owned()).collect(),
+            log: told.lines.iter().map(|(_, line)| text(line)).collect(),
+        }
+    }
+}
+
+fn upload(body: &str) -> Reader {
+    let (mut writer, reader) = Body::window(1 << 20);
+    _ = writer.push(body.as_bytes());
+    writer.finish();
+    reader
+}
+
+async fn read(mut reader: Reader) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Ok(Some(piece)) = reader.next().await {
+        let piece: Bytes = piece;
+        all.extend_from_slice(&piece);
+    }
+    all
+}
+
+fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
+    let rules = Rules { storages: &["s0"], labels: &["other"], include_depth: 10 };
+    let input = Input { name: "test.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
+    let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
+    let (live, log) = (shared.live(), RefCell::default());
+    let now = base::clock::System.now();
+    let world = Sight::without_request(shared, &live, now, &log);
+    let instance = compiled.program.start(&world).unwrap_or_else(|error| panic!("{error}"));
+    for backend in instance.backends() {
+        let Backend::Leaf(leaf) = backend else { continue };
+        let reserved = Arc::new(Reserved::default());
+        let config =
+            origin_of(&leaf.name, &leaf.spec, params, &Limits::default(), &reserved).expect("good");
+        leaf.set_link(Arc::new(Connected { origin: Origin::new(config) }));
+    }
+    instance
+}
+
+fn store() -> Arc<Cache> {
+    let limits = Limits::default();
+    Cache::new(Config {
+        budget_bytes: 16 << 20,
+        max_variants: 10,
+        object_bytes_max: 1 << 20,
+        waiters_max: 100,
+        window_bytes: limits.window_bytes,
+        hit_for_miss_ms: limits.hit_for_miss_ttl,
+        bans_max: limits.bans as usize,
+    })
+}
+
+fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
+    let site = Arc::new(Site {
+        name: "example.com".to_owned(),
+        number: 0,
+        vcl: vcl.clone(),
+        policy: Arc::new(Declared::new(SiteRules::default())),
+        origins: Vec::new(),
+        files: Vec::new(),
+        beside_scripts: Vec::new(),
+        page_caches: Vec::new(),
+        accel: Vec::new(),
+        client_auth: None,
+        certificate_fields: CertificateFields::default(),
+        purge: None,
+        server_timing: false,
+        shows_tags: false,
+        hsts: None,
+    });
+    let mut sites = HostTable::new(HashSeed::from_u64(1));
+    sites.insert("*", Arc::clone(&site)).expect("every host");
+    let limits = Limits::default();
+    Live {
+        sites,
+        listed: vec![site],
+        tls: None,
+        trusted: crate::CidrSet::default(),
+        hsts: Vec::new(),
+        head_limits: HeadLimits::from(&limits),
+        limits,
+        announce: Announce {
+            cache_status: false,
+            x_cache: false,
+            detail: false,
+            server_timing: false,
+        },
+        tracing: None,
+        pseudonym: "larder".to_owned(),
+        params: Arc::new(params.clone()),
+        labels: vcl.into_iter().map(|instance| ("other".into(), instance)).collect(),
+        identity: "me".into(),
+        hostname: "host".into(),
+    }
+}
+
