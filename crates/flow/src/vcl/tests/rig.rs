@@ -302,7 +302,7 @@ fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
     let (live, log) = (shared.live(), RefCell::default());
     let now = base::clock::System.now();
     let world = Sight::without_request(shared, &live, now, &log);
-    let instance = compiled.program.start(&world).unwrap_or_else(|error| panic!("{error}"));
+    let instance = compiled.program.start(&world, super::super::turn::seconds(now)).unwrap_or_else(|error| panic!("{error}"));
     for backend in instance.backends() {
         let Backend::Leaf(leaf) = backend else { continue };
         let reserved = Arc::new(Reserved::default());
