@@ -187,6 +187,29 @@ pub enum Action {
     Vcl(Box<str>),
 }
 
+impl Action {
+    /// Its word.
+    pub fn verb(&self) -> Verb {
+        match self {
+            Self::Abandon => Verb::Abandon,
+            Self::Deliver => Verb::Deliver,
+            Self::Error(_) => Verb::Error,
+            Self::Fail(_) => Verb::Fail,
+            Self::Fetch => Verb::Fetch,
+            Self::Hash => Verb::Hash,
+            Self::Lookup => Verb::Lookup,
+            Self::Ok => Verb::Ok,
+            Self::Pass(_) => Verb::Pass,
+            Self::Pipe => Verb::Pipe,
+            Self::Purge => Verb::Purge,
+            Self::Restart => Verb::Restart,
+            Self::Retry => Verb::Retry,
+            Self::Synth(_) => Verb::Synth,
+            Self::Vcl(_) => Verb::Vcl,
+        }
+    }
+}
+
 /// Status and reason of a synthetic answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {

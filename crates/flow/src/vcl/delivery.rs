@@ -203,19 +203,15 @@ fn run(
         let seen = Seen { obj: Some(obj), resp: Some((response, state)), ..Seen::default() };
         turn.run(env, Sub::Deliver, seen)
     });
-    after_deliver(turn, action)
+    after_deliver(action)
 }
 
-fn after_deliver(turn: &Turn, action: Action) -> Result<(), Step> {
+fn after_deliver(action: Action) -> Result<(), Step> {
     match action {
         Action::Deliver => Ok(()),
         Action::Restart => Err(Step::Restart),
         Action::Synth(said) => Err(Step::Synth(said)),
-        Action::Fail(reason) => {
-            turn.note_error(&reason);
-            Err(Step::Fail)
-        }
-        // The compiler lets nothing else through.
+        // The program has logged why; the compiler lets nothing else through.
         _ => Err(Step::Fail),
     }
 }
@@ -252,7 +248,7 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
     };
     let resp = Some((&mut response, &mut state));
     let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
-    after_deliver(turn, action)?;
+    after_deliver(action)?;
     response.status = sent_status(state.status);
     let body = match body {
         _ if response.status.has_no_body() => ReplyBody::None,
@@ -309,10 +305,7 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
         {
             return Err(Step::Restart);
         }
-        Action::Fail(reason) => {
-            turn.note_error(&reason);
-            return Ok(failed(turn, env));
-        }
+        Action::Fail(_) => return Ok(failed(turn, env)),
         _ => {}
     }
     response.status = sent_status(state.status);

@@ -200,7 +200,7 @@ impl Job {
         };
         let action = run(&mut ctx, &self.instance);
         drop(ctx);
-        self.ran.push(Ran { sub, action: action.clone() });
+        self.ran.push(Ran { sub, verb: action.verb(), at: self.task.at });
         action
     }
 
@@ -345,11 +345,7 @@ impl Job {
     }
 
     fn give_up(&mut self, action: Action) -> Step {
-        if let Action::Fail(reason) = action
-            && !reason.is_empty()
-        {
-            self.note_error(&reason);
-        }
+        debug_assert!(matches!(action, Action::Fail(_) | Action::Abandon), "{action:?}");
         Step::Fail
     }
 

@@ -126,18 +126,12 @@ impl Turn {
     }
 
     /// What comes of an action that several subroutines may return.
-    fn common(&self, action: Action) -> Step {
+    fn common(action: Action) -> Step {
         match action {
             Action::Synth(said) => Step::Synth(said),
             Action::Restart => Step::Restart,
             Action::Pass(_) => Step::Pass,
-            Action::Fail(reason) => {
-                if !reason.is_empty() {
-                    self.note_error(&reason);
-                }
-                Step::Fail
-            }
-            // The compiler lets nothing else through.
+            // The program has logged why; the compiler lets nothing else through.
             _ => Step::Fail,
         }
     }
@@ -159,7 +153,7 @@ impl Turn {
             action = self.run(env, Sub::Recv, Seen::default());
         }
         if let Action::Fail(_) = action {
-            return self.common(action);
+            return Self::common(action);
         }
         if !matches!(action, Action::Pipe | Action::Pass(_)) {
             self.wash_codings(env);
@@ -173,7 +167,7 @@ impl Turn {
             Action::Hash => Step::Lookup,
             Action::Pipe => Step::Pipe,
             Action::Purge => Step::Purge,
-            action => self.common(action),
+            action => Self::common(action),
         }
     }
 
@@ -225,7 +219,7 @@ impl Turn {
                 self.key.finish(&env.core.shared.seed);
                 Ok(())
             }
-            action => Err(self.common(action)),
+            action => Err(Self::common(action)),
         }
     }
 
@@ -338,7 +332,7 @@ impl Turn {
                 if let Some(lead) = lead {
                     lead.refuse(None);
                 }
-                self.common(action)
+                Self::common(action)
             }
         }
     }
@@ -346,14 +340,14 @@ impl Turn {
     fn miss(&mut self, env: &Env<'_>) -> Result<(), Step> {
         match self.run(env, Sub::Miss, Seen::default()) {
             Action::Fetch => Ok(()),
-            action => Err(self.common(action)),
+            action => Err(Self::common(action)),
         }
     }
 
     fn pass(&mut self, env: &Env<'_>) -> Result<(), Step> {
         match self.run(env, Sub::Pass, Seen::default()) {
             Action::Fetch => Ok(()),
-            action => Err(self.common(action)),
+            action => Err(Self::common(action)),
         }
     }
 
@@ -363,7 +357,7 @@ impl Turn {
         env.counts.add(Count::NObjPurged, objects);
         env.core.counters.inc(Counter::Purges);
         let action = self.run(env, Sub::Purge, Seen::default());
-        self.common(action)
+        Self::common(action)
     }
 }
 

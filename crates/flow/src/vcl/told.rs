@@ -1,21 +1,29 @@
 //! What a request's program has done, for the log and for `explain`.
 
-use vcl::sub::{Action, Sub};
+use std::sync::Arc;
+
+use vcl::program::Instance;
+use vcl::source::Span;
+use vcl::sub::{Sub, Verb};
 
 use super::world::Line;
 
 /// A subroutine that has run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// Which.
     pub sub: Sub,
     /// What it returned.
-    pub action: Action,
+    pub verb: Verb,
+    /// The `return`, or the statement that failed.
+    pub at: Option<Span>,
 }
 
 /// What a program has done for one request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Told {
+    /// The program.
+    pub instance: Arc<Instance>,
     /// The transaction's number.
     pub xid: u64,
     /// The session's number.
@@ -24,4 +32,13 @@ pub struct Told {
     pub ran: Vec<Ran>,
     /// What was logged.
     pub lines: Vec<Line>,
+}
+
+impl Told {
+    /// Where `ran` returned: its file, and the line in it.
+    pub fn place(&self, ran: &Ran) -> Option<(&str, u32)> {
+        let sources = self.instance.program().sources();
+        let at = ran.at?;
+        Some((&sources.file(at.file).name, sources.position(at).0))
+    }
 }

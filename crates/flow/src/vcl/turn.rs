@@ -151,7 +151,7 @@ impl Turn {
         if let Some(key) = hashing {
             self.key = key;
         }
-        self.ran.push(Ran { sub, action: action.clone() });
+        self.ran.push(Ran { sub, verb: action.verb(), at: self.task.at });
         action
     }
 
@@ -168,6 +168,8 @@ impl Turn {
     /// What is told of it in the log.
     pub(crate) fn told(&mut self) -> Option<Box<Told>> {
         let (ran, lines) = (std::mem::take(&mut self.ran), self.lines.take());
-        Some(Box::new(Told { xid: self.state.xid, session: self.session.xid, ran, lines }))
+        let (xid, session) = (self.state.xid, self.session.xid);
+        let instance = Arc::clone(&self.instance);
+        Some(Box::new(Told { instance, xid, session, ran, lines }))
     }
 }

@@ -98,7 +98,8 @@ fn restarts_keep_what_was_changed_and_come_to_an_end() {
 
 #[test]
 fn a_fetch_that_fails_is_retried_and_then_told() {
-    let rig = Rig::new("ORIGIN sub vcl_backend_error { if (bereq.retries < 2) { return (retry); } }");
+    let rig =
+        Rig::new("ORIGIN sub vcl_backend_error { if (bereq.retries < 2) { return (retry); } }");
     rig.origin.answers(&["close", "close", "200 OK\n\nback"]);
     assert_eq!(rig.ask("GET /a").body, "back");
     rig.origin.answers(&["close"]);
@@ -164,9 +165,7 @@ fn conditions_and_ranges_count_after_vcl_deliver() {
 
 #[test]
 fn purging_takes_the_object_out_and_says_so() {
-    let rig = Rig::new(
-        "ORIGIN sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } }",
-    );
+    let rig = Rig::new("ORIGIN sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } }");
     rig.ask("GET /a");
     let seen = rig.ask("PURGE /a");
     assert!(seen.head.starts_with("HTTP/1.1 200 Purged\n"), "{}", seen.head);

@@ -13,12 +13,11 @@ use bytes::Bytes;
 use cache::{Body, Cache, Config, Reader};
 use h1::{HeadLimits, Progress, RequestReader};
 use message::{Framing, Method, Request, Scheme};
-use origin::{Origin, Reserved};
+use origin::Reserved;
 use policy::{Declared, HostTable, Peer, SiteRules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 use varnishcli::Params;
-use vcl::backend::Backend;
 use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
 
@@ -26,7 +25,7 @@ use crate::client::Client;
 use crate::core::{Core, Front, Start};
 use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 use crate::reply::{Reply, ReplyBody};
-use crate::vcl::link::{Connected, origin_of};
+use crate::vcl::link::{Settings, connect_all};
 use crate::vcl::{Line, Sight};
 
 /// What the origin is asked, one text a request: its head and what came behind it.
@@ -157,8 +156,7 @@ impl Rig {
     pub(super) fn with(text: &str, settings: &[(&str, &str)]) -> Self {
         let origin = Backdrop::new();
         let port = origin.port;
-        let backend =
-            format!("backend b {{ .host = \"127.0.0.1\"; .port = \"{port}\"; }}");
+        let backend = format!("backend b {{ .host = \"127.0.0.1\"; .port = \"{port}\"; }}");
         let text = format!("vcl 4.1;\n{}", text.replace("ORIGIN", &backend));
         let mut params = Params::default();
         for (name, value) in settings {
@@ -201,9 +199,7 @@ impl Rig {
             let mut all: Vec<_> = texts.iter().map(|text| Box::pin(self.answer(text))).collect();
             // All begin before the first one is waited for.
             for one in &mut all {
-                let poll = std::future::poll_fn(|cx| {
-                    std::task::Poll::Ready(one.as_mut().poll(cx))
-                });
+                let poll = std::future::poll_fn(|cx| std::task::Poll::Ready(one.as_mut().poll(cx)));
                 if let std::task::Poll::Ready(done) = poll.await {
                     seen.push(done);
                 }
@@ -266,7 +262,7 @@ impl Rig {
         if request.method == Method::Head {
             assert!(body.is_empty(), "the answer to HEAD has no body");
         }
-        let told = reply.about.told.take().unwrap_or_default();
+        let told = reply.about.told.take().expect("a program has told");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Seen {
             status: reply.status.code(),
@@ -302,14 +298,13 @@ fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
     let (live, log) = (shared.live(), RefCell::default());
     let now = base::clock::System.now();
     let world = Sight::without_request(shared, &live, now, &log);
-    let instance = compiled.program.start(&world, super::super::turn::seconds(now)).unwrap_or_else(|error| panic!("{error}"));
-    for backend in instance.backends() {
-        let Backend::Leaf(leaf) = backend else { continue };
-        let reserved = Arc::new(Reserved::default());
-        let config =
-            origin_of(&leaf.name, &leaf.spec, params, &Limits::default(), &reserved).expect("good");
-        leaf.set_link(Arc::new(Connected { origin: Origin::new(config) }));
-    }
+    let instance = compiled
+        .program
+        .start(&world, super::super::turn::seconds(now))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let (limits, reserved) = (Limits::default(), Arc::new(Reserved::default()));
+    let settings = Settings { params, limits: &limits, reserved: &reserved };
+    connect_all(&instance.backends(), &settings).expect("they can be connected");
     instance
 }
 
@@ -369,4 +364,3 @@ fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         hostname: "host".into(),
     }
 }
-
