@@ -121,7 +121,7 @@ impl State {
         let number = count.to_string();
         let fitting: Vec<usize> =
             (0..self.answers.len()).filter(|at| fits(&self.answers[*at], request)).collect();
-        let next = fitting.iter().find(|at| !self.given[**at]).or(fitting.last());
+        let next = fitting.iter().find(|at| !self.given[**at]).or_else(|| fitting.last());
         let mut answer = match next {
             Some(at) => {
                 self.given[*at] = true;
@@ -161,10 +161,12 @@ fn give(stream: &mut TcpStream, request: &ParsedRequest, answer: &Answer) -> io:
     }
     let bodiless = request.method == "HEAD"
         || ["1", "204", "304"].iter().any(|status| answer.status.starts_with(status));
+    // The length of a body that never comes would be a riddle.
+    let lengthless = manner.close || (bodiless && request.method != "HEAD");
     let own = |name: &str| answer.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     if manner.chunked {
         head.push_str("Transfer-Encoding: chunked\r\n");
-    } else if !manner.close && !own("content-length") && !(bodiless && request.method != "HEAD") {
+    } else if !lengthless && !own("content-length") {
         head.push_str(&format!("Content-Length: {}\r\n", answer.body.len()));
     }
     stream.write_all(format!("{head}\r\n").as_bytes())?;

@@ -99,7 +99,7 @@ fn blocks<'a>(lines: &Lines<'a>) -> Vec<Block<'a>> {
         let inner = line.starts_with(' ') || line.is_empty();
         match all.last_mut() {
             Some(block) if inner => {
-                block.rest.push(line.strip_prefix("    ").unwrap_or(line.trim()));
+                block.rest.push(line.strip_prefix("    ").unwrap_or_else(|| line.trim()));
             }
             _ if line.trim().is_empty() => {}
             _ => all.push(Block { number, first: line.trim_end(), rest: Vec::new() }),
