@@ -13,6 +13,10 @@ pub(super) fn old_statement(word: &str) -> Option<(&'static str, &'static str)> 
         "purge" => ("`purge` as a statement was VCL 3", "write `return (purge);` in vcl_recv"),
         "esi" => ("`esi` was VCL 2", "write `set beresp.do_esi = true;`"),
         "log" => ("`log` was VCL 2", "write `import std;` above and `std.log(\"...\");`"),
+        "rollback" => (
+            "`rollback` is a function of VMOD std",
+            "write `import std;` above and `std.rollback(req);`",
+        ),
         "panic" => ("`panic` is not in VCL", "write `return (fail(\"why\"));`"),
         "restart" | "pass" | "pipe" | "deliver" | "fetch" | "lookup" | "hash" | "synth"
         | "retry" | "abandon" => ("an action stands in a `return`", "write `return (action);`"),
@@ -63,6 +67,20 @@ pub(super) fn old_name(name: &str) -> Option<(&'static str, &'static str)> {
         }
         "req.grace" => ("`req.grace` cannot be used here", "see `beresp.grace`"),
         "req.hash" => ("`req.hash` can be read only", "write `hash_data(...)`"),
+        _ => return None,
+    })
+}
+
+/// What replaces a subroutine of old.
+pub(super) fn old_sub(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "vcl_fetch" => {
+            "`vcl_fetch` was VCL 3: `vcl_backend_response`, which has `bereq`, not `req`"
+        }
+        "vcl_error" => {
+            "`vcl_error` was VCL 3: `vcl_synth` for own answers, `vcl_backend_error` for origins'"
+        }
+        "vcl_timeout" | "vcl_discard" | "vcl_prefetch" => "it was VCL 2, and nothing replaces it",
         _ => return None,
     })
 }

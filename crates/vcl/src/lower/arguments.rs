@@ -168,11 +168,15 @@ impl Lowering<'_> {
         let module = text.split('.').next().unwrap_or(text);
         let is_vmod = text.contains('.') && crate::vmods::find(module).is_some();
         let known = self.symbols.get(module).is_some();
+        let in_std = crate::vmods::find("std")
+            .is_some_and(|std| std.functions.iter().any(|function| function.name == text));
         let mut names: Vec<&str> = vec!["regsub", "regsuball", "hash_data", "ban", "synthetic"];
         names.extend(self.symbols.names(|kind| matches!(kind, Kind::Module(_))));
         let entry = self.report.error(call.name.span, format!("there is no function `{text}`"));
         if is_vmod && !known {
             entry.help(format!("write `import {module};` above"));
+        } else if in_std {
+            entry.help(format!("`import std;` above, and `std.{text}(...)`"));
         } else {
             entry.did_you_mean(module, names);
         }

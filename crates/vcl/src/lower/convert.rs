@@ -144,8 +144,11 @@ impl Lowering<'_> {
             return;
         }
         let message = format!("this is {}, not {}", article(typed.ty), article(wanted));
+        let unquoted = typed.const_str().and_then(|text| unquoted(text, wanted));
         let entry = self.report.error(typed.span, message).expected(wanted.name());
-        if let Some(help) = advice(typed.ty, wanted) {
+        if let Some(text) = unquoted {
+            entry.help(format!("write it without quotes: `{text}`"));
+        } else if let Some(help) = advice(typed.ty, wanted) {
             entry.help(help);
         }
     }
@@ -183,6 +186,20 @@ pub(super) fn article(ty: Type) -> String {
     format!("{} {ty}", if an { "an" } else { "a" })
 }
 
+/// A constant that should not stand in quotes.
+fn unquoted(text: &[u8], wanted: Type) -> Option<&str> {
+    let text = std::str::from_utf8(text).ok()?;
+    let number = || text.strip_suffix(|c: char| c.is_ascii_alphabetic()).unwrap_or(text);
+    let is_so = match wanted {
+        Type::Int => text.parse::<i64>().is_ok(),
+        Type::Real => text.parse::<f64>().is_ok(),
+        Type::Duration => number() != text && number().parse::<f64>().is_ok(),
+        Type::Acl => !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric()),
+        _ => false,
+    };
+    is_so.then_some(text)
+}
+
 /// What may help somebody who has written a `found` where a `wanted` belongs.
 fn advice(found: Type, wanted: Type) -> Option<&'static str> {
     Some(match (found, wanted) {
@@ -199,6 +216,9 @@ fn advice(found: Type, wanted: Type) -> Option<&'static str> {
         (Type::String, Type::Time) => "`std.time(string, fallback)` makes a TIME of a STRING",
         (Type::String, Type::Ip) => "`std.ip(string, fallback)` makes an IP of a STRING",
         (Type::String, Type::Backend) => "backends are named without quotes",
+        (Type::Acl, Type::Regex) => {
+            "an ACL is matched with an address: `std.ip(string, fallback) ~ name`"
+        }
         (Type::Int, Type::Real) => "`std.real(integer = ...)` makes a REAL of an INT",
         (Type::Real | Type::Time | Type::Bytes, Type::Bool) => "compare it with something",
         (Type::String, Type::Regex) => {

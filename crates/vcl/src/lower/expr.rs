@@ -125,13 +125,13 @@ impl Lowering<'_> {
             });
         }
         let var = self.variable(name, wanted)?;
-        self.need(var.read, span, || format!("`{}` cannot be read", name.text));
         if var.kind == Type::Body {
             self.report
                 .error(span, format!("`{}` can only be set", name.text))
-                .note("a body that a backend sends is never read by VCL");
+                .note("VCL reads no bodies");
             return None;
         }
+        self.need(var.read, span, || format!("`{}` cannot be read", name.text));
         Some(match var.borrow {
             Some(borrow) => Typed::text(Text::Borrowed(borrow), span),
             None if var.kind == Type::String => {
@@ -166,9 +166,9 @@ impl Lowering<'_> {
                 return Some(None);
             }
             Kind::Module(_) | Kind::Object(..) => {
-                let word = kind.word();
+                let word = kind.a_word();
                 self.report
-                    .error(name.span, format!("`{}` is the name of {word}, not a value", name.text))
+                    .error(name.span, format!("`{}` is {word}, not a value", name.text))
                     .expected(format!("a function: `{}.name(...)`", name.text));
                 return Some(None);
             }
@@ -209,6 +209,12 @@ impl Lowering<'_> {
             self.report.error(name.span, what).help(help);
             return;
         }
+        if self.is_function(text) {
+            self.report
+                .error(name.span, format!("`{text}` is a function, not a value"))
+                .help(format!("it is called: `{text}(...)`"));
+            return;
+        }
         let what = match wanted {
             Type::Backend => format!("there is no backend `{text}`"),
             Type::Acl => format!("there is no acl `{text}`"),
@@ -227,6 +233,17 @@ impl Lowering<'_> {
         let entry = self.report.error(name.span, what).did_you_mean(text, candidates);
         if matches!(wanted, Type::String) && !text.contains('.') {
             entry.note("strings stand in double quotes");
+        }
+    }
+
+    /// Whether a module that is imported has the function `name`.
+    fn is_function(&self, name: &str) -> bool {
+        let Some((module, function)) = name.split_once('.') else {
+            return matches!(name, "regsub" | "regsuball");
+        };
+        match self.symbols.get(module).map(|symbol| symbol.kind) {
+            Some(Kind::Module(module)) => module.functions.iter().any(|f| f.name == function),
+            _ => false,
         }
     }
 

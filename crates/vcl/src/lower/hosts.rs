@@ -118,6 +118,10 @@ impl Lowering<'_> {
         let host = field("host");
         match (host, field("path")) {
             (None, None) => {
+                if self.report.has_errors() {
+                    // The line that says so may be the one that could not be read.
+                    return;
+                }
                 self.report.error(span, "this backend has neither `.host` nor `.path`");
             }
             (Some(host), Some(path)) => {

@@ -102,7 +102,7 @@ impl Lowering<'_> {
             self.report
                 .error(
                     target.span,
-                    format!("`{}` is {}, which cannot be set", target.text, kind.word()),
+                    format!("`{}` is {}, which cannot be set", target.text, kind.a_word()),
                 )
                 .expected("a variable");
             return None;
@@ -211,7 +211,7 @@ impl Lowering<'_> {
             }
             Some(other) => {
                 self.report
-                    .error(name.span, format!("`{}` is {}", name.text, other.word()))
+                    .error(name.span, format!("`{}` is {}", name.text, other.a_word()))
                     .expected("the name of a subroutine");
                 None
             }

@@ -21,7 +21,19 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What it is called in messages.
+    /// What it is, in a sentence.
+    pub(super) fn a_word(self) -> &'static str {
+        match self {
+            Self::Acl(_) => "an ACL",
+            Self::Backend(_) => "a backend",
+            Self::Probe(_) => "a probe",
+            Self::Sub(_) => "a subroutine",
+            Self::Module(_) => "a VMOD",
+            Self::Object(..) => "an object",
+        }
+    }
+
+    /// The word that declares it.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Acl(_) => "acl",
@@ -118,7 +130,6 @@ impl Lowering<'_> {
             .or(misplaced_default(&name.text, kind));
         if let Some(reason) = reason {
             self.report.error(name.span, format!("`{}` cannot be a name", name.text)).note(reason);
-            return false;
         }
         if let Some(first) = self.symbols.get(&name.text) {
             let word = first.kind.word();
@@ -166,7 +177,9 @@ impl Lowering<'_> {
                 .error(name.span, format!("there is no subroutine `{}`", name.text))
                 .note("names that begin with `vcl_` are those of the subroutines Varnish calls")
                 .did_you_mean(&name.text, known);
-            return;
+            if let Some(help) = super::advice::old_sub(&name.text) {
+                self.report.last().map(|entry| entry.help(help));
+            }
         }
         let number = self.facts.len() as u32;
         if self.declare_one(name, Kind::Sub(number)) {

@@ -52,11 +52,16 @@ impl Parser<'_> {
         if optional && !negated {
             negated = self.take("!").is_some();
         }
-        let (host, at) = self.acl_host()?;
-        let mask = match self.take("/") {
-            Some(_) => Some(self.acl_mask()?),
-            None => None,
-        };
+        let (mut host, at) = self.acl_host()?;
+        let mut mask = self.mask_in_quotes(&mut host, at)?;
+        if self.at_sign("/") {
+            if mask.is_some() {
+                self.fault("a second mask");
+                return Err(Failed);
+            }
+            self.bump();
+            mask = Some(self.acl_mask()?);
+        }
         if optional {
             self.expect(")")?;
             if self.at_sign("/") {
@@ -75,7 +80,11 @@ impl Parser<'_> {
         let token = self.token();
         if token.kind == Kind::Str {
             let (bytes, span) = self.string("an address")?;
-            return Ok((String::from_utf8_lossy(&bytes).into(), span));
+            let Ok(text) = std::str::from_utf8(&bytes) else {
+                self.report.error(span, "no address and no host name");
+                return Err(Failed);
+            };
+            return Ok((text.into(), span));
         }
         if matches!(token.kind, Kind::Int | Kind::Real | Kind::Word) {
             if let Some(entry) = self.fault("addresses stand in quotes") {
@@ -84,6 +93,21 @@ impl Parser<'_> {
             return Err(Failed);
         }
         Err(self.unexpected("an address in quotes"))
+    }
+
+    /// The mask of `"10.0.0.0/8"`, which stands in the string and is taken out of it.
+    fn mask_in_quotes(&mut self, host: &mut Box<str>, at: Span) -> Parsed<Option<(u32, Span)>> {
+        let Some((address, bits)) = host.split_once('/') else { return Ok(None) };
+        let quotes = (self.bytes(at).len() - host.len()) / 2;
+        let start = at.start + (quotes + address.len() + 1) as u32;
+        let span = Span { start, end: start + bits.len() as u32, ..at };
+        if bits.is_empty() || !bits.bytes().all(|b| b.is_ascii_digit()) {
+            self.report.error(span, "the mask is no number of bits").help("`\"10.0.0.0\"/8;`");
+            return Err(Failed);
+        }
+        let bits = bits.parse().unwrap_or(u32::MAX);
+        *host = address.into();
+        Ok(Some((bits, span)))
     }
 
     fn acl_mask(&mut self) -> Parsed<(u32, Span)> {

@@ -227,6 +227,17 @@ fn declarations_are_read() {
 }
 
 #[test]
+fn a_mask_may_stand_in_the_quotes() {
+    let ast = right("vcl 4.1; acl a { \"10.0.0.0/8\"; {\"::/0\"}; }");
+    let Item::Acl(acl) = &ast.items[0] else { panic!("{ast:?}") };
+    let read: Vec<_> = acl.entries.iter().map(|e| (&*e.host.0, e.mask.map(|m| m.0))).collect();
+    assert_eq!(read, [("10.0.0.0", Some(8)), ("::", Some(0))]);
+    let said = read_with(b"vcl 4.1; acl a { \"::/x\"; \"::/0\"/0; \"\xff\"; }", &NoFiles).1;
+    assert!(said.contains("--> test.vcl:1:22"), "{said}");
+    assert_eq!(said.matches("error:").count(), 3, "{said}");
+}
+
+#[test]
 fn what_no_declaration_is_gets_advice() {
     let all = |text: &str| read(text).1;
     assert!(all("vcl 4.1; director d round-robin { { .backend = a; } }").contains("directors;"));
