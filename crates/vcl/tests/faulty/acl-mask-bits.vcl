@@ -1,0 +1,16 @@
+# Bits beyond the mask.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+acl a {
+    "10.1.2.3"/8;
+}
+
+sub vcl_recv {
+    if (client.ip ~ a) {
+        return (pass);
+    }
+}

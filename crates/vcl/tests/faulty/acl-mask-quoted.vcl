@@ -1,0 +1,16 @@
+# A mask is a number.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+acl a {
+    "10.0.0.0"/"8";
+}
+
+sub vcl_recv {
+    if (client.ip ~ a) {
+        return (pass);
+    }
+}

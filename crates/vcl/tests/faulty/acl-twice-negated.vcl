@@ -1,0 +1,16 @@
+# Two exclamation marks.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+acl a {
+    !! "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (client.ip ~ a) {
+        return (pass);
+    }
+}

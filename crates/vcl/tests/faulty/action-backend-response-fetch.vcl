@@ -1,0 +1,10 @@
+# vcl_backend_response does not return fetch.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_backend_response {
+    return (fetch);
+}

@@ -1,0 +1,10 @@
+# vcl_hash does not return hash.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_hash {
+    return (hash);
+}

@@ -1,0 +1,10 @@
+# retry is the backend's.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_deliver {
+    return (retry);
+}

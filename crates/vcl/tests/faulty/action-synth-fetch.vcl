@@ -1,0 +1,10 @@
+# vcl_synth does not return fetch.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_synth {
+    return (fetch);
+}

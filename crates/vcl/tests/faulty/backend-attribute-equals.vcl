@@ -1,0 +1,6 @@
+# An attribute has an equal sign.
+vcl 4.1;
+
+backend default {
+    .host "127.0.0.1";
+}

@@ -1,0 +1,6 @@
+# Attributes are not calculated.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0" + ".1";
+}

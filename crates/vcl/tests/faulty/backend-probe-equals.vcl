@@ -1,0 +1,9 @@
+# A probe has an equal sign.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+    .probe {
+        .url = "/";
+    }
+}

@@ -1,0 +1,9 @@
+# No semicolon follows a probe.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+    .probe = {
+        .url = "/";
+    };
+}

@@ -1,0 +1,10 @@
+# A module that is not imported.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    std.log("a");
+}

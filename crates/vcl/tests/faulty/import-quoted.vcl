@@ -1,0 +1,8 @@
+# A module stands without quotes.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+import "std";

@@ -1,0 +1,8 @@
+# A file name stands in quotes.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+include file.vcl;

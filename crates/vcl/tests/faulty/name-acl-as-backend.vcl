@@ -1,0 +1,14 @@
+# An access list is no backend.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+acl a {
+    "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.backend_hint = a;
+}

@@ -1,0 +1,12 @@
+# An access list in quotes is a pattern.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (client.ip ~ "admins") {
+        return (pass);
+    }
+}

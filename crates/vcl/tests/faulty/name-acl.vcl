@@ -1,0 +1,12 @@
+# An unknown access list.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (client.ip ~ admins) {
+        return (pass);
+    }
+}

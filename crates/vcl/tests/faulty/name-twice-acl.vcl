@@ -1,0 +1,20 @@
+# Two access lists of one name.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+acl a {
+    "127.0.0.1";
+}
+
+acl a {
+    "127.0.0.2";
+}
+
+sub vcl_recv {
+    if (client.ip ~ a) {
+        return (pass);
+    }
+}

@@ -1,0 +1,10 @@
+# A statement of VCL 3.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    error 404 "Not Found";
+}

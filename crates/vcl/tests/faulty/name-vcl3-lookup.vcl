@@ -1,0 +1,10 @@
+# An action of VCL 3.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    return (lookup);
+}

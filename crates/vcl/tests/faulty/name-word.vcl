@@ -1,0 +1,10 @@
+# An unknown word.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    foo;
+}

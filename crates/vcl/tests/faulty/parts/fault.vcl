@@ -1,0 +1,3 @@
+sub vcl_recv {
+    set req.http.X;
+}

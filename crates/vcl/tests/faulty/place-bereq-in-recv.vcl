@@ -1,0 +1,10 @@
+# bereq is not there yet.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set bereq.http.X = "a";
+}

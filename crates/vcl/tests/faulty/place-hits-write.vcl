@@ -1,0 +1,10 @@
+# Hits are counted.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_hit {
+    set obj.hits = 0;
+}

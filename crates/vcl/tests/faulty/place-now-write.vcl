@@ -1,0 +1,10 @@
+# The time is not set.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set now = now + 5s;
+}

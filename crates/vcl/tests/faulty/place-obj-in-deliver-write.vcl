@@ -1,0 +1,10 @@
+# obj is for reading.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_deliver {
+    set obj.ttl = 5s;
+}

@@ -1,0 +1,10 @@
+# req is the client's.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_backend_fetch {
+    set req.http.X = "a";
+}

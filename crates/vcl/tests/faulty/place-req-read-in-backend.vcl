@@ -1,0 +1,12 @@
+# req is the client's.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_backend_response {
+    if (req.url == "/") {
+        set beresp.ttl = 5s;
+    }
+}

@@ -1,0 +1,10 @@
+# Restarts are counted.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.restarts = 0;
+}

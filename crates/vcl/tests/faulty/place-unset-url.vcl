@@ -1,0 +1,10 @@
+# A request has a URL.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    unset req.url;
+}

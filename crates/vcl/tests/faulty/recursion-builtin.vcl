@@ -1,0 +1,10 @@
+# vcl_recv calls itself.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    call vcl_recv;
+}

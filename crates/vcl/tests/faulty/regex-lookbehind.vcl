@@ -1,0 +1,12 @@
+# Looking back without a limit.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.url ~ "(?<=a*)b") {
+        return (pass);
+    }
+}

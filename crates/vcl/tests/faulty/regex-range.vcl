@@ -1,0 +1,12 @@
+# A range backwards.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.url ~ "[z-a]") {
+        return (pass);
+    }
+}

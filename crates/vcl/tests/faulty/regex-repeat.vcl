@@ -1,0 +1,12 @@
+# Nothing to repeat.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.url ~ "*.gif") {
+        return (pass);
+    }
+}

@@ -1,0 +1,12 @@
+# And is not a word.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.url == "/" and req.method == "GET") {
+        return (pass);
+    }
+}

@@ -1,0 +1,9 @@
+# A brace is missing at the end.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    return (hash);

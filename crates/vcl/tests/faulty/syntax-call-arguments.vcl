@@ -1,0 +1,10 @@
+# Subroutines take no arguments.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    call vcl_req_host();
+}

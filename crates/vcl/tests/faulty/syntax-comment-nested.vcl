@@ -1,0 +1,11 @@
+# Comments do not nest.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    /* one /* two */ */
+    return (hash);
+}

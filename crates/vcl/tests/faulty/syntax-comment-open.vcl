@@ -1,0 +1,11 @@
+# A comment has no end.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    /* a comment
+    return (hash);
+}

@@ -1,0 +1,12 @@
+# A statement follows else.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.http.X) {
+        return (pass);
+    } else return (hash);
+}

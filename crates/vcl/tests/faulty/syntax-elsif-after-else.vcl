@@ -1,0 +1,16 @@
+# An elsif behind the else.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.http.X) {
+        return (pass);
+    } else {
+        return (hash);
+    } elsif (req.http.Y) {
+        return (pipe);
+    }
+}

@@ -1,0 +1,10 @@
+# A statement stands in braces.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.http.X) return (pass);
+}

@@ -1,0 +1,10 @@
+# Inline C without an end.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    C{ int i;
+}

@@ -1,0 +1,15 @@
+# A brace is missing.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.url == "/") {
+        return (pass);
+}
+
+sub vcl_hash {
+    hash_data(req.url);
+}

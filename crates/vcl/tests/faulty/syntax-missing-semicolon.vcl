@@ -1,0 +1,11 @@
+# A semicolon is missing.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = "a"
+    set req.http.Y = "b";
+}

@@ -1,0 +1,12 @@
+# Not is not a word.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (not req.http.X) {
+        return (pass);
+    }
+}

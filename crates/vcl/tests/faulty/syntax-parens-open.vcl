@@ -1,0 +1,10 @@
+# A parenthesis is missing in an expression.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = (req.url + "a";
+}

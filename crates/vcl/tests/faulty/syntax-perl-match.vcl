@@ -1,0 +1,12 @@
+# Perl's sign for a match.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.url =~ "^/a") {
+        return (pass);
+    }
+}

@@ -1,0 +1,10 @@
+# Four digits behind the dot.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.ttl = 1.2345s;
+}

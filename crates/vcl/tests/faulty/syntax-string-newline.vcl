@@ -1,0 +1,11 @@
+# A short string goes over two lines.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = "a
+    b";
+}

@@ -1,0 +1,12 @@
+# A subroutine within another.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    sub inner {
+        return;
+    }
+}

@@ -1,0 +1,8 @@
+# A subroutine without a body.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv;

@@ -1,0 +1,10 @@
+# There is no conditional expression.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = req.http.Y ? "a" : "b";
+}

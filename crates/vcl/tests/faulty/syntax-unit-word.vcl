@@ -1,0 +1,10 @@
+# Units are not spelled out.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.ttl = 5 minutes;
+}

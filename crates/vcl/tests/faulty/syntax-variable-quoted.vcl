@@ -1,0 +1,10 @@
+# Only header names are quoted.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req."url" = "/";
+}

@@ -1,0 +1,4 @@
+# VCL 3 had no version, and there is none now.
+vcl 3.0;
+
+backend default none;

@@ -1,0 +1,4 @@
+# There is no VCL 4.2.
+vcl 4.2;
+
+backend default none;

@@ -1,0 +1,4 @@
+# A version has a dot.
+vcl 4;
+
+backend default none;

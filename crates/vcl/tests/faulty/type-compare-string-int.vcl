@@ -1,0 +1,12 @@
+# A header is no number.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.http.X > 5) {
+        return (pass);
+    }
+}

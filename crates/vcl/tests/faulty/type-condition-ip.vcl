@@ -1,0 +1,12 @@
+# An address is no condition.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (client.ip) {
+        return (pass);
+    }
+}

@@ -1,0 +1,12 @@
+# Truths have no order.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.hash_always_miss < true) {
+        return (pass);
+    }
+}

@@ -1,0 +1,12 @@
+# A pattern is one constant.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.url ~ ("a" + req.http.X)) {
+        return (pass);
+    }
+}

@@ -1,0 +1,10 @@
+# Two durations are not multiplied.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.ttl = 5s * 5s;
+}

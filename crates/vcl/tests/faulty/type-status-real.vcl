@@ -1,0 +1,10 @@
+# A status is a whole number.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_deliver {
+    set resp.status = 404.5;
+}

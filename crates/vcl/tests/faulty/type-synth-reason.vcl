@@ -1,0 +1,10 @@
+# A reason is a string.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    return (synth(404, default, "x"));
+}

@@ -1,0 +1,10 @@
+# A probe that nothing uses.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+probe p {
+    .url = "/";
+}

@@ -1,0 +1,12 @@
+# An argument twice.
+vcl 4.1;
+
+import std;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = std.strstr("a", s1 = "b", s2 = "c");
+}

@@ -1,0 +1,12 @@
+# An argument of a wrong type.
+vcl 4.1;
+
+import std;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = std.random("a", 5);
+}

@@ -1,0 +1,12 @@
+# An unknown class.
+vcl 4.1;
+
+import directors;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_init {
+    new d = directors.roundrobin();
+}

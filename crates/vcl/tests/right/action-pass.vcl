@@ -1,0 +1,21 @@
+# What vcl_pass may return.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_pass {
+    if (now > now + 0s) {
+        return (fetch);
+    }
+    if (now > now + 1s) {
+        return (restart);
+    }
+    if (now > now + 2s) {
+        return (synth(404));
+    }
+    if (now > now + 3s) {
+        return (fail);
+    }
+}

@@ -1,0 +1,16 @@
+# Blocks within blocks.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    {
+        {
+            set req.http.X = "a";
+        }
+        { }
+    }
+    if (true) { }
+}

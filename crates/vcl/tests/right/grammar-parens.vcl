@@ -1,0 +1,13 @@
+# Parentheses.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = ((("a")) + ("b"));
+    if (((req.http.X))) {
+        return (pass);
+    }
+}

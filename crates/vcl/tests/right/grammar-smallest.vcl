@@ -1,0 +1,3 @@
+# The smallest program.
+vcl 4.1;
+backend b none;

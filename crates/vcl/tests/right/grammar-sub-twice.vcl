@@ -1,0 +1,14 @@
+# Builtin subroutines add up.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = "a";
+}
+
+sub vcl_recv {
+    return (hash);
+}

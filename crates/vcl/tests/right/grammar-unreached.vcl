@@ -1,0 +1,11 @@
+# What follows a return.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    return (hash);
+    return (pass);
+}

@@ -1,0 +1,9 @@
+# A module may be imported twice.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+import std;
+import std;

@@ -1,0 +1,11 @@
+# An include within a statement.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.http.X = include "./parts/value.inc";
+    ;
+}

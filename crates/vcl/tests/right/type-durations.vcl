@@ -1,0 +1,13 @@
+# Reckoning with durations.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    set req.ttl = 5s * 2;
+    set req.ttl = 5s / 2;
+    set req.ttl = 5s * 1.5;
+    set req.ttl = 5s - 1s;
+}

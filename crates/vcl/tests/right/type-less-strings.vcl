@@ -1,0 +1,12 @@
+# Strings have an order.
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+}
+
+sub vcl_recv {
+    if (req.url < "/b" || req.url >= "/c") {
+        return (pass);
+    }
+}
