@@ -1,6 +1,10 @@
 //! The VMODs there are. A new one is a file with a table, and a line here.
 
 mod args;
+pub mod blob;
+pub mod cookie;
+pub mod directors;
+pub mod header;
 pub mod proxy;
 pub mod purge;
 pub mod std;
@@ -13,6 +17,10 @@ use crate::vmod::Module;
 
 /// Every module, sorted by name.
 static MODULES: &[&Module] = &[
+    &blob::MODULE,
+    &cookie::MODULE,
+    &directors::MODULE,
+    &header::MODULE,
     &proxy::MODULE,
     &purge::MODULE,
     &self::std::MODULE,
