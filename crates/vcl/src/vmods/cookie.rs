@@ -62,8 +62,8 @@ const FUNCTIONS: &[Function] = &[
         params: &[must("expression", Type::Regex)],
         from: Subs::ALL,
         call: |ctx, args| {
-            let regex = regex(ctx, args);
-            done(jar(ctx).retain(|name| !regex.is_some_and(|regex| regex.is_match(name))))
+            let Some(regex) = regex(ctx, args) else { return Ok(Value::Void) };
+            jar(ctx).try_retain(|name| Ok(!regex.is_match(name)?))
         },
     },
     Function {
@@ -84,8 +84,8 @@ const FUNCTIONS: &[Function] = &[
         params: &[must("expression", Type::Regex)],
         from: Subs::ALL,
         call: |ctx, args| {
-            let regex = regex(ctx, args);
-            done(jar(ctx).retain(|name| regex.is_some_and(|regex| regex.is_match(name))))
+            let Some(regex) = regex(ctx, args) else { return Ok(Value::Void) };
+            jar(ctx).try_retain(|name| regex.is_match(name))
         },
     },
     Function {
@@ -120,8 +120,12 @@ const FUNCTIONS: &[Function] = &[
         from: Subs::ALL,
         call: |ctx, args| {
             let Some(regex) = regex(ctx, args) else { return Ok(Value::String(None)) };
-            let found = jar(ctx).cookies.iter().find(|cookie| regex.is_match(&cookie.name));
-            Ok(Value::String(found.map(|cookie| cookie.value.clone())))
+            for cookie in &jar(ctx).cookies {
+                if regex.is_match(&cookie.name)? {
+                    return Ok(Value::String(Some(cookie.value.clone())));
+                }
+            }
+            Ok(Value::String(None))
         },
     },
     Function {
@@ -219,6 +223,21 @@ impl Jar {
 
     fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
         self.cookies.retain(|cookie| keep(&cookie.name));
+    }
+
+    /// The same with what may fail; then those it failed for stay.
+    fn try_retain(
+        &mut self,
+        mut keep: impl FnMut(&[u8]) -> Result<bool, Failure>,
+    ) -> Result<Value, Failure> {
+        let mut done = Ok(Value::Void);
+        self.retain(|name| {
+            keep(name).unwrap_or_else(|why| {
+                done = Err(why);
+                true
+            })
+        });
+        done
     }
 
     /// All of them in one string.

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use message::header::{is_token, is_value};
+use message::header::is_token;
 use message::{HeaderBlock, HeaderId};
 
 use crate::ctx::Ctx;
+use crate::headers;
 use crate::regex::Regex;
 use crate::sub::Subs;
 use crate::types::Type;
@@ -55,9 +56,13 @@ const FUNCTIONS: &[Function] = &[
         params: &[must("header", Type::Header), must("regex", Type::Regex)],
         from: Subs::BOTH,
         call: |ctx, args| {
-            let found = regex(ctx, args)
-                .and_then(|re| values(ctx, args.header(0)).into_iter().find(|v| re.is_match(v)));
-            Ok(found.map_or(Value::String(None), owned))
+            let Some(re) = regex(ctx, args) else { return Ok(Value::String(None)) };
+            for value in values(ctx, args.header(0)) {
+                if re.is_match(&value)? {
+                    return Ok(owned(value));
+                }
+            }
+            Ok(Value::String(None))
         },
     },
     Function {
@@ -70,11 +75,16 @@ const FUNCTIONS: &[Function] = &[
             let (Some(re), Some(header)) = (regex(ctx, args), args.header(0)) else {
                 return Ok(Value::Void);
             };
+            let mut done = Ok(Value::Void);
             block_mut(ctx, header.place)?.retain(|field| {
-                !(field.name.eq_ignore_ascii_case(header.name.as_bytes())
-                    && re.is_match(field.value))
+                let is_it = field.name.eq_ignore_ascii_case(header.name.as_bytes());
+                !is_it
+                    || !re.is_match(field.value).unwrap_or_else(|why| {
+                        done = Err(why);
+                        false
+                    })
             });
-            Ok(Value::Void)
+            done
         },
     },
     Function {
@@ -109,49 +119,30 @@ fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Option<&'a Regex> {
 
 /// The fields of a message that can be changed here.
 fn block_mut<'a>(ctx: &'a mut Ctx<'_>, place: Place) -> Result<&'a mut HeaderBlock, Failure> {
-    let block = match place {
-        Place::Req => ctx.req.as_mut().map(|req| &mut req.head.headers),
-        Place::Bereq => ctx.bereq.as_mut().map(|bereq| &mut bereq.head.headers),
-        Place::Beresp => ctx.beresp.as_mut().map(|beresp| &mut beresp.head.headers),
-        Place::Resp => ctx.resp.as_mut().map(|resp| &mut resp.head.headers),
-        Place::ReqTop | Place::Obj => None,
-    };
-    block.ok_or_else(|| Failure::new("header: this message cannot be changed here"))
+    headers::block_mut(ctx, place)
+        .ok_or_else(|| Failure::new("header: this message cannot be changed here"))
 }
 
 /// Every value of a header, in order.
 fn values(ctx: &Ctx<'_>, header: Option<&Header>) -> Vec<Bytes> {
     let Some(header) = header else { return Vec::new() };
     let name = header.name.as_bytes();
-    let block = match header.place {
-        Place::Req => ctx.req.as_ref().map(|req| &req.head.headers),
-        Place::ReqTop => {
-            let top = ctx.req_top.map(|top| &top.headers);
-            top.or_else(|| ctx.req.as_ref().map(|req| &req.head.headers))
-        }
-        Place::Bereq => ctx.bereq.as_ref().map(|bereq| &bereq.head.headers),
-        Place::Beresp => ctx.beresp.as_ref().map(|beresp| &beresp.head.headers),
-        Place::Resp => ctx.resp.as_ref().map(|resp| &resp.head.headers),
-        Place::Obj => {
-            let head = ctx.obj.map_or(&[][..], |obj| obj.head);
-            return stored(head, name).map(Bytes::copy_from_slice).collect();
-        }
-    };
+    if header.place == Place::Obj {
+        let head = ctx.obj.map_or(&[][..], |obj| obj.head);
+        return headers::stored_fields(head)
+            .filter(|(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| Bytes::copy_from_slice(value))
+            .collect();
+    }
+    let block = headers::block(ctx, header.place);
     block.map_or_else(Vec::new, |b| b.values_named(name).map(Bytes::copy_from_slice).collect())
-}
-
-/// Values of `name` in a head as it is stored.
-fn stored<'a>(head: &'a [u8], name: &[u8]) -> impl Iterator<Item = &'a [u8]> {
-    head.split(|b| *b == b'\n').skip(1).filter_map(|line| {
-        let (field, value) = line.split_at_checked(memchr::memchr(b':', line)?)?;
-        field.eq_ignore_ascii_case(name).then(|| value[1..].trim_ascii())
-    })
 }
 
 fn append(ctx: &mut Ctx<'_>, header: Option<&Header>, value: &[u8]) -> Result<Value, Failure> {
     let Some(header) = header else { return Ok(Value::Void) };
-    if !is_value(value) {
-        return Err(Failure::new(format!("header: no value for {}: {value:?}", header.name)));
+    if !headers::is_valid(value) {
+        let value = value.escape_ascii();
+        return Err(Failure::new(format!("Bad header {}: {value}", header.name)));
     }
     block_mut(ctx, header.place)?.push_as(header.id, header.name.as_bytes(), value);
     Ok(Value::Void)
@@ -163,8 +154,11 @@ fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     };
     let (with, all) = (args.bytes(2), args.truth(3).unwrap_or(false));
     let old = block_mut(ctx, place)?;
-    if let Some(new) = rewritten(old, |line| re.is_match(line).then(|| re.replace(line, with, all)))?
-    {
+    let replaced = |line: &[u8]| {
+        let is_match = re.is_match(line)?;
+        is_match.then(|| Ok(re.replace(line, with, all)?.into_owned())).transpose()
+    };
+    if let Some(new) = rewritten(old, replaced)? {
         *old = new;
     }
     Ok(Value::Void)
@@ -173,7 +167,7 @@ fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 /// The fields with every line that `rewrite` has something for replaced; none when there is none.
 fn rewritten(
     old: &HeaderBlock,
-    mut rewrite: impl FnMut(&[u8]) -> Option<Vec<u8>>,
+    mut rewrite: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, Failure>,
 ) -> Result<Option<HeaderBlock>, Failure> {
     let mut new = HeaderBlock::new();
     let mut line = Vec::new();
@@ -183,7 +177,7 @@ fn rewritten(
         for part in [field.name, b": ", field.value] {
             line.extend_from_slice(part);
         }
-        match rewrite(&line) {
+        match rewrite(&line)? {
             None => new.push_as(field.id, field.name, field.value),
             Some(changed) => {
                 is_changed = true;
@@ -202,7 +196,7 @@ fn rewritten(
 fn field_of(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, value) = line.split_at_checked(memchr::memchr(b':', line)?)?;
     let value = value[1..].trim_ascii();
-    (is_token(name) && is_value(value)).then_some((name, value))
+    (is_token(name) && headers::is_valid(value)).then_some((name, value))
 }
 
 fn named(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
@@ -234,23 +228,18 @@ mod tests {
     #[test]
     fn lines_are_rewritten_name_and_all() {
         let old = block(&[("D", "foo bar"), ("E", "x")]);
-        let new = rewritten(&old, |line| line.starts_with(b"D").then(|| b"X-D:  bar ".to_vec()));
+        let new =
+            rewritten(&old, |line| Ok(line.starts_with(b"D").then(|| b"X-D:  bar ".to_vec())));
         let new = new.expect("it is a field").expect("a line was changed");
         assert_eq!(lines(&new), ["X-D: bar", "E: x"]);
-        assert!(rewritten(&old, |_| None).expect("no line is wrong").is_none());
+        assert!(rewritten(&old, |_| Ok(None)).expect("no line is wrong").is_none());
     }
 
     #[test]
     fn what_is_no_field_fails() {
         let old = block(&[("E", "abc")]);
         for line in ["no colon", "a b: c", ": c", "a: b\r\nc: d", "a: b\0"] {
-            assert!(rewritten(&old, |_| Some(line.as_bytes().to_vec())).is_err(), "{line:?}");
+            assert!(rewritten(&old, |_| Ok(Some(line.as_bytes().to_vec()))).is_err(), "{line:?}");
         }
-    }
-
-    #[test]
-    fn stored_heads_are_read_line_by_line() {
-        let head = b"HTTP/1.1 200 OK\r\nA: 1\r\nb: x\r\na:2 \r\n";
-        assert_eq!(stored(head, b"A").collect::<Vec<_>>(), [b"1", b"2"]);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use crate::backend::{Backend, Director};
+use crate::ctx::Ctx;
 use crate::value::Failure;
 use crate::vmods::directors::{check_member, health_of};
 
@@ -59,10 +60,10 @@ impl List {
 
     /// The healthy one that `point` (of at least 0, less than 1) falls to, when each has a stretch
     /// as long as its weight.
-    pub(super) fn pick(&self, point: f64) -> Option<Backend> {
+    pub(super) fn pick(&self, ctx: &Ctx<'_>, point: f64) -> Option<Backend> {
         self.read(|members| {
             let healthy: Vec<&(Backend, f64)> =
-                members.iter().filter(|(backend, _)| backend.health().0).collect();
+                members.iter().filter(|(backend, _)| backend.is_healthy_for(ctx)).collect();
             let total: f64 = healthy.iter().map(|(_, weight)| weight).sum();
             let mut left = point * total;
             let last = healthy.iter().rev().find(|(_, weight)| *weight > 0.0)?;

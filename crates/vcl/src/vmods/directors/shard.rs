@@ -92,6 +92,10 @@ impl Director for Shard {
         health_of(self.ring().members.iter().map(|member| &member.backend))
     }
 
+    fn is_healthy_for(&self, ctx: &Ctx<'_>) -> bool {
+        self.ring().members.iter().any(|member| member.backend.is_healthy_for(ctx))
+    }
+
     fn members(&self) -> Vec<Backend> {
         self.ring().members.iter().map(|member| member.backend.clone()).collect()
     }
@@ -152,7 +156,7 @@ impl Shard {
             alt: params.alt().min(most) as usize,
             now: ctx.now,
         };
-        let chosen = choice.make(params.key(ctx), || ctx.world.random())?;
+        let chosen = choice.make(ctx, params.key(ctx))?;
         Some(ring.members[chosen].backend.clone())
     }
 
@@ -183,19 +187,19 @@ struct Seen {
 }
 
 impl Choice<'_> {
-    fn make(&self, key: u32, random: impl Fn() -> f64) -> Option<usize> {
+    fn make(&self, ctx: &Ctx<'_>, key: u32) -> Option<usize> {
         let mut way = self.ring.way(key);
         let healthy = self.params.healthy();
         // The last healthy one that was passed over, for when there is no other.
         let mut passed = None;
         let mut previous = None;
         if self.alt > 0 {
-            match self.next(&mut way, self.alt - 1, healthy == "ALL", &mut passed) {
+            match self.next(ctx, &mut way, self.alt - 1, healthy == "ALL", &mut passed) {
                 None => return passed.map(|seen| seen.number),
                 Some(last) => previous = Some(last),
             }
         }
-        let Some(chosen) = self.next(&mut way, 0, healthy != "IGNORE", &mut passed) else {
+        let Some(chosen) = self.next(ctx, &mut way, 0, healthy != "IGNORE", &mut passed) else {
             return passed.map(|seen| seen.number);
         };
         debug_assert!(previous.is_none_or(|p: Seen| p.number != chosen.number));
@@ -207,15 +211,17 @@ impl Choice<'_> {
         if self.alt > 0 || healthy == "IGNORE" || (!rampup && warmup == 0.0) {
             return Some(chosen.number);
         }
-        let Some(other) = self.next(&mut way, 0, true, &mut passed) else {
+        let Some(other) = self.next(ctx, &mut way, 0, true, &mut passed) else {
             return Some(chosen.number);
         };
         let since = self.now - chosen.changed;
         let time = self.rampup(chosen);
         let stays = if since < time {
-            !rampup || self.now - other.changed < self.rampup(other) || random() * time < since
+            !rampup
+                || self.now - other.changed < self.rampup(other)
+                || ctx.world.random() * time < since
         } else {
-            warmup == 0.0 || random() > warmup
+            warmup == 0.0 || ctx.world.random() > warmup
         };
         Some(if stays { chosen.number } else { other.number })
     }
@@ -223,13 +229,15 @@ impl Choice<'_> {
     /// The next backend after `skip` others: of all, or of the healthy ones.
     fn next(
         &self,
+        ctx: &Ctx<'_>,
         way: &mut ring::Way<'_>,
         mut skip: usize,
         healthy_only: bool,
         passed: &mut Option<Seen>,
     ) -> Option<Seen> {
         for number in way {
-            let (is_healthy, changed) = self.ring.members[number].backend.health();
+            let backend = &self.ring.members[number].backend;
+            let (is_healthy, changed) = (backend.is_healthy_for(ctx), backend.health().1);
             if !is_healthy && healthy_only {
                 continue;
             }

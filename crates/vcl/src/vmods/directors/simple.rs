@@ -67,6 +67,10 @@ macro_rules! director {
             self.list.health()
         }
 
+        fn is_healthy_for(&self, ctx: &Ctx<'_>) -> bool {
+            self.list.read(|members| members.iter().any(|(member, _)| member.is_healthy_for(ctx)))
+        }
+
         fn members(&self) -> Vec<Backend> {
             self.list.all()
         }
@@ -81,7 +85,7 @@ impl Director for RoundRobin {
             (0..members.len()).find_map(|_| {
                 let at = self.next.fetch_add(1, Ordering::Relaxed) % members.len();
                 let (backend, _) = &members[at];
-                backend.health().0.then(|| backend.clone())
+                backend.is_healthy_for(ctx).then(|| backend.clone())
             })
         });
         chosen?.resolve(ctx)
@@ -102,7 +106,7 @@ impl Director for Fallback {
             let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
             let from = if self.is_sticky { *at } else { 0 };
             let order = (from..members.len()).chain(0..from.min(members.len()));
-            let found = order.into_iter().find(|n| members[*n].0.health().0)?;
+            let found = order.into_iter().find(|n| members[*n].0.is_healthy_for(ctx))?;
             *at = found;
             Some(members[found].0.clone())
         });
@@ -127,7 +131,7 @@ impl Director for Random {
     director!(Random, "random");
 
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
-        self.list.pick(ctx.world.random())?.resolve(ctx)
+        self.list.pick(ctx, ctx.world.random())?.resolve(ctx)
     }
 }
 
@@ -299,8 +303,8 @@ pub(super) const HASH: Class = Class {
             returns: Type::Backend,
             params: &[must("", Type::String)],
             from: Subs::ALL,
-            call: |_, object, args| {
-                let chosen = director::<Hash>(object)?.list.pick(point(args.bytes(0)));
+            call: |ctx, object, args| {
+                let chosen = director::<Hash>(object)?.list.pick(ctx, point(args.bytes(0)));
                 Ok(Value::Backend(chosen.unwrap_or_default()))
             },
         },

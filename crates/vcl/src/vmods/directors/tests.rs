@@ -336,7 +336,7 @@ fn a_set_of_parameters_is_read_back() {
     let mut set = Object1::new("shard_param", &[]);
     let mut args = by_key(7, 1, "ALL");
     set.call(Sub::Init, "set", &args).expect("it can be set");
-    let mut read = |set: &mut Object1, name: &str| {
+    let read = |set: &mut Object1, name: &str| {
         format!("{:?}", set.call(Sub::BackendFetch, name, &[]).expect("it answers"))
     };
     assert_eq!(read(&mut set, "get_by"), "String(Some(b\"KEY\"))");
