@@ -1,6 +1,7 @@
 //! What the tables of the modules are written with, and how functions read their arguments. The
 //! checker has seen to their types.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -67,6 +68,9 @@ pub(crate) trait Args {
     /// The word, if it was given.
     fn word(&self, at: usize) -> Option<&'static str>;
 
+    /// The address, unless there is none.
+    fn ip(&self, at: usize) -> Option<SocketAddr>;
+
     /// The backend; [`Backend::None`] also when it was not given.
     fn backend(&self, at: usize) -> &Backend;
 
@@ -110,6 +114,10 @@ impl Args for [Value] {
 
     fn word(&self, at: usize) -> Option<&'static str> {
         if let Some(Value::Enum(word)) = self.get(at) { Some(word) } else { None }
+    }
+
+    fn ip(&self, at: usize) -> Option<SocketAddr> {
+        if let Some(Value::Ip(ip)) = self.get(at) { *ip } else { None }
     }
 
     fn backend(&self, at: usize) -> &Backend {
