@@ -354,6 +354,9 @@ pub struct RespState {
     pub is_streaming: bool,
 }
 
+/// What a VMOD keeps, by module and object.
+type Kept = ((&'static str, u32), Box<dyn Any>);
+
 /// What is kept for the time of one task: from request to response on the client's side, from
 /// request to body on the backend's.
 pub struct Task {
@@ -364,7 +367,7 @@ pub struct Task {
     /// Memory for strings that are being put together, kept from one to the next.
     buffers: Vec<Vec<u8>>,
     /// What VMODs keep, by module and object.
-    kept: Vec<((&'static str, u32), Box<dyn Any>)>,
+    kept: Vec<Kept>,
 }
 
 impl Task {
@@ -400,7 +403,7 @@ impl Task {
     /// What `module` keeps under `number` (of an object, or 0), made at the first time.
     pub fn keep<T: Any + Default>(&mut self, module: &'static str, number: u32) -> &mut T {
         let key = (module, number);
-        let is_it = |(k, kept): &((&'static str, u32), Box<dyn Any>)| *k == key && kept.is::<T>();
+        let is_it = |(k, kept): &Kept| *k == key && kept.is::<T>();
         let at = self.kept.iter().position(is_it).unwrap_or_else(|| {
             self.kept.push((key, Box::new(T::default())));
             self.kept.len() - 1

@@ -1,10 +1,15 @@
 //! The entry points for fuzzing; nothing else calls them but tests.
 
+use std::sync::{Arc, OnceLock};
+
+use crate::headers;
 use crate::lex::{self, Kind};
 use crate::parse;
-use crate::program::{Input, Rules};
+use crate::program::{Input, Instance, Program, Rules};
 use crate::report::Report;
 use crate::source::{NoFiles, SourceFile, Sources, Span};
+use crate::sub::Sub;
+use crate::testing::{Bench, Memory, NOW};
 
 /// Any bytes have tokens: in their order, apart from each other, within the file; a string's
 /// content lies within its token. What is bad has been complained of.
@@ -41,4 +46,86 @@ pub fn parser(data: &[u8]) {
         (format!("{ast:?}"), report.render(&sources))
     };
     assert_eq!(read(), read());
+}
+
+/// Any program is refused with something said, or runs: each of its subroutines comes to an end
+/// within its budget of steps.
+pub fn program(data: &[u8]) {
+    let rules = Rules { storages: &["s0"], labels: &["other"], include_depth: 3 };
+    let input = Input { name: "fuzz.vcl", text: data, loader: &NoFiles, rules };
+    let program = match Program::compile(&input) {
+        Ok(compiled) => compiled.program,
+        Err(said) => return assert!(!said.is_empty()),
+    };
+    let Ok(instance) = program.start(&Memory::default(), NOW) else { return };
+    let mut bench = Bench::with(Arc::clone(&instance));
+    for sub in Sub::ALL {
+        bench.task.steps = 1000;
+        bench.run(*sub);
+    }
+    instance.stop(&bench.world, NOW);
+}
+
+/// A program that does with two headers whatever can be done with strings.
+const STRINGS: &str = r#"vcl 4.1;
+import std;
+backend default none;
+sub vcl_recv {
+    set req.http.joined = req.http.a + req.http.b + 1 + 5s + now;
+    set req.http.lower = req.http.a.lower() + req.http.b.upper();
+    set req.http.first = regsub(req.http.a, "([a-z]+)-?(\d*)", "[\2\1\0\9\\]");
+    set req.http.all = regsuball(req.http.a, "(^|[^a-z])b*", req.http.b);
+    set req.http.behind = regsuball(req.http.a, "(?<=a)b|(.)\1?$", "<\1>");
+    if (req.http.a ~ "^(?i)x.*y$" || req.http.a == req.http.b || req.http.a < req.http.b) {
+        set req.url = req.url + req.http.a;
+    }
+    set req.http.sorted = std.querysort(req.http.a);
+    set req.http.number = std.integer(req.http.a, 0) + std.real(req.http.b, 0.0);
+    set req.http.time = std.time(req.http.a, now) + std.duration(req.http.b, 0s);
+    set req.method = req.http.b;
+    return (synth(200, req.http.a));
+}
+"#;
+
+/// Whatever two headers hold, a program that works on them ends, and what it has set has no line
+/// break in it.
+pub fn strings(data: &[u8]) {
+    static PROGRAM: OnceLock<Arc<Instance>> = OnceLock::new();
+    let instance = PROGRAM.get_or_init(|| {
+        let program = crate::testing::compile(STRINGS).expect("it is right");
+        program.start(&Memory::default(), NOW).expect("there is nothing to fail")
+    });
+    let mut bench = Bench::with(Arc::clone(instance));
+    let (a, b) = data.split_at(data.len() / 2);
+    for (name, value) in [("a", a), ("b", b)] {
+        if headers::is_valid(value) {
+            bench.req.headers.push_named(name.as_bytes(), value);
+        }
+    }
+    bench.run(Sub::Recv);
+    let set = |bytes: &[u8]| assert!(!bytes.iter().any(|b| matches!(b, b'\r' | b'\n' | 0)));
+    set(&bench.req.target);
+    set(bench.req.method.token());
+    for field in bench.req.headers.iter() {
+        set(field.name);
+        set(field.value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_the_headers_hold_the_program_ends() {
+        for data in [&b""[..], b"xY", b"a=1&b=2&a=0\xff\xfe--12..", b"\\0\\1aab-12bb 5s 1m"] {
+            strings(data);
+        }
+    }
+
+    #[test]
+    fn programs_are_refused_or_run() {
+        program(b"vcl 4.1; backend b { .host = \"127.0.0.1\"; } sub vcl_recv { call x; } sub x {}");
+        program(b"vcl 4.1; nonsense");
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use vcl::program::Instance;
 use vcl::source::Span;
 use vcl::sub::{Sub, Verb};
@@ -20,9 +19,6 @@ pub struct Ran {
     pub at: Option<Span>,
 }
 
-/// Subroutines that most requests run at most: those of a miss.
-pub(crate) const RAN: usize = 6;
-
 /// What a program has done for one request.
 #[derive(Debug)]
 pub struct Told {
@@ -33,7 +29,7 @@ pub struct Told {
     /// The session's number.
     pub session: u64,
     /// The subroutines that have run, in their order.
-    pub ran: SmallVec<[Ran; RAN]>,
+    pub ran: Vec<Ran>,
     /// What was logged.
     pub lines: Vec<Line>,
 }

@@ -132,7 +132,7 @@ impl Lowering<'_> {
     fn apply_method(&mut self, object: Typed, name: &str, call: &CallExpr) -> Option<Typed> {
         let typed = match (object.ty, name) {
             (Type::String, "lower" | "upper") => {
-                let inner = Box::new(self.to_text(object)?);
+                let inner = Box::new(self.text_of(object)?);
                 let text = if name == "lower" { Text::Lower(inner) } else { Text::Upper(inner) };
                 Typed::text(text, call.span)
             }

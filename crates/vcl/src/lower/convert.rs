@@ -62,8 +62,8 @@ impl Lowering<'_> {
             return Some(typed.expr);
         }
         match wanted {
-            Type::String => return self.to_text(typed).map(|text| Expr::Text(Box::new(text))),
-            Type::Bool => return self.to_cond(typed).map(|cond| Expr::Cond(Box::new(cond))),
+            Type::String => return self.text_of(typed).map(|text| Expr::Text(Box::new(text))),
+            Type::Bool => return self.condition_of(typed).map(|cond| Expr::Cond(Box::new(cond))),
             Type::Real if typed.literal => {
                 if let Some(Value::Int(n)) = typed.const_value() {
                     return Some(Expr::Const(Value::Real(*n as f64)));
@@ -75,7 +75,7 @@ impl Lowering<'_> {
                 }
             }
             Type::Body if matches!(typed.ty, Type::Blob) => return Some(typed.expr),
-            Type::Body => return self.to_text(typed).map(|text| Expr::Text(Box::new(text))),
+            Type::Body => return self.text_of(typed).map(|text| Expr::Text(Box::new(text))),
             _ => {}
         }
         self.mismatch(&typed, wanted);
@@ -83,7 +83,7 @@ impl Lowering<'_> {
     }
 
     /// `typed` as a string. Whatever has a text becomes it, as in Varnish.
-    pub(super) fn to_text(&mut self, typed: Typed) -> Option<Text> {
+    pub(super) fn text_of(&mut self, typed: Typed) -> Option<Text> {
         match (typed.ty, typed.expr) {
             (Type::String, Expr::Text(text)) => Some(*text),
             (Type::Acl, Expr::Const(Value::Acl(number))) => {
@@ -116,14 +116,14 @@ impl Lowering<'_> {
     }
 
     /// `typed` as a condition.
-    pub(super) fn to_cond(&mut self, typed: Typed) -> Option<Cond> {
+    pub(super) fn condition_of(&mut self, typed: Typed) -> Option<Cond> {
         match typed.ty {
             Type::Bool => Some(match typed.expr {
                 Expr::Cond(cond) => *cond,
                 Expr::Const(Value::Bool(known)) => Cond::Const(known),
                 other => Cond::Value(other),
             }),
-            Type::String => self.to_text(typed).map(|text| match text {
+            Type::String => self.text_of(typed).map(|text| match text {
                 Text::Const(_) => Cond::Const(true),
                 text => Cond::Is(text),
             }),

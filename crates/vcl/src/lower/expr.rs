@@ -77,13 +77,13 @@ impl Lowering<'_> {
     /// The expression `e` as a string.
     pub(super) fn string(&mut self, e: &ast::Expr) -> Option<Text> {
         let typed = self.expr(e, Type::String)?;
-        self.to_text(typed)
+        self.text_of(typed)
     }
 
     /// The expression `e` as a condition.
     pub(super) fn condition(&mut self, e: &ast::Expr) -> Option<Cond> {
         let typed = self.expr(e, Type::Bool)?;
-        self.to_cond(typed)
+        self.condition_of(typed)
     }
 
     fn not(&mut self, inner: &ast::Expr, span: Span) -> Option<Typed> {
@@ -181,7 +181,10 @@ impl Lowering<'_> {
     pub(super) fn variable(&mut self, name: &Name, wanted: Type) -> Option<&'static Var> {
         let version = if self.in_builtin { 41 } else { self.version };
         match vars::find(&name.text, version) {
-            Lookup::Found(var) => Some(var),
+            Lookup::Found(var) => {
+                self.uses_var(var.name);
+                Some(var)
+            }
             Lookup::OtherVersion(_, until) => {
                 let entry = self
                     .report

@@ -101,7 +101,7 @@ impl Lowering<'_> {
         }
         let right = self.expr(right, left.ty)?;
         if left.ty == Type::String && right.ty == Type::String {
-            let (left, right) = (self.to_text(left)?, self.to_text(right)?);
+            let (left, right) = (self.text_of(left)?, self.text_of(right)?);
             return Some(Cond::Same(left, right));
         }
         let (left, right) = self.alike(left, right, span)?;
@@ -128,7 +128,7 @@ impl Lowering<'_> {
         }
         let right = self.expr(right, left.ty)?;
         if left.ty == Type::String && right.ty == Type::String {
-            let (left, right) = (self.to_text(left)?, self.to_text(right)?);
+            let (left, right) = (self.text_of(left)?, self.text_of(right)?);
             return Some(Typed::cond(Cond::TextOrder(order, left, right), span));
         }
         let (left, right) = self.alike(left, right, span)?;
@@ -171,7 +171,7 @@ impl Lowering<'_> {
         let left = self.expr(left, wanted)?;
         match left.ty {
             Type::String => {
-                let text = self.to_text(left);
+                let text = self.text_of(left);
                 let number = self.pattern(right)?;
                 let regex = Arc::clone(&self.parts.regexes[number as usize]);
                 Some(Cond::Match(text?, regex))
@@ -271,7 +271,7 @@ impl Lowering<'_> {
         let strings = left.ty == Type::String || wanted == Type::String;
         let strings = strings || wanted == Type::Regex && right.ty == Type::String;
         if op == ArithOp::Add && strings {
-            let (left, right) = (self.to_text(left), self.to_text(right));
+            let (left, right) = (self.text_of(left), self.text_of(right));
             return Some(Typed::text(joined(left?, right?), span));
         }
         let sign = op.sign();

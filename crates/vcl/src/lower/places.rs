@@ -77,11 +77,19 @@ impl Lowering<'_> {
         self.facts[self.current].calls.push((number, span));
     }
 
-    /// It touches a message's head.
+    /// It touches a header of a message.
     pub(super) fn touches(&mut self, place: Place) {
         if matches!(place, Place::Resp | Place::Obj) {
             self.facts[self.current].head = true;
         }
+    }
+
+    /// It uses a variable, which may stand for a part of a head, too.
+    pub(super) fn uses_var(&mut self, name: &str) {
+        let in_head = name == "resp"
+            || name.starts_with("resp.")
+            || matches!(name, "obj.status" | "obj.reason" | "obj.proto");
+        self.facts[self.current].head |= in_head;
     }
 
     /// Checks all places, and finds out what each of Varnish's subroutines does.

@@ -60,6 +60,10 @@ pub(super) struct Symbols {
     by_name: HashMap<Box<str>, Symbol>,
     /// The names in the order of the program.
     order: Vec<Box<str>>,
+    /// How many access lists there are.
+    acls: u32,
+    /// How many backends there are.
+    backends: u32,
 }
 
 impl Symbols {
@@ -94,6 +98,11 @@ impl Symbols {
     }
 
     fn put(&mut self, name: &str, kind: Kind, span: Span) {
+        match kind {
+            Kind::Acl(_) => self.acls += 1,
+            Kind::Backend(_) => self.backends += 1,
+            _ => {}
+        }
         self.order.push(name.into());
         self.by_name.insert(name.into(), Symbol { kind, span, used: false });
     }
@@ -106,11 +115,11 @@ impl Lowering<'_> {
             match item {
                 Item::Import { .. } | Item::Probe { .. } => {}
                 Item::Acl(acl) => {
-                    let number = self.count(|kind| matches!(kind, Kind::Acl(_)));
+                    let number = self.symbols.acls;
                     self.declare_one(&acl.name, Kind::Acl(number));
                 }
                 Item::Backend { name, .. } => {
-                    let number = self.count(|kind| matches!(kind, Kind::Backend(_)));
+                    let number = self.symbols.backends;
                     self.declare_one(name, Kind::Backend(number));
                 }
                 Item::Sub { name, .. } => self.declare_sub(name),
@@ -118,16 +127,12 @@ impl Lowering<'_> {
         }
     }
 
-    fn count(&self, is: impl Fn(Kind) -> bool) -> u32 {
-        self.symbols.names(is).count() as u32
-    }
-
     /// Declares a name that must be new. An object's is declared by its `new`.
     pub(super) fn declare_one(&mut self, name: &Name, kind: Kind) -> bool {
         let reserved = name.text.starts_with("vcl_") && !matches!(kind, Kind::Sub(_));
         let reason = not_allowed(&name.text)
-            .or(reserved.then_some("names that begin with `vcl_` are reserved"))
-            .or(misplaced_default(&name.text, kind));
+            .or_else(|| reserved.then_some("names that begin with `vcl_` are reserved"))
+            .or_else(|| misplaced_default(&name.text, kind));
         if let Some(reason) = reason {
             self.report.error(name.span, format!("`{}` cannot be a name", name.text)).note(reason);
         }

@@ -88,3 +88,64 @@ fn bytes(n: f64) -> Option<Value> {
     // Every i64 that matters is well within what f64 holds exactly; the bounds are powers of two.
     (n.abs() < 9.0e18).then_some(Value::Bytes(n as i64))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OPS: [ArithOp; 5] =
+        [ArithOp::Add, ArithOp::Subtract, ArithOp::Multiply, ArithOp::Divide, ArithOp::Modulo];
+
+    /// The same with numbers that cannot overflow.
+    fn model(op: ArithOp, a: i128, b: i128) -> Option<i64> {
+        let wide = match op {
+            ArithOp::Add => a + b,
+            ArithOp::Subtract => a - b,
+            ArithOp::Multiply => a * b,
+            ArithOp::Divide => a.checked_div(b)?,
+            ArithOp::Modulo => a.checked_rem(b)?,
+        };
+        wide.try_into().ok()
+    }
+
+    fn whole() -> impl Strategy<Value = i64> {
+        prop_oneof![any::<i64>(), -5..5i64, Just(i64::MIN), Just(i64::MAX)]
+    }
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_right_or_fail(at in 0..OPS.len(), a in whole(), b in whole()) {
+            let op = OPS[at];
+            // What takes a remainder of the least number by -1 is 0, which the processor refuses.
+            let least = op == ArithOp::Modulo && (a, b) == (i64::MIN, -1);
+            let expected = model(op, a.into(), b.into()).filter(|_| !least);
+            match calculate(op, &Value::Int(a), &Value::Int(b)) {
+                Ok(Value::Int(n)) => prop_assert_eq!(Some(n), expected),
+                Ok(other) => prop_assert!(false, "{:?}", other),
+                Err(_) => prop_assert_eq!(None, expected),
+            }
+        }
+
+        #[test]
+        fn real_numbers_are_finite_or_fail(at in 0..OPS.len(), a: f64, b: f64) {
+            for left in [Value::Real(a), Value::Time(a), Value::Duration(a), Value::Bytes(a as i64)] {
+                if let Ok(value) = calculate(OPS[at], &left, &Value::Real(b)) {
+                    prop_assert!(value.seconds().is_finite());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn times_and_durations_keep_their_types() {
+        let is = |op, a, b| calculate(op, &a, &b).expect("it can be done");
+        use {ArithOp::*, Value::*};
+        assert!(matches!(is(Subtract, Time(5.0), Time(3.0)), Duration(2.0)));
+        assert!(matches!(is(Add, Time(5.0), Duration(3.0)), Time(8.0)));
+        assert!(matches!(is(Multiply, Duration(5.0), Int(3)), Duration(15.0)));
+        assert!(matches!(is(Divide, Bytes(5), Real(2.0)), Bytes(2)));
+        assert!(matches!(is(Add, Int(1), Real(2.0)), Real(3.0)));
+    }
+}

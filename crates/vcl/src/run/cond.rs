@@ -18,11 +18,11 @@ pub(crate) enum Cond {
     /// Whether there is a string, be it empty.
     Is(Text),
     /// `!`
-    Not(Box<Cond>),
+    Not(Box<Self>),
     /// `&&`
-    All(Box<[Cond]>),
+    All(Box<[Self]>),
     /// `||`
-    Any(Box<[Cond]>),
+    Any(Box<[Self]>),
     /// `~` with a pattern. What is no string is matched as an empty one.
     Match(Text, Arc<Regex>),
     /// `==` of strings. What is no string equals nothing, not even the like.

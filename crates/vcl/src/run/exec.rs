@@ -113,7 +113,7 @@ fn make(new: &New, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
 }
 
 /// A ban that is wrong is logged and does not end the program, as in Varnish.
-fn ban(ctx: &mut Ctx<'_>, expression: &[u8]) {
+fn ban(ctx: &Ctx<'_>, expression: &[u8]) {
     let said = std::str::from_utf8(expression).map_err(|_| "not UTF-8".to_string());
     if let Err(reason) = said.and_then(|expression| ctx.world.ban(expression)) {
         ctx.world.log(Tag::Error, format!("ban(): {reason}").as_bytes());

@@ -33,7 +33,7 @@ pub(crate) enum Expr {
     /// The backend a program begins with: `default`.
     DefaultBackend,
     /// The backend that a director would choose now: `.resolve()`.
-    Resolve(Box<Expr>),
+    Resolve(Box<Self>),
     /// A fact about a storage.
     Storage(StorageFact, Arc<str>),
 }

@@ -22,13 +22,13 @@ pub(crate) enum Text {
     /// What lies in a message.
     Borrowed(Borrow),
     /// One behind the other.
-    Join(Vec<Text>),
+    Join(Vec<Self>),
     /// `regsub(...)`, `regsuball(...)`
     Regsub(Box<Regsub>),
     /// `.lower()`
-    Lower(Box<Text>),
+    Lower(Box<Self>),
     /// `.upper()`
-    Upper(Box<Text>),
+    Upper(Box<Self>),
     /// Any other value, as a string.
     Shown(Box<Expr>),
 }
@@ -129,9 +129,13 @@ impl Text {
             return Ok(Some(bytes.clone()));
         }
         if let Self::Shown(expr) = self {
-            if let Value::String(bytes) = expr.eval(ctx)? {
+            let value = expr.eval(ctx)?;
+            if let Value::String(bytes) = value {
                 return Ok(bytes);
             }
+            let mut out = Vec::new();
+            text::append(ctx, &value, &mut out)?;
+            return Ok((!text::is_none(ctx, &value)).then(|| out.into()));
         }
         self.with(ctx, |bytes| bytes.map(Bytes::copy_from_slice))
     }
