@@ -1,8 +1,10 @@
 //! What of an answer counts, and where two records part.
 //!
 //! Left out: the names servers give themselves (`Server`, `Via`, the last line of a synthetic page),
-//! transaction ids, `Date`, and one second of `Age`. Everything else must be the same. Fields are a
-//! set, but the lines of one name keep their order, and names are compared without case.
+//! transaction ids, `Date`, one second of `Age`, the `Connection: keep-alive` that says nothing in
+//! HTTP/1.1, and a `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it). Everything else
+//! must be the same. Fields are a set, but the lines of one name keep their order, and names are
+//! compared without case.
 
 use std::fmt::{self, Write};
 
@@ -41,8 +43,8 @@ impl fmt::Display for Record {
     }
 }
 
-/// An answer as lines; `line` is its first.
-pub(super) fn answer(line: &str, seen: &Seen) -> Vec<String> {
+/// An answer as lines; `line` is its first, `old` whether HTTP/1.0 was asked for.
+pub(super) fn answer(line: &str, seen: &Seen, old: bool) -> Vec<String> {
     let (mark, reply) = match seen {
         Seen::Complete(reply) => (None, reply),
         Seen::Truncated(reply) => (Some("the body is cut short"), reply),
@@ -52,7 +54,8 @@ pub(super) fn answer(line: &str, seen: &Seen) -> Vec<String> {
         reply.interim.iter().map(|status| format!("interim {status}")).collect();
     lines.push(line.to_owned());
     let (body, touched) = body(reply);
-    lines.extend(fields(&reply.fields, touched));
+    let own = fields(&reply.fields, touched).into_iter();
+    lines.extend(own.filter(|line| old || line != "connection: keep-alive"));
     // How much of a cut body came is chance.
     lines.push(mark.map_or_else(|| format!("| {body}"), str::to_owned));
     lines
@@ -65,7 +68,8 @@ pub(super) fn request(seen: &Result<ParsedRequest, String>) -> Vec<String> {
         Ok(request) => {
             let version = if request.old { "1.0" } else { "1.1" };
             let mut lines = vec![format!("{} {} HTTP/{version}", request.method, request.target)];
-            lines.extend(fields(&request.fields, false));
+            let own = fields(&request.fields, false).into_iter();
+            lines.extend(own.filter(|line| line != "content-length: 0"));
             lines.push(format!("| {}", shown(&request.body)));
             lines
         }
@@ -201,7 +205,7 @@ mod tests {
     fn event(head: &str, reply: &str) -> Record {
         let (seen, _) = read_reply(reply.as_bytes(), "GET", End::Closed).expect("a reply");
         let line = reply.lines().next().unwrap_or_default();
-        let event = Event { head: head.to_owned(), lines: answer(line, &seen) };
+        let event = Event { head: head.to_owned(), lines: answer(line, &seen, false) };
         Record { events: vec![event], failed: Vec::new() }
     }
 

@@ -102,7 +102,7 @@ impl Stage<'_> {
             .zip(&got)
             .map(|(ask, got)| Event {
                 head: format!("{line}: {} {}", ask.method, ask.target),
-                lines: compare::answer(&got.line, &got.seen),
+                lines: compare::answer(&got.line, &got.seen, ask.old),
             })
             .collect();
         events.sort();
