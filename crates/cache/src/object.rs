@@ -67,6 +67,8 @@ pub struct Flags {
     pub hit_for_miss: bool,
     /// No response, but a mark: requests go past the store.
     pub hit_for_pass: bool,
+    /// The body is coded in gzip, whoever asks for it.
+    pub gzip: bool,
 }
 
 impl Flags {
@@ -82,6 +84,7 @@ impl Flags {
             | u16::from(self.never_stale) << 3
             | u16::from(self.hit_for_miss) << 4
             | u16::from(self.hit_for_pass) << 5
+            | u16::from(self.gzip) << 9
     }
 
     fn from_bits(bits: u16) -> Self {
@@ -92,6 +95,7 @@ impl Flags {
             never_stale: bits & 8 != 0,
             hit_for_miss: bits & 16 != 0,
             hit_for_pass: bits & 32 != 0,
+            gzip: bits & 512 != 0,
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::purge::{Answers, Asked, Outcome, Refusal};
 use crate::reply::{Forward, Reply, Served};
 use crate::slow::{Slow, Way};
 use crate::trace::{Decided, Trace};
-use crate::vcl::{self, counts::Counts};
+use crate::vcl::{self, Turn, counts::Counts};
 
 /// The configuration a request began with, shared cheaply within its core.
 pub type LiveRef = Rc<Arc<Live>>;
@@ -89,6 +89,8 @@ pub struct Core {
     /// This core's counters.
     pub counters: Arc<Counters>,
     counts: Arc<Counts>,
+    /// The memory of a request that has been through a program.
+    pub(crate) spare_turn: Cell<Option<Box<Turn>>>,
     pool: RefCell<CorePool>,
     live: RefCell<LiveRef>,
     version: Cell<u64>,
@@ -135,6 +137,7 @@ impl Core {
             failing: RefCell::default(),
             files: RefCell::default(),
             counts: shared.vcl.counts.register(),
+            spare_turn: Cell::new(None),
             shared,
             counters,
         })
@@ -177,6 +180,8 @@ impl Core {
     /// Chores of once a second.
     pub fn sweep(&self, now: Now) {
         self.sweep_bans(now.mono_ms);
+        // It keeps its program, which may have been discarded.
+        drop(self.spare_turn.take());
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         // Nobody has asked for these for a while: the next who does may well find the origin back.

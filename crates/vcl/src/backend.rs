@@ -39,6 +39,12 @@ pub trait Director: fmt::Debug + Send + Sync {
     /// Whether one of its backends is healthy, and when that changed last (seconds since 1970).
     fn health(&self) -> (bool, f64);
 
+    /// Whether one of its backends is healthy for the request at hand. The same for all requests
+    /// unless it says otherwise.
+    fn is_healthy_for(&self, _ctx: &Ctx<'_>) -> bool {
+        self.health().0
+    }
+
     /// Its backends with their health, for `backend.list -p`.
     fn members(&self) -> Vec<Backend>;
 
@@ -209,6 +215,15 @@ impl Backend {
                 Some(word) => word.over(director.health()),
                 None => director.health(),
             },
+        }
+    }
+
+    /// Whether the request at hand may go to it.
+    pub fn is_healthy_for(&self, ctx: &Ctx<'_>) -> bool {
+        match self {
+            Self::None => false,
+            Self::Leaf(leaf) => leaf.is_healthy(),
+            Self::Director(director) => director.is_healthy_for(ctx),
         }
     }
 

@@ -157,7 +157,7 @@ fn number(n: u64) -> Value {
 
 /// The SHA-256 of what `hash_data` was given, as Varnish has it: each string with a zero byte after
 /// it.
-fn digest(key: &[u8]) -> Bytes {
+pub(crate) fn digest(key: &[u8]) -> Bytes {
     let mut sum = Sha256::new();
     for field in key_fields(key) {
         sum.update(field);

@@ -72,6 +72,8 @@ pub struct Shared {
     pub(crate) globals: vmods::var::Globals,
     /// The buckets of `vsthrottle`.
     pub(crate) buckets: vmods::vsthrottle::Buckets,
+    /// How many backends a director may have.
+    pub(crate) most_backends: usize,
 }
 
 impl Shared {
@@ -80,6 +82,7 @@ impl Shared {
         Self {
             globals: vmods::var::Globals::new(limits.vcl_globals as usize),
             buckets: vmods::vsthrottle::Buckets::new(limits.throttle_buckets as usize),
+            most_backends: limits.director_backends as usize,
         }
     }
 }

@@ -1,25 +1,45 @@
 //! The VMODs there are. A new one is a file with a table, and a line here.
 
+pub mod accept;
 mod args;
+pub mod blob;
+pub mod bodyaccess;
+pub mod cookie;
+pub mod directors;
+pub mod header;
 pub mod proxy;
 pub mod purge;
+pub mod saintmode;
 pub mod std;
 pub mod str;
+pub mod tcp;
 pub mod unix;
 pub mod var;
 pub mod vsthrottle;
+pub mod vtc;
+pub mod xkey;
 
 use crate::vmod::Module;
 
 /// Every module, sorted by name.
 static MODULES: &[&Module] = &[
+    &accept::MODULE,
+    &blob::MODULE,
+    &bodyaccess::MODULE,
+    &cookie::MODULE,
+    &directors::MODULE,
+    &header::MODULE,
     &proxy::MODULE,
     &purge::MODULE,
+    &saintmode::MODULE,
     &self::std::MODULE,
     &str::MODULE,
+    &tcp::MODULE,
     &unix::MODULE,
     &var::MODULE,
     &vsthrottle::MODULE,
+    &vtc::MODULE,
+    &xkey::MODULE,
 ];
 
 /// The module that `import name` means.

@@ -14,6 +14,7 @@ use vcl::ctx::{Obj, RespState};
 use vcl::sub::{Action, Sub};
 
 use super::counts::Count;
+use super::heads;
 use super::note;
 use super::steps::{Age, Step};
 use super::turn::{Env, Seen, Turn};
@@ -127,8 +128,12 @@ fn stored(
         found: turn.is_hit.then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
     };
-    if turn.instance.program().uses().head.has(Sub::Deliver) {
+    let unfolds = unfolds(turn, object);
+    if unfolds || turn.instance.program().uses().head.has(Sub::Deliver) {
         shaped(turn, env, object, &mut reply, (varnish, age_s))?;
+        if unfolds {
+            unfold(env, object, &mut reply);
+        }
     } else {
         reply.varnish = Some(varnish);
         reply.age_s = Some(age_s);
@@ -162,7 +167,10 @@ fn shaped(
         // What was stored was written by the same engine.
         return Err(Step::Fail);
     }
-    if let Some(length) = object.length() {
+    if unfolds(turn, object) {
+        response.headers.remove(HeaderId::ContentEncoding);
+        weaken_etag(&mut response.headers);
+    } else if let Some(length) = object.length() {
         response.headers.set(HeaderId::ContentLength, length.to_string().as_bytes());
     }
     announce(env, &mut response, (varnish, age_s));
@@ -182,7 +190,9 @@ fn shaped(
         let headers = response.headers.clone();
         let validators = Validators::of(&headers, env, object.date());
         select(turn, env, &validators, reply, |reply| {
-            narrow(&turn.req, env.live.limits.ranges, object, reply);
+            if !unfolds(turn, object) {
+                narrow(&turn.req, env.live.limits.ranges, object, reply);
+            }
         });
         if reply.content_type.is_some() {
             response.headers.remove(HeaderId::ContentType);
@@ -190,6 +200,39 @@ fn shaped(
     }
     own_head(turn, reply, response);
     Ok(())
+}
+
+/// Whether what is stored in gzip must be unfolded for this client.
+fn unfolds(turn: &Turn, object: &Object) -> bool {
+    object.flags().gzip && !heads::takes_gzip(&turn.req.headers)
+}
+
+/// Gives the reply the body in plain.
+fn unfold(env: &Env<'_>, object: &Arc<Object>, reply: &mut Reply) {
+    let coded = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+        ReplyBody::Stream { reader, .. } => reader,
+        ReplyBody::Stored(..) => object.reader(),
+        ReplyBody::Head(_) => {
+            reply.body = ReplyBody::Head(None);
+            return;
+        }
+        other => {
+            reply.body = other;
+            return;
+        }
+    };
+    let reader = super::gunzip::unfold(coded, env.live.limits.window_bytes);
+    reply.body = ReplyBody::Stream { reader, length: None };
+}
+
+/// Marks the entity tag as that of the same in another coding.
+fn weaken_etag(headers: &mut HeaderBlock) {
+    if let Some(etag) = headers.value(HeaderId::Etag)
+        && !etag.starts_with(b"W/")
+    {
+        let weak = [b"W/", etag].concat();
+        headers.set(HeaderId::Etag, &weak);
+    }
 }
 
 fn run(

@@ -90,7 +90,7 @@ pub(crate) fn beresp(headers: &mut HeaderBlock, stored: bool) {
 
 /// Makes one line of several of the same name.
 pub(crate) fn collect(headers: &mut HeaderBlock, id: HeaderId) {
-    if headers.values(id).nth(1).is_none() {
+    if !headers.contains(id) || headers.values(id).nth(1).is_none() {
         return;
     }
     let joined = headers.values(id).collect::<Vec<_>>().join(&b", "[..]);

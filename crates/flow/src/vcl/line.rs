@@ -37,11 +37,24 @@ impl Line {
         Self { client, remote: client, ..Self::default() }
     }
 
-    /// The session of its next request.
-    pub(crate) fn session(&self, common: &Common) -> Session {
+    /// The session's number.
+    pub(crate) fn xid(&self, common: &Common) -> u64 {
         if self.xid.get() == 0 {
             self.xid.set(common.xids.next());
         }
+        self.xid.get()
+    }
+
+    /// The client's address as X-Forwarded-For tells it.
+    pub(crate) fn address(&self) -> Box<str> {
+        match self.client {
+            Some(client) => client.ip().to_canonical().to_string().into(),
+            None => "0.0.0.0".into(),
+        }
+    }
+
+    /// The session of its next request.
+    pub(crate) fn session(&self, xid: u64) -> Session {
         Session {
             client: self.client,
             server: self.server,
@@ -50,7 +63,7 @@ impl Line {
             identity: None,
             endpoint: Arc::clone(&self.endpoint),
             socket: Arc::clone(&self.socket),
-            xid: self.xid.get(),
+            xid,
             timeout_idle: None,
             timeout_linger: None,
             idle_send_timeout: None,

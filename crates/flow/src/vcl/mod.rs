@@ -7,6 +7,7 @@
 pub mod counts;
 mod delivery;
 mod fetch;
+mod gunzip;
 mod heads;
 mod lifetime;
 mod line;
@@ -45,7 +46,8 @@ use crate::core::{Core, Front, LiveRef, Start};
 use crate::live::Site;
 use crate::slow::{Slow, Way};
 use steps::{Halt, Step, has_body};
-use turn::{Env, Turn};
+use turn::Env;
+pub(crate) use turn::Turn;
 pub(crate) use wait::Waiting;
 
 /// What all programs of the daemon share.
@@ -87,12 +89,15 @@ pub(crate) fn start(
     let env = Env { core, live, site, asked, front, now, counts };
     env.count(counts::Count::ClientReq);
     env.count(counts::Count::SReq);
-    let mut turn = Box::new(Turn::new(&env, instance, line));
+    let mut turn = Turn::take_up(&env, instance, line);
     let reads_body = has_body(asked) && instance.program().uses().body.is_some();
     let halt = match reads_body {
         true => None,
         false => match turn.advance(&env, Step::Start) {
-            Halt::Reply(reply) => return Start::Reply(*reply),
+            Halt::Reply(reply) => {
+                turn.end(core);
+                return Start::Reply(reply);
+            }
             halt => Some(halt),
         },
     };

@@ -46,9 +46,10 @@ pub(crate) struct Missing {
 }
 
 /// Why no further step is taken.
+#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
 pub(crate) enum Halt {
     /// It is answered.
-    Reply(Box<Reply>),
+    Reply(Reply),
     /// Somebody fetches the same.
     Wait(Ticket),
     /// It fetches for the store.
@@ -108,12 +109,12 @@ impl Turn {
                 Step::Synth(said) => {
                     self.said = said;
                     match delivery::synthesize(self, env) {
-                        Ok(reply) => return Halt::Reply(Box::new(reply)),
+                        Ok(reply) => return Halt::Reply(reply),
                         Err(step) => step,
                     }
                 }
                 Step::Deliver(source) => match delivery::deliver(self, env, source) {
-                    Ok(reply) => return Halt::Reply(Box::new(reply)),
+                    Ok(reply) => return Halt::Reply(reply),
                     Err(step) => step,
                 },
             };
@@ -159,7 +160,9 @@ impl Turn {
             self.wash_codings(env);
         }
         // Before anything is made of it: key, route and backend request follow Host.
-        follow_host(&mut self.req);
+        if self.req.headers.value(HeaderId::Host) != env.asked.headers.value(HeaderId::Host) {
+            follow_host(&mut self.req);
+        }
         if let Err(step) = self.hash(env) {
             return step;
         }
@@ -183,15 +186,14 @@ impl Turn {
         headers.remove(HeaderId::Expect);
         heads::collect(headers, HeaderId::CacheControl);
         heads::collect(headers, HeaderId::XForwardedFor);
-        let address = match self.session.client {
-            Some(client) => client.ip().to_canonical().to_string(),
-            None => "0.0.0.0".to_owned(),
-        };
-        let value = match headers.value(HeaderId::XForwardedFor) {
-            Some(before) => [before, b", ", address.as_bytes()].concat(),
-            None => address.into_bytes(),
-        };
-        headers.set(HeaderId::XForwardedFor, &value);
+        let address = self.address.as_bytes();
+        match headers.value(HeaderId::XForwardedFor) {
+            Some(before) => {
+                let value = [before, b", ", address].concat();
+                headers.set(HeaderId::XForwardedFor, &value);
+            }
+            None => headers.push(HeaderId::XForwardedFor, address),
+        }
     }
 
     /// What the store tells variants apart by is whether gzip is taken, and nothing else.

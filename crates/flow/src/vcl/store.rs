@@ -58,7 +58,11 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
         mark(&mut job, &answer, selected.as_ref());
         return pass(job, answer, head_length, private).await;
     }
-    let flags = Flags { http10: answer.response.version == Version::Http10, ..Flags::default() };
+    let flags = Flags {
+        http10: answer.response.version == Version::Http10,
+        gzip: is_gzip(&job, &answer.response),
+        ..Flags::default()
+    };
     let length = length(&answer.body);
     let new = NewObject { tags, ..new_object(&job, &answer, flags, length) };
     keep(job, answer, new, selected).await;
@@ -266,6 +270,13 @@ fn count_body(job: &Job, answer: &Answer) {
         Framing::Chunked => Count::FetchChunked,
         Framing::UntilClose => Count::FetchEof,
     });
+}
+
+/// Whether the body is in gzip, which all clients get as they can take it.
+fn is_gzip(job: &Job, response: &Response) -> bool {
+    let coding = response.headers.value(HeaderId::ContentEncoding);
+    job.live.params.is_on(Param::HttpGzipSupport)
+        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
 }
 
 fn content_length(response: &Response) -> Option<u64> {

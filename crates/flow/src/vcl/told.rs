@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use vcl::program::Instance;
 use vcl::source::Span;
 use vcl::sub::{Sub, Verb};
@@ -19,6 +20,9 @@ pub struct Ran {
     pub at: Option<Span>,
 }
 
+/// Subroutines that most requests run at most: those of a miss.
+pub(crate) const RAN: usize = 6;
+
 /// What a program has done for one request.
 #[derive(Debug)]
 pub struct Told {
@@ -29,7 +33,7 @@ pub struct Told {
     /// The session's number.
     pub session: u64,
     /// The subroutines that have run, in their order.
-    pub ran: Vec<Ran>,
+    pub ran: SmallVec<[Ran; RAN]>,
     /// What was logged.
     pub lines: Vec<Line>,
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base::{KeyBuf, Now};
 use bytes::Bytes;
 use message::{Request, Response};
+use smallvec::SmallVec;
 use varnishcli::Param;
 use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task};
 use vcl::program::Instance;
@@ -15,7 +16,7 @@ use vcl::sub::{Action, Said, Sub};
 
 use super::counts::{Count, Counts};
 use super::line::Line as ClientLine;
-use super::told::{Ran, Told};
+use super::told::{RAN, Ran, Told};
 use super::world::{Line, Sight};
 use crate::core::{Core, Front, LiveRef, sign};
 use crate::live::Site;
@@ -25,6 +26,8 @@ use crate::reply::Reply;
 pub(crate) struct Turn {
     pub(crate) instance: Arc<Instance>,
     pub(crate) session: Session,
+    /// The client's address in words.
+    pub(crate) address: Box<str>,
     task: Task,
     /// `req`: the client's request as the program changes it.
     pub(crate) req: Request,
@@ -42,7 +45,7 @@ pub(crate) struct Turn {
     pub(crate) waits: u32,
     /// What it has logged, and which subroutine returned what.
     pub(crate) lines: RefCell<Vec<Line>>,
-    pub(crate) ran: Vec<Ran>,
+    pub(crate) ran: SmallVec<[Ran; RAN]>,
 }
 
 /// What does not change while a request takes steps without waiting.
@@ -91,14 +94,39 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Turn {
-    /// A request of the session that `line` tells of.
-    pub(crate) fn new(env: &Env<'_>, instance: &Arc<Instance>, line: &ClientLine) -> Self {
-        let vcl = &env.core.shared.vcl;
-        let session = line.session(vcl);
-        let mut turn = Self {
+    /// A request of the session that `line` tells of, in the memory of an earlier one.
+    pub(crate) fn take_up(env: &Env<'_>, instance: &Arc<Instance>, line: &ClientLine) -> Box<Self> {
+        let xid = line.xid(&env.core.shared.vcl);
+        let mut turn = match env.core.spare_turn.take() {
+            Some(spare) => spare,
+            None => Box::new(Self::new(instance, line)),
+        };
+        // Of the same connection mostly, and nearly always in the same program.
+        if turn.session.xid != xid {
+            turn.session = line.session(xid);
+            turn.address = line.address();
+        }
+        if !Arc::ptr_eq(&turn.instance, instance) {
+            turn.instance = Arc::clone(instance);
+        }
+        turn.task = Task::new(env.live.limits.vcl_steps);
+        turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
+        (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
+        turn.ran.clear();
+        turn
+    }
+
+    /// Keeps the memory for a later request.
+    pub(crate) fn end(self: Box<Self>, core: &Core) {
+        core.spare_turn.set(Some(self));
+    }
+
+    fn new(instance: &Arc<Instance>, line: &ClientLine) -> Self {
+        Self {
             instance: Arc::clone(instance),
-            session,
-            task: Task::new(env.live.limits.vcl_steps),
+            session: line.session(0),
+            address: Box::default(),
+            task: Task::new(0),
             req: Request::new(),
             state: ReqState::default(),
             key: KeyBuf::new(),
@@ -108,11 +136,8 @@ impl Turn {
             body: None,
             waits: 0,
             lines: RefCell::default(),
-            ran: Vec::new(),
-        };
-        turn.state.xid = vcl.xids.next();
-        turn.state.time = env.time();
-        turn
+            ran: SmallVec::new(),
+        }
     }
 
     /// `req` becomes what came again.

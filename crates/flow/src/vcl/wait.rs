@@ -54,7 +54,7 @@ impl Waiting {
         };
         loop {
             let step = match halt {
-                Halt::Reply(reply) => return *reply,
+                Halt::Reply(reply) => return reply,
                 Halt::Wait(ticket) => {
                     wait(env, trace, ticket).await;
                     env.count(Count::BusyWakeup);

@@ -278,3 +278,17 @@ fn a_program_that_takes_too_long_is_stopped() {
     assert!(seen.head.starts_with("HTTP/1.1 503 VCL failed\n"), "{}", seen.head);
     assert!(!seen.log.is_empty());
 }
+
+#[test]
+fn what_is_stored_in_gzip_is_unfolded_for_clients_that_do_not_take_it() {
+    let rig = Rig::new("ORIGIN");
+    rig.origin.answers(&["200 OK\nContent-Encoding: gzip\nETag: \"a\"\n\nnot gzip at all"]);
+    let coded = rig.ask("GET /a\nAccept-Encoding: gzip");
+    assert_eq!(coded.field("Content-Encoding"), Some("gzip"));
+    assert_eq!(coded.body, "not gzip at all");
+    let plain = rig.ask("GET /a");
+    assert_eq!((plain.field("Content-Encoding"), plain.field("ETag")), (None, Some("W/\"a\"")));
+    // What is no gzip breaks off.
+    assert_eq!(plain.body, "");
+    assert_eq!(rig.origin.asked().len(), 1);
+}

@@ -1,0 +1,253 @@
+//! `accept`: the one choice out of an `Accept`, `Accept-Language` or `Accept-Encoding` that a site
+//! knows, so that there are as many variants as choices.
+
+use std::any::Any;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Class, Method, Module, Object, Param};
+use crate::vmods::args::{Args, must, this};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "accept",
+    about: "The one choice out of an `Accept`, `Accept-Language` or `Accept-Encoding` that is \
+            served, so that there are no more variants of a page than choices.",
+    functions: &[],
+    classes: &[CLASS],
+};
+
+const ONE: &[Param] = &[must("string", Type::String)];
+
+const CLASS: Class = Class {
+    name: "rule",
+    about: "The choices there are; the argument is what is taken when none of them is asked for.",
+    params: ONE,
+    construct: |_, _, args| {
+        let fallback = Bytes::copy_from_slice(args.bytes(0));
+        Ok(Arc::new(Rule { fallback, choices: RwLock::default() }))
+    },
+    methods: &[
+        Method {
+            name: "add",
+            about: "Adds a choice.",
+            returns: Type::Void,
+            params: ONE,
+            from: Subs::ALL,
+            call: |_, object, args| {
+                this::<Rule>(object)?.add(args.bytes(0))?;
+                Ok(Value::Void)
+            },
+        },
+        Method {
+            name: "remove",
+            about: "Takes a choice out.",
+            returns: Type::Void,
+            params: ONE,
+            from: Subs::ALL,
+            call: |_, object, args| {
+                this::<Rule>(object)?.remove(args.bytes(0));
+                Ok(Value::Void)
+            },
+        },
+        Method {
+            name: "filter",
+            about: "The choice with the highest quality (`q`) in a header's value, the first of \
+                    several; in any case, and written as it was added. For a value that is not \
+                    well-formed, and one that has none of them, the fallback.",
+            returns: Type::String,
+            params: ONE,
+            from: Subs::ALL,
+            call: |_, object, args| {
+                Ok(Value::String(Some(this::<Rule>(object)?.filter(args.bytes(0)))))
+            },
+        },
+    ],
+};
+
+/// The choices of one object, at most: each is looked at for each request.
+const CHOICES_MAX: usize = 1000;
+
+#[derive(Debug)]
+struct Rule {
+    fallback: Bytes,
+    choices: RwLock<Vec<Bytes>>,
+}
+
+impl Object for Rule {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Rule {
+    fn add(&self, choice: &[u8]) -> Result<(), Failure> {
+        let mut choices = self.choices.write().unwrap_or_else(PoisonError::into_inner);
+        if choices.iter().any(|known| known.eq_ignore_ascii_case(choice)) {
+            return Ok(());
+        }
+        if choices.len() >= CHOICES_MAX {
+            return Err(Failure::new(format!("accept: a rule has at most {CHOICES_MAX} choices")));
+        }
+        choices.push(Bytes::copy_from_slice(choice));
+        Ok(())
+    }
+
+    fn remove(&self, choice: &[u8]) {
+        let mut choices = self.choices.write().unwrap_or_else(PoisonError::into_inner);
+        choices.retain(|known| !known.eq_ignore_ascii_case(choice));
+    }
+
+    fn filter(&self, header: &[u8]) -> Bytes {
+        let choices = self.choices.read().unwrap_or_else(PoisonError::into_inner);
+        let chosen = chosen(&choices, header);
+        chosen.map_or_else(|| self.fallback.clone(), |at| choices[at].clone())
+    }
+}
+
+/// The choice that `header` prefers; none when it has none of them or is not well-formed.
+fn chosen(choices: &[Bytes], header: &[u8]) -> Option<usize> {
+    let mut best = (0, None);
+    for element in header.split(|b| *b == b',') {
+        let (name, quality) = element_of(element)?;
+        let choice = choices.iter().position(|choice| choice.eq_ignore_ascii_case(name));
+        if choice.is_some() && quality > best.0 {
+            best = (quality, choice);
+        }
+    }
+    best.1
+}
+
+/// What an element names, and its quality in thousandths. Only the first parameter can be a
+/// quality, as Varnish's module has it.
+fn element_of(element: &[u8]) -> Option<(&[u8], u32)> {
+    let mut parts = element.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+    let name = parts.next().filter(|name| is_word(name))?;
+    let mut quality = 1000;
+    for (number, param) in parts.enumerate() {
+        let equals = memchr::memchr(b'=', param)?;
+        let (key, value) = (&param[..equals], &param[equals + 1..]);
+        if !is_word(key) || !is_word(value) {
+            return None;
+        }
+        if number == 0 && key == b"q" {
+            quality = quality_of(value)?;
+        }
+    }
+    Some((name, quality))
+}
+
+fn is_word(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|b| b.is_ascii_graphic() || *b >= 0x80)
+}
+
+/// RFC 9110 12.4.2, in thousandths.
+fn quality_of(text: &[u8]) -> Option<u32> {
+    let (whole, rest) = text.split_first()?;
+    let digits = match rest {
+        [] => rest,
+        [b'.', digits @ ..] if digits.len() <= 3 => digits,
+        _ => return None,
+    };
+    let mut quality = u32::from(whole.checked_sub(b'0')?);
+    for at in 0..3 {
+        let digit = digits.get(at).map_or(Some(0), |b| char::from(*b).to_digit(10))?;
+        quality = quality * 10 + digit;
+    }
+    (quality <= 1000).then_some(quality)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rule(fallback: &str, choices: &[&str]) -> Rule {
+        let rule = Rule {
+            fallback: Bytes::copy_from_slice(fallback.as_bytes()),
+            choices: RwLock::default(),
+        };
+        choices.iter().for_each(|choice| rule.add(choice.as_bytes()).expect("there is room"));
+        rule
+    }
+
+    // What the module for Varnish 7.1 answers.
+    #[test]
+    fn the_best_quality_is_chosen() {
+        let rule = rule("en", &["de", "fr", "de-DE"]);
+        for (header, choice) in [
+            ("de-DE,de;q=0.9,fr;q=0.95", "de-DE"),
+            ("fr, de;q=0.1", "fr"),
+            ("de;q=0.1, fr;q=0.2", "fr"),
+            ("de-AT", "en"),
+            ("de;q=0, fr;q=0", "en"),
+            ("en, de;q=0.1", "de"),
+            ("de;level=1;q=0.1, fr;q=0.2", "de"),
+            ("de ;q=0.1,fr ; q=0.2", "fr"),
+            ("en;q=0.9, fr;q=0.1", "fr"),
+            ("fr ,de", "fr"),
+            ("FR", "fr"),
+            ("fr;q=0.1;q=0.9,de;q=0.5", "de"),
+            ("de;Q=0.1,fr;q=0.2", "de"),
+            ("fr;q=0.001,de;q=0.002", "de"),
+            ("fr;q=0.1 ,de;q=0.5;x=y, fr", "fr"),
+            ("fr/1,de", "de"),
+            ("de;level=1;q=0", "de"),
+            ("de;q=0.1,f(r,de;q=0.3,fr;q=0.2", "de"),
+        ] {
+            assert_eq!(rule.filter(header.as_bytes()), choice, "{header}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_well_formed_is_the_fallback() {
+        let rule = rule("en", &["de", "fr"]);
+        for header in [
+            "",
+            ",de",
+            "xx,,de",
+            "xx yy,de",
+            "de;q=abc, fr;q=0",
+            "fr;q=2,de;q=1.000",
+            "fr;q=.5,de;q=0.2",
+            "fr;q=0.1,de;q=0.5x,fr",
+            "fr;,de",
+            "de;q =0.1,fr;q= 0.2",
+        ] {
+            assert_eq!(rule.filter(header.as_bytes()), "en", "{header}");
+        }
+    }
+
+    #[test]
+    fn choices_come_and_go() {
+        let rule = rule("", &["x", "br", "x"]);
+        rule.remove(b"X");
+        rule.remove(b"zz");
+        assert_eq!(rule.filter(b"x, br"), "br");
+        assert_eq!(rule.filter(b"x"), "");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_taken(header in prop::collection::vec(any::<u8>(), 0..60)) {
+            let rule = rule("no", &["a", "b"]);
+            let chosen = rule.filter(&header);
+            prop_assert!(["no", "a", "b"].iter().any(|c| chosen == c.as_bytes()));
+        }
+
+        #[test]
+        fn a_lone_choice_is_found_at_any_quality(thousandths in 1_u32..=1000) {
+            let header = if thousandths == 1000 {
+                "a;q=1.000".to_string()
+            } else {
+                format!("a;q=0.{thousandths:03}")
+            };
+            prop_assert_eq!(rule("no", &["a"]).filter(header.as_bytes()), "a");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! `blob`: bytes of any value, and the texts that stand for them.
+
+mod codec;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::ctx::Ctx;
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Class, Default, Function, Kind, Method, Module, Object, Param};
+use crate::vmods::args::{Args, must, number, owned, this, word};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "blob",
+    about: "Bytes of any value (BLOB), and the texts that stand for them: `IDENTITY` (the bytes \
+            themselves, up to the first zero byte), `BASE64`, `BASE64URL`, `BASE64URLNOPAD`, \
+            `BASE64CF` (`-`, `~` and `_` for `+`, `/` and `=`), `HEX`, and `URL` (percent signs). \
+            `case` is that of hexadecimal digits, and must be `DEFAULT` for the others. What \
+            cannot be decoded fails.",
+    functions: FUNCTIONS,
+    classes: &[CLASS],
+};
+
+const CODES: &[&str] =
+    &["IDENTITY", "BASE64", "BASE64URL", "BASE64URLNOPAD", "BASE64CF", "HEX", "URL"];
+const CASES: &[&str] = &["LOWER", "UPPER", "DEFAULT"];
+
+const DECODING: Param = word("decoding", CODES, "IDENTITY");
+const ENCODING: Param = word("encoding", CODES, "IDENTITY");
+const CASE: Param = word("case", CASES, "DEFAULT");
+const LENGTH: Param = number("length", Type::Int, 0.0);
+const ENCODED: Param = must("encoded", Type::String);
+
+const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "decode",
+        about: "The bytes that a text stands for: of its first `length` bytes, or all of it.",
+        returns: Type::Blob,
+        params: &[DECODING, LENGTH, ENCODED],
+        from: Subs::ALL,
+        call: |_, args| Ok(Value::Blob(Some(decode(args, 0, 1, 2)?))),
+    },
+    Function {
+        name: "encode",
+        about: "The text for a blob.",
+        returns: Type::String,
+        params: &[ENCODING, CASE, must("blob", Type::Blob)],
+        from: Subs::ALL,
+        call: |_, args| encode(args.word(0), args.word(1), args.blob(2)),
+    },
+    Function {
+        name: "transcode",
+        about: "A text decoded and encoded again.",
+        returns: Type::String,
+        params: &[DECODING, ENCODING, CASE, LENGTH, ENCODED],
+        from: Subs::ALL,
+        call: |_, args| encode(args.word(1), args.word(2), Some(&decode(args, 0, 3, 4)?)),
+    },
+    Function {
+        name: "same",
+        about: "Whether both are one and the same blob, or both are empty.",
+        returns: Type::Bool,
+        params: TWO,
+        from: Subs::ALL,
+        call: |_, args| {
+            let (a, b) = two(args);
+            Ok(Value::Bool(a.len() == b.len() && (a.is_empty() || a.as_ptr() == b.as_ptr())))
+        },
+    },
+    Function {
+        name: "equal",
+        about: "Whether both have the same bytes.",
+        returns: Type::Bool,
+        params: TWO,
+        from: Subs::ALL,
+        call: |_, args| {
+            let (a, b) = two(args);
+            Ok(Value::Bool(a == b))
+        },
+    },
+    Function {
+        name: "length",
+        about: "How many bytes there are.",
+        returns: Type::Int,
+        params: &[must("", Type::Blob)],
+        from: Subs::ALL,
+        call: |_, args| Ok(Value::Int(args.blob(0).map_or(0, |blob| blob.len() as i64))),
+    },
+    Function {
+        name: "sub",
+        about: "`length` bytes of a blob from `offset` on. Fails for an empty blob, and when \
+                there are not as many.",
+        returns: Type::Blob,
+        params: &[
+            must("", Type::Blob),
+            must("length", Type::Bytes),
+            Param {
+                name: "offset",
+                kind: Kind::Of(Type::Bytes),
+                default: Some(Default::Number(0.0)),
+            },
+        ],
+        from: Subs::ALL,
+        call: part,
+    },
+];
+
+const TWO: &[Param] = &[must("", Type::Blob), must("", Type::Blob)];
+
+const CLASS: Class = Class {
+    name: "blob",
+    about: "A blob that is always the same, decoded once.",
+    params: &[DECODING, ENCODED],
+    construct: |_, _, args| {
+        let decoding = args.word(0).unwrap_or("IDENTITY");
+        let bytes = codec::decode(decoding, args.bytes(1)).ok_or_else(|| illegal(args.bytes(1)))?;
+        Ok(Arc::new(Constant(bytes.into())))
+    },
+    methods: &[
+        Method {
+            name: "get",
+            about: "The blob.",
+            returns: Type::Blob,
+            params: &[],
+            from: Subs::ALL,
+            call: |_, object, _| Ok(Value::Blob(Some(this::<Constant>(object)?.0.clone()))),
+        },
+        Method {
+            name: "encode",
+            about: "The text for the blob.",
+            returns: Type::String,
+            params: &[ENCODING, CASE],
+            from: Subs::ALL,
+            call: |_, object, args| {
+                encode(args.word(0), args.word(1), Some(&this::<Constant>(object)?.0))
+            },
+        },
+    ],
+};
+
+/// An object of the class.
+struct Constant(Bytes);
+
+impl Object for Constant {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn two(args: &[Value]) -> (&[u8], &[u8]) {
+    (args.blob(0).map_or(&[], |blob| blob), args.blob(1).map_or(&[], |blob| blob))
+}
+
+fn illegal(text: &[u8]) -> Failure {
+    let beginning = text.get(..32).unwrap_or(text).escape_ascii();
+    Failure::new(format!(
+        "vmod blob error: cannot decode, illegal encoding beginning with \"{beginning}\""
+    ))
+}
+
+fn decode(args: &[Value], code: usize, length: usize, text: usize) -> Result<Bytes, Failure> {
+    let mut text = args.bytes(text);
+    if let Some(length) = args.int(length).and_then(|n| usize::try_from(n).ok())
+        && length > 0
+    {
+        text = text.get(..length).unwrap_or(text);
+    }
+    let decoded = codec::decode(args.word(code).unwrap_or("IDENTITY"), text);
+    decoded.map(Bytes::from).ok_or_else(|| illegal(text))
+}
+
+fn encode(
+    code: Option<&'static str>,
+    case: Option<&'static str>,
+    blob: Option<&Bytes>,
+) -> Result<Value, Failure> {
+    let (code, case) = (code.unwrap_or("IDENTITY"), case.unwrap_or("DEFAULT"));
+    if case != "DEFAULT" && !matches!(code, "HEX" | "URL") {
+        let why = format!("vmod blob error: case {case} is illegal with encoding {code}");
+        return Err(Failure::new(why));
+    }
+    Ok(owned(codec::encode(code, case == "UPPER", blob.map_or(&[], |blob| blob))))
+}
+
+fn part(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let Some(blob) = args.blob(0).filter(|blob| !blob.is_empty()) else {
+        return Err(Failure::new("vmod blob error: blob is empty in blob.sub()"));
+    };
+    let (length, offset) = (args.int(1).unwrap_or(0), args.int(2).unwrap_or(0));
+    let from = usize::try_from(offset).ok();
+    let end = from.zip(usize::try_from(length).ok()).and_then(|(from, n)| from.checked_add(n));
+    match (from, end) {
+        (Some(from), Some(end)) if end <= blob.len() => {
+            Ok(Value::Blob(Some(blob.slice(from..end))))
+        }
+        _ => Err(Failure::new(format!(
+            "vmod blob error: size {length} from offset {offset} requires more bytes than blob \
+             length {} in blob.sub()",
+            blob.len()
+        ))),
+    }
+}

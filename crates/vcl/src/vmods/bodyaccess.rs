@@ -1,0 +1,121 @@
+//! `bodyaccess`: the request body, once `std.cache_req_body` has kept it.
+
+use crate::ctx::{Ctx, Tag};
+use crate::sub::{Sub, Subs};
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Function, Module};
+use crate::vmods::args::{Args, must, number, text};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "bodyaccess",
+    about: "The request body, once it has been kept with `std.cache_req_body`. Before that the \
+            log gets an error, and there is nothing to see.",
+    functions: FUNCTIONS,
+    classes: &[],
+};
+
+const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "rematch_req_body",
+        about: "1 when the body matches, 0 when it does not, -1 when it has not been kept.",
+        returns: Type::Int,
+        params: &[must("re", Type::Regex)],
+        from: Subs::CLIENT,
+        call: |ctx, args| {
+            let (Some(body), Some(number)) = (body(ctx), args.regex(0)) else {
+                return Ok(Value::Int(-1));
+            };
+            Ok(Value::Int(i64::from(ctx.instance.regex(number).is_match(body)?)))
+        },
+    },
+    Function {
+        name: "hash_req_body",
+        about: "Adds the body to the key, in `vcl_hash`.",
+        returns: Type::Void,
+        params: &[],
+        from: Sub::Hash.only(),
+        call: |ctx, _| {
+            if let Some(body) = body(ctx)
+                && let Some(key) = &mut ctx.key
+            {
+                key.field(body);
+            }
+            Ok(Value::Void)
+        },
+    },
+    Function {
+        name: "len_req_body",
+        about: "The body's length in bytes; -1 when it has not been kept.",
+        returns: Type::Int,
+        params: &[],
+        from: Subs::CLIENT,
+        call: |ctx, _| Ok(Value::Int(body(ctx).map_or(-1, |body| body.len() as i64))),
+    },
+    Function {
+        name: "log_req_body",
+        about: "Writes the body to the log, `length` bytes to a line, each behind `prefix`.",
+        returns: Type::Void,
+        params: &[text("prefix", ""), number("length", Type::Int, 200.0)],
+        from: Subs::CLIENT,
+        call: log,
+    },
+];
+
+/// The body. The world outlives the context, and so does what it keeps.
+fn body<'a>(ctx: &Ctx<'a>) -> Option<&'a [u8]> {
+    let body = ctx.world.body();
+    if body.is_none() {
+        ctx.world.log(Tag::Error, b"Unbuffered req.body");
+    }
+    body
+}
+
+/// Lines of one body, at most: a body is no reason to fill the log.
+const LINES_MAX: usize = 1000;
+
+fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let Some(body) = body(ctx) else { return Ok(Value::Void) };
+    let prefix = args.bytes(0);
+    let length = args.int(1).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
+    let mut line = Vec::new();
+    for piece in body.chunks(length.unwrap_or(200)).take(LINES_MAX) {
+        line.clear();
+        line.extend_from_slice(prefix);
+        line.extend_from_slice(piece);
+        ctx.world.log(Tag::Debug, &line);
+    }
+    Ok(Value::Void)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    fn call(bench: &mut Bench, sub: Sub, name: &str, args: &[Value]) -> Value {
+        let function = FUNCTIONS.iter().find(|f| f.name == name).expect("a function");
+        (function.call)(&mut bench.ctx(sub), args).expect("it answers")
+    }
+
+    #[test]
+    fn a_body_that_was_kept_is_seen() {
+        let mut bench = Bench::bare();
+        bench.world.body = Some(b"hello".to_vec());
+        assert!(matches!(call(&mut bench, Sub::Recv, "len_req_body", &[]), Value::Int(5)));
+        let args = [Value::String(Some("P:".into())), Value::Int(3)];
+        call(&mut bench, Sub::Recv, "log_req_body", &args);
+        let lines = [(Tag::Debug, b"P:hel".to_vec()), (Tag::Debug, b"P:lo".to_vec())];
+        assert_eq!(*bench.world.log.borrow(), lines);
+        call(&mut bench, Sub::Hash, "hash_req_body", &[]);
+        assert_eq!(base::key_fields(bench.key.bytes()).collect::<Vec<_>>(), [b"hello"]);
+    }
+
+    #[test]
+    fn a_body_that_was_not_kept_is_an_error_in_the_log() {
+        let mut bench = Bench::bare();
+        assert!(matches!(call(&mut bench, Sub::Recv, "len_req_body", &[]), Value::Int(-1)));
+        assert_eq!(*bench.world.log.borrow(), [(Tag::Error, b"Unbuffered req.body".to_vec())]);
+    }
+}

@@ -1,0 +1,317 @@
+//! What a shard director goes by, and `shard_param`: sets of it that several directors share.
+//!
+//! A set has defaults of the program, made in `vcl_init`, and changes for one backend request, which
+//! are kept with its task.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::ctx::Ctx;
+use crate::sub::{Side, Sub, Subs};
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vars;
+use crate::vmod::{Class, Default, Kind, Method, Object, Param};
+use crate::vmods::args::{Args, may, owned, this};
+use crate::vmods::directors::ring;
+
+/// What a key is made from.
+pub(super) const BY: &[&str] = &["HASH", "URL", "KEY", "BLOB"];
+/// Which backends are passed over.
+pub(super) const HEALTHY: &[&str] = &["CHOSEN", "IGNORE", "ALL"];
+
+/// Parameters of a choice, each if it was given.
+#[derive(Clone, Copy, Debug, std::default::Default)]
+pub(super) struct Params {
+    by: Option<&'static str>,
+    /// Of `by=KEY` and `by=BLOB`.
+    key: Option<u32>,
+    alt: Option<i64>,
+    warmup: Option<f64>,
+    rampup: Option<bool>,
+    healthy: Option<&'static str>,
+}
+
+impl Params {
+    /// Those that were given, else those of `defaults`.
+    pub(super) fn over(self, defaults: Self) -> Self {
+        // A key belongs to what says where it is from.
+        let (by, key) =
+            if self.by.is_some() { (self.by, self.key) } else { (defaults.by, defaults.key) };
+        Self {
+            by,
+            key,
+            alt: self.alt.or(defaults.alt),
+            warmup: self.warmup.or(defaults.warmup),
+            rampup: self.rampup.or(defaults.rampup),
+            healthy: self.healthy.or(defaults.healthy),
+        }
+    }
+
+    /// Those of the arguments from `by` to `healthy`, which have these places:
+    /// `by`, `key`, `key_blob`, `alt`, `warmup`, `rampup`, `healthy`.
+    ///
+    /// # Errors
+    /// What does not go together, or lies outside its bounds.
+    pub(super) fn read(args: &[Value], at: [usize; 7]) -> Result<Self, String> {
+        let [by, key, blob, alt, warmup, rampup, healthy] = at;
+        let (number, bytes) = (args.int(key), args.blob(blob));
+        let has_blob = matches!(args.get(blob), Some(Value::Blob(_)));
+        let by = args.word(by);
+        let key = match (by.unwrap_or("HASH"), number, has_blob) {
+            ("KEY", Some(number), false) => Some(
+                u32::try_from(number)
+                    .map_err(|_| format!("invalid key argument {number} with by=KEY"))?,
+            ),
+            ("BLOB", None, true) => {
+                Some(first_bytes(bytes.ok_or("by=BLOB but no or empty key_blob")?)?)
+            }
+            ("KEY", None, _) => return Err("missing key argument with by=KEY".into()),
+            ("BLOB", _, false) => return Err("missing key_blob argument with by=BLOB".into()),
+            (_, None, false) => None,
+            (by, ..) => return Err(format!("key and key_blob do not both go with by={by}")),
+        };
+        let alt = args.int(alt);
+        if let Some(alt) = alt.filter(|alt| *alt < 0) {
+            return Err(format!("invalid alt argument {alt}"));
+        }
+        let warmup = args.real(warmup);
+        if let Some(warmup) = warmup.filter(|w| *w != -1.0 && !(0.0..=1.0).contains(w)) {
+            return Err(format!("invalid warmup argument {warmup}"));
+        }
+        let (rampup, healthy) = (args.truth(rampup), args.word(healthy));
+        Ok(Self { by, key, alt, warmup, rampup, healthy })
+    }
+
+    /// Whether none was given.
+    pub(super) fn is_empty(self) -> bool {
+        self.by.is_none()
+            && self.alt.is_none()
+            && self.warmup.is_none()
+            && self.rampup.is_none()
+            && self.healthy.is_none()
+    }
+
+    /// The key to look for.
+    pub(super) fn key(self, ctx: &Ctx<'_>) -> u32 {
+        match (self.by(), self.key) {
+            ("KEY" | "BLOB", key) => key.unwrap_or(0),
+            ("HASH", _) if let Some(bereq) = &ctx.bereq => {
+                let digest = vars::digest(bereq.key);
+                u32::from_be_bytes(*digest.first_chunk().expect("a digest has 32 bytes"))
+            }
+            _ => {
+                let bereq = ctx.bereq.as_ref().map(|bereq| &bereq.head.target);
+                let url = bereq.or_else(|| ctx.req.as_ref().map(|req| &req.head.target));
+                ring::hash(&[url.map_or(&[], |url| url)])
+            }
+        }
+    }
+
+    /// `HASH` when it was not given.
+    pub(super) fn by(self) -> &'static str {
+        self.by.unwrap_or("HASH")
+    }
+
+    /// 0 when it was not given.
+    pub(super) fn alt(self) -> i64 {
+        self.alt.unwrap_or(0)
+    }
+
+    /// -1, the director's own, when it was not given.
+    pub(super) fn warmup(self) -> f64 {
+        self.warmup.unwrap_or(-1.0)
+    }
+
+    /// Yes when it was not given.
+    pub(super) fn rampup(self) -> bool {
+        self.rampup.unwrap_or(true)
+    }
+
+    /// `CHOSEN` when it was not given.
+    pub(super) fn healthy(self) -> &'static str {
+        self.healthy.unwrap_or("CHOSEN")
+    }
+}
+
+/// The first four bytes as a number, or as many as there are.
+fn first_bytes(blob: &[u8]) -> Result<u32, String> {
+    if blob.is_empty() {
+        return Err("by=BLOB but no or empty key_blob".into());
+    }
+    Ok(blob.iter().take(4).fold(0, |key, byte| key << 8 | u32::from(*byte)))
+}
+
+/// An optional word.
+pub(super) const fn may_word(name: &'static str, words: &'static [&'static str]) -> Param {
+    Param { name, kind: Kind::Enum(words), default: Some(Default::Absent) }
+}
+
+/// Where parameters of one backend request can be given.
+pub(super) fn has_backend_request(sub: Sub) -> bool {
+    sub.side() == Side::Backend || sub == Sub::Pipe
+}
+
+/// A set of parameters.
+#[derive(Debug)]
+pub(super) struct ParamSet {
+    name: Box<str>,
+    number: u32,
+    /// The program's.
+    defaults: Mutex<Params>,
+}
+
+/// What a backend request has changed of a set.
+#[derive(std::default::Default)]
+struct Changed(Params);
+
+/// With what blobs begin that stand for a set.
+const MARK: &[u8] = b"larder shard_param ";
+
+impl Object for ParamSet {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl ParamSet {
+    /// What is in force.
+    pub(super) fn read(&self, ctx: &mut Ctx<'_>) -> Params {
+        let defaults = *self.defaults.lock().unwrap_or_else(PoisonError::into_inner);
+        ctx.task.keep::<Changed>("directors.shard_param", self.number).0.over(defaults)
+    }
+
+    /// Changes it for the backend request, in `vcl_init` for the program.
+    fn change(
+        &self,
+        ctx: &mut Ctx<'_>,
+        what: &str,
+        change: impl FnOnce(&mut Params),
+    ) -> Result<Value, Failure> {
+        if has_backend_request(ctx.sub) {
+            change(&mut ctx.task.keep::<Changed>("directors.shard_param", self.number).0);
+        } else if ctx.sub == Sub::Init {
+            change(&mut self.defaults.lock().unwrap_or_else(PoisonError::into_inner));
+        } else {
+            return Err(self.misplaced(what));
+        }
+        Ok(Value::Void)
+    }
+
+    fn misplaced(&self, what: &str) -> Failure {
+        let name = &self.name;
+        Failure::new(format!(
+            "vmod_directors: shard_param {name}: {what} may only be used in vcl_init and in \
+             backend/pipe context"
+        ))
+    }
+
+    /// The number of the set that a blob of `.use()` stands for.
+    pub(super) fn of_blob(blob: &Bytes) -> Option<u32> {
+        let number = blob.strip_prefix(MARK)?;
+        Some(u32::from_le_bytes(*number.as_array()?))
+    }
+}
+
+/// The set of this number.
+pub(super) fn set_of(ctx: &mut Ctx<'_>, number: u32) -> Option<Params> {
+    let object = ctx.instance.object(number)?;
+    let set = object.as_any().downcast_ref::<ParamSet>()?;
+    Some(set.read(ctx))
+}
+
+const fn reading(name: &'static str, returns: Type, call: crate::vmod::MethodCall) -> Method {
+    Method {
+        name,
+        about: "The parameter that a director with this set goes by.",
+        returns,
+        params: &[],
+        from: Subs::ALL,
+        call,
+    }
+}
+
+/// `shard_param`
+pub(super) const CLASS: Class = Class {
+    name: "shard_param",
+    about: "Parameters of shard directors, to be shared by several (`associate`). Set in \
+            `vcl_init` they are the program's; set in the backend's subroutines and `vcl_pipe`, \
+            this request's. Elsewhere they cannot be set.",
+    params: &[],
+    construct: |_, naming, _| {
+        let (name, number) = (naming.name.into(), naming.number);
+        Ok(Arc::new(ParamSet { name, number, defaults: Mutex::default() }))
+    },
+    methods: &[
+        Method {
+            name: "clear",
+            about: "Back to the defaults: for a request those of the program.",
+            returns: Type::Void,
+            params: &[],
+            from: Subs::ALL,
+            call: |ctx, object, _| {
+                this::<ParamSet>(object)?.change(ctx, ".clear()", |p| *p = Params::default())
+            },
+        },
+        Method {
+            name: "set",
+            about: "Sets those that are given; see `backend` of the class `shard`.",
+            returns: Type::Void,
+            params: &[
+                may_word("by", BY),
+                may("key", Type::Int),
+                may("key_blob", Type::Blob),
+                may("alt", Type::Int),
+                may("warmup", Type::Real),
+                may("rampup", Type::Bool),
+                may_word("healthy", HEALTHY),
+            ],
+            from: Subs::ALL,
+            call: |ctx, object, args| {
+                let set = this::<ParamSet>(object)?;
+                let given = Params::read(args, [0, 1, 2, 3, 4, 5, 6]).map_err(|why| {
+                    Failure::new(format!("vmod_directors: shard_param {}: {why}", set.name))
+                })?;
+                set.change(ctx, ".set()", |params| *params = given.over(*params))
+            },
+        },
+        reading("get_by", Type::String, |ctx, object, _| {
+            let params = this::<ParamSet>(object)?.read(ctx);
+            Ok(owned(params.by()))
+        }),
+        reading("get_key", Type::Int, |ctx, object, _| {
+            let params = this::<ParamSet>(object)?.read(ctx);
+            Ok(Value::Int(i64::from(params.key(ctx))))
+        }),
+        reading("get_alt", Type::Int, |ctx, object, _| {
+            Ok(Value::Int(this::<ParamSet>(object)?.read(ctx).alt()))
+        }),
+        reading("get_warmup", Type::Real, |ctx, object, _| {
+            Ok(Value::Real(this::<ParamSet>(object)?.read(ctx).warmup()))
+        }),
+        reading("get_rampup", Type::Bool, |ctx, object, _| {
+            Ok(Value::Bool(this::<ParamSet>(object)?.read(ctx).rampup()))
+        }),
+        reading("get_healthy", Type::String, |ctx, object, _| {
+            let params = this::<ParamSet>(object)?.read(ctx);
+            Ok(owned(params.healthy()))
+        }),
+        Method {
+            name: "use",
+            about: "The set, as an argument for `associate` and `backend` of the class `shard`.",
+            returns: Type::Blob,
+            params: &[],
+            from: Subs::ALL,
+            call: |ctx, object, _| {
+                let set = this::<ParamSet>(object)?;
+                if ctx.sub != Sub::Init && !has_backend_request(ctx.sub) {
+                    return Err(set.misplaced(".use()"));
+                }
+                let mark = [MARK, &set.number.to_le_bytes()].concat();
+                Ok(Value::Blob(Some(mark.into())))
+            },
+        },
+    ],
+};

@@ -1,0 +1,508 @@
+//! `shard`: backends on a ring, so that a key leads to the same one for as long as possible.
+//!
+//! Changes to the backends wait for `reconfigure`, or for the end of the task that made them. A
+//! request that is choosing meanwhile goes by the ring there was.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use bytes::Bytes;
+
+use crate::backend::{Backend, Director, Leaf};
+use crate::ctx::{Ctx, Tag};
+use crate::sub::{Side, Subs};
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Class, Method, Object};
+use crate::vmods::args::{Args, may, must, number};
+use crate::vmods::directors::param::{
+    BY, HEALTHY, ParamSet, Params, has_backend_request, may_word, set_of,
+};
+use crate::vmods::directors::ring::{self, Member, Ring};
+use crate::vmods::directors::{Handle, check_member, director, health_of};
+
+/// Points for each backend, unless something else is said.
+const REPLICAS: u32 = 67;
+
+/// A shard director.
+#[derive(Debug)]
+pub(super) struct Shard {
+    name: Box<str>,
+    number: u32,
+    ring: RwLock<Arc<Ring>>,
+    rules: Mutex<Rules>,
+}
+
+/// What a director goes by unless a choice says something else.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    warmup: f64,
+    /// Seconds.
+    rampup: f64,
+    /// The number of its associated set.
+    param: Option<u32>,
+}
+
+/// A change to the backends.
+#[derive(Clone, Debug)]
+enum Change {
+    Add(Member),
+    Remove(Option<Backend>, Option<Bytes>),
+    Clear,
+}
+
+/// The changes that a task has made and not brought into force. At its end they come into force.
+#[derive(Default)]
+struct Pending {
+    shard: Option<Arc<Shard>>,
+    changes: Vec<Change>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(shard) = self.shard.take().filter(|_| !self.changes.is_empty()) {
+            shard.apply(&std::mem::take(&mut self.changes), REPLICAS, |_| ());
+        }
+    }
+}
+
+/// What `backend(resolve=LAZY, ...)` has said for a backend request.
+#[derive(Default)]
+struct Lazy {
+    params: Params,
+    set: Option<u32>,
+}
+
+impl Director for Shard {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        "shard"
+    }
+
+    fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
+        let lazy = ctx.task.keep::<Lazy>("directors.shard", self.number);
+        let (params, set) = (lazy.params, lazy.set);
+        let params = params.over(self.defaults(ctx, set));
+        self.choose(ctx, params)?.resolve(ctx)
+    }
+
+    fn health(&self) -> (bool, f64) {
+        health_of(self.ring().members.iter().map(|member| &member.backend))
+    }
+
+    fn is_healthy_for(&self, ctx: &Ctx<'_>) -> bool {
+        self.ring().members.iter().any(|member| member.backend.is_healthy_for(ctx))
+    }
+
+    fn members(&self) -> Vec<Backend> {
+        self.ring().members.iter().map(|member| member.backend.clone()).collect()
+    }
+}
+
+impl Shard {
+    fn ring(&self) -> Arc<Ring> {
+        Arc::clone(&self.ring.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn rules(&self) -> Rules {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The parameters of the set `given`, or else of the associated one.
+    fn defaults(&self, ctx: &mut Ctx<'_>, given: Option<u32>) -> Params {
+        let set = given.or(self.rules().param);
+        set.and_then(|number| set_of(ctx, number)).unwrap_or_default()
+    }
+
+    /// Brings `changes` into force.
+    fn apply(&self, changes: &[Change], replicas: u32, mut skipped: impl FnMut(&Member)) {
+        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        let mut members = ring.members.clone();
+        for change in changes {
+            match change {
+                Change::Add(member) if members.iter().any(|m| m.is_same(member)) => {
+                    skipped(member);
+                }
+                Change::Add(member) => members.push(member.clone()),
+                Change::Remove(backend, ident) => members.retain(|member| {
+                    let is_it = backend.as_ref().is_none_or(|b| member.backend.is(b))
+                        && ident.as_ref().is_none_or(|i| member.ident.as_ref() == Some(i));
+                    !is_it
+                }),
+                Change::Clear => members.clear(),
+            }
+        }
+        *ring = Arc::new(Ring::new(members, replicas));
+    }
+
+    /// The backend for these parameters, of those of the ring.
+    fn choose(&self, ctx: &mut Ctx<'_>, params: Params) -> Option<Backend> {
+        let ring = self.ring();
+        if ring.members.is_empty() {
+            self.say(ctx, Tag::Error, "no backends");
+            return None;
+        }
+        let most = ring.members.len() as i64 - 1;
+        if params.alt() > most {
+            let line = format!("parameter alt={} limited to {most}", params.alt());
+            self.say(ctx, Tag::Error, &line);
+        }
+        let choice = Choice {
+            ring: &ring,
+            rules: self.rules(),
+            params,
+            alt: params.alt().min(most) as usize,
+            now: ctx.now,
+        };
+        let chosen = choice.make(ctx, params.key(ctx))?;
+        Some(ring.members[chosen].backend.clone())
+    }
+
+    fn say(&self, ctx: &Ctx<'_>, tag: Tag, text: &str) {
+        let line = format!("vmod_directors: shard {}: {text}", self.name);
+        ctx.world.log(tag, line.as_bytes());
+    }
+
+    fn failure(&self, text: &str) -> Failure {
+        Failure::new(format!("vmod_directors: shard {}: {text}", self.name))
+    }
+}
+
+/// One choice among the backends of a ring.
+struct Choice<'a> {
+    ring: &'a Ring,
+    rules: Rules,
+    params: Params,
+    alt: usize,
+    now: f64,
+}
+
+/// A backend on the way, and when its health changed.
+#[derive(Clone, Copy)]
+struct Seen {
+    number: usize,
+    changed: f64,
+}
+
+impl Choice<'_> {
+    fn make(&self, ctx: &Ctx<'_>, key: u32) -> Option<usize> {
+        let mut way = self.ring.way(key);
+        let healthy = self.params.healthy();
+        // The last healthy one that was passed over, for when there is no other.
+        let mut passed = None;
+        let mut previous = None;
+        if self.alt > 0 {
+            match self.next(ctx, &mut way, self.alt - 1, healthy == "ALL", &mut passed) {
+                None => return passed.map(|seen| seen.number),
+                Some(last) => previous = Some(last),
+            }
+        }
+        let Some(chosen) = self.next(ctx, &mut way, 0, healthy != "IGNORE", &mut passed) else {
+            return passed.map(|seen| seen.number);
+        };
+        debug_assert!(previous.is_none_or(|p: Seen| p.number != chosen.number));
+        let warmup = match self.params.warmup() {
+            -1.0 => self.rules.warmup,
+            warmup => warmup,
+        };
+        let rampup = self.params.rampup();
+        if self.alt > 0 || healthy == "IGNORE" || (!rampup && warmup == 0.0) {
+            return Some(chosen.number);
+        }
+        let Some(other) = self.next(ctx, &mut way, 0, true, &mut passed) else {
+            return Some(chosen.number);
+        };
+        let since = self.now - chosen.changed;
+        let time = self.rampup(chosen);
+        let stays = if since < time {
+            !rampup
+                || self.now - other.changed < self.rampup(other)
+                || ctx.world.random() * time < since
+        } else {
+            warmup == 0.0 || ctx.world.random() > warmup
+        };
+        Some(if stays { chosen.number } else { other.number })
+    }
+
+    /// The next backend after `skip` others: of all, or of the healthy ones.
+    fn next(
+        &self,
+        ctx: &Ctx<'_>,
+        way: &mut ring::Way<'_>,
+        mut skip: usize,
+        healthy_only: bool,
+        passed: &mut Option<Seen>,
+    ) -> Option<Seen> {
+        for number in way {
+            let backend = &self.ring.members[number].backend;
+            let (is_healthy, changed) = (backend.is_healthy_for(ctx), backend.health().1);
+            if !is_healthy && healthy_only {
+                continue;
+            }
+            let seen = Seen { number, changed };
+            if skip == 0 {
+                return Some(seen);
+            }
+            skip -= 1;
+            if is_healthy {
+                *passed = Some(seen);
+            }
+        }
+        None
+    }
+
+    fn rampup(&self, seen: Seen) -> f64 {
+        self.ring.members[seen.number].rampup.unwrap_or(self.rules.rampup)
+    }
+}
+
+fn changes<'a>(ctx: &'a mut Ctx<'_>, shard: &Arc<Shard>) -> &'a mut Vec<Change> {
+    let pending: &mut Pending = ctx.task.keep("directors.shard.pending", shard.number);
+    pending.shard = Some(Arc::clone(shard));
+    &mut pending.changes
+}
+
+fn add_backend(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, Failure> {
+    let shard = director::<Shard>(object)?;
+    let backend = args.backend(0);
+    check_member(&**shard, backend)?;
+    let weight = match args.real(3) {
+        Some(weight) if weight >= 1.0 => weight,
+        Some(weight) => {
+            shard.say(ctx, Tag::Debug, &format!(".add_backend(weight={weight:.6}) ignored"));
+            1.0
+        }
+        None => 1.0,
+    };
+    let most = ctx.world.shared().most_backends;
+    let members = shard.ring().members.len();
+    let changes = changes(ctx, shard);
+    if members + changes.len() >= most {
+        return Err(shard.failure("more backends than director_backends allows"));
+    }
+    changes.push(Change::Add(Member {
+        backend: backend.clone(),
+        ident: args.string(1).map(|ident| Bytes::copy_from_slice(ident)),
+        rampup: args.real(2),
+        weight,
+    }));
+    Ok(Value::Bool(true))
+}
+
+fn remove_backend(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, Failure> {
+    let shard = director::<Shard>(object)?;
+    let backend = match args.backend(0) {
+        Backend::None => None,
+        backend => Some(backend.clone()),
+    };
+    let ident = args.string(1).cloned();
+    if backend.is_none() && ident.is_none() {
+        shard.say(ctx, Tag::Error, ".remove_backend() at least one of backend and ident");
+        return Ok(Value::Bool(false));
+    }
+    changes(ctx, shard).push(Change::Remove(backend, ident));
+    Ok(Value::Bool(true))
+}
+
+fn reconfigure(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, Failure> {
+    let shard = director::<Shard>(object)?;
+    let asked = args.int(0).unwrap_or(i64::from(REPLICAS));
+    let Some(replicas) = u32::try_from(asked).ok().filter(|n| *n > 0) else {
+        shard.say(ctx, Tag::Error, &format!("invalid replicas argument {asked}"));
+        return Ok(Value::Bool(false));
+    };
+    let changes = std::mem::take(changes(ctx, shard));
+    let mut skipped = Vec::new();
+    shard.apply(&changes, replicas, |member| skipped.push(member.backend.name().to_string()));
+    for name in skipped {
+        shard.say(ctx, Tag::Debug, &format!("backend {name} already exists - skipping"));
+    }
+    Ok(Value::Bool(!shard.ring().members.is_empty()))
+}
+
+/// The set that argument `at` stands for, if it was given.
+fn set_argument(shard: &Shard, args: &[Value], at: usize) -> Result<Option<u32>, Failure> {
+    let Some(Value::Blob(blob)) = args.get(at) else { return Ok(None) };
+    let set = blob.as_ref().and_then(ParamSet::of_blob);
+    set.map(Some).ok_or_else(|| shard.failure("param argument is not a shard_param set"))
+}
+
+fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+    let shard = director::<Shard>(object)?;
+    let starts = ctx.sub.side() == Side::Housekeeping;
+    let is_lazy = args.word(8).map_or(starts, |word| word == "LAZY");
+    let params = Params::read(args, [0, 1, 2, 3, 4, 5, 6])
+        .map_err(|why| shard.failure(&format!("shard.backend() {why}")))?;
+    let set = set_argument(shard, args, 7)?;
+    if !is_lazy {
+        if starts {
+            return Err(shard.failure("resolve=NOW cannot be used in vcl_init{}/vcl_fini{}"));
+        }
+        let params = params.over(shard.defaults(ctx, set));
+        return Ok(Value::Backend(shard.choose(ctx, params).unwrap_or_default()));
+    }
+    if has_backend_request(ctx.sub) {
+        *ctx.task.keep("directors.shard", shard.number) = Lazy { params, set };
+    } else if !params.is_empty() || set.is_some() {
+        return Err(shard.failure(
+            "resolve=LAZY with other parameters can only be used in backend/pipe context",
+        ));
+    }
+    Ok(Value::Backend(Backend::Director(shard.clone())))
+}
+
+fn rule(object: &Arc<dyn Object>, change: impl FnOnce(&mut Rules)) -> Result<Value, Failure> {
+    let shard = director::<Shard>(object)?;
+    change(&mut shard.rules.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Value::Void)
+}
+
+/// `shard`
+pub(super) const CLASS: Class = Class {
+    name: "shard",
+    about: "A backend by a key. A key leads to the same backend on every cache, of either kind, \
+            that has the same backends; when one fails, only its keys lead elsewhere.",
+    params: &[],
+    construct: |_, naming, _| {
+        Ok(Arc::new(Handle(Arc::new(Shard {
+            name: naming.name.into(),
+            number: naming.number,
+            ring: RwLock::default(),
+            rules: Mutex::new(Rules { warmup: 0.0, rampup: 0.0, param: None }),
+        }))))
+    },
+    methods: METHODS,
+};
+
+const METHODS: &[Method] = &[
+    Method {
+        name: "set_warmup",
+        about: "How often, from 0 to 1, the next backend is chosen instead, to warm it up.",
+        returns: Type::Void,
+        params: &[number("probability", Type::Real, 0.0)],
+        from: Subs::ALL,
+        call: |_, object, args| {
+            let asked = args.real(0).unwrap_or(0.0);
+            if !(0.0..1.0).contains(&asked) {
+                let shard = director::<Shard>(object)?;
+                return Err(shard.failure(&format!(".set_warmup({asked}) invalid")));
+            }
+            rule(object, |rules| rules.warmup = asked)
+        },
+    },
+    Method {
+        name: "set_rampup",
+        about: "For how long after it became healthy a backend gets less than its share.",
+        returns: Type::Void,
+        params: &[number("duration", Type::Duration, 0.0)],
+        from: Subs::ALL,
+        call: |_, object, args| rule(object, |rules| rules.rampup = args.real(0).unwrap_or(0.0)),
+    },
+    Method {
+        name: "associate",
+        about: "The set of parameters to go by (`shard_param.use()`); without one, none.",
+        returns: Type::Void,
+        params: &[may("param", Type::Blob)],
+        from: Subs::ALL,
+        call: |_, object, args| {
+            let set = set_argument(director::<Shard>(object)?, args, 0)?;
+            rule(object, |rules| rules.param = set)
+        },
+    },
+    Method {
+        name: "add_backend",
+        about: "Adds a backend when the ring is made anew. `ident` is hashed in place of its name; \
+                `rampup` is its own; `weight`, of 1 or more, is how many times as many keys it \
+                gets.",
+        returns: Type::Bool,
+        params: &[
+            must("backend", Type::Backend),
+            may("ident", Type::String),
+            may("rampup", Type::Duration),
+            may("weight", Type::Real),
+        ],
+        from: Subs::ALL,
+        call: add_backend,
+    },
+    Method {
+        name: "remove_backend",
+        about: "Takes out a backend, or what has this `ident`, when the ring is made anew.",
+        returns: Type::Bool,
+        params: &[may("backend", Type::Backend), may("ident", Type::String)],
+        from: Subs::ALL,
+        call: remove_backend,
+    },
+    Method {
+        name: "clear",
+        about: "Takes all backends out when the ring is made anew.",
+        returns: Type::Bool,
+        params: &[],
+        from: Subs::ALL,
+        call: |ctx, object, _| {
+            changes(ctx, director::<Shard>(object)?).push(Change::Clear);
+            Ok(Value::Bool(true))
+        },
+    },
+    Method {
+        name: "reconfigure",
+        about: "Makes the ring anew, with as many points for each backend. Without this call it \
+                is made at the end of the task that has changed the backends, with 67.",
+        returns: Type::Bool,
+        params: &[number("replicas", Type::Int, 67.0)],
+        from: Subs::ALL,
+        call: reconfigure,
+    },
+    Method {
+        name: "key",
+        about: "A key from a string: the last 32 bits of its SHA-256.",
+        returns: Type::Int,
+        params: &[must("", Type::String)],
+        from: Subs::ALL,
+        call: |_, _, args| Ok(Value::Int(i64::from(ring::hash(&[args.bytes(0)])))),
+    },
+    Method {
+        name: "backend",
+        about: "The backend for a key, by what Varnish hashes for the request (`HASH`; `URL` where \
+                that is not known yet), by the URL, by a number, or by the first four bytes of a \
+                blob. `alt` takes the n-th alternative. `healthy` passes over what is not \
+                (`CHOSEN`), over nothing (`IGNORE`), or counts healthy alternatives only (`ALL`). \
+                `resolve=LAZY` gives the director itself, which chooses when the fetch begins; it \
+                is what `vcl_init` gets.",
+        returns: Type::Backend,
+        params: &[
+            may_word("by", BY),
+            may("key", Type::Int),
+            may("key_blob", Type::Blob),
+            may("alt", Type::Int),
+            may("warmup", Type::Real),
+            may("rampup", Type::Bool),
+            may_word("healthy", HEALTHY),
+            may("param", Type::Blob),
+            may_word("resolve", &["NOW", "LAZY"]),
+        ],
+        from: Subs::ALL,
+        call: backend,
+    },
+    Method {
+        name: "debug",
+        about: "Takes Varnish's debugging flags and does nothing.",
+        returns: Type::Void,
+        params: &[must("", Type::Int)],
+        from: Subs::ALL,
+        call: |_, _, _| Ok(Value::Void),
+    },
+];

@@ -1,0 +1,317 @@
+//! `round_robin`, `fallback`, `random` and `hash`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::backend::{Backend, Director, Leaf};
+use crate::ctx::Ctx;
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Class, Method, Naming, Object, Param};
+use crate::vmods::args::{Args, must, number, truth};
+use crate::vmods::directors::list::List;
+use crate::vmods::directors::{Handle, director, ring};
+
+/// Shuffles through its backends.
+#[derive(Debug)]
+pub(super) struct RoundRobin {
+    name: Box<str>,
+    list: List,
+    next: AtomicUsize,
+}
+
+/// The first healthy backend.
+#[derive(Debug)]
+pub(super) struct Fallback {
+    name: Box<str>,
+    list: List,
+    /// Whether it stays with what it has come to.
+    is_sticky: bool,
+    at: Mutex<usize>,
+}
+
+/// A backend by chance.
+#[derive(Debug)]
+pub(super) struct Random {
+    name: Box<str>,
+    list: List,
+}
+
+/// A backend by what a string hashes to.
+#[derive(Debug)]
+pub(super) struct Hash {
+    name: Box<str>,
+    list: List,
+}
+
+/// What the four have in common.
+trait Listed: Director + Sized + 'static {
+    fn list(&self) -> &List;
+
+    /// A member was taken out at `at`.
+    fn removed(&self, _at: usize) {}
+}
+
+macro_rules! director {
+    ($name:ident, $kind:literal) => {
+        fn name(&self) -> &str {
+            &self.name
+        }
+
+        fn kind(&self) -> &'static str {
+            $kind
+        }
+
+        fn health(&self) -> (bool, f64) {
+            self.list.health()
+        }
+
+        fn is_healthy_for(&self, ctx: &Ctx<'_>) -> bool {
+            self.list.read(|members| members.iter().any(|(member, _)| member.is_healthy_for(ctx)))
+        }
+
+        fn members(&self) -> Vec<Backend> {
+            self.list.all()
+        }
+    };
+}
+
+impl Director for RoundRobin {
+    director!(RoundRobin, "round-robin");
+
+    fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
+        let chosen = self.list.read(|members| {
+            (0..members.len()).find_map(|_| {
+                let at = self.next.fetch_add(1, Ordering::Relaxed) % members.len();
+                let (backend, _) = &members[at];
+                backend.is_healthy_for(ctx).then(|| backend.clone())
+            })
+        });
+        chosen?.resolve(ctx)
+    }
+}
+
+impl Listed for RoundRobin {
+    fn list(&self) -> &List {
+        &self.list
+    }
+}
+
+impl Director for Fallback {
+    director!(Fallback, "fallback");
+
+    fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
+        let chosen = self.list.read(|members| {
+            let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+            let from = if self.is_sticky { *at } else { 0 };
+            let order = (from..members.len()).chain(0..from.min(members.len()));
+            let found = order.into_iter().find(|n| members[*n].0.is_healthy_for(ctx))?;
+            *at = found;
+            Some(members[found].0.clone())
+        });
+        chosen?.resolve(ctx)
+    }
+}
+
+impl Listed for Fallback {
+    fn list(&self) -> &List {
+        &self.list
+    }
+
+    fn removed(&self, removed: usize) {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        if *at > removed {
+            *at -= 1;
+        }
+    }
+}
+
+impl Director for Random {
+    director!(Random, "random");
+
+    fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
+        self.list.pick(ctx, ctx.world.random())?.resolve(ctx)
+    }
+}
+
+impl Listed for Random {
+    fn list(&self) -> &List {
+        &self.list
+    }
+}
+
+impl Director for Hash {
+    director!(Hash, "hash");
+
+    /// Of itself it has no string to go by: `.backend()` has chosen already.
+    fn resolve(&self, _: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
+        None
+    }
+}
+
+impl Listed for Hash {
+    fn list(&self) -> &List {
+        &self.list
+    }
+}
+
+fn add<D: Listed>(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, Failure> {
+    let director = director::<D>(object)?;
+    let weight = args.real(1).unwrap_or(1.0);
+    let most = ctx.world.shared().most_backends;
+    director.list().add(&**director, args.backend(0), weight, most)?;
+    Ok(Value::Void)
+}
+
+fn remove<D: Listed>(
+    _: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, Failure> {
+    let director = director::<D>(object)?;
+    if let Some(at) = director.list().remove(args.backend(0)) {
+        director.removed(at);
+    }
+    Ok(Value::Void)
+}
+
+/// The director itself: it chooses when the fetch begins.
+fn itself<D: Listed>(
+    _: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    _: &[Value],
+) -> Result<Value, Failure> {
+    Ok(Value::Backend(Backend::Director(director::<D>(object)?.clone())))
+}
+
+const ONE: &[Param] = &[must("", Type::Backend)];
+
+const fn adding<D: Listed>(about: &'static str, params: &'static [Param]) -> Method {
+    Method {
+        name: "add_backend",
+        about,
+        returns: Type::Void,
+        params,
+        from: Subs::ALL,
+        call: add::<D>,
+    }
+}
+
+const fn removing<D: Listed>() -> Method {
+    Method {
+        name: "remove_backend",
+        about: "Takes a backend out.",
+        returns: Type::Void,
+        params: ONE,
+        from: Subs::ALL,
+        call: remove::<D>,
+    }
+}
+
+const fn choosing<D: Listed>() -> Method {
+    Method {
+        name: "backend",
+        about: "The director. It chooses a backend when the fetch begins.",
+        returns: Type::Backend,
+        params: &[],
+        from: Subs::ALL,
+        call: itself::<D>,
+    }
+}
+
+/// `round_robin`
+pub(super) const ROUND_ROBIN: Class = Class {
+    name: "round_robin",
+    about: "One backend after the other, those that are healthy.",
+    params: &[],
+    construct: |_, naming: &Naming<'_>, _| {
+        Ok(Arc::new(Handle(Arc::new(RoundRobin {
+            name: naming.name.into(),
+            list: List::default(),
+            next: AtomicUsize::new(0),
+        }))))
+    },
+    methods: &[
+        adding::<RoundRobin>("Adds a backend.", ONE),
+        removing::<RoundRobin>(),
+        choosing::<RoundRobin>(),
+    ],
+};
+
+/// `fallback`
+pub(super) const FALLBACK: Class = Class {
+    name: "fallback",
+    about: "The first healthy backend, in the order in which they were added. A sticky one stays \
+            with the backend it has come to while that is healthy, and then goes on from there.",
+    params: &[truth("sticky", false)],
+    construct: |_, naming: &Naming<'_>, args| {
+        Ok(Arc::new(Handle(Arc::new(Fallback {
+            name: naming.name.into(),
+            list: List::default(),
+            is_sticky: args.truth(0).unwrap_or(false),
+            at: Mutex::new(0),
+        }))))
+    },
+    methods: &[
+        adding::<Fallback>("Adds a backend behind those there are.", ONE),
+        removing::<Fallback>(),
+        choosing::<Fallback>(),
+    ],
+};
+
+/// `random`
+pub(super) const RANDOM: Class = Class {
+    name: "random",
+    about: "A healthy backend by chance, each as often as its weight says.",
+    params: &[],
+    construct: |_, naming: &Naming<'_>, _| {
+        Ok(Arc::new(Handle(Arc::new(Random { name: naming.name.into(), list: List::default() }))))
+    },
+    methods: &[
+        adding::<Random>(
+            "Adds a backend with its weight: its share of the sum of all.",
+            &[must("", Type::Backend), must("", Type::Real)],
+        ),
+        removing::<Random>(),
+        choosing::<Random>(),
+    ],
+};
+
+/// `hash`
+pub(super) const HASH: Class = Class {
+    name: "hash",
+    about: "A healthy backend by a string: the same one for the same string, while the same \
+            backends are healthy.",
+    params: &[],
+    construct: |_, naming: &Naming<'_>, _| {
+        Ok(Arc::new(Handle(Arc::new(Hash { name: naming.name.into(), list: List::default() }))))
+    },
+    methods: &[
+        adding::<Hash>(
+            "Adds a backend with its weight: its share of all strings.",
+            &[must("", Type::Backend), number("weight", Type::Real, 1.0)],
+        ),
+        removing::<Hash>(),
+        Method {
+            name: "backend",
+            about: "The backend for this string; none when none is healthy.",
+            returns: Type::Backend,
+            params: &[must("", Type::String)],
+            from: Subs::ALL,
+            call: |ctx, object, args| {
+                let chosen = director::<Hash>(object)?.list.pick(ctx, point(args.bytes(0)));
+                Ok(Value::Backend(chosen.unwrap_or_default()))
+            },
+        },
+    ],
+};
+
+/// Where a string falls, from 0 to 1.
+fn point(text: &[u8]) -> f64 {
+    f64::from(ring::hash(&[text])) / (f64::from(u32::MAX) + 1.0)
+}

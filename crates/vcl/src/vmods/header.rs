@@ -1,0 +1,245 @@
+//! `header`: fields of which there are several, one by one.
+//!
+//! Nothing gets into a message here that is no field: unlike Varnish's module, names and values are
+//! checked, and what is none fails.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use message::header::is_token;
+use message::{HeaderBlock, HeaderId};
+
+use crate::ctx::Ctx;
+use crate::headers;
+use crate::regex::Regex;
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Header, Place, Value};
+use crate::vmod::{Function, Module};
+use crate::vmods::args::{Args, must, owned, truth};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "header",
+    about: "Fields of which a message has several, such as `Set-Cookie`, one by one. What would \
+            not be a valid field fails.",
+    functions: FUNCTIONS,
+    classes: &[],
+};
+
+const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "append",
+        about: "Adds one more field of this name.",
+        returns: Type::Void,
+        params: &[must("", Type::Header), must("", Type::String)],
+        from: Subs::BOTH,
+        call: |ctx, args| append(ctx, args.header(0), args.bytes(1)),
+    },
+    Function {
+        name: "copy",
+        about: "Adds a field of the second name for every field of the first, with its value.",
+        returns: Type::Void,
+        params: &[must("", Type::Header), must("", Type::Header)],
+        from: Subs::BOTH,
+        call: |ctx, args| {
+            for value in values(ctx, args.header(0)) {
+                append(ctx, args.header(1), &value)?;
+            }
+            Ok(Value::Void)
+        },
+    },
+    Function {
+        name: "get",
+        about: "The first value of the fields of this name that matches; no string when none does.",
+        returns: Type::String,
+        params: &[must("header", Type::Header), must("regex", Type::Regex)],
+        from: Subs::BOTH,
+        call: |ctx, args| {
+            let Some(re) = regex(ctx, args) else { return Ok(Value::String(None)) };
+            for value in values(ctx, args.header(0)) {
+                if re.is_match(&value)? {
+                    return Ok(owned(value));
+                }
+            }
+            Ok(Value::String(None))
+        },
+    },
+    Function {
+        name: "remove",
+        about: "Removes the fields of this name whose values match.",
+        returns: Type::Void,
+        params: &[must("header", Type::Header), must("regex", Type::Regex)],
+        from: Subs::BOTH,
+        call: |ctx, args| {
+            let (Some(re), Some(header)) = (regex(ctx, args), args.header(0)) else {
+                return Ok(Value::Void);
+            };
+            let mut done = Ok(Value::Void);
+            block_mut(ctx, header.place)?.retain(|field| {
+                let is_it = field.name.eq_ignore_ascii_case(header.name.as_bytes());
+                !is_it
+                    || !re.is_match(field.value).unwrap_or_else(|why| {
+                        done = Err(why);
+                        false
+                    })
+            });
+            done
+        },
+    },
+    Function {
+        name: "regsub",
+        about: "Replaces what matches in every line of a head (`Name: value`): once in a line, or \
+                wherever it matches. `\\0` to `\\9` stand for the match and its groups. A line \
+                that is no field afterwards fails, and the head stays as it was.",
+        returns: Type::Void,
+        params: &[
+            must("", Type::Http),
+            must("regex", Type::Regex),
+            must("sub", Type::String),
+            truth("all", false),
+        ],
+        from: Subs::BOTH,
+        call: regsub,
+    },
+    Function {
+        name: "dyn",
+        about: "The header of a message whose name is a string, for the functions of this module. \
+                What is no field name fails.",
+        returns: Type::Header,
+        params: &[must("", Type::Http), must("", Type::String)],
+        from: Subs::BOTH,
+        call: named,
+    },
+];
+
+fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Option<&'a Regex> {
+    args.regex(1).map(|number| ctx.instance.regex(number))
+}
+
+/// The fields of a message that can be changed here.
+fn block_mut<'a>(ctx: &'a mut Ctx<'_>, place: Place) -> Result<&'a mut HeaderBlock, Failure> {
+    headers::block_mut(ctx, place)
+        .ok_or_else(|| Failure::new("header: this message cannot be changed here"))
+}
+
+/// Every value of a header, in order.
+fn values(ctx: &Ctx<'_>, header: Option<&Header>) -> Vec<Bytes> {
+    let Some(header) = header else { return Vec::new() };
+    let name = header.name.as_bytes();
+    if header.place == Place::Obj {
+        let head = ctx.obj.map_or(&[][..], |obj| obj.head);
+        return headers::stored_fields(head)
+            .filter(|(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| Bytes::copy_from_slice(value))
+            .collect();
+    }
+    let block = headers::block(ctx, header.place);
+    block.map_or_else(Vec::new, |b| b.values_named(name).map(Bytes::copy_from_slice).collect())
+}
+
+fn append(ctx: &mut Ctx<'_>, header: Option<&Header>, value: &[u8]) -> Result<Value, Failure> {
+    let Some(header) = header else { return Ok(Value::Void) };
+    if !headers::is_valid(value) {
+        let value = value.escape_ascii();
+        return Err(Failure::new(format!("Bad header {}: {value}", header.name)));
+    }
+    block_mut(ctx, header.place)?.push_as(header.id, header.name.as_bytes(), value);
+    Ok(Value::Void)
+}
+
+fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let (Some(place), Some(re)) = (args.place(0), regex(ctx, args)) else {
+        return Ok(Value::Void);
+    };
+    let (with, all) = (args.bytes(2), args.truth(3).unwrap_or(false));
+    let old = block_mut(ctx, place)?;
+    let replaced = |line: &[u8]| {
+        let is_match = re.is_match(line)?;
+        is_match.then(|| Ok(re.replace(line, with, all)?.into_owned())).transpose()
+    };
+    if let Some(new) = rewritten(old, replaced)? {
+        *old = new;
+    }
+    Ok(Value::Void)
+}
+
+/// The fields with every line that `rewrite` has something for replaced; none when there is none.
+fn rewritten(
+    old: &HeaderBlock,
+    mut rewrite: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, Failure>,
+) -> Result<Option<HeaderBlock>, Failure> {
+    let mut new = HeaderBlock::new();
+    let mut line = Vec::new();
+    let mut is_changed = false;
+    for field in old.iter() {
+        line.clear();
+        for part in [field.name, b": ", field.value] {
+            line.extend_from_slice(part);
+        }
+        match rewrite(&line)? {
+            None => new.push_as(field.id, field.name, field.value),
+            Some(changed) => {
+                is_changed = true;
+                let (name, value) = field_of(&changed).ok_or_else(|| {
+                    let line = changed.escape_ascii();
+                    Failure::new(format!("header.regsub: no field: {line}"))
+                })?;
+                new.push_named(name, value);
+            }
+        }
+    }
+    Ok(is_changed.then_some(new))
+}
+
+/// Name and value of a line, when it is a field.
+fn field_of(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, value) = line.split_at_checked(memchr::memchr(b':', line)?)?;
+    let value = value[1..].trim_ascii();
+    (is_token(name) && headers::is_valid(value)).then_some((name, value))
+}
+
+fn named(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let name = args.bytes(1);
+    let text = std::str::from_utf8(name).ok().filter(|_| is_token(name));
+    let (Some(place), Some(text)) = (args.place(0), text) else {
+        return Err(Failure::new(format!("header.dyn: no name: {}", name.escape_ascii())));
+    };
+    Ok(Value::Header(Header { place, id: HeaderId::of(name), name: Arc::from(text) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(fields: &[(&str, &str)]) -> HeaderBlock {
+        let mut block = HeaderBlock::new();
+        for (name, value) in fields {
+            block.push_named(name.as_bytes(), value.as_bytes());
+        }
+        block
+    }
+
+    fn lines(block: &HeaderBlock) -> Vec<String> {
+        let line = |f: message::header::Field<'_>| [f.name, b": ", f.value].concat();
+        block.iter().map(|f| String::from_utf8_lossy(&line(f)).into_owned()).collect()
+    }
+
+    #[test]
+    fn lines_are_rewritten_name_and_all() {
+        let old = block(&[("D", "foo bar"), ("E", "x")]);
+        let new =
+            rewritten(&old, |line| Ok(line.starts_with(b"D").then(|| b"X-D:  bar ".to_vec())));
+        let new = new.expect("it is a field").expect("a line was changed");
+        assert_eq!(lines(&new), ["X-D: bar", "E: x"]);
+        assert!(rewritten(&old, |_| Ok(None)).expect("no line is wrong").is_none());
+    }
+
+    #[test]
+    fn what_is_no_field_fails() {
+        let old = block(&[("E", "abc")]);
+        for line in ["no colon", "a b: c", ": c", "a: b\r\nc: d", "a: b\0"] {
+            assert!(rewritten(&old, |_| Ok(Some(line.as_bytes().to_vec()))).is_err(), "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! `saintmode`: backends that are passed over for what they have failed at.
+//!
+//! Each object keeps a list of the requests its backend is in trouble with, and until when. It
+//! stands for the backend wherever that is chosen.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::backend::{Backend, Director, Leaf};
+use crate::ctx::{Ctx, Tag};
+use crate::sub::{Sub, Subs};
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vars;
+use crate::vmod::{Class, Function, Method, Module, Object};
+use crate::vmods::args::{Args, must, owned, this};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "saintmode",
+    about: "Backends that are passed over for what they have failed at: each object stands for a \
+            backend, and is sick for the requests on its list; with as many as its threshold, for \
+            all.",
+    functions: FUNCTIONS,
+    classes: &[CLASS],
+};
+
+const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "blacklist",
+        about: "Puts the request on the list of the backend that has answered, for this long.",
+        returns: Type::Void,
+        params: &[must("expires", Type::Duration)],
+        from: Sub::BackendResponse.only(),
+        call: blacklist,
+    },
+    Function {
+        name: "status",
+        about: "All objects with their backends, lengths of lists and thresholds, as JSON.",
+        returns: Type::String,
+        params: &[],
+        from: Subs::BOTH,
+        call: status,
+    },
+];
+
+const CLASS: Class = Class {
+    name: "saintmode",
+    about: "Stands for a backend. `threshold` is how many requests may be on its list before it is \
+            sick for all; 0 for a list that is not kept.",
+    params: &[must("backend", Type::Backend), must("threshold", Type::Int)],
+    construct: |_, naming, args| {
+        let backend = args.backend(0);
+        if matches!(backend, Backend::None) {
+            let why = format!("saintmode {}: no backend", naming.name);
+            return Err(Failure::new(why));
+        }
+        Ok(Arc::new(Saint(Arc::new(Watch {
+            name: naming.name.into(),
+            backend: backend.clone(),
+            threshold: args.int(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(0),
+            troubles: Mutex::default(),
+        }))))
+    },
+    methods: &[
+        Method {
+            name: "backend",
+            about: "What stands for the backend.",
+            returns: Type::Backend,
+            params: &[],
+            from: Subs::ALL,
+            call: |_, object, _| {
+                Ok(Value::Backend(Backend::Director(this::<Saint>(object)?.0.clone())))
+            },
+        },
+        Method {
+            name: "blacklist_count",
+            about: "How many requests are on the list.",
+            returns: Type::Int,
+            params: &[],
+            from: Subs::BOTH,
+            call: |ctx, object, _| Ok(Value::Int(this::<Saint>(object)?.0.count(ctx.now) as i64)),
+        },
+        Method {
+            name: "is_healthy",
+            about: "Whether the backend is healthy for this request.",
+            returns: Type::Bool,
+            params: &[],
+            from: Subs::BOTH,
+            call: |ctx, object, _| Ok(Value::Bool(this::<Saint>(object)?.0.is_healthy_for(ctx))),
+        },
+    ],
+};
+
+/// What a request is known by: the beginning of the SHA-256 of its key.
+type Id = [u8; 16];
+
+/// An object of the class.
+struct Saint(Arc<Watch>);
+
+impl Object for Saint {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn backend(&self) -> Option<Backend> {
+        Some(Backend::Director(self.0.clone()))
+    }
+}
+
+#[derive(Debug)]
+struct Watch {
+    name: Box<str>,
+    backend: Backend,
+    threshold: usize,
+    /// What the backend is in trouble with, and until when, in seconds since 1970.
+    troubles: Mutex<Vec<(Id, f64)>>,
+}
+
+/// The longest list, whatever the threshold.
+const TROUBLES_MAX: usize = 10_000;
+
+impl Watch {
+    /// Looks at those on the list that are in force.
+    fn read<T>(&self, now: f64, look: impl FnOnce(&mut Vec<(Id, f64)>) -> T) -> T {
+        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        troubles.retain(|(_, until)| *until > now);
+        look(&mut troubles)
+    }
+
+    fn count(&self, now: f64) -> usize {
+        self.read(now, |troubles| troubles.len())
+    }
+
+    fn add(&self, id: Id, now: f64, seconds: f64) {
+        // Beyond the threshold it is sick for all, however long the list.
+        let most = self.threshold.min(TROUBLES_MAX);
+        self.read(now, |troubles| {
+            if troubles.len() < most {
+                troubles.push((id, now + seconds));
+            }
+        });
+    }
+
+    /// Whether it may be asked for `id`, its backend being healthy.
+    fn is_trusted(&self, id: Option<Id>, now: f64) -> bool {
+        self.threshold == 0
+            || self.read(now, |troubles| {
+                troubles.len() < self.threshold.min(TROUBLES_MAX)
+                    && !troubles.iter().any(|(listed, _)| Some(*listed) == id)
+            })
+    }
+}
+
+impl Director for Watch {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        "saintmode"
+    }
+
+    fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
+        self.is_healthy_for(ctx).then(|| self.backend.resolve(ctx)).flatten()
+    }
+
+    fn health(&self) -> (bool, f64) {
+        self.backend.health()
+    }
+
+    fn is_healthy_for(&self, ctx: &Ctx<'_>) -> bool {
+        self.backend.is_healthy_for(ctx) && self.is_trusted(id(ctx), ctx.now)
+    }
+
+    fn members(&self) -> Vec<Backend> {
+        vec![self.backend.clone()]
+    }
+}
+
+/// What the request is known by, once it has a key.
+fn id(ctx: &Ctx<'_>) -> Option<Id> {
+    let of_fetch = ctx.bereq.as_ref().map(|bereq| bereq.key);
+    let key = of_fetch.or_else(|| ctx.req.as_ref().and_then(|req| req.key))?;
+    vars::digest(key).first_chunk().copied()
+}
+
+fn saints(ctx: &Ctx<'_>) -> Vec<Arc<Watch>> {
+    let objects = ctx.instance.objects();
+    let saint = |object: &Arc<dyn Object>| {
+        object.as_any().downcast_ref::<Saint>().map(|saint| saint.0.clone())
+    };
+    objects.iter().filter_map(saint).collect()
+}
+
+fn blacklist(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let answered = ctx.beresp.as_ref().and_then(|beresp| beresp.state.backend.clone());
+    let (Some(id), Some(seconds)) = (id(ctx), args.real(0)) else { return Ok(Value::Void) };
+    let answered = answered.map_or(Backend::None, Backend::Leaf);
+    match saints(ctx).iter().find(|saint| saint.backend.is(&answered)) {
+        Some(saint) => saint.add(id, ctx.now, seconds),
+        None => ctx.world.log(Tag::Error, b"saintmode.blacklist: no object for this backend"),
+    }
+    Ok(Value::Void)
+}
+
+fn status(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+    let lines: Vec<String> = saints(ctx).iter().map(|saint| line(saint, ctx.now)).collect();
+    let text = format!("{{\n\t\"saintmode\": [\n{}\n\t]\n}}\n", lines.join(",\n"));
+    Ok(owned(text.into_bytes()))
+}
+
+fn line(saint: &Watch, now: f64) -> String {
+    // Names are words of VCL: there is nothing to escape in them.
+    format!(
+        "\t\t{{ \"name\": \"{}\", \"backend\": \"{}\", \"count\": \"{}\", \"threshold\": \"{}\" }}",
+        saint.name,
+        saint.backend.name(),
+        saint.count(now),
+        saint.threshold
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BackendSpec;
+
+    fn watch(threshold: usize) -> Watch {
+        Watch {
+            name: "s1".into(),
+            backend: Backend::Leaf(Leaf::new("b1", BackendSpec::default())),
+            threshold,
+            troubles: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn it_is_sick_for_what_is_on_the_list() {
+        let watch = watch(3);
+        watch.add([1; 16], 100.0, 20.0);
+        assert!(!watch.is_trusted(Some([1; 16]), 101.0));
+        assert!(watch.is_trusted(Some([2; 16]), 101.0));
+        assert!(watch.is_trusted(None, 101.0));
+        assert!(watch.is_trusted(Some([1; 16]), 120.0), "the time is over");
+        assert_eq!(watch.count(120.0), 0);
+    }
+
+    #[test]
+    fn beyond_the_threshold_it_is_sick_for_all() {
+        let watch = watch(2);
+        for n in 1..5 {
+            watch.add([n; 16], 100.0, 10.0 + f64::from(n));
+        }
+        assert_eq!(watch.count(100.0), 2, "the list is no longer than it needs to be");
+        assert!(!watch.is_trusted(Some([9; 16]), 100.0));
+        assert!(watch.is_trusted(Some([9; 16]), 111.5), "one of the two is over");
+    }
+
+    #[test]
+    fn a_threshold_of_nothing_keeps_no_list() {
+        let watch = watch(0);
+        watch.add([1; 16], 100.0, 20.0);
+        assert!(watch.is_trusted(Some([1; 16]), 101.0));
+    }
+
+    #[test]
+    fn the_status_is_json() {
+        let line = line(&watch(3), 0.0);
+        let expected = r#"{ "name": "s1", "backend": "b1", "count": "0", "threshold": "3" }"#;
+        assert_eq!(line.trim_start(), expected);
+    }
+}

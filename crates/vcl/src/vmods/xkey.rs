@@ -1,0 +1,79 @@
+//! `xkey`: purging by surrogate keys, which responses carry in their `xkey` header.
+
+use message::tags;
+
+use crate::ctx::Ctx;
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Function, Module, Param};
+use crate::vmods::args::{Args, must};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "xkey",
+    about: "Purging by surrogate keys: those that responses have in `xkey`, or in the other \
+            fields for them that Larder knows, parted by blanks and commas.",
+    functions: FUNCTIONS,
+    classes: &[],
+};
+
+const PARAMS: &[Param] = &[must("keys", Type::String)];
+
+const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "purge",
+        about: "Removes every object with one of these keys. How many there were.",
+        returns: Type::Int,
+        params: PARAMS,
+        from: Subs::CLIENT,
+        call: |ctx, args| purge(ctx, args, false),
+    },
+    Function {
+        name: "softpurge",
+        about: "Makes every object with one of these keys stale; grace and keep remain. How many \
+                there were.",
+        returns: Type::Int,
+        params: PARAMS,
+        from: Subs::CLIENT,
+        call: |ctx, args| purge(ctx, args, true),
+    },
+];
+
+fn purge(ctx: &mut Ctx<'_>, args: &[Value], soft: bool) -> Result<Value, Failure> {
+    let mut keys: Vec<&[u8]> = tags::plain(args.bytes(0)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let count = if keys.is_empty() { 0 } else { ctx.world.purge_keys(&keys, soft) };
+    Ok(Value::Int(count.cast_signed()))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::sub::Sub;
+    use crate::testing::Bench;
+
+    #[test]
+    fn every_key_is_purged_once() {
+        let mut bench = Bench::bare();
+        let keys = Value::String(Some(Bytes::from_static(b"b, a  b,,c\ta")));
+        for (soft, function) in [(false, &FUNCTIONS[0]), (true, &FUNCTIONS[1])] {
+            let count = (function.call)(&mut bench.ctx(Sub::Recv), std::slice::from_ref(&keys));
+            assert!(matches!(count, Ok(Value::Int(3))));
+            let purged = bench.world.key_purges.borrow_mut().pop();
+            assert_eq!(purged, Some((vec![b"a".to_vec(), b"b".to_vec(), b"c".to_vec()], soft)));
+        }
+    }
+
+    #[test]
+    fn no_keys_purge_nothing() {
+        let mut bench = Bench::bare();
+        let keys = Value::String(Some(Bytes::from_static(b" , ")));
+        let count = (FUNCTIONS[0].call)(&mut bench.ctx(Sub::Recv), &[keys]);
+        assert!(matches!(count, Ok(Value::Int(0))));
+        assert!(bench.world.key_purges.borrow().is_empty());
+    }
+}
