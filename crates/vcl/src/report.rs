@@ -233,7 +233,9 @@ impl Excerpt {
         let from = bytes[..begin].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let to = bytes[end..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| end + n);
         let shown = |at: u32| String::from_utf8_lossy(&bytes[from..clip(at).max(from)]).len();
-        let text = String::from_utf8_lossy(&bytes[from..to]).into_owned();
+        let text = String::from_utf8_lossy(&bytes[from..to]).replace("\r\n", " \n");
+        // As long as it was.
+        let text = text.strip_suffix('\r').map_or(text.clone(), |line| format!("{line} "));
         let places = spans
             .iter()
             .map(|(span, kind, label)| {

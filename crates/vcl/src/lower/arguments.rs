@@ -161,11 +161,15 @@ impl Lowering<'_> {
     /// Reports that `call` calls nothing that is known.
     pub(super) fn unknown_function(&mut self, call: &CallExpr) {
         let text = &*call.name.text;
+        let module = text.split('.').next().unwrap_or(text);
+        if self.missing.contains(module) {
+            return;
+        }
         if let Some((what, help)) = super::advice::old_function(text) {
             self.report.error(call.name.span, what).help(help);
             return;
         }
-        let module = text.split('.').next().unwrap_or(text);
+
         let is_vmod = text.contains('.') && crate::vmods::find(module).is_some();
         let known = self.symbols.get(module).is_some();
         let in_std = crate::vmods::find("std")
@@ -327,7 +331,11 @@ impl Lowering<'_> {
             }
         });
         let Some((module, last)) = found else {
+            self.missing.insert(name.text.clone());
             let (module, _) = class.text.split_once('.').unwrap_or((&class.text, ""));
+            if self.missing.contains(module) {
+                return None;
+            }
             let entry =
                 self.report.error(class.span, format!("there is no class `{}`", class.text));
             if crate::vmods::find(module).is_some() {
@@ -339,6 +347,7 @@ impl Lowering<'_> {
             self.report
                 .error(class.span, format!("VMOD `{}` has no class `{last}`", module.name))
                 .did_you_mean(last, module.classes.iter().map(|class| class.name));
+            self.missing.insert(name.text.clone());
             return None;
         };
         let number = self.parts.objects.len() as u32;

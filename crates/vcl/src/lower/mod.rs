@@ -18,7 +18,7 @@ mod symbols;
 mod tests;
 mod verdicts;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::acl::Acl;
@@ -82,6 +82,7 @@ pub(crate) fn lower(
         depth: 0,
         default_probe: None,
         steps_of_builtin: subs(builtin),
+        missing: HashSet::new(),
     };
     lowering.declare(&ast.items);
     lowering.builtin(true);
@@ -117,6 +118,9 @@ struct Lowering<'a> {
     default_probe: Option<u32>,
     /// The subroutines of the builtin VCL, which a program may put something before.
     steps_of_builtin: Vec<Box<str>>,
+    /// Names of modules and objects that could not be had, which is reported: what is done with
+    /// them is not.
+    missing: HashSet<Box<str>>,
 }
 
 impl Lowering<'_> {

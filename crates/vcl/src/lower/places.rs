@@ -35,8 +35,17 @@ struct Need {
     what: Box<str>,
     span: Span,
     allowed: Subs,
+    kind: NeedKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NeedKind {
+    /// A variable or a statement.
+    Use,
     /// It is warned of only: it fails when it runs, as Varnish has it for functions of VMODs.
-    lenient: bool,
+    Lenient,
+    /// What is returned.
+    Verb,
 }
 
 impl Facts {
@@ -59,15 +68,23 @@ impl Lowering<'_> {
     pub(super) fn need(&mut self, allowed: Subs, span: Span, what: impl FnOnce() -> String) {
         if allowed != Subs::ALL {
             let what = what().into();
-            self.facts[self.current].needs.push(Need { what, span, allowed, lenient: false });
+            let need = Need { what, span, allowed, kind: NeedKind::Use };
+            self.facts[self.current].needs.push(need);
         }
+    }
+
+    /// The same for what is returned.
+    pub(super) fn verb_need(&mut self, allowed: Subs, verb: &Name) {
+        let what = format!("`{}` cannot be returned", verb.text).into();
+        let need = Need { what, span: verb.span, allowed, kind: NeedKind::Verb };
+        self.facts[self.current].needs.push(need);
     }
 
     /// The same for a function of a VMOD, which fails when it runs elsewhere.
     pub(super) fn call_need(&mut self, allowed: Subs, name: &Name) {
         if allowed != Subs::ALL {
             let what = format!("`{}` always fails", name.text).into();
-            let need = Need { what, span: name.span, allowed, lenient: true };
+            let need = Need { what, span: name.span, allowed, kind: NeedKind::Lenient };
             self.facts[self.current].needs.push(need);
         }
     }
@@ -137,19 +154,18 @@ impl Lowering<'_> {
             }
             told.push(need.span);
             let message = format!("{} in {}", need.what, sub.name());
-            let allowed: Vec<_> = need.allowed.iter().map(Sub::name).collect();
-            let entry = match need.lenient {
-                true => self.report.warning(need.span, message),
-                false => self.report.error(need.span, message),
+            let entry = match need.kind {
+                NeedKind::Lenient => self.report.warning(need.span, message),
+                NeedKind::Use | NeedKind::Verb => self.report.error(need.span, message),
             };
             for call in chain.iter().rev() {
                 entry.label(*call, "reached through this call");
             }
-            match &allowed[..] {
-                [] => entry.note("it works nowhere"),
-                [one] => entry.note(format!("it works in {one} only")),
-                some => entry.note(format!("it works in {}", some.join(", "))),
-            };
+            entry.note(where_it_works(need.allowed));
+            if need.kind == NeedKind::Verb {
+                let words: Vec<_> = sub.actions().iter().map(|verb| verb.word()).collect();
+                entry.help(format!("{} returns one of {}", sub.name(), words.join(", ")));
+            }
         }
         if chain.len() >= CALLS_MAX {
             let span = facts.span;
@@ -196,6 +212,21 @@ impl Lowering<'_> {
             }
         }
         state[number] = State::Done;
+    }
+}
+
+/// The shorter of two ways to say it.
+fn where_it_works(allowed: Subs) -> String {
+    let names = |there: bool| -> Vec<_> {
+        let some = Sub::ALL.iter().filter(move |sub| allowed.has(**sub) == there);
+        some.map(|sub| sub.name()).collect()
+    };
+    let (within, without) = (names(true), names(false));
+    match &within[..] {
+        [] => "it works nowhere".to_owned(),
+        [one] => format!("it works in {one} only"),
+        some if some.len() > without.len() => format!("it works in all but {}", without.join(", ")),
+        some => format!("it works in {}", some.join(", ")),
     }
 }
 

@@ -156,6 +156,7 @@ impl Lowering<'_> {
                 .error(module.span, format!("there is no VMOD `{}`", module.text))
                 .did_you_mean(&module.text, vmods::all().iter().map(|module| module.name))
                 .note("VMODs are built in; none can be loaded");
+            self.missing.insert(alias.unwrap_or(module).text.clone());
             return;
         };
         if found.name == "xkey" {

@@ -25,7 +25,7 @@ impl Lowering<'_> {
             self.unknown_verb(given);
             return None;
         };
-        self.need(allowed(verb), given.verb.span, || format!("`{verb}` cannot be returned"));
+        self.verb_need(allowed(verb), &given.verb);
         let arguments = &given.arguments[..];
         let verdict = match verb {
             Verb::Synth | Verb::Error => self.said(verb, given)?,
