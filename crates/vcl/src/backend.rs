@@ -223,7 +223,10 @@ impl Backend {
         match self {
             Self::None => false,
             Self::Leaf(leaf) => leaf.is_healthy(),
-            Self::Director(director) => director.is_healthy_for(ctx),
+            Self::Director(director) => {
+                let is_healthy = director.is_healthy_for(ctx);
+                director.word().map_or(is_healthy, |word| word.over((is_healthy, 0.0)).0)
+            }
         }
     }
 

@@ -6,9 +6,12 @@ pub mod blob;
 pub mod bodyaccess;
 pub mod cookie;
 pub mod directors;
+pub mod dynamic;
 pub mod header;
 pub mod proxy;
 pub mod purge;
+pub mod querysort;
+pub mod querystring;
 pub mod saintmode;
 pub mod std;
 pub mod str;
@@ -28,9 +31,12 @@ static MODULES: &[&Module] = &[
     &bodyaccess::MODULE,
     &cookie::MODULE,
     &directors::MODULE,
+    &dynamic::MODULE,
     &header::MODULE,
     &proxy::MODULE,
     &purge::MODULE,
+    &querysort::MODULE,
+    &querystring::MODULE,
     &saintmode::MODULE,
     &self::std::MODULE,
     &str::MODULE,

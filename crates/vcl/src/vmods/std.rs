@@ -3,8 +3,8 @@
 mod address;
 mod control;
 mod convert;
-mod fnmatch;
-mod query;
+pub(crate) mod fnmatch;
+pub(crate) mod query;
 mod strings;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,29 @@
+//! `querysort`: the parameters of a URL in order, as `std.querysort` has it.
+
+use bytes::Bytes;
+
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::Value;
+use crate::vmod::{Function, Module};
+use crate::vmods::args::{Args, must};
+use crate::vmods::std::query;
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "querysort",
+    about: "The parameters of a URL in order. The same as `std.querysort`, which is there without \
+            an import of this module.",
+    functions: &[Function {
+        name: "sort",
+        about: "The URL with its parameters sorted by their bytes and empty ones left out.",
+        returns: Type::String,
+        params: &[must("url", Type::String)],
+        from: Subs::ALL,
+        call: |_, args| {
+            let sorted = |url: &Bytes| query::sorted(url).map_or_else(|| url.clone(), Bytes::from);
+            Ok(Value::String(args.string(0).map(sorted)))
+        },
+    }],
+    classes: &[],
+};

@@ -1,0 +1,295 @@
+//! `querystring`: the parameters of a URL: which stay, and in what order.
+//!
+//! A parameter is what stands between two `&`; its name is what stands before the first `=`.
+//! Whatever is asked, empty parameters go, and with the last parameter the question mark.
+
+use std::any::Any;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use message::query;
+
+use crate::ctx::Ctx;
+use crate::regex::{Limits, Regex};
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Class, Function, Method, MethodCall, Module, Object, Param};
+use crate::vmods::args::{Args, must, owned, this, truth, word};
+use crate::vmods::std::fnmatch::{Options, fnmatch};
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "querystring",
+    about: "The parameters of a URL: which stay, and in what order. Functions give the URL \
+            without empty parameters; one without a query is given back as it is.",
+    functions: FUNCTIONS,
+    classes: &[CLASS],
+};
+
+/// What parts the names in a list: a byte that no URL has.
+const SEPARATOR: &str = "\u{1f}";
+
+const URL: Param = must("url", Type::String);
+const BY_NAMES: &[Param] = &[URL, must("params", Type::String)];
+const BY_REGEX: &[Param] = &[URL, must("regex", Type::Regex)];
+const BY_GLOB: &[Param] = &[URL, must("glob", Type::String)];
+
+const fn function(
+    name: &'static str,
+    about: &'static str,
+    params: &'static [Param],
+    call: crate::vmod::Call,
+) -> Function {
+    Function { name, about, returns: Type::String, params, from: Subs::ALL, call }
+}
+
+const FUNCTIONS: &[Function] = &[
+    function("clean", "The URL without empty parameters.", &[URL], |_, args| {
+        kept(args, |_| Ok(true))
+    }),
+    function("remove", "The URL without its query.", &[URL], |_, args| {
+        let Some(url) = args.string(0) else { return Ok(Value::String(None)) };
+        let end = memchr::memchr(b'?', url).unwrap_or(url.len());
+        Ok(Value::String(Some(url.slice(..end))))
+    }),
+    function(
+        "sort",
+        "The URL with its parameters in order; with `uniq`, each of several equal ones once.",
+        &[URL, truth("uniq", false)],
+        |_, args| {
+            let Some(url) = args.string(0) else { return Ok(Value::String(None)) };
+            let order = Order { is_sorted: true, is_unique: args.truth(1).unwrap_or(false) };
+            Ok(Value::String(Some(rewrite(url, order, |_| Ok(true))?)))
+        },
+    ),
+    Function {
+        name: "filtersep",
+        about: "What parts the names in the lists of `filter` and `filter_except`.",
+        returns: Type::String,
+        params: &[],
+        from: Subs::ALL,
+        call: |_, _| Ok(owned(SEPARATOR)),
+    },
+    function(
+        "filter",
+        "The URL without the parameters of these names, parted by `filtersep()`.",
+        BY_NAMES,
+        |_, args| kept(args, |param| Ok(!is_listed(args.bytes(1), query::name(param)))),
+    ),
+    function(
+        "filter_except",
+        "The URL with no other parameters than those of these names, parted by `filtersep()`.",
+        BY_NAMES,
+        |_, args| kept(args, |param| Ok(is_listed(args.bytes(1), query::name(param)))),
+    ),
+    function(
+        "regfilter",
+        "The URL without the parameters whose names match.",
+        BY_REGEX,
+        |ctx, args| {
+            let regex = regex(ctx, args)?;
+            kept(args, |param| Ok(!regex.is_match(query::name(param))?))
+        },
+    ),
+    function(
+        "regfilter_except",
+        "The URL with no other parameters than those whose names match.",
+        BY_REGEX,
+        |ctx, args| {
+            let regex = regex(ctx, args)?;
+            kept(args, |param| regex.is_match(query::name(param)))
+        },
+    ),
+    function(
+        "globfilter",
+        "The URL without the parameters whose names match a pattern with `*`, `?` and `[...]`.",
+        BY_GLOB,
+        |_, args| kept(args, |param| Ok(!is_glob(args.bytes(1), query::name(param)))),
+    ),
+    function(
+        "globfilter_except",
+        "The URL with no other parameters than those whose names match such a pattern.",
+        BY_GLOB,
+        |_, args| kept(args, |param| Ok(is_glob(args.bytes(1), query::name(param)))),
+    ),
+];
+
+fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Result<&'a Regex, Failure> {
+    let number = args.regex(1).ok_or_else(|| Failure::new("querystring: no pattern"))?;
+    Ok(ctx.instance.regex(number))
+}
+
+fn is_listed(list: &[u8], name: &[u8]) -> bool {
+    list.split(|b| *b == SEPARATOR.as_bytes()[0]).any(|listed| listed == name)
+}
+
+/// Whether a pattern like those of file names matches all of `text`.
+fn is_glob(pattern: &[u8], text: &[u8]) -> bool {
+    fnmatch(pattern, text, Options::default())
+}
+
+/// In what order parameters are written.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    is_sorted: bool,
+    /// Each of several equal ones once; in order, or behind each other.
+    is_unique: bool,
+}
+
+const AS_THEY_STAND: Order = Order { is_sorted: false, is_unique: false };
+
+/// The URL of the first argument with the parameters that `keep` says.
+fn kept(
+    args: &[Value],
+    keep: impl FnMut(&[u8]) -> Result<bool, Failure>,
+) -> Result<Value, Failure> {
+    match args.string(0) {
+        Some(url) => Ok(Value::String(Some(rewrite(url, AS_THEY_STAND, keep)?))),
+        None => Ok(Value::String(None)),
+    }
+}
+
+/// `url` with the parameters that `keep` says, in this order.
+fn rewrite(
+    url: &Bytes,
+    order: Order,
+    mut keep: impl FnMut(&[u8]) -> Result<bool, Failure>,
+) -> Result<Bytes, Failure> {
+    let Some(mark) = memchr::memchr(b'?', url) else { return Ok(url.clone()) };
+    let mut params = Vec::new();
+    for param in query::params(&url[mark + 1..]).filter(|param| !param.is_empty()) {
+        if keep(param)? {
+            params.push(param);
+        }
+    }
+    if order.is_sorted {
+        params.sort_unstable();
+    }
+    if order.is_unique {
+        params.dedup();
+    }
+    if params.is_empty() {
+        return Ok(url.slice(..mark));
+    }
+    let mut written = url[..=mark].to_vec();
+    written.extend_from_slice(&params.join(&b'&'));
+    Ok(written.into())
+}
+
+const ADD: &[Param] = &[must("", Type::String)];
+
+const fn adding(name: &'static str, about: &'static str, call: MethodCall) -> Method {
+    Method { name, about, returns: Type::Void, params: ADD, from: Subs::HOUSEKEEPING, call }
+}
+
+const CLASS: Class = Class {
+    name: "filter",
+    about: "A list of what is to be dropped or kept, made in `vcl_init`. `match` says whether it \
+            is held against the name of a parameter or all of it. `sort` and `uniq` say that what \
+            is left is put in order, and equal parameters written once.",
+    params: &[
+        truth("sort", false),
+        truth("uniq", false),
+        word("match", &["name", "param"], "name"),
+    ],
+    construct: |_, _, args| {
+        let order = Order {
+            is_sorted: args.truth(0).unwrap_or(false),
+            is_unique: args.truth(1).unwrap_or(false),
+        };
+        let by_name = args.word(2) != Some("param");
+        Ok(Arc::new(Filter { order, by_name, rules: RwLock::default() }))
+    },
+    methods: &[
+        adding("add_string", "Adds a string that must be the same.", |_, object, args| {
+            this::<Filter>(object)?.add(Rule::Text(Bytes::copy_from_slice(args.bytes(0))))
+        }),
+        adding(
+            "add_glob",
+            "Adds a pattern with `*`, `?` and `[...]`, which must match all of it.",
+            |_, object, args| {
+                this::<Filter>(object)?.add(Rule::Glob(Bytes::copy_from_slice(args.bytes(0))))
+            },
+        ),
+        adding(
+            "add_regex",
+            "Adds a regular expression. Fails for what is none.",
+            |_, object, args| {
+                let pattern = String::from_utf8_lossy(args.bytes(0)).into_owned();
+                let regex = Regex::new(&pattern, Limits::default()).map_err(|error| {
+                    Failure::new(format!("querystring: {pattern}: {}", error.message))
+                })?;
+                this::<Filter>(object)?.add(Rule::Regex(regex))
+            },
+        ),
+        Method {
+            name: "apply",
+            about: "The URL without what is on the list, or with nothing else.",
+            returns: Type::String,
+            params: &[URL, word("mode", &["keep", "drop"], "drop")],
+            from: Subs::ALL,
+            call: |_, object, args| {
+                let Some(url) = args.string(0) else { return Ok(Value::String(None)) };
+                let keeps = args.word(1) == Some("keep");
+                Ok(Value::String(Some(this::<Filter>(object)?.apply(url, keeps)?)))
+            },
+        },
+    ],
+};
+
+/// Rules of one filter, at most: each is tried for each parameter.
+const RULES_MAX: usize = 1000;
+
+#[derive(Debug)]
+enum Rule {
+    Text(Bytes),
+    Glob(Bytes),
+    Regex(Regex),
+}
+
+#[derive(Debug)]
+struct Filter {
+    order: Order,
+    by_name: bool,
+    rules: RwLock<Vec<Rule>>,
+}
+
+impl Object for Filter {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Filter {
+    fn add(&self, rule: Rule) -> Result<Value, Failure> {
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        if rules.len() >= RULES_MAX {
+            let why = format!("querystring: a filter has at most {RULES_MAX} rules");
+            return Err(Failure::new(why));
+        }
+        rules.push(rule);
+        Ok(Value::Void)
+    }
+
+    fn apply(&self, url: &Bytes, keeps: bool) -> Result<Bytes, Failure> {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        rewrite(url, self.order, |param| {
+            let subject = if self.by_name { query::name(param) } else { param };
+            for rule in rules.iter() {
+                let is_match = match rule {
+                    Rule::Text(text) => text == subject,
+                    Rule::Glob(pattern) => is_glob(pattern, subject),
+                    Rule::Regex(regex) => regex.is_match(subject)?,
+                };
+                if is_match {
+                    return Ok(keeps);
+                }
+            }
+            Ok(!keeps)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
