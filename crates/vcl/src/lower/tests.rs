@@ -26,7 +26,7 @@ fn agree(programs: impl Iterator<Item = (bool, String, String)>) {
 
 #[test]
 fn statements_are_accepted_as_varnish_accepts_them() {
-    const AROUND: &str = "vcl 4.1; import std;\n\
+    const AROUND: &str = "vcl 4.1; import std; import blob; import directors;\n\
         backend bb { .host = \"127.0.0.1\"; } acl aa { \"10.0.0.1\"; }\n\
         sub vcl_deliver { if (client.ip ~ aa) {} }\n";
     agree(verdicts(include_str!("oracle/statements.txt")).map(|(accepted, rest)| {
@@ -38,7 +38,7 @@ fn statements_are_accepted_as_varnish_accepts_them() {
 #[test]
 fn programs_are_accepted_as_varnish_accepts_them() {
     agree(verdicts(include_str!("oracle/programs.txt")).map(|(accepted, rest)| {
-        let program = format!("vcl 4.1; import std;\n{rest}");
+        let program = format!("vcl 4.1; import std; import blob; import directors;\n{rest}");
         (accepted, rest.to_string(), program)
     }));
 }

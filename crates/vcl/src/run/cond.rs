@@ -27,7 +27,7 @@ pub(crate) enum Cond {
     Match(Text, Arc<Regex>),
     /// `==` of strings. What is no string equals nothing, not even the like.
     Same(Text, Text),
-    /// Strings in order, byte by byte.
+    /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
     TextOrder(Order, Text, Text),
     /// `==` of whatever else.
     Equal(Expr, Expr),
@@ -94,9 +94,10 @@ impl Cond {
             Self::Same(left, right) => {
                 both(left, right, ctx, |a, b| a.zip(b).is_some_and(|(a, b)| a == b))?
             }
-            Self::TextOrder(order, left, right) => {
-                both(left, right, ctx, |a, b| a.zip(b).is_some_and(|(a, b)| order.holds(a, b)))?
-            }
+            Self::TextOrder(order, left, right) => both(left, right, ctx, |a, b| match a.zip(b) {
+                Some((a, b)) => order.holds(a, b),
+                None => order.holds(&1, &0),
+            })?,
             Self::Equal(left, right) => {
                 let left = left.eval(ctx)?;
                 equal(&left, &right.eval(ctx)?)

@@ -191,6 +191,8 @@ fn conditions_hold_or_do_not() {
     assert!(!holds("req.http.none == req.http.never"));
     assert!(holds("req.http.none != req.http.never"));
     assert!(!holds("req.http.none <= req.http.never"));
+    assert!(holds("req.http.none >= \"abc\""));
+    assert!(holds("\"abc\" > req.http.none"));
     assert!(holds("\"B\" < \"a\""));
     assert!(holds("req.http.none ~ \"^$\""));
     assert!(holds("req.restarts == 0 && (req.url || req.http.none)"));
