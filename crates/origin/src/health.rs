@@ -154,7 +154,7 @@ pub struct ProbeHistory {
     /// How long good ones took lately, in seconds.
     pub average: f64,
     /// How many good ones that is the average of, at most four.
-    counted: u32,
+    pub counted: u32,
 }
 
 /// How far one probe came.

@@ -48,8 +48,9 @@ pub trait Director: fmt::Debug + Send + Sync {
     /// Its backends with their health, for `backend.list -p`.
     fn members(&self) -> Vec<Backend>;
 
-    /// What `backend.list -p` tells of it and its members besides their health.
-    fn listing(&self) -> Listing {
+    /// What `backend.list -p` tells of it and its members besides their health, `now` in seconds
+    /// since 1970.
+    fn listing(&self, _now: f64) -> Listing {
         Listing::Plain
     }
 

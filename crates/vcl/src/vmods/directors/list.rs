@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use crate::backend::{Backend, Director};
+use crate::backend::{Backend, Director, Word};
 use crate::ctx::Ctx;
 use crate::value::Failure;
 use crate::vmods::directors::{check_member, health_of};
@@ -10,6 +10,8 @@ use crate::vmods::directors::{check_member, health_of};
 /// Backends in the order in which they were added. May change while requests run.
 #[derive(Debug, Default)]
 pub(super) struct List {
+    /// What an operator says of the director.
+    pub(super) word: Word,
     members: RwLock<Vec<(Backend, f64)>>,
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
 
-use crate::backend::{Backend, Director, Leaf};
+use crate::backend::{Backend, Director, Leaf, Listing, Sharded, Word};
 use crate::ctx::{Ctx, Tag};
 use crate::sub::{Side, Subs};
 use crate::types::Type;
@@ -30,6 +30,7 @@ pub(super) struct Shard {
     number: u32,
     ring: RwLock<Arc<Ring>>,
     rules: Mutex<Rules>,
+    word: Word,
 }
 
 /// What a director goes by unless a choice says something else.
@@ -98,6 +99,28 @@ impl Director for Shard {
 
     fn members(&self) -> Vec<Backend> {
         self.ring().members.iter().map(|member| member.backend.clone()).collect()
+    }
+
+    fn listing(&self, now: f64) -> Listing {
+        let Rules { warmup, rampup, .. } = self.rules();
+        let row = |member: &Member| {
+            let (is_healthy, changed) = member.backend.health();
+            let (time, since) = (member.rampup.unwrap_or(rampup), now - changed);
+            let (share, remaining) = match is_healthy {
+                false => (0.0, 0.0),
+                true if since < time => (since.max(0.0) / time, time - since),
+                true => (1.0, 0.0),
+            };
+            let ident = member.ident.as_ref().map(|ident| String::from_utf8_lossy(ident).into());
+            let ident = ident.unwrap_or_else(|| member.backend.name().into());
+            Sharded { ident, share, remaining }
+        };
+        let members = self.ring().members.iter().map(row).collect();
+        Listing::Shard { warmup, rampup, members }
+    }
+
+    fn word(&self) -> Option<&Word> {
+        Some(&self.word)
     }
 }
 
@@ -383,6 +406,7 @@ pub(super) const CLASS: Class = Class {
             number: naming.number,
             ring: RwLock::default(),
             rules: Mutex::new(Rules { warmup: 0.0, rampup: 0.0, param: None }),
+            word: Word::default(),
         }))))
     },
     methods: METHODS,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::{Backend, Director, Leaf};
+use crate::backend::{Backend, Director, Leaf, Listing, Word};
 use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
@@ -74,6 +74,10 @@ macro_rules! director {
         fn members(&self) -> Vec<Backend> {
             self.list.all()
         }
+
+        fn word(&self) -> Option<&Word> {
+            Some(&self.list.word)
+        }
     };
 }
 
@@ -100,6 +104,12 @@ impl Listed for RoundRobin {
 
 impl Director for Fallback {
     director!(Fallback, "fallback");
+
+    fn listing(&self, _: f64) -> Listing {
+        let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.list.read(|members| (at < members.len()).then_some(at));
+        Listing::Fallback { sticky: self.is_sticky, current }
+    }
 
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
         let chosen = self.list.read(|members| {
@@ -130,6 +140,10 @@ impl Listed for Fallback {
 impl Director for Random {
     director!(Random, "random");
 
+    fn listing(&self, _: f64) -> Listing {
+        Listing::Random(self.list.read(|members| members.iter().map(|(_, w)| *w).collect()))
+    }
+
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
         self.list.pick(ctx, ctx.world.random())?.resolve(ctx)
     }
@@ -143,6 +157,11 @@ impl Listed for Random {
 
 impl Director for Hash {
     director!(Hash, "hash");
+
+    /// Varnish's has no list either.
+    fn listing(&self, _: f64) -> Listing {
+        Listing::Hidden
+    }
 
     /// Of itself it has no string to go by: `.backend()` has chosen already.
     fn resolve(&self, _: &mut Ctx<'_>) -> Option<Arc<Leaf>> {

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::backend::{BackendSpec, Leaf, Link};
+use crate::backend::{BackendSpec, Leaf, Link, Listing, Sharded};
 use crate::ctx::{Ctx, Task};
 use crate::sub::Sub;
 use crate::testing::Bench;
@@ -349,4 +349,46 @@ fn a_set_of_parameters_is_read_back() {
     set.end_task();
     assert_eq!(read(&mut set, "get_alt"), "Int(1)", "that was of the other request");
     assert!(set.call(Sub::Recv, "set", &args).is_err());
+}
+
+#[test]
+fn an_operator_can_call_a_director_sick() {
+    let mut inner = Object1::new("round_robin", &[]);
+    let [a, b, _] = three();
+    inner.add(&a);
+    let mut outer = Object1::new("fallback", &[Value::Bool(false)]);
+    let backend = inner.object.backend().expect("a director");
+    outer.call(Sub::Init, "add_backend", &[Value::Backend(backend.clone())]).expect("added");
+    outer.add(&b);
+    assert_eq!(outer.run(1), ["a"]);
+    let Backend::Director(director) = &backend else { panic!("a director") };
+    director.word().expect("it can be told").say(Some(false), 1.0);
+    assert_eq!(outer.run(1), ["b"]);
+    director.word().expect("it can be told").say(None, 2.0);
+    assert_eq!(outer.run(1), ["a"]);
+}
+
+#[test]
+fn lists_tell_what_varnish_tells() {
+    let listing = |object: &Object1| match object.object.backend() {
+        Some(Backend::Director(director)) => director.listing(crate::testing::NOW),
+        _ => panic!("a director"),
+    };
+    let [a, b, _] = three();
+    let mut fallback = Object1::new("fallback", &[Value::Bool(true)]);
+    assert_eq!(listing(&fallback), Listing::Fallback { sticky: true, current: None });
+    [&a, &b].into_iter().for_each(|backend| fallback.add(backend));
+    a.set(false);
+    fallback.run(1);
+    assert_eq!(listing(&fallback), Listing::Fallback { sticky: true, current: Some(1) });
+    assert_eq!(listing(&Object1::new("hash", &[])), Listing::Hidden);
+
+    let mut shard = Object1::new("shard", &[]);
+    shard.call(Sub::Init, "set_rampup", &[Value::Duration(40.0)]).expect("set");
+    [&a, &b].into_iter().for_each(|backend| shard.add(backend));
+    shard.end_task();
+    // It has been healthy for ten seconds.
+    let row = |ident: &str, share, remaining| Sharded { ident: ident.into(), share, remaining };
+    let members = vec![row("a", 0.0, 0.0), row("b", 0.25, 30.0)];
+    assert_eq!(listing(&shard), Listing::Shard { warmup: 0.0, rampup: 40.0, members });
 }
