@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
     AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, LogRing, MemoryConfig, Place,
-    SiteConfig,
+    Programs, SiteConfig,
 };
 use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
 use crate::reader::Reader;
@@ -84,6 +84,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         varnish_cli: None,
         htcp: None,
         tracing: None,
+        vcl: Programs::None,
         origins: vec![OriginConfig {
             scripts,
             ..OriginConfig::with_limits(&options.origin, vec![server], &limits)

@@ -81,6 +81,7 @@ pub(crate) const TOP: Section = Section {
             "x_cache", BOOLEAN, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";
             "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.";
             "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.";
+            "vcl", "an absolute path", "none", "The VCL that decides for every site which names none itself, in the place of all settings but `host` and `tls`.";
             "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.";
             "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
             "memory", TABLE, "none", "See `[memory]`.";
@@ -426,6 +427,7 @@ pub(crate) const SITE: Section = Section {
             "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.";
             "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.";
             "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.";
+            "vcl", "an absolute path", "the top's", "Its VCL, which decides in the place of all settings but `host` and `tls`.";
             "route", "a list of tables", "none", "See `[[site.route]]`.";
             "tls", TABLE, "none", "See `[site.tls]`.";
             "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.";
@@ -437,7 +439,7 @@ pub(crate) const SITE: Section = Section {
         keys.append(&mut settings());
         keys
     },
-    later: &[("vcl", "write the rules out: see `[[site.route]]` and `[site.bypass]`")],
+    later: &[],
 };
 
 pub(crate) const PURGE: Section = Section {
@@ -482,7 +484,7 @@ pub(crate) const ROUTE: Section = Section {
             `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
             and name, other lists add.",
     keys: || [scope(), settings()].concat(),
-    later: &[("vcl", "write the rules out: see `[site.bypass]`")],
+    later: &[("vcl", "a VCL is a whole site's: see `[[site]]`")],
 };
 
 /// Where answers come from, which only a site can know.

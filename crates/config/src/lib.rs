@@ -16,6 +16,7 @@ mod reference;
 mod show;
 pub mod sizing;
 mod suggest;
+mod varnishd;
 
 #[cfg(test)]
 mod tests;
@@ -29,11 +30,12 @@ pub use keys::about;
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, CacheStatus, Certificates,
     ClientFiles, Config, Htcp, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
-    OriginTls, PairFiles, Place, SiteConfig, SiteTls, Tracing, VarnishCli,
+    OriginTls, PairFiles, Place, Programs, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;
 pub use show::{show, show_site};
+pub use varnishd::{Varnishd, from_varnishd};
 
 /// Reads the configuration in the file at `path`, as [`load_str`] does.
 ///

@@ -127,7 +127,7 @@ pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
         let path = path.filter(|path| path.len() <= PATH_MAX && !path.contains('\0'));
         let path = Some((path.ok_or(ListenError::Path)?.into(), mode.unwrap_or(MODE)));
         let (addresses, given) = (Vec::new(), None);
-        return Ok(ListenSpec { text, addresses, path, given, tls, h2c, proxy });
+        return Ok(ListenSpec { text, addresses, path, given, tls, h2c, proxy, name: None });
     }
     if mode.is_some() {
         return Err(ListenError::NoFile);
@@ -135,10 +135,11 @@ pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     if let Some(name) = address.strip_prefix("fd:") {
         let given = Some(name.to_owned()).filter(|name| !name.is_empty() && !name.contains(':'));
         let (addresses, given) = (Vec::new(), Some(given.ok_or(ListenError::Given)?));
-        return Ok(ListenSpec { text, addresses, path: None, given, tls, h2c, proxy });
+        return Ok(ListenSpec { text, addresses, path: None, given, tls, h2c, proxy, name: None });
     }
-    let spec =
-        |addresses| Ok(ListenSpec { text, addresses, path: None, given: None, tls, h2c, proxy });
+    let spec = |addresses| {
+        Ok(ListenSpec { text, addresses, path: None, given: None, tls, h2c, proxy, name: None })
+    };
     if let Ok(one) = address.parse::<SocketAddr>() {
         return spec(vec![one]);
     }

@@ -36,6 +36,8 @@ pub struct Config {
     pub htcp: Option<Htcp>,
     /// Traces; `None` when trace context is passed on as it is.
     pub tracing: Option<Tracing>,
+    /// The VCL of sites that name none themselves.
+    pub vcl: Programs,
     /// Limits in force.
     pub limits: Limits,
     /// Where requests are logged; `None` when they are not.
@@ -78,6 +80,8 @@ pub struct ListenSpec {
     pub h2c: bool,
     /// Whether connections begin with a header of the PROXY protocol.
     pub proxy: bool,
+    /// What it is called (varnishd's `-a name=...`).
+    pub name: Option<String>,
 }
 
 /// A place in the file, for what turns out to be wrong only when it is used.
@@ -388,9 +392,24 @@ pub enum CacheStatus {
     Detail,
 }
 
+/// Where the VCL comes from that decides for sites which name none themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Programs {
+    /// There is none: settings decide.
+    #[default]
+    None,
+    /// This file, and where it is named.
+    File(PathBuf, Place),
+    /// varnishd's flags, and its CLI.
+    Flags,
+}
+
 /// One site.
 #[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
+    /// Its own VCL, which decides in the place of everything that follows but TLS; and where it is
+    /// named.
+    pub vcl: Option<(PathBuf, Place)>,
     /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
     pub hosts: Vec<String>,
     /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into

@@ -57,6 +57,13 @@ impl<'a> Table<'a> {
     }
 }
 
+impl<'a> Table<'a> {
+    /// The keys that are there, each with its place.
+    pub(crate) fn names(&self) -> Vec<(&'a str, Span)> {
+        self.map.iter().map(|(name, _)| (name.get_ref().as_ref(), name.span())).collect()
+    }
+}
+
 impl<'a> Item<'a> {
     /// The value as a list: itself, when it is none.
     pub(crate) fn each(&self) -> Vec<Self> {

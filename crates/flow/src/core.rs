@@ -179,6 +179,8 @@ impl Core {
 
     /// Chores of once a second.
     pub fn sweep(&self, now: Now) {
+        // A configuration that was replaced ends here too where no request comes.
+        self.live();
         self.sweep_bans(now.mono_ms);
         // It keeps its program, which may have been discarded.
         drop(self.spare_turn.take());

@@ -1,20 +1,21 @@
 //! From a configuration to what the cores run on.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::HashSeed;
 use cache::Cache;
 use config::sizing::Machine;
-use config::{CacheStatus, ClientFiles, Config};
+use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig};
 use files::Root;
 use flow::tracing::Tracing;
 use flow::{Accel, Announce, CertificateFields, Live, Site};
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, Reserved, TlsConfig, Try};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
+use vcl::program::Instance;
 
 use crate::material::Material;
+use crate::vcl::View;
 
 /// The origins of a configuration; those that did not change are taken over from `running`.
 fn origins(
@@ -45,6 +46,7 @@ pub(crate) fn live(
     material: &Material,
     tls: Option<Arc<tls::Server>>,
     reserved: &Arc<Reserved>,
+    view: View,
 ) -> (Live, Vec<Arc<Origin>>) {
     let origins = origins(config, running, material, reserved);
     let (mut hsts, mut listed) = (Vec::new(), Vec::new());
@@ -55,7 +57,7 @@ pub(crate) fn live(
             let built = Arc::new(Site {
                 name: site.hosts.first().cloned().unwrap_or_default(),
                 number: listed.len() as u32,
-                vcl: None,
+                vcl: program(config, site, &view),
                 policy: Arc::new(Declared::new(rules)),
                 origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
                 files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
@@ -88,23 +90,35 @@ pub(crate) fn live(
             debug_assert!(inserted.is_ok(), "a checked host is refused: {host}");
         }
     }
+    let limits = view.limits(&config.limits);
     let live = Live {
         sites,
         listed,
         tls,
         trusted: CidrSet::new(&config.trusted_proxies),
         hsts,
-        head_limits: HeadLimits::from(&config.limits),
-        limits: config.limits.clone(),
+        head_limits: HeadLimits::from(&limits),
+        limits,
         announce: announce(config),
         tracing: config.tracing.as_ref().map(|tracing| Arc::new(Tracing::new(tracing.sample))),
         pseudonym: config.via.clone(),
-        params: Arc::default(),
-        labels: HashMap::new(),
-        identity: "".into(),
-        hostname: "".into(),
+        params: view.params,
+        labels: view.labels,
+        identity: view.identity,
+        hostname: view.hostname,
     };
     (live, origins)
+}
+
+/// The program that decides for a site, where it has one.
+fn program(config: &Config, site: &SiteConfig, view: &View) -> Option<Arc<Instance>> {
+    let taken = site.vcl.as_ref().map(|(file, _)| view.files.get(file).cloned());
+    match (taken, &config.vcl) {
+        // Without its program a site must not be served by another's rules.
+        (Some(own), _) => own.or_else(|| view.active.clone()),
+        (None, Programs::None) => None,
+        (None, Programs::Flags | Programs::File(..)) => view.active.clone(),
+    }
 }
 
 fn announce(config: &Config) -> Announce {

@@ -9,6 +9,7 @@ mod explain;
 mod given;
 mod htcp;
 mod journal;
+mod like;
 mod live;
 mod material;
 mod metrics;
@@ -17,10 +18,14 @@ mod ordered;
 mod otlp;
 mod ports;
 mod preset;
+mod programs;
 mod ring;
 mod serve;
+mod stats;
 mod tools;
 mod varnish_cli;
+mod varnishd;
+mod vcl;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,7 +86,7 @@ struct ServeArgs {
     config: Option<PathBuf>,
     /// Without a file: the origin for all hosts, such as http://127.0.0.1:8080, unix:/run/app.sock
     /// or fastcgi+unix:/run/php/php-fpm.sock.
-    #[arg(long, value_name = "URL", required_unless_present = "config")]
+    #[arg(long, value_name = "URL")]
     origin: Option<String>,
     /// Where the scripts of a FastCGI origin are, such as /var/www/html.
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
@@ -113,6 +118,8 @@ struct ServeArgs {
     /// Folder of the log ring, in memory; by default it goes with the admin socket.
     #[arg(long, value_name = "DIR")]
     log_ring: Option<PathBuf>,
+    #[command(flatten)]
+    varnishd: varnishd::VarnishdArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -156,7 +163,7 @@ fn default_socket() -> PathBuf {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
-        Verb::Serve(args) => serve::run(serve::Source::from(*args)),
+        Verb::Serve(args) => programs::serve(*args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
@@ -180,6 +187,9 @@ fn main() -> ExitCode {
 }
 
 fn check(path: &std::path::Path, show: bool) -> Result<(), String> {
+    if path.extension().is_some_and(|ending| ending == "vcl") {
+        return programs::check(path);
+    }
     let (config, warnings) = load(path)?;
     eprint!("{warnings}");
     read_material(&config)?;
@@ -231,27 +241,52 @@ fn render(diagnostics: &[Diagnostic]) -> String {
     config::render(diagnostics, std::io::IsTerminal::is_terminal(&std::io::stderr()))
 }
 
-impl From<ServeArgs> for serve::Source {
-    fn from(args: ServeArgs) -> Self {
-        let settings = match args.config {
-            Some(file) => serve::Settings::File(file),
-            None => serve::Settings::Flags(CliOptions {
-                // Required where there is no file.
-                origin: args.origin.unwrap_or_default(),
-                root: args.root,
-                presets: args.preset,
-                hosts: args.host,
-                acme: args.acme,
-                listen: args.listen,
-                memory: args.memory,
-                workers: args.workers,
-                profile: match args.profile {
-                    ProfileArg::Safe => policy::Profile::Safe,
-                    ProfileArg::Rfc => policy::Profile::Rfc,
-                },
-            }),
+impl serve::Source {
+    /// What `serve` was told to do.
+    fn of(args: ServeArgs) -> Result<Self, String> {
+        let (mut admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
+        let settings = match (args.config, args.origin) {
+            (Some(file), _) if !args.varnishd.is_given() => serve::Settings::File(file),
+            (None, Some(origin)) if !args.varnishd.is_given() => {
+                serve::Settings::Flags(CliOptions {
+                    origin,
+                    root: args.root,
+                    presets: args.preset,
+                    hosts: args.host,
+                    acme: args.acme,
+                    listen: args.listen,
+                    memory: args.memory,
+                    workers: args.workers,
+                    profile: match args.profile {
+                        ProfileArg::Safe => policy::Profile::Safe,
+                        ProfileArg::Rfc => policy::Profile::Rfc,
+                    },
+                })
+            }
+            (None, None) if args.varnishd.is_given() => {
+                let folder = args.varnishd.work_dir.as_ref().filter(|_| {
+                    // One that was named is named for a reason.
+                    admin_socket == default_socket()
+                });
+                if let Some(folder) = folder {
+                    admin_socket = folder.join("admin.sock");
+                }
+                let flags = args.varnishd.read(&admin_socket)?;
+                serve::Settings::Varnishd(Box::new(flags))
+            }
+            (None, None) => {
+                return Err("larder: nothing to serve: give --config FILE, or --origin URL, or \
+                            varnishd's flags: -f FILE or -b HOST:PORT"
+                    .to_owned());
+            }
+            (Some(_), _) | (None, Some(_)) => {
+                return Err(
+                    "larder: varnishd's flags go neither with --config nor with --origin: \
+                            larder.toml names VCL files with `vcl`"
+                        .to_owned(),
+                );
+            }
         };
-        let (admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
-        Self { settings, admin_socket, log_ring }
+        Ok(Self { settings, admin_socket, log_ring })
     }
 }

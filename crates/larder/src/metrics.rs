@@ -7,6 +7,7 @@ use base::{counters, limits};
 use origin::ServerStatus;
 
 use crate::serve::Daemon;
+use crate::stats;
 
 /// Every figure by name, counters and the store's.
 fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, u64)> {
@@ -180,6 +181,10 @@ pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
         .map(|(_, certificate, left)| (certificate, left.div_euclid(DAY).into()))
         .collect();
     map.insert("certificate_days".to_owned(), days.into());
+    // Under Varnish's names, where a VCL decides.
+    if !daemon.vcls.is_empty() {
+        map.insert("varnish".to_owned(), stats::values(daemon));
+    }
     serde_json::Value::Object(map)
 }
 

@@ -28,6 +28,8 @@ use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::ordered::{self, Responder};
 use crate::varnish_cli::{self, Guard};
+use crate::varnishd;
+use crate::vcl::Vcls;
 use crate::{api, build, htcp, load, otlp, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
@@ -47,6 +49,8 @@ pub(crate) struct Source {
 pub(crate) enum Settings {
     File(PathBuf),
     Flags(CliOptions),
+    /// varnishd's.
+    Varnishd(Box<varnishd::Flags>),
 }
 
 impl Source {
@@ -61,6 +65,7 @@ impl Source {
             Settings::Flags(options) => {
                 config::from_cli(options).map_err(|problems| render(&problems))
             }
+            Settings::Varnishd(flags) => flags.config(),
         }
     }
 }
@@ -79,6 +84,8 @@ pub(crate) struct Daemon {
     cores: usize,
     log: Option<AccessLog>,
     pub(crate) ring: Option<Arc<Ring>>,
+    /// Programs in VCL, and their parameters.
+    pub(crate) vcls: Vcls,
     /// What dashboards are sent.
     pub(crate) live: Arc<Live>,
     started: Instant,
@@ -161,6 +168,7 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     daemon.notify.stopping();
     eprintln!("larder: finishing requests under way");
     server.drain(DRAIN);
+    daemon.vcls.end();
     if let Some(log) = &daemon.log {
         log.sync();
     }
@@ -198,7 +206,8 @@ impl Daemon {
         let reserved = Arc::new(Reserved::new(consoles, sockets));
         let challenges = Arc::default();
         let tls = material.server(config, None, &challenges)?;
-        let (live, origins) = build::live(config, &[], &material, tls, &reserved);
+        let vcls = source.programs();
+        let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
         let workers = config.workers.unwrap_or_else(|| machine.default_workers());
@@ -206,8 +215,6 @@ impl Daemon {
         let (log, ring) = (records.log.clone(), records.ring.clone());
         let connections = descriptors / 5 * 4;
         let settings = net::Settings { listen, workers, connections, records };
-        let server =
-            Server::start(&shared, &settings).map_err(|e| format!("larder: cannot listen: {e}"))?;
         let origins = origins.into_iter().map(tend).collect();
         let (plans, planned) = watch::channel(ordered::plan(config, &material));
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
@@ -225,15 +232,24 @@ impl Daemon {
             cores: workers,
             log,
             ring,
+            vcls,
             started: Instant::now(),
             notify,
             running,
             challenges,
             plans,
         });
+        daemon.load_programs(config).await?;
+        let server = Server::start(&daemon.shared, &settings)
+            .map_err(|e| format!("larder: cannot listen: {e}"))?;
         tokio::spawn(live::run(Arc::clone(&daemon), live));
         api::serve(&daemon, console);
         varnish_cli::start(&daemon, config.varnish_cli.as_ref());
+        if let Settings::Varnishd(flags) = &daemon.source.settings
+            && let Some(address) = &flags.reverse_cli
+        {
+            varnish_cli::call_back(&daemon, address);
+        }
         htcp::start(&daemon, config.htcp.as_ref());
         otlp::start(&daemon, config.tracing.as_ref());
         Ok((daemon, server))
@@ -257,6 +273,7 @@ impl Daemon {
         material.keep_ordered(&running.material);
         self.shared.cache.set_config(build::cache_config(&config, &self.machine));
         let tls = self.shake_with(&config, &material)?;
+        self.configure_programs(&config)?;
         self.plans.send_replace(ordered::plan(&config, &material));
         self.replace(&mut running, config, material, tls);
         Ok(())
@@ -323,6 +340,16 @@ impl Daemon {
         found
     }
 
+    /// What it was told to do.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Where no backend leads.
+    pub(crate) fn reserved(&self) -> &Arc<Reserved> {
+        &self.reserved
+    }
+
     /// Shows the configuration in force.
     pub(crate) fn with_config<T>(&self, show: impl FnOnce(&Config) -> T) -> T {
         show(&self.running.lock().config)
@@ -332,7 +359,7 @@ impl Daemon {
     pub(crate) fn config_file(&self) -> Option<String> {
         match &self.source.settings {
             Settings::File(path) => Some(path.display().to_string()),
-            Settings::Flags(_) => None,
+            Settings::Flags(_) | Settings::Varnishd(_) => None,
         }
     }
 
@@ -348,7 +375,7 @@ impl Daemon {
     pub(crate) fn check_own(&self) -> Result<String, String> {
         let (config, warnings) = match &self.source.settings {
             Settings::File(path) => load(path)?,
-            Settings::Flags(_) => (self.source.config()?, String::new()),
+            Settings::Flags(_) | Settings::Varnishd(_) => (self.source.config()?, String::new()),
         };
         read_material(&config).map(|_| warnings)
     }
@@ -356,6 +383,15 @@ impl Daemon {
     /// What guards the Varnish CLI port; `None` when there is to be none.
     pub(crate) fn varnish_cli(&self) -> Option<Guard> {
         self.running.lock().material.varnish_cli.clone()
+    }
+
+    /// What guards the CLI that is spoken where the daemon connects itself: the flags' secret, or
+    /// nothing where they name none.
+    pub(crate) fn reverse_guard(&self) -> Option<Guard> {
+        match &self.source.settings {
+            Settings::Varnishd(flags) => flags.guard().ok(),
+            Settings::File(_) | Settings::Flags(_) => None,
+        }
     }
 
     /// How long it has been running.
@@ -369,6 +405,14 @@ impl Daemon {
         running.material.certificates(&running.config)
     }
 
+    /// Has the configuration in force take up what has changed of programs and parameters.
+    pub(crate) fn refresh(&self) {
+        let mut running = self.running.lock();
+        let (config, tls) = (running.config.clone(), self.shared.live().tls.clone());
+        let material = std::mem::take(&mut running.material);
+        self.replace(&mut running, config, material, tls);
+    }
+
     /// Puts a configuration in force.
     fn replace(
         &self,
@@ -379,7 +423,8 @@ impl Daemon {
     ) {
         let tended = &mut running.origins;
         let origins: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
-        let (live, origins) = build::live(&config, &origins, &material, tls, &self.reserved);
+        let view = self.vcls.view();
+        let (live, origins) = build::live(&config, &origins, &material, tls, &self.reserved, view);
         let mut next = Vec::with_capacity(origins.len());
         for origin in origins {
             let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
@@ -399,7 +444,10 @@ impl Daemon {
             tokio::select! {
                 _ = terminate.recv() => return,
                 _ = interrupt.recv() => return,
-                _ = look.tick() => self.renew_certificates(),
+                _ = look.tick() => {
+                    self.renew_certificates();
+                    self.vcls.sweep();
+                }
                 _ = reopen.recv() => {
                     if let Some(log) = &self.log {
                         log.reopen();

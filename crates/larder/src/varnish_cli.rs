@@ -5,6 +5,7 @@
 
 mod answers;
 mod params;
+mod vcl;
 
 use std::fmt;
 use std::io;
@@ -22,6 +23,8 @@ use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
 
 use crate::ports;
 use crate::serve::Daemon;
+
+pub(crate) use vcl::document;
 
 /// Who gets in.
 #[derive(Clone)]
@@ -66,6 +69,68 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>) {
                 tokio::spawn(serve(Arc::clone(&port), listener));
             }
             Err(e) => eprintln!("larder: no Varnish CLI on {address}: {e}"),
+        }
+    }
+}
+
+/// Connects to `address` again and again and speaks the CLI there (varnishd's `-M`).
+pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
+    /// From a connection's end to the next one.
+    const PAUSE: Duration = Duration::from_secs(1);
+    let counters = daemon.shared.counters.register();
+    let port = Arc::new(Port { daemon: Arc::clone(daemon), counters, open: AtomicU64::new(0) });
+    let address = address.to_owned();
+    tokio::spawn(async move {
+        loop {
+            if let Ok(stream) = TcpStream::connect(&address).await
+                && let (Ok(peer), Some(guard)) = (stream.peer_addr(), port.daemon.reverse_guard())
+            {
+                let limits = port.daemon.shared.live().limits.clone();
+                // Who is gone is called again.
+                _ = Session::new(&port, peer, limits).run(stream, guard).await;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    });
+}
+
+/// Carries out the commands in a file (varnishd's `-I`). Failure of a line that begins with `-` is
+/// told; that of another ends it.
+///
+/// # Errors
+/// Which command failed, and how.
+pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> Result<(), String> {
+    let failed = |why: String| format!("larder: -I {}: {why}", file.display());
+    let mut text = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+    text.push(b'\n');
+    let counters = daemon.shared.counters.register();
+    let mut reader = Reader::new(text.len());
+    reader.feed(&text);
+    let here = SocketAddr::from(([127, 0, 0, 1], 0));
+    loop {
+        let mut words = match reader.next(true) {
+            Ok(Some(words)) => words.map_err(|error| failed(error.to_string()))?,
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        let may_fail = words.first().is_some_and(|word| word.starts_with(b"-"));
+        if may_fail {
+            words[0].remove(0);
+        }
+        // A line of a sign alone, or a comment.
+        if words.first().is_none_or(|word| word.is_empty() || word.starts_with(b"#")) {
+            continue;
+        }
+        let line = words.iter().take(2).map(|word| String::from_utf8_lossy(word).into_owned());
+        let line = line.collect::<Vec<_>>().join(" ");
+        let reply = match varnishcli::read(words, true) {
+            Ok(call) => answers::answer(daemon, &counters, here, &call).await,
+            Err(reply) => reply,
+        };
+        match reply.status {
+            Status::Ok => {}
+            _ if may_fail => eprintln!("larder: -I: {line}: {}", reply.text.trim_end()),
+            _ => return Err(failed(format!("{line}: {}", reply.text.trim_end()))),
         }
     }
 }

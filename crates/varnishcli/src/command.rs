@@ -53,9 +53,13 @@ commands! {
     BanList "ban.list" " [-j]" 0 Some(0), true, "The bans that may still matter, the newest first.";
     BanUrl "ban.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 3.";
     Banner "banner" "" 0 Some(0), false, "The greeting, once more.";
+    DebugSrandom "debug.srandom" " [<seed>]" 0 Some(1), false, "Accepted, and without effect: chance here has no seed.";
+    DebugXid "debug.xid" " [<xid> [<cachesize>]]" 0 Some(2), false, "The number of the next transaction; with one, it is set.";
     Help "help" " [-j|<command>]" 0 Some(1), true, "What can be asked; of one command, how.";
     PanicClear "panic.clear" " [-z]" 0 Some(1), false, "Forget the last panic.";
     PanicShow "panic.show" " [-j]" 0 Some(0), true, "The last panic.";
+    ParamReset "param.reset" " <param>" 1 Some(1), false, "Set a parameter back to its default.";
+    ParamSet "param.set" " [-j] <param> <value>" 2 Some(2), true, "Set a parameter.";
     ParamShow "param.show" " [-l|-j] [<param>|changed]" 0 Some(2), true, "Settings and limits by their names.";
     Pid "pid" " [-j]" 0 Some(0), true, "The daemon's process id.";
     Ping "ping" " [-j] [<timestamp>]" 0 Some(1), true, "Be answered, and keep the connection.";
@@ -63,11 +67,20 @@ commands! {
     PurgeUrl "purge.url" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.1.";
     Quit "quit" "" 0 Some(0), false, "End the connection.";
     Start "start" "" 0 Some(0), false, "Begin to serve.";
+    Stats "stats.json" "" 0 Some(0), false, "Counters under Varnish's names, as `varnishstat -j` prints them.";
     Status "status" " [-j]" 0 Some(0), true, "Whether requests are served.";
     Stop "stop" "" 0 Some(0), false, "Cease to serve.";
     StorageList "storage.list" " [-j]" 0 Some(0), true, "Where responses are stored.";
     UrlPurge "url.purge" " <regex>" 1 Some(1), false, "As `ban req.url ~ <regex>`, as in Varnish 2.0.";
-    VclList "vcl.list" " [-j]" 0 Some(0), true, "The configuration in force.";
+    VclDeps "vcl.deps" " [-j]" 0 Some(0), true, "The VCLs that are loaded, and which of them need which.";
+    VclDiscard "vcl.discard" " <name_pattern>..." 1 None, false, "Unload VCLs and labels; a VCL ends with its last request.";
+    VclInline "vcl.inline" " <configname> <quoted_VCLstring> [auto|cold|warm]" 2 Some(3), false, "Compile and load a VCL that is given here.";
+    VclLabel "vcl.label" " <label> <configname>" 2 Some(2), false, "Give a VCL another name, or the name to another VCL.";
+    VclList "vcl.list" " [-j]" 0 Some(0), true, "The VCLs that are loaded, and which one is in force.";
+    VclLoad "vcl.load" " <configname> <filename> [auto|cold|warm]" 2 Some(3), false, "Compile and load a VCL from a file.";
+    VclShow "vcl.show" " [-v] [<configname>]" 0 Some(2), false, "The source of a VCL; with -v also what it includes, and the builtin VCL.";
+    VclState "vcl.state" " <configname> [auto|cold|warm]" 2 Some(2), false, "Whether a VCL that is not in force probes its backends.";
+    VclUse "vcl.use" " <configname|label>" 1 Some(1), false, "Put a VCL in force for every request that begins from now on.";
 }
 
 impl Verb {

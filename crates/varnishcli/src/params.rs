@@ -329,7 +329,10 @@ fn number(kind: Kind, text: &str) -> Result<f64, String> {
 }
 
 /// Reads a size such as `80k`, `0.25G` or `255b`.
-fn bytes(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is wrong with it, in varnishd's words.
+pub fn bytes(text: &str) -> Result<f64, String> {
     let fault = |why: &str| {
         format!("Could not convert to bytes.\n{why}\n  Try something like '80k' or '120M'")
     };

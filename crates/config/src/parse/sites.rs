@@ -64,6 +64,7 @@ pub(super) fn sites(
         );
         return Vec::new();
     };
+    let whole = top.item("vcl").is_some();
     let mut taken = BTreeMap::new();
     let tables = r.tables(&item, &keys::SITE);
     if item.each().is_empty() {
@@ -73,6 +74,11 @@ pub(super) fn sites(
         .iter()
         .map(|table| {
             let hosts = hosts(r, table, &mut taken);
+            let vcl = super::tls::path_of(r, table, "vcl");
+            let decided = vcl.is_some() || whole;
+            if decided {
+                only_hosts_and_tls(r, table);
+            }
             let profile = table
                 .item("profile")
                 .and_then(|item| super::top::profile(r, &item))
@@ -84,7 +90,7 @@ pub(super) fn sites(
                 client_field: fronts.field.clone(),
                 forwarded: fronts.forwarded,
                 redirect_https: super::tls::redirect(r, table, https_port),
-                ..rules(r, table, profile, &presets, &mut origins)
+                ..rules(r, table, profile, &presets, (&mut origins, decided))
             };
             let (origins, files) = origins.into_parts();
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
@@ -94,6 +100,7 @@ pub(super) fn sites(
             let presets = presets.names();
             let timing = table.item("server_timing");
             SiteConfig {
+                vcl,
                 hosts,
                 origins,
                 files,
@@ -107,6 +114,17 @@ pub(super) fn sites(
             }
         })
         .collect()
+}
+
+/// Says what a VCL leaves no room for.
+fn only_hosts_and_tls(r: &mut Reader, table: &Table<'_>) {
+    const LEFT: [&str; 3] = ["host", "tls", "vcl"];
+    for (name, span) in table.names() {
+        if !LEFT.contains(&name) {
+            r.error(span, format!("`{name}` beside a VCL, which decides it")).help =
+                Some("a site with a VCL has `host` and `tls` only".to_owned());
+        }
+    }
 }
 
 fn hosts(r: &mut Reader, table: &Table<'_>, taken: &mut BTreeMap<String, Span>) -> Vec<String> {
@@ -153,13 +171,15 @@ fn rules(
     table: &Table<'_>,
     profile: Profile,
     presets: &Presets,
-    origins: &mut SiteOrigins<'_, '_>,
+    (origins, decided): (&mut SiteOrigins<'_, '_>, bool),
 ) -> SiteRules {
     let mut settings = presets.settings(r);
     settings::note_places(r, table, &["host", "purge", "redirect_https"], &mut settings);
     let has_origin = settings::read(r, table, &[], &mut settings, origins);
     let answers = table.item("redirect").is_some() || table.item("respond").is_some();
     let has_files = table.item("files").is_some();
+    // Its VCL says where it fetches.
+    let has_origin = has_origin || decided;
     if !has_origin && !answers && !has_files && table.item("origin").is_none() {
         r.error(table.span.clone(), "a site without origin").help = Some(
             "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned(),

@@ -229,6 +229,15 @@ pub(super) fn path(r: &mut Reader, item: &Item<'_>) -> Option<(PathBuf, Place)> 
     Some((PathBuf::from(text), place))
 }
 
+/// The path under a key, if it is there.
+pub(super) fn path_of(
+    r: &mut Reader,
+    table: &Table<'_>,
+    name: &'static str,
+) -> Option<(PathBuf, Place)> {
+    path(r, &table.item(name)?)
+}
+
 /// Says where listeners, certificates and sites do not fit each other.
 pub(super) fn check(
     r: &mut Reader,

@@ -13,7 +13,7 @@ use crate::diagnostic::Severity;
 use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::{
-    AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize,
+    AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize, Programs,
 };
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;
@@ -57,6 +57,10 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         varnish_cli: super::ports::varnish_cli(r, &top),
         htcp: super::ports::htcp(r, &top),
         tracing: super::tracing::tracing(r, &top),
+        vcl: match super::tls::path_of(r, &top, "vcl") {
+            Some((path, place)) => Programs::File(path, place),
+            None => Programs::None,
+        },
         limits,
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
         log_ring: super::log_ring::log_ring(r, &top),

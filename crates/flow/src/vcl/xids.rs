@@ -27,6 +27,11 @@ impl Xids {
         }
     }
 
+    /// The last number that was handed out, or 0.
+    pub fn last(&self) -> u64 {
+        self.0.load(Ordering::Relaxed).saturating_sub(1) % WRAP
+    }
+
     /// Has the next number be the one after `last` (`debug.xid`).
     pub fn set(&self, last: u64) {
         self.0.store(last + 1, Ordering::Relaxed);

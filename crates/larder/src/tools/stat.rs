@@ -34,7 +34,7 @@ pub(crate) struct StatArgs {
     #[command(flatten)]
     admin: AdminArgs,
     /// Print them once.
-    #[arg(long)]
+    #[arg(short = '1', long)]
     once: bool,
     /// As one JSON object whose names stay the same from version to version; prints once.
     #[arg(long)]

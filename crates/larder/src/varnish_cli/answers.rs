@@ -12,6 +12,7 @@ use origin::{Order, ServerStatus};
 use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
 
 use super::params;
+use crate::like::is_like;
 use crate::serve::Daemon;
 
 /// How long the answer to a ban waits until it is known what was hit: plugins make many, one after
@@ -57,19 +58,26 @@ pub(super) async fn answer(
             Reply::new(Status::Cannot, "Child has not panicked or panic has been cleared")
         }
         Verb::PanicClear => panic_clear(call),
-        Verb::StorageList if call.json => {
-            json(call, 2, "\n  {\n    \"name\": \"memory\",\n    \"storage\": \"malloc\"\n}")
+        Verb::StorageList => storage_list(daemon, call),
+        // What the settings are is in the place of a program, where there is none.
+        Verb::VclList if daemon.vcls.is_empty() && !daemon.vcls.is_varnishd() => settings(call),
+        Verb::VclList
+        | Verb::VclLoad
+        | Verb::VclInline
+        | Verb::VclUse
+        | Verb::VclDiscard
+        | Verb::VclLabel
+        | Verb::VclState
+        | Verb::VclShow
+        | Verb::VclDeps
+        | Verb::ParamSet
+        | Verb::ParamReset
+        | Verb::DebugXid => {
+            // It may compile: milliseconds during which nobody else must wait.
+            tokio::task::block_in_place(|| super::vcl::answer(daemon, call))
         }
-        Verb::StorageList => Reply::ok("Storage devices:\n\tstorage.memory = malloc\n"),
-        Verb::VclList if call.json => json(
-            call,
-            2,
-            &format!(
-                "\n  {{\n    \"status\": \"active\",\n    \"state\": \"auto\",\n    \
-                 \"temperature\": \"warm\",\n    \"busy\": 0,\n    \"name\": \"{NAME}\"\n}}"
-            ),
-        ),
-        Verb::VclList => Reply::ok(format!("active   auto    warm         0    {NAME}\n")),
+        Verb::DebugSrandom => Reply::ok(""),
+        Verb::Stats => Reply::ok(crate::stats::json(daemon)),
         Verb::ParamShow => params::show(daemon, call),
         Verb::BackendList => backend_list(daemon, call),
         Verb::BackendSetHealth => set_health(daemon, peer, call),
@@ -81,6 +89,39 @@ pub(super) async fn answer(
             }
         }
     }
+}
+
+/// The configuration, as if it were a program.
+fn settings(call: &Call) -> Reply {
+    match call.json {
+        true => json(
+            call,
+            2,
+            &format!(
+                "\n  {{\n    \"status\": \"active\",\n    \"state\": \"auto\",\n    \
+                 \"temperature\": \"warm\",\n    \"busy\": 0,\n    \"name\": \"{NAME}\"\n}}"
+            ),
+        ),
+        false => Reply::ok(format!("active   auto    warm         0    {NAME}\n")),
+    }
+}
+
+/// Storages, as varnishd's flags name them.
+fn storage_list(daemon: &Daemon, call: &Call) -> Reply {
+    let names: Vec<_> = match daemon.vcls.is_varnishd() {
+        true => daemon.vcls.storages().iter().map(|storage| storage.name.as_str()).collect(),
+        false => vec!["memory"],
+    };
+    if call.json {
+        let row = |name: &&str| {
+            let name = json_string(name.as_bytes());
+            format!("  {{\n    \"name\": {name},\n    \"storage\": \"malloc\"\n}}")
+        };
+        let rows: Vec<_> = names.iter().map(row).collect();
+        return json(call, 2, &format!("\n{}", rows.join(",\n")));
+    }
+    let rows: String = names.iter().map(|name| format!("\tstorage.{name} = malloc\n")).collect();
+    Reply::ok(format!("Storage devices:\n{rows}"))
 }
 
 const RUNNING: &str = "Child in state running";
@@ -300,50 +341,4 @@ fn backends_json(backends: &[Backend]) -> String {
     };
     let rows: Vec<_> = backends.iter().map(row).collect();
     format!("\n  {{\n{}\n  }}", rows.join(",\n"))
-}
-
-/// Whether `text` is like `pattern`, in which `*` is anything and `?` any one byte.
-fn is_like(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut from) = (0, 0);
-    // Where to go on when what follows the last `*` turns out not to fit.
-    let mut again = None;
-    while from < text.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                again = Some((at, from));
-                at += 1;
-            }
-            Some(byte) if *byte == b'?' || *byte == text[from] => (at, from) = (at + 1, from + 1),
-            _ => match &mut again {
-                Some((star, behind)) => {
-                    *behind += 1;
-                    (at, from) = (*star + 1, *behind);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|byte| *byte == b'*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_are_like_the_shells() {
-        for (pattern, text, like) in [
-            ("*", "", true),
-            ("a*", "abc", true),
-            ("*c", "abcc", true),
-            ("*b?d*", "abbcd", true),
-            ("a?", "a", false),
-            ("a", "ab", false),
-            ("*x*", "abc", false),
-            ("", "a", false),
-            ("app(http*:80)", "app(http://127.0.0.1:80)", true),
-        ] {
-            assert_eq!(is_like(pattern.as_bytes(), text.as_bytes()), like, "{pattern} {text}");
-        }
-    }
 }

@@ -1,94 +1,40 @@
-//! `param.show`: limits and the settings of the whole daemon, by their names in larder.toml.
-
-use std::fmt::Write as _;
+//! `param.show`: Varnish's parameters where programs in VCL decide, and limits and the settings of
+//! the whole daemon, by their names in larder.toml.
 
 use base::clock::System;
 use base::limits::{self, Unit};
-use config::{CacheStatus, Config, MemorySize};
+use config::{CacheStatus, Config, MemorySize, Programs};
 use policy::Profile;
-use varnishcli::{Call, Reply, Status, json_begin, json_string};
+use varnishcli::params::{Row, TABLE};
+use varnishcli::{Call, Params, Reply, Status, json_begin};
 
 use super::answers::unknown_parameter;
 use crate::serve::Daemon;
 
-/// Widest line of a description.
-const WIDTH: usize = 64;
-
-struct Param {
-    name: String,
-    value: String,
-    default: String,
-    unit: &'static str,
-    about: String,
-    /// The value is a number, for JSON.
-    number: Option<u64>,
+/// Every parameter, in the order of the names. Varnish's go before limits of the same name.
+fn all(daemon: &Daemon) -> Vec<Row> {
+    daemon.with_config(|config| {
+        let mut all = Vec::new();
+        let has_programs = |config: &Config| {
+            config.vcl != Programs::None || config.sites.iter().any(|site| site.vcl.is_some())
+        };
+        if has_programs(config) {
+            let params: &Params = &daemon.vcls.params();
+            all.extend(TABLE.iter().map(|spec| params.row(spec)));
+        }
+        if config.vcl != Programs::Flags {
+            let own = own(config);
+            all.extend(own.into_iter().filter(|row| {
+                Params::default().by_name(&row.name).is_none() || !has_programs(config)
+            }));
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    })
 }
 
-impl Param {
-    fn setting(name: &str, value: impl ToString, default: &str, about: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            value: value.to_string(),
-            default: default.to_owned(),
-            unit: "",
-            about: about.to_owned(),
-            number: None,
-        }
-    }
-
-    fn is_default(&self) -> bool {
-        self.value == self.default
-    }
-
-    /// Value, and whether that is the default.
-    fn state(&self) -> String {
-        format!("{}{}", self.value, if self.is_default() { " (default)" } else { "" })
-    }
-
-    /// All that is known of it.
-    fn long(&self) -> String {
-        let mut text = format!("{}\n        Value is: {}\n", self.name, self.state());
-        // Writing to a String cannot fail.
-        if !self.is_default() {
-            _ = writeln!(text, "        Default is: {}", self.default);
-        }
-        let mut line = String::new();
-        for word in self.about.split_whitespace() {
-            if !line.is_empty() && line.len() + 1 + word.len() > WIDTH {
-                _ = write!(text, "\n        {line}");
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        _ = write!(text, "\n        {line}\n\n");
-        text
-    }
-
-    fn json(&self) -> String {
-        let string = |text: &str| json_string(text.as_bytes());
-        let value = self.number.map_or_else(|| string(&self.value), |number| number.to_string());
-        let mut text = format!(
-            "  {{\n    \"name\": {},\n    \"implemented\": true,\n    \"value\": {value},\n",
-            string(&self.name)
-        );
-        if !self.unit.is_empty() {
-            _ = writeln!(text, "    \"units\": \"{}\",", self.unit);
-        }
-        _ = write!(
-            text,
-            "    \"default\": {},\n    \"description\": {},\n    \"flags\": []\n  }}",
-            string(&self.default),
-            string(&self.about)
-        );
-        text
-    }
-}
-
-/// Every parameter, in the order of the names.
-fn all(config: &Config) -> Vec<Param> {
+/// Limits and settings.
+fn own(config: &Config) -> Vec<Row> {
     let mut all: Vec<_> = limits::TABLE.iter().map(|spec| limit(spec, config)).collect();
     let workers = config.workers.map_or_else(|| "auto".to_owned(), |workers| workers.to_string());
     let memory = match config.memory.size {
@@ -114,28 +60,35 @@ fn all(config: &Config) -> Vec<Param> {
         ("cache_status", cache_status, "on"),
         ("via", &config.via, "larder"),
     ] {
-        let about = config::about(name);
-        all.push(Param::setting(name, value, default, about));
+        all.push(Row {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            default: default.to_owned(),
+            about: config::about(name).to_owned(),
+            ..Row::default()
+        });
     }
-    all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }
 
-fn limit(spec: &limits::Spec, config: &Config) -> Param {
+fn limit(spec: &limits::Spec, config: &Config) -> Row {
     let value = config.limits.value(spec.limit);
-    Param {
+    let units = match spec.unit {
+        Unit::Bytes => "bytes",
+        Unit::Ms => "milliseconds",
+        Unit::BytesPerSecond => "bytes per second",
+        Unit::Percent => "percent",
+        Unit::Count => "",
+    };
+    Row {
         name: spec.name.to_owned(),
         value: spec.show(value),
         default: spec.show(spec.default),
-        unit: match spec.unit {
-            Unit::Bytes => "bytes",
-            Unit::Ms => "milliseconds",
-            Unit::BytesPerSecond => "bytes per second",
-            Unit::Percent => "percent",
-            Unit::Count => "",
-        },
+        units: units.to_owned(),
+        bare: true,
         about: spec.about.to_owned(),
-        number: Some(value),
+        number: Some(value.to_string()),
+        ..Row::default()
     }
 }
 
@@ -148,11 +101,12 @@ pub(super) fn show(daemon: &Daemon, call: &Call) -> Reply {
         [flag, rest @ ..] if flag == b"-l" => (true, rest),
         rest => (false, rest),
     };
-    let mut params = daemon.with_config(all);
+    let mut params = all(daemon);
+    let width = params.iter().map(|param| param.name.len()).max().unwrap_or_default();
     let (long, rest) = match rest {
         [] => (long, None),
         [name] if name == b"changed" => {
-            params.retain(|param| !param.is_default());
+            params.retain(|param| !param.absent && !param.is_default());
             (long, None)
         }
         // One alone is always shown in full.
@@ -166,14 +120,21 @@ pub(super) fn show(daemon: &Daemon, call: &Call) -> Reply {
         }
     }
     if call.json {
-        let begin = json_begin(2, &call.words, System.now().unix_ms);
-        let rows: Vec<_> = params.iter().map(Param::json).collect();
-        return Reply::ok(format!("{begin}\n{}\n]\n", rows.join(",\n")));
+        return as_json(call, &params);
     }
-    let width = params.iter().map(|param| param.name.len()).max().unwrap_or_default();
-    let line = |param: &Param| match long {
-        true => param.long(),
-        false => format!("{:width$} {}\n", param.name, param.state()),
-    };
+    let line = |param: &Row| if long { param.long() } else { param.line(width) };
     Reply::ok(params.iter().map(line).collect::<String>())
+}
+
+/// One parameter as JSON, as `param.set -j` answers.
+pub(super) fn show_one(daemon: &Daemon, call: &Call, name: &str) -> Reply {
+    let mut params = all(daemon);
+    params.retain(|param| param.name == name);
+    as_json(call, &params)
+}
+
+fn as_json(call: &Call, params: &[Row]) -> Reply {
+    let begin = json_begin(2, &call.words, System.now().unix_ms);
+    let rows: Vec<_> = params.iter().map(Row::json).collect();
+    Reply::ok(format!("{begin}\n{}\n]\n", rows.join(",\n")))
 }

@@ -31,6 +31,8 @@ pub struct Row {
     pub number: Option<String>,
     /// It is not of this system.
     pub absent: bool,
+    /// Its value says its unit itself.
+    pub bare: bool,
 }
 
 impl Row {
@@ -41,7 +43,7 @@ impl Row {
 
     /// Value and unit, and whether that is the default.
     fn state(&self) -> String {
-        let units = match self.units.is_empty() {
+        let units = match self.units.is_empty() || self.bare {
             true => String::new(),
             false => format!(" [{}]", self.units),
         };
@@ -147,6 +149,7 @@ impl Params {
             flags: spec.flags,
             number: json_value(spec.kind, value),
             absent: spec.kind == Kind::Absent,
+            bare: false,
         }
     }
 }

@@ -1,0 +1,215 @@
+//! A configuration out of varnishd's flags: one site for every host, which a VCL decides for.
+
+use std::net::ToSocketAddrs as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::Limits;
+use policy::Profile;
+use policy::acl::parse_net;
+
+use crate::diagnostic::{Diagnostic, Source};
+use crate::listen::parse_listen;
+use crate::model::{
+    AdminConfig, CacheStatus, Config, ListenSpec, LogRing, MemoryConfig, MemorySize, Place,
+    Programs, SiteConfig, VarnishCli,
+};
+use crate::parse::finish;
+use crate::reader::Reader;
+
+/// What varnishd's flags say.
+#[derive(Clone, Debug, Default)]
+pub struct Varnishd {
+    /// `-a`, each: `[name=]address[:port][,PROTO][,mode=...]`; none for `:80`.
+    pub listen: Vec<String>,
+    /// `-T`, each: `address:port`.
+    pub cli: Vec<String>,
+    /// `-S`: the file that CLI clients must know; `None` where whoever can connect may.
+    pub secret: Option<PathBuf>,
+    /// The sizes of all `-s` together; `None` for the default.
+    pub memory_bytes: Option<u64>,
+    /// Whether clients may begin with HTTP/2 (`-p feature=+http2`).
+    pub http2: bool,
+    /// What the parameters make of the limits.
+    pub limits: Limits,
+}
+
+/// One site for every host, without a policy of its own: its VCL decides.
+///
+/// # Errors
+/// Every flag that cannot be used; the diagnostics name it and have no span.
+pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
+    let mut r = Reader::new(Arc::new(Source { name: String::new(), text: String::new() }));
+    let all = [":80".to_owned()];
+    let wanted = if options.listen.is_empty() { &all[..] } else { &options.listen };
+    let mut listen = Vec::new();
+    for (at, text) in wanted.iter().enumerate() {
+        match endpoint(text, at, options.http2) {
+            Ok(spec) => listen.push(spec),
+            Err(why) => {
+                r.error_nowhere(format!("-a {text}: {why}")).help = Some(
+                    "-a [name=]address[:port][,HTTP|PROXY], or -a [name=]/path[,mode=660]"
+                        .to_owned(),
+                )
+            }
+        }
+    }
+    let varnish_cli = cli(&mut r, options);
+    // Whoever has PROXY spoken on a listener believes who connects there.
+    let trusted = match listen.iter().any(|spec| spec.proxy) {
+        true => ["0.0.0.0/0", "::/0"].iter().filter_map(|net| parse_net(net).ok()).collect(),
+        false => Vec::new(),
+    };
+    let size = options.memory_bytes.map_or(MemorySize::Auto, MemorySize::Bytes);
+    let config = Config {
+        listen,
+        trusted_proxies: trusted,
+        http2: true,
+        workers: None,
+        profile: Profile::default(),
+        memory: MemoryConfig { size },
+        admin: AdminConfig::default(),
+        varnish_cli,
+        htcp: None,
+        tracing: None,
+        vcl: Programs::Flags,
+        limits: options.limits.clone(),
+        access_log: None,
+        log_ring: Some(LogRing::default()),
+        origins: Vec::new(),
+        origin_tls: Vec::new(),
+        sites: vec![SiteConfig { hosts: vec!["*".to_owned()], ..SiteConfig::default() }],
+        certificates: Vec::new(),
+        acme: None,
+        x_cache: false,
+        cache_status: CacheStatus::Off,
+        via: "larder".to_owned(),
+    };
+    finish(r, Some(config)).map(|(config, _)| config)
+}
+
+/// Reads one `-a`; the one at `at` without a name is `a0`, `a1` and so on.
+fn endpoint(text: &str, at: usize, http2: bool) -> Result<ListenSpec, String> {
+    let mut parts = text.split(',');
+    let first = parts.next().unwrap_or_default();
+    let (name, address) = match first.split_once('=') {
+        Some((name, address)) if !name.contains(['/', ':']) => (name.to_owned(), address),
+        _ => (format!("a{at}"), first),
+    };
+    let (mut proxy, mut mode) = (false, None);
+    for word in parts {
+        match word.split_once('=') {
+            None if word.eq_ignore_ascii_case("PROXY") => proxy = true,
+            None if word.eq_ignore_ascii_case("HTTP") => {}
+            Some(("mode", digits)) => mode = Some(digits),
+            Some(("user" | "group", _)) => {
+                return Err(format!("`{word}`: the socket belongs to who runs larder"));
+            }
+            _ => return Err(format!("`{word}` is no protocol: there are HTTP and PROXY")),
+        }
+    }
+    let mut written = match address.starts_with('/') {
+        true => format!("unix:{address}"),
+        false if mode.is_some() => return Err("`mode` is for unix sockets".to_owned()),
+        false => with_port(address),
+    };
+    if let Some(mode) = mode {
+        written.push_str(&format!(" mode={mode}"));
+    }
+    let mut spec = parse_listen(&written).or_else(|why| named(&written).ok_or(why.to_string()))?;
+    spec.text = text.to_owned();
+    (spec.proxy, spec.h2c, spec.name) = (proxy, http2, Some(name));
+    Ok(spec)
+}
+
+/// An address with its port, which is 80 where it has none.
+fn with_port(address: &str) -> String {
+    let bare = address.rsplit_once(']').map_or(address, |(_, rest)| rest);
+    match bare.contains(':') {
+        true => address.to_owned(),
+        false => format!("{address}:80"),
+    }
+}
+
+/// A host name and a port, looked up.
+fn named(written: &str) -> Option<ListenSpec> {
+    let addresses: Vec<_> = written.to_socket_addrs().ok()?.collect();
+    let mut spec = parse_listen(":80").ok()?;
+    spec.addresses = addresses;
+    Some(spec).filter(|spec| !spec.addresses.is_empty())
+}
+
+/// The port that speaks the CLI.
+fn cli(r: &mut Reader, options: &Varnishd) -> Option<VarnishCli> {
+    let mut all: Option<ListenSpec> = None;
+    for text in &options.cli {
+        let spec = parse_listen(text)
+            .ok()
+            .or_else(|| named(text))
+            .filter(|spec| spec.path.is_none() && spec.given.is_none());
+        match (spec, &mut all) {
+            (Some(spec), None) => all = Some(spec),
+            (Some(spec), Some(all)) => all.addresses.extend(spec.addresses),
+            (None, _) => {
+                r.error_nowhere(format!("-T {text}: not an address and a port")).help =
+                    Some("-T localhost:6082".to_owned());
+            }
+        }
+    }
+    let listen = all?;
+    if options.secret.is_none() && !listen.addresses.iter().all(|at| at.ip().is_loopback()) {
+        r.error_nowhere("-S none: without a secret the CLI listens on loopback addresses only")
+            .help = Some("-S /etc/varnish/secret, or -T localhost:6082".to_owned());
+    }
+    let secret = options.secret.clone().map(|path| (path, Place::nowhere()));
+    Some(VarnishCli { listen, secret })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listen(text: &str) -> Result<ListenSpec, String> {
+        endpoint(text, 0, false)
+    }
+
+    #[test]
+    fn endpoints_are_read_as_varnishd_reads_them() {
+        let port = |text: &str| listen(text).expect(text).addresses[0].to_string();
+        assert_eq!(port("127.0.0.1:6081"), "127.0.0.1:6081");
+        assert_eq!(port("127.0.0.1"), "127.0.0.1:80");
+        assert_eq!(port("[::1]"), "[::1]:80");
+        assert_eq!(port("[::1]:6081,HTTP"), "[::1]:6081");
+        assert_eq!(listen(":6081").expect("all").addresses.len(), 2);
+        let named = listen("behind=127.0.0.1:6086,PROXY").expect("an endpoint");
+        assert!(named.proxy && named.name.as_deref() == Some("behind"));
+        assert_eq!(endpoint(":80", 3, true).expect("all").name.as_deref(), Some("a3"));
+        let socket = listen("/run/larder.sock,mode=660").expect("a socket");
+        assert_eq!(socket.path, Some((PathBuf::from("/run/larder.sock"), 0o660)));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_endpoint_is_told() {
+        for (text, why) in [
+            ("127.0.0.1:80,SPDY", "`SPDY` is no protocol: there are HTTP and PROXY"),
+            ("127.0.0.1:80,mode=660", "`mode` is for unix sockets"),
+            ("/run/x.sock,user=www", "`user=www`: the socket belongs to who runs larder"),
+        ] {
+            assert_eq!(listen(text), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_cli_that_others_can_reach_needs_a_secret() {
+        let options = |secret: Option<&str>, at: &str| Varnishd {
+            cli: vec![at.to_owned()],
+            secret: secret.map(PathBuf::from),
+            ..Varnishd::default()
+        };
+        assert!(from_varnishd(&options(None, "0.0.0.0:6082")).is_err());
+        let config = from_varnishd(&options(Some("/s"), "0.0.0.0:6082")).expect("a configuration");
+        assert!(config.varnish_cli.is_some_and(|cli| cli.secret.is_some()));
+        assert!(from_varnishd(&options(None, "localhost:6082")).is_ok());
+        assert!(from_varnishd(&options(None, "6082")).is_err());
+    }
+}

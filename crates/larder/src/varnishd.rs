@@ -1,0 +1,465 @@
+//! varnishd's own flags, beside ours: `larder serve -a :6081 -T localhost:6082 -f default.vcl`.
+//!
+//! What a flag means nothing for here is accepted and told, so that a service file goes on as it
+//! is; what nobody knows is an error.
+
+use std::path::{Path, PathBuf};
+
+use base::Limits;
+use clap::Args;
+use config::{Config, Varnishd};
+use varnishcli::{Param, Params};
+
+use crate::render;
+use crate::varnish_cli::Guard;
+
+/// varnishd's flags (varnishd(1)).
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "varnishd's flags")]
+pub(crate) struct VarnishdArgs {
+    /// Where clients connect; repeatable. By default :80.
+    #[arg(short = 'a', value_name = "[NAME=]ADDRESS[:PORT][,PROTO]")]
+    pub(crate) endpoints: Vec<String>,
+    /// The backend of a VCL that has nothing else; not together with -f.
+    #[arg(short = 'b', value_name = "HOST[:PORT]|PATH|none")]
+    pub(crate) backend: Option<String>,
+    /// VCL file; repeatable. The last one is in force; an empty name stands for none yet.
+    #[arg(short = 'f', value_name = "FILE")]
+    pub(crate) vcl: Vec<String>,
+    /// Working directory: the admin socket and the secret of the CLI are there.
+    #[arg(short = 'n', value_name = "DIR")]
+    pub(crate) work_dir: Option<PathBuf>,
+    /// Where Varnish's CLI is spoken; repeatable, or `none`.
+    #[arg(short = 'T', value_name = "ADDRESS:PORT")]
+    pub(crate) cli: Vec<String>,
+    /// Connect to this address and speak the CLI there.
+    #[arg(short = 'M', value_name = "ADDRESS:PORT")]
+    pub(crate) reverse_cli: Option<String>,
+    /// The secret that clients of the CLI must know, or `none`.
+    #[arg(short = 'S', value_name = "FILE")]
+    pub(crate) secret: Option<String>,
+    /// Storage: all of it is memory; repeatable.
+    #[arg(short = 's', value_name = "[NAME=]KIND[,SIZE]")]
+    pub(crate) storage: Vec<String>,
+    /// Sets a parameter; repeatable.
+    #[arg(short = 'p', value_name = "PARAM=VALUE")]
+    pub(crate) params: Vec<String>,
+    /// Parameters that the CLI must not change; repeatable.
+    #[arg(short = 'r', value_name = "PARAM[,PARAM]")]
+    pub(crate) read_only: Vec<String>,
+    /// Short for -p default_ttl=SECONDS.
+    #[arg(short = 't', value_name = "SECONDS")]
+    pub(crate) ttl: Option<String>,
+    /// `server.identity`; by default the host's name.
+    #[arg(short = 'i', value_name = "IDENTITY")]
+    pub(crate) identity: Option<String>,
+    /// Commands of the CLI that are carried out at the start.
+    #[arg(short = 'I', value_name = "FILE")]
+    pub(crate) commands: Option<PathBuf>,
+    /// File that the process id is written to.
+    #[arg(short = 'P', value_name = "FILE")]
+    pub(crate) pid_file: Option<PathBuf>,
+    /// Compile the VCL, say what is wrong, and end.
+    #[arg(short = 'C')]
+    pub(crate) compile: bool,
+    /// Print what there is of: parameter, cli, vsl, builtin, optstring.
+    #[arg(short = 'x', value_name = "WHAT")]
+    pub(crate) document: Option<String>,
+    /// Print the version.
+    #[arg(short = 'V')]
+    pub(crate) version: bool,
+    /// Accepted: larder stays in the foreground.
+    #[arg(short = 'F')]
+    pub(crate) foreground: bool,
+    /// Accepted: larder stays in the foreground; there is no CLI on standard input.
+    #[arg(short = 'd')]
+    pub(crate) debug: bool,
+    /// Accepted, and without effect: larder drops no privileges, the service manager does.
+    #[arg(short = 'j', value_name = "JAIL")]
+    pub(crate) jail: Option<String>,
+    /// Short for -p vsl_space=SIZE.
+    #[arg(short = 'l', value_name = "SIZE")]
+    pub(crate) log_space: Option<String>,
+    /// Accepted, and without effect: there is one way to wait.
+    #[arg(short = 'W', value_name = "WAITER")]
+    pub(crate) waiter: Option<String>,
+}
+
+/// What varnishd's flags come to.
+#[derive(Clone, Debug)]
+pub(crate) struct Flags {
+    /// Programs to load: name, and file or text.
+    pub(crate) programs: Vec<(String, Program)>,
+    /// Storages by name, each with what it is called.
+    pub(crate) storages: Vec<Storage>,
+    /// Parameters as the flags set them.
+    pub(crate) params: Params,
+    /// Parameters that the CLI must not change.
+    pub(crate) read_only: Vec<String>,
+    pub(crate) identity: Option<String>,
+    pub(crate) commands: Option<PathBuf>,
+    pub(crate) reverse_cli: Option<String>,
+    endpoints: Vec<String>,
+    cli: Vec<String>,
+    secret: Option<PathBuf>,
+}
+
+/// A program to load.
+#[derive(Clone, Debug)]
+pub(crate) enum Program {
+    File(String),
+    Text(String),
+}
+
+/// A storage of the flags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Storage {
+    pub(crate) name: String,
+    /// Bytes; `None` without a bound of its own.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl VarnishdArgs {
+    /// Whether any of them was given.
+    pub(crate) fn is_given(&self) -> bool {
+        let lists = [&self.endpoints, &self.vcl, &self.cli, &self.storage, &self.params];
+        let lists = lists.iter().any(|list| !list.is_empty()) || !self.read_only.is_empty();
+        let texts = [&self.backend, &self.reverse_cli, &self.secret, &self.ttl, &self.identity];
+        let more = [&self.document, &self.jail, &self.log_space, &self.waiter];
+        let paths = [&self.work_dir, &self.commands, &self.pid_file];
+        let switches = [self.compile, self.version, self.foreground, self.debug];
+        lists
+            || texts.iter().any(|text| text.is_some())
+            || more.iter().any(|text| text.is_some())
+            || paths.iter().any(|path| path.is_some())
+            || switches.iter().any(|switch| *switch)
+    }
+
+    /// What they come to. What has no effect is told on standard error.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub(crate) fn read(&self, admin_socket: &Path) -> Result<Flags, String> {
+        self.tell();
+        let params = self.parameters()?;
+        let read_only: Vec<_> =
+            self.read_only.iter().flat_map(|list| list.split(',')).map(str::to_owned).collect();
+        let unknown = |name: &&String| varnishcli::params::Spec::find(name).is_none();
+        if let Some(name) = read_only.iter().find(unknown) {
+            return Err(format!("larder: -r {name}: there is no parameter of this name"));
+        }
+        let programs = self.programs()?;
+        if programs.is_empty() && self.vcl.is_empty() && self.commands.is_none() {
+            return Err("larder: neither -b nor -f says what to serve (use -f '' to have the CLI \
+                        say it later)"
+                .to_owned());
+        }
+        let cli: Vec<_> = self.cli.iter().filter(|at| *at != "none").cloned().collect();
+        let secret = match self.secret.as_deref() {
+            Some("none") => None,
+            Some(file) => Some(PathBuf::from(file)),
+            None if cli.is_empty() && self.reverse_cli.is_none() => None,
+            None => Some(own_secret(admin_socket)?),
+        };
+        Ok(Flags {
+            programs,
+            storages: self.storages()?,
+            params,
+            read_only,
+            identity: self.identity.clone(),
+            commands: self.commands.clone(),
+            reverse_cli: self.reverse_cli.clone(),
+            endpoints: self.endpoints.clone(),
+            cli,
+            secret,
+        })
+    }
+
+    /// Says what has no effect.
+    fn tell(&self) {
+        let note = |text: String| eprintln!("larder: note: {text}");
+        if self.debug {
+            note("-d: the CLI is spoken on -T only".to_owned());
+        }
+        if let Some(jail) = &self.jail {
+            note(format!("-j {jail}: larder drops no privileges; the service manager can"));
+        }
+        if let Some(waiter) = &self.waiter {
+            note(format!("-W {waiter}: without effect"));
+        }
+    }
+
+    fn parameters(&self) -> Result<Params, String> {
+        let mut params = Params::default();
+        let ttl = self.ttl.iter().map(|ttl| ("-t", "default_ttl", ttl.as_str()));
+        let space = self.log_space.iter().map(|size| ("-l", "vsl_space", size.as_str()));
+        let mut all: Vec<_> = ttl.chain(space).collect();
+        for text in &self.params {
+            let pair = text.split_once('=').ok_or_else(|| {
+                format!("larder: -p {text}: expected a parameter, = and its value")
+            })?;
+            all.push(("-p", pair.0.trim(), pair.1.trim()));
+        }
+        for (flag, name, value) in all {
+            let why = |error| format!("larder: {flag} {name}={value}: {error}");
+            params.set(name, value).map_err(why)?;
+        }
+        Ok(params)
+    }
+
+    fn programs(&self) -> Result<Vec<(String, Program)>, String> {
+        if let Some(backend) = &self.backend {
+            if !self.vcl.is_empty() {
+                return Err("larder: only one of -b and -f can be given".to_owned());
+            }
+            return Ok(vec![("boot".to_owned(), Program::Text(backend_vcl(backend)))]);
+        }
+        let files: Vec<_> = self.vcl.iter().filter(|file| !file.is_empty()).collect();
+        let last = files.len().saturating_sub(1);
+        let name = |at: usize| match at == last {
+            true => "boot".to_owned(),
+            false => format!("boot{at}"),
+        };
+        let named = |(at, file): (usize, &&String)| (name(at), Program::File((*file).clone()));
+        Ok(files.iter().enumerate().map(named).collect())
+    }
+
+    /// The storages, `Transient` last, as varnishd has it.
+    fn storages(&self) -> Result<Vec<Storage>, String> {
+        let mut storages = Vec::new();
+        for (at, text) in self.storage.iter().enumerate() {
+            let (name, spec) = match text.split_once('=') {
+                Some((name, spec)) if !name.contains(',') => (name.to_owned(), spec),
+                _ => (format!("s{at}"), text.as_str()),
+            };
+            let bytes = storage_bytes(spec).map_err(|why| format!("larder: -s {text}: {why}"))?;
+            storages.push(Storage { name, bytes });
+        }
+        if storages.iter().all(|storage| storage.name == "Transient") {
+            storages.insert(0, Storage { name: "s0".to_owned(), bytes: None });
+        }
+        if !storages.iter().any(|storage| storage.name == "Transient") {
+            storages.push(Storage { name: "Transient".to_owned(), bytes: None });
+        }
+        Ok(storages)
+    }
+}
+
+impl Flags {
+    /// What guards a CLI that `-M` connects.
+    ///
+    /// # Errors
+    /// When the secret cannot be read.
+    pub(crate) fn guard(&self) -> std::io::Result<Guard> {
+        match &self.secret {
+            None => Ok(Guard::Open),
+            Some(path) => std::fs::read(path).map(|secret| Guard::Secret(secret.into())),
+        }
+    }
+
+    /// The configuration they make.
+    ///
+    /// # Errors
+    /// The flags that cannot be used, rendered.
+    pub(crate) fn config(&self) -> Result<Config, String> {
+        let sizes: Vec<_> = self.storages.iter().filter_map(|storage| storage.bytes).collect();
+        let mut limits = Limits::default();
+        hold(&self.params, &mut limits, true);
+        let options = Varnishd {
+            listen: self.endpoints.clone(),
+            cli: self.cli.clone(),
+            secret: self.secret.clone(),
+            memory_bytes: (!sizes.is_empty()).then(|| sizes.iter().sum()),
+            http2: self.params.has_feature("http2"),
+            limits,
+        };
+        config::from_varnishd(&options).map_err(|problems| render(&problems))
+    }
+}
+
+/// Has parameters rule the limits that mean the same; of those that nobody has set only with `all`.
+pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
+    let counts = |param: Param| {
+        let spec = varnishcli::params::TABLE.iter().find(|spec| spec.param == param);
+        all || spec.is_some_and(|spec| !params.is_default(spec))
+    };
+    let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
+    let rules: [(Param, &mut u64, u64); 7] = [
+        (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
+        (Param::IdleSendTimeout, &mut limits.send_timeout, ms(Param::IdleSendTimeout)),
+        (Param::PipeTimeout, &mut limits.tunnel_idle_timeout, ms(Param::PipeTimeout)),
+        (Param::HttpReqSize, &mut limits.header_bytes, params.number(Param::HttpReqSize)),
+        (Param::HttpReqHdrLen, &mut limits.header_field_bytes, params.number(Param::HttpReqHdrLen)),
+        (Param::HttpMaxHdr, &mut limits.header_count, fields(params.number(Param::HttpMaxHdr))),
+        (
+            Param::H2MaxConcurrentStreams,
+            &mut limits.h2_streams,
+            params.number(Param::H2MaxConcurrentStreams).clamp(1, 1000),
+        ),
+    ];
+    for (param, limit, value) in rules {
+        if counts(param) {
+            *limit = value;
+        }
+    }
+    if all {
+        // Storage bounds what is stored, and a fetch takes as long as its bytes keep coming.
+        limits.object_bytes = u64::MAX >> 1;
+        limits.total_timeout = u64::MAX >> 1;
+        limits.body_buffer_bytes = limits.body_buffer_bytes.min(limits.header_bytes);
+    }
+}
+
+/// Fields of a head of so many lines: varnishd counts the parts of its first line as five.
+fn fields(lines: u64) -> u64 {
+    const FIRST_LINE: u64 = 5;
+    lines.saturating_sub(FIRST_LINE)
+}
+
+/// The VCL that `-b` stands for.
+fn backend_vcl(backend: &str) -> String {
+    if backend == "none" {
+        return "vcl 4.1;\n\nbackend default none;\n".to_owned();
+    }
+    if backend.starts_with('/') {
+        return format!("vcl 4.1;\n\nbackend default {{\n    .path = \"{backend}\";\n}}\n");
+    }
+    let bare = backend.rsplit_once(']').map_or(backend, |(_, rest)| rest);
+    let (host, port) = match bare.contains(':') {
+        true => backend.rsplit_once(':').unwrap_or((backend, "8080")),
+        // varnishd(1).
+        false => (backend, "8080"),
+    };
+    format!(
+        "vcl 4.1;\n\nbackend default {{\n    .host = \"{host}\";\n    .port = \"{port}\";\n}}\n"
+    )
+}
+
+/// The bytes of a storage; `None` without a bound.
+fn storage_bytes(spec: &str) -> Result<Option<u64>, String> {
+    let mut words = spec.split(',');
+    let kind = words.next().unwrap_or_default();
+    let size = match kind {
+        "malloc" | "default" | "umem" | "debug" => words.next(),
+        "file" => {
+            eprintln!("larder: note: -s {spec}: kept in memory; there is no file storage");
+            words.nth(1)
+        }
+        "persistent" | "deprecated_persistent" => {
+            return Err("persistent storage is gone, as it is from Varnish".to_owned());
+        }
+        other => return Err(format!("`{other}` is no storage: there is malloc")),
+    };
+    match size {
+        None | Some("") => Ok(None),
+        Some(size) => varnishcli::params::bytes(size).map(|bytes| Some(bytes as u64)),
+    }
+}
+
+/// The secret that is made up where -S names none: in a file only its owner can read, beside the
+/// admin socket.
+fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let folder = admin_socket.parent().unwrap_or(Path::new("."));
+    let path = folder.join("_.secret");
+    let failed = |error: std::io::Error| format!("larder: {}: {error}", path.display());
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut bytes = [0_u8; 32];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| failed(error.into()))?;
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    // One that an earlier daemon has left belongs to nobody now.
+    _ = std::fs::remove_file(&path);
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+    writeln!(file, "{text}").map_err(failed)?;
+    eprintln!("larder: the CLI's secret is in {}", path.display());
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: VarnishdArgs,
+    }
+
+    fn flags(words: &[&str]) -> Result<Flags, String> {
+        let line =
+            Line::try_parse_from(["serve"].iter().chain(words)).map_err(|e| e.to_string())?;
+        line.args.read(Path::new("/nowhere/admin.sock"))
+    }
+
+    #[test]
+    fn the_line_of_debians_defaults_is_understood() {
+        let flags = flags(&[
+            "-a",
+            ":6081",
+            "-T",
+            "localhost:6082",
+            "-f",
+            "/etc/varnish/default.vcl",
+            "-S",
+            "/etc/varnish/secret",
+            "-s",
+            "malloc,256m",
+        ])
+        .expect("flags");
+        let config = flags.config().expect("a configuration");
+        assert_eq!(config.listen[0].addresses.len(), 2);
+        assert_eq!(config.memory.size, config::MemorySize::Bytes(256 << 20));
+        assert!(config.varnish_cli.is_some_and(|cli| cli.secret.is_some()));
+        assert!(matches!(&flags.programs[..], [(name, Program::File(file))]
+                if name == "boot" && file == "/etc/varnish/default.vcl"));
+        let storages: Vec<_> = flags.storages.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(storages, ["s0", "Transient"]);
+    }
+
+    #[test]
+    fn several_programs_are_named_as_varnishd_names_them() {
+        let flags = flags(&["-f", "a.vcl", "-f", "b.vcl", "-f", "c.vcl"]).expect("flags");
+        let names: Vec<_> = flags.programs.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["boot0", "boot1", "boot"]);
+    }
+
+    #[test]
+    fn parameters_and_their_short_forms_are_set() {
+        let flags = flags(&["-b", "none", "-t", "30", "-p", "default_grace=5", "-l", "20M"])
+            .expect("flags");
+        assert_eq!(flags.params.seconds(Param::DefaultTtl), 30.0);
+        assert_eq!(flags.params.seconds(Param::DefaultGrace), 5.0);
+        assert_eq!(flags.params.number(Param::VslSpace), 20 << 20);
+        let config = flags.config().expect("a configuration");
+        assert_eq!(config.limits.idle_timeout, 5_000);
+        assert_eq!(config.limits.header_count, 59);
+    }
+
+    #[test]
+    fn a_backend_is_a_program() {
+        assert!(backend_vcl("127.0.0.1").contains(".port = \"8080\""));
+        let six = backend_vcl("[::1]:81");
+        assert!(six.contains(".host = \"[::1]\"") && six.contains(".port = \"81\""), "{six}");
+        assert!(backend_vcl("/run/x.sock").contains(".path = \"/run/x.sock\""));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_told() {
+        for (words, why) in [
+            (&["-a", ":80"][..], "larder: neither -b nor -f says what to serve"),
+            (&["-b", "x", "-f", "y"], "larder: only one of -b and -f"),
+            (&["-b", "x", "-p", "nothing=1"], "larder: -p nothing=1: Unknown parameter"),
+            (&["-b", "x", "-p", "default_ttl"], "larder: -p default_ttl: expected"),
+            (&["-b", "x", "-s", "tape"], "larder: -s tape: `tape` is no storage"),
+            (&["-b", "x", "-r", "nothing"], "larder: -r nothing: there is no parameter"),
+        ] {
+            let error = flags(words).expect_err(why);
+            assert!(error.starts_with(why), "{words:?}: {error}");
+        }
+    }
+}

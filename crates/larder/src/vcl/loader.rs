@@ -1,0 +1,185 @@
+//! Files of programs: where a name leads, in `vcl_path` or beside the file that includes it.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use varnishcli::{Param, Params};
+use vcl::source::Loader;
+
+/// Reads the files of one program.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    /// `vcl_path`
+    folders: Vec<PathBuf>,
+    /// Whether names may lead anywhere (`vcc_unsafe_path`).
+    anywhere: bool,
+}
+
+impl Files {
+    /// As the parameters say.
+    pub(crate) fn new(params: &Params) -> Self {
+        let folders = params.text(Param::VclPath).split(':').filter(|path| !path.is_empty());
+        Self {
+            folders: folders.map(PathBuf::from).collect(),
+            anywhere: params.is_on(Param::VccUnsafePath),
+        }
+    }
+
+    /// Reads the file called `name`: an absolute one, or one below `vcl_path`.
+    ///
+    /// # Errors
+    /// Why it cannot be read, in varnishd's words.
+    pub(crate) fn read(&self, name: &str) -> Result<(String, Vec<u8>), String> {
+        self.load(name, "")
+    }
+
+    /// The paths that a name may stand for.
+    fn candidates(&self, name: &str, from: &str) -> Result<Vec<PathBuf>, String> {
+        if !self.anywhere && name.contains('/') {
+            return Err(format!("`{name}`: `vcc_unsafe_path` is off, so names have no `/`"));
+        }
+        if name.starts_with('/') {
+            return Ok(vec![PathBuf::from(name)]);
+        }
+        if let Some(beside) = name.strip_prefix("./") {
+            let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+            return Ok(vec![folder.join(beside)]);
+        }
+        Ok(self.folders.iter().map(|folder| folder.join(name)).collect())
+    }
+}
+
+impl Loader for Files {
+    fn load(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
+        let mut missing = "No such file or directory".to_owned();
+        for path in self.candidates(name, from)? {
+            match std::fs::read(&path) {
+                Ok(text) => return Ok((path.to_string_lossy().into_owned(), text)),
+                // Another folder may have it.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    missing = strip_code(&error.to_string());
+                    break;
+                }
+            }
+        }
+        Err(format!("Cannot read file '{name}' ({missing})"))
+    }
+
+    fn glob(&self, pattern: &str, from: &str) -> Result<Vec<String>, String> {
+        let mut found = Vec::new();
+        for path in self.candidates(pattern, from)? {
+            found.extend(expand(&path)?);
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+        use std::net::ToSocketAddrs as _;
+        let found = (host, 0_u16).to_socket_addrs().map_err(|error| error.to_string())?;
+        let mut addresses: Vec<_> = found.map(|address| address.ip()).collect();
+        addresses.dedup();
+        Ok(addresses)
+    }
+}
+
+/// A system's message without its number.
+fn strip_code(text: &str) -> String {
+    text.split(" (os error").next().unwrap_or(text).to_owned()
+}
+
+/// The files that a pattern means: `*` and `?` in any of its parts.
+fn expand(pattern: &Path) -> Result<Vec<String>, String> {
+    let mut found = vec![PathBuf::new()];
+    for part in pattern.components() {
+        let text = part.as_os_str().to_string_lossy();
+        if !text.contains(['*', '?']) {
+            found.iter_mut().for_each(|path| path.push(part));
+            continue;
+        }
+        let mut next = Vec::new();
+        for folder in &found {
+            let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            // A folder that is not there has nothing in it.
+            let Ok(entries) = std::fs::read_dir(here) else { continue };
+            for entry in entries {
+                let entry = entry.map_err(|error| error.to_string())?;
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                // As with a shell, names that begin with a dot are hidden.
+                let hidden = name.starts_with('.') && !text.starts_with('.');
+                if !hidden && crate::like::is_like(text.as_bytes(), name.as_bytes()) {
+                    next.push(folder.join(&*name));
+                }
+            }
+        }
+        found = next;
+    }
+    found.retain(|path| path.is_file());
+    Ok(found.iter().map(|path| path.to_string_lossy().into_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> PathBuf {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("larder-loader-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(folder.join("parts")).expect("a folder");
+        for file in ["main.vcl", "parts/b.vcl", "parts/a.vcl", "parts/.hidden.vcl", "parts/c.txt"] {
+            std::fs::write(folder.join(file), file).expect("a file");
+        }
+        folder
+    }
+
+    fn files(folder: &Path, unsafe_path: &str) -> Files {
+        let mut params = Params::default();
+        params.set("vcl_path", &format!("/nowhere:{}", folder.display())).expect("a path");
+        params.set("vcc_unsafe_path", unsafe_path).expect("a switch");
+        Files::new(&params)
+    }
+
+    #[test]
+    fn names_lead_below_the_path_beside_the_file_or_anywhere() {
+        let folder = folder();
+        let files = files(&folder, "on");
+        let main = folder.join("main.vcl").display().to_string();
+        assert_eq!(files.read("main.vcl"), Ok((main.clone(), b"main.vcl".to_vec())));
+        assert_eq!(files.read(&main), Ok((main.clone(), b"main.vcl".to_vec())));
+        assert_eq!(files.load("./parts/a.vcl", &main).expect("beside").1, b"parts/a.vcl");
+        assert_eq!(
+            files.read("nothing.vcl"),
+            Err("Cannot read file 'nothing.vcl' (No such file or directory)".to_owned())
+        );
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn patterns_mean_files_in_the_order_of_their_names() {
+        let folder = folder();
+        let files = files(&folder, "on");
+        let main = folder.join("main.vcl").display().to_string();
+        let found = files.glob("./parts/*.vcl", &main).expect("a pattern");
+        let name = |path: &String| path.rsplit('/').next().map(str::to_owned);
+        let names: Vec<_> = found.iter().filter_map(name).collect();
+        assert_eq!(names, ["a.vcl", "b.vcl"]);
+        assert_eq!(files.glob("nothing/*.vcl", &main), Ok(Vec::new()));
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn without_unsafe_paths_names_have_no_slash() {
+        let folder = folder();
+        let files = files(&folder, "off");
+        assert!(files.read("main.vcl").is_ok());
+        for name in ["/etc/passwd", "./main.vcl", "../main.vcl"] {
+            let refused = files.load(name, "").expect_err(name);
+            assert!(refused.contains("`vcc_unsafe_path` is off"), "{refused}");
+        }
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}

@@ -1,0 +1,569 @@
+//! Programs in VCL: compiled, brought to life, put in force, ended with their last request; and
+//! Varnish's parameters, which rule them.
+//!
+//! What a compile or a `vcl_init` refuses changes nothing: the program in force goes on.
+
+mod loader;
+mod outside;
+mod registry;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
+
+use base::clock::System;
+use flow::Shared;
+use flow::vcl::Sight;
+use flow::vcl::link::{self, Settings};
+use origin::Reserved;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use varnishcli::{Call, Param, Params, Reply, Status};
+use vcl::ctx::Tag;
+use vcl::program::{Input, Instance, Program, Rules};
+
+pub(crate) use loader::Files;
+pub(crate) use registry::State;
+use registry::{Loaded, Registry, refuse};
+
+use crate::varnishd::{self, Storage};
+
+/// Files included within each other.
+const INCLUDE_DEPTH: u32 = 32;
+
+/// What a program is made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Code<'a> {
+    /// A file by its name, looked for in `vcl_path`.
+    File(&'a str),
+    /// This text, called so.
+    Text(&'a str, &'a [u8]),
+}
+
+/// What programs know of the daemon, whatever is loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub(crate) identity: Arc<str>,
+    pub(crate) hostname: Arc<str>,
+    /// Names of storages.
+    pub(crate) storages: Vec<Storage>,
+    /// Parameters that nobody may change.
+    pub(crate) read_only: Vec<String>,
+    /// Whether varnishd's flags rule: then parameters rule limits even where nobody has set them.
+    pub(crate) as_varnishd: bool,
+}
+
+/// The programs and the parameters of the daemon.
+pub(crate) struct Vcls {
+    about: About,
+    params: Mutex<Arc<Params>>,
+    registry: Mutex<Registry>,
+    /// Those that were discarded, and may still have requests.
+    going: Mutex<Vec<Arc<Instance>>>,
+    /// One change at a time.
+    changing: Mutex<()>,
+    place: OnceLock<Place>,
+}
+
+/// Where programs run.
+struct Place {
+    shared: Weak<Shared>,
+    reserved: Arc<Reserved>,
+    runtime: Handle,
+    /// What runs in the place of a program while none is in force.
+    nothing: Arc<Instance>,
+}
+
+/// A program that the configuration names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// What it is called the first time.
+    pub(crate) name: &'a str,
+    pub(crate) from: Code<'a>,
+    /// The file by which sites name it.
+    pub(crate) file: Option<&'a std::path::Path>,
+    /// It is for all sites that name no other.
+    pub(crate) active: bool,
+}
+
+/// What the configuration in force takes of them.
+pub(crate) struct View {
+    pub(crate) params: Arc<Params>,
+    pub(crate) labels: HashMap<Box<str>, Arc<Instance>>,
+    pub(crate) identity: Arc<str>,
+    pub(crate) hostname: Arc<str>,
+    /// The program in force, or what stands in for it.
+    pub(crate) active: Option<Arc<Instance>>,
+    /// Programs by the file that sites name.
+    pub(crate) files: HashMap<PathBuf, Arc<Instance>>,
+    as_varnishd: bool,
+}
+
+impl View {
+    /// The limits, where parameters rule some.
+    pub(crate) fn limits(&self, limits: &base::Limits) -> base::Limits {
+        let mut limits = limits.clone();
+        varnishd::hold(&self.params, &mut limits, self.as_varnishd);
+        limits
+    }
+}
+
+impl Vcls {
+    /// None loaded.
+    pub(crate) fn new(about: About, params: Params) -> Self {
+        Self {
+            about,
+            params: Mutex::new(Arc::new(params)),
+            registry: Mutex::default(),
+            going: Mutex::default(),
+            changing: Mutex::default(),
+            place: OnceLock::new(),
+        }
+    }
+
+    /// Has programs run over `shared`. Call within the helper runtime, once, before any is loaded.
+    ///
+    /// # Errors
+    /// When the program that stands in for none does not compile, which is a bug.
+    pub(crate) fn settle_in(
+        &self,
+        shared: &Arc<Shared>,
+        reserved: &Arc<Reserved>,
+    ) -> Result<(), String> {
+        let (weak, runtime) = (Arc::downgrade(shared), Handle::current());
+        shared.vcl.set_outside(Box::new(outside::World {
+            shared: Weak::clone(&weak),
+            reserved: Arc::clone(reserved),
+            runtime: runtime.clone(),
+            storages: self.about.storages.iter().map(|storage| storage.name.clone()).collect(),
+            files: Mutex::default(),
+        }));
+        let text = Code::Text("<none>", b"vcl 4.1; backend none_loaded none;");
+        let (program, _) = compile(text, &self.params(), &[], &[])?;
+        let (live, log, now) = (shared.live(), RefCell::default(), System.now());
+        let world = Sight::without_request(shared, &live, now, &log);
+        let nothing = program.start(&world, seconds(now))?;
+        let reserved = Arc::clone(reserved);
+        _ = self.place.set(Place { shared: weak, reserved, runtime, nothing });
+        Ok(())
+    }
+
+    /// What the configuration takes of them.
+    pub(crate) fn view(&self) -> View {
+        let registry = self.registry.lock();
+        let label = |(name, loaded): (&str, &Loaded)| (name.into(), Arc::clone(&loaded.instance));
+        let by_file = |(_, loaded): (&str, &Loaded)| {
+            Some((loaded.file.clone()?, Arc::clone(&loaded.instance)))
+        };
+        View {
+            params: self.params(),
+            labels: registry.labels().map(label).collect(),
+            identity: Arc::clone(&self.about.identity),
+            hostname: Arc::clone(&self.about.hostname),
+            active: match registry.active() {
+                Some((_, loaded)) => Some(Arc::clone(&loaded.instance)),
+                None => self.place.get().map(|place| Arc::clone(&place.nothing)),
+            },
+            files: registry.loaded().filter_map(by_file).collect(),
+            as_varnishd: self.about.as_varnishd,
+        }
+    }
+
+    /// The parameters in force.
+    pub(crate) fn params(&self) -> Arc<Params> {
+        Arc::clone(&self.params.lock())
+    }
+
+    /// Storages, as the flags name them.
+    pub(crate) fn storages(&self) -> &[Storage] {
+        &self.about.storages
+    }
+
+    /// Whether varnishd's flags rule.
+    pub(crate) fn is_varnishd(&self) -> bool {
+        self.about.as_varnishd
+    }
+
+    /// Whether a program is loaded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.registry.lock().is_empty()
+    }
+
+    /// The programs that are loaded, each with its name.
+    pub(crate) fn loaded(&self) -> Vec<(String, Arc<Instance>)> {
+        let registry = self.registry.lock();
+        let one = |(name, loaded): (&str, &Loaded)| (name.to_owned(), Arc::clone(&loaded.instance));
+        registry.loaded().map(one).collect()
+    }
+
+    /// How many were discarded and still have requests.
+    pub(crate) fn going(&self) -> usize {
+        self.going.lock().len()
+    }
+
+    /// The program in force.
+    pub(crate) fn active(&self) -> Option<(String, Arc<Instance>)> {
+        let registry = self.registry.lock();
+        registry.active().map(|(name, loaded)| (name.to_owned(), Arc::clone(&loaded.instance)))
+    }
+
+    /// Compiles, brings to life and takes up a program.
+    ///
+    /// # Errors
+    /// The refusal, in varnishd's frame; nothing has changed then.
+    pub(crate) fn load(&self, name: &str, from: Code<'_>, state: State) -> Result<Reply, Reply> {
+        let _one = self.changing.lock();
+        self.registry.lock().admit(name)?;
+        let crowd = self.crowd()?;
+        let (program, warnings) = self.compile(from)?;
+        let instance = self.start(name, &program)?;
+        let used = Instant::now();
+        let (warm, configured, file) = (false, false, None);
+        let loaded = Loaded { instance, state, warm, used, configured, file };
+        self.registry.lock().add(name, loaded);
+        self.settle();
+        let said = match warnings.is_empty() {
+            true => String::new(),
+            false => format!("Message from VCC-compiler:\n{warnings}"),
+        };
+        Ok(Reply::ok(format!("{said}{}", crowd.unwrap_or_default())))
+    }
+
+    /// What `max_vcl` says of one more.
+    fn crowd(&self) -> Result<Option<String>, Reply> {
+        let params = self.params();
+        let (loaded, most) = (self.registry.lock().programs() as u64, params.number(Param::MaxVcl));
+        const SEE: &str = "(See max_vcl and max_vcl_handling parameters)";
+        if most == 0 || loaded < most {
+            return Ok(None);
+        }
+        match params.number(Param::MaxVclHandling) {
+            0 => Ok(None),
+            1 => Ok(Some(format!(
+                "{} VCLs loaded\nRemember to vcl.discard the old/unused VCLs.\n{SEE}",
+                loaded + 1
+            ))),
+            _ => {
+                let text = format!("Too many ({loaded}) VCLs already loaded\n{SEE}");
+                Err(Reply::new(Status::Cannot, text))
+            }
+        }
+    }
+
+    /// Compiles a program; the second value is its warnings.
+    ///
+    /// # Errors
+    /// The faults, in varnishd's frame.
+    pub(crate) fn compile(&self, from: Code<'_>) -> Result<(Arc<Program>, String), Reply> {
+        let params = self.params();
+        let registry = self.registry.lock();
+        let labels: Vec<String> = registry.labels().map(|(name, _)| name.to_owned()).collect();
+        drop(registry);
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        let storages: Vec<&str> = self.about.storages.iter().map(|own| own.name.as_str()).collect();
+        compile(from, &params, &storages, &labels).map_err(|faults| {
+            let faults = faults.trim_end();
+            refuse(format!(
+                "Message from VCC-compiler:\n{faults}\nRunning VCC-compiler failed, exited with \
+                 2\nVCL compilation failed"
+            ))
+        })
+    }
+
+    /// Brings a program to life.
+    fn start(&self, name: &str, program: &Arc<Program>) -> Result<Arc<Instance>, Reply> {
+        let failed = |why: &str| {
+            let text = format!("VCL \"{name}\" Failed initialization\nMessage:\n\t{why}\n");
+            Reply::new(Status::Cannot, text)
+        };
+        let (place, shared) = self.place().ok_or_else(|| failed("the daemon ends"))?;
+        let (live, log) = (shared.live(), RefCell::default());
+        let now = System.now();
+        let world = Sight::without_request(&shared, &live, now, &log);
+        let started = program.start(&world, seconds(now));
+        tell(name, &log.borrow());
+        let instance = started.map_err(|why| {
+            let why = why.strip_prefix("vcl_init failed").unwrap_or(&why);
+            match why.trim_start_matches(": ") {
+                "" => failed("Failed from VCL"),
+                why => failed(why),
+            }
+        })?;
+        let params = self.params();
+        let settings =
+            Settings { params: &params, limits: &live.limits, reserved: &place.reserved };
+        link::connect_all(&instance.backends(), &settings).map_err(|why| failed(&why))?;
+        Ok(instance)
+    }
+
+    fn place(&self) -> Option<(&Place, Arc<Shared>)> {
+        let place = self.place.get()?;
+        Some((place, place.shared.upgrade()?))
+    }
+
+    /// Puts a program, or that of a label, in force. The caller has the configuration take it up.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn use_it(&self, name: &str) -> Result<Reply, Reply> {
+        let _one = self.changing.lock();
+        let used = self.registry.lock().use_it(name);
+        self.settle();
+        used
+    }
+
+    /// Labels a program. The caller has the configuration take it up.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn label(&self, label: &str, name: &str) -> Result<Reply, Reply> {
+        let _one = self.changing.lock();
+        let labelled = self.registry.lock().label(label, name);
+        self.settle();
+        labelled
+    }
+
+    /// Sets a program's state.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn set_state(&self, name: &str, state: State) -> Result<Reply, Reply> {
+        let _one = self.changing.lock();
+        let set = self.registry.lock().set_state(name, state);
+        self.settle();
+        set
+    }
+
+    /// Discards what patterns mean. Each program ends when its last request has.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn discard(&self, patterns: &[&str]) -> Result<Reply, Reply> {
+        let _one = self.changing.lock();
+        let gone = self.registry.lock().discard(patterns)?;
+        let mut going = self.going.lock();
+        for loaded in gone {
+            link::cool(&loaded.instance.backends());
+            going.push(loaded.instance);
+        }
+        Ok(Reply::ok(""))
+    }
+
+    /// The answer to `vcl.list`.
+    pub(crate) fn list(&self, json: bool) -> String {
+        let registry = self.registry.lock();
+        let active = registry.active().map(|(_, loaded)| Arc::clone(&loaded.instance));
+        let labels: Vec<_> = registry.labels().map(|(_, own)| Arc::clone(&own.instance)).collect();
+        // What is no request: this list's own, the registry's, and the configuration's, once for a
+        // site and once for each label.
+        let busy = |loaded: &Loaded| {
+            let is_it = |own: &&Arc<Instance>| Arc::ptr_eq(own, &loaded.instance);
+            let named = active.iter().chain(&labels).filter(is_it).count();
+            Arc::strong_count(&loaded.instance).saturating_sub(1 + 2 * named)
+        };
+        match json {
+            true => registry.list_json(&busy),
+            false => registry.list(&busy),
+        }
+    }
+
+    /// The answer to `vcl.deps`.
+    pub(crate) fn deps(&self, call: &Call) -> String {
+        self.registry.lock().deps(call, System.now().unix_ms)
+    }
+
+    /// The source of a program, or of that in force: of its file, or of `all` that belong to it.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn show(&self, name: Option<&str>, all: bool) -> Result<Reply, Reply> {
+        let registry = self.registry.lock();
+        let found = match name {
+            Some(name) => registry.program(name),
+            None => registry.active().map(|(_, loaded)| loaded),
+        };
+        let Some(loaded) = found else {
+            return Err(match name {
+                Some(name) => refuse(format!("No VCL named '{name}'")),
+                None => refuse("No active VCL"),
+            });
+        };
+        let program = Arc::clone(loaded.instance.program());
+        drop(registry);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let files = program.sources().files();
+        let shown = match all {
+            false => files.first().map(|file| text(&file.text)).unwrap_or_default(),
+            true => {
+                let show = |(at, file): (usize, &vcl::source::SourceFile)| {
+                    let (len, name) = (file.text.len(), &file.name);
+                    format!("// VCL.SHOW {at} {len} {name}\n{}\n", text(&file.text))
+                };
+                files.iter().enumerate().map(show).collect()
+            }
+        };
+        Ok(Reply::ok(shown))
+    }
+
+    /// Sets a parameter, or sets it back without a `value`. The caller has the configuration take
+    /// it up.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn set_param(&self, name: &str, value: Option<&str>) -> Result<(), Reply> {
+        if self.about.read_only.iter().any(|own| own == name) {
+            return Err(Reply::new(Status::Auth, format!("parameter \"{name}\" is protected.")));
+        }
+        let mut params = self.params.lock();
+        let mut next = Params::clone(&params);
+        let set = match value {
+            Some(value) => next.set(name, value),
+            None => next.reset(name),
+        };
+        set.map_err(|error| match error {
+            varnishcli::params::Error::Absent(_) => Reply::new(Status::Cannot, error.to_string()),
+            _ => refuse(error.to_string()),
+        })?;
+        *params = Arc::new(next);
+        Ok(())
+    }
+
+    /// Warms and cools programs as their states want it.
+    fn settle(&self) {
+        let cooldown_s = self.params().seconds(Param::VclCooldown);
+        let changed = self.registry.lock().settle(Instant::now(), cooldown_s);
+        let Some(place) = self.place.get() else { return };
+        for (instance, warm) in changed {
+            match warm {
+                true => link::warm(&instance.backends(), &place.runtime),
+                false => link::cool(&instance.backends()),
+            }
+        }
+    }
+
+    /// Chores of now and then: cools what has not been used, ends what has no request any more.
+    pub(crate) fn sweep(&self) {
+        self.settle();
+        let mut going = self.going.lock();
+        let (over, still): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *going).into_iter().partition(|own| Arc::strong_count(own) == 1);
+        *going = still;
+        drop(going);
+        for instance in over {
+            self.stop(&instance);
+        }
+    }
+
+    /// Ends every program, as the daemon does.
+    pub(crate) fn end(&self) {
+        let registry = std::mem::take(&mut *self.registry.lock());
+        for (_, loaded) in registry.loaded() {
+            link::cool(&loaded.instance.backends());
+            self.stop(&loaded.instance);
+        }
+        for instance in std::mem::take(&mut *self.going.lock()) {
+            self.stop(&instance);
+        }
+    }
+
+    /// Runs a program's `vcl_fini`.
+    fn stop(&self, instance: &Arc<Instance>) {
+        let Some((_, shared)) = self.place() else { return };
+        let (live, log, now) = (shared.live(), RefCell::default(), System.now());
+        let world = Sight::without_request(&shared, &live, now, &log);
+        instance.stop(&world, seconds(now));
+        tell(instance.program().name(), &log.borrow());
+    }
+
+    /// Loads what the configuration names, puts what is to be in force there, and discards what it
+    /// has named before.
+    ///
+    /// # Errors
+    /// Why one of them cannot be had; nothing has changed then.
+    pub(crate) fn configure(&self, wanted: &[Wanted<'_>]) -> Result<(), String> {
+        let mut made: Vec<String> = Vec::new();
+        for one in wanted {
+            let name = self.free_name(one.name);
+            match self.load(&name, one.from, State::Auto) {
+                Ok(reply) if reply.text.is_empty() => {}
+                Ok(reply) => eprintln!("larder: VCL {name}: {}", reply.text.trim_end()),
+                Err(refused) => {
+                    for name in &made {
+                        _ = self.discard(&[name]);
+                    }
+                    return Err(refused.text);
+                }
+            }
+            made.push(name);
+        }
+        let mut old = Vec::new();
+        for (own, loaded) in self.registry.lock().loaded_mut() {
+            match made.iter().position(|name| name == own) {
+                Some(at) => {
+                    loaded.configured = true;
+                    loaded.file = wanted[at].file.map(std::path::Path::to_owned);
+                }
+                None if loaded.configured => old.push(own.to_owned()),
+                None => {}
+            }
+        }
+        for (name, _) in made.iter().zip(wanted).filter(|(_, one)| one.active) {
+            self.use_it(name).map_err(|refused| refused.text)?;
+        }
+        for name in old {
+            // One that has a label, or was put in force by hand, stays.
+            _ = self.discard(&[&name]);
+        }
+        Ok(())
+    }
+
+    /// `name` the first time; then one with the time in it, as Debian's `varnishreload` makes.
+    fn free_name(&self, name: &str) -> String {
+        let registry = self.registry.lock();
+        let secs = System.now().unix_secs();
+        let numbered = (1_u64..).map(|n| match n {
+            1 => format!("reload_{secs}"),
+            n => format!("reload_{secs}_{n}"),
+        });
+        let mut all = std::iter::once(name.to_owned()).chain(numbered);
+        all.find(|name| registry.admit(name).is_ok()).unwrap_or_default()
+    }
+}
+
+/// Compiles a program; the second value is its warnings.
+///
+/// # Errors
+/// The faults, rendered.
+pub(crate) fn compile(
+    from: Code<'_>,
+    params: &Params,
+    storages: &[&str],
+    labels: &[&str],
+) -> Result<(Arc<Program>, String), String> {
+    let files = Files::new(params);
+    let read;
+    let (name, text) = match from {
+        Code::Text(name, text) => (name, text),
+        Code::File(name) => {
+            read = files.read(name)?;
+            (read.0.as_str(), &read.1[..])
+        }
+    };
+    let rules = Rules { storages, labels, include_depth: INCLUDE_DEPTH };
+    let compiled = Program::compile(&Input { name, text, loader: &files, rules })?;
+    Ok((compiled.program, compiled.warnings))
+}
+
+/// A time as programs have it.
+fn seconds(now: base::Now) -> f64 {
+    now.unix_ms as f64 / 1000.0
+}
+
+/// Tells what a program has logged without a request.
+fn tell(name: &str, lines: &[(Tag, Box<[u8]>)]) {
+    for (_, text) in lines {
+        eprintln!("larder: VCL {name}: {}", String::from_utf8_lossy(text).escape_debug());
+    }
+}

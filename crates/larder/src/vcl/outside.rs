@@ -1,0 +1,90 @@
+//! What programs ask for beyond requests: files, names, the environment, the system's log.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use base::Limits;
+use bytes::Bytes;
+use flow::Shared;
+use flow::vcl::Outside;
+use flow::vcl::link::{self, Settings};
+use origin::Reserved;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use vcl::backend::{Backend, Leaf};
+
+/// Largest file that `std.fileread` reads.
+const FILE_BYTES: u64 = 16 << 20;
+/// Files that are kept.
+const FILES: usize = 1_000;
+
+/// Answers for the daemon.
+pub(super) struct World {
+    pub(super) shared: std::sync::Weak<Shared>,
+    pub(super) reserved: Arc<Reserved>,
+    pub(super) runtime: Handle,
+    pub(super) storages: Vec<String>,
+    /// Files that have been read, as Varnish keeps them until it ends.
+    pub(super) files: Mutex<HashMap<String, Option<Bytes>>>,
+}
+
+impl Outside for World {
+    fn syslog(&self, priority: i64, text: &[u8]) {
+        // The service manager's journal takes the level from this prefix (sd-daemon(3)).
+        let level = priority.rem_euclid(8);
+        eprintln!("<{level}>larder: VCL: {}", String::from_utf8_lossy(text).escape_debug());
+    }
+
+    fn env(&self, name: &str) -> Option<Bytes> {
+        use std::os::unix::ffi::OsStringExt as _;
+        // A name with these in it is none (setenv(3)).
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return None;
+        }
+        std::env::var_os(name).map(|value| Bytes::from(value.into_vec()))
+    }
+
+    fn file(&self, path: &str) -> Option<Bytes> {
+        let mut files = self.files.lock();
+        if let Some(known) = files.get(path) {
+            return known.clone();
+        }
+        let small = |meta: std::fs::Metadata| meta.is_file() && meta.len() <= FILE_BYTES;
+        let readable = std::fs::metadata(Path::new(path)).is_ok_and(small);
+        let text = readable.then(|| std::fs::read(path).ok().map(Bytes::from)).flatten();
+        if files.len() < FILES {
+            files.insert(path.to_owned(), text.clone());
+        }
+        text
+    }
+
+    fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
+        let port = match port {
+            "" | "http" => 80,
+            "https" => 443,
+            digits => digits.parse().unwrap_or(0),
+        };
+        (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+    }
+
+    fn storage(&self, name: &str) -> Option<(u64, u64)> {
+        let shared = self.shared.upgrade()?;
+        let stats = shared.cache.stats();
+        // One memory is behind all of them.
+        let known = self.storages.iter().any(|own| own == name);
+        known.then(|| (stats.budget.saturating_sub(stats.bytes), stats.bytes))
+    }
+
+    fn link(&self, leaf: &Arc<Leaf>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let live = shared.live();
+        let limits: &Limits = &live.limits;
+        let settings = Settings { params: &live.params, limits, reserved: &self.reserved };
+        match link::connect(leaf, &settings) {
+            Ok(()) => link::warm(&[Backend::Leaf(Arc::clone(leaf))], &self.runtime),
+            Err(why) => eprintln!("larder: {why}"),
+        }
+    }
+}
