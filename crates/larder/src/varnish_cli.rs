@@ -4,6 +4,7 @@
 //! It runs beside the cores. A client that has not shown that it knows the secret reaches nothing.
 
 mod answers;
+mod backends;
 mod params;
 mod vcl;
 

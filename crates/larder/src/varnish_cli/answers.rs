@@ -2,17 +2,14 @@
 //! what reads them reads these.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use ban::Expression;
 use base::clock::System;
 use base::{Counter, Counters};
 use flow::purge::What;
-use origin::{Order, ServerStatus};
 use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
 
-use super::params;
-use crate::like::is_like;
+use super::{backends, params};
 use crate::serve::Daemon;
 
 /// How long the answer to a ban waits until it is known what was hit: plugins make many, one after
@@ -20,7 +17,7 @@ use crate::serve::Daemon;
 const COUNT_MS: u64 = 50;
 
 /// What the loaded configuration is called where Varnish has a VCL.
-const NAME: &str = "larder";
+pub(super) const NAME: &str = "larder";
 
 /// Says who is there.
 pub(super) fn banner() -> Reply {
@@ -79,8 +76,8 @@ pub(super) async fn answer(
         Verb::DebugSrandom => Reply::ok(""),
         Verb::Stats => Reply::ok(crate::stats::json(daemon)),
         Verb::ParamShow => params::show(daemon, call),
-        Verb::BackendList => backend_list(daemon, call),
-        Verb::BackendSetHealth => set_health(daemon, peer, call),
+        Verb::BackendList => backends::list(daemon, call),
+        Verb::BackendSetHealth => backends::set_health(daemon, peer, call),
         Verb::BanList => ban_list(daemon, call),
         Verb::Ban | Verb::Purge | Verb::BanUrl | Verb::PurgeUrl | Verb::UrlPurge => {
             match words(call) {
@@ -127,7 +124,7 @@ fn storage_list(daemon: &Daemon, call: &Call) -> Reply {
 const RUNNING: &str = "Child in state running";
 
 /// `elements` behind what every array begins with.
-fn json(call: &Call, version: u32, elements: &str) -> Reply {
+pub(super) fn json(call: &Call, version: u32, elements: &str) -> Reply {
     let begin = json_begin(version, &call.words, System.now().unix_ms);
     Reply::ok(format!("{begin}{elements}\n]\n"))
 }
@@ -217,128 +214,4 @@ fn ban_list(daemon: &Daemon, call: &Call) -> Reply {
         true => json(call, 2, &format!("\n{}", rows.join(",\n"))),
         false => Reply::ok(format!("Present bans:\n{}", rows.concat())),
     }
-}
-
-/// One row of `backend.list`.
-struct Backend {
-    name: String,
-    origin: String,
-    server: Arc<str>,
-    /// What decides about it.
-    admin: &'static str,
-    /// Good probes of how many.
-    probe: (u32, u32),
-    health: &'static str,
-}
-
-/// Servers of origins, each in the place of a backend.
-fn backend_list(daemon: &Daemon, call: &Call) -> Reply {
-    let mut pattern = None;
-    for word in &call.arguments {
-        match (word.strip_prefix(b"-"), pattern) {
-            // The probes are in the list already.
-            (Some(b"p"), None) => {}
-            (Some(flag), None) => {
-                let text = format!("Invalid flag {}", String::from_utf8_lossy(flag));
-                return Reply::new(Status::Argument, text);
-            }
-            (None, None) => pattern = Some(word.as_slice()),
-            _ => return Reply::new(Status::Argument, "Too many arguments"),
-        }
-    }
-    let mut backends = backends(daemon);
-    if let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) {
-        backends.retain(|backend| backend.is_meant(pattern));
-    }
-    match call.json {
-        true => json(call, 3, &backends_json(&backends)),
-        false => Reply::ok(backends_text(&backends)),
-    }
-}
-
-impl Backend {
-    /// Whether it is one of those that a pattern means, with or without what is in the place of the
-    /// VCL's name.
-    fn is_meant(&self, pattern: &[u8]) -> bool {
-        let short = self.name.split_once('.').map_or("", |(_, name)| name);
-        [self.name.as_str(), short].iter().any(|name| is_like(pattern, name.as_bytes()))
-    }
-}
-
-/// Has an operator's word count for servers, as the admin interface's orders do.
-fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Reply {
-    let [pattern, state] = &call.arguments[..] else {
-        return Reply::new(Status::TooFew, "Too few parameters\n");
-    };
-    let order = match state.as_slice() {
-        b"auto" => Order::Auto,
-        b"healthy" => Order::Up,
-        b"sick" => Order::Down,
-        other => {
-            let text = format!("Invalid state {}", String::from_utf8_lossy(other));
-            return Reply::new(Status::Argument, text);
-        }
-    };
-    let mut backends = backends(daemon);
-    backends.retain(|backend| backend.is_meant(pattern));
-    if backends.is_empty() {
-        return Reply::new(Status::Argument, "No Backends matches");
-    }
-    for Backend { name, origin, server, .. } in &backends {
-        // One that a reload has just taken away needs no health.
-        _ = daemon.order_servers(origin, Some(server), order);
-        eprintln!("larder: Varnish CLI: {peer}: {name}: {}", order.word());
-    }
-    Reply::ok("")
-}
-
-fn backends(daemon: &Daemon) -> Vec<Backend> {
-    let config = daemon.with_config(Clone::clone);
-    let window = |origin: &str| {
-        let own = config.origins.iter().find(|own| &*own.name == origin)?;
-        own.probe.as_ref().map(|probe| probe.window)
-    };
-    let of = |(origin, server): (String, ServerStatus)| Backend {
-        name: format!("{NAME}.{origin}({})", server.name),
-        admin: match server.order {
-            Order::Auto if window(&origin).is_some() => "probe",
-            Order::Auto | Order::Up => "healthy",
-            Order::Drain | Order::Down => "sick",
-        },
-        probe: window(&origin).map_or((0, 0), |window| (server.probes.count_ones(), window)),
-        health: if server.healthy { "healthy" } else { "sick" },
-        server: server.name,
-        origin,
-    };
-    daemon.servers().into_iter().map(of).collect()
-}
-
-fn backends_text(backends: &[Backend]) -> String {
-    let mut rows =
-        vec![["Backend name", "Admin", "Probe", "Health", "Last change"].map(str::to_owned)];
-    rows.extend(backends.iter().map(|backend| {
-        let probe = format!("{}/{}", backend.probe.0, backend.probe.1);
-        let Backend { name, admin, health, .. } = backend;
-        // When it changed is not kept.
-        [name.clone(), (*admin).to_owned(), probe, (*health).to_owned(), "-".to_owned()]
-    }));
-    let width = |at: usize| rows.iter().map(|row| row[at].len()).max().unwrap_or_default();
-    let (a, b, c, d) = (width(0) + 3, width(1) + 4, width(2) + 4, width(3) + 4);
-    let line = |[name, admin, probe, health, changed]: &[String; 5]| {
-        format!("{name:a$}{admin:b$}{probe:c$}{health:d$}{changed}\n")
-    };
-    rows.iter().map(line).collect()
-}
-
-fn backends_json(backends: &[Backend]) -> String {
-    let row = |backend: &Backend| {
-        let Backend { name, admin, probe: (good, of), health, .. } = backend;
-        format!(
-            "    {}: {{\n      \"type\": \"backend\",\n      \"admin_health\": \"{admin}\",\n      \
-             \"probe_message\": [{good}, {of}, \"{health}\"],\n      \"last_change\": null\n    }}",
-            json_string(name.as_bytes())
-        )
-    };
-    let rows: Vec<_> = backends.iter().map(row).collect();
-    format!("\n  {{\n{}\n  }}", rows.join(",\n"))
 }

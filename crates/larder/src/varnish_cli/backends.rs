@@ -1,0 +1,629 @@
+//! `backend.list` and `backend.set_health`: servers of origins and backends of VCLs, in varnishd's
+//! columns and its JSON.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base::clock::System;
+use flow::vcl::link::Connected;
+use message::date;
+use origin::{Order, ProbeHistory, Probed, ServerStatus};
+use varnishcli::{Call, Reply, Status, json_string};
+use vcl::backend::{Backend, Leaf, Listing, Sharded};
+
+use super::answers::{NAME, json};
+use crate::like::is_like;
+use crate::serve::Daemon;
+
+/// One that is listed.
+struct Row {
+    /// The VCL it is of, or what is in the place of one.
+    vcl: String,
+    name: String,
+    /// `backend`, or the kind of director.
+    kind: &'static str,
+    /// What decides about it.
+    admin: &'static str,
+    /// Good ones of how many: probes, or members.
+    good: (u32, u32),
+    healthy: bool,
+    /// When that changed, in seconds since 1970.
+    changed: f64,
+    details: Details,
+    whose: Whose,
+}
+
+/// What `-p` tells besides.
+enum Details {
+    /// Nothing that could be told.
+    Hidden,
+    /// It is not probed.
+    Unprobed,
+    Probes {
+        threshold: u32,
+        history: ProbeHistory,
+    },
+    Director {
+        listing: Listing,
+        members: Vec<Backend>,
+    },
+}
+
+/// Who is told of an operator's word.
+enum Whose {
+    Server { origin: String, server: Arc<str> },
+    Backend(Backend),
+}
+
+/// Lists those of the program in force, or those that a pattern means.
+pub(super) fn list(daemon: &Daemon, call: &Call) -> Reply {
+    let (mut pattern, mut details) = (None, false);
+    for word in &call.arguments {
+        match (word.strip_prefix(b"-"), pattern) {
+            (Some(b"p"), None) => details = true,
+            (Some(flag), None) => {
+                let text = format!("Invalid flag {}", String::from_utf8_lossy(flag));
+                return Reply::new(Status::Argument, text);
+            }
+            (None, None) => pattern = Some(word.as_slice()),
+            _ => return Reply::new(Status::Argument, "Too many arguments"),
+        }
+    }
+    let rows = meant(daemon, pattern.unwrap_or_default());
+    match call.json {
+        true => json(call, 3, &as_json(&rows, details)),
+        false => Reply::ok(as_text(&rows, details)),
+    }
+}
+
+/// Has an operator's word count.
+pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Reply {
+    let [pattern, state] = &call.arguments[..] else {
+        return Reply::new(Status::TooFew, "Too few parameters\n");
+    };
+    let order = match state.as_slice() {
+        b"auto" => Order::Auto,
+        b"healthy" => Order::Up,
+        b"sick" => Order::Down,
+        other => {
+            let text = format!("Invalid state {}", String::from_utf8_lossy(other));
+            return Reply::new(Status::Argument, text);
+        }
+    };
+    let rows = meant(daemon, pattern);
+    if rows.is_empty() {
+        return Reply::new(Status::Argument, "No Backends matches");
+    }
+    for Row { vcl, name, whose, .. } in &rows {
+        match whose {
+            // One that a reload has just taken away needs no health.
+            Whose::Server { origin, server } => {
+                _ = daemon.order_servers(origin, Some(server), order);
+            }
+            Whose::Backend(Backend::Leaf(leaf)) => {
+                if let Some(connected) = Connected::of(leaf) {
+                    connected.set_order(order);
+                }
+            }
+            Whose::Backend(Backend::Director(director)) => {
+                let said = match order {
+                    Order::Auto => None,
+                    Order::Up => Some(true),
+                    Order::Drain | Order::Down => Some(false),
+                };
+                if let Some(word) = director.word() {
+                    word.say(said, System.now().unix_ms as f64 / 1000.0);
+                }
+            }
+            Whose::Backend(Backend::None) => {}
+        }
+        eprintln!("larder: Varnish CLI: {peer}: {vcl}.{name}: {}", order.word());
+    }
+    Reply::ok("")
+}
+
+/// Those that `pattern` means. Without a dot it is for the program in force alone, and what the
+/// configuration declares.
+fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<Row> {
+    let mut rows = declared(daemon);
+    let active = daemon.vcls.active().map(|(name, _)| name);
+    for (vcl, instance) in daemon.vcls.loaded() {
+        let own = instance.backends().into_iter().filter_map(|backend| row(&vcl, backend));
+        rows.extend(own);
+    }
+    // A server's name has dots of its own, the VCL's has none: what is before the first is whose.
+    let is_current = |row: &Row| row.vcl == NAME || Some(&row.vcl) == active.as_ref();
+    let is_whole = |row: &Row| is_like(pattern, format!("{}.{}", row.vcl, row.name).as_bytes());
+    rows.retain(|row| match pattern {
+        b"" => is_current(row),
+        _ if pattern.contains(&b'.') && is_whole(row) => true,
+        _ => is_current(row) && is_like(pattern, row.name.as_bytes()),
+    });
+    rows
+}
+
+/// The servers of origins.
+fn declared(daemon: &Daemon) -> Vec<Row> {
+    let config = daemon.with_config(Clone::clone);
+    let probe = |origin: &str| {
+        let own = config.origins.iter().find(|own| &*own.name == origin)?;
+        own.probe.clone()
+    };
+    let of = |(origin, server): (String, ServerStatus)| {
+        let probe = probe(&origin);
+        let window = probe.as_ref().map(|probe| probe.window);
+        Row {
+            vcl: NAME.to_owned(),
+            name: format!("{origin}({})", server.name),
+            kind: "backend",
+            admin: admin(server.order, probe.is_some()),
+            good: window.map_or((0, 0), |window| (server.probes.count_ones(), window)),
+            healthy: server.healthy,
+            changed: server.changed_ms as f64 / 1000.0,
+            details: probe.map_or(Details::Unprobed, |probe| Details::Probes {
+                threshold: probe.threshold,
+                history: server.history,
+            }),
+            whose: Whose::Server { origin, server: server.name },
+        }
+    };
+    daemon.servers().into_iter().map(of).collect()
+}
+
+/// A backend of a program; none of what is none.
+fn row(vcl: &str, backend: Backend) -> Option<Row> {
+    let (name, vcl) = (backend.name().to_owned(), vcl.to_owned());
+    match &backend {
+        Backend::None => None,
+        Backend::Leaf(leaf) => Some(of_leaf(vcl, name, leaf)),
+        Backend::Director(director) => {
+            let (members, listing) =
+                (director.members(), director.listing(System.now().unix_ms as f64 / 1000.0));
+            let good = members.iter().filter(|member| member.health().0).count() as u32;
+            let hidden = listing == Listing::Hidden;
+            let said = director.word().and_then(|word| word.said());
+            Some(Row {
+                vcl,
+                name,
+                kind: director.kind(),
+                admin: match said {
+                    Some(false) => "sick",
+                    None if !hidden => "probe",
+                    _ => "healthy",
+                },
+                good: if hidden { (0, 0) } else { (good, members.len() as u32) },
+                healthy: hidden || good > 0,
+                changed: backend.health().1,
+                details: match listing {
+                    Listing::Hidden => Details::Hidden,
+                    listing => Details::Director { listing, members },
+                },
+                whose: Whose::Backend(backend),
+            })
+        }
+    }
+}
+
+fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> Row {
+    let connected = Connected::of(leaf);
+    let status = connected.and_then(Connected::status);
+    let probe = connected.and_then(|connected| connected.origin.config().probe.as_ref());
+    let probes = status.as_ref().map_or(0, |status| status.probes.count_ones());
+    Row {
+        vcl,
+        name,
+        kind: "backend",
+        admin: admin(status.as_ref().map(|s| s.order).unwrap_or_default(), probe.is_some()),
+        good: probe.map_or((0, 0), |probe| (probes, probe.window)),
+        healthy: status.as_ref().is_none_or(|status| status.probed != Probed::Sick),
+        changed: status.as_ref().map_or(0.0, |status| status.changed_ms as f64 / 1000.0),
+        details: probe.map_or(Details::Unprobed, |probe| Details::Probes {
+            threshold: probe.threshold,
+            history: status.as_ref().map(|status| status.history).unwrap_or_default(),
+        }),
+        whose: Whose::Backend(Backend::Leaf(Arc::clone(leaf))),
+    }
+}
+
+/// What decides about a backend.
+fn admin(order: Order, probed: bool) -> &'static str {
+    match order {
+        Order::Auto if probed => "probe",
+        Order::Auto | Order::Up => "healthy",
+        Order::Drain | Order::Down => "sick",
+    }
+}
+
+fn word(healthy: bool) -> &'static str {
+    if healthy { "healthy" } else { "sick" }
+}
+
+/// A line of the list: cells of columns, or text of its own.
+enum Line {
+    Cells(Vec<String>),
+    Text(String),
+}
+
+fn cells<const N: usize>(cells: [&str; N]) -> Line {
+    Line::Cells(cells.map(str::to_owned).into())
+}
+
+fn as_text(rows: &[Row], details: bool) -> String {
+    let mut lines = vec![cells(["Backend name", "Admin", "Probe", "Health", "Last change"])];
+    for row in rows {
+        let mut changed = [0; date::DATE_LEN];
+        date::write_http_date(row.changed as u64, &mut changed);
+        lines.push(cells([
+            &format!("{}.{}", row.vcl, row.name),
+            row.admin,
+            &format!("{}/{}", row.good.0, row.good.1),
+            word(row.healthy),
+            &String::from_utf8_lossy(&changed),
+        ]));
+        match &row.details {
+            Details::Probes { threshold, history } if details => {
+                lines.push(Line::Text(probes_text(row.good, *threshold, history)));
+            }
+            Details::Director { listing, members } if details => {
+                lines.push(Line::Text(String::new()));
+                lines.extend(members_lines(listing, members));
+                lines.push(Line::Text(String::new()));
+            }
+            _ => {}
+        }
+    }
+    laid_out(&lines)
+}
+
+/// Puts cells into columns as wide as they need, with as much between them as a terminal has room
+/// for.
+fn laid_out(lines: &[Line]) -> String {
+    const TERMINAL: usize = 80;
+    const COLUMNS: usize = 5;
+    let mut widths = [0; COLUMNS];
+    let mut longest = 0;
+    for line in lines {
+        let Line::Cells(cells) = line else { continue };
+        for (width, cell) in widths.iter_mut().zip(cells) {
+            *width = cell.len().max(*width);
+        }
+        longest = longest.max(cells.iter().map(|cell| cell.len() + 1).sum::<usize>() - 1);
+    }
+    let between = (TERMINAL.saturating_sub(longest) / COLUMNS).clamp(1, 3);
+    let mut out = String::new();
+    for line in lines {
+        match line {
+            Line::Text(text) => out.push_str(text),
+            Line::Cells(cells) => {
+                for (at, cell) in cells.iter().enumerate() {
+                    let wide = match at {
+                        _ if at + 1 == cells.len() => 0,
+                        0 => widths[0] + between,
+                        _ => widths[at] + between + 1,
+                    };
+                    out.push_str(&format!("{cell:wide$}"));
+                }
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Letters, names and bits of what is kept of probes.
+fn bits(history: &ProbeHistory) -> [(char, &'static str, u64); 8] {
+    [
+        ('4', "Good IPv4", history.ipv4),
+        ('6', "Good IPv6", history.ipv6),
+        ('U', "Good UNIX", history.unix),
+        ('x', "Error Xmit", history.unsent),
+        ('X', "Good Xmit", history.sent),
+        ('r', "Error Recv", history.failed),
+        ('R', "Good Recv", history.received),
+        ('H', "Happy", history.good),
+    ]
+}
+
+fn probes_text((good, window): (u32, u32), threshold: u32, history: &ProbeHistory) -> String {
+    let mut out = format!(
+        " Current states  good: {good:2} threshold: {threshold:2} window: {window:2}\n  Average \
+         response time of good probes: {:.6}\n  Oldest {} Newest\n",
+        history.average,
+        "=".repeat(50),
+    );
+    for (letter, name, bits) in bits(history) {
+        if bits != 0 {
+            let one = |at: u32| if bits >> at & 1 == 1 { letter } else { '-' };
+            let map: String = (0..u64::BITS).rev().map(one).collect();
+            out.push_str(&format!("  {map} {name}\n"));
+        }
+    }
+    out
+}
+
+fn members_lines(listing: &Listing, members: &[Backend]) -> Vec<Line> {
+    let heads: &[&str] = match listing {
+        Listing::Hidden | Listing::Plain => &["", "Backend", "Weight", "Health"],
+        Listing::Fallback { .. } => &["", "Backend", "Current", "Health"],
+        Listing::Random(_) => &["", "Backend", "Weight", "Health"],
+        Listing::Shard { .. } => &["", "Backend", "Ident", "Health", "Rampup  Remaining"],
+    };
+    let mut lines = vec![Line::Cells(heads.iter().map(|head| (*head).to_owned()).collect())];
+    let total = total(listing, members);
+    for (at, member) in members.iter().enumerate() {
+        let healthy = member.health().0;
+        let health = word(healthy);
+        lines.push(match listing {
+            Listing::Hidden | Listing::Plain => cells(["", member.name(), "-", health]),
+            Listing::Fallback { current, .. } => {
+                let mark = if *current == Some(at) { "*" } else { "" };
+                cells(["", member.name(), mark, health])
+            }
+            Listing::Random(_) => {
+                let share = format!("{:6.2}%", 100.0 * weight(listing, at, healthy) / total);
+                cells(["", member.name(), &share, health])
+            }
+            Listing::Shard { members, .. } => {
+                let Some(Sharded { ident, share, remaining }) = members.get(at) else { continue };
+                let growth = format!("{:6.2}% {remaining:8.3}s", 100.0 * share);
+                cells(["", member.name(), ident, health, &growth])
+            }
+        });
+    }
+    lines
+}
+
+/// A member's weight; nothing of one that gets no requests.
+fn weight(listing: &Listing, at: usize, healthy: bool) -> f64 {
+    match listing {
+        Listing::Random(weights) if healthy => weights.get(at).copied().unwrap_or_default(),
+        _ => 0.0,
+    }
+}
+
+/// All of them together, never nothing.
+fn total(listing: &Listing, members: &[Backend]) -> f64 {
+    let all = members.iter().enumerate();
+    let sum: f64 = all.map(|(at, member)| weight(listing, at, member.health().0)).sum();
+    if sum > 0.0 { sum } else { 1.0 }
+}
+
+fn as_json(rows: &[Row], details: bool) -> String {
+    let one = |row: &Row| {
+        let mut fields = vec![
+            format!("\"type\": \"{}\"", row.kind),
+            format!("\"admin_health\": \"{}\"", row.admin),
+            format!(
+                "\"probe_message\": [{}, {}, \"{}\"]",
+                row.good.0,
+                row.good.1,
+                word(row.healthy)
+            ),
+        ];
+        match &row.details {
+            Details::Unprobed if details => fields.push("\"probe_details\": {}".to_owned()),
+            Details::Probes { threshold, history } if details => {
+                fields.push(probes_json(row.good, *threshold, history));
+            }
+            Details::Director { listing, members } if details => {
+                fields.push(members_json(listing, members));
+            }
+            _ => {}
+        }
+        fields.push(format!("\"last_change\": {:.3}", row.changed));
+        let name = json_string(format!("{}.{}", row.vcl, row.name).as_bytes());
+        format!("    {name}: {{\n      {}\n    }}", fields.join(",\n      "))
+    };
+    match rows {
+        [] => "\n  {\n  \n  }".to_owned(),
+        _ => format!("\n  {{\n{}\n  }}", rows.iter().map(one).collect::<Vec<_>>().join(",\n")),
+    }
+}
+
+fn probes_json((good, window): (u32, u32), threshold: u32, history: &ProbeHistory) -> String {
+    let maps =
+        bits(history).map(|(letter, _, bits)| format!("        \"bits_{letter}\": {bits},\n"));
+    format!(
+        "\"probe_details\": {{\n{}        \"good\": {good},\n        \"threshold\": {threshold},\n        \
+         \"window\": {window}\n      }}",
+        maps.concat()
+    )
+}
+
+fn members_json(listing: &Listing, members: &[Backend]) -> String {
+    let head = match listing {
+        Listing::Hidden | Listing::Plain => String::new(),
+        Listing::Fallback { sticky, .. } => format!("        \"sticky\": {sticky},\n"),
+        Listing::Random(_) => {
+            let all = members.iter().enumerate();
+            let sum: f64 = all.map(|(at, member)| weight(listing, at, member.health().0)).sum();
+            format!("        \"total_weight\": {sum:.6},\n")
+        }
+        Listing::Shard { warmup, rampup, .. } => {
+            format!("        \"warmup\": {warmup:.6},\n        \"rampup_duration\": {rampup:.6},\n")
+        }
+    };
+    let one = |(at, member): (usize, &Backend)| {
+        let healthy = member.health().0;
+        let health = format!("\"health\": \"{}\"", word(healthy));
+        let fields = match listing {
+            Listing::Hidden | Listing::Plain => vec![health],
+            Listing::Fallback { current, .. } => {
+                vec![format!("\"current\": {}", *current == Some(at)), health]
+            }
+            Listing::Random(_) => {
+                vec![format!("\"weight\": {:.6}", weight(listing, at, healthy)), health]
+            }
+            Listing::Shard { members, .. } => {
+                let Sharded { ident, share, remaining } = members.get(at)?;
+                vec![
+                    format!("\"ident\": {}", json_string(ident.as_bytes())),
+                    health,
+                    format!("\"rampup\": {share:.6}"),
+                    format!("\"rampup_remaining\": {remaining:.3}"),
+                ]
+            }
+        };
+        let name = json_string(member.name().as_bytes());
+        let fields = fields.join(",\n            ");
+        Some(format!("          {name}: {{\n            {fields}\n          }}"))
+    };
+    let rows: Vec<_> = members.iter().enumerate().filter_map(one).collect();
+    let rows = if rows.is_empty() { "          ".to_owned() } else { rows.join(",\n") };
+    format!("\"probe_details\": {{\n{head}        \"backends\": {{\n{rows}\n        }}\n      }}")
+}
+
+#[cfg(test)]
+mod tests {
+    use vcl::backend::BackendSpec;
+
+    use super::*;
+
+    fn row(name: &str, admin: &'static str, good: (u32, u32), details: Details) -> Row {
+        Row {
+            vcl: "boot".to_owned(),
+            name: name.to_owned(),
+            kind: "backend",
+            admin,
+            good,
+            healthy: good.0 > 1 || good.1 == 0,
+            changed: 1_795_361_470.392,
+            details,
+            whose: Whose::Backend(Backend::None),
+        }
+    }
+
+    fn member(name: &str) -> Backend {
+        Backend::Leaf(Leaf::new(name, BackendSpec::default()))
+    }
+
+    fn director(name: &str, listing: Listing, members: &[&str]) -> Row {
+        let members: Vec<_> = members.iter().copied().map(member).collect();
+        let all = members.len() as u32;
+        row(name, "probe", (all, all), Details::Director { listing, members })
+    }
+
+    // What varnishd 7.1.1 said, but for the values of times.
+
+    #[test]
+    fn columns_are_varnishds() {
+        let rows = [
+            row("default", "probe", (5, 5), Details::Unprobed),
+            row("v1", "healthy", (0, 0), Details::Unprobed),
+            row("v2", "sick", (0, 5), Details::Unprobed),
+        ];
+        let expected = "\
+Backend name   Admin      Probe    Health     Last change
+boot.default   probe      5/5      healthy    Sun, 22 Nov 2026 15:31:10 GMT
+boot.v1        healthy    0/0      healthy    Sun, 22 Nov 2026 15:31:10 GMT
+boot.v2        sick       0/5      sick       Sun, 22 Nov 2026 15:31:10 GMT
+";
+        assert_eq!(as_text(&rows, false), expected);
+        assert_eq!(as_text(&[], false), "Backend name   Admin    Probe    Health    Last change\n");
+    }
+
+    #[test]
+    fn columns_move_together_where_names_are_long() {
+        // Length of the VCL's name, a dot and the backend's: what stands between the columns.
+        for (long, between) in [(14, 3), (15, 3), (16, 2), (20, 2), (21, 1), (49, 1)] {
+            let name = "x".repeat(long - "boot.".len());
+            let text = as_text(&[row(&name, "healthy", (0, 0), Details::Unprobed)], false);
+            let (one, two) = (" ".repeat(between), " ".repeat(between + 1));
+            let line = format!("boot.{name}{one}healthy{two}0/0  {two}healthy{two}Sun, 22");
+            assert!(text.contains(&line), "{text}{line}");
+        }
+    }
+
+    #[test]
+    fn probes_are_told_as_varnishd_does() {
+        let history = ProbeHistory {
+            good: 0b11_1111,
+            ipv4: 0b1_1111,
+            sent: 0b1_1111,
+            received: 0b1_1101,
+            failed: 0b10,
+            average: 0.001_234_6,
+            ..ProbeHistory::default()
+        };
+        let probed = Details::Probes { threshold: 2, history };
+        let dashes = "-".repeat(58);
+        let expected = format!(
+            "\
+Backend name   Admin    Probe    Health     Last change
+boot.default   probe    5/5      healthy    Sun, 22 Nov 2026 15:31:10 GMT
+ Current states  good:  5 threshold:  2 window:  5
+  Average response time of good probes: 0.001235
+  Oldest ================================================== Newest
+  -{dashes}44444 Good IPv4
+  -{dashes}XXXXX Good Xmit
+  -{dashes}---r- Error Recv
+  -{dashes}RRR-R Good Recv
+  {dashes}HHHHHH Happy
+
+"
+        );
+        let rows = [row("default", "probe", (5, 5), probed)];
+        assert_eq!(as_text(&rows, true), expected);
+        let expected = "
+  {
+    \"boot.default\": {
+      \"type\": \"backend\",
+      \"admin_health\": \"probe\",
+      \"probe_message\": [5, 5, \"healthy\"],
+      \"probe_details\": {
+        \"bits_4\": 31,
+        \"bits_6\": 0,
+        \"bits_U\": 0,
+        \"bits_x\": 0,
+        \"bits_X\": 31,
+        \"bits_r\": 2,
+        \"bits_R\": 29,
+        \"bits_H\": 63,
+        \"good\": 5,
+        \"threshold\": 2,
+        \"window\": 5
+      },
+      \"last_change\": 1795361470.392
+    }
+  }";
+        assert_eq!(as_json(&rows, true), expected);
+        assert_eq!(as_json(&[], true), "\n  {\n  \n  }");
+    }
+
+    #[test]
+    fn directors_tell_of_their_members() {
+        let sharded =
+            |ident: &str| Sharded { ident: ident.into(), share: 0.12441, remaining: 17.513 };
+        let rows = [
+            director("rr", Listing::Plain, &["v1"]),
+            director("fb", Listing::Fallback { sticky: false, current: Some(0) }, &["v1", "v2"]),
+            director("r", Listing::Random(vec![2.0, 6.0]), &["v1", "v2"]),
+            director(
+                "sh",
+                Listing::Shard { warmup: 0.0, rampup: 20.0, members: vec![sharded("foo")] },
+                &["v1"],
+            ),
+        ];
+        let text = as_text(&rows, true);
+        for expected in [
+            "\n\n               Backend    Weight     Health\n               v1         -          healthy\n\n",
+            "\n               Backend    Current    Health\n               v1         *          healthy\n\
+             \x20              v2                    healthy\n\n",
+            "\n               v1          25.00%    healthy\n               v2          75.00%    healthy\n\n",
+            "\n               Backend    Ident      Health     Rampup  Remaining\n\
+             \x20              v1         foo        healthy     12.44%   17.513s\n\n",
+        ] {
+            assert!(text.contains(&expected), "{text}{expected}");
+        }
+        let json = as_json(&rows, true);
+        for expected in [
+            "\"sticky\": false,\n        \"backends\": {\n          \"v1\": {\n            \"current\": true,\n",
+            "\"total_weight\": 8.000000,",
+            "\"weight\": 6.000000,\n            \"health\": \"healthy\"",
+            "\"rampup_duration\": 20.000000,",
+            "\"ident\": \"foo\",\n            \"health\": \"healthy\",\n            \"rampup\": 0.124410,\n",
+        ] {
+            assert!(json.contains(expected), "{json}{expected}");
+        }
+    }
+}
