@@ -7,8 +7,8 @@ use crate::source::Span;
 use crate::sub::{Sub, Subs};
 use crate::value::Place;
 
-/// Subroutines called within each other. What runs them recurses.
-const CALLS_MAX: usize = 64;
+/// Blocks within each other, those of called subroutines among them. What runs them recurses.
+const DEEP_MAX: u32 = 200;
 
 /// What a subroutine does, as far as others must know.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(super) struct Facts {
     pub(super) own: bool,
     /// It touches `resp`'s or `obj`'s head.
     head: bool,
+    /// Blocks within each other.
+    pub(super) blocks: u32,
     /// Its own part ends in a `return` in any case.
     pub(super) ends: Option<Span>,
 }
@@ -57,6 +59,7 @@ impl Facts {
             calls: Vec::new(),
             own: false,
             head: false,
+            blocks: 1,
             ends: None,
         }
     }
@@ -167,13 +170,6 @@ impl Lowering<'_> {
                 entry.help(format!("{} returns one of {}", sub.name(), words.join(", ")));
             }
         }
-        if chain.len() >= CALLS_MAX {
-            let span = facts.span;
-            self.report
-                .error(span, format!("sub `{}` is called through too many others", facts.name))
-                .note(format!("at most {CALLS_MAX} may be within each other"));
-            return;
-        }
         let calls = facts.calls.clone();
         for (callee, span) in calls {
             chain.push(span);
@@ -182,37 +178,70 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reports subroutines that come back to themselves, and says whether there are any.
+    /// Reports subroutines that come back to themselves or go too deep, and says whether there are
+    /// any.
     fn recursion(&mut self) -> bool {
-        let mut state = vec![State::New; self.facts.len()];
-        let mut found = Vec::new();
+        let mut walk = Walk { states: vec![State::New; self.facts.len()], circles: Vec::new() };
         for number in 0..self.facts.len() {
-            self.walk(number, &mut state, &mut found);
+            walk.visit(number, &self.facts);
         }
-        for (callee, span) in &found {
+        let mut found = !walk.circles.is_empty();
+        for (callee, span) in &walk.circles {
             let facts = &self.facts[*callee];
             self.report
                 .error(*span, format!("sub `{}` comes back to itself", facts.name))
                 .here("this call closes the circle")
                 .label(facts.span, "it begins here");
         }
-        !found.is_empty()
-    }
-
-    fn walk(&self, number: usize, state: &mut [State], found: &mut Vec<(usize, Span)>) {
-        if state[number] != State::New {
-            return;
-        }
-        state[number] = State::Open;
-        for (callee, span) in &self.facts[number].calls {
-            let callee = *callee as usize;
-            match state[callee] {
-                State::Open => found.push((callee, *span)),
-                _ => self.walk(callee, state, found),
+        for (facts, state) in self.facts.iter().zip(&walk.states) {
+            if matches!(state, State::Done(deep) if *deep > DEEP_MAX) {
+                found = true;
+                self.report.error(facts.span, format!("sub `{}` goes too deep", facts.name)).note(
+                    format!("at most {DEEP_MAX} blocks may be within each other, calls included"),
+                );
+                break;
             }
         }
-        state[number] = State::Done;
+        found
     }
+}
+
+/// The walk through the calls.
+struct Walk {
+    states: Vec<State>,
+    /// Calls that come back to where they began.
+    circles: Vec<(usize, Span)>,
+}
+
+impl Walk {
+    /// How deep subroutine `number` goes.
+    fn visit(&mut self, number: usize, facts: &[Facts]) -> u32 {
+        if let State::Done(deep) = self.states[number] {
+            return deep;
+        }
+        self.states[number] = State::Open;
+        let mut deep = 0;
+        for (callee, span) in &facts[number].calls {
+            let callee = *callee as usize;
+            match self.states[callee] {
+                State::Open => self.circles.push((callee, *span)),
+                _ => deep = deep.max(self.visit(callee, facts)),
+            }
+        }
+        // What is far beyond the bound need not be told from what is farther.
+        deep = (deep + facts[number].blocks).min(10 * DEEP_MAX);
+        self.states[number] = State::Done(deep);
+        deep
+    }
+}
+
+/// How far the walk through the calls has come with a subroutine.
+#[derive(Clone, Copy)]
+enum State {
+    New,
+    Open,
+    /// It goes so deep.
+    Done(u32),
 }
 
 /// The shorter of two ways to say it.
@@ -228,12 +257,4 @@ fn where_it_works(allowed: Subs) -> String {
         some if some.len() > without.len() => format!("it works in all but {}", without.join(", ")),
         some => format!("it works in {}", some.join(", ")),
     }
-}
-
-/// How far the walk through the calls has come with a subroutine.
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    New,
-    Open,
-    Done,
 }

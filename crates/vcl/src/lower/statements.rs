@@ -41,6 +41,8 @@ impl Lowering<'_> {
             return Vec::new();
         }
         self.depth += 1;
+        let facts = &mut self.facts[self.current];
+        facts.blocks = facts.blocks.max(self.depth);
         let steps =
             block.statements.iter().filter_map(|statement| self.statement(statement)).collect();
         self.depth -= 1;

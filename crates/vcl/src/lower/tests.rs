@@ -91,3 +91,51 @@ fn operators_go_with_the_types_that_varnish_has_them_go_with() {
     }
     agree(programs.into_iter());
 }
+
+#[test]
+fn subroutines_that_go_too_deep_are_refused() {
+    let chain = |length: u32| {
+        let subs = (1..length).map(|n| format!("sub s{n} {{ call s{}; }}", n + 1));
+        let subs: String = subs.collect();
+        compile(&format!(
+            "vcl 4.1; backend default none; sub vcl_recv {{ call s1; }} {subs} sub s{length} {{}}"
+        ))
+    };
+    chain(100).expect("that is not deep");
+    let said = chain(300).expect_err("that is");
+    assert!(said.contains("too deep"), "{said}");
+}
+
+#[test]
+fn what_a_program_does_is_known() {
+    use crate::sub::{Sub, Subs};
+    let uses = |text: &str| {
+        compile(&format!("vcl 4.1; backend default none; {text}")).expect(text).uses().clone()
+    };
+    let plain = uses("");
+    assert_eq!(plain.own, Subs::NONE);
+    assert!(!plain.head.has(Sub::Deliver) && plain.head.has(Sub::Synth));
+    let own = uses("sub vcl_deliver { call x; } sub x { set resp.http.A = obj.hits; }");
+    assert!(own.own.has(Sub::Deliver) && own.head.has(Sub::Deliver) && !own.own.has(Sub::Hit));
+    assert!(uses("sub vcl_req_cookie { set req.http.x = \"1\"; }").own.has(Sub::Recv));
+    assert!(uses("sub vcl_deliver { set resp.status = 204; }").head.has(Sub::Deliver));
+    assert!(!uses("sub vcl_deliver { set req.http.x = obj.hits; }").head.has(Sub::Deliver));
+    assert!(uses("sub vcl_deliver { return (restart); }").restart);
+    assert!(uses("import std; sub vcl_recv { std.rollback(req); }").rollback);
+    let body = uses("import std; sub vcl_recv { std.cache_req_body(5KB); }").body;
+    assert_eq!(body, Some(5120));
+    assert_eq!(uses("sub vcl_recv { return (vcl(other)); }").labels, ["other".into()]);
+}
+
+#[test]
+fn returns_behind_which_no_safety_is_left_are_warned_of() {
+    let warnings = |text: &str| {
+        let text = format!("vcl 4.1; backend default none; {text}");
+        crate::testing::compile_all(&text).expect("it is right").warnings
+    };
+    assert_eq!(warnings("sub vcl_recv { if (req.url) { return (pass); } }"), "");
+    let always = warnings("sub vcl_recv { if (req.url) { return (pass); } return (hash); }");
+    assert!(always.contains("vcl_recv always returns by itself"), "{always}");
+    let part = warnings("sub vcl_hash { hash_data(regsub(req.url, \"a\", \"\")); }");
+    assert!(part.contains("the key has a part of `req.url` only"), "{part}");
+}
