@@ -101,6 +101,7 @@ fn core() -> Rc<Core> {
         labels: HashMap::new(),
         identity: "".into(),
         hostname: "".into(),
+        endpoints: Arc::from([]),
     };
     Core::new(Shared::with_seed(stores::store(1 << 20), live, samples::seed()))
 }

@@ -35,7 +35,7 @@ pub use crate::client::Client;
 pub use crate::core::{Core, Front, LiveRef, Start};
 pub use crate::decide::begin_key;
 pub use crate::interims::Interims;
-pub use crate::live::{Announce, CertificateFields, Live, Shared, Site};
+pub use crate::live::{Announce, CertificateFields, Endpoint, Live, Shared, Site};
 pub use crate::page_cache::root as page_cache_root;
 pub use crate::reply::{Forward, Piece, Reply, ReplyBody, Served};
 pub use crate::slow::Slow;

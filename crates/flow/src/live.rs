@@ -77,6 +77,15 @@ pub struct Announce {
     pub server_timing: bool,
 }
 
+/// A listener as programs see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `local.socket`: its name.
+    pub socket: Arc<str>,
+    /// `local.endpoint`: its address as configured.
+    pub endpoint: Arc<str>,
+}
+
 /// The configuration in force. Requests under way keep the one they began with.
 pub struct Live {
     /// Sites by host.
@@ -107,6 +116,8 @@ pub struct Live {
     pub identity: Arc<str>,
     /// `server.hostname`
     pub hostname: Arc<str>,
+    /// The listeners, by number.
+    pub endpoints: Arc<[Endpoint]>,
 }
 
 /// Everything the cores share.

@@ -106,6 +106,7 @@ pub(crate) fn live(
         labels: view.labels,
         identity: view.identity,
         hostname: view.hostname,
+        endpoints: view.endpoints,
     };
     (live, origins)
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Config, Programs};
+use config::{Config, ListenSpec, Programs};
 use varnishcli::Params;
 use varnishcli::params::TABLE;
 
@@ -111,7 +111,8 @@ pub(crate) fn check(path: &Path) -> Result<(), String> {
 
 impl Source {
     /// Programs and parameters as they begin: none loaded yet.
-    pub(crate) fn programs(&self) -> Vcls {
+    pub(crate) fn programs(&self, config: &Config) -> Vcls {
+        let endpoints: Arc<[_]> = config.listen.iter().enumerate().map(endpoint).collect();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let hostname: Arc<str> = host.into();
         match &self.settings {
@@ -119,6 +120,7 @@ impl Source {
                 let about = About {
                     identity: flags.identity.as_deref().map_or(Arc::clone(&hostname), Arc::from),
                     hostname,
+                    endpoints,
                     storages: flags.storages.clone(),
                     read_only: flags.read_only.clone(),
                     as_varnishd: true,
@@ -130,6 +132,7 @@ impl Source {
                 let about = About {
                     identity: Arc::clone(&hostname),
                     hostname,
+                    endpoints,
                     storages: vec![storage("s0"), storage("Transient")],
                     read_only: Vec::new(),
                     as_varnishd: false,
@@ -204,6 +207,18 @@ impl Daemon {
         }
         self.vcls.configure(&all)
     }
+}
+
+/// A listener as programs see it.
+fn endpoint((at, spec): (usize, &ListenSpec)) -> flow::Endpoint {
+    // Without its name and what follows the address.
+    let text = spec.text.split([',', ' ']).next().unwrap_or_default();
+    let address = match text.split_once('=') {
+        Some((name, address)) if spec.name.as_deref() == Some(name) => address,
+        _ => text,
+    };
+    let socket = spec.name.clone().unwrap_or_else(|| format!("a{at}"));
+    flow::Endpoint { socket: socket.into(), endpoint: address.into() }
 }
 
 /// The files that a configuration names, each once: what the program is called, the file, and

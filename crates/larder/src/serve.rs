@@ -206,7 +206,7 @@ impl Daemon {
         let reserved = Arc::new(Reserved::new(consoles, sockets));
         let challenges = Arc::default();
         let tls = material.server(config, None, &challenges)?;
-        let vcls = source.programs();
+        let vcls = source.programs(config);
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
@@ -467,7 +467,7 @@ impl Daemon {
 /// What the configuration wants to be listened on.
 pub(crate) fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, String> {
     let (mut listen, mut names) = (Vec::new(), Vec::new());
-    for spec in &config.listen {
+    for (door, spec) in config.listen.iter().enumerate() {
         let (tls, h2c, proxy) = (spec.tls, spec.h2c, spec.proxy);
         let mut sockets: Vec<_> = spec.addresses.iter().copied().map(net::At::Address).collect();
         sockets.extend(spec.path.iter().map(|(path, mode)| net::At::Path(path.clone(), *mode)));
@@ -475,7 +475,8 @@ pub(crate) fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Lis
             sockets.extend(given.called(name)?);
             names.push(name.as_str());
         }
-        listen.extend(sockets.into_iter().map(|at| net::Listen { at, tls, h2c, proxy }));
+        let door = u16::try_from(door).unwrap_or(u16::MAX);
+        listen.extend(sockets.into_iter().map(|at| net::Listen { at, tls, h2c, proxy, door }));
     }
     for unused in given.unused(&names) {
         eprintln!("larder: warning: nothing listens on the given socket {unused}: see `listen`");

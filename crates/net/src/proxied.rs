@@ -4,6 +4,7 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::Counter;
@@ -31,13 +32,15 @@ pub(crate) struct Ends {
     own: Option<SocketAddr>,
     /// The connection's other end, be it the client's or a proxy's.
     wire: Option<SocketAddr>,
+    /// The listener's number in [`Live::endpoints`].
+    pub(crate) door: u16,
 }
 
 impl Ends {
     /// A connection from `remote` itself.
     pub(crate) fn direct(remote: Option<SocketAddr>) -> Self {
         let peer = remote.map_or(Peer::Local, |remote| Peer::Host(remote.ip()));
-        Self { peer, remote, own: None, wire: remote }
+        Self { peer, remote, own: None, wire: remote, door: 0 }
     }
 
     /// A connection that the trusted proxy at `remote` made because of what `header` says.
@@ -46,7 +49,7 @@ impl Ends {
             Header::Local => Self::direct(remote),
             Header::Unnamed => {
                 let peer = Peer::Unnamed(remote.map(|remote| remote.ip()));
-                Self { peer, remote, own: None, wire: remote }
+                Self { peer, remote, own: None, wire: remote, door: 0 }
             }
             Header::Proxied { source, destination } => {
                 Self { own: Some(destination), wire: remote, ..Self::direct(Some(source)) }
@@ -61,14 +64,17 @@ impl Ends {
         }
         let pair = self.pair(stream);
         let local = stream.local_addr();
-        let endpoint = local.map(|local| local.to_string()).unwrap_or_default();
+        let (socket, endpoint) = match live.endpoints.get(usize::from(self.door)) {
+            Some(own) => (Arc::clone(&own.socket), Arc::clone(&own.endpoint)),
+            None => Default::default(),
+        };
         Some(Box::new(Line {
             client: self.remote,
             server: pair.map(|(_, own)| own),
             remote: self.wire,
             local,
-            endpoint: endpoint.into(),
-            socket: "a0".into(),
+            endpoint,
+            socket,
             ..Line::default()
         }))
     }

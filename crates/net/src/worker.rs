@@ -51,6 +51,8 @@ pub struct Listen {
     /// Whether connections begin with a header of the PROXY protocol; only those of trusted proxies
     /// are let in.
     pub proxy: bool,
+    /// Its number in [`flow::Live::endpoints`].
+    pub door: u16,
 }
 
 /// What a server listens on and how wide it is.
@@ -296,7 +298,8 @@ impl Gate {
         let counters = &core.flow.counters;
         counters.inc(Counter::Connections);
         let live = core.flow.live();
-        let ends = Ends::direct(remote);
+        let mut ends = Ends::direct(remote);
+        ends.door = self.listen.door;
         if self.listen.proxy && !live.trusted.has(ends.peer) {
             counters.inc(Counter::ProxyRefused);
             return;
@@ -318,8 +321,8 @@ impl Gate {
                 let place = core.sweep.join(Rc::clone(&guard));
                 counters.inc(Counter::ConnectionsOpen);
                 let open = Open { core: Rc::clone(core), place, entry };
-                let Listen { tls, h2c, .. } = self.listen;
-                let arrived = Arrived { wire, guard, open, tls, h2c };
+                let Listen { tls, h2c, door, .. } = self.listen;
+                let arrived = Arrived { wire, guard, open, tls, h2c, door };
                 if self.listen.proxy {
                     tokio::task::spawn_local(arrived.serve_proxied(remote));
                 } else {
@@ -347,6 +350,8 @@ struct Arrived {
     open: Open,
     tls: bool,
     h2c: bool,
+    /// The listener's number.
+    door: u16,
 }
 
 impl Arrived {
@@ -355,7 +360,8 @@ impl Arrived {
         let core = Rc::clone(&self.open.core);
         self.guard.enter(Phase::Head, core.flow.now().mono_ms);
         let read = proxied::read(&mut self.wire, remote, &self.guard, &core);
-        let Some(Begun { ends, named, rest }) = Box::pin(read).await else { return };
+        let Some(Begun { mut ends, named, rest }) = Box::pin(read).await else { return };
+        ends.door = self.door;
         if let (true, Peer::Host(address)) = (named, ends.peer) {
             let max = core.flow.live().limits.connections_per_ip;
             if let Err(refused) = self.open.entry.claim(address, max) {
@@ -368,7 +374,7 @@ impl Arrived {
 
     /// Serves it, `received` being what has come already.
     async fn serve(self, ends: Ends, received: Vec<u8>) {
-        let Self { mut wire, guard, open, tls, h2c } = self;
+        let Self { mut wire, guard, open, tls, h2c, .. } = self;
         let core = Rc::clone(&open.core);
         let conn = if tls {
             // Without certificates there is nothing to agree on.

@@ -13,7 +13,8 @@ use crate::diagnostic::Severity;
 use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::{
-    AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize, Programs,
+    AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize,
+    Programs,
 };
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;

@@ -47,6 +47,8 @@ pub(crate) enum Code<'a> {
 pub(crate) struct About {
     pub(crate) identity: Arc<str>,
     pub(crate) hostname: Arc<str>,
+    /// The listeners, by number.
+    pub(crate) endpoints: Arc<[flow::Endpoint]>,
     /// Names of storages.
     pub(crate) storages: Vec<Storage>,
     /// Parameters that nobody may change.
@@ -94,6 +96,7 @@ pub(crate) struct View {
     pub(crate) labels: HashMap<Box<str>, Arc<Instance>>,
     pub(crate) identity: Arc<str>,
     pub(crate) hostname: Arc<str>,
+    pub(crate) endpoints: Arc<[flow::Endpoint]>,
     /// The program in force, or what stands in for it.
     pub(crate) active: Option<Arc<Instance>>,
     /// Programs by the file that sites name.
@@ -162,6 +165,7 @@ impl Vcls {
             labels: registry.labels().map(label).collect(),
             identity: Arc::clone(&self.about.identity),
             hostname: Arc::clone(&self.about.hostname),
+            endpoints: Arc::clone(&self.about.endpoints),
             active: match registry.active() {
                 Some((_, loaded)) => Some(Arc::clone(&loaded.instance)),
                 None => self.place.get().map(|place| Arc::clone(&place.nothing)),
