@@ -2,8 +2,6 @@
 
 pub mod calendar;
 pub mod number;
-#[cfg(test)]
-mod tests;
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -73,7 +71,7 @@ pub fn is_none(ctx: &Ctx<'_>, value: &Value) -> bool {
 /// It has more than fifteen digits.
 pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), Failure> {
     if !(-INT_MAX..=INT_MAX).contains(&n) {
-        return Err(Failure::new(format!("INT overflow converting to string ({n:x})")));
+        return Err(Failure::new(format!("INT overflow converting to string ({n:X})")));
     }
     write(out, format_args!("{n}"));
     Ok(())
@@ -85,7 +83,12 @@ pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), Failure> {
 /// It has more than twelve digits before the point, or is no number at all.
 pub fn append_real(n: f64, out: &mut Vec<u8>) -> Result<(), Failure> {
     if n.is_nan() || n.abs() > REAL_MAX {
-        return Err(Failure::new(format!("REAL overflow converting to string ({n:e})")));
+        // As C writes it: two digits of exponent at least, and its sign.
+        let exponent = if n == 0.0 || !n.is_finite() { 0 } else { n.abs().log10().floor() as i32 };
+        let shown = n / 10_f64.powi(exponent);
+        return Err(Failure::new(format!(
+            "REAL overflow converting to string ({shown:.6}e{exponent:+03})"
+        )));
     }
     write(out, format_args!("{n:.3}"));
     Ok(())

@@ -131,48 +131,68 @@ pub fn append_http_date(time: f64, out: &mut Vec<u8>) {
     out.truncate(start + WIDTH);
 }
 
-/// Reads a date in one of HTTP's three forms or `1994-11-06T08:49:37`. Its day of the week must be
-/// the right one.
-pub fn read(text: &[u8], now: f64) -> Option<f64> {
-    let text = text.trim_ascii();
-    if let [date @ .., b'T', h1, h2, b':', m1, m2, b':', s1, s2] = text {
-        let [y @ .., b'-', month1, month2, b'-', d1, d2] = date else { return None };
-        let year = two_or_four(y)?;
-        let date = (year, pair(*month1, *month2)?, pair(*d1, *d2)?);
-        return moment(date, (pair(*h1, *h2)?, pair(*m1, *m2)?, pair(*s1, *s2)?));
+/// Reads a date in one of HTTP's three forms or `1994-11-06T08:49:37`, exactly as written there: in
+/// that case, with the right day of the week, blanks around it only. Years begin with 1899.
+pub fn read(text: &[u8]) -> Option<f64> {
+    let text = str::from_utf8(text).ok()?.trim_ascii();
+    if let Some((date, time)) = text.split_once('T').filter(|(date, _)| date.len() == 10) {
+        let [year, month, day] = split(date, '-')?;
+        return moment((digits(year, 4)?, digits(month, 2)?, digits(day, 2)?), time);
     }
-    let secs = message::date::parse_http_date(text, now.max(0.0) as u64)?;
-    let (name, is_exact) = (text.get(..3)?, has_names_as_written(text));
-    let day = DAYS[Moment::at(secs as f64).weekday as usize].as_bytes();
-    // The parser of dates reads dates before 1970 as 0, and any day of the week.
-    (is_exact && day.starts_with(name) && secs > 0).then_some(secs as f64)
+    let (name, secs) = if let Some((name, rest)) = text.split_once(", ") {
+        let rest = rest.strip_suffix(" GMT")?;
+        let secs = match rest.split_once('-') {
+            None => {
+                let [day, month, year, time] = split(rest, ' ')?;
+                moment((digits(year, 4)?, month_of(month)?, digits(day, 2)?), time)?
+            }
+            Some(_) => {
+                let [date, time] = split(rest, ' ')?;
+                let [day, month, year] = split(date, '-')?;
+                let year = digits(year, 2)?;
+                let year = if year < 69 { 2000 + year } else { 1900 + year };
+                moment((year, month_of(month)?, digits(day, 2)?), time)?
+            }
+        };
+        (name, secs)
+    } else {
+        let (name, rest) = text.split_at_checked(3)?;
+        let (month, rest) = rest.strip_prefix(' ')?.split_at_checked(3)?;
+        let (day, rest) = rest.strip_prefix(' ')?.split_at_checked(2)?;
+        let [time, year] = split(rest.strip_prefix(' ')?, ' ')?;
+        let day = match day.strip_prefix(' ') {
+            Some(day) => digits(day, 1)?,
+            None => digits(day, 2)?,
+        };
+        (name, moment((digits(year, 4)?, month_of(month)?, day), time)?)
+    };
+    let day = Moment::at(secs).day_name();
+    (name == day || name == &day[..3]).then_some(secs)
 }
 
-/// Whether day, month and zone have the case that Varnish asks for.
-fn has_names_as_written(text: &[u8]) -> bool {
-    let mut words = text.split(|b| !b.is_ascii_alphabetic()).filter(|word| !word.is_empty());
-    words.all(|word| {
-        word == b"GMT"
-            || DAYS.iter().chain(&MONTHS).any(|name| name.as_bytes() == word)
-            || DAYS.iter().chain(&MONTHS).any(|name| name.as_bytes()[..3] == *word)
-    })
+fn split<const N: usize>(text: &str, at: char) -> Option<[&str; N]> {
+    text.split(at).collect::<Vec<_>>().try_into().ok()
 }
 
-fn pair(tens: u8, ones: u8) -> Option<i64> {
-    let is_number = tens.is_ascii_digit() && ones.is_ascii_digit();
-    is_number.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+fn digits(text: &str, len: usize) -> Option<i64> {
+    let is_number = text.len() == len && text.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
 }
 
-fn two_or_four(year: &[u8]) -> Option<i64> {
-    let [a, b, c, d] = year else { return None };
-    Some(pair(*a, *b)? * 100 + pair(*c, *d)?)
+fn month_of(name: &str) -> Option<i64> {
+    let at = MONTHS.iter().position(|month| &month[..3] == name)?;
+    Some(at as i64 + 1)
 }
 
-fn moment(date: (i64, i64, i64), time: (i64, i64, i64)) -> Option<f64> {
+/// The seconds since 1970 of a date and `08:49:37`. A leap second is the one before it.
+fn moment(date: (i64, i64, i64), time: &str) -> Option<f64> {
+    const FIRST_YEAR: i64 = 1899;
+    let [hour, minute, second] = split(time, ':')?;
+    let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
     let days = days_from(date.0, date.1, date.2);
-    let is_date = (1..=12).contains(&date.1) && civil(days) == date;
-    let is_time = time.0 < 24 && time.1 < 60 && time.2 <= 60;
-    let secs = days * DAY_SECS + time.0 * 3600 + time.1 * 60 + time.2;
+    let is_date = date.0 >= FIRST_YEAR && (1..=12).contains(&date.1) && civil(days) == date;
+    let is_time = hour < 24 && minute < 60 && second <= 60;
+    let secs = days * DAY_SECS + hour * 3600 + minute * 60 + second.min(59);
     (is_date && is_time).then_some(secs as f64)
 }
 
@@ -195,13 +215,14 @@ pub fn strftime(time: f64, format: &[u8]) -> Vec<u8> {
     while let Some((before, after)) = split_at_percent(rest) {
         out.extend_from_slice(before);
         let mut at = 0;
-        let (mut fill, mut upper) = (None, false);
+        let (mut fill, mut case) = (None, None);
         while let Some(flag) = after.get(at) {
             match flag {
                 b'-' => fill = Some(Fill::Nothing),
                 b'_' => fill = Some(Fill::Space),
                 b'0' => fill = Some(Fill::Zero),
-                b'^' => upper = true,
+                b'^' => case = Some(Case::Upper),
+                b'#' => case = Some(Case::Other),
                 _ => break,
             }
             at += 1;
@@ -222,9 +243,7 @@ pub fn strftime(time: f64, format: &[u8]) -> Vec<u8> {
         };
         let start = out.len();
         if conversion(&m, *letter, fill, width, &mut out) {
-            if upper {
-                out[start..].make_ascii_uppercase();
-            }
+            change_case(case, *letter, &mut out[start..]);
         } else {
             out.push(b'%');
             out.extend_from_slice(&after[..=at]);
@@ -233,6 +252,24 @@ pub fn strftime(time: f64, format: &[u8]) -> Vec<u8> {
     }
     out.extend_from_slice(rest);
     out
+}
+
+/// What `^` and `#` ask for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Upper,
+    Other,
+}
+
+fn change_case(case: Option<Case>, letter: u8, text: &mut [u8]) {
+    match (case, letter) {
+        (None, _) => {}
+        (Some(Case::Upper), _) | (Some(Case::Other), b'a' | b'A' | b'b' | b'B' | b'h') => {
+            text.make_ascii_uppercase();
+        }
+        (Some(Case::Other), b'p' | b'Z') => text.make_ascii_lowercase(),
+        (Some(Case::Other), _) => {}
+    }
 }
 
 fn split_at_percent(text: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -104,12 +104,12 @@ pub fn bytes(text: &[u8]) -> Option<i64> {
 }
 
 /// A TIME in seconds since 1970: a date in one of HTTP's forms or `1994-11-06T08:49:37`, or
-/// the seconds themselves.
-pub fn time(text: &[u8], now: f64) -> Option<f64> {
-    if let Some(secs) = real(text) {
-        return Some(secs).filter(|secs| *secs >= 0.0);
+/// the seconds themselves. Of these, 1970's first second is none.
+pub fn time(text: &[u8]) -> Option<f64> {
+    match real(text) {
+        Some(secs) => Some(secs).filter(|secs| *secs > 0.0),
+        None => calendar::read(text).filter(|secs| *secs != 0.0),
     }
-    calendar::read(text, now).filter(|secs| *secs >= 0.0)
 }
 
 fn is_blank(rest: &[u8]) -> bool {

@@ -91,9 +91,9 @@ pub(super) fn real(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     or_fallback("real", n.map(Value::Real), args)
 }
 
-pub(super) fn time(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn time(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     let secs = match only("time", args)? {
-        Value::String(text) => text.as_ref().and_then(|text| number::time(text, ctx.now)),
+        Value::String(text) => text.as_ref().and_then(|text| number::time(text)),
         other => Some(other.seconds()),
     };
     or_fallback("time", secs.map(Value::Time), args)
