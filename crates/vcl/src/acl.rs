@@ -1,64 +1,100 @@
 //! Access lists: which entry of a list an address falls under, and whether that lets it in.
 //!
-//! Asked of every request of some programs: no lookup allocates.
+//! Of all entries an address falls under, the one with the longest mask decides, as in Varnish. No
+//! lookup allocates: of each family there is a table of the places where the deciding entry
+//! changes, and an address is looked for by halving.
+
+#[cfg(test)]
+mod tests;
 
 use std::net::IpAddr;
 
 use crate::ast;
+use crate::ctx::{Tag, World};
 use crate::source::Span;
+use crate::text::address;
 
 /// A list of networks, some of them excluded.
 #[derive(Debug)]
 pub struct Acl {
     name: Box<str>,
-    entries: Vec<Network>,
+    entries: Vec<Entry>,
+    v4: Table,
+    v6: Table,
     log: bool,
 }
 
-/// An entry: addresses whose first `bits` bits are those of `addr`.
-#[derive(Clone, Debug)]
-struct Network {
-    addr: IpAddr,
-    bits: u8,
+/// What is known of an entry once the tables are made.
+#[derive(Debug)]
+struct Entry {
     negated: bool,
+    /// As the log tells it: `"10.0.0.0"/8`.
+    shown: Box<str>,
 }
 
-/// What is wrong with a list.
+/// What is wrong with a list, or odd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Where.
     pub span: Span,
     /// What.
     pub message: String,
+    /// The entry that it contradicts.
+    pub other: Option<Span>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+/// Addresses of one family whose first `bits` bits are those of `first`, with the entry that names
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Network {
+    first: u128,
+    bits: u32,
+    entry: usize,
+}
+
+/// Places where the deciding entry changes, in order: from that address on, up to the next place,
+/// it is this one.
+type Table = Vec<(u128, Option<usize>)>;
+
+/// The flags of a list.
+#[derive(Clone, Copy, Debug)]
+struct Flags {
+    log: bool,
+    pedantic: bool,
 }
 
 impl Acl {
-    /// Makes one of its declaration. `resolve` knows the addresses of host names.
+    /// Makes one of its declaration. `resolve` knows the addresses of host names. With the list
+    /// comes what is odd about it.
     ///
     /// # Errors
     /// Everything that is wrong with it.
     pub fn build(
         acl: &ast::Acl,
         resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
-    ) -> Result<Self, Vec<Fault>> {
-        let mut faults = Vec::new();
+    ) -> Result<(Self, Vec<Fault>), Vec<Fault>> {
+        let mut building = Building::default();
+        let flags = building.flags(acl);
         let mut entries = Vec::new();
-        for entry in &acl.entries {
-            match resolve(&entry.host.0) {
-                Ok(addrs) => entries.extend(addrs.into_iter().map(|addr| Network {
-                    addr,
-                    bits: entry.mask.map_or(width(addr), |(bits, _)| bits as u8),
-                    negated: entry.negated,
-                })),
-                Err(message) => faults.push(Fault { span: entry.host.1, message }),
+        for (number, entry) in acl.entries.iter().enumerate() {
+            let hosts = building.hosts(entry, resolve);
+            let shown = match (hosts.first(), flags.pedantic) {
+                (Some(host), false) => building.shown(entry, *host),
+                _ => shown(entry).into(),
+            };
+            for host in hosts {
+                building.network(number, entry, host, flags.pedantic);
             }
+            entries.push(Entry { negated: entry.negated, shown });
         }
-        let log = acl.flags.iter().any(|(on, flag)| *on && &*flag.text == "log");
-        if faults.is_empty() {
-            Ok(Self { name: acl.name.text.clone(), entries, log })
-        } else {
-            Err(faults)
+        let [v4, v6] = [false, true].map(|is_v6| building.table(is_v6, acl));
+        if !building.faults.is_empty() {
+            return Err(building.faults);
         }
+        let name = acl.name.text.clone();
+        Ok((Self { name, entries, v4, v6, log: flags.log }, building.warnings))
     }
 
     /// Its name.
@@ -66,29 +102,223 @@ impl Acl {
         &self.name
     }
 
-    /// Whether its matches are to be logged.
-    pub fn logs(&self) -> bool {
-        self.log
-    }
-
-    /// Whether it lets `addr` in.
+    /// Whether it lets `addr` in. An IPv4 address in IPv6 is one of IPv6.
     pub fn matches(&self, addr: IpAddr) -> bool {
-        let mut under = self.entries.iter().filter(|entry| entry.has(addr));
-        under.next().is_some_and(|entry| !entry.negated)
+        self.deciding(addr).is_some_and(|entry| !entry.negated)
     }
-}
 
-impl Network {
-    fn has(&self, addr: IpAddr) -> bool {
-        let top = |addr: IpAddr| match addr {
-            IpAddr::V4(addr) => u128::from(addr.to_bits()) << 96,
-            IpAddr::V6(addr) => addr.to_bits(),
+    /// The same, with a line in the log where the list has `+log`.
+    pub fn check(&self, world: &dyn World, addr: IpAddr) -> bool {
+        let entry = self.deciding(addr);
+        if self.log {
+            let text = match entry {
+                None => format!("NO_MATCH {}", self.name),
+                Some(Entry { negated: true, shown }) => format!("NEG_MATCH {} {shown}", self.name),
+                Some(Entry { negated: false, shown }) => format!("MATCH {} {shown}", self.name),
+            };
+            world.log(Tag::Acl, text.as_bytes());
+        }
+        entry.is_some_and(|entry| !entry.negated)
+    }
+
+    /// The entry that decides about `addr`.
+    fn deciding(&self, addr: IpAddr) -> Option<&Entry> {
+        let (table, number) = match addr {
+            IpAddr::V4(addr) => (&self.v4, u128::from(addr.to_bits())),
+            IpAddr::V6(addr) => (&self.v6, addr.to_bits()),
         };
-        let differing = top(self.addr) ^ top(addr);
-        self.addr.is_ipv4() == addr.is_ipv4() && differing.leading_zeros() >= u32::from(self.bits)
+        let after = table.partition_point(|(from, _)| *from <= number);
+        let (_, entry) = table.get(after.checked_sub(1)?)?;
+        entry.map(|entry| &self.entries[entry])
     }
 }
 
-fn width(addr: IpAddr) -> u8 {
+/// A list that is being made.
+#[derive(Default)]
+struct Building {
+    v4: Vec<Network>,
+    v6: Vec<Network>,
+    faults: Vec<Fault>,
+    warnings: Vec<Fault>,
+}
+
+/// An address that an entry names, with the bits of its mask.
+#[derive(Clone, Copy)]
+struct Host {
+    addr: IpAddr,
+    bits: u32,
+}
+
+impl Building {
+    fn fault(&mut self, span: Span, message: String) -> &mut Fault {
+        self.faults.push(Fault { span, message, other: None, help: None });
+        self.faults.last_mut().expect("it was just put there")
+    }
+
+    fn flags(&mut self, acl: &ast::Acl) -> Flags {
+        let mut flags = Flags { log: false, pedantic: true };
+        for (on, flag) in &acl.flags {
+            match &*flag.text {
+                "log" => flags.log = *on,
+                "pedantic" => flags.pedantic = *on,
+                // How Varnish keeps the list in memory, and whether it joins neighbours.
+                "table" | "fold" => {}
+                other => {
+                    let fault = self.fault(flag.span, format!("an acl has no flag `{other}`"));
+                    fault.help = Some("its flags are log, pedantic, table and fold".to_string());
+                }
+            }
+        }
+        flags
+    }
+
+    /// The addresses that an entry names; none where that is a fault, or where it may be that there
+    /// are none.
+    fn hosts(
+        &mut self,
+        entry: &ast::AclEntry,
+        resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
+    ) -> Vec<Host> {
+        let (text, span) = &entry.host;
+        // The mask may stand within the string.
+        let inner = text.split_once('/').and_then(|(host, bits)| Some((host, bits.parse().ok()?)));
+        let (host, mask) = match (inner, entry.mask) {
+            (Some((host, bits)), None) => (host, Some((bits, *span))),
+            (_, mask) => (&**text, mask),
+        };
+        let found = match address::numeric(host) {
+            Some(addr) => Ok(vec![addr]),
+            None => resolve(host),
+        };
+        let addrs = match found {
+            Ok(addrs) if !addrs.is_empty() => addrs,
+            none => {
+                let why = none.err().unwrap_or_else(|| "it has no address".to_string());
+                if entry.optional {
+                    let message = format!("`{host}` is left out: {why}");
+                    self.warnings.push(Fault { span: *span, message, other: None, help: None });
+                } else {
+                    self.fault(*span, format!("`{host}` cannot be found: {why}")).help =
+                        Some(format!("in parentheses it may be missing: (\"{host}\")"));
+                }
+                return Vec::new();
+            }
+        };
+        let mut hosts = Vec::new();
+        for addr in addrs {
+            let bits = mask.map_or(width(addr), |(bits, _)| bits);
+            if bits > width(addr) {
+                let span = mask.map_or(*span, |(_, span)| span);
+                let family = if addr.is_ipv4() { "IPv4" } else { "IPv6" };
+                self.fault(span, format!("a mask of {bits} bits is too wide for {family}"));
+                continue;
+            }
+            hosts.push(Host { addr, bits });
+        }
+        hosts
+    }
+
+    fn network(&mut self, number: usize, entry: &ast::AclEntry, host: Host, pedantic: bool) {
+        let Host { addr, bits } = host;
+        let first = masked(addr, bits);
+        if pedantic && first != number_of(addr) {
+            let fault =
+                self.fault(entry.host.1, "the address has bits behind its mask".to_string());
+            fault.help = Some(format!("perhaps \"{}\"/{bits} is meant", address_of(addr, first)));
+        }
+        let family = if addr.is_ipv4() { &mut self.v4 } else { &mut self.v6 };
+        family.push(Network { first, bits, entry: number });
+    }
+
+    /// An entry as the log tells it where the mask cuts off bits: what became of it is told, too.
+    fn shown(&self, entry: &ast::AclEntry, host: Host) -> Box<str> {
+        let first = masked(host.addr, host.bits);
+        if first == number_of(host.addr) {
+            return shown(entry).into();
+        }
+        let network = address_of(host.addr, first);
+        format!("{} fixed: {network}/{}", shown(entry), host.bits).into()
+    }
+
+    /// The table of one family. Two entries of the same network must not contradict each other.
+    fn table(&mut self, is_v6: bool, acl: &ast::Acl) -> Table {
+        let mut networks = std::mem::take(if is_v6 { &mut self.v6 } else { &mut self.v4 });
+        networks.sort_unstable();
+        for pair in networks.windows(2) {
+            let [a, b] = [pair[0], pair[1]].map(|network| &acl.entries[network.entry]);
+            let is_same = (pair[0].first, pair[0].bits) == (pair[1].first, pair[1].bits);
+            if is_same && a.negated != b.negated {
+                let fault = self.fault(b.span, "this entry contradicts another one".to_string());
+                fault.other = Some(a.span);
+            }
+        }
+        networks.dedup_by_key(|network| (network.first, network.bits));
+        changes(&networks, if is_v6 { 128 } else { 32 })
+    }
+}
+
+/// The places where the deciding network changes. `networks` are sorted, and two of them are apart
+/// from each other or one lies in the other.
+fn changes(networks: &[Network], width: u32) -> Table {
+    let mut table: Table = Vec::new();
+    // Those that are open at the place that is come to, each within the one before it.
+    let mut open: Vec<(u128, usize)> = Vec::new();
+    let close = |open: &mut Vec<(u128, usize)>, table: &mut Table| {
+        let Some((last, _)) = open.pop() else { return };
+        let outer = open.last();
+        // Where the outer one ends at the same place, it is closed next.
+        if let Some(from) = last.checked_add(1)
+            && outer.is_none_or(|(outer_last, _)| *outer_last != last)
+        {
+            table.push((from, outer.map(|(_, entry)| *entry)));
+        }
+    };
+    for network in networks {
+        while open.last().is_some_and(|(last, _)| *last < network.first) {
+            close(&mut open, &mut table);
+        }
+        let size = u128::MAX.checked_shr(128 - width + network.bits).unwrap_or(0);
+        open.push((network.first | size, network.entry));
+        if table.last().is_some_and(|(from, _)| *from == network.first) {
+            table.pop();
+        }
+        table.push((network.first, Some(network.entry)));
+    }
+    while !open.is_empty() {
+        close(&mut open, &mut table);
+    }
+    table
+}
+
+fn shown(entry: &ast::AclEntry) -> String {
+    let host = &entry.host.0;
+    match entry.mask {
+        Some((bits, _)) => format!("\"{host}\"/{bits}"),
+        None => format!("\"{host}\""),
+    }
+}
+
+fn width(addr: IpAddr) -> u32 {
     if addr.is_ipv4() { 32 } else { 128 }
+}
+
+fn number_of(addr: IpAddr) -> u128 {
+    match addr {
+        IpAddr::V4(addr) => addr.to_bits().into(),
+        IpAddr::V6(addr) => addr.to_bits(),
+    }
+}
+
+/// The address of the family of `like` that is this number.
+fn address_of(like: IpAddr, number: u128) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4((number as u32).into()),
+        IpAddr::V6(_) => IpAddr::V6(number.into()),
+    }
+}
+
+/// The number of `addr` with nothing behind its first `bits` bits.
+fn masked(addr: IpAddr, bits: u32) -> u128 {
+    let off = width(addr) - bits;
+    number_of(addr).checked_shr(off).unwrap_or(0).checked_shl(off).unwrap_or(0)
 }

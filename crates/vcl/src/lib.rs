@@ -17,6 +17,7 @@ pub mod lex;
 mod lower;
 pub mod parse;
 pub mod program;
+pub mod reference;
 pub mod regex;
 pub mod report;
 mod run;

@@ -1,5 +1,6 @@
 //! Values as strings, exactly as Varnish writes them.
 
+pub(crate) mod address;
 pub mod calendar;
 pub mod number;
 

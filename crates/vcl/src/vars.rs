@@ -10,6 +10,8 @@ mod names;
 mod object;
 mod response;
 mod session;
+#[cfg(test)]
+mod tests;
 
 pub use names::{HeaderVar, StorageFact, StorageVar, header, storage};
 pub use response::add_to_body;

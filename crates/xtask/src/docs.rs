@@ -3,30 +3,40 @@
 use std::fs;
 use std::path::Path;
 
-const PAGE: &str = "docs/reference/configuration.md";
+/// The pages, and what makes each.
+const PAGES: &[(&str, fn() -> String)] = &[
+    ("docs/reference/configuration.md", config::reference_markdown),
+    ("docs/reference/vcl-variables.md", vcl::reference::variables_markdown),
+    ("docs/reference/vcl-vmods.md", vcl::reference::modules_markdown),
+];
 
 /// Writes the pages.
 pub(crate) fn write(root: &Path) -> Result<String, String> {
-    let file = root.join(PAGE);
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).map_err(|error| format!("{PAGE}: {error}"))?;
+    for (page, make) in PAGES {
+        let file = root.join(page);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).map_err(|error| format!("{page}: {error}"))?;
+        }
+        fs::write(&file, make()).map_err(|error| format!("{page}: {error}"))?;
     }
-    fs::write(&file, config::reference_markdown()).map_err(|error| format!("{PAGE}: {error}"))?;
-    Ok(format!("wrote {PAGE}"))
+    Ok(format!("wrote {}", names()))
 }
 
 /// Compares the pages in the tree with what the code says today.
 pub(crate) fn check(root: &Path) -> Result<String, String> {
-    let written =
-        fs::read_to_string(root.join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
-    let current = config::reference_markdown();
-    let differing = written.lines().zip(current.lines()).position(|(old, new)| old != new);
-    match differing {
-        None if written == current => Ok(format!("{PAGE} is up to date")),
-        at => {
-            let line =
-                at.unwrap_or_else(|| written.lines().count().min(current.lines().count())) + 1;
-            Err(format!("{PAGE}:{line}: out of date; run `cargo xtask docs`"))
+    for (page, make) in PAGES {
+        let written =
+            fs::read_to_string(root.join(page)).map_err(|error| format!("{page}: {error}"))?;
+        let current = make();
+        if written != current {
+            let same = written.lines().zip(current.lines()).take_while(|(old, new)| old == new);
+            let line = same.count() + 1;
+            return Err(format!("{page}:{line}: out of date; run `cargo xtask docs`"));
         }
     }
+    Ok(format!("{} are up to date", names()))
+}
+
+fn names() -> String {
+    PAGES.iter().map(|(page, _)| *page).collect::<Vec<_>>().join(", ")
 }

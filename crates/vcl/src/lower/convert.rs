@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::lower::Lowering;
 use crate::run::{Cond, Expr, Text};
 use crate::source::Span;
+use crate::text::address;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -156,19 +157,8 @@ impl Lowering<'_> {
     /// A constant address.
     fn address(&mut self, text: &[u8], span: Span) -> Option<Expr> {
         let host = String::from_utf8_lossy(text);
-        let found = match host.parse() {
-            Ok(address) => Ok(vec![address]),
-            Err(_) => self.input.loader.resolve(&host),
-        };
-        match found {
-            Ok(found) if !found.is_empty() => {
-                let address = std::net::SocketAddr::new(found[0], 0);
-                Some(Expr::Const(Value::Ip(Some(address))))
-            }
-            Ok(_) => {
-                self.report.error(span, format!("`{host}` has no address"));
-                None
-            }
+        match address::constant(&host, |name| self.input.loader.resolve(name)) {
+            Ok(address) => Some(Expr::Const(Value::Ip(Some(address)))),
             Err(reason) => {
                 self.report.error(span, format!("`{host}` has no address: {reason}"));
                 None

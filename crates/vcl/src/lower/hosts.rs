@@ -1,7 +1,5 @@
 //! Backends, probes and access lists as declared.
 
-use std::net::IpAddr;
-
 use crate::acl::Acl;
 use crate::ast::{self, Expr, ExprKind, Field, FieldValue, Name};
 use crate::backend::{self, BackendSpec, ProbeSpec};
@@ -42,14 +40,22 @@ const WINDOW_MAX: u32 = 64;
 impl Lowering<'_> {
     pub(super) fn acl(&mut self, acl: &ast::Acl) {
         let loader = self.input.loader;
-        let resolve = |host: &str| -> Result<Vec<IpAddr>, String> {
-            host.parse().map(|address| vec![address]).or_else(|_| loader.resolve(host))
-        };
-        match Acl::build(acl, &resolve) {
-            Ok(acl) => self.parts.acls.push(acl),
+        match Acl::build(acl, &|host| loader.resolve(host)) {
+            Ok((acl, warnings)) => {
+                self.parts.acls.push(acl);
+                for warning in warnings {
+                    self.report.warning(warning.span, warning.message);
+                }
+            }
             Err(faults) => {
                 for fault in faults {
-                    self.report.error(fault.span, fault.message);
+                    let entry = self.report.error(fault.span, fault.message);
+                    if let Some(other) = fault.other {
+                        entry.label(other, "the other one");
+                    }
+                    if let Some(help) = fault.help {
+                        entry.help(help);
+                    }
                 }
             }
         }

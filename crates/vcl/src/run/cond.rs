@@ -107,7 +107,7 @@ impl Cond {
                 ordered(*order, &left, &right.eval(ctx)?)
             }
             Self::Acl(address, acl) => match address.eval(ctx)? {
-                Value::Ip(Some(address)) => ctx.instance.acl(*acl).matches(address.ip()),
+                Value::Ip(Some(address)) => ctx.instance.acl(*acl).check(ctx.world, address.ip()),
                 _ => false,
             },
         })

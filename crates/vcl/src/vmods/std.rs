@@ -1,6 +1,5 @@
 //! `std`: strings, conversions, files, the log and the request's own affairs.
 
-mod address;
 mod control;
 mod convert;
 pub(crate) mod fnmatch;

@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::address;
 use crate::ctx::Ctx;
-use crate::text::number;
+use crate::text::{address, number};
 use crate::value::{Failure, Value};
 use crate::vmods::args::Args;
 

@@ -19,9 +19,9 @@ fn eval_with(expression: &str, prepare: impl FnOnce(&mut Bench)) -> Option<Strin
         "vcl 4.1; import std; backend default none; \
          sub vcl_synth {{ set resp.http.r = {expression}; return (deliver); }}"
     );
-    let mut bench = Bench::of(&text).unwrap_or_else(|e| panic!("{e}"));
+    // What the checker can know is told when the program is compiled.
+    let mut bench = Bench::of(&text).ok()?;
     prepare(&mut bench);
-    bench.resp.headers.remove_named(b"r");
     match bench.run(Sub::Synth) {
         crate::sub::Action::Deliver => {
             let value = bench.resp.headers.value_named(b"r").unwrap_or_default();

@@ -2,6 +2,26 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// The address that a program's constant is: `192.0.2.1`, `192.0.2.1:81`, a host name, ...; port 80
+/// where it has none. `resolve` knows the addresses of host names.
+///
+/// # Errors
+/// Why it is none, in words.
+pub(crate) fn constant(
+    text: &str,
+    resolve: impl Fn(&str) -> Result<Vec<IpAddr>, String>,
+) -> Result<SocketAddr, String> {
+    const PORT: &str = "80";
+    let nothing = || "it has no address".to_string();
+    let named = parse(text).ok_or_else(nothing)?;
+    if let Some(addr) = socket(&named, PORT) {
+        return Ok(addr);
+    }
+    let port = named.port.unwrap_or(PORT).parse().map_err(|_| "its port is no number")?;
+    let found = resolve(named.host)?;
+    found.first().map(|addr| SocketAddr::new(*addr, port)).ok_or_else(nothing)
+}
+
 /// What a string names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named<'t> {
