@@ -60,7 +60,8 @@ pub fn first<'b>(block: &'b HeaderBlock, header: &Header) -> Option<&'b [u8]> {
 /// The value has a byte that no header may have: a control character other than a tab.
 pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failure> {
     // What reads a header passes over the blanks before it.
-    let value = value.trim_ascii_start();
+    let blanks = value.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    let value = &value[blanks..];
     if !is_valid(value) {
         let value = String::from_utf8_lossy(value);
         return Err(Failure::new(format!("Bad header {}: {value}", header.name)));

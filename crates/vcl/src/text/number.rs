@@ -11,6 +11,7 @@ struct Number<'t> {
     value: f64,
     /// Without a fraction, the number in whole.
     whole: Option<i64>,
+    has_point: bool,
     rest: &'t [u8],
 }
 
@@ -29,12 +30,9 @@ fn number(text: &[u8], digits_max: usize) -> Option<Number<'_>> {
         None => (1, text),
     };
     let (whole, rest) = digits(text);
-    let (fraction, rest) = match rest.strip_prefix(b".") {
-        Some(after) => digits(after),
-        None => (&rest[..0], rest),
-    };
-    let fits = whole.len()
-        <= if fraction.is_empty() { digits_max } else { digits_max.min(DIGITS_BEFORE_POINT_MAX) };
+    let point = rest.strip_prefix(b".");
+    let (fraction, rest) = point.map_or((&rest[..0], rest), digits);
+    let fits = whole.len() <= if point.is_some() { DIGITS_BEFORE_POINT_MAX } else { digits_max };
     if !fits || whole.len() + fraction.len() == 0 {
         return None;
     }
@@ -42,6 +40,7 @@ fn number(text: &[u8], digits_max: usize) -> Option<Number<'_>> {
     let part = value_of(kept) as f64 / 10_f64.powi(kept.len() as i32);
     Some(Number {
         value: f64::from(sign) * (value_of(whole) as f64 + part),
+        has_point: point.is_some(),
         whole: fraction.is_empty().then(|| i64::from(sign) * value_of(whole)),
         rest,
     })
@@ -71,7 +70,7 @@ pub fn real(text: &[u8]) -> Option<f64> {
 
 /// A DURATION in seconds: a number and its unit, `ms`, `s`, `m`, `h`, `d`, `w` or `y`.
 pub fn duration(text: &[u8]) -> Option<f64> {
-    let number = number(text, DIGITS_BEFORE_POINT_MAX)?;
+    let number = number(text, WHOLE_DIGITS_MAX)?;
     let factor = match number.rest.trim_ascii() {
         b"ms" => 1e-3,
         b"s" => 1.0,
@@ -86,12 +85,12 @@ pub fn duration(text: &[u8]) -> Option<f64> {
 }
 
 /// BYTES: a number, and one of `k`, `m`, `g`, `t`, `p` for powers of 1024, and a `b`, in any case.
-/// Only with a power may it have a fraction; what is less than a byte is left out.
+/// Only with a power may it have a point; what is less than a byte is left out.
 pub fn bytes(text: &[u8]) -> Option<i64> {
-    let number = number(text, DIGITS_BEFORE_POINT_MAX)?;
+    let number = number(text, WHOLE_DIGITS_MAX)?;
     let unit = number.rest.trim_ascii().to_ascii_lowercase();
     let power = match unit.strip_suffix(b"b").unwrap_or(&unit) {
-        b"" => return number.whole.filter(|n| *n >= 0),
+        b"" => return number.whole.filter(|n| *n >= 0 && !number.has_point),
         b"k" => 1,
         b"m" => 2,
         b"g" => 3,

@@ -205,7 +205,7 @@ pub(super) const BERESP: &[Var] = &[
         |ctx, value| {
             let state = fetched_mut(ctx)?;
             // Counted from when it was made, it is never negative.
-            state.ttl = value.seconds().max(-state.age);
+            state.ttl = value.seconds().max(0.0 - state.age);
             Ok(())
         },
         "How long it is fresh from now on.",
