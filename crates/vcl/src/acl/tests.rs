@@ -1,3 +1,5 @@
+//! Lists held against what varnishd said and against a plain look at all entries.
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;

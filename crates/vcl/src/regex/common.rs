@@ -17,8 +17,8 @@ pub(super) fn facts(pattern: &str) -> Option<Facts> {
     if !pattern.is_ascii() || pattern.contains('\0') {
         return None;
     }
-    let rest = pattern.strip_prefix("(?i)").unwrap_or(pattern);
-    let mut reader = Reader { rest: rest.as_bytes(), before: Before::Nothing, has_dollar: false };
+    let rest = pattern.as_bytes();
+    let mut reader = Reader { rest, before: Before::Nothing, has_dollar: false };
     reader.read()?;
     let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
     let hir = parser.parse(pattern).ok()?;
@@ -126,11 +126,15 @@ impl Reader<'_> {
         }
     }
 
-    /// After `(`: a group that captures, or `(?:`.
+    /// After `(`: a group that captures, or `(?:`, `(?i:`, `(?i)` and the like with `s` or without.
     fn open(&mut self) -> Option<Before> {
         match self.rest {
-            [b'?', b':', rest @ ..] => self.rest = rest,
-            [b'?' | b'*', ..] => return None,
+            [b'?', rest @ ..] => {
+                let flags = rest.iter().take_while(|b| matches!(b, b'i' | b's' | b'-')).count();
+                let (b':' | b')') = rest.get(flags)? else { return None };
+                self.rest = &rest[flags + 1..];
+            }
+            [b'*', ..] => return None,
             _ => {}
         }
         Some(Before::Nothing)

@@ -31,8 +31,8 @@ pub(crate) struct Named<'t> {
     pub port: Option<&'t str>,
 }
 
-/// Takes `host`, `host:port`, `host port`, `[host]`, `[host]:port` or `[host] port` apart. More than
-/// one colon without brackets make an IPv6 address.
+/// Takes `host`, `host:port`, `host port`, `[host]`, `[host]:port` or `[host] port` apart. Several
+/// colons without brackets make an IPv6 address.
 pub(crate) fn parse(text: &str) -> Option<Named<'_>> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']')?;

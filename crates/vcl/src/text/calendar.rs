@@ -355,3 +355,51 @@ fn numeric(m: &Moment, letter: u8) -> Option<(i64, usize, Fill)> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use message::date::HttpDate;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn http_date(time: f64) -> String {
+        let mut out = Vec::new();
+        append_http_date(time, &mut out);
+        String::from_utf8(out).expect("it is ASCII")
+    }
+
+    /// What varnishd 7.1.1 answered.
+    #[test]
+    fn times_far_away_are_written_as_varnish_writes_them() {
+        assert_eq!(http_date(-1.0), "Wed, 31 Dec 1969 23:59:59 GMT");
+        assert_eq!(http_date(-0.5), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(http_date(253_402_300_800.0), "Sat, 01 Jan 10000 00:00:00 GM");
+        assert_eq!(http_date(f64::NAN), "Thu, 01 Jan 1970 00:00:00 GMT");
+    }
+
+    #[test]
+    fn no_format_makes_much_of_little() {
+        assert_eq!(strftime(0.0, b"%999999999d").len(), 64);
+    }
+
+    proptest! {
+        #[test]
+        fn dates_are_those_of_http(secs in 0_u64..253_402_300_800) {
+            let date = http_date(secs as f64);
+            let expected = HttpDate::new(secs);
+            prop_assert_eq!(date.as_bytes(), &expected.as_bytes()[..]);
+            prop_assert_eq!(read(date.as_bytes()), Some(secs as f64));
+            let iso = strftime(secs as f64, b"%FT%T");
+            prop_assert_eq!(read(&iso), Some(secs as f64));
+            let asctime = strftime(secs as f64, b"%a %b %e %T %Y");
+            prop_assert_eq!(read(&asctime), Some(secs as f64));
+        }
+
+        #[test]
+        fn any_bytes_are_a_date_or_none(text: Vec<u8>, time: f64) {
+            let _ = read(&text);
+            let _ = strftime(time, &text);
+        }
+    }
+}

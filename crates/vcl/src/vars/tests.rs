@@ -1,3 +1,5 @@
+//! Variables as varnishd 7.1.1 reads and sets them.
+
 use std::collections::HashSet;
 
 use super::*;
@@ -8,7 +10,8 @@ use crate::value::{Header, Place};
 /// What `expression` is in `sub`, by a header that is set to it; none where it fails.
 fn eval(sub: Sub, message: &str, statements: &str, expression: &str) -> Option<String> {
     let text = format!(
-        "vcl 4.1; backend default none; sub {} {{ {statements} set {message}.http.r = {expression}; }}",
+        "vcl 4.1; backend default none; \
+         sub {} {{ {statements} set {message}.http.r = {expression}; }}",
         sub.name()
     );
     let mut bench = Bench::of(&text).unwrap_or_else(|e| panic!("{e}"));

@@ -1,3 +1,5 @@
+//! Functions against what varnishd 7.1.1 answered, expression by expression.
+
 use std::collections::HashMap;
 
 use bytes::Bytes;
