@@ -206,7 +206,7 @@ impl Building {
         };
         let mut hosts = Vec::new();
         for addr in addrs {
-            let bits = mask.map_or(width(addr), |(bits, _)| bits);
+            let bits = mask.map_or_else(|| width(addr), |(bits, _)| bits);
             if bits > width(addr) {
                 let span = mask.map_or(*span, |(_, span)| span);
                 let family = if addr.is_ipv4() { "IPv4" } else { "IPv6" };
