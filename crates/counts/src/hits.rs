@@ -1,6 +1,7 @@
 //! The way of a hit through policy, store and delivery: what happens between the bytes read and the
 //! bytes written.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,12 +9,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Limits};
+use flow::vcl::{Line, Sight};
 use flow::{
     Announce, CertificateFields, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start,
 };
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
 use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
+use vcl::program::{Input, Instance, Program, Rules};
+use vcl::source::NoFiles;
 
 use crate::samples::{self, NOW, PLAIN_REQUEST};
 use crate::stores;
@@ -39,7 +43,7 @@ pub(crate) fn policy(rounds: u32) {
 /// From a request that has been read to the reply's head, written.
 pub(crate) fn hit(rounds: u32) {
     let mut request = samples::request(PLAIN_REQUEST);
-    let core = core();
+    let core = core(None);
     store_for(&core, &request);
     let mut out = Vec::with_capacity(1024);
     for _ in 0..rounds {
@@ -58,12 +62,49 @@ pub(crate) fn hit(rounds: u32) {
     }
 }
 
+/// The same through the builtin VCL.
+pub(crate) fn hit_vcl(rounds: u32) {
+    let text = b"vcl 4.1; backend b none;";
+    let rules = Rules { storages: &[], labels: &[], include_depth: 1 };
+    let input = Input { name: "builtin", text, loader: &NoFiles, rules };
+    let program = Program::compile(&input).expect("it is right").program;
+    let core = core(None);
+    let (shared, live, log) = (&core.shared, core.shared.live(), RefCell::default());
+    let world = Sight::without_request(shared, &live, NOW, &log);
+    let instance = program.start(&world, 0.0).expect("it has no vcl_init");
+    let core = self::core(Some(instance));
+    let mut request = samples::request(PLAIN_REQUEST);
+    let mut key = KeyBuf::new();
+    for field in [&b"vcl"[..], b"/articles/a-slow-page", b"www.example.com"] {
+        key.field(field);
+    }
+    key.finish(&core.shared.seed);
+    stores::put(&core.shared.cache, &key, stores::object(), None);
+    let line = Line::default();
+    let client = Client { line: Some(&line), ..PLAIN };
+    let mut out = Vec::with_capacity(1024);
+    for _ in 0..rounds {
+        out.clear();
+        let live = core.live();
+        let (start, _) = core.start(&live, black_box(&mut request), &client, NOW);
+        let Start::Reply(reply) = start else {
+            panic!("a stored response needs no waiting");
+        };
+        assert_eq!(reply.served, Served::Hit);
+        reply.write_head(&live, &mut out);
+        let length = reply.length().expect("a stored body has a length");
+        let framing = BodyFraming::Length(length);
+        encode::response_tail(&mut out, framing, ConnectionHeader::KeepAliveDefault);
+        black_box(&mut out);
+    }
+}
+
 /// A core with the sample site as its only one, and an empty store.
-fn core() -> Rc<Core> {
+fn core(vcl: Option<Arc<Instance>>) -> Rc<Core> {
     let site = Site {
         name: "www.example.com".to_owned(),
         number: 0,
-        vcl: None,
+        vcl,
         policy: Arc::new(samples::site()),
         origins: Vec::new(),
         files: Vec::new(),

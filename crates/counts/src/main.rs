@@ -32,6 +32,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "lookup", run: stores::lookup },
     Scenario { name: "lookup-variant", run: stores::lookup_variant },
     Scenario { name: "hit", run: hits::hit },
+    Scenario { name: "hit-vcl", run: hits::hit_vcl },
     Scenario { name: "record", run: records::record },
     Scenario { name: "fill", run: stores::fill },
     Scenario { name: "h2-exchange", run: exchanges::exchange },
