@@ -41,6 +41,7 @@ fn put(cache: &Arc<Cache>, n: usize, tags: Tags) {
         stale_if_unreachable_ms: 0,
         flags: Flags::default(),
         tags,
+        note: Box::default(),
         length: Some(BODY.len() as u64),
     };
     let mut filling = lead.store(new, None);

@@ -54,7 +54,7 @@ pub(crate) enum Way {
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
     /// Through a site's program.
-    Vcl(crate::vcl::Waiting),
+    Vcl(Box<crate::vcl::Waiting>),
     /// A fetch of its own, whose answer may be stored.
     Alone { key: KeyBuf, reason: Forward },
 }
@@ -85,7 +85,7 @@ impl Slow {
         if let Way::Vcl(waiting) = self.way {
             let place = (&live, &site);
             let parts = (body, &trace);
-            let mut reply = crate::vcl::run(waiting, core, place, request, front, parts).await;
+            let mut reply = crate::vcl::run(*waiting, core, place, request, front, parts).await;
             reply.about.trace = Some(trace);
             return reply;
         }

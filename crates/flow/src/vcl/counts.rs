@@ -2,8 +2,10 @@
 //! block; readers add the blocks up.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 macro_rules! counts {
     ($($variant:ident $name:literal $about:literal;)*) => {
@@ -95,13 +97,13 @@ impl Registry {
     /// A block for one more core.
     pub fn register(&self) -> Arc<Counts> {
         let counts = Arc::new(Counts::default());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
+        self.0.lock().push(Arc::clone(&counts));
         counts
     }
 
     /// What all cores have counted.
     pub fn sum(&self, count: Count) -> u64 {
-        let blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocks = self.0.lock();
         blocks.iter().map(|block| block.0[count as usize].load(Ordering::Relaxed)).sum()
     }
 }

@@ -199,7 +199,6 @@ impl Job {
             key: None,
         };
         let action = run(&mut ctx, &self.instance);
-        drop(ctx);
         self.ran.push(Ran { sub, verb: action.verb(), at: self.task.at });
         action
     }

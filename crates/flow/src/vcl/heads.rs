@@ -81,10 +81,11 @@ pub(crate) fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
 pub(crate) fn beresp(headers: &mut HeaderBlock, stored: bool) {
     let named = named_by_connection(headers);
     headers.retain(|field| {
-        !HOP_BY_HOP.contains(&field.id)
-            && !matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
-            && !(stored && field.id == HeaderId::AcceptRanges)
-            && !named.iter().any(|name| name.eq_ignore_ascii_case(field.name))
+        let dropped = HOP_BY_HOP.contains(&field.id)
+            || matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
+            || (stored && field.id == HeaderId::AcceptRanges)
+            || named.iter().any(|name| name.eq_ignore_ascii_case(field.name));
+        !dropped
     });
 }
 

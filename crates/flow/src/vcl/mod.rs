@@ -105,7 +105,7 @@ pub(crate) fn start(
         live: Rc::clone(live),
         site: Arc::clone(site),
         notes: policy::Notes::default(),
-        way: Way::Vcl(Waiting { turn, halt }),
+        way: Way::Vcl(Box::new(Waiting { turn, halt })),
     }))
 }
 

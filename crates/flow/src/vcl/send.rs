@@ -69,9 +69,7 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, St
     let bereq = &mut job.bereq;
     bereq.framing = framing;
     bereq.version = bereq.version.max(Version::Http11);
-    if bereq.target.is_empty() || !bereq.target.iter().all(u8::is_ascii_graphic) {
-        return Err(format!("not sent: bereq.url {}", bereq.target.escape_ascii()));
-    }
+    make_visible(&mut bereq.target);
     if !message::header::is_token(bereq.method.token()) {
         return Err("not sent: bereq.method is no token".to_owned());
     }
@@ -93,6 +91,25 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, St
         trace.tries.set(trace.tries.get() + exchange.tries);
     });
     Ok(exchange)
+}
+
+/// Writes what could split the request line (a program may set any `bereq.url`) in percent-coding;
+/// nothing at all becomes `/`.
+fn make_visible(target: &mut Vec<u8>) {
+    if target.is_empty() {
+        target.push(b'/');
+    }
+    if target.iter().all(u8::is_ascii_graphic) {
+        return;
+    }
+    let mut visible = Vec::with_capacity(target.len() + 16);
+    for byte in target.iter() {
+        match byte.is_ascii_graphic() {
+            true => visible.push(*byte),
+            false => visible.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+    *target = visible;
 }
 
 /// The body to send, and how it is framed.
@@ -156,5 +173,25 @@ impl BodySource for Whole {
     fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
         let all = std::mem::take(&mut self.0);
         Poll::Ready(Ok((!all.is_empty()).then_some(all)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_target_can_split_the_request_line() {
+        for (target, sent) in [
+            (&b"/a b"[..], &b"/a%20b"[..]),
+            (b"/a\r\nX: y", b"/a%0D%0AX:%20y"),
+            (b"/\xff", b"/%FF"),
+            (b"", b"/"),
+            (b"/plain?x=%20", b"/plain?x=%20"),
+        ] {
+            let mut target = target.to_vec();
+            make_visible(&mut target);
+            assert_eq!(target, sent);
+        }
     }
 }

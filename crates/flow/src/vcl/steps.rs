@@ -25,6 +25,8 @@ pub(crate) enum Step {
     /// `vcl_recv`, for the first time or after a restart.
     Start,
     Lookup,
+    /// Somebody fetches the same.
+    Wait(Ticket),
     /// This was found; with a lead it is stale, and fetched anew behind the answer.
     Hit(Arc<Object>, Option<Lead>),
     /// Nothing usable was found.
@@ -73,10 +75,8 @@ impl Turn {
         loop {
             step = match step {
                 Step::Start => self.receive(env),
-                Step::Lookup => match self.lookup(env) {
-                    Ok(step) => step,
-                    Err(halt) => return halt,
-                },
+                Step::Lookup => self.lookup(env),
+                Step::Wait(ticket) => return Halt::Wait(ticket),
                 Step::Hit(object, lead) => self.hit(env, object, lead),
                 Step::Miss(missing) => match self.miss(env) {
                     Ok(()) => return Halt::Fetch(missing),
@@ -225,7 +225,7 @@ impl Turn {
         }
     }
 
-    fn lookup(&mut self, env: &Env<'_>) -> Result<Step, Halt> {
+    fn lookup(&mut self, env: &Env<'_>) -> Step {
         let cache = &env.core.shared.cache;
         let found = if self.state.hash_always_miss {
             Found::Nothing
@@ -239,12 +239,12 @@ impl Turn {
             Age::Fresh if object.flags().hit_for_pass => {
                 env.count(Count::CacheHitpass);
                 self.state.is_hitpass = true;
-                Ok(Step::Pass)
+                Step::Pass
             }
             Age::Fresh if object.flags().hit_for_miss => self.miss_marked(env, &object),
             Age::Fresh => {
                 env.count(Count::CacheHit);
-                Ok(Step::Hit(object, None))
+                Step::Hit(object, None)
             }
             _ if object.flags().hit_for_pass => self.begin(env, Some(object)),
             // Long over, and yet it tells that waiting for each other would be in vain.
@@ -253,7 +253,7 @@ impl Turn {
                 env.count(Count::CacheHit);
                 env.count(Count::CacheHitGrace);
                 let lead = cache.begin_refresh(&self.key, &object);
-                Ok(Step::Hit(object, lead))
+                Step::Hit(object, lead)
             }
             Age::Over => self.begin(env, Some(object)),
         }
@@ -266,25 +266,20 @@ impl Turn {
         usable.map(|seen| seen.object).max_by_key(|object| object.born_ms())
     }
 
-    fn miss_marked(&mut self, env: &Env<'_>, mark: &Arc<Object>) -> Result<Step, Halt> {
+    fn miss_marked(&mut self, env: &Env<'_>, mark: &Arc<Object>) -> Step {
         env.count(Count::CacheHitmiss);
         self.state.is_hitmiss = true;
         self.take_on(env, Some(mark), false)
     }
 
     /// Asks the store who fetches.
-    fn begin(&mut self, env: &Env<'_>, stale: Option<Arc<Object>>) -> Result<Step, Halt> {
+    fn begin(&mut self, env: &Env<'_>, stale: Option<Arc<Object>>) -> Step {
         let coalesce =
             !self.state.hash_always_miss && !self.state.hash_ignore_busy && self.waits < WAITS_MAX;
         self.take_on(env, stale.as_ref(), coalesce)
     }
 
-    fn take_on(
-        &mut self,
-        env: &Env<'_>,
-        stale: Option<&Arc<Object>>,
-        coalesce: bool,
-    ) -> Result<Step, Halt> {
+    fn take_on(&mut self, env: &Env<'_>, stale: Option<&Arc<Object>>, coalesce: bool) -> Step {
         let cache = &env.core.shared.cache;
         let mut rejected = stale.cloned();
         loop {
@@ -295,23 +290,23 @@ impl Turn {
                     env.count(Count::CacheMiss);
                     let may_help = |old: &&Arc<Object>| delivery::may_confirm(old, env.now.mono_ms);
                     let stale = stale.filter(may_help).cloned();
-                    return Ok(Step::Miss(Missing { lead, stale }));
+                    return Step::Miss(Missing { lead, stale });
                 }
                 // It came meanwhile, unless this request wants nothing that is stored.
                 Begin::Object(object) if !coalesce => rejected = Some(object),
                 Begin::Object(_) => {
                     self.waits += 1;
-                    return Ok(Step::Lookup);
+                    return Step::Lookup;
                 }
                 Begin::Wait(ticket) => {
                     self.waits += 1;
                     env.count(Count::BusySleep);
-                    return Err(Halt::Wait(ticket));
+                    return Step::Wait(ticket);
                 }
                 Begin::Full => {
                     env.core.counters.limit(base::Limit::Waiters);
                     self.note_error("Too many requests wait for this page (limit: waiters)");
-                    return Ok(Step::Synth(said(503, "")));
+                    return Step::Synth(said(503, ""));
                 }
             }
         }

@@ -172,7 +172,6 @@ impl Turn {
             key: hashing.as_mut(),
         };
         let action = instance.run(&mut ctx);
-        drop(ctx);
         if let Some(key) = hashing {
             self.key = key;
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use base::{HashSeed, Limits};
@@ -14,6 +14,7 @@ use cache::{Body, Cache, Config, Reader};
 use h1::{HeadLimits, Progress, RequestReader};
 use message::{Framing, Method, Request, Scheme};
 use origin::Reserved;
+use parking_lot::Mutex;
 use policy::{Declared, HostTable, Peer, SiteRules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
@@ -57,12 +58,12 @@ impl Backdrop {
 
     /// What it has been asked since the last look.
     pub(super) fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.asked.lock())
     }
 
     /// Has it answer these from now on: heads without framing, an empty line, bodies.
     pub(super) fn answers(&self, answers: &[&str]) {
-        let mut queue = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.answers.lock();
         *queue = answers.iter().map(|answer| (*answer).to_owned()).collect();
     }
 }
@@ -90,9 +91,9 @@ fn serve(stream: TcpStream, asked: &Asked, answers: &Answers) {
         }
         let is_head = head.starts_with("HEAD");
         head.push_str(&String::from_utf8_lossy(&body));
-        asked.lock().unwrap_or_else(PoisonError::into_inner).push(head.replace("\r\n", "\n"));
+        asked.lock().push(head.replace("\r\n", "\n"));
         let answer = {
-            let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut answers = answers.lock();
             let next = answers.front().cloned().unwrap_or_else(|| "200 OK\n\nhello".to_owned());
             if answers.len() > 1 {
                 answers.pop_front();
