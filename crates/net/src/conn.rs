@@ -102,6 +102,7 @@ pub(crate) struct Waiting {
 }
 
 /// An answer that is there, or on its way.
+#[expect(clippy::large_enum_variant, reason = "a reply is moved, never allocated")]
 pub(crate) enum Answer {
     Reply(Reply),
     Slow(Box<Slow>),

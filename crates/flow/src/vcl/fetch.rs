@@ -242,7 +242,7 @@ impl Job {
         match self.call(Sub::BackendFetch, None) {
             Action::Fetch => {}
             Action::Error(said) => return Step::Error(Some(said)),
-            action => return self.give_up(action),
+            action => return Self::give_up(action),
         }
         let Some(leaf) = self.resolve() else {
             self.note_error("No backend");
@@ -328,7 +328,7 @@ impl Job {
                 Step::Error(None)
             }
             Action::Error(said) => Step::Error(Some(said)),
-            action => self.give_up(action),
+            action => Self::give_up(action),
         }
     }
 
@@ -343,7 +343,7 @@ impl Job {
         true
     }
 
-    fn give_up(&mut self, action: Action) -> Step {
+    fn give_up(action: Action) -> Step {
         debug_assert!(matches!(action, Action::Fail(_) | Action::Abandon), "{action:?}");
         Step::Fail
     }
@@ -385,7 +385,7 @@ impl Job {
                 self.note_error("Too many retries, failing");
                 Step::Fail
             }
-            action => self.give_up(action),
+            action => Self::give_up(action),
         }
     }
 }

@@ -6,13 +6,14 @@
 
 use std::any::Any;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::Limits;
 use origin::{
     Address, EjectConfig, Opening, Order, Origin, OriginConfig, ProbeConfig, Protocol, ProxyHeader,
     Reserved, ServerConfig, ServerStatus,
 };
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use varnishcli::{Param, Params};
@@ -71,7 +72,7 @@ impl Connected {
     pub fn warm(&self, runtime: &Handle) {
         let OriginConfig { probe, servers, .. } = self.origin.config();
         let follows = |server: &ServerConfig| matches!(server.address, Address::Tcp { .. });
-        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = self.work.lock();
         if work.is_none() && (probe.is_some() || servers.iter().any(follows)) {
             *work = Some(runtime.spawn(origin::run_background(Arc::clone(&self.origin))));
         }
@@ -79,7 +80,7 @@ impl Connected {
 
     /// Probes it no more. Addresses that were found stay in use.
     pub fn cool(&self) {
-        if let Some(work) = self.work.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(work) = self.work.lock().take() {
             work.abort();
         }
     }
@@ -241,7 +242,7 @@ fn probe(spec: &ProbeSpec, host: &str) -> ProbeConfig {
     ProbeConfig {
         path: spec.url.to_string(),
         request: Some(request),
-        initial: Some(spec.initial.unwrap_or(threshold.saturating_sub(1))),
+        initial: Some(spec.initial.unwrap_or_else(|| threshold.saturating_sub(1))),
         expect_close: spec.expect_close,
         host: None,
         interval_ms: seconds(spec.interval, usual.interval),

@@ -61,11 +61,11 @@ impl Waiting {
                     Step::Lookup
                 }
                 Halt::Fetch(missing) => {
-                    let job = job(&mut turn, env, Some(missing), &mut upload, Some(trace));
+                    let job = job(&turn, env, Some(missing), &mut upload, Some(trace));
                     fetched(&mut turn, fetch::start(job).await)
                 }
                 Halt::Pass => {
-                    let job = job(&mut turn, env, None, &mut upload, Some(trace));
+                    let job = job(&turn, env, None, &mut upload, Some(trace));
                     fetched(&mut turn, fetch::start(job).await)
                 }
                 Halt::Pipe => match super::pipe::pipe(&mut turn, env, &mut upload).await {
