@@ -386,7 +386,7 @@ mod tests {
         }
         cool(&backends);
         let work = &Connected::of(&leaf).expect("connected").work;
-        assert!(work.lock().expect("whole").is_none());
+        assert!(work.lock().is_none());
         assert!(leaf.is_healthy(), "what is known stays");
     }
 }
