@@ -8,11 +8,13 @@ use crate::header::{Field, HeaderBlock};
 use crate::list;
 
 /// Fields whose tags are parted by blanks and commas.
-const PLAIN: [&[u8]; 8] = [
+const PLAIN: [&[u8]; 9] = [
     b"surrogate-key",
     b"cache-tag",
     b"cache-tags",
     b"xkey",
+    // xkey's name before it was xkey.
+    b"x-hashtwo",
     b"x-magento-tags",
     b"edge-cache-tag",
     b"x-cache-tags",

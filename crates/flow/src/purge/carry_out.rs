@@ -41,6 +41,12 @@ impl What {
         Self::Ban { expression: Expression::all(terms), tags: None }
     }
 
+    /// What a ban expression says, word for word: for programs, which have every field that they
+    /// left in what is stored, surrogate keys as well.
+    pub fn by_fields(expression: Expression) -> Self {
+        Self::Ban { expression, tags: None }
+    }
+
     /// What a ban expression describes. A condition on a field with surrogate keys, which are kept
     /// as hashes, must name them whole: `obj.http.xkey ~ (^|,)(a|b)(,|$)`.
     ///

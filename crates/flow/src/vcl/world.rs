@@ -85,8 +85,7 @@ impl World for Sight<'_> {
 
     fn ban(&self, expression: &str) -> Result<(), String> {
         let expression = Expression::parse(expression).map_err(|error| error.to_string())?;
-        let what = What::of_expression(expression)?;
-        self.shared.ban_at_once(what, false, self.now.mono_ms);
+        self.shared.ban_at_once(What::by_fields(expression), false, self.now.mono_ms);
         Ok(())
     }
 
