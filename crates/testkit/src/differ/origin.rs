@@ -21,6 +21,8 @@ struct State {
     counts: HashMap<String, usize>,
     seen: Vec<Result<ParsedRequest, String>>,
     open: Vec<TcpStream>,
+    /// Answers that are being given.
+    busy: usize,
 }
 
 /// An origin; it lives as long as the process.
@@ -70,6 +72,11 @@ impl Origin {
         *state = State { answers: answers.to_vec(), given, ..State::default() };
     }
 
+    /// Whether it gives an answer just now. Those that send back what comes are given.
+    pub(super) fn busy(&self) -> bool {
+        self.state.lock().busy > 0
+    }
+
     /// What it was asked since then, or what bytes it could not read as a request.
     pub(super) fn seen(&self) -> Vec<Result<ParsedRequest, String>> {
         self.state.lock().seen.clone()
@@ -106,9 +113,19 @@ fn serve(mut stream: TcpStream, name: &str, state: &Mutex<State>) -> io::Result<
             if !answer.manner.quiet {
                 state.seen.push(Ok(request.clone()));
             }
+            state.busy += 1;
             answer
         };
-        if !give(&mut stream, &request, &answer)? {
+        let given = give(&mut stream, &request, &answer);
+        {
+            let mut state = state.lock();
+            // A new scenario begins with none.
+            state.busy = state.busy.saturating_sub(1);
+        }
+        if answer.manner.echo {
+            return echo(&mut stream);
+        }
+        if !given? {
             return stream.shutdown(Shutdown::Both);
         }
     }
@@ -170,19 +187,21 @@ fn give(stream: &mut TcpStream, request: &ParsedRequest, answer: &Answer) -> io:
         head.push_str(&format!("Content-Length: {}\r\n", answer.body.len()));
     }
     stream.write_all(format!("{head}\r\n").as_bytes())?;
-    if manner.echo {
-        let mut piece = [0; 4096];
-        loop {
-            match stream.read(&mut piece)? {
-                0 => return Ok(false),
-                count => stream.write_all(&piece[..count])?,
-            }
-        }
-    }
     if !bodiless {
         body(stream, answer)?;
     }
     Ok(!manner.close && !manner.cut)
+}
+
+/// Sends back what comes.
+fn echo(stream: &mut TcpStream) -> io::Result<()> {
+    let mut piece = [0; 4096];
+    loop {
+        match stream.read(&mut piece)? {
+            0 => return Ok(()),
+            count => stream.write_all(&piece[..count])?,
+        }
+    }
 }
 
 fn body(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::client::{Clients, Got, Target};
 use super::compare::{self, Event, Record};
+use super::origin::Origin;
 use super::peer::Peer;
 use super::scenario::{Ask, Expect, Scenario, Step, read};
 
@@ -29,8 +30,14 @@ pub(super) fn play(peer: &mut Peer, scenario: &Scenario) -> Result<Record, Strin
     for (line, step) in &scenario.steps {
         stage.step(*line, step);
     }
-    // A fetch that nobody waits for may still be on its way to an origin.
+    // A fetch that nobody waits for may still be on its way to an origin, or back.
     thread::sleep(Duration::from_millis(40));
+    for _ in 0..LOOKS {
+        if !stage.peer.origins.iter().any(Origin::busy) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
     stage.origins();
     let Stage { record, clients, .. } = stage;
     drop(clients);
