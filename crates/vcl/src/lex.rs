@@ -197,7 +197,7 @@ impl<'a> Lexer<'a> {
 
     fn inline_c(&mut self) {
         let end = find(self.rest(), b"}C");
-        let length = end.map_or(self.rest().len(), |end| end + 2);
+        let length = end.map_or_else(|| self.rest().len(), |end| end + 2);
         let code = self.rest()[..length].to_ascii_lowercase();
         self.bad(length, 2, "inline C cannot be used", replacement(&code));
         if let Some(entry) = self.report.last() {
@@ -375,7 +375,7 @@ fn replacement(code: &[u8]) -> &'static str {
         (&["socket", "tcp_"], "instead: `import tcp;` sets what a connection may do"),
     ];
     let has = |word: &&str| find(code, word.as_bytes()).is_some();
-    KNOWN.iter().find(|(words, _)| words.iter().any(|word| has(&word))).map_or(
+    KNOWN.iter().find(|(words, _)| words.iter().any(has)).map_or(
         "VMODs such as std, header, str and var take its place: see the reference page of VMODs",
         |(_, help)| help,
     )

@@ -104,7 +104,7 @@ impl Report {
 
     /// The last thing that was said, to say more about it.
     pub fn last(&mut self) -> Option<&mut Entry> {
-        self.spare.as_deref_mut().or(self.entries.last_mut())
+        self.spare.as_deref_mut().or_else(|| self.entries.last_mut())
     }
 
     /// Whether the program cannot be used.
@@ -233,9 +233,12 @@ impl Excerpt {
         let from = bytes[..begin].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let to = bytes[end..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| end + n);
         let shown = |at: u32| String::from_utf8_lossy(&bytes[from..clip(at).max(from)]).len();
-        let text = String::from_utf8_lossy(&bytes[from..to]).replace("\r\n", " \n");
-        // As long as it was.
-        let text = text.strip_suffix('\r').map_or(text.clone(), |line| format!("{line} "));
+        // Ends of lines as on Windows are not shown; the text stays as long as it was.
+        let mut text = String::from_utf8_lossy(&bytes[from..to]).replace("\r\n", " \n");
+        if text.ends_with('\r') {
+            text.pop();
+            text.push(' ');
+        }
         let places = spans
             .iter()
             .map(|(span, kind, label)| {

@@ -95,6 +95,7 @@ impl Lowering<'_> {
         let Some(method) = class.methods.iter().find(|method| method.name == name) else {
             self.report
                 .error(call.name.span, format!("a `{}` has no method `{name}`", class.name))
+                .note(format!("its methods: {}", listed(class.methods.iter().map(|m| m.name))))
                 .did_you_mean(name, class.methods.iter().map(|method| method.name));
             return None;
         };
@@ -267,8 +268,12 @@ impl Lowering<'_> {
     fn default_argument(&mut self, param: &'static Param, call: &CallExpr) -> Option<Expr> {
         let value = match (param.default, param.kind) {
             (None, _) => {
+                let message = match param.name {
+                    "" => "an argument is missing".to_owned(),
+                    name => format!("argument `{name}` is missing"),
+                };
                 self.report
-                    .error(call.span, format!("argument `{}` is missing", param.name))
+                    .error(call.span, message)
                     .note(format!("it is {}", kind_name(param.kind)));
                 return None;
             }
@@ -347,6 +352,11 @@ impl Lowering<'_> {
             self.report
                 .error(class.span, format!("VMOD `{}` has no class `{last}`", module.name))
                 .did_you_mean(last, module.classes.iter().map(|class| class.name));
+            if module.functions.iter().any(|function| function.name == last)
+                && let Some(entry) = self.report.last()
+            {
+                entry.note("it is a function, and makes no object");
+            }
             self.missing.insert(name.text.clone());
             return None;
         };
@@ -365,6 +375,11 @@ impl Lowering<'_> {
         };
         is_new.then(|| crate::run::Op::New(Box::new(new)))
     }
+}
+
+/// Names, as a sentence lists them.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Methods of types.

@@ -13,6 +13,7 @@ use crate::source::Span;
 use crate::types::Type;
 use crate::value::{Header, Value};
 use crate::vars::{self, Lookup, StorageVar, Var};
+use crate::vmod::Class;
 
 /// Expressions within each other. More than anybody writes by hand; what runs them recurses.
 const DEPTH_MAX: u32 = 200;
@@ -167,9 +168,14 @@ impl Lowering<'_> {
             }
             Kind::Module(_) | Kind::Object(..) => {
                 let word = kind.a_word();
-                self.report
+                let entry = self
+                    .report
                     .error(name.span, format!("`{}` is {word}, not a value", name.text))
                     .expected(format!("a function: `{}.name(...)`", name.text));
+                let picks = |class: &Class| class.methods.iter().any(|m| m.name == "backend");
+                if matches!(kind, Kind::Object(_, class) if picks(class)) {
+                    entry.help(format!("`{}.backend()` is the backend it picks", name.text));
+                }
                 return Some(None);
             }
         };

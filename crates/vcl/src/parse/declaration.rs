@@ -214,9 +214,11 @@ impl Parser<'_> {
 
     /// The end of the program or the next declaration stands where the `}` of `open` should.
     pub(super) fn unclosed(&mut self, open: Token) -> bool {
-        let deeper = self.indent(self.token().span) > self.indent(open.span);
-        if !self.at_end() && (deeper || !self.at_declaration()) {
-            return false;
+        if !self.at_end() {
+            let deeper = || self.indent(self.token().span) > self.indent(open.span);
+            if !self.at_declaration() || deeper() {
+                return false;
+            }
         }
         if !self.unclosed {
             self.unclosed = true;

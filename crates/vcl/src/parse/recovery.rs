@@ -175,10 +175,12 @@ impl Parser<'_> {
                     }
                 }
                 Kind::Word if self.at_declaration() => return,
-                Kind::Word if depth == 0 && self.begins_line(token) => {
-                    if STATEMENTS.contains(&self.text(token)) {
-                        return;
-                    }
+                Kind::Word
+                    if depth == 0
+                        && STATEMENTS.contains(&self.text(token))
+                        && self.begins_line(token) =>
+                {
+                    return;
                 }
                 _ => {}
             }

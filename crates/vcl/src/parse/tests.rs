@@ -182,7 +182,7 @@ fn a_brace_that_is_missing_is_told_at_the_next_declaration() {
 
 #[test]
 fn deep_nesting_is_refused_and_long_rows_are_not() {
-    for text in ["(".repeat(100_000), "-".repeat(1), "- ".repeat(100_000), "a(".repeat(50_000)] {
+    for text in ["(".repeat(100_000), "- ".repeat(100_000), "a(".repeat(50_000)] {
         assert!(!faults(&format!("set a = {text};")).is_empty());
     }
     assert!(!heads(&format!("vcl 4.1; sub a {}", "{".repeat(100_000))).is_empty());
