@@ -62,7 +62,7 @@ impl CorePool {
         events: &mut dyn Events,
     ) -> Result<Exchange, Error> {
         let core = &self.core;
-        let timeouts = caller.timeouts.unwrap_or(origin.config().timeouts);
+        let timeouts = caller.timeouts.unwrap_or_else(|| origin.config().timeouts);
         let mut request = with_host(origin, request);
         let mut body = body;
         let mut cgi = None;

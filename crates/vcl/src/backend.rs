@@ -109,6 +109,13 @@ pub struct Word {
 }
 
 impl Word {
+    /// Nothing yet, about a director that is there since `now`, in seconds since 1970.
+    pub fn since(now: f64) -> Self {
+        let word = Self::default();
+        word.say(None, now);
+        word
+    }
+
     /// Has the operator say it is healthy, or sick, or nothing, `now` in seconds since 1970.
     pub fn say(&self, healthy: Option<bool>, now: f64) {
         let said = healthy.map_or(0, |healthy| if healthy { 1 } else { 2 });

@@ -8,7 +8,7 @@ use crate::value::Failure;
 use crate::vmods::directors::{check_member, health_of};
 
 /// Backends in the order in which they were added. May change while requests run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct List {
     /// What an operator says of the director.
     pub(super) word: Word,
@@ -16,6 +16,11 @@ pub(super) struct List {
 }
 
 impl List {
+    /// An empty one, made at `now`.
+    pub(super) fn new(now: f64) -> Self {
+        Self { word: Word::since(now), members: RwLock::default() }
+    }
+
     /// Adds one to those of `owner`.
     ///
     /// # Errors

@@ -400,13 +400,13 @@ pub(super) const CLASS: Class = Class {
     about: "A backend by a key. A key leads to the same backend on every cache, of either kind, \
             that has the same backends; when one fails, only its keys lead elsewhere.",
     params: &[],
-    construct: |_, naming, _| {
+    construct: |ctx, naming, _| {
         Ok(Arc::new(Handle(Arc::new(Shard {
             name: naming.name.into(),
             number: naming.number,
             ring: RwLock::default(),
             rules: Mutex::new(Rules { warmup: 0.0, rampup: 0.0, param: None }),
-            word: Word::default(),
+            word: Word::since(ctx.now),
         }))))
     },
     methods: METHODS,

@@ -248,10 +248,10 @@ pub(super) const ROUND_ROBIN: Class = Class {
     name: "round_robin",
     about: "One backend after the other, those that are healthy.",
     params: &[],
-    construct: |_, naming: &Naming<'_>, _| {
+    construct: |ctx, naming: &Naming<'_>, _| {
         Ok(Arc::new(Handle(Arc::new(RoundRobin {
             name: naming.name.into(),
-            list: List::default(),
+            list: List::new(ctx.now),
             next: AtomicUsize::new(0),
         }))))
     },
@@ -268,10 +268,10 @@ pub(super) const FALLBACK: Class = Class {
     about: "The first healthy backend, in the order in which they were added. A sticky one stays \
             with the backend it has come to while that is healthy, and then goes on from there.",
     params: &[truth("sticky", false)],
-    construct: |_, naming: &Naming<'_>, args| {
+    construct: |ctx, naming: &Naming<'_>, args| {
         Ok(Arc::new(Handle(Arc::new(Fallback {
             name: naming.name.into(),
-            list: List::default(),
+            list: List::new(ctx.now),
             is_sticky: args.truth(0).unwrap_or(false),
             at: Mutex::new(0),
         }))))
@@ -288,8 +288,11 @@ pub(super) const RANDOM: Class = Class {
     name: "random",
     about: "A healthy backend by chance, each as often as its weight says.",
     params: &[],
-    construct: |_, naming: &Naming<'_>, _| {
-        Ok(Arc::new(Handle(Arc::new(Random { name: naming.name.into(), list: List::default() }))))
+    construct: |ctx, naming: &Naming<'_>, _| {
+        Ok(Arc::new(Handle(Arc::new(Random {
+            name: naming.name.into(),
+            list: List::new(ctx.now),
+        }))))
     },
     methods: &[
         adding::<Random>(
@@ -307,8 +310,8 @@ pub(super) const HASH: Class = Class {
     about: "A healthy backend by a string: the same one for the same string, while the same \
             backends are healthy.",
     params: &[],
-    construct: |_, naming: &Naming<'_>, _| {
-        Ok(Arc::new(Handle(Arc::new(Hash { name: naming.name.into(), list: List::default() }))))
+    construct: |ctx, naming: &Naming<'_>, _| {
+        Ok(Arc::new(Handle(Arc::new(Hash { name: naming.name.into(), list: List::new(ctx.now) }))))
     },
     methods: &[
         adding::<Hash>(
