@@ -2,7 +2,7 @@
 //! Host where there is none, addresses in order, probes as Varnish has them.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use message::Method;
@@ -10,6 +10,7 @@ use origin::{
     Address, Caller, Error, Opening, ProbeConfig, Probed, ProxyHeader, RequestBody, Step, Timeouts,
     run_background,
 };
+use parking_lot::Mutex;
 
 use crate::kit::*;
 
@@ -21,7 +22,7 @@ async fn listening() -> (Scripted, Arc<Mutex<Vec<String>>>) {
         let kept = Arc::clone(&kept);
         async move {
             while let Some(head) = conn.head().await {
-                kept.lock().expect("whole").push(head);
+                kept.lock().push(head);
                 conn.send(OK).await;
             }
         }
@@ -31,7 +32,7 @@ async fn listening() -> (Scripted, Arc<Mutex<Vec<String>>>) {
 }
 
 fn heads(of: &Mutex<Vec<String>>) -> Vec<String> {
-    of.lock().expect("whole").clone()
+    of.lock().clone()
 }
 
 async fn get_as(client: &Client, caller: Caller) -> Result<String, Error> {
@@ -84,7 +85,7 @@ async fn version_2_says_that_a_connection_without_client_is_the_proxys_own() {
         let kept = Arc::clone(&kept);
         async move {
             let bytes = conn.bytes(16).await;
-            kept.lock().expect("whole").extend(bytes);
+            kept.lock().extend(bytes);
             conn.answer_all(OK).await;
         }
     })
@@ -93,7 +94,7 @@ async fn version_2_says_that_a_connection_without_client_is_the_proxys_own() {
         config.opening.proxy = Some(ProxyHeader::V2);
     });
     client.get().await.expect("a response");
-    let header = header.lock().expect("whole").clone();
+    let header = header.lock().clone();
     let read = proxyproto::read(&header, 16);
     assert_eq!(read, Ok(proxyproto::Progress::Complete(proxyproto::Header::Local, 16)));
 }
