@@ -91,10 +91,50 @@ sub vcl_recv {
 /// break in it.
 pub fn strings(data: &[u8]) {
     static PROGRAM: OnceLock<Arc<Instance>> = OnceLock::new();
-    let instance = PROGRAM.get_or_init(|| {
-        let program = crate::testing::compile(STRINGS).expect("it is right");
-        program.start(&Memory::default(), NOW).expect("there is nothing to fail")
-    });
+    work(PROGRAM.get_or_init(|| started(STRINGS)), data);
+}
+
+/// A program that does with two headers what the modules' parsers do.
+const MODULES: &str = r#"vcl 4.1;
+import accept; import blob; import cookie; import header; import querystring; import str;
+backend default none;
+sub vcl_init {
+    new choice = accept.rule("en"); choice.add("de"); choice.add("gzip");
+    new drop = querystring.filter(sort=true, uniq=true);
+    drop.add_glob("utm_*[a-c]?"); drop.add_regex("^fb"); drop.add_string("sid");
+}
+sub vcl_recv {
+    cookie.parse(req.http.a);
+    cookie.filter(req.http.b);
+    cookie.set(req.http.b, req.http.a);
+    cookie.keep_re("a");
+    set req.http.cookie = cookie.get_string();
+    set req.http.choice = choice.filter(req.http.a);
+    set req.http.dropped = drop.apply(req.http.a) + drop.apply(req.http.b, mode=keep);
+    set req.http.glob = querystring.globfilter(req.http.a, req.http.b);
+    set req.http.taken = str.take(req.http.a, 3, -5) + str.split(req.http.a, -1, req.http.b);
+    header.append(req.http.more, req.http.a);
+    header.append(header.dyn(req, req.http.b), "x");
+    header.regsub(req, "(e)?: ", req.http.b, true);
+    set req.http.hex = blob.transcode(HEX, BASE64, encoded=req.http.b);
+    set req.http.url = blob.transcode(URL, BASE64CF, encoded=req.http.a);
+    set req.http.plain = blob.transcode(BASE64, IDENTITY, encoded=req.http.b);
+}
+"#;
+
+/// The same for the modules: whatever two headers hold, each comes to an end, or fails.
+pub fn modules(data: &[u8]) {
+    static PROGRAM: OnceLock<Arc<Instance>> = OnceLock::new();
+    work(PROGRAM.get_or_init(|| started(MODULES)), data);
+}
+
+fn started(program: &str) -> Arc<Instance> {
+    let program = crate::testing::compile(program).expect("it is right");
+    program.start(&Memory::default(), NOW).expect("there is nothing to fail")
+}
+
+/// Runs the program with half of `data` in each of two headers, and looks at what it has set.
+fn work(instance: &Arc<Instance>, data: &[u8]) {
     let mut bench = Bench::with(Arc::clone(instance));
     let (a, b) = data.split_at(data.len() / 2);
     for (name, value) in [("a", a), ("b", b)] {
@@ -120,6 +160,13 @@ mod tests {
     fn whatever_the_headers_hold_the_program_ends() {
         for data in [&b""[..], b"xY", b"a=1&b=2&a=0\xff\xfe--12..", b"\\0\\1aab-12bb 5s 1m"] {
             strings(data);
+        }
+    }
+
+    #[test]
+    fn whatever_the_headers_hold_the_modules_end() {
+        for data in [&b""[..], b"a=1; b", b"/?utm_x&a=%zz&&sid=4[]", b"de;q=0.5,,x\xff: y*[a-"] {
+            modules(data);
         }
     }
 

@@ -57,3 +57,6 @@ pub fn find(name: &str) -> Option<&'static Module> {
 pub fn all() -> &'static [&'static Module] {
     MODULES
 }
+
+#[cfg(test)]
+mod tests;

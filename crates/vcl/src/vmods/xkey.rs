@@ -26,7 +26,7 @@ const FUNCTIONS: &[Function] = &[
         about: "Removes every object with one of these keys. How many there were.",
         returns: Type::Int,
         params: PARAMS,
-        from: Subs::CLIENT,
+        from: Subs::BOTH,
         call: |ctx, args| purge(ctx, args, false),
     },
     Function {
@@ -35,7 +35,7 @@ const FUNCTIONS: &[Function] = &[
                 there were.",
         returns: Type::Int,
         params: PARAMS,
-        from: Subs::CLIENT,
+        from: Subs::BOTH,
         call: |ctx, args| purge(ctx, args, true),
     },
 ];
