@@ -2,9 +2,10 @@
 //! knows, so that there are as many variants as choices.
 
 use std::any::Any;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 
 use crate::sub::Subs;
 use crate::types::Type;
@@ -86,7 +87,7 @@ impl Object for Rule {
 
 impl Rule {
     fn add(&self, choice: &[u8]) -> Result<(), Failure> {
-        let mut choices = self.choices.write().unwrap_or_else(PoisonError::into_inner);
+        let mut choices = self.choices.write();
         if choices.iter().any(|known| known.eq_ignore_ascii_case(choice)) {
             return Ok(());
         }
@@ -98,12 +99,12 @@ impl Rule {
     }
 
     fn remove(&self, choice: &[u8]) {
-        let mut choices = self.choices.write().unwrap_or_else(PoisonError::into_inner);
+        let mut choices = self.choices.write();
         choices.retain(|known| !known.eq_ignore_ascii_case(choice));
     }
 
     fn filter(&self, header: &[u8]) -> Bytes {
-        let choices = self.choices.read().unwrap_or_else(PoisonError::into_inner);
+        let choices = self.choices.read();
         let chosen = chosen(&choices, header);
         chosen.map_or_else(|| self.fallback.clone(), |at| choices[at].clone())
     }

@@ -31,7 +31,10 @@ const FUNCTIONS: &[Function] = &[
         returns: Type::Void,
         params: &[],
         from: Subs::ALL,
-        call: |ctx, _| done(jar(ctx).cookies.clear()),
+        call: |ctx, _| {
+            jar(ctx).cookies.clear();
+            Ok(Value::Void)
+        },
     },
     Function {
         name: "delete",
@@ -41,7 +44,8 @@ const FUNCTIONS: &[Function] = &[
         from: Subs::ALL,
         call: |ctx, args| {
             let name = args.bytes(0);
-            done(jar(ctx).retain(|cookie| cookie != name))
+            jar(ctx).retain(|cookie| cookie != name);
+            Ok(Value::Void)
         },
     },
     Function {
@@ -52,7 +56,8 @@ const FUNCTIONS: &[Function] = &[
         from: Subs::ALL,
         call: |ctx, args| {
             let list = args.bytes(0);
-            done(jar(ctx).retain(|name| !names(list).any(|listed| listed == name)))
+            jar(ctx).retain(|name| !names(list).any(|listed| listed == name));
+            Ok(Value::Void)
         },
     },
     Function {
@@ -74,7 +79,8 @@ const FUNCTIONS: &[Function] = &[
         from: Subs::ALL,
         call: |ctx, args| {
             let list = args.bytes(0);
-            done(jar(ctx).retain(|name| names(list).any(|listed| listed == name)))
+            jar(ctx).retain(|name| names(list).any(|listed| listed == name));
+            Ok(Value::Void)
         },
     },
     Function {
@@ -275,10 +281,6 @@ fn jar<'a>(ctx: &'a mut Ctx<'_>) -> &'a mut Jar {
 
 fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Option<&'a crate::regex::Regex> {
     args.regex(0).map(|number| ctx.instance.regex(number))
-}
-
-fn done((): ()) -> Result<Value, Failure> {
-    Ok(Value::Void)
 }
 
 fn format_date(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {

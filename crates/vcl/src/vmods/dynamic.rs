@@ -5,7 +5,9 @@
 //! followed, and dropped when nobody has asked for them for long.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendSpec, Director, Leaf};
 use crate::ctx::{Ctx, Tag};
@@ -122,7 +124,7 @@ impl Director for Domains {
     }
 
     fn members(&self) -> Vec<Backend> {
-        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self.made.lock();
         made.iter().map(|domain| Backend::Leaf(Arc::clone(&domain.leaf))).collect()
     }
 }
@@ -132,7 +134,7 @@ impl Domains {
     fn leaf(&self, host: &str, port: &str, now: f64, most: usize) -> Option<Arc<Leaf>> {
         let port = if port.is_empty() { &self.spec.port } else { port };
         let port = port_of(port)?;
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let is_it = |domain: &&mut Domain| {
             *domain.leaf.spec.host == *host && *domain.leaf.spec.port == *port
         };

@@ -55,7 +55,7 @@ fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> Purging {
     }
 }
 
-fn purge(ctx: &mut Ctx<'_>, how: Purging) -> Result<Value, Failure> {
+fn purge(ctx: &Ctx<'_>, how: Purging) -> Result<Value, Failure> {
     let key = ctx.req.as_ref().and_then(|req| req.key);
     let key = key.ok_or_else(|| Failure::new("purge: the request has no key yet"))?;
     Ok(Value::Int(ctx.world.purge(key, how).cast_signed()))

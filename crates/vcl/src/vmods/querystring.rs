@@ -4,10 +4,11 @@
 //! Whatever is asked, empty parameters go, and with the last parameter the question mark.
 
 use std::any::Any;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use message::query;
+use parking_lot::RwLock;
 
 use crate::ctx::Ctx;
 use crate::regex::{Limits, Regex};
@@ -263,7 +264,7 @@ impl Object for Filter {
 
 impl Filter {
     fn add(&self, rule: Rule) -> Result<Value, Failure> {
-        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.rules.write();
         if rules.len() >= RULES_MAX {
             let why = format!("querystring: a filter has at most {RULES_MAX} rules");
             return Err(Failure::new(why));
@@ -273,7 +274,7 @@ impl Filter {
     }
 
     fn apply(&self, url: &Bytes, keeps: bool) -> Result<Bytes, Failure> {
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.rules.read();
         rewrite(url, self.order, |param| {
             let subject = if self.by_name { query::name(param) } else { param };
             for rule in rules.iter() {

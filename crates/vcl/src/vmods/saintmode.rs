@@ -4,7 +4,9 @@
 //! stands for the backend wherever that is chosen.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::backend::{Backend, Director, Leaf};
 use crate::ctx::{Ctx, Tag};
@@ -123,7 +125,7 @@ const TROUBLES_MAX: usize = 10_000;
 impl Watch {
     /// Looks at those on the list that are in force.
     fn read<T>(&self, now: f64, look: impl FnOnce(&mut Vec<(Id, f64)>) -> T) -> T {
-        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut troubles = self.troubles.lock();
         troubles.retain(|(_, until)| *until > now);
         look(&mut troubles)
     }

@@ -35,7 +35,7 @@ fn said(imports: &str, declarations: &str, recv: &str) -> String {
 fn modules_are_sorted_and_found_by_name() {
     assert!(all().iter().map(|module| module.name).is_sorted());
     for module in all() {
-        assert!(find(module.name).is_some_and(|found| std::ptr::eq(found, *module)));
+        assert!(find(module.name).is_some_and(|found| ::std::ptr::eq(found, *module)));
     }
     assert!(find("nosuch").is_none());
 }

@@ -5,9 +5,9 @@
 //! cannot fill the memory.
 
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use crate::backend::Backend;
 use crate::ctx::{Ctx, Tag};
@@ -188,12 +188,12 @@ impl Globals {
     }
 
     fn get(&self, key: &[u8]) -> Option<Bytes> {
-        self.vars.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.vars.lock().get(key).cloned()
     }
 
     /// Sets or removes one; whether there was room for it.
     fn set(&self, key: &Bytes, value: Option<&Bytes>) -> bool {
-        let mut vars = self.vars.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut vars = self.vars.lock();
         let Some(value) = value else {
             vars.remove(&key[..]);
             return true;

@@ -40,7 +40,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-fn purge(ctx: &mut Ctx<'_>, args: &[Value], soft: bool) -> Result<Value, Failure> {
+fn purge(ctx: &Ctx<'_>, args: &[Value], soft: bool) -> Result<Value, Failure> {
     let mut keys: Vec<&[u8]> = tags::plain(args.bytes(0)).collect();
     keys.sort_unstable();
     keys.dedup();

@@ -1,6 +1,6 @@
 //! The backends of a director, with their weights.
 
-use std::sync::{PoisonError, RwLock};
+use parking_lot::RwLock;
 
 use crate::backend::{Backend, Director, Word};
 use crate::ctx::Ctx;
@@ -33,7 +33,7 @@ impl List {
         most: usize,
     ) -> Result<(), Failure> {
         check_member(owner, backend)?;
-        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
+        let mut members = self.members.write();
         if members.len() >= most {
             let why = format!("{}: more backends than director_backends allows", owner.name());
             return Err(Failure::new(why));
@@ -45,7 +45,7 @@ impl List {
 
     /// Removes the first that is `backend`; where it stood.
     pub(super) fn remove(&self, backend: &Backend) -> Option<usize> {
-        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
+        let mut members = self.members.write();
         let at = members.iter().position(|(member, _)| member.is(backend))?;
         members.remove(at);
         Some(at)
@@ -62,7 +62,7 @@ impl List {
 
     /// Looks at them. No director is asked for a backend meanwhile: it might want to change them.
     pub(super) fn read<T>(&self, look: impl FnOnce(&[(Backend, f64)]) -> T) -> T {
-        look(&self.members.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.members.read())
     }
 
     /// The healthy one that `point` (of at least 0, less than 1) falls to, when each has a stretch

@@ -4,9 +4,10 @@
 //! are kept with its task.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use crate::ctx::Ctx;
 use crate::sub::{Side, Sub, Subs};
@@ -179,7 +180,7 @@ impl Object for ParamSet {
 impl ParamSet {
     /// What is in force.
     pub(super) fn read(&self, ctx: &mut Ctx<'_>) -> Params {
-        let defaults = *self.defaults.lock().unwrap_or_else(PoisonError::into_inner);
+        let defaults = *self.defaults.lock();
         ctx.task.keep::<Changed>("directors.shard_param", self.number).0.over(defaults)
     }
 
@@ -193,7 +194,7 @@ impl ParamSet {
         if has_backend_request(ctx.sub) {
             change(&mut ctx.task.keep::<Changed>("directors.shard_param", self.number).0);
         } else if ctx.sub == Sub::Init {
-            change(&mut self.defaults.lock().unwrap_or_else(PoisonError::into_inner));
+            change(&mut self.defaults.lock());
         } else {
             return Err(self.misplaced(what));
         }

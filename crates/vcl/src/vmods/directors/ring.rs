@@ -54,7 +54,7 @@ impl Ring {
         let most = POINTS_MAX / members.len().max(1);
         let mut points = Vec::new();
         for (number, member) in members.iter().enumerate() {
-            let ident = member.ident.as_deref().unwrap_or(member.backend.name().as_bytes());
+            let ident = member.ident.as_deref().unwrap_or_else(|| member.backend.name().as_bytes());
             let of_member = (f64::from(replicas) * member.weight) as usize;
             for n in 0..of_member.min(most) {
                 points.push((hash(&[ident, n.to_string().as_bytes()]), number as u32));

@@ -3,9 +3,10 @@
 //! Changes to the backends wait for `reconfigure`, or for the end of the task that made them. A
 //! request that is choosing meanwhile goes by the ring there was.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
 
 use crate::backend::{Backend, Director, Leaf, Listing, Sharded, Word};
 use crate::ctx::{Ctx, Tag};
@@ -126,22 +127,22 @@ impl Director for Shard {
 
 impl Shard {
     fn ring(&self) -> Arc<Ring> {
-        Arc::clone(&self.ring.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.ring.read())
     }
 
     fn rules(&self) -> Rules {
-        *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.rules.lock()
     }
 
     /// The parameters of the set `given`, or else of the associated one.
     fn defaults(&self, ctx: &mut Ctx<'_>, given: Option<u32>) -> Params {
-        let set = given.or(self.rules().param);
+        let set = given.or_else(|| self.rules().param);
         set.and_then(|number| set_of(ctx, number)).unwrap_or_default()
     }
 
     /// Brings `changes` into force.
     fn apply(&self, changes: &[Change], replicas: u32, mut skipped: impl FnMut(&Member)) {
-        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.ring.write();
         let mut members = ring.members.clone();
         for change in changes {
             match change {
@@ -161,7 +162,7 @@ impl Shard {
     }
 
     /// The backend for these parameters, of those of the ring.
-    fn choose(&self, ctx: &mut Ctx<'_>, params: Params) -> Option<Backend> {
+    fn choose(&self, ctx: &Ctx<'_>, params: Params) -> Option<Backend> {
         let ring = self.ring();
         if ring.members.is_empty() {
             self.say(ctx, Tag::Error, "no backends");
@@ -343,7 +344,7 @@ fn reconfigure(
     args: &[Value],
 ) -> Result<Value, Failure> {
     let shard = director::<Shard>(object)?;
-    let asked = args.int(0).unwrap_or(i64::from(REPLICAS));
+    let asked = args.int(0).unwrap_or_else(|| i64::from(REPLICAS));
     let Some(replicas) = u32::try_from(asked).ok().filter(|n| *n > 0) else {
         shard.say(ctx, Tag::Error, &format!("invalid replicas argument {asked}"));
         return Ok(Value::Bool(false));
@@ -390,7 +391,7 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
 
 fn rule(object: &Arc<dyn Object>, change: impl FnOnce(&mut Rules)) -> Result<Value, Failure> {
     let shard = director::<Shard>(object)?;
-    change(&mut shard.rules.lock().unwrap_or_else(PoisonError::into_inner));
+    change(&mut shard.rules.lock());
     Ok(Value::Void)
 }
 

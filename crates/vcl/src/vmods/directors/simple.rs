@@ -1,7 +1,9 @@
 //! `round_robin`, `fallback`, `random` and `hash`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::backend::{Backend, Director, Leaf, Listing, Word};
 use crate::ctx::Ctx;
@@ -106,14 +108,14 @@ impl Director for Fallback {
     director!(Fallback, "fallback");
 
     fn listing(&self, _: f64) -> Listing {
-        let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = *self.at.lock();
         let current = self.list.read(|members| (at < members.len()).then_some(at));
         Listing::Fallback { sticky: self.is_sticky, current }
     }
 
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
         let chosen = self.list.read(|members| {
-            let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut at = self.at.lock();
             let from = if self.is_sticky { *at } else { 0 };
             let order = (from..members.len()).chain(0..from.min(members.len()));
             let found = order.into_iter().find(|n| members[*n].0.is_healthy_for(ctx))?;
@@ -130,7 +132,7 @@ impl Listed for Fallback {
     }
 
     fn removed(&self, removed: usize) {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = self.at.lock();
         if *at > removed {
             *at -= 1;
         }
