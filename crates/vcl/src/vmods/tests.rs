@@ -12,7 +12,8 @@ fn run(imports: &str, declarations: &str, recv: &str) -> Bench {
     let program = format!(
         "vcl 4.1;\n{imports}\nbackend b1 {{ .host = \"127.0.0.1\"; }}\n\
          backend b2 {{ .host = \"127.0.0.2\"; }}\n{declarations}\n\
-         sub vcl_recv {{\n{recv}\nreturn (pass);\n}}\n"
+         sub vcl_recv {{\nset req.backend_hint = b2;\nset req.backend_hint = b1;\n\
+         {recv}\nreturn (pass);\n}}\n"
     );
     let mut bench = Bench::of(&program).unwrap_or_else(|why| panic!("{why}"));
     let action = bench.run(Sub::Recv);
@@ -226,7 +227,7 @@ fn the_body_and_the_connection_are_seen() {
 #[test]
 fn a_kept_body_is_matched_and_hashed() {
     let program = "vcl 4.1; import bodyaccess; backend b none;
-        sub vcl_recv { set req.http.X = bodyaccess.rematch_req_body(\"^hel+o$\")
+        sub vcl_recv { set req.http.X = \"\" + bodyaccess.rematch_req_body(\"^hel+o$\")
             + bodyaccess.rematch_req_body(\"HELLO\") + bodyaccess.len_req_body(); }
         sub vcl_hash { bodyaccess.hash_req_body(); return (lookup); }";
     let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
@@ -240,8 +241,8 @@ fn a_kept_body_is_matched_and_hashed() {
 #[test]
 fn purges_tell_how_many() {
     let program = "vcl 4.1; import purge; import xkey; backend b none;
-        sub vcl_recv { set req.http.X = xkey.purge(\"a b\") + xkey.softpurge(\"c\"); }
-        sub vcl_miss { set req.http.X = purge.hard() + purge.soft(10s, 5s); }";
+        sub vcl_recv { set req.http.X = \"\" + xkey.purge(\"a b\") + xkey.softpurge(\"c\"); }
+        sub vcl_miss { set req.http.X = \"\" + purge.hard() + purge.soft(10s, 5s); }";
     let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
     bench.run(Sub::Recv);
     assert_eq!(x(&bench), "21");

@@ -282,7 +282,9 @@ fn a_backend_that_ramps_up_gets_its_share_only() {
     shard.end_task();
     // Healthy for 10 s: half of its time of ramping up.
     shard.call(Sub::Init, "set_rampup", &[Value::Duration(20.0)]).expect("it can be set");
-    let key = (0..).find(|key| chosen(&mut shard, &by_key(*key, 0, "IGNORE")) == "a");
+    let key = (0..200)
+        .map(|n| n * 20_000_000)
+        .find(|key| chosen(&mut shard, &by_key(*key, 0, "IGNORE")) == "a");
     let key = key.expect("some key leads to a");
     for (point, name) in [(0.4, "a"), (0.6, "b")] {
         shard.bench.world.random = point;
