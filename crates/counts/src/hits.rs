@@ -1,7 +1,6 @@
 //! The way of a hit through policy, store and delivery: what happens between the bytes read and the
 //! bytes written.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,22 +8,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Limits};
-use flow::vcl::{Line, Sight};
 use flow::{
     Announce, CertificateFields, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start,
 };
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
 use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
-use vcl::program::{Input, Instance, Program, Rules};
-use vcl::source::NoFiles;
 
 use crate::samples::{self, NOW, PLAIN_REQUEST};
 use crate::stores;
 
 const CLIENT: Peer = Peer::Host(IpAddr::V4(Ipv4Addr::LOCALHOST));
 /// A client on a plain connection.
-const PLAIN: Client<'_> = Client { peer: CLIENT, secured: None, line: None };
+pub(crate) const PLAIN: Client<'_> = Client { peer: CLIENT, secured: None, line: None };
 
 /// Decides about a request for which a site with three routes has no route.
 pub(crate) fn policy(rounds: u32) {
@@ -43,50 +39,18 @@ pub(crate) fn policy(rounds: u32) {
 /// From a request that has been read to the reply's head, written.
 pub(crate) fn hit(rounds: u32) {
     let mut request = samples::request(PLAIN_REQUEST);
-    let core = core(None);
+    let core = core();
     store_for(&core, &request);
-    let mut out = Vec::with_capacity(1024);
-    for _ in 0..rounds {
-        out.clear();
-        let live = core.live();
-        let (start, _) = core.start(&live, black_box(&mut request), &PLAIN, NOW);
-        let Start::Reply(reply) = start else {
-            panic!("a stored response needs no waiting");
-        };
-        assert_eq!(reply.served, Served::Hit);
-        reply.write_head(&live, &mut out);
-        let length = reply.length().expect("a stored body has a length");
-        let framing = BodyFraming::Length(length);
-        encode::response_tail(&mut out, framing, ConnectionHeader::KeepAliveDefault);
-        black_box(&mut out);
-    }
+    serve(rounds, &core, &mut request, &PLAIN);
 }
 
-/// The same through the builtin VCL.
-pub(crate) fn hit_vcl(rounds: u32) {
-    let text = b"vcl 4.1; backend b none;";
-    let rules = Rules { storages: &[], labels: &[], include_depth: 1 };
-    let input = Input { name: "builtin", text, loader: &NoFiles, rules };
-    let program = Program::compile(&input).expect("it is right").program;
-    let core = core(None);
-    let (shared, live, log) = (&core.shared, core.shared.live(), RefCell::default());
-    let world = Sight::without_request(shared, &live, NOW, &log);
-    let instance = program.start(&world, 0.0).expect("it has no vcl_init");
-    let core = self::core(Some(instance));
-    let mut request = samples::request(PLAIN_REQUEST);
-    let mut key = KeyBuf::new();
-    for field in [&b"vcl"[..], b"/articles/a-slow-page", b"www.example.com"] {
-        key.field(field);
-    }
-    key.finish(&core.shared.seed);
-    stores::put(&core.shared.cache, &key, stores::object(), None);
-    let line = Line::default();
-    let client = Client { line: Some(&line), ..PLAIN };
+/// Serves `request`, which is a hit.
+pub(crate) fn serve(rounds: u32, core: &Rc<Core>, request: &mut Request, client: &Client<'_>) {
     let mut out = Vec::with_capacity(1024);
     for _ in 0..rounds {
         out.clear();
         let live = core.live();
-        let (start, _) = core.start(&live, black_box(&mut request), &client, NOW);
+        let (start, _) = core.start(&live, black_box(&mut *request), client, NOW);
         let Start::Reply(reply) = start else {
             panic!("a stored response needs no waiting");
         };
@@ -100,11 +64,16 @@ pub(crate) fn hit_vcl(rounds: u32) {
 }
 
 /// A core with the sample site as its only one, and an empty store.
-fn core(vcl: Option<Arc<Instance>>) -> Rc<Core> {
-    let site = Site {
+fn core() -> Rc<Core> {
+    Core::new(Shared::with_seed(stores::store(1 << 20), live(site()), samples::seed()))
+}
+
+/// The sample site.
+pub(crate) fn site() -> Site {
+    Site {
         name: "www.example.com".to_owned(),
         number: 0,
-        vcl,
+        vcl: None,
         policy: Arc::new(samples::site()),
         origins: Vec::new(),
         files: Vec::new(),
@@ -117,12 +86,16 @@ fn core(vcl: Option<Arc<Instance>>) -> Rc<Core> {
         server_timing: false,
         shows_tags: false,
         hsts: None,
-    };
+    }
+}
+
+/// A configuration with this site alone.
+pub(crate) fn live(site: Site) -> Live {
     let mut sites = HostTable::new(samples::seed());
     let site = Arc::new(site);
     sites.insert(&site.name, Arc::clone(&site)).expect("a host name");
     let limits = Limits::default();
-    let live = Live {
+    Live {
         sites,
         listed: vec![site],
         tls: None,
@@ -142,9 +115,7 @@ fn core(vcl: Option<Arc<Instance>>) -> Rc<Core> {
         labels: HashMap::new(),
         identity: "".into(),
         hostname: "".into(),
-        endpoints: Arc::from([]),
-    };
-    Core::new(Shared::with_seed(stores::store(1 << 20), live, samples::seed()))
+    }
 }
 
 /// Stores the sample response where `request` will look for it: the site adds nothing to its keys.

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 mod exchanges;
 mod heads;
 mod hits;
+mod programs;
 mod records;
 mod samples;
 mod stores;
@@ -32,7 +33,9 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "lookup", run: stores::lookup },
     Scenario { name: "lookup-variant", run: stores::lookup_variant },
     Scenario { name: "hit", run: hits::hit },
-    Scenario { name: "hit-vcl", run: hits::hit_vcl },
+    Scenario { name: "vcl-hit-builtin", run: programs::hit_builtin },
+    Scenario { name: "vcl-hit-site", run: programs::hit_site },
+    Scenario { name: "vcl-compile", run: programs::compile },
     Scenario { name: "record", run: records::record },
     Scenario { name: "fill", run: stores::fill },
     Scenario { name: "h2-exchange", run: exchanges::exchange },
