@@ -269,6 +269,12 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
+impl Field<'_> {
+    fn is_called(&self, name: &[u8]) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+}
+
 /// An ordered list of header fields in one buffer. Names keep their spelling; lookups ignore case.
 ///
 /// Two ways to fill it: [`HeaderBlock::push`] copies one field; a parser records [`Span`]s with
@@ -379,6 +385,47 @@ impl HeaderBlock {
         self.push_named(name, value);
     }
 
+    /// Replaces every field called `name` by one; `id` must be [`HeaderId::of`] of `name`. A value
+    /// that is no longer than the one there takes its place, so that a field that is set again and
+    /// again costs no memory.
+    pub fn set_as(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
+        debug_assert_eq!(id, HeaderId::of(name), "an id belongs to its name");
+        if !self.contains(id) {
+            return self.append(id, name, value);
+        }
+        let bytes = &self.bytes;
+        let mut same = self.spans.iter_mut().filter(|s| is_called(bytes, s, id, name));
+        match (same.next(), same.next()) {
+            (None, _) => self.append(id, name, value),
+            (Some(span), None) if value.len() <= span.value_len as usize => {
+                span.value_len = value.len() as u32;
+                let (name_at, value_at) = (span.name_at as usize, span.value_at as usize);
+                self.bytes[name_at..name_at + name.len()].copy_from_slice(name);
+                self.bytes[value_at..value_at + value.len()].copy_from_slice(value);
+            }
+            _ => {
+                self.remove_as(id, name);
+                self.append(id, name, value);
+            }
+        }
+    }
+
+    /// Removes every field called `name`; `id` must be [`HeaderId::of`] of `name`.
+    pub fn remove_as(&mut self, id: HeaderId, name: &[u8]) {
+        if self.contains(id) {
+            self.retain(|f| f.id != id || id == HeaderId::Other && !f.is_called(name));
+        }
+    }
+
+    /// The first value of `name`; `id` must be [`HeaderId::of`] of `name`.
+    pub fn value_as(&self, id: HeaderId, name: &[u8]) -> Option<&[u8]> {
+        if !self.contains(id) {
+            return None;
+        }
+        let bytes = &self.bytes;
+        self.spans.iter().find(|s| is_called(bytes, s, id, name)).map(|s| value(bytes, s))
+    }
+
     /// Removes every field called `id`.
     pub fn remove(&mut self, id: HeaderId) {
         if self.contains(id) {
@@ -474,6 +521,11 @@ fn field<'a>(bytes: &'a [u8], s: &Span) -> Field<'a> {
     }
 }
 
+/// Whether a field is called `name`, whose id is `id`.
+fn is_called(bytes: &[u8], span: &Span, id: HeaderId, name: &[u8]) -> bool {
+    span.id == id && (id != HeaderId::Other || field(bytes, span).is_called(name))
+}
+
 /// Whether `name` is a token (RFC 9110 5.6.2), as every field name must be.
 pub fn is_token(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|b| is_token_byte(*b))
@@ -515,6 +567,29 @@ mod tests {
         assert_eq!(HeaderId::of(b"X-Unheard-Of"), HeaderId::Other);
         assert_eq!(HeaderId::of(b""), HeaderId::Other);
         assert_eq!(HeaderId::of(b"t"), HeaderId::Other);
+    }
+
+    #[test]
+    fn a_field_that_is_set_takes_the_place_of_all_of_its_name() {
+        for (name, other) in [("X-Mine", "X-Mine-Too"), ("Cookie", "Accept")] {
+            let id = HeaderId::of(name.as_bytes());
+            let mut block = HeaderBlock::new();
+            block.set_as(id, name.as_bytes(), b"first");
+            block.push_named(other.as_bytes(), b"stays");
+            for value in [&b"12345"[..], b"1", b"", b"longer than any before", b"short"] {
+                block.set_as(id, name.to_lowercase().as_bytes(), value);
+                assert_eq!(block.value_as(id, name.as_bytes()), Some(value), "{name}");
+                assert_eq!(block.value_named(other.as_bytes()), Some(&b"stays"[..]));
+                assert_eq!(block.len(), 2);
+            }
+            assert!(block.iter().any(|field| field.name == name.to_lowercase().as_bytes()));
+            block.push_named(name.as_bytes(), b"second");
+            block.set_as(id, name.as_bytes(), b"1");
+            let values: Vec<_> = block.values_named(name.as_bytes()).collect();
+            assert_eq!(values, [b"1"], "{name}");
+            block.remove_as(id, name.as_bytes());
+            assert_eq!((block.value_as(id, name.as_bytes()), block.len()), (None, 1));
+        }
     }
 
     #[test]

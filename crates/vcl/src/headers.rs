@@ -47,14 +47,10 @@ pub fn get<'c>(ctx: &'c Ctx<'_>, header: &Header) -> Option<&'c [u8]> {
 
 /// Its first value in `block`.
 pub fn first<'b>(block: &'b HeaderBlock, header: &Header) -> Option<&'b [u8]> {
-    match header.id {
-        HeaderId::Other if !block.contains(HeaderId::Other) => None,
-        HeaderId::Other => block.value_named(header.name.as_bytes()),
-        id => block.value(id),
-    }
+    block.value_as(header.id, header.name.as_bytes())
 }
 
-/// Removes every header of that name and appends one.
+/// Replaces every header of that name by one.
 ///
 /// # Errors
 /// The value has a byte that no header may have: a control character other than a tab.
@@ -67,8 +63,7 @@ pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failu
         return Err(Failure::new(format!("Bad header {}: {value}", header.name)));
     }
     if let Some(block) = block_mut(ctx, header.place) {
-        remove(block, header);
-        block.push_as(header.id, header.name.as_bytes(), value);
+        block.set_as(header.id, header.name.as_bytes(), value);
     }
     Ok(())
 }
@@ -76,15 +71,7 @@ pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failu
 /// Removes every header of that name.
 pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
     if let Some(block) = block_mut(ctx, header.place) {
-        remove(block, header);
-    }
-}
-
-fn remove(block: &mut HeaderBlock, header: &Header) {
-    match header.id {
-        HeaderId::Other if !block.contains(HeaderId::Other) => {}
-        HeaderId::Other => block.remove_named(header.name.as_bytes()),
-        id => block.remove(id),
+        block.remove_as(header.id, header.name.as_bytes());
     }
 }
 
