@@ -214,8 +214,8 @@ impl Turn {
 
     fn hash(&mut self, env: &Env<'_>) -> Result<(), Step> {
         self.key.clear();
-        // Keeps the keys of programs apart from all others: those begin with an empty field or `s`.
-        self.key.field(b"vcl");
+        // All others begin with an empty field or `s`.
+        self.key.field(vcl::vars::KEY_MARK);
         match self.run(env, Sub::Hash, Seen::default()) {
             Action::Lookup => {
                 self.key.finish(&env.core.shared.seed);

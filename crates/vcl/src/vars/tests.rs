@@ -184,6 +184,7 @@ fn the_times_of_a_response_have_varnishs_bounds() {
 #[test]
 fn a_key_is_told_by_its_sha_256() {
     let mut key = base::KeyBuf::new();
+    key.field(KEY_MARK);
     key.field(b"/x");
     key.field(b"h");
     let hex: String = digest(key.bytes()).iter().map(|b| format!("{b:02x}")).collect();
