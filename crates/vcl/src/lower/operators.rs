@@ -293,6 +293,10 @@ impl Lowering<'_> {
         if let (Expr::Const(a), Expr::Const(b)) = (&left, &right) {
             return match calculate(op, a, b) {
                 Ok(value) => Some(Expr::Const(value)),
+                // As in Varnish: what is no whole number fails when it runs.
+                Err(_) if !matches!((a, b), (Value::Int(_), Value::Int(_))) => {
+                    Some(Expr::Arith(Box::new(Arith { op, left, right })))
+                }
                 Err(failure) => {
                     self.report.error(span, failure.0);
                     None

@@ -272,11 +272,8 @@ impl Lowering<'_> {
     fn synthetic(&mut self, call: &CallExpr) -> Option<Op> {
         let places = Sub::Synth.only().and(Sub::BackendError.only());
         self.need(places, call.name.span, || "`synthetic` cannot be called".to_string());
-        let only = self.one(call)?;
-        let typed = self.expr(only, Type::Body)?;
-        let value = self.convert(typed, Type::Body)?;
-        // Which of the two it is says the subroutine in which it runs.
-        Some(Op::Synthetic(value))
+        let text = self.one_string(call)?;
+        Some(Op::Synthetic(run::Expr::Text(Box::new(text))))
     }
 
     fn unknown_statement(&mut self, name: &Name) {
