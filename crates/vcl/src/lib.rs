@@ -1,11 +1,12 @@
-//! VCL 4.0 and 4.1, the policy language of Varnish: read, checked, and compiled into closures.
+//! VCL 4.0 and 4.1, the policy language of Varnish: read, checked, and made into a tree that runs.
 //!
 //! Pure: no sockets, no files, no clock. Sources come through [`source::Loader`], the outside world
 //! of a running program through [`ctx::World`].
 //!
 //! The way of a file: `lex` and `parse` make an [`ast`] of it, `lower` checks types, names and
-//! places and makes closures, which are a [`program::Program`]. A program that has been brought to
-//! life (`vcl_init` has run) is a [`program::Instance`]; `flow` asks it at each step of a request.
+//! places and makes a tree of steps of it in which every name is resolved: a [`program::Program`].
+//! A program that has been brought to life (`vcl_init` has run) is a [`program::Instance`]; `flow`
+//! asks it at each step of a request.
 
 pub mod acl;
 pub mod ast;
