@@ -87,7 +87,7 @@ fn select(request: &Request, ranges_max: u64, object: &Arc<Object>, reply: &mut 
 }
 
 /// Narrows the reply with the body of `object` to what the request's Range asks for.
-pub(crate) fn narrow(request: &Request, ranges_max: u64, object: &Arc<Object>, reply: &mut Reply) {
+fn narrow(request: &Request, ranges_max: u64, object: &Arc<Object>, reply: &mut Reply) {
     let range = request.headers.value(HeaderId::Range);
     let (Some(range), Some(length)) = (range, object.length()) else { return };
     match range::plan(range, length, ranges_max as usize) {

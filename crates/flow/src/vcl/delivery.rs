@@ -1,13 +1,13 @@
 //! From what was found or fetched to the reply: `vcl_deliver`, and `vcl_synth` where there is
 //! nothing.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use cache::{Object, Reader};
 use message::conditional::{self, Outcome};
 use message::date::{HttpDate, parse_http_date};
-use message::range::{self, RangePlan};
 use message::{HeaderBlock, HeaderId, Method, Response, Status, Version};
 use varnishcli::Param;
 use vcl::ctx::{Obj, RespState};
@@ -18,7 +18,7 @@ use super::heads;
 use super::note;
 use super::steps::{Age, Step};
 use super::turn::{Env, Seen, Turn};
-use crate::deliver::{SELECTORS, narrow, whole_body};
+use crate::deliver::{SELECTORS, whole_body};
 use crate::forward::add_via;
 use crate::reply::{Forward, Head, Reply, ReplyBody, Served, Varnish};
 
@@ -129,7 +129,9 @@ fn stored(
         ranges: offers_ranges(env, object.status()),
     };
     let unfolds = unfolds(turn, object);
-    if unfolds || turn.instance.program().uses().head.has(Sub::Deliver) {
+    // Of parts the head is written anew.
+    let parts = turn.req.headers.contains(HeaderId::Range);
+    if unfolds || parts || turn.instance.program().uses().head.has(Sub::Deliver) {
         shaped(turn, env, object, &mut reply, (varnish, age_s))?;
         if unfolds {
             unfold(env, object, &mut reply);
@@ -145,9 +147,7 @@ fn stored(
                 modified: object.last_modified(),
                 date: object.date(),
             };
-            select(turn, env, &validators, &mut reply, |reply| {
-                narrow(&turn.req, env.live.limits.ranges, object, reply);
-            });
+            select(turn, env, &validators, &mut reply, |_| {});
         }
     }
     finish(turn, env, &mut reply);
@@ -191,12 +191,9 @@ fn shaped(
         let validators = Validators::of(&headers, env, object.date());
         select(turn, env, &validators, reply, |reply| {
             if !unfolds(turn, object) {
-                narrow(&turn.req, env.live.limits.ranges, object, reply);
+                cut(turn, reply);
             }
         });
-        if reply.content_type.is_some() {
-            response.headers.remove(HeaderId::ContentType);
-        }
     }
     own_head(turn, reply, response);
     Ok(())
@@ -314,11 +311,7 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
     if turn.req.headers.contains_any(&SELECTORS) {
         let headers = response.headers.clone();
         let validators = Validators::of(&headers, env, None);
-        select(turn, env, &validators, &mut reply, |reply| {
-            if !private {
-                narrow_stream(turn, reply);
-            }
-        });
+        select(turn, env, &validators, &mut reply, |reply| cut(turn, reply));
     }
     own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
@@ -359,6 +352,9 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
         _ => ReplyBody::Bytes(body),
     };
     let mut reply = bare(response.status, body, Served::Synthetic);
+    if turn.req.headers.contains(HeaderId::Range) && reply.status == Status::OK {
+        cut(turn, &mut reply);
+    }
     own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
     Ok(reply)
@@ -433,7 +429,7 @@ fn select(
     env: &Env<'_>,
     validators: &Validators<'_>,
     reply: &mut Reply,
-    narrow: impl FnOnce(&mut Reply),
+    cut: impl FnOnce(&mut Reply),
 ) {
     if reply.status != Status::OK {
         return;
@@ -447,25 +443,59 @@ fn select(
         && env.live.params.is_on(Param::HttpRangeSupport)
         && conditional::if_range_matches(&turn.req.headers, etag, modified, date)
     {
-        narrow(reply);
+        cut(reply);
     }
 }
 
-/// Narrows a body that passes through to one range of it.
-fn narrow_stream(turn: &Turn, reply: &mut Reply) {
-    let (Some(range), ReplyBody::Stream { reader, length: Some(length) }) =
-        (turn.req.headers.value(HeaderId::Range), &mut reply.body)
-    else {
+/// Cuts the body to the one range that the request asks for, as Varnish does: what it cannot read,
+/// and several at once, are not satisfiable.
+fn cut(turn: &Turn, reply: &mut Reply) {
+    let Some(wanted) = turn.req.headers.value(HeaderId::Range) else { return };
+    let Some(length) = reply.length().filter(|_| !matches!(reply.body, ReplyBody::Head(_))) else {
         return;
     };
-    if let RangePlan::Ranges(ranges) = range::plan(range, *length, 1)
-        && let [one] = ranges.as_slice()
-    {
-        reply.status = Status::PARTIAL_CONTENT;
-        reply.content_range = Some(format!("bytes {}-{}/{length}", one.start, one.end - 1).into());
-        reader.skip(one.start);
-        *length = one.end - one.start;
+    let Some(range) = one_range(wanted, length) else {
+        reply.status = Status::RANGE_NOT_SATISFIABLE;
+        reply.content_range = Some(format!("bytes */{length}").into());
+        reply.body = ReplyBody::Bytes(Bytes::new());
+        return;
+    };
+    reply.status = Status::PARTIAL_CONTENT;
+    let text = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+    reply.content_range = Some(text.into());
+    match &mut reply.body {
+        ReplyBody::Stored(_, whole) => *whole = range,
+        ReplyBody::Bytes(bytes) => *bytes = bytes.slice(range.start as usize..range.end as usize),
+        ReplyBody::Stream { reader, length } => {
+            reader.skip(range.start);
+            *length = Some(range.end - range.start);
+        }
+        _ => {}
     }
+}
+
+/// The bytes that `bytes=first-last`, `bytes=first-` or `bytes=-count` means.
+fn one_range(wanted: &[u8], length: u64) -> Option<Range<u64>> {
+    let (unit, range) = wanted.split_at_checked(6)?;
+    if !unit.eq_ignore_ascii_case(b"bytes=") {
+        return None;
+    }
+    let dash = range.iter().position(|b| *b == b'-')?;
+    let number = |digits: &[u8]| -> Option<u64> {
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    };
+    let range = match (&range[..dash], &range[dash + 1..]) {
+        (b"", count) => length.saturating_sub(number(count)?)..length,
+        (first, b"") => number(first)?..length,
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            first..length.min(last.checked_add(1)?)
+        }
+    };
+    (range.start < range.end).then_some(range)
 }
 
 /// A reply whose head comes last.
@@ -482,6 +512,9 @@ fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
     if response.status != reply.status {
         response.status = reply.status;
         response.reason.clear();
+        if reply.status == Status::RANGE_NOT_SATISFIABLE {
+            response.reason.extend_from_slice(b"Requested Range Not Satisfiable");
+        }
     }
     reply.head = Head::Owned(Box::new(response));
 }
@@ -511,5 +544,32 @@ fn served(turn: &Turn, env: &Env<'_>, object: &Object, fetched: bool) -> Served 
             stored: object.is_live(),
             collapsed: !fetched,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_range_is_read_and_everything_else_is_not_satisfiable() {
+        for (wanted, range) in [
+            (&b"bytes=1-2"[..], Some(1..3)),
+            (b"bytes=1-", Some(1..5)),
+            (b"bytes=-2", Some(3..5)),
+            (b"bytes=-20", Some(0..5)),
+            (b"bytes=0-99", Some(0..5)),
+            (b"Bytes=0-0", Some(0..1)),
+            (b"bytes=5-9", None),
+            (b"bytes=3-1", None),
+            (b"bytes=-0", None),
+            (b"bytes=-", None),
+            (b"bytes=", None),
+            (b"bytes=0-1,3-4", None),
+            (b"lines=1-2", None),
+            (b"bytes=1-18446744073709551615", None),
+        ] {
+            assert_eq!(one_range(wanted, 5), range, "{}", wanted.escape_ascii());
+        }
     }
 }

@@ -149,7 +149,13 @@ impl Job {
             step = match step {
                 Step::Send => self.ask().await,
                 Step::Error(said) => self.error(said),
-                Step::Use(answer) => return store::conclude(*self, *answer).await,
+                Step::Use(mut answer) => match store::hold(&self, &mut answer).await {
+                    Ok(()) => return store::conclude(*self, *answer).await,
+                    Err(reason) => {
+                        self.note_error(&reason);
+                        Step::Error(None)
+                    }
+                },
                 Step::Fail => {
                     self.count(Count::FetchFailed);
                     // Who waits looks again, and fetches for himself.
@@ -309,6 +315,7 @@ impl Job {
             do_stream: true,
             time: seconds(now),
             was_304,
+            storage: Some(if private { "Transient" } else { "s0" }.into()),
             backend: Some(leaf),
             ..BerespState::default()
         };

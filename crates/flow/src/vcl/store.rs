@@ -32,11 +32,6 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
     answer.response.status = super::delivery::sent_status(answer.state.status);
     let head_length = content_length(&answer.response);
     heads::beresp(&mut answer.response.headers, !private);
-    if !answer.state.do_stream
-        && let Err(answer) = buffer(&job, &mut answer).await
-    {
-        return job.broke_off(answer).await;
-    }
     let tags = match read_tags(&job, &answer) {
         Ok(tags) => tags,
         Err(limit) => {
@@ -228,20 +223,14 @@ async fn drain(mut exchange: Exchange) {
     while let Ok(true) = exchange.next(&mut |_| {}).await {}
 }
 
-impl Job {
-    /// The body of an answer that was to be whole before it is delivered was not.
-    async fn broke_off(mut self, reason: String) {
-        self.count(Count::FetchFailed);
-        self.note_error(&reason);
-        if let Some(lead) = self.lead.take() {
-            lead.refuse(None);
-        }
-        self.tell(Got::Failed);
+/// Takes the whole body into memory, where it must be there before it is delivered.
+///
+/// # Errors
+/// Why it is not, in words.
+pub(crate) async fn hold(job: &Job, answer: &mut Answer) -> Result<(), String> {
+    if answer.state.do_stream {
+        return Ok(());
     }
-}
-
-/// Takes the whole body into memory.
-async fn buffer(job: &Job, answer: &mut Answer) -> Result<(), String> {
     let Body::Exchange(exchange) = &mut answer.body else { return Ok(()) };
     let most = job.core.shared.cache.config().object_bytes_max;
     let mut whole = Vec::new();

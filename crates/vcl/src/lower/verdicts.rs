@@ -73,7 +73,8 @@ impl Lowering<'_> {
     fn said(&mut self, verb: Verb, given: &ast::Return) -> Option<Verdict> {
         let (status, reason) = match &given.arguments[..] {
             [] if verb == Verb::Error => {
-                return Some(Verdict::Fixed(Action::Error(Said { status: 503, reason: None })));
+                let reason = Some(b"Backend fetch failed"[..].into());
+                return Some(Verdict::Fixed(Action::Error(Said { status: 503, reason })));
             }
             [status] => (status, None),
             [status, reason] => (status, Some(reason)),

@@ -363,5 +363,6 @@ fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         labels: vcl.into_iter().map(|instance| ("other".into(), instance)).collect(),
         identity: "me".into(),
         hostname: "host".into(),
+        endpoints: Default::default(),
     }
 }
