@@ -255,7 +255,8 @@ pub struct BackendSpec {
     pub host: Box<str>,
     /// `.port`; empty without one: it stands in `.host`, or is 80.
     pub port: Box<str>,
-    /// Where that is, as [`locate`] says, in the order the addresses are tried. Empty with a `path`.
+    /// Where that is, as [`locate`] says, in the order the addresses are tried. Empty with a
+    /// `path`.
     pub addresses: Vec<SocketAddr>,
     /// Its name is looked up for as long as the backend lives, instead of once: its addresses, of
     /// which there may be many, take turns (`dynamic`).

@@ -114,7 +114,8 @@ fn blobs_are_decoded_and_encoded() {
     let recv = r#"
         set req.http.X = blob.encode(HEX, UPPER, blob.decode(BASE64, encoded="Zm9v/w=="))
             + "|" + blob.transcode(encoded="a%20b", decoding=URL)
-            + "|" + o.encode(BASE64URL) + "|" + blob.equal(o.get(), blob.decode(HEX, encoded="fbff"))
+            + "|" + o.encode(BASE64URL)
+            + "|" + blob.equal(o.get(), blob.decode(HEX, encoded="fbff"))
             + "|" + blob.same(o.get(), o.get())
             + "|" + blob.length(blob.sub(o.get(), 1B, 1B));"#;
     let init = r#"sub vcl_init { new o = blob.blob(HEX, "fbff"); }"#;

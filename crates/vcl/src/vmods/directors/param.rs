@@ -1,7 +1,7 @@
 //! What a shard director goes by, and `shard_param`: sets of it that several directors share.
 //!
-//! A set has defaults of the program, made in `vcl_init`, and changes for one backend request, which
-//! are kept with its task.
+//! A set has defaults of the program, made in `vcl_init`, and changes for one backend request,
+//! which are kept with its task.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Functions and filters on URLs, and any bytes.
+
 use proptest::prelude::*;
 
 use super::*;
