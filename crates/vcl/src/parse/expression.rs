@@ -259,9 +259,7 @@ impl Parser<'_> {
             return Err(self.unexpected("an operator"));
         }
         if let Some(entry) = self.fault("two strings side by side") {
-            entry
-                .expected("`+`")
-                .help("`+` joins strings; only Varnish before 7.0 joined them without");
+            entry.expected("`+`").help("`+` joins strings; only older Varnish joined them without");
         }
         Err(Failed)
     }
