@@ -424,8 +424,8 @@ fn probes_json((good, window): (u32, u32), threshold: u32, history: &ProbeHistor
     let maps =
         bits(history).map(|(letter, _, bits)| format!("        \"bits_{letter}\": {bits},\n"));
     format!(
-        "\"probe_details\": {{\n{}        \"good\": {good},\n        \"threshold\": {threshold},\n        \
-         \"window\": {window}\n      }}",
+        "\"probe_details\": {{\n{}        \"good\": {good},\n        \
+         \"threshold\": {threshold},\n        \"window\": {window}\n      }}",
         maps.concat()
     )
 }
@@ -606,22 +606,49 @@ boot.default   probe    5/5      healthy    Sun, 22 Nov 2026 15:31:10 GMT
         ];
         let text = as_text(&rows, true);
         for expected in [
-            "\n\n               Backend    Weight     Health\n               v1         -          healthy\n\n",
-            "\n               Backend    Current    Health\n               v1         *          healthy\n\
-             \x20              v2                    healthy\n\n",
-            "\n               v1          25.00%    healthy\n               v2          75.00%    healthy\n\n",
-            "\n               Backend    Ident      Health     Rampup  Remaining\n\
-             \x20              v1         foo        healthy     12.44%   17.513s\n\n",
+            "
+               Backend    Weight     Health
+               v1         -          healthy
+",
+            "
+               Backend    Current    Health
+               v1         *          healthy
+               v2                    healthy
+",
+            "
+               v1          25.00%    healthy
+               v2          75.00%    healthy
+",
+            "
+               Backend    Ident      Health     Rampup  Remaining
+               v1         foo        healthy     12.44%   17.513s
+",
         ] {
-            assert!(text.contains(&expected), "{text}{expected}");
+            assert!(text.contains(&format!("{expected}\n")), "{text}{expected}");
         }
         let json = as_json(&rows, true);
         for expected in [
-            "\"sticky\": false,\n        \"backends\": {\n          \"v1\": {\n            \"current\": true,\n",
-            "\"total_weight\": 8.000000,",
-            "\"weight\": 6.000000,\n            \"health\": \"healthy\"",
-            "\"rampup_duration\": 20.000000,",
-            "\"ident\": \"foo\",\n            \"health\": \"healthy\",\n            \"rampup\": 0.124410,\n",
+            "
+        \"sticky\": false,
+        \"backends\": {
+          \"v1\": {
+            \"current\": true,
+",
+            "
+        \"total_weight\": 8.000000,
+",
+            "
+            \"weight\": 6.000000,
+            \"health\": \"healthy\"
+",
+            "
+        \"rampup_duration\": 20.000000,
+",
+            "
+            \"ident\": \"foo\",
+            \"health\": \"healthy\",
+            \"rampup\": 0.124410,
+",
         ] {
             assert!(json.contains(expected), "{json}{expected}");
         }

@@ -49,12 +49,12 @@ fn number(port: &str) -> Result<u16, String> {
     }
 }
 
-/// The addresses of a backend, in the order they are tried: an IPv4 one, then an IPv6 one, either of
-/// which may be missing. `resolve` gives the addresses of a name.
+/// The addresses of a backend, in the order they are tried: an IPv4 one, then an IPv6 one, either
+/// of which may be missing. `resolve` gives the addresses of a name.
 ///
 /// # Errors
-/// What is wrong with host or port, or with what the name stands for: as in Varnish, that is at most
-/// one address of each family.
+/// What is wrong with host or port, or with what the name stands for: as in Varnish, that is at
+/// most one address of each family.
 pub fn locate(
     host: &str,
     port: &str,
