@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use super::scenario::Ask;
@@ -41,6 +42,7 @@ pub(super) struct Clients(HashMap<(String, Option<String>), Connection>);
 impl Clients {
     /// Sends a request and reads its answer.
     pub(super) fn ask(&mut self, target: &Target, ask: &Ask) -> Got {
+        thread::sleep(Duration::from_millis(ask.after_ms));
         let key = (ask.connection.clone(), ask.from.clone());
         let had = self.0.remove(&key);
         let connection = had.map_or_else(|| Connection::open(target, ask.from.as_deref()), Ok);

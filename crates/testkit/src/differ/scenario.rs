@@ -140,7 +140,8 @@ pub enum Expect {
 }
 
 /// One request: `METHOD TARGET`, and after it `@NAME` for a connection of its own, `from IP` for a
-/// client behind a proxy (PROXY protocol), `HTTP/1.0`, `chunked`. Indented: field lines (`-Host`
+/// client behind a proxy (PROXY protocol), `HTTP/1.0`, `chunked`, `after 200ms` to wait first (for one
+/// of several at the same time). Indented: field lines (`-Host`
 /// leaves out what is there by default), an empty line, the body. `RAW METHOD` sends the indented
 /// lines as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -155,6 +156,8 @@ pub struct Ask {
     pub old: bool,
     /// Whether the body goes in chunks.
     pub chunked: bool,
+    /// How long it waits before it is sent.
+    pub after_ms: u64,
     /// The client's address as a proxy tells it.
     pub from: Option<String>,
     /// Field lines; `None` as value takes a default one out.

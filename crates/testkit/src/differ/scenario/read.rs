@@ -255,6 +255,7 @@ fn ask(first: &str, rest: &[&str]) -> Option<Ask> {
     while let Some(word) = words.next() {
         match word {
             "from" => ask.from = Some(words.next()?.to_owned()),
+            "after" => ask.after_ms = ms(words.next()?)?,
             "HTTP/1.0" => ask.old = true,
             "chunked" => ask.chunked = true,
             _ => ask.connection = word.strip_prefix('@')?.to_owned(),

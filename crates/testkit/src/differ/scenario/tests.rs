@@ -21,7 +21,7 @@ What it shows.
 POST /b
 -- steps
 # A comment.
-& GET /a
+& GET /a after 20ms
 GET /b @x from 192.0.2.1
     X-A: b: c
     -Host
@@ -58,6 +58,7 @@ fn sections_steps_and_answers_are_read() {
     assert_eq!(answers[1].method.as_deref(), Some("POST"));
     let steps: Vec<&Step> = one.steps.iter().map(|(_, step)| step).collect();
     let Step::Ask(group) = steps[0] else { panic!("{steps:?}") };
+    assert_eq!((group[0].after_ms, group[1].after_ms), (20, 0));
     assert_eq!((group.len(), group[1].connection.as_str()), (2, "x"));
     assert_eq!(group[1].fields[0], ("X-A".to_owned(), Some("b: c".to_owned())));
     assert_eq!(group[1].fields[1], ("Host".to_owned(), None));
