@@ -210,7 +210,7 @@ fn pattern() -> impl Strategy<Value = String> {
         ]);
         prop_oneof![
             some.clone().prop_map(|parts| parts.concat()),
-            some.clone().prop_map(|parts| parts.join("|")),
+            some.prop_map(|parts| parts.join("|")),
             inner.clone().prop_map(|part| format!("({part})")),
             inner.clone().prop_map(|part| format!("(?i:{part})")),
             (inner.clone(), repeats.clone()).prop_map(|(part, r)| format!("(?:{part}){r}")),
