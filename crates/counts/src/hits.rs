@@ -115,6 +115,7 @@ pub(crate) fn live(site: Site) -> Live {
         labels: HashMap::new(),
         identity: "".into(),
         hostname: "".into(),
+        endpoints: Arc::default(),
     }
 }
 

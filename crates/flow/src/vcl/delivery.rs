@@ -439,7 +439,7 @@ fn select(
     if outcome == Outcome::NotModified {
         reply.status = Status::NOT_MODIFIED;
         reply.body = ReplyBody::None;
-    } else if env.asked.method == Method::Get
+    } else if matches!(env.asked.method, Method::Get | Method::Head)
         && env.live.params.is_on(Param::HttpRangeSupport)
         && conditional::if_range_matches(&turn.req.headers, etag, modified, date)
     {
@@ -451,9 +451,11 @@ fn select(
 /// and several at once, are not satisfiable.
 fn cut(turn: &Turn, reply: &mut Reply) {
     let Some(wanted) = turn.req.headers.value(HeaderId::Range) else { return };
-    let Some(length) = reply.length().filter(|_| !matches!(reply.body, ReplyBody::Head(_))) else {
-        return;
+    let length = match reply.body {
+        ReplyBody::Head(length) => length,
+        _ => reply.length(),
     };
+    let Some(length) = length else { return };
     let Some(range) = one_range(wanted, length) else {
         reply.status = Status::RANGE_NOT_SATISFIABLE;
         reply.content_range = Some(format!("bytes */{length}").into());
@@ -470,6 +472,7 @@ fn cut(turn: &Turn, reply: &mut Reply) {
             reader.skip(range.start);
             *length = Some(range.end - range.start);
         }
+        ReplyBody::Head(length) => *length = Some(range.end - range.start),
         _ => {}
     }
 }
