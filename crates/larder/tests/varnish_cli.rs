@@ -249,10 +249,9 @@ async fn origins_servers_are_the_backends() {
         lines[0].split_whitespace().collect::<Vec<_>>(),
         ["Backend", "name", "Admin", "Probe", "Health", "Last", "change"]
     );
-    assert_eq!(
-        lines[1].split_whitespace().collect::<Vec<_>>(),
-        [name.as_str(), "healthy", "0/0", "healthy", "-"]
-    );
+    let words: Vec<_> = lines[1].split_whitespace().collect();
+    assert_eq!(words[..4], [name.as_str(), "healthy", "0/0", "healthy"]);
+    assert_eq!((words.len(), words.last()), (10, Some(&"GMT")), "when that changed: {words:?}");
     for pattern in ["app*", "larder.app*", "*", &name] {
         assert_eq!(cli.ask(&format!("backend.list {pattern}")).await.1, list, "{pattern}");
     }
