@@ -25,6 +25,7 @@ use crate::core::{Ask, Core, Front, LiveRef};
 use crate::decide::freshness;
 use crate::forward::{self, Errand};
 use crate::interims::{Interims, Told};
+use crate::lengths::{content_length, declared_length};
 use crate::live::Site;
 use crate::pages::Problem;
 use crate::tags;
@@ -638,19 +639,6 @@ async fn pass(
             }
             Err(_) => return writer.abort(),
         }
-    }
-}
-
-fn content_length(response: &Response) -> Option<u64> {
-    let value = response.headers.value(HeaderId::ContentLength)?;
-    std::str::from_utf8(value).ok()?.parse().ok()
-}
-
-fn declared_length(framing: Framing) -> Option<u64> {
-    match framing {
-        Framing::None => Some(0),
-        Framing::Length(length) => Some(length),
-        Framing::Chunked | Framing::UntilClose => None,
     }
 }
 

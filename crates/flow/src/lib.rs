@@ -15,6 +15,7 @@ mod fetch;
 mod files;
 mod forward;
 mod interims;
+mod lengths;
 pub mod live;
 mod multipart;
 mod page_cache;

@@ -6,7 +6,7 @@
 //! bytes both ways indeed.
 
 use cache::Body as Window;
-use message::{Framing, HeaderId, Method, Upgrade};
+use message::{HeaderId, Method, Upgrade};
 use vcl::ctx::{Bereq, BereqState};
 use vcl::sub::{Action, Sub};
 
@@ -17,6 +17,7 @@ use super::steps::{Step, has_body, said};
 use super::store::pass_on;
 use super::turn::{Env, Seen, Turn};
 use super::wait;
+use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, ReplyBody, Served};
 
 /// Runs `vcl_pipe`, and hands the request over.
@@ -73,20 +74,12 @@ pub(crate) async fn pipe(
     }
     let body = match exchange.framing {
         _ if response.status.has_no_body() => ReplyBody::None,
-        _ if env.asked.method == Method::Head => {
-            let length = response.headers.value(HeaderId::ContentLength);
-            ReplyBody::Head(length.and_then(|l| std::str::from_utf8(l).ok()?.parse().ok()))
-        }
+        _ if env.asked.method == Method::Head => ReplyBody::Head(content_length(&response)),
         framing => {
             let (writer, reader) = Window::window(job.window);
             exchange.lift_total();
             tokio::task::spawn_local(pass_on(exchange, writer));
-            let length = match framing {
-                Framing::None => Some(0),
-                Framing::Length(length) => Some(length),
-                Framing::Chunked | Framing::UntilClose => None,
-            };
-            ReplyBody::Stream { reader, length }
+            ReplyBody::Stream { reader, length: declared_length(framing) }
         }
     };
     Ok(turn.signed(env, Reply::owned(response, body, served)))

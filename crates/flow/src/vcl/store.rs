@@ -15,6 +15,7 @@ use super::counts::Count;
 use super::delivery::{Passing, PassingBody, Source};
 use super::fetch::{Answer, Body, Got, Job};
 use super::{heads, lifetime, note};
+use crate::lengths::{content_length, declared_length};
 use crate::tags;
 
 /// A marked response has no body of its own in the store.
@@ -92,7 +93,7 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
     let (window, exchange) = match body {
         Body::Exchange(exchange) if exchange.framing != Framing::None => {
             let (writer, reader) = Window::window(job.window);
-            let length = declared(exchange.framing);
+            let length = declared_length(exchange.framing);
             (PassingBody::Stream { reader, length }, Some((exchange, writer)))
         }
         Body::Exchange(exchange) => {
@@ -268,22 +269,9 @@ fn is_gzip(job: &Job, response: &Response) -> bool {
         && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
 }
 
-fn content_length(response: &Response) -> Option<u64> {
-    let value = response.headers.value(HeaderId::ContentLength)?;
-    std::str::from_utf8(value).ok()?.parse().ok()
-}
-
-fn declared(framing: Framing) -> Option<u64> {
-    match framing {
-        Framing::None => Some(0),
-        Framing::Length(length) => Some(length),
-        Framing::Chunked | Framing::UntilClose => None,
-    }
-}
-
 fn length(body: &Body) -> Option<u64> {
     match body {
-        Body::Exchange(exchange) => declared(exchange.framing),
+        Body::Exchange(exchange) => declared_length(exchange.framing),
         Body::Whole(bytes) => Some(bytes.len() as u64),
         Body::Stale(reader) => reader.length(),
     }
