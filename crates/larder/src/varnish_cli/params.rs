@@ -130,7 +130,9 @@ pub(super) fn show(daemon: &Daemon, call: &Call) -> Reply {
 pub(super) fn show_one(daemon: &Daemon, call: &Call, name: &str) -> Reply {
     let mut params = all(daemon);
     params.retain(|param| param.name == name);
-    as_json(call, &params)
+    // As varnishd, without the value.
+    let words = call.words.iter().take(3).cloned().collect();
+    as_json(&Call { words, ..call.clone() }, &params)
 }
 
 fn as_json(call: &Call, params: &[Row]) -> Reply {

@@ -1,0 +1,274 @@
+//! `larder serve` with varnishd's flags, over real sockets: the line of Debian's defaults, programs
+//! changed while it runs, what it refuses, how it ends.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use support::PATIENCE;
+use support::cli::{Cli, SECRET};
+use support::folder::Folder;
+use testkit::larder::binary;
+use testkit::origin::{Script, Scripted};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// A daemon under varnishd's flags.
+struct Serve {
+    child: Child,
+    folder: Folder,
+    clients: Vec<SocketAddr>,
+    cli: SocketAddr,
+    lines: mpsc::Receiver<String>,
+    log: Vec<String>,
+}
+
+impl Serve {
+    /// One in front of `origin`, with further flags.
+    fn start(vcl: &str, more: &[&str]) -> Self {
+        let folder = Folder::new();
+        folder.file("secret", SECRET);
+        folder.file("default.vcl", vcl);
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let mut child = Command::new(binary().expect("the binary"))
+            .args(["serve", "-a", "127.0.0.1:0", "-T", "127.0.0.1:0"])
+            .args(["-f", &path("default.vcl"), "-S", &path("secret"), "-s", "malloc,64m"])
+            .args(["-n", &path("work"), "-P", &path("pid")])
+            .args(more)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let stderr = child.stderr.take().expect("it is piped");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut serve =
+            Self { child, folder, clients: Vec::new(), cli: nowhere, lines, log: Vec::new() };
+        let address =
+            |line: &str| line.split("listening on ").nth(1)?.split(' ').next()?.parse().ok();
+        serve.cli = address(&serve.until("Varnish CLI listening on")).expect("an address");
+        let line = serve.until("larder: listening on");
+        serve.clients.push(address(&line).expect("an address"));
+        serve
+    }
+
+    /// The next line that has `part` in it.
+    fn until(&mut self, part: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no `{part}` in {:?}", self.log));
+            self.log.push(line.clone());
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    async fn cli(&self) -> Cli {
+        Cli::authenticated(self.cli).await
+    }
+
+    /// The response to a GET: head and body.
+    async fn get(&self, target: &str) -> String {
+        let mut stream = TcpStream::connect(self.clients[0]).await.expect("a connection");
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("written");
+        let mut reply = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut reply)).await.expect("in time").expect("read");
+        String::from_utf8_lossy(&reply).into_owned()
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([name, &id]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
+    fn end(mut self) -> ExitStatus {
+        self.signal("-TERM");
+        self.child.wait().expect("it ends")
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // One that has ended cannot be ended.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+fn vcl(origin: &Scripted, rest: &str) -> String {
+    let (host, port) = (origin.addr().ip(), origin.addr().port());
+    format!(
+        "vcl 4.1;\nimport std;\nbackend default {{ .host = \"{host}\"; .port = \"{port}\"; }}\n{rest}\n"
+    )
+}
+
+/// A program that answers by itself.
+fn says(word: &str) -> String {
+    format!(
+        "vcl 4.1; import std; backend none_here none; \
+         sub vcl_recv {{ return (synth(200, \"{word}\")); }} \
+         sub vcl_fini {{ std.log(\"{word} has ended\"); }}"
+    )
+}
+
+#[tokio::test]
+async fn the_line_of_debians_defaults_serves_pages_and_ends_cleanly() {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));
+    let serve = Serve::start(&vcl(&origin, ""), &["-p", "default_ttl=10", "-i", "me"]);
+    let first = serve.get("/page").await;
+    assert!(first.starts_with("HTTP/1.1 200 ") && first.ends_with("a page"), "{first}");
+    assert!(first.contains("X-Varnish: ") && !first.contains("Cache-Status"), "{first}");
+    let numbers = |reply: &str| {
+        let line = reply.lines().find(|line| line.starts_with("X-Varnish: ")).map(str::to_owned);
+        line.expect("numbers").split(' ').count() - 1
+    };
+    assert_eq!(
+        [numbers(&first), numbers(&serve.get("/page").await)],
+        [1, 2],
+        "the second is a hit"
+    );
+    let mut cli = serve.cli().await;
+    assert_eq!(
+        cli.ask("vcl.list").await,
+        (200, "active   auto    warm         0    boot\n".to_owned())
+    );
+    let value = cli.ask("param.show default_ttl").await.1;
+    assert!(value.contains("Value is: 10.000 [seconds]\n"), "{value}");
+    let stats: serde_json::Value =
+        serde_json::from_str(&cli.ask("stats.json").await.1).expect("JSON");
+    let count = |name: &str| stats["counters"][name]["value"].as_u64();
+    assert_eq!((count("MAIN.cache_hit"), count("MAIN.cache_miss")), (Some(1), Some(1)));
+    assert_eq!((count("MAIN.n_object"), count("VBE.boot.default.req")), (Some(1), Some(1)));
+    let pid = serve.folder.path().join("pid");
+    let written = std::fs::read_to_string(&pid).expect("a file");
+    assert_eq!(written.trim(), serve.child.id().to_string());
+    assert!(serve.end().success());
+    assert!(!pid.exists());
+}
+
+#[tokio::test]
+async fn programs_are_changed_while_it_runs_and_end_once() {
+    let mut serve = Serve::start(&says("one"), &[]);
+    let mut cli = serve.cli().await;
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 200 one\r\n"));
+    let inline = format!("vcl.inline two << END\n{}\nEND", says("two"));
+    assert_eq!(cli.ask(&inline).await.0, 200);
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 200 one\r\n"));
+    assert_eq!(cli.ask("vcl.use two").await, (200, "VCL 'two' now active".to_owned()));
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 200 two\r\n"));
+    let kept = cli.ask("vcl.discard two").await;
+    assert_eq!(kept, (300, "Cannot discard active VCL program two\n".to_owned()));
+    assert_eq!(cli.ask("vcl.discard boot").await.0, 200);
+    serve.until("one has ended");
+    // What does not compile, or fails to begin, changes nothing.
+    let (status, said) = cli.ask("vcl.inline bad \"vcl 4.1; junk\"").await;
+    assert!(status == 106 && said.contains("junk") && said.contains("<vcl.inline>:1:10"), "{said}");
+    let fails = "vcl 4.1; backend n none; sub vcl_init { return (fail(\\\"because\\\")); }";
+    assert_eq!(
+        cli.ask(&format!("vcl.inline bad \"{fails}\"")).await,
+        (300, "VCL \"bad\" Failed initialization\nMessage:\n\tbecause\n".to_owned())
+    );
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 200 two\r\n"));
+    assert_eq!(cli.ask("vcl.list").await.1.lines().count(), 1);
+}
+
+#[tokio::test]
+async fn a_reload_reads_the_file_again_and_a_bad_one_changes_nothing() {
+    let mut serve = Serve::start(&says("one"), &[]);
+    serve.folder.file("default.vcl", says("two"));
+    serve.signal("-HUP");
+    serve.until("configuration reloaded");
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 200 two\r\n"));
+    serve.until("one has ended");
+    serve.folder.file("default.vcl", "vcl 4.1; junk");
+    serve.signal("-HUP");
+    serve.until("the running configuration stays");
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 200 two\r\n"));
+}
+
+#[tokio::test]
+async fn without_a_program_requests_wait_for_nothing() {
+    let folder = Folder::new();
+    folder.file("commands", "vcl.inline late \"vcl 4.1; backend n none;\"\n-vcl.use nothing\n");
+    let commands = folder.path().join("commands").display().to_string();
+    let serve = Serve::start(&says("one"), &["-f", "", "-I", &commands]);
+    let mut cli = serve.cli().await;
+    let list = cli.ask("vcl.list").await.1;
+    assert!(list.contains("    boot\n") && list.contains("    late\n"), "{list}");
+    assert_eq!(cli.ask("vcl.use late").await.0, 200);
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 503 "));
+}
+
+#[tokio::test]
+async fn parameters_are_set_at_once_and_some_never() {
+    let serve = Serve::start(&says("one"), &["-r", "max_restarts,vcl_path"]);
+    let mut cli = serve.cli().await;
+    assert_eq!(cli.ask("param.set http_max_hdr 32").await.0, 200);
+    let (status, said) = cli.ask("param.set max_restarts 9").await;
+    assert_eq!((status, said.as_str()), (107, "parameter \"max_restarts\" is protected."));
+    // The host and 27 more: one too many.
+    let fields = (0..27).map(|n| format!("X-{n}: y\r\n")).collect::<String>();
+    let mut stream = TcpStream::connect(serve.clients[0]).await.expect("a connection");
+    let request = format!("GET / HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n");
+    stream.write_all(request.as_bytes()).await.expect("written");
+    let mut reply = [0; 12];
+    timeout(PATIENCE, stream.read_exact(&mut reply)).await.expect("in time").expect("read");
+    assert_eq!(&reply, b"HTTP/1.1 431");
+    assert_eq!(cli.ask("param.reset http_max_hdr").await.0, 200);
+    assert!(serve.get("/").await.starts_with("HTTP/1.1 200 one\r\n"));
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(binary().expect("the binary")).args(arguments).output().expect("it runs")
+}
+
+#[test]
+fn a_file_is_checked_and_every_fault_named() {
+    let folder = Folder::new();
+    folder.file("good.vcl", says("one"));
+    folder.file("bad.vcl", "vcl 4.1;\nbackend b none;\nsub vcl_recv { set req.htp.x = 1; }\n");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for arguments in [&["check"][..], &["serve", "-C", "-f"]] {
+        let with = |file: &str| run(&[arguments, &[path(file).as_str()]].concat());
+        let good = with("good.vcl");
+        assert!(good.status.success());
+        assert!(String::from_utf8_lossy(&good.stdout).ends_with("good.vcl: good\n"));
+        let bad = with("bad.vcl");
+        assert!(!bad.status.success());
+        let said = String::from_utf8_lossy(&bad.stderr).into_owned();
+        assert!(said.contains("bad.vcl:3:"), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    for (arguments, why) in [
+        (&["serve"][..], "nothing to serve"),
+        (&["serve", "-a", "127.0.0.1:0"], "neither -b nor -f"),
+        (&["serve", "--origin", "http://127.0.0.1:1", "-T", "127.0.0.1:0"], "go neither with"),
+        (&["serve", "-f", "/nowhere.vcl"], "Cannot read file '/nowhere.vcl'"),
+        (&["serve", "-b", "none", "-a", "127.0.0.1:80,SPDY"], "`SPDY` is no protocol"),
+        (&["serve", "-b", "none", "-Z"], "unexpected argument '-Z'"),
+    ] {
+        let folder = Folder::new();
+        let socket = folder.path().join("admin.sock").display().to_string();
+        let output = run(&[arguments, &["--admin-socket", &socket]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
+    }
+}
