@@ -47,10 +47,8 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         match endpoint(text, at, options.http2) {
             Ok(spec) => listen.push(spec),
             Err(why) => {
-                r.error_nowhere(format!("-a {text}: {why}")).help = Some(
-                    "-a [name=]address[:port][,HTTP|PROXY], or -a [name=]/path[,mode=660]"
-                        .to_owned(),
-                )
+                let help = "-a [name=]address[:port][,HTTP|PROXY], or -a [name=]/path[,mode=660]";
+                r.error_nowhere(format!("-a {text}: {why}")).help = Some(help.to_owned());
             }
         }
     }
@@ -116,7 +114,8 @@ fn endpoint(text: &str, at: usize, http2: bool) -> Result<ListenSpec, String> {
     if let Some(mode) = mode {
         written.push_str(&format!(" mode={mode}"));
     }
-    let mut spec = parse_listen(&written).or_else(|why| named(&written).ok_or(why.to_string()))?;
+    let mut spec =
+        parse_listen(&written).or_else(|why| named(&written).ok_or_else(|| why.to_string()))?;
     spec.text = text.to_owned();
     (spec.proxy, spec.h2c, spec.name) = (proxy, http2, Some(name));
     Ok(spec)

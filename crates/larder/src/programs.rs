@@ -118,7 +118,10 @@ impl Source {
         match &self.settings {
             Settings::Varnishd(flags) => {
                 let about = About {
-                    identity: flags.identity.as_deref().map_or(Arc::clone(&hostname), Arc::from),
+                    identity: flags
+                        .identity
+                        .as_deref()
+                        .map_or_else(|| Arc::clone(&hostname), Arc::from),
                     hostname,
                     endpoints,
                     storages: flags.storages.clone(),

@@ -361,7 +361,7 @@ fn storage_bytes(spec: &str) -> Result<Option<u64>, String> {
 fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let folder = admin_socket.parent().unwrap_or(Path::new("."));
+    let folder = admin_socket.parent().unwrap_or_else(|| Path::new("."));
     let path = folder.join("_.secret");
     let failed = |error: std::io::Error| format!("larder: {}: {error}", path.display());
     std::fs::create_dir_all(folder).map_err(failed)?;

@@ -42,7 +42,7 @@ impl Files {
             return Ok(vec![PathBuf::from(name)]);
         }
         if let Some(beside) = name.strip_prefix("./") {
-            let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+            let folder = Path::new(from).parent().unwrap_or_else(|| Path::new(""));
             return Ok(vec![folder.join(beside)]);
         }
         Ok(self.folders.iter().map(|folder| folder.join(name)).collect())
