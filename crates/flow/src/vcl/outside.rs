@@ -18,6 +18,9 @@ pub trait Outside: Send + Sync {
     /// A file's content, kept once read; none when it cannot be read.
     fn file(&self, path: &str) -> Option<Bytes>;
 
+    /// Whether a path leads to something now.
+    fn exists(&self, path: &str) -> bool;
+
     /// Addresses of a host name.
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr>;
 

@@ -127,6 +127,10 @@ impl World for Sight<'_> {
         self.outside()?.file(path)
     }
 
+    fn exists(&self, path: &str) -> bool {
+        self.outside().is_some_and(|outside| outside.exists(path))
+    }
+
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
         self.outside().map_or_else(Vec::new, |outside| outside.resolve(host, port))
     }

@@ -46,6 +46,10 @@ impl Outside for World {
         std::env::var_os(name).map(|value| Bytes::from(value.into_vec()))
     }
 
+    fn exists(&self, path: &str) -> bool {
+        Path::new(path).exists()
+    }
+
     fn file(&self, path: &str) -> Option<Bytes> {
         let mut files = self.files.lock();
         if let Some(known) = files.get(path) {
