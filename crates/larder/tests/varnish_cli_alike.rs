@@ -187,12 +187,9 @@ const OTHERWISE: &[(&str, u16, u16)] = &[
     ("purge.url ^/x", 101, 200),
     ("url.purge ^/x", 101, 200),
     ("purge req.url == /x", 101, 200),
-    // There is no VCL, and no parameter that could be set.
-    ("vcl.load a /x", 106, 101),
-    ("vcl.show", 200, 101),
-    ("vcl.use boot", 200, 101),
-    ("param.set thread_pool_max 5000", 200, 101),
-    ("param.reset thread_pool_max", 200, 101),
+    // Settings decide: there is no VCL.
+    ("vcl.show", 200, 106),
+    ("vcl.use boot", 200, 300),
 ];
 
 /// Before the secret was shown to be known. What is not answered with 200 ends the connection.
