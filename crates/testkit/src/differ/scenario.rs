@@ -1,10 +1,10 @@
 //! The scenarios' text format, read into what is to be done.
 //!
-//! A file is a row of scenarios. `== NAME` begins one, `-- SECTION` a part of it; what stands before
-//! the first scenario holds for all of the file that do not say otherwise. Sections:
+//! A file is a row of scenarios. `== NAME` begins one, `-- SECTION` a part of it; what stands
+//! before the first scenario holds for all of the file that do not say otherwise. Sections:
 //!
-//! - `-- vcl`: the program; without a line `vcl 4.x;` it gets one, and a backend for each of `o1` to
-//!   `o4` it names (`o1` in any case). `-- vcl FILE` takes a file of the templates' folder.
+//! - `-- vcl`: the program; without a line `vcl 4.x;` it gets one, and a backend for each of `o1`
+//!   to `o4` it names (`o1` in any case). `-- vcl FILE` takes a file of the templates' folder.
 //! - `-- o1` to `-- o4`: what an origin answers, see [`Answer`].
 //! - `-- params`: a parameter and its value on each line.
 //! - `-- file NAME`: a file below `${tmp}`. `-- label NAME`: a further program with that label.
@@ -140,8 +140,8 @@ pub enum Expect {
 }
 
 /// One request: `METHOD TARGET`, and after it `@NAME` for a connection of its own, `from IP` for a
-/// client behind a proxy (PROXY protocol), `HTTP/1.0`, `chunked`, `after 200ms` to wait first (for one
-/// of several at the same time). Indented: field lines (`-Host`
+/// client behind a proxy (PROXY protocol), `HTTP/1.0`, `chunked`, `after 200ms` to wait first (for
+/// one of several at the same time). Indented: field lines (`-Host`
 /// leaves out what is there by default), an empty line, the body. `RAW METHOD` sends the indented
 /// lines as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
