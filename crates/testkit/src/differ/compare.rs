@@ -2,9 +2,9 @@
 //!
 //! Left out: the names servers give themselves (`Server`, `Via`, the last line of a synthetic
 //! page), transaction ids, `Date`, one second of `Age`, the `Connection: keep-alive` that says
-//! nothing in HTTP/1.1, and a `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it). Everything else
-//! must be the same. Fields are a set, but the lines of one name keep their order, and names are
-//! compared without case.
+//! nothing in HTTP/1.1, and a `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it).
+//! Everything else must be the same. Fields are a set, but the lines of one name keep their order,
+//! and names are compared without case.
 
 use std::fmt::{self, Write};
 
