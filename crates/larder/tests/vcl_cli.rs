@@ -28,7 +28,7 @@ fn table(vcl: &str) -> Vec<(String, u16, String)> {
     let try_it = |why: &str, name: &str, value: &str| {
         format!("{why}\n\n(attempting to set param '{name}' to '{value}')")
     };
-    let faulty = r"(?s)Message from VCC-compiler:\n.*Running VCC-compiler failed, exited with 2\nVCL compilation failed";
+    let faulty = r"(?s)Message from VCC-compiler:\n.*exited with 2\nVCL compilation failed";
     vec![
         says("vcl.list", 200, "active   auto    warm         0    boot\n"),
         says(&format!("vcl.load a {vcl}"), 200, ""),

@@ -52,19 +52,25 @@ macro_rules! params {
 
 params! {
     AcceptFilter "accept_filter" Absent, "" None, None, "", &[], "Not of this system.";
-    AcceptorSleepDecay "acceptor_sleep_decay" Real, "0.9" Some("0"), Some("1"), "", &["experimental"],
+    AcceptorSleepDecay "acceptor_sleep_decay" Real, "0.9" Some("0"), Some("1"), "",
+        &["experimental"],
         "Accepted, and without effect: accepting pauses for a fixed time when descriptors run out.";
-    AcceptorSleepIncr "acceptor_sleep_incr" Seconds, "0.000" Some("0.000"), Some("1.000"), "seconds", &["experimental"],
+    AcceptorSleepIncr "acceptor_sleep_incr" Seconds, "0.000" Some("0.000"), Some("1.000"),
+        "seconds",
+        &["experimental"],
         "Accepted, and without effect: accepting pauses for a fixed time when descriptors run out.";
-    AcceptorSleepMax "acceptor_sleep_max" Seconds, "0.050" Some("0.000"), Some("10.000"), "seconds", &["experimental"],
+    AcceptorSleepMax "acceptor_sleep_max" Seconds, "0.050" Some("0.000"), Some("10.000"), "seconds",
+        &["experimental"],
         "Accepted, and without effect: accepting pauses for a fixed time when descriptors run out.";
     AutoRestart "auto_restart" Switch, "on" None, None, "bool", &[],
         "Accepted, and without effect: there is one process, and the service manager restarts it.";
     BackendIdleTimeout "backend_idle_timeout" Seconds, "60.000" Some("1.000"), None, "seconds", &[],
         "How long an idle connection to a backend is kept.";
-    BackendLocalErrorHolddown "backend_local_error_holddown" Seconds, "10.000" Some("0.000"), None, "seconds", &["experimental"],
+    BackendLocalErrorHolddown "backend_local_error_holddown" Seconds, "10.000" Some("0.000"), None, "seconds",
+        &["experimental"],
         "Accepted, and without effect: every fetch tries to connect.";
-    BackendRemoteErrorHolddown "backend_remote_error_holddown" Seconds, "0.250" Some("0.000"), None, "seconds", &["experimental"],
+    BackendRemoteErrorHolddown "backend_remote_error_holddown" Seconds, "0.250" Some("0.000"), None, "seconds",
+        &["experimental"],
         "Accepted, and without effect: every fetch tries to connect.";
     BanCutoff "ban_cutoff" Number, "0" Some("0"), None, "bans", &["experimental"],
         "Accepted, and without effect: the sweep of bans completes the oldest when there are more than the limit `bans`.";
@@ -74,11 +80,13 @@ params! {
         "Accepted, and without effect: the sweep of bans begins once a second.";
     BanLurkerBatch "ban_lurker_batch" Number, "1000" Some("1"), None, "", &[],
         "Accepted, and without effect: the sweep of bans takes what a core has time for.";
-    BanLurkerHoldoff "ban_lurker_holdoff" Seconds, "0.010" Some("0.000"), None, "seconds", &["experimental"],
+    BanLurkerHoldoff "ban_lurker_holdoff" Seconds, "0.010" Some("0.000"), None, "seconds",
+        &["experimental"],
         "Accepted, and without effect: the sweep of bans gives way by itself.";
     BanLurkerSleep "ban_lurker_sleep" Seconds, "0.010" Some("0.000"), None, "seconds", &[],
         "Accepted, and without effect: the sweep of bans begins once a second. 0 does not end it.";
-    BetweenBytesTimeout "between_bytes_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
+    BetweenBytesTimeout "between_bytes_timeout" Seconds, "60.000" Some("0.000"), None, "seconds",
+        &[],
         "Longest wait between two bytes of a backend's response, where neither backend nor VCL says otherwise. 0 is no limit.";
     CcCommand "cc_command" Text, "" None, None, "", &["must_reload", "build_options"],
         "Accepted, and without effect: VCL is compiled without a C compiler.";
@@ -94,7 +102,8 @@ params! {
         "Accepted, and without effect: what must not jump uses the monotonic clock.";
     ConnectTimeout "connect_timeout" Seconds, "3.500" Some("0.000"), None, "seconds", &[],
         "Longest wait for a connection to a backend, where neither backend nor VCL says otherwise. 0 is no limit.";
-    CritbitCooloff "critbit_cooloff" Seconds, "180.000" Some("60.000"), Some("254.000"), "seconds", &["wizard"],
+    CritbitCooloff "critbit_cooloff" Seconds, "180.000" Some("60.000"), Some("254.000"), "seconds",
+        &["wizard"],
         "Accepted, and without effect: the index is no critbit tree.";
     Debug "debug" Flags(DEBUG), "none" None, None, "", &[],
         "Accepted, and without effect: these are switches for Varnish's own developers.";
@@ -110,7 +119,8 @@ params! {
         "Switches. `http2` has plain listeners speak HTTP/2; `esi_*` and `validate_headers` rule VCL; the others are accepted, and without effect.";
     FetchChunksize "fetch_chunksize" Bytes, "16k" Some("4k"), None, "bytes", &["experimental"],
         "Accepted, and without effect: bodies are kept in pieces of the allocator's sizes.";
-    FetchMaxchunksize "fetch_maxchunksize" Bytes, "0.25G" Some("64k"), None, "bytes", &["experimental"],
+    FetchMaxchunksize "fetch_maxchunksize" Bytes, "0.25G" Some("64k"), None, "bytes",
+        &["experimental"],
         "Accepted, and without effect: bodies are kept in pieces of the allocator's sizes.";
     FirstByteTimeout "first_byte_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
         "Longest wait for a backend's response to begin, where neither backend nor VCL says otherwise. 0 is no limit.";
@@ -122,21 +132,27 @@ params! {
         "Accepted, and without effect: bodies are not compressed here yet.";
     H2HeaderTableSize "h2_header_table_size" Bytes, "4k" Some("0b"), None, "bytes", &[],
         "Accepted, and without effect: the size is the protocol's own, 4 KiB.";
-    H2InitialWindowSize "h2_initial_window_size" Bytes, "65535b" Some("65535b"), Some("2147483647b"), "bytes", &[],
+    H2InitialWindowSize "h2_initial_window_size" Bytes, "65535b" Some("65535b"), Some("2147483647b"), "bytes",
+        &[],
         "Accepted, and without effect: windows follow from the limit `h2_memory`.";
-    H2MaxConcurrentStreams "h2_max_concurrent_streams" Number, "100" Some("0"), None, "streams", &[],
+    H2MaxConcurrentStreams "h2_max_concurrent_streams" Number, "100" Some("0"), None, "streams",
+        &[],
         "Requests at once on one HTTP/2 connection.";
     H2MaxFrameSize "h2_max_frame_size" Bytes, "16k" Some("16k"), Some("16777215b"), "bytes", &[],
         "Accepted, and without effect: the size is the protocol's own, 16 KiB.";
-    H2MaxHeaderListSize "h2_max_header_list_size" Bytes, "2147483647b" Some("0b"), None, "bytes", &[],
+    H2MaxHeaderListSize "h2_max_header_list_size" Bytes, "2147483647b" Some("0b"), None, "bytes",
+        &[],
         "Accepted, and without effect: the limit `header_bytes` holds.";
-    H2RxWindowIncrement "h2_rx_window_increment" Bytes, "1M" Some("1M"), Some("1G"), "bytes", &["wizard"],
+    H2RxWindowIncrement "h2_rx_window_increment" Bytes, "1M" Some("1M"), Some("1G"), "bytes",
+        &["wizard"],
         "Accepted, and without effect: windows follow from the limit `h2_memory`.";
-    H2RxWindowLowWater "h2_rx_window_low_water" Bytes, "10M" Some("65535b"), Some("1G"), "bytes", &["wizard"],
+    H2RxWindowLowWater "h2_rx_window_low_water" Bytes, "10M" Some("65535b"), Some("1G"), "bytes",
+        &["wizard"],
         "Accepted, and without effect: windows follow from the limit `h2_memory`.";
     H2RxbufStorage "h2_rxbuf_storage" Text, "Transient" None, None, "", &["must_restart"],
         "Accepted, and without effect: bodies of requests are never stored.";
-    Http1Iovs "http1_iovs" Number, "64" Some("5"), Some("1024"), "struct iovec (=16 bytes)", &["wizard"],
+    Http1Iovs "http1_iovs" Number, "64" Some("5"), Some("1024"), "struct iovec (=16 bytes)",
+        &["wizard"],
         "Accepted, and without effect: a response is written in as few system calls as its pieces allow.";
     HttpGzipSupport "http_gzip_support" Switch, "on" None, None, "bool", &[],
         "Whether Accept-Encoding of requests is reduced to gzip or nothing, and gzip asked for of backends.";
@@ -152,7 +168,8 @@ params! {
         "Longest header line of a backend's response.";
     HttpRespSize "http_resp_size" Bytes, "32k" Some("0.25k"), None, "bytes", &[],
         "Longest head of a backend's response.";
-    IdleSendTimeout "idle_send_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &["delayed_effect"],
+    IdleSendTimeout "idle_send_timeout" Seconds, "60.000" Some("0.000"), None, "seconds",
+        &["delayed_effect"],
         "Longest wait for a client to take a byte of its response.";
     ListenDepth "listen_depth" Number, "1024" Some("0"), None, "connections", &["must_restart"],
         "Accepted, and without effect: the queue is as long as the system allows.";
@@ -190,9 +207,11 @@ params! {
         "Accepted, and without effect: there are no pools of this kind.";
     PreferIpv6 "prefer_ipv6" Switch, "off" None, None, "bool", &[],
         "Connect to the IPv6 address of a backend that has both before the IPv4 one. Counts when a VCL is loaded.";
-    RushExponent "rush_exponent" Number, "3" Some("2"), None, "requests per request", &["experimental"],
+    RushExponent "rush_exponent" Number, "3" Some("2"), None, "requests per request",
+        &["experimental"],
         "Accepted, and without effect: all who wait for a fetch read its response while it arrives.";
-    SendTimeout "send_timeout" Seconds, "600.000" Some("0.000"), None, "seconds", &["delayed_effect"],
+    SendTimeout "send_timeout" Seconds, "600.000" Some("0.000"), None, "seconds",
+        &["delayed_effect"],
         "Accepted, and without effect: the limit `send_min_rate` ends what is too slow.";
     Shortlived "shortlived" Seconds, "10.000" Some("0.000"), None, "seconds", &[],
         "Accepted, and without effect: short-lived responses are stored like others.";
@@ -202,39 +221,55 @@ params! {
         "Whether commands of this port are written to the daemon's log.";
     TcpFastopen "tcp_fastopen" Switch, "off" None, None, "bool", &["must_restart"],
         "Accepted, and without effect: the system's own setting holds.";
-    TcpKeepaliveIntvl "tcp_keepalive_intvl" Seconds, "75.000" Some("1.000"), Some("100.000"), "seconds", &["experimental"],
+    TcpKeepaliveIntvl "tcp_keepalive_intvl" Seconds, "75.000" Some("1.000"), Some("100.000"),
+        "seconds",
+        &["experimental"],
         "Accepted, and without effect: the system's own setting holds.";
-    TcpKeepaliveProbes "tcp_keepalive_probes" Number, "9" Some("1"), Some("100"), "probes", &["experimental"],
+    TcpKeepaliveProbes "tcp_keepalive_probes" Number, "9" Some("1"), Some("100"), "probes",
+        &["experimental"],
         "Accepted, and without effect: the system's own setting holds.";
-    TcpKeepaliveTime "tcp_keepalive_time" Seconds, "7200.000" Some("1.000"), Some("7200.000"), "seconds", &["experimental"],
+    TcpKeepaliveTime "tcp_keepalive_time" Seconds, "7200.000" Some("1.000"), Some("7200.000"),
+        "seconds",
+        &["experimental"],
         "Accepted, and without effect: the system's own setting holds.";
-    ThreadPoolAddDelay "thread_pool_add_delay" Seconds, "0.000" Some("0.000"), None, "seconds", &["experimental"],
+    ThreadPoolAddDelay "thread_pool_add_delay" Seconds, "0.000" Some("0.000"), None, "seconds",
+        &["experimental"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadPoolDestroyDelay "thread_pool_destroy_delay" Seconds, "1.000" Some("0.010"), None, "seconds", &["delayed_effect", "experimental"],
+    ThreadPoolDestroyDelay "thread_pool_destroy_delay" Seconds, "1.000" Some("0.010"), None, "seconds",
+        &["delayed_effect", "experimental"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadPoolFailDelay "thread_pool_fail_delay" Seconds, "0.200" Some("0.010"), None, "seconds", &["experimental"],
+    ThreadPoolFailDelay "thread_pool_fail_delay" Seconds, "0.200" Some("0.010"), None, "seconds",
+        &["experimental"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadPoolMax "thread_pool_max" Number, "5000" Some("100"), None, "threads", &["delayed_effect"],
+    ThreadPoolMax "thread_pool_max" Number, "5000" Some("100"), None, "threads",
+        &["delayed_effect"],
         "Accepted, and without effect: each core has one thread.";
     ThreadPoolMin "thread_pool_min" Number, "100" Some("5"), None, "threads", &["delayed_effect"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadPoolReserve "thread_pool_reserve" Number, "0" Some("0"), None, "threads", &["delayed_effect"],
+    ThreadPoolReserve "thread_pool_reserve" Number, "0" Some("0"), None, "threads",
+        &["delayed_effect"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadPoolStack "thread_pool_stack" Bytes, "80k" Some("16k"), None, "bytes", &["delayed_effect"],
+    ThreadPoolStack "thread_pool_stack" Bytes, "80k" Some("16k"), None, "bytes",
+        &["delayed_effect"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadPoolTimeout "thread_pool_timeout" Seconds, "300.000" Some("10.000"), None, "seconds", &["delayed_effect", "experimental"],
+    ThreadPoolTimeout "thread_pool_timeout" Seconds, "300.000" Some("10.000"), None, "seconds",
+        &["delayed_effect", "experimental"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadPoolWatchdog "thread_pool_watchdog" Seconds, "60.000" Some("0.100"), None, "seconds", &["experimental"],
+    ThreadPoolWatchdog "thread_pool_watchdog" Seconds, "60.000" Some("0.100"), None, "seconds",
+        &["experimental"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadPools "thread_pools" Number, "2" Some("1"), Some("32"), "pools", &["delayed_effect", "experimental"],
+    ThreadPools "thread_pools" Number, "2" Some("1"), Some("32"), "pools",
+        &["delayed_effect", "experimental"],
         "Accepted, and without effect: each core has one thread.";
-    ThreadQueueLimit "thread_queue_limit" Number, "20" Some("0"), None, "requests", &["experimental"],
+    ThreadQueueLimit "thread_queue_limit" Number, "20" Some("0"), None, "requests",
+        &["experimental"],
         "Accepted, and without effect: each core has one thread.";
     ThreadStatsRate "thread_stats_rate" Number, "10" Some("0"), None, "requests", &["experimental"],
         "Accepted, and without effect: every core has counters of its own.";
     TimeoutIdle "timeout_idle" Seconds, "5.000" Some("0.000"), None, "seconds", &[],
         "How long a client's idle connection is kept.";
-    TimeoutLinger "timeout_linger" Seconds, "0.050" Some("0.000"), None, "seconds", &["experimental"],
+    TimeoutLinger "timeout_linger" Seconds, "0.050" Some("0.000"), None, "seconds",
+        &["experimental"],
         "Accepted, and without effect: an idle connection holds no thread.";
     VaryNotice "vary_notice" Number, "10" Some("1"), None, "variants", &[],
         "Accepted, and without effect: the limit `variants` holds.";
@@ -246,7 +281,8 @@ params! {
         "Whether `include` and `vcl.load` take absolute paths and such with `..`.";
     VclCooldown "vcl_cooldown" Seconds, "600.000" Some("1.000"), None, "seconds", &[],
         "How long a VCL in state auto that is no longer used stays warm.";
-    VclPath "vcl_path" Text, "/etc/varnish:/usr/share/varnish/vcl" None, None, "", &["build_options"],
+    VclPath "vcl_path" Text, "/etc/varnish:/usr/share/varnish/vcl" None, None, "",
+        &["build_options"],
         "Directories, parted by colons, in which relative names of VCL files are looked for.";
     VmodPath "vmod_path" Text, "" None, None, "", &["build_options"],
         "Accepted, and without effect: VMODs are built in.";
@@ -258,15 +294,20 @@ params! {
         "Accepted, and without effect: records have what `larder log` shows.";
     VslSpace "vsl_space" Bytes, "80M" Some("1M"), Some("4G"), "bytes", &["must_restart"],
         "Accepted, and without effect: the log ring's size is a setting of its own.";
-    VsmFreeCooldown "vsm_free_cooldown" Seconds, "60.000" Some("10.000"), Some("600.000"), "seconds", &[],
+    VsmFreeCooldown "vsm_free_cooldown" Seconds, "60.000" Some("10.000"), Some("600.000"),
+        "seconds",
+        &[],
         "Accepted, and without effect: there is no shared memory of this kind.";
-    WorkspaceBackend "workspace_backend" Bytes, "96k" Some("1k"), None, "bytes", &["delayed_effect"],
+    WorkspaceBackend "workspace_backend" Bytes, "96k" Some("1k"), None, "bytes",
+        &["delayed_effect"],
         "Accepted, and without effect: memory is taken as it is needed.";
     WorkspaceClient "workspace_client" Bytes, "96k" Some("9k"), None, "bytes", &["delayed_effect"],
         "Accepted, and without effect: memory is taken as it is needed.";
-    WorkspaceSession "workspace_session" Bytes, "0.75k" Some("384b"), None, "bytes", &["delayed_effect"],
+    WorkspaceSession "workspace_session" Bytes, "0.75k" Some("384b"), None, "bytes",
+        &["delayed_effect"],
         "Accepted, and without effect: memory is taken as it is needed.";
-    WorkspaceThread "workspace_thread" Bytes, "2k" Some("0.25k"), Some("8k"), "bytes", &["delayed_effect"],
+    WorkspaceThread "workspace_thread" Bytes, "2k" Some("0.25k"), Some("8k"), "bytes",
+        &["delayed_effect"],
         "Accepted, and without effect: memory is taken as it is needed.";
 }
 

@@ -106,8 +106,8 @@ fn lists_have_varnishds_columns() {
     assert!(
         json.ends_with(
             "  {\n    \"status\": \"available\",\n    \"state\": \"label\",\n    \"temperature\": \
-             \"warm\",\n    \"busy\": 2,\n    \"name\": \"lab\",\n    \"label\": {\n      \"name\": \
-             \"c\"\n      }\n}"
+             \"warm\",\n    \"busy\": 2,\n    \"name\": \"lab\",\n    \
+             \"label\": {\n      \"name\": \"c\"\n      }\n}"
         ),
         "{json}"
     );
