@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-/// The pages, and what makes each.
-const PAGES: &[(&str, fn() -> String)] = &[
+/// A page's path, and what makes it.
+type Page = (&'static str, fn() -> String);
+
+/// All pages.
+const PAGES: &[Page] = &[
     ("docs/reference/configuration.md", config::reference_markdown),
     ("docs/reference/vcl-variables.md", vcl::reference::variables_markdown),
     ("docs/reference/vcl-vmods.md", vcl::reference::modules_markdown),

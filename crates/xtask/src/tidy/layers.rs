@@ -65,7 +65,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("x509-parser", &["tls"]),
     ("aws-lc-rs", &["tls"]),
     ("toml", &["config"]),
-    ("rustix", &["base", "files", "net", "config", "larder"]),
+    ("rustix", &["base", "files", "net", "config", "larder", "testkit"]),
 ];
 
 /// One dependency edge.
