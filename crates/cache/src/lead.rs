@@ -81,7 +81,7 @@ impl Lead {
     /// in the index, in one step, and is given to those who wait.
     ///
     /// It stays out of the index when `old` has left that or this fetch was invalidated meanwhile,
-    /// or when `old`'s body is still coming and was aborted.
+    /// or when `old`'s body is still coming and was aborted. Those who wait are refused then.
     pub fn freshen(
         mut self,
         old: &Arc<Object>,
@@ -105,13 +105,21 @@ impl Lead {
         let reserved = charge.is_some();
         let object = self.make(&new, vary, charge, None);
         object.complete(body);
-        if reserved {
-            _ = self.admit(&object, Some(old));
+        let stored = if reserved {
+            self.admit(&object, Some(old))
         } else {
             count(&self.cache.ledger().refused, 1);
             self.leave();
-        }
-        self.conclude(Waited::Ready(Arc::clone(&object)));
+            Err(NotKept::NoRoom)
+        };
+        // Who waits may have come after an invalidation that took `old` away, even when this fetch
+        // began after it, too.
+        let is_true = match stored {
+            Ok(()) => true,
+            Err(NotKept::NoRoom) => old.is_live() && self.cache.may_use(old),
+            Err(_) => false,
+        };
+        self.conclude(if is_true { Waited::Ready(Arc::clone(&object)) } else { Waited::Refused });
         object
     }
 

@@ -104,7 +104,7 @@ fn answer(dice: &mut Dice, path: &str) -> String {
         "Cache-Control: private",
         "Cache-Control: max-age=0",
         "X-Plain: 1",
-        "Expires: Thu, 01 Jan 1970 00:00:00 GMT",
+        "Expires: Wed, 11 Jan 1984 05:00:00 GMT",
     ]));
     if dice.one_in(3) {
         add(dice.pick(&["Vary: X-A", "Vary: X-B, X-C", "Vary: *", "Vary: Cookie"]));

@@ -256,6 +256,18 @@ fn a_304_does_not_bring_back_what_was_invalidated() {
 }
 
 #[test]
+fn who_came_after_an_invalidation_is_not_given_what_a_304_confirmed_of_before_it() {
+    let cache = cache();
+    let old = put(&cache, "/a", b"a");
+    cache.invalidate(&key("/a"));
+    let lead = begin_anew(&cache, "/a");
+    let Begin::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
+    let confirmed = lead.freshen(&old, head(None), None);
+    assert!(matches!(block_on(waiting), Waited::Refused));
+    assert_eq!(bytes_of(&confirmed).expect("for who had it before"), b"a");
+}
+
+#[test]
 fn a_304_for_a_body_still_coming_shares_its_fate() {
     let cache = cache();
     for complete in [true, false] {

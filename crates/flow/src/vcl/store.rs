@@ -10,6 +10,7 @@ use message::vary::{Vary, VaryNames, vary_signature};
 use message::{Framing, HeaderId, Method, Response, Version};
 use origin::Exchange;
 use varnishcli::Param;
+use vcl::ctx::BerespState;
 
 use super::counts::Count;
 use super::delivery::{Passing, PassingBody, Source};
@@ -44,7 +45,7 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
     };
     let selected = Selected::of(&job, vary);
     let state = &answer.state;
-    let is_worth = state.ttl.max(0.0) + state.grace + state.keep > 0.0;
+    let is_worth = is_ever_fresh(state);
     if private {
         job.count(Count::SPass);
     } else if state.uncacheable {
@@ -64,13 +65,19 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
     keep(job, answer, new, selected).await;
 }
 
+/// Whether a lookup would find it: Varnish passes over what was never fresh, whatever its grace and
+/// keep. Lifetimes count from when the answer was made.
+fn is_ever_fresh(state: &BerespState) -> bool {
+    state.ttl + state.age > 0.0
+}
+
 /// Leaves a mark in the place of an answer that is for this request only.
 fn mark(job: &mut Job, answer: &Answer, selected: Option<&Selected>) {
     let Some(lead) = job.lead.take() else { return };
     let state = &answer.state;
     let kept = match answer.pass_s {
         Some(seconds) => seconds > 0.0,
-        None => state.uncacheable && state.ttl.max(0.0) + state.grace + state.keep > 0.0,
+        None => state.uncacheable && is_ever_fresh(state),
     };
     if !kept {
         return lead.refuse(None);
