@@ -85,7 +85,9 @@ impl Slow {
         if let Way::Vcl(waiting) = self.way {
             let place = (&live, &site);
             let parts = (body, &trace);
-            let mut reply = crate::vcl::run(*waiting, core, place, request, front, parts).await;
+            // Boxed: other requests that wait need not be as large.
+            let run = Box::pin(crate::vcl::run(*waiting, core, place, request, front, parts));
+            let mut reply = run.await;
             reply.about.trace = Some(trace);
             return reply;
         }
