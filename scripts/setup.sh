@@ -21,8 +21,9 @@ basic() {
   # Pebble, the authority that orders of certificates are tested against.
   missing go && packages+=(golang-go)
   missing openssl && packages+=(openssl)
-  # varnishadm must be able to work with Larder.
+  # varnishadm must be able to work with Larder, and VCL is held against varnishd, its modules included.
   missing varnishadm && packages+=(varnish)
+  compgen -G '/usr/lib/*/varnish/vmods/libvmod_xkey.so' >/dev/null || packages+=(varnish-modules)
   # Debian has the version in its name.
   compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
 }
