@@ -10,17 +10,18 @@ use std::task::{Context, Poll};
 
 use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
-use cache::{Body, Flags, Lead, NewObject, NotKept, Object, Push, Reader, Tags, Variant};
+use cache::{Body, Flags, Lead, NewObject, NotKept, Object, Push, Reader, Tags};
 use files::Root;
 use message::date::parse_http_date;
 use message::store::{self, NotStored, StorePlan};
-use message::vary::{Vary, VaryNames, vary_signature};
+use message::vary::Vary;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
 use origin::{BodySource, Caller, Exchange, RequestBody, SourceError, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 use tokio::sync::oneshot;
 
 use crate::accel::{self, Named, Said};
+use crate::carry::{self, Selected, drain};
 use crate::core::{Ask, Core, Front, LiveRef};
 use crate::decide::freshness;
 use crate::forward::{self, Errand};
@@ -502,7 +503,7 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
     };
     job.site.policy.response(&mut ctx);
     core.counters.inc(Counter::Revalidated);
-    let selected = Selected::of(&merged, &job.request);
+    let selected = selected(&merged, &job.request);
     let mut new = new_object(&merged, &plan, now, old.length());
     match tags::read(&exchange.response.headers, &core.shared.seed, &job.live.limits) {
         Ok(tags) => new.tags = tags.unwrap_or_else(|| old.tags()),
@@ -523,11 +524,6 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
     Some(lead.freshen(&old, new, selected.as_ref().map(Selected::variant)))
 }
 
-/// Reads an answer whose body nobody needs to its end, so that the connection can be kept.
-async fn drain(mut exchange: Exchange) {
-    while let Ok(true) = exchange.next(&mut |_| {}).await {}
-}
-
 async fn keep(
     core: &Rc<Core>,
     mut job: Job,
@@ -538,7 +534,7 @@ async fn keep(
     let Some(lead) = job.lead.take() else { return };
     core.note_fetch(job.key_hash, None);
     let now = core.now();
-    let selected = Selected::of(&exchange.response, &job.request);
+    let selected = selected(&exchange.response, &job.request);
     forward::keepable(&mut exchange.response, &job.site, now.unix_secs());
     let length = declared_length(exchange.framing);
     let tags = std::mem::take(&mut job.tags);
@@ -604,7 +600,7 @@ async fn pass(
     }
     invalidate_after(core, &job, &exchange.response);
     forward::passable(&mut exchange.response, &job.site, &job.live, now.unix_secs());
-    let (mut writer, reader) = Body::window(job.window);
+    let (writer, reader) = Body::window(job.window);
     let passing = Passing {
         no_body: exchange.framing == Framing::None,
         length: declared_length(exchange.framing),
@@ -617,49 +613,14 @@ async fn pass(
     }
     // How long it takes is the client's business, as long as it goes on.
     exchange.lift_total();
-    let watch = writer.watch();
-    loop {
-        let mut push = Push::Ok;
-        let sink = &mut |data: &[u8]| push = writer.push(data);
-        let next = tokio::select! {
-            biased;
-            next = exchange.next(sink) => next,
-            () = watch.abandoned() => return,
-        };
-        match next {
-            Ok(true) if push == Push::Ok => {}
-            Ok(true) => {
-                if writer.room().await.is_err() {
-                    return writer.abort();
-                }
-            }
-            Ok(false) => {
-                writer.finish();
-                return;
-            }
-            Err(_) => return writer.abort(),
-        }
-    }
+    carry::pass_on(exchange, writer).await;
 }
 
-/// A Vary's names and a request's signature over them, as the store keeps them.
-struct Selected {
-    names: VaryNames,
-    signature: Vec<u8>,
-}
-
-impl Selected {
-    fn of(response: &Response, request: &Request) -> Option<Self> {
-        // `*` never comes here: the plan refuses it.
-        let Vary::Names(names) = Vary::of(&response.headers) else { return None };
-        let mut signature = Vec::new();
-        vary_signature(names.as_bytes(), &request.headers, &mut signature);
-        Some(Self { names, signature })
-    }
-
-    fn variant(&self) -> Variant<'_> {
-        Variant { spec: self.names.as_bytes(), signature: &self.signature }
-    }
+/// What the answer is kept under beside its key.
+fn selected(response: &Response, request: &Request) -> Option<Selected> {
+    // `*` never comes here: the plan refuses it.
+    let Vary::Names(names) = Vary::of(&response.headers) else { return None };
+    Some(Selected::of(names, request))
 }
 
 fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u64>) -> NewObject {

@@ -5,6 +5,7 @@
 //! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
 mod accel;
+mod carry;
 mod challenge;
 mod client;
 mod core;

@@ -171,20 +171,29 @@ impl Job {
 
     /// Runs `sub` of the backend's side.
     fn call(&mut self, sub: Sub, beresp: Option<Beresp<'_>>) -> Action {
-        self.call_with(sub, beresp, |ctx, instance| instance.run(ctx))
+        let action = self.lend(sub, beresp, |ctx| ctx.instance.run(ctx));
+        self.ran.push(Ran { sub, verb: action.verb(), at: self.task.at });
+        action
     }
 
-    fn call_with(
+    /// The backend to ask; none when no healthy one is there.
+    pub(crate) fn resolve(&mut self) -> Option<Arc<Leaf>> {
+        let backend = self.state.backend.clone();
+        self.lend(Sub::BackendFetch, None, |ctx| backend.resolve(ctx))
+    }
+
+    /// Lends `then` what a subroutine of the backend's side sees.
+    fn lend<R>(
         &mut self,
         sub: Sub,
         beresp: Option<Beresp<'_>>,
-        run: impl FnOnce(&mut Ctx<'_>, &Arc<Instance>) -> Action,
-    ) -> Action {
+        then: impl FnOnce(&mut Ctx<'_>) -> R,
+    ) -> R {
         let now = self.core.now();
         let shared = (&self.core.shared, &**self.live);
         let kept = self.upload.kept();
         let world = Sight::new(shared, Some(&self.counts), now, kept, &self.lines);
-        let mut ctx = Ctx {
+        then(&mut Ctx {
             sub,
             instance: &self.instance,
             world: &world,
@@ -203,39 +212,7 @@ impl Job {
             obj: None,
             resp: None,
             key: None,
-        };
-        let action = run(&mut ctx, &self.instance);
-        self.ran.push(Ran { sub, verb: action.verb(), at: self.task.at });
-        action
-    }
-
-    /// The backend to ask; none when no healthy one is there.
-    pub(crate) fn resolve(&mut self) -> Option<Arc<Leaf>> {
-        let backend = self.state.backend.clone();
-        let now = self.core.now();
-        let shared = (&self.core.shared, &**self.live);
-        let world = Sight::new(shared, Some(&self.counts), now, None, &self.lines);
-        let mut ctx = Ctx {
-            sub: Sub::BackendFetch,
-            instance: &self.instance,
-            world: &world,
-            now: seconds(now),
-            session: &mut self.session,
-            task: &mut self.task,
-            req: None,
-            req_top: None,
-            bereq: Some(Bereq {
-                head: &mut self.bereq,
-                state: &mut self.state,
-                original: Some(&self.original),
-                key: &self.key,
-            }),
-            beresp: None,
-            obj: None,
-            resp: None,
-            key: None,
-        };
-        backend.resolve(&mut ctx)
+        })
     }
 
     /// `vcl_backend_fetch`, the request, and `vcl_backend_response`.

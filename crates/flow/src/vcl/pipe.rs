@@ -14,9 +14,9 @@ use super::counts::Count;
 use super::heads::{self, Purpose};
 use super::send::{self, Upload};
 use super::steps::{Step, has_body, said};
-use super::store::pass_on;
 use super::turn::{Env, Seen, Turn};
 use super::wait;
+use crate::carry::pass_on;
 use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, ReplyBody, Served};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use base::Now;
 use bytes::Bytes;
-use cache::{Body as Window, BodyWriter, Filling, Flags, NewObject, Push, Tags, Variant};
+use cache::{Body as Window, Filling, Flags, NewObject, Push, Tags};
 use message::date::parse_http_date;
-use message::vary::{Vary, VaryNames, vary_signature};
+use message::vary::Vary;
 use message::{Framing, HeaderId, Method, Response, Version};
 use origin::Exchange;
 use varnishcli::Param;
@@ -16,6 +16,7 @@ use super::counts::Count;
 use super::delivery::{Passing, PassingBody, Source};
 use super::fetch::{Answer, Body, Got, Job};
 use super::{heads, lifetime, note};
+use crate::carry::{Selected, drain, pass_on};
 use crate::lengths::{content_length, declared_length};
 use crate::tags;
 
@@ -43,7 +44,7 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
             Tags::default()
         }
     };
-    let selected = Selected::of(&job, vary);
+    let selected = selected(&job, vary);
     let state = &answer.state;
     let is_worth = is_ever_fresh(state);
     if private {
@@ -199,38 +200,6 @@ pub(crate) async fn fill(mut exchange: Exchange, mut filling: Filling) -> bool {
     }
 }
 
-/// Pushes a body through a window.
-pub(crate) async fn pass_on(mut exchange: Exchange, mut writer: BodyWriter) {
-    let watch = writer.watch();
-    loop {
-        let mut push = Push::Ok;
-        let sink = &mut |data: &[u8]| push = writer.push(data);
-        let next = tokio::select! {
-            biased;
-            next = exchange.next(sink) => next,
-            () = watch.abandoned() => return,
-        };
-        match next {
-            Ok(true) if push == Push::Ok => {}
-            Ok(true) => {
-                if writer.room().await.is_err() {
-                    return writer.abort();
-                }
-            }
-            Ok(false) => {
-                writer.finish();
-                return;
-            }
-            Err(_) => return writer.abort(),
-        }
-    }
-}
-
-/// Reads an answer whose body nobody needs to its end, so that the connection can be kept.
-async fn drain(mut exchange: Exchange) {
-    while let Ok(true) = exchange.next(&mut |_| {}).await {}
-}
-
 /// Takes the whole body into memory, where it must be there before it is delivered.
 ///
 /// # Errors
@@ -299,26 +268,13 @@ fn read_tags(job: &Job, answer: &Answer) -> Result<Tags, base::Limit> {
     }
 }
 
-/// A Vary's names and a request's signature over them, as the store keeps them.
-struct Selected {
-    names: VaryNames,
-    signature: Vec<u8>,
-}
-
-impl Selected {
-    fn of(job: &Job, vary: Vary) -> Option<Self> {
-        let Vary::Names(names) = vary else { return None };
-        let gzip = job.live.params.is_on(Param::HttpGzipSupport);
-        // What is stored in gzip is for all clients then.
-        let names = if gzip { names.without(HeaderId::AcceptEncoding)? } else { names };
-        let mut signature = Vec::new();
-        vary_signature(names.as_bytes(), &job.bereq.headers, &mut signature);
-        Some(Self { names, signature })
-    }
-
-    fn variant(&self) -> Variant<'_> {
-        Variant { spec: self.names.as_bytes(), signature: &self.signature }
-    }
+/// What the answer is kept under beside its key.
+fn selected(job: &Job, vary: Vary) -> Option<Selected> {
+    let Vary::Names(names) = vary else { return None };
+    let gzip = job.live.params.is_on(Param::HttpGzipSupport);
+    // What is stored in gzip is for all clients then.
+    let names = if gzip { names.without(HeaderId::AcceptEncoding)? } else { names };
+    Some(Selected::of(names, &job.bereq))
 }
 
 fn ms(seconds: f64) -> u64 {
