@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base::Limit;
 use message::trace_context::TraceContext;
+use vcl::backend::Leaf;
 
 use crate::live::{Live, Site};
 
@@ -22,7 +23,7 @@ pub struct About {
     /// What went wrong, if anything did. Apart, for replies are moved about and most go well.
     pub trouble: Option<Box<Trouble>>,
     /// What a program has done for it.
-    pub told: Option<Box<crate::vcl::Told>>,
+    pub told: Option<crate::vcl::Told>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
 }
@@ -78,6 +79,7 @@ pub struct Trace {
     pub(crate) fetch_us: Cell<Option<u64>>,
     pub(crate) head_us: Cell<Option<u64>>,
     pub(crate) origin: Cell<Option<u32>>,
+    pub(crate) backend: RefCell<Option<Arc<Leaf>>>,
     pub(crate) server: RefCell<Option<Arc<str>>>,
     pub(crate) tries: Cell<u32>,
     pub(crate) reused: Cell<bool>,
@@ -106,6 +108,11 @@ impl Trace {
     /// The origin that was asked, as an index into its site's list.
     pub fn origin(&self) -> Option<u32> {
         self.origin.get()
+    }
+
+    /// The backend that a program has chosen, the last time it was asked.
+    pub fn backend(&self) -> Option<Arc<Leaf>> {
+        self.backend.borrow().clone()
     }
 
     /// The server that answered.

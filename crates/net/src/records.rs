@@ -89,6 +89,8 @@ struct Core {
 struct Batch {
     bytes: Vec<u8>,
     count: u32,
+    /// Where it is put together what a program has done.
+    room: Vec<u8>,
 }
 
 /// A field by its quickest way.
@@ -217,7 +219,7 @@ impl Core {
             self.begun.notify_one();
         }
         batch.count += 1;
-        write(reply, told, (id, end_us), &self.names, &mut batch.bytes);
+        write(reply, told, (id, end_us), &self.names, &mut batch);
         if batch.bytes.len() >= BATCH {
             drop(batch);
             self.flush();
@@ -246,13 +248,13 @@ impl Core {
     }
 }
 
-/// Appends the record of transaction number `id`, which ended at `end_us`.
+/// Adds the record of transaction number `id`, which ended at `end_us`, to the batch.
 fn write(
     reply: &Reply,
     told: &Told<'_>,
     (id, end_us): (u64, u64),
     names: &[Name],
-    out: &mut Vec<u8>,
+    Batch { bytes: out, room, .. }: &mut Batch,
 ) {
     let Told { started, request, live, .. } = told;
     let about = &reply.about;
@@ -293,6 +295,9 @@ fn write(
     record.phases = phases(reply, told, end_us);
     let headers = request.map(|request| &request.headers);
     let values = names.iter().map(|name| headers.and_then(|headers| name.value(headers)));
+    if let Some(told) = &about.told {
+        tell_program(told, about.site(live), &mut record, room);
+    }
     let Some(trace) = &about.trace else { return record.flagged().write(values, out) };
     let sent = trace.sent().map(|context| context.to_string());
     let values = names.iter().zip(values).map(|(name, value)| match name {
@@ -307,8 +312,29 @@ fn write(
     let evidence = trace.evidence();
     record.evidence = evidence.as_deref().unwrap_or_default().as_bytes();
     let origin = site.zip(trace.origin()).and_then(|(site, at)| site.origins.get(at as usize));
-    record.origin = origin.map_or(&b""[..], |origin| origin.name().as_bytes());
+    let backend = trace.backend();
+    record.origin = match (origin, &backend) {
+        (Some(origin), _) => origin.name().as_bytes(),
+        (None, Some(backend)) => backend.name.as_bytes(),
+        (None, None) => b"",
+    };
     record.flagged().write(values, out);
+}
+
+/// What the program of `site` has done, put together in `room`.
+fn tell_program<'a>(
+    told: &'a flow::vcl::Told,
+    site: Option<&Arc<flow::Site>>,
+    record: &mut Record<'a>,
+    room: &'a mut Vec<u8>,
+) {
+    let first = site.and_then(|site| site.vcl.as_ref()).map(|vcl| &**vcl.program());
+    room.clear();
+    told.write(first, room);
+    (record.vcl, record.xid, record.session) = (room, told.xid, told.session);
+    if let (b"", Some(error)) = (record.error, told.error()) {
+        record.error = error;
+    }
 }
 
 fn limit(about: &About) -> Option<base::Limit> {

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use message::date::LogDate;
 
 use crate::record::{Flags, Record};
+use crate::steps;
 use crate::text::{Printable, json_text, quote};
 
 /// Where, among a record's field values, the ones are that formats know.
@@ -127,6 +128,7 @@ fn write_json(
             text(out, name, value)?;
         }
     }
+    steps::json_of_log(record.vcl, out)?;
     if full {
         rest_of_json(record, fields, out)?;
     }
@@ -154,6 +156,10 @@ fn rest_of_json(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::
     if let Some(ttl) = record.ttl_s {
         write!(out, ",\"ttl\":{ttl}")?;
     }
+    if record.xid != 0 {
+        write!(out, ",\"xid\":{},\"session\":{}", record.xid, record.session)?;
+    }
+    steps::json(record.vcl, out)?;
     out.extend_from_slice(b",\"phases_us\":{");
     for (name, us) in phases(record) {
         write!(out, "\"{name}\":{us},")?;
@@ -238,6 +244,12 @@ fn write_detail(
     }
     if !record.site.is_empty() {
         line("site", format!("{}  rule: {}", Printable(record.site), Printable(record.rule)))?;
+    }
+    if record.xid != 0 {
+        line("xid", format!("{}  session {}", record.xid, record.session))?;
+    }
+    for (name, text) in steps::steps(record.vcl).map(steps::Step::line) {
+        line(&name, text)?;
     }
     line("cache", cache(record))?;
     if !record.origin.is_empty() {
@@ -337,6 +349,9 @@ mod tests {
             ttl_s: Some(-3),
             not_stored: b"no-store",
             evidence: b"Cache-Control: no-store",
+            vcl: b"VCL_Log \x1b[m\nrecv a.vcl:3 pass",
+            xid: 32_771,
+            session: 32_770,
             phases: Phases {
                 read: Some(10),
                 policy: Some(20),
@@ -386,11 +401,17 @@ mod tests {
         assert_eq!(brief["time"], 1_795_600_000.25);
         assert_eq!((&brief["ms"], &brief["ttfb_ms"]), (&2.001.into(), &1.6.into()));
         assert_eq!((&brief["cache"], &brief["agent"]), (&"MISS".into(), &"curl/8 \x1b[m".into()));
-        assert_eq!(brief.get("error"), None);
+        assert_eq!((brief.get("error"), brief.get("vcl")), (None, None));
+        assert_eq!(brief["vcl_log"], serde_json::json!(["\x1b[m"]));
         let full = read(true);
         assert_eq!(full["phases_us"]["head"], 1500);
         assert_eq!(full["phases_us"].get("wait"), None);
         assert_eq!(full["headers"]["Referer"], "http://a/\"");
+        assert_eq!((&full["xid"], &full["session"]), (&32_771.into(), &32_770.into()));
+        assert_eq!(
+            (&full["vcl"][1]["return"], &full["vcl"][1]["at"]),
+            (&"pass".into(), &"a.vcl:3".into())
+        );
         assert_eq!((&full["ttl"], &full["tls"]), (&(-3).into(), &false.into()));
     }
 
@@ -405,6 +426,8 @@ mod tests {
             "* 1000000000007  25/Nov/2026:09:46:40 +0000  MISS 200\n",
             "-   request    GET http://example.com/a\"b?c=1\n",
             "-   field      user-agent: curl/8 \\x1B[m\n",
+            "-   xid        32771  session 32770\n\
+             -   VCL_Log    \\x1B[m\n-   vcl        recv  a.vcl:3  pass\n",
             "-   cache      MISS  key 0000000000000abc  age 0 s  stale for 3 s  \
              not stored: no-store (Cache-Control: no-store)\n",
             "-   origin     app  http://127.0.0.1:8080  new connection, 1 try\n",

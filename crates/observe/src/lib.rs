@@ -11,6 +11,7 @@ pub mod histogram;
 pub mod query;
 pub mod record;
 pub mod ring;
+pub mod steps;
 pub mod tally;
 pub mod text;
 pub mod troubles;

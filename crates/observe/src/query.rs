@@ -125,6 +125,7 @@ impl Node {
                     _ => b"",
                 };
                 match test {
+                    test if *field == Field::Vcl => test.holds_for_lines(text),
                     // Words for how it was served are the only ones whose case says nothing.
                     TextTest::Is(wanted, word) if *field == Field::Served => {
                         text.eq_ignore_ascii_case(word) == *wanted
@@ -142,6 +143,18 @@ impl Node {
                 let inside = |address: IpAddr| net.contains(&address);
                 record.client.is_some_and(inside) == *wanted
             }
+        }
+    }
+}
+
+impl TextTest {
+    /// Whether it holds for one of the lines of `text`, or, where it says what must not be, for
+    /// all of them.
+    fn holds_for_lines(&self, text: &[u8]) -> bool {
+        let any = |is: &dyn Fn(&[u8]) -> bool| crate::steps::lines(text).any(is);
+        match self {
+            Self::Is(wanted, word) => any(&|line| line == word) == *wanted,
+            Self::Matches(wanted, regex) => any(&|line| regex.is_match(line)) == *wanted,
         }
     }
 }

@@ -21,9 +21,10 @@
 //! | 128 | 1 | how it was served, as [`Served`] counts |
 //! | 129 | 1 | protocol version, tens major, ones minor |
 //! | 130 | 2 | tries at the origin |
-//! | 132 | 11 × 2 | lengths of the texts |
-//! | 154 | 1 | number of field values |
-//! | 155 | 5 | zero |
+//! | 132 | 12 × 2 | lengths of the texts |
+//! | 156 | 1 | number of field values |
+//! | 157 | 3 | zero |
+//! | 160 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
 //!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
 //! bytes. Which fields these are stands once, in the ring's head.
@@ -31,10 +32,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Version of the form above. A reader of another version says so instead of guessing.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 160;
+pub const FIXED: usize = 168;
 
 /// Longest text of a record; what is longer is cut and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -50,9 +51,10 @@ pub const SENT: &str = "traceparent>";
 /// Longest field value; as [`TEXT_MAX`].
 pub const VALUE_MAX: usize = 2 * 1024;
 
-const TEXTS: usize = 11;
+const TEXTS: usize = 12;
 const LENGTHS_AT: usize = 132;
 const VALUES_AT: usize = LENGTHS_AT + 2 * TEXTS;
+const XID_AT: usize = 160;
 const NEVER: u32 = u32::MAX;
 const ABSENT: u16 = u16::MAX;
 
@@ -228,6 +230,14 @@ pub struct Record<'a> {
     pub not_stored: &'a [u8],
     /// The field of the answer or the request that says so, if one does.
     pub evidence: &'a [u8],
+    /// What the site's program has done, in lines without line feeds in them: `recv default.vcl:14
+    /// hash` for a subroutine, the `return` that ended it and what that said, `VCL_Log text` for
+    /// what was logged before. [`steps`](crate::steps::steps) takes them apart.
+    pub vcl: &'a [u8],
+    /// The number of the transaction, as `X-Varnish` has it first; 0 without VCL.
+    pub xid: u32,
+    /// The number of its session; 0 without VCL.
+    pub session: u32,
     /// Values of the chosen request fields, in the order of their names in the ring's head.
     pub values: Values<'a>,
 }
@@ -321,6 +331,9 @@ impl<'a> Record<'a> {
         out.at = 128;
         out.put([self.served as u8, self.version]);
         out.put(self.tries.to_le_bytes());
+        out.at = XID_AT;
+        out.put(self.xid.to_le_bytes());
+        out.put(self.session.to_le_bytes());
     }
 
     fn texts(&self) -> [&'a [u8]; TEXTS] {
@@ -336,6 +349,7 @@ impl<'a> Record<'a> {
             self.limit,
             self.not_stored,
             self.evidence,
+            self.vcl,
         ]
     }
 
@@ -388,8 +402,22 @@ impl<'a> Record<'a> {
         let address: [u8; 16] = from.take();
         let [served, version] = from.take();
         let tries = u16::from_le_bytes(from.take());
-        let [method, host, target, site, rule, origin, server, error, limit, not_stored, evidence] =
-            texts;
+        let [
+            method,
+            host,
+            target,
+            site,
+            rule,
+            origin,
+            server,
+            error,
+            limit,
+            not_stored,
+            evidence,
+            vcl,
+        ] = texts;
+        from.at = XID_AT;
+        let (xid, session) = (from.u32(), from.u32());
         Some(Self {
             id,
             start_unix_ms,
@@ -419,6 +447,9 @@ impl<'a> Record<'a> {
             limit,
             not_stored,
             evidence,
+            vcl,
+            xid,
+            session,
             values: Values::default(),
         })
     }

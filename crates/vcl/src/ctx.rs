@@ -13,8 +13,8 @@ use bytes::Bytes;
 use message::{Request, Response};
 
 use crate::backend::{Backend, Leaf};
-use crate::program::{Instance, Trace};
-use crate::source::Span;
+use crate::program::Instance;
+use crate::source::At;
 use crate::sub::Sub;
 use crate::value::Failure;
 use crate::vmod::Shared;
@@ -363,7 +363,7 @@ pub struct Task {
     /// Steps (statements and calls) that are left to it.
     pub steps: u64,
     /// The statement that ended the last subroutine: its `return`, or what failed.
-    pub at: Option<Span>,
+    pub at: Option<At>,
     /// Memory for strings that are being put together, kept from one to the next.
     buffers: Vec<Vec<u8>>,
     /// What VMODs keep, by module and object.
@@ -419,12 +419,28 @@ pub enum Tag {
     Log,
     /// `VCL_Error`
     Error,
+    /// `FetchError`: why a fetch, or one try of it, came to nothing.
+    FetchError,
     /// `VCL_acl`: an ACL with `+log` was asked.
     Acl,
     /// `Timestamp`: `std.timestamp`.
     Timestamp,
     /// `Debug`
     Debug,
+}
+
+impl Tag {
+    /// Its name, as in `varnishlog`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Log => "VCL_Log",
+            Self::Error => "VCL_Error",
+            Self::FetchError => "FetchError",
+            Self::Acl => "VCL_acl",
+            Self::Timestamp => "Timestamp",
+            Self::Debug => "Debug",
+        }
+    }
 }
 
 /// What is to be purged of the object that was found, or of keys.
@@ -500,14 +516,6 @@ pub trait World {
 
     /// `server.identity`
     fn identity(&self) -> &str;
-
-    /// Whether anybody wants to know what each subroutine returned, and where.
-    fn traces(&self) -> bool {
-        false
-    }
-
-    /// Tells what a subroutine returned, where [`World::traces`] asks for it.
-    fn trace(&self, _: &Trace<'_>) {}
 
     /// Counts an event that VMODs share, such as `vsthrottle`'s: the time is [`Ctx::now`].
     fn collect(&self) {}

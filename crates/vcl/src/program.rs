@@ -12,7 +12,7 @@ use crate::parse;
 use crate::regex::Regex;
 use crate::report::Report;
 use crate::run::{self, Routine};
-use crate::source::{Loader, Sources, Span};
+use crate::source::{At, Loader, Places, SourceFile, Sources};
 use crate::sub::{Action, Sub, Subs};
 use crate::value::Failure;
 use crate::vmod::Object;
@@ -55,6 +55,7 @@ pub struct Program {
     name: Box<str>,
     parts: Parts,
     sources: Sources,
+    places: Places,
 }
 
 impl Program {
@@ -70,8 +71,9 @@ impl Program {
         let parts = own.and_then(|own| lower::lower(&own, &builtin, input, &mut report));
         let said = report.render(&sources);
         match parts {
-            Some(parts) => {
-                let program = Arc::new(Self { name: input.name.into(), parts, sources });
+            Some(mut parts) => {
+                let places = Places::of(&sources, &std::mem::take(&mut parts.places));
+                let program = Arc::new(Self { name: input.name.into(), parts, sources, places });
                 Ok(Compiled { program, warnings: said })
             }
             None => Err(said),
@@ -91,6 +93,19 @@ impl Program {
     /// Its files, the builtin VCL last: `vcl.show -v`.
     pub fn sources(&self) -> &Sources {
         &self.sources
+    }
+
+    /// Where a statement stands: its file, as it was named (`<builtin>` for the builtin VCL), and
+    /// the line in it, from 1.
+    pub fn place(&self, at: At) -> Option<(&SourceFile, u32)> {
+        let (file, line) = self.places.spot(at)?;
+        Some((self.sources.file(file), line))
+    }
+
+    /// Appends where a statement stands as logs have it: the line behind the file's name, which is
+    /// without the folder of the program's first file where it lies there (`default.vcl:14`).
+    pub fn write_place(&self, at: At, out: &mut Vec<u8>) {
+        self.places.write(at, out);
     }
 
     /// The version of VCL it is written in: 40 or 41.
@@ -167,8 +182,12 @@ impl Instance {
 
     /// One with these backends and without subroutines, for tests.
     pub fn of_backends(backends: Vec<Backend>) -> Arc<Self> {
-        let program =
-            Program { name: "none".into(), parts: Parts::default(), sources: Sources::default() };
+        let program = Program {
+            name: "none".into(),
+            parts: Parts::default(),
+            sources: Sources::default(),
+            places: Places::default(),
+        };
         Self::new(Arc::new(program), backends)
     }
 
@@ -236,8 +255,8 @@ impl Instance {
             .map_err(|_| Failure::new(format!("the object `{name}` is made twice")))
     }
 
-    /// Runs the subroutine that `ctx` is for. What fails is logged as `VCL_Error`, and what was
-    /// returned is told to whoever listens ([`World::traces`]).
+    /// Runs the subroutine that `ctx` is for; the task says then which statement ended it. What
+    /// fails is logged as `VCL_Error`.
     pub fn run(&self, ctx: &mut Ctx<'_>) -> Action {
         let Some(number) = self.program.parts.entries.get(ctx.sub as usize) else {
             return Action::Fail("the program has no subroutines".into());
@@ -252,25 +271,16 @@ impl Instance {
         if let Action::Fail(reason) = &action {
             self.log_failure(ctx, reason);
         }
-        if ctx.world.traces() {
-            let place = ctx.task.at.map(|span| self.place(span));
-            ctx.world.trace(&Trace { sub: ctx.sub, place, action: &action });
-        }
         action
     }
 
     fn log_failure(&self, ctx: &Ctx<'_>, reason: &str) {
         let reason = if reason.is_empty() { "Failed from VCL" } else { reason };
-        let line = match ctx.task.at.map(|span| self.place(span)) {
-            Some(place) => format!("{reason} ({} line {})", place.file, place.line),
+        let line = match ctx.task.at.and_then(|at| self.program.place(at)) {
+            Some((file, line)) => format!("{reason} ({} line {line})", file.name),
             None => reason.to_string(),
         };
         ctx.world.log(Tag::Error, line.as_bytes());
-    }
-
-    fn place(&self, span: Span) -> Where<'_> {
-        let (line, _) = self.program.sources.position(span);
-        Where { file: &self.program.sources.file(span.file).name, line }
     }
 
     /// Runs its `vcl_fini`.
@@ -299,24 +309,4 @@ impl Instance {
         };
         self.run(&mut ctx)
     }
-}
-
-/// What a subroutine came to, for `explain` and the log.
-#[derive(Clone, Copy, Debug)]
-pub struct Trace<'a> {
-    /// The subroutine that was called.
-    pub sub: Sub,
-    /// The `return`, or the statement that failed.
-    pub place: Option<Where<'a>>,
-    /// What was returned.
-    pub action: &'a Action,
-}
-
-/// A place in a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Where<'a> {
-    /// The file, as it was named; `<builtin>` for the builtin VCL.
-    pub file: &'a str,
-    /// The line, from 1.
-    pub line: u32,
 }

@@ -1,6 +1,7 @@
 //! Source files: where each byte of a program comes from.
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// A place in the sources: bytes `start..end` of file number `file` in [`Sources`].
@@ -20,6 +21,24 @@ impl Span {
     pub fn to(self, other: Self) -> Self {
         let end = if other.file == self.file { other.end } else { self.end };
         Self { end: end.max(self.end), ..self }
+    }
+}
+
+/// A statement, by its number in the program: where it stands is told by
+/// [`Program::place`](crate::program::Program::place).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct At(NonZeroU32);
+
+impl At {
+    /// Number `index`, from 0. What is beyond four billions is the last.
+    pub(crate) fn nth(index: usize) -> Self {
+        let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
+        Self(NonZeroU32::new(number).expect("one more than something"))
+    }
+
+    /// The number, from 0.
+    pub(crate) fn index(self) -> usize {
+        self.0.get() as usize - 1
     }
 }
 
@@ -64,6 +83,59 @@ impl Sources {
         let column = text.iter().rev().take_while(|b| **b != b'\n').count() as u32 + 1;
         (line, column)
     }
+}
+
+/// Where a statement stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spot {
+    file: u32,
+    /// From 1.
+    line: u32,
+}
+
+/// Where the statements of a program stand, known beforehand: a request that tells its way looks
+/// nothing up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// By [`At`].
+    spots: Box<[Spot]>,
+    /// What logs call the files.
+    names: Box<[Box<str>]>,
+}
+
+impl Places {
+    /// Those of statements at `spans` of `sources`.
+    pub(crate) fn of(sources: &Sources, spans: &[Span]) -> Self {
+        let files = sources.files();
+        let starts: Vec<Vec<u32>> = files.iter().map(|file| line_starts(&file.text)).collect();
+        let spot = |span: &Span| {
+            let before = starts[span.file as usize].partition_point(|start| *start <= span.start);
+            Spot { file: span.file, line: before as u32 }
+        };
+        let folder = files.first().and_then(|first| first.name.rfind('/').map(|at| at + 1));
+        let folder = folder.map_or("", |end| &files[0].name[..end]);
+        let name = |file: &SourceFile| file.name.strip_prefix(folder).unwrap_or(&file.name).into();
+        Self { spots: spans.iter().map(spot).collect(), names: files.iter().map(name).collect() }
+    }
+
+    /// The number of the file, and the line from 1.
+    pub(crate) fn spot(&self, at: At) -> Option<(u32, u32)> {
+        self.spots.get(at.index()).map(|spot| (spot.file, spot.line))
+    }
+
+    /// Appends the place as logs have it: `default.vcl:14`.
+    pub(crate) fn write(&self, at: At, out: &mut Vec<u8>) {
+        let Some(Spot { file, line }) = self.spots.get(at.index()) else { return };
+        out.extend_from_slice(self.names[*file as usize].as_bytes());
+        out.push(b':');
+        out.extend_from_slice(itoa::Buffer::new().format(*line).as_bytes());
+    }
+}
+
+/// Where the lines of a text begin.
+fn line_starts(text: &[u8]) -> Vec<u32> {
+    let ends = memchr::memchr_iter(b'\n', text).map(|at| at as u32 + 1);
+    std::iter::once(0).chain(ends).collect()
 }
 
 /// How included files are got. The crate itself reads none.

@@ -15,7 +15,7 @@ use crate::ctx::{
     Bereq, BereqState, Beresp, BerespState, Ctx, Obj, Purging, Req, ReqState, Resp, RespState,
     Session, Tag, Task, TcpWishes, World,
 };
-use crate::program::{Input, Instance, Program, Rules, Trace};
+use crate::program::{Input, Instance, Program, Rules};
 use crate::source::NoFiles;
 use crate::sub::{Action, Side, Sub};
 use crate::vmod::Shared;
@@ -204,6 +204,15 @@ impl Bench {
         let instance = Arc::clone(&self.instance);
         instance.run(&mut self.ctx(sub))
     }
+
+    /// Where the last subroutine returned, or failed: `test.vcl:7`.
+    pub fn place(&self) -> String {
+        let mut text = Vec::new();
+        if let Some(at) = self.task.at {
+            self.instance.program().write_place(at, &mut text);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
 }
 
 /// A session from 192.0.2.7 to 203.0.113.1.
@@ -254,10 +263,6 @@ pub struct Memory {
     pub hosts: HashMap<String, Vec<SocketAddr>>,
     /// The request body.
     pub body: Option<Vec<u8>>,
-    /// Whether to ask for traces.
-    pub listens: bool,
-    /// What was traced: subroutine, action, place.
-    pub traces: RefCell<Vec<String>>,
     /// Parameters.
     pub params: HashMap<String, f64>,
 }
@@ -333,16 +338,6 @@ impl World for Memory {
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
         (name == "s0").then_some((1000, 24))
-    }
-
-    fn traces(&self) -> bool {
-        self.listens
-    }
-
-    fn trace(&self, trace: &Trace<'_>) {
-        let place = trace.place.map(|at| format!("{}:{}", at.file, at.line)).unwrap_or_default();
-        let line = format!("{} {:?} {place}", trace.sub.name(), trace.action);
-        self.traces.borrow_mut().push(line);
     }
 
     fn hostname(&self) -> &str {

@@ -538,7 +538,7 @@ impl Turn {
 fn finish(turn: &mut Turn, env: &Env<'_>, reply: &mut Reply) {
     reply.close |= turn.close;
     reply.about.key = turn.key.hash();
-    reply.about.told = turn.told();
+    reply.about.told = Some(turn.told());
     env.sign(reply);
 }
 

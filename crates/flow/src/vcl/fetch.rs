@@ -127,7 +127,13 @@ impl Job {
         self.counts.inc(count);
     }
 
+    /// Puts into the log why the fetch, or this try of it, comes to nothing.
     pub(crate) fn note_error(&self, text: &str) {
+        self.lines.borrow_mut().push((vcl::ctx::Tag::FetchError, text.as_bytes().into()));
+    }
+
+    /// Puts into the log what the program wants and does not get.
+    fn note_vcl_error(&self, text: &str) {
         self.lines.borrow_mut().push((vcl::ctx::Tag::Error, text.as_bytes().into()));
     }
 
@@ -172,7 +178,8 @@ impl Job {
     /// Runs `sub` of the backend's side.
     fn call(&mut self, sub: Sub, beresp: Option<Beresp<'_>>) -> Action {
         let action = self.lend(sub, beresp, |ctx| ctx.instance.run(ctx));
-        self.ran.push(Ran { sub, verb: action.verb(), at: self.task.at });
+        let lines = self.lines.get_mut().len();
+        self.ran.push(Ran::new(sub, action.verb(), self.task.at, lines));
         action
     }
 
@@ -231,7 +238,9 @@ impl Job {
             self.note_error("No backend");
             return Step::Error(None);
         };
+        self.note(|trace| *trace.backend.borrow_mut() = Some(Arc::clone(&leaf)));
         if !leaf.is_healthy() {
+            self.note_error(&format!("backend {}: unhealthy", leaf.name));
             self.count(Count::BackendUnhealthy);
             return Step::Error(None);
         }
@@ -308,7 +317,7 @@ impl Job {
             }
             Action::Retry if self.retry() => Step::Send,
             Action::Retry => {
-                self.note_error("Too many retries, delivering 503");
+                self.note_vcl_error("Too many retries, delivering 503");
                 Step::Error(None)
             }
             Action::Error(said) => Step::Error(Some(said)),
@@ -366,7 +375,7 @@ impl Job {
             }
             Action::Retry if self.retry() => Step::Send,
             Action::Retry => {
-                self.note_error("Too many retries, failing");
+                self.note_vcl_error("Too many retries, failing");
                 Step::Fail
             }
             action => Self::give_up(action),

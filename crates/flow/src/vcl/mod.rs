@@ -37,7 +37,7 @@ use vcl::program::Instance;
 
 pub use line::Line;
 pub use outside::Outside;
-pub use told::{Ran, Told};
+pub use told::{Ran, Switched, Told};
 pub use world::{Line as Logged, Sight};
 pub use xids::Xids;
 

@@ -5,6 +5,9 @@
 //! `vcl_recv` (request smuggling), and the connection ends after the answer. After a 101 it is
 //! bytes both ways indeed.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use cache::Body as Window;
 use message::{HeaderId, Method, Upgrade};
 use vcl::ctx::{Bereq, BereqState};
@@ -19,12 +22,14 @@ use super::wait;
 use crate::carry::pass_on;
 use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, ReplyBody, Served};
+use crate::trace::Trace;
 
 /// Runs `vcl_pipe`, and hands the request over.
 pub(crate) async fn pipe(
     turn: &mut Turn,
     env: &Env<'_>,
     upload: &mut Upload,
+    trace: &Rc<Trace>,
 ) -> Result<Reply, Step> {
     env.count(Count::SPipe);
     let mut bereq = turn.req.clone();
@@ -53,16 +58,17 @@ pub(crate) async fn pipe(
         (Upgrade::None, _) | (_, false) => Upgrade::None,
         _ => Upgrade::Granted,
     };
-    let mut job = wait::job_of_pipe(turn, env, bereq, state, upload);
+    let mut job = wait::job_of_pipe(turn, env, (bereq, state), upload, trace);
     turn.close = true;
     let Some(leaf) = job.resolve() else {
-        turn.note_error("No backend");
+        turn.note_fetch_error("No backend");
         return Err(Step::Synth(said(503, "")));
     };
+    *trace.backend.borrow_mut() = Some(Arc::clone(&leaf));
     let mut exchange = match send::send(&mut job, &leaf).await {
         Ok(exchange) => exchange,
         Err(reason) => {
-            turn.note_error(&reason);
+            turn.note_fetch_error(&reason);
             return Err(Step::Synth(said(503, "")));
         }
     };

@@ -8,6 +8,7 @@ use cache::{Begin, BeginOptions, Found, Lead, Object, Ticket};
 use message::authority::parse_authority;
 use message::{Framing, HeaderId, Request};
 use varnishcli::Param;
+use vcl::ctx::Tag;
 use vcl::sub::{Action, Said, Sub};
 
 use super::counts::Count;
@@ -123,7 +124,12 @@ impl Turn {
 
     /// Puts a line of the machine's own into the log.
     pub(crate) fn note_error(&self, text: &str) {
-        self.lines.borrow_mut().push((vcl::ctx::Tag::Error, text.as_bytes().into()));
+        self.lines.borrow_mut().push((Tag::Error, text.as_bytes().into()));
+    }
+
+    /// The same for why there is no answer from a backend.
+    pub(crate) fn note_fetch_error(&self, text: &str) {
+        self.lines.borrow_mut().push((Tag::FetchError, text.as_bytes().into()));
     }
 
     /// What comes of an action that several subroutines may return.
@@ -150,6 +156,7 @@ impl Turn {
             }
             let Some(instance) = env.live.labels.get(label) else { return Step::Fail };
             self.instance = Arc::clone(instance);
+            self.switched = Some(u16::try_from(self.ran.len()).unwrap_or(u16::MAX));
             self.prepare(env);
             action = self.run(env, Sub::Recv, Seen::default());
         }

@@ -1,10 +1,14 @@
 //! What a request's program has done, for the log and for `explain`.
+//!
+//! A hit takes notes in numbers and allocates nothing for them. They become text when the record
+//! of the request is written.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use vcl::program::Instance;
-use vcl::source::Span;
+use vcl::ctx::Tag;
+use vcl::program::{Instance, Program};
+use vcl::source::At;
 use vcl::sub::{Sub, Verb};
 
 use super::world::Line;
@@ -16,33 +20,108 @@ pub struct Ran {
     pub sub: Sub,
     /// What it returned.
     pub verb: Verb,
+    /// How many lines had been logged by then.
+    pub lines: u16,
     /// The `return`, or the statement that failed.
-    pub at: Option<Span>,
+    pub at: Option<At>,
 }
 
-/// Subroutines that most requests run at most: those of a miss.
-pub(crate) const RAN: usize = 6;
+impl Ran {
+    /// `sub` has returned `verb` at `at`, with so many `lines` in the log.
+    pub(crate) fn new(sub: Sub, verb: Verb, at: Option<At>, lines: usize) -> Self {
+        Self { sub, verb, lines: u16::try_from(lines).unwrap_or(u16::MAX), at }
+    }
+
+    /// The same where `before` lines stand before its own.
+    pub(crate) fn after(self, before: usize) -> Self {
+        Self::new(self.sub, self.verb, self.at, usize::from(self.lines) + before)
+    }
+}
+
+/// Subroutines that most requests run at most: those of a hit.
+pub(crate) const RAN: usize = 4;
 
 /// What a program has done for one request.
 #[derive(Debug)]
 pub struct Told {
-    /// The program.
-    pub instance: Arc<Instance>,
-    /// The transaction's number.
-    pub xid: u64,
+    /// The transaction's number (they are less than 2^30); after a restart the last one.
+    pub xid: u32,
     /// The session's number.
-    pub session: u64,
+    pub session: u32,
     /// The subroutines that have run, in their order.
     pub ran: SmallVec<[Ran; RAN]>,
-    /// What was logged.
-    pub lines: Vec<Line>,
+    /// What was logged; none when nothing was.
+    pub lines: Option<Box<Vec<Line>>>,
+    /// The program in which it went on, where a label has led to another than its site's.
+    pub switched: Option<Box<Switched>>,
+}
+
+/// A program that a label led to.
+#[derive(Clone, Debug)]
+pub struct Switched {
+    /// What runs in it.
+    pub instance: Arc<Instance>,
+    /// How many subroutines had run in the first one.
+    pub after: u16,
 }
 
 impl Told {
-    /// Where `ran` returned: its file, and the line in it.
-    pub fn place(&self, ran: &Ran) -> Option<(&str, u32)> {
-        let sources = self.instance.program().sources();
-        let at = ran.at?;
-        Some((&sources.file(at.file).name, sources.position(at).0))
+    /// What was logged.
+    pub fn lines(&self) -> &[Line] {
+        self.lines.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    /// What went wrong first, if anything did.
+    pub fn error(&self) -> Option<&[u8]> {
+        let error =
+            self.lines().iter().find(|(tag, _)| matches!(tag, Tag::Error | Tag::FetchError));
+        error.map(|(_, text)| &**text)
+    }
+
+    /// Appends what was done as records have it, `first` being the site's program.
+    ///
+    /// One line for each subroutine, `recv default.vcl:14 hash`, and one for each line of the log
+    /// before the one it was written in: `VCL_Log text`.
+    pub fn write(&self, first: Option<&Program>, out: &mut Vec<u8>) {
+        let mut rest = self.lines();
+        let mut told = 0;
+        for (number, ran) in self.ran.iter().enumerate() {
+            let (before, after) = rest.split_at((usize::from(ran.lines) - told).min(rest.len()));
+            told += before.len();
+            rest = after;
+            write_lines(before, out);
+            let other = self.switched.as_ref().filter(|other| number >= usize::from(other.after));
+            let program = other.map(|other| &**other.instance.program()).or(first);
+            write_ran(ran, program, out);
+        }
+        write_lines(rest, out);
+    }
+}
+
+fn write_ran(ran: &Ran, program: Option<&Program>, out: &mut Vec<u8>) {
+    begin(out);
+    out.extend_from_slice(&ran.sub.name().as_bytes()["vcl_".len()..]);
+    out.push(b' ');
+    match (program, ran.at) {
+        (Some(program), Some(at)) => program.write_place(at, out),
+        _ => out.push(b'-'),
+    }
+    out.push(b' ');
+    out.extend_from_slice(ran.verb.word().as_bytes());
+}
+
+fn write_lines(lines: &[Line], out: &mut Vec<u8>) {
+    for (tag, text) in lines {
+        begin(out);
+        out.extend_from_slice(tag.name().as_bytes());
+        out.push(b' ');
+        // Lines are told apart by their ends.
+        out.extend(text.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }));
+    }
+}
+
+fn begin(out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b'\n');
     }
 }

@@ -16,7 +16,7 @@ use vcl::sub::{Action, Said, Sub};
 
 use super::counts::{Count, Counts};
 use super::line::Line as ClientLine;
-use super::told::{RAN, Ran, Told};
+use super::told::{RAN, Ran, Switched, Told};
 use super::world::{Line, Sight};
 use crate::core::{Core, Front, LiveRef, sign};
 use crate::live::Site;
@@ -46,6 +46,8 @@ pub(crate) struct Turn {
     /// What it has logged, and which subroutine returned what.
     pub(crate) lines: RefCell<Vec<Line>>,
     pub(crate) ran: SmallVec<[Ran; RAN]>,
+    /// How many subroutines had run when a label led to this program.
+    pub(crate) switched: Option<u16>,
 }
 
 /// What does not change while a request takes steps without waiting.
@@ -113,6 +115,7 @@ impl Turn {
         turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
         (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
         turn.ran.clear();
+        turn.switched = None;
         turn
     }
 
@@ -137,6 +140,7 @@ impl Turn {
             waits: 0,
             lines: RefCell::default(),
             ran: SmallVec::new(),
+            switched: None,
         }
     }
 
@@ -175,7 +179,8 @@ impl Turn {
         if let Some(key) = hashing {
             self.key = key;
         }
-        self.ran.push(Ran { sub, verb: action.verb(), at: self.task.at });
+        let lines = self.lines.get_mut().len();
+        self.ran.push(Ran::new(sub, action.verb(), self.task.at, lines));
         action
     }
 
@@ -190,10 +195,18 @@ impl Turn {
     }
 
     /// What is told of it in the log.
-    pub(crate) fn told(&mut self) -> Option<Box<Told>> {
-        let (ran, lines) = (std::mem::take(&mut self.ran), self.lines.take());
-        let (xid, session) = (self.state.xid, self.session.xid);
-        let instance = Arc::clone(&self.instance);
-        Some(Box::new(Told { instance, xid, session, ran, lines }))
+    pub(crate) fn told(&mut self) -> Told {
+        let number = |xid: u64| u32::try_from(xid).unwrap_or(u32::MAX);
+        let lines = self.lines.get_mut();
+        let switched = self
+            .switched
+            .map(|after| Box::new(Switched { instance: Arc::clone(&self.instance), after }));
+        Told {
+            xid: number(self.state.xid),
+            session: number(self.session.xid),
+            ran: std::mem::take(&mut self.ran),
+            lines: (!lines.is_empty()).then(|| Box::new(std::mem::take(lines))),
+            switched,
+        }
     }
 }

@@ -68,7 +68,7 @@ impl Waiting {
                     let job = job(&turn, env, None, &mut upload, Some(trace));
                     fetched(&mut turn, fetch::start(job).await)
                 }
-                Halt::Pipe => match super::pipe::pipe(&mut turn, env, &mut upload).await {
+                Halt::Pipe => match super::pipe::pipe(&mut turn, env, &mut upload, trace).await {
                     Ok(reply) => return reply,
                     Err(step) => step,
                 },
@@ -96,8 +96,9 @@ fn fetched(turn: &mut Turn, told: Result<(Got, Report), oneshot::error::RecvErro
         turn.note_error("the fetch ended by a fault of this proxy");
         return Step::Synth(said(503, ""));
     };
-    turn.ran.extend(report.ran);
-    turn.lines.borrow_mut().extend(report.lines);
+    let lines = turn.lines.get_mut();
+    turn.ran.extend(report.ran.into_iter().map(|ran| ran.after(lines.len())));
+    lines.extend(report.lines);
     match got {
         Got::Answer(source) => Step::Deliver(source),
         Got::Failed => Step::Synth(said(503, "")),
@@ -176,11 +177,11 @@ fn job(
 pub(crate) fn job_of_pipe(
     turn: &Turn,
     env: &Env<'_>,
-    bereq: Request,
-    state: BereqState,
+    (bereq, state): (Request, BereqState),
     upload: &mut Upload,
+    trace: &Rc<Trace>,
 ) -> Box<Job> {
-    assemble(turn, env, (bereq, state), upload, (None, None), None)
+    assemble(turn, env, (bereq, state), upload, (None, None), Some(trace))
 }
 
 fn assemble(

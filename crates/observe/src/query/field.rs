@@ -55,6 +55,9 @@ pub(super) enum Field {
     NotStoredBy,
     Error,
     Limit,
+    Vcl,
+    Xid,
+    Session,
 }
 
 macro_rules! fields {
@@ -91,6 +94,9 @@ fields! {
     "not_stored_by" NotStoredBy Text "The field that says so.";
     "error" Error Text "What went wrong.";
     "limit" Limit Text "The limit that was reached.";
+    "vcl" Vcl Text "Any of the lines that tell what the VCL did: `recv default.vcl:14 hash`, `VCL_Log text`.";
+    "xid" Xid Count "The number of the transaction: the first of X-Varnish.";
+    "session" Session Count "The number of its session, under VCL.";
 }
 
 /// What a record says of a field.
@@ -156,6 +162,9 @@ impl Field {
             Self::NotStoredBy => Seen::Text(record.evidence),
             Self::Error => Seen::Text(record.error),
             Self::Limit => Seen::Text(record.limit),
+            Self::Vcl => Seen::Text(record.vcl),
+            Self::Xid => number(u64::from(record.xid)),
+            Self::Session => number(u64::from(record.session)),
         }
     }
 }

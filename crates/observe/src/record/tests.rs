@@ -30,7 +30,7 @@ fn phases() -> impl Strategy<Value = Phases> {
 
 /// A record's numbers with no texts.
 fn numbers() -> impl Strategy<Value = Record<'static>> {
-    let own = (any::<[u64; 6]>(), any::<[u32; 2]>(), any::<[u16; 2]>(), any::<u8>());
+    let own = (any::<[u64; 6]>(), any::<[u32; 4]>(), any::<[u16; 2]>(), any::<u8>());
     let others = (phases(), address(), 0..Served::ALL.len(), option::of(any::<u64>()));
     (own, others, option::of(any::<i64>())).prop_map(|(own, others, ttl_s)| {
         let ([id, start_unix_ms, start_us, body_in, body_out, key], heads, small, version) = own;
@@ -47,6 +47,8 @@ fn numbers() -> impl Strategy<Value = Record<'static>> {
             tries: small[1],
             head_in: heads[0],
             head_out: heads[1],
+            xid: heads[2],
+            session: heads[3],
             body_in,
             body_out,
             key,
@@ -71,6 +73,7 @@ fn with_texts<'a>(record: Record<'a>, texts: &'a [Vec<u8>]) -> Record<'a> {
         limit: &texts[8],
         not_stored: &texts[9],
         evidence: &texts[10],
+        vcl: &texts[11],
         ..record
     }
 }

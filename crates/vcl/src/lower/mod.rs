@@ -28,6 +28,7 @@ use crate::program::{Input, Uses};
 use crate::regex::Regex;
 use crate::report::Report;
 use crate::run::{Routine, Step};
+use crate::source::Span;
 use crate::sub::Sub;
 use places::Facts;
 use symbols::Symbols;
@@ -50,6 +51,8 @@ pub(crate) struct Parts {
     pub(crate) probes: Vec<ProbeSpec>,
     /// Access lists by number.
     pub(crate) acls: Vec<Acl>,
+    /// Where the statements stand, by [`At`](crate::source::At).
+    pub(crate) places: Vec<Span>,
     /// Patterns by number.
     pub(crate) regexes: Vec<Arc<Regex>>,
     /// Names of the objects by number.

@@ -5,7 +5,7 @@ use crate::lower::Lowering;
 use crate::lower::operators::joined;
 use crate::lower::symbols::Kind;
 use crate::run::{self, Arith, ArithOp, Arm, Op, Step, Text};
-use crate::source::Span;
+use crate::source::{At, Span};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::value::Place;
@@ -29,7 +29,7 @@ impl Lowering<'_> {
         if !self.in_builtin {
             facts.own |= !steps.is_empty();
             if facts.ends.is_none() && ends(&steps) {
-                facts.ends = steps.last().map(|step| step.span);
+                facts.ends = steps.last().map(|step| self.parts.places[step.at.index()]);
             }
         }
         self.bodies[self.current].extend(steps);
@@ -67,7 +67,9 @@ impl Lowering<'_> {
                 return None;
             }
         };
-        Some(Step { op, span })
+        let at = At::nth(self.parts.places.len());
+        self.parts.places.push(span);
+        Some(Step { op, at })
     }
 
     fn branches(&mut self, arms: &[(Expr, Block)], otherwise: Option<&Block>) -> Option<Op> {

@@ -1,7 +1,7 @@
 //! Statements in their compiled form.
 
 use crate::run::{Cond, Expr, Text};
-use crate::source::Span;
+use crate::source::At;
 use crate::sub::Action;
 use crate::value::{Header, Place};
 use crate::vars::{Remove, Set};
@@ -22,7 +22,7 @@ pub(crate) struct Step {
     /// What it does.
     pub(crate) op: Op,
     /// Where it stands.
-    pub(crate) span: Span,
+    pub(crate) at: At,
 }
 
 /// What a statement does.

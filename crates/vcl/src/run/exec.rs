@@ -35,11 +35,11 @@ fn block(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
             Ok(Flow::Next) => {}
             Ok(Flow::Back) => return Ok(Flow::Back),
             Ok(done) => {
-                ctx.task.at.get_or_insert(step.span);
+                ctx.task.at.get_or_insert(step.at);
                 return Ok(done);
             }
             Err(failure) => {
-                ctx.task.at.get_or_insert(step.span);
+                ctx.task.at.get_or_insert(step.at);
                 return Err(failure);
             }
         }

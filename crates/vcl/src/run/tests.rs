@@ -170,14 +170,21 @@ fn numbers_that_overflow_fail_the_program() {
 }
 
 #[test]
-fn who_listens_is_told_what_returned_where() {
-    let mut bench = bench("sub vcl_recv {\n  if (req.url) {\n    return (pass);\n  }\n}");
-    bench.world.listens = true;
+fn the_statement_that_ended_a_subroutine_is_known_by_its_place() {
+    let text = "sub vcl_recv {\n  if (req.url ~ \"q\") {\n    call deeper;\n  }\n}\n\
+                sub deeper {\n  call deepest;\n}\n\
+                sub deepest {\n  return\n    (pass);\n}\n\
+                sub vcl_deliver {\n  set resp.http.X = std.real(\"x\");\n}";
+    let mut bench = bench(text);
     bench.run(Sub::Recv);
+    assert_eq!(bench.place(), "test.vcl:13");
     bench.run(Sub::Pass);
-    let traces = bench.world.traces.borrow();
-    assert_eq!(traces[0], "vcl_recv Pass(None) test.vcl:6");
-    assert!(traces[1].starts_with("vcl_pass Fetch <builtin>:"), "{}", traces[1]);
+    let (file, line) =
+        bench.place().rsplit_once(':').map(|(f, l)| (f.to_owned(), l.to_owned())).expect("a place");
+    let builtin = crate::parse::BUILTIN.lines().nth(line.parse::<usize>().expect("a number") - 1);
+    assert_eq!((file.as_str(), builtin), ("<builtin>", Some("    return (fetch);")));
+    assert!(matches!(bench.run(Sub::Deliver), Action::Fail(_)));
+    assert_eq!(bench.place(), "test.vcl:17");
 }
 
 #[test]

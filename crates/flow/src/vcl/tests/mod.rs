@@ -292,3 +292,77 @@ fn what_is_stored_in_gzip_is_unfolded_for_clients_that_do_not_take_it() {
     assert_eq!(plain.body, "");
     assert_eq!(rig.origin.asked().len(), 1);
 }
+
+#[test]
+fn a_request_tells_which_line_returned_what_and_what_was_logged_before() {
+    let rig = Rig::new(
+        "import std;
+ORIGIN
+sub vcl_recv {
+  std.log(\"url\" + req.restarts);
+  if (req.url == \"/a\") {
+    set req.url = \"/b\";
+    return (restart);
+  }
+  call deeper;
+}
+sub deeper { call deepest; }
+sub deepest {
+  return (hash);
+}
+sub vcl_backend_response {
+  std.log({\"two
+lines\"});
+  if (bereq.retries == 0) { return (retry); }
+}
+sub vcl_deliver { std.log(\"last\"); }",
+    );
+    let seen = rig.ask("GET /a");
+    assert_eq!(
+        seen.told,
+        [
+            "VCL_Log url0",
+            "recv test.vcl:8 restart",
+            "hash <builtin> lookup",
+            "VCL_Log url1",
+            "recv test.vcl:14 hash",
+            "hash <builtin> lookup",
+            "miss <builtin> fetch",
+            "backend_fetch <builtin> fetch",
+            "VCL_Log two lines",
+            "backend_response test.vcl:19 retry",
+            "backend_fetch <builtin> fetch",
+            "VCL_Log two lines",
+            "backend_response <builtin> deliver",
+            "VCL_Log last",
+            "deliver <builtin> deliver",
+        ]
+    );
+    let hit = ["recv test.vcl:14 hash", "hash <builtin> lookup", "hit <builtin> deliver"];
+    assert_eq!(rig.ask("GET /b").told[1..4], hit);
+}
+
+#[test]
+fn why_a_program_or_a_fetch_fails_is_told_where_it_failed() {
+    let rig = Rig::new(
+        "import std;
+ORIGIN
+sub vcl_recv {
+  if (req.url == \"/a\") {
+    return (fail(\"on purpose\"));
+  }
+}",
+    );
+    assert_eq!(
+        rig.ask("GET /a").told,
+        [
+            "VCL_Error on purpose (test.vcl line 6)",
+            "recv test.vcl:6 fail",
+            "synth <builtin> deliver"
+        ]
+    );
+    rig.origin.answers(&["close"]);
+    let told = rig.ask("GET /b").told;
+    assert!(told[4].starts_with("FetchError backend b: "), "{told:?}");
+    assert_eq!(told[5], "backend_error <builtin> deliver");
+}

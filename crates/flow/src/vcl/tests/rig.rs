@@ -126,6 +126,8 @@ pub(super) struct Seen {
     pub(super) close: bool,
     pub(super) ran: Vec<String>,
     pub(super) log: Vec<String>,
+    /// What a record has of all that, line by line; the builtin VCL's places without their lines.
+    pub(super) told: Vec<String>,
 }
 
 impl Seen {
@@ -265,15 +267,24 @@ impl Rig {
         }
         let told = reply.about.told.take().expect("a program has told");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let site = reply.about.site(live).expect("it has a site");
+        let mut lines = Vec::new();
+        told.write(site.vcl.as_ref().map(|vcl| &**vcl.program()), &mut lines);
         Seen {
             status: reply.status.code(),
             head: text(&head).replace("\r\n", "\n"),
             body: text(&body),
             close: reply.close,
             ran: told.ran.iter().map(|ran| ran.sub.name()["vcl_".len()..].to_owned()).collect(),
-            log: told.lines.iter().map(|(_, line)| text(line)).collect(),
+            told: text(&lines).lines().map(without_builtin_lines).collect(),
+            log: told.lines().iter().map(|(_, line)| text(line)).collect(),
         }
     }
+}
+
+fn without_builtin_lines(line: &str) -> String {
+    let Some((before, after)) = line.split_once("<builtin>:") else { return line.to_owned() };
+    format!("{before}<builtin>{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
 fn upload(body: &str) -> Reader {
