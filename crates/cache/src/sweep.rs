@@ -37,6 +37,20 @@ impl Cache {
             self.sweep(self.bans.newest(), new.now_ms, &mut || ());
             self.bans.forget(bans_max / 2);
         }
+        self.enact(new)
+    }
+
+    /// As [`Cache::ban`], for a thread that others wait for: bans that are not complete stay, and
+    /// there may be more of them than there should, until the next sweep has ended.
+    pub fn ban_at_once(&self, new: NewBan) -> Arc<Ban> {
+        let bans_max = self.config().bans_max.max(1);
+        if self.bans.len() >= bans_max {
+            self.bans.forget(bans_max / 2);
+        }
+        self.enact(new)
+    }
+
+    fn enact(&self, new: NewBan) -> Arc<Ban> {
         let charge = self.reserve(Ban::cost(&new));
         count(&self.ledger().bans, 1);
         match self.bans.add(new, charge) {
@@ -80,6 +94,21 @@ impl Cache {
         self.bans.forget_old(now_ms);
     }
 
+    /// As [`Cache::sweep`], for a thread that others wait for: it waits for no other sweep, and
+    /// ends after about `places` of the index. Whether these were all.
+    pub fn sweep_first(&self, mut places: usize) -> bool {
+        let target = self.bans.newest();
+        for at in 0..SHARDS {
+            let mut cursor = Cursor::default();
+            while self.sweep_batch(at, target, &mut cursor) {
+                let Some(left) = places.checked_sub(BATCH) else { return false };
+                places = left;
+            }
+        }
+        self.bans.swept_to(target);
+        true
+    }
+
     /// Whether `object`, which came of a fetch that perhaps began earlier, has not been banned
     /// since.
     pub fn may_use(&self, object: &Object) -> bool {
@@ -113,25 +142,26 @@ impl Cache {
 
     fn sweep_shard(&self, at: usize, target: u32, pause: &mut dyn FnMut()) {
         let mut cursor = Cursor::default();
-        let mut found = Vec::new();
-        loop {
-            let more = self.shared_shard(at).untested(target, &mut cursor, BATCH, &mut found);
-            let mut banned = Vec::new();
-            for (h32, object) in found.drain(..) {
-                if let Passed::No(ban) = self.bans.test(&object) {
-                    banned.push((h32, object, ban));
-                }
-            }
-            let mut dead = Dead::new();
-            if !banned.is_empty() {
-                self.expel(at, banned, &mut dead);
-            }
-            drop(dead);
-            if !more {
-                return;
-            }
+        while self.sweep_batch(at, target, &mut cursor) {
             pause();
         }
+    }
+
+    /// Tests the next places of a shard; whether there are more.
+    fn sweep_batch(&self, at: usize, target: u32, cursor: &mut Cursor) -> bool {
+        let mut found = Vec::new();
+        let more = self.shared_shard(at).untested(target, cursor, BATCH, &mut found);
+        let mut banned = Vec::new();
+        for (h32, object) in found {
+            if let Passed::No(ban) = self.bans.test(&object) {
+                banned.push((h32, object, ban));
+            }
+        }
+        let mut dead = Dead::new();
+        if !banned.is_empty() {
+            self.expel(at, banned, &mut dead);
+        }
+        more
     }
 
     fn expel(&self, at: usize, banned: Vec<Banned>, dead: &mut Dead) {

@@ -143,6 +143,9 @@ const PAUSE: Duration = Duration::from_micros(100);
 const PIECES: u32 = 8;
 /// How long the answer to a purge waits until it is known what was hit.
 const COUNT_MS: u64 = 1_000;
+/// Places of the index that a program's purge by keys looks at before it goes on: some
+/// milliseconds. What is stored beyond them is counted by nobody.
+const COUNT_PLACES: usize = 64 * 1024;
 /// The same for one URL, of which plugins purge many, one after the other.
 const COUNT_URL_MS: u64 = 50;
 /// Most names of a list of what is stored.
@@ -182,26 +185,35 @@ impl Shared {
 
     /// Invalidates what is meant, at once and without waiting: what is stored is looked at as it is
     /// found, or by a sweep beside the cores.
-    pub(crate) fn ban_at_once(self: &Arc<Self>, what: What, soft: bool, now_ms: u64) -> Arc<Ban> {
+    pub(crate) fn ban_at_once(self: &Arc<Self>, what: What, soft: bool, now_ms: u64) {
+        let ban = self.enact(what, soft, now_ms);
+        self.sweep_beside(&ban, now_ms);
+    }
+
+    /// The same, and how many responses that were: of a large store, how many of those that could
+    /// be looked at without holding others up.
+    pub(crate) fn ban_and_count(self: &Arc<Self>, what: What, soft: bool, now_ms: u64) -> u64 {
+        let ban = self.enact(what, soft, now_ms);
+        if !self.cache.sweep_first(COUNT_PLACES) {
+            self.sweep_beside(&ban, now_ms);
+        }
+        ban.objects()
+    }
+
+    fn enact(&self, what: What, soft: bool, now_ms: u64) -> Arc<Ban> {
         let text = what.text().into();
         let (tags, matcher) = self.sought(what);
         let test = Arc::new(Meant { scope: None, matcher, now_ms });
         let which = Which { tags, test: Some(test) };
-        let ban = self.cache.ban(NewBan { text, which, soft, now_ms });
+        self.cache.ban_at_once(NewBan { text, which, soft, now_ms })
+    }
+
+    fn sweep_beside(self: &Arc<Self>, ban: &Ban, now_ms: u64) {
         // Outside of a runtime (a program's start) the next sweep will do.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (shared, until) = (Arc::clone(self), ban.number());
             runtime.spawn(async move { shared.sweep(until, now_ms).await });
         }
-        ban
-    }
-
-    /// The same, and how many responses that were: everything stored is looked at before this
-    /// returns.
-    pub(crate) fn ban_and_count(self: &Arc<Self>, what: What, soft: bool, now_ms: u64) -> u64 {
-        let ban = self.ban_at_once(what, soft, now_ms);
-        self.cache.sweep(ban.number(), now_ms, &mut || {});
-        ban.objects()
     }
 
     /// What is meant, as stored responses are tested for it.
