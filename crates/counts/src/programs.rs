@@ -44,7 +44,7 @@ fn site_program() -> String {
 }
 
 fn compiled(text: &str) -> Arc<Program> {
-    let rules = Rules { storages: &["s0"], labels: &[], include_depth: 10 };
+    let rules = Rules { storages: &["s0"], labels: &[], include_depth: 10, unused_is_error: true };
     let input = Input { name: "default.vcl", text: text.as_bytes(), loader: &Names, rules };
     Program::compile(&input).expect("a right program").program
 }

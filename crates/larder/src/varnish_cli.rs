@@ -129,7 +129,7 @@ pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> R
             Err(reply) => reply,
         };
         match reply.status {
-            Status::Ok => {}
+            Status::Ok | Status::Truncated => {}
             _ if may_fail => eprintln!("larder: -I: {line}: {}", reply.text.trim_end()),
             _ => return Err(failed(format!("{line}: {}", reply.text.trim_end()))),
         }

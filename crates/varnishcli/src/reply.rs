@@ -21,6 +21,8 @@ pub enum Status {
     Auth = 107,
     /// It is done.
     Ok = 200,
+    /// The same, and not all of what there is to say is said.
+    Truncated = 201,
     /// It cannot be done now.
     Cannot = 300,
     /// The connection ends after this reply.
@@ -45,6 +47,21 @@ impl Reply {
     /// It is done, and this is what there is to say.
     pub fn ok(text: impl Into<String>) -> Self {
         Self::new(Status::Ok, text)
+    }
+
+    /// No more than `cli_limit` allows, as varnishd cuts: one byte less than the limit is left of
+    /// what is longer.
+    #[must_use]
+    pub fn cut(mut self, limit: usize) -> Self {
+        if self.text.len() > limit {
+            // What is sent is UTF-8 still.
+            let end = self.text.floor_char_boundary(limit.saturating_sub(1));
+            self.text.truncate(end);
+            if self.status == Status::Ok {
+                self.status = Status::Truncated;
+            }
+        }
+        self
     }
 
     /// As it is sent: a line of thirteen bytes with status and length, the text, an end of line.

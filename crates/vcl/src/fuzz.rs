@@ -39,7 +39,7 @@ pub fn lexer(data: &[u8]) {
 pub fn parser(data: &[u8]) {
     let read = || {
         let (mut sources, mut report) = (Sources::default(), Report::default());
-        let rules = Rules { storages: &[], labels: &[], include_depth: 3 };
+        let rules = Rules { storages: &[], labels: &[], include_depth: 3, unused_is_error: true };
         let input = Input { name: "fuzz.vcl", text: data, loader: &NoFiles, rules };
         let ast = parse::parse(&input, &mut sources, &mut report);
         assert!(ast.is_some() || report.has_errors());
@@ -51,7 +51,8 @@ pub fn parser(data: &[u8]) {
 /// Any program is refused with something said, or runs: each of its subroutines comes to an end
 /// within its budget of steps.
 pub fn program(data: &[u8]) {
-    let rules = Rules { storages: &["s0"], labels: &["other"], include_depth: 3 };
+    let rules =
+        Rules { storages: &["s0"], labels: &["other"], include_depth: 3, unused_is_error: true };
     let input = Input { name: "fuzz.vcl", text: data, loader: &NoFiles, rules };
     let program = match Program::compile(&input) {
         Ok(compiled) => compiled.program,

@@ -38,6 +38,8 @@ pub struct Rules<'a> {
     pub labels: &'a [&'a str],
     /// Included files within each other.
     pub include_depth: u32,
+    /// Whether what is declared and never used is an error (`vcc_err_unref`), not a warning.
+    pub unused_is_error: bool,
 }
 
 /// What compiling came to: the program, and what is to be warned of.

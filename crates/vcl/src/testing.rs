@@ -40,7 +40,12 @@ pub fn compile_all(text: &str) -> Result<crate::program::Compiled, String> {
         name: "test.vcl",
         text: text.as_bytes(),
         loader: &NoFiles,
-        rules: Rules { storages: &["s0", "Transient"], labels: &["other"], include_depth: 10 },
+        rules: Rules {
+            storages: &["s0", "Transient"],
+            labels: &["other"],
+            include_depth: 10,
+            unused_is_error: true,
+        },
     })
 }
 

@@ -63,7 +63,12 @@ fn verdict(path: &Path) -> Result<String, String> {
     let text = fs::read(path).expect("a program can be read");
     let directory = path.parent().expect("a program is in a directory");
     let name = path.file_name().expect("a program has a name").to_string_lossy();
-    let rules = Rules { storages: &["s0", "Transient"], labels: &[], include_depth: 16 };
+    let rules = Rules {
+        storages: &["s0", "Transient"],
+        labels: &[],
+        include_depth: 16,
+        unused_is_error: true,
+    };
     let loader = Directory(directory);
     let input = Input { name: &name, text: &text, loader: &loader, rules };
     Program::compile(&input).map(|compiled| compiled.warnings)

@@ -30,13 +30,22 @@ pub(super) fn banner() -> Reply {
     ))
 }
 
-/// Carries a command out.
+/// Carries a command out. The reply is no longer than the parameter `cli_limit` allows.
 pub(super) async fn answer(
     daemon: &Daemon,
     counters: &Counters,
     peer: SocketAddr,
     call: &Call,
 ) -> Reply {
+    let reply = carry_out(daemon, counters, peer, call).await;
+    match params::reply_limit(daemon) {
+        // What reads these wants all of them or none.
+        Some(limit) if call.verb != Verb::Stats => reply.cut(limit),
+        _ => reply,
+    }
+}
+
+async fn carry_out(daemon: &Daemon, counters: &Counters, peer: SocketAddr, call: &Call) -> Reply {
     match call.verb {
         // Sessions see to it.
         Verb::Auth => Reply::new(Status::Close, ""),

@@ -6,18 +6,26 @@ use base::limits::{self, Unit};
 use config::{CacheStatus, Config, MemorySize, Programs};
 use policy::Profile;
 use varnishcli::params::{Row, TABLE};
-use varnishcli::{Call, Params, Reply, Status, json_begin};
+use varnishcli::{Call, Param, Params, Reply, Status, json_begin};
 
 use super::answers::unknown_parameter;
 use crate::serve::Daemon;
+
+/// Whether programs in VCL decide anything, so that Varnish's parameters count.
+fn has_programs(config: &Config) -> bool {
+    config.vcl != Programs::None || config.sites.iter().any(|site| site.vcl.is_some())
+}
+
+/// The longest reply (`cli_limit`), where Varnish's parameters count.
+pub(super) fn reply_limit(daemon: &Daemon) -> Option<usize> {
+    let limit = || usize::try_from(daemon.vcls.params().number(Param::CliLimit)).ok();
+    daemon.with_config(has_programs).then(limit).flatten()
+}
 
 /// Every parameter, in the order of the names. Varnish's go before limits of the same name.
 fn all(daemon: &Daemon) -> Vec<Row> {
     daemon.with_config(|config| {
         let mut all = Vec::new();
-        let has_programs = |config: &Config| {
-            config.vcl != Programs::None || config.sites.iter().any(|site| site.vcl.is_some())
-        };
         if has_programs(config) {
             let params: &Params = &daemon.vcls.params();
             all.extend(TABLE.iter().map(|spec| params.row(spec)));

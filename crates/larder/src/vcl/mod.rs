@@ -555,7 +555,12 @@ pub(crate) fn compile(
             (read.0.as_str(), &read.1[..])
         }
     };
-    let rules = Rules { storages, labels, include_depth: INCLUDE_DEPTH };
+    let rules = Rules {
+        storages,
+        labels,
+        include_depth: INCLUDE_DEPTH,
+        unused_is_error: params.is_on(Param::VccErrUnref),
+    };
     let compiled = Program::compile(&Input { name, text, loader: &files, rules })?;
     Ok((compiled.program, compiled.warnings))
 }

@@ -93,7 +93,7 @@ params! {
     CcWarnings "cc_warnings" Text, "" None, None, "", &["must_reload", "build_options"],
         "Accepted, and without effect: VCL is compiled without a C compiler.";
     CliLimit "cli_limit" Bytes, "48k" Some("128b"), Some("99999999b"), "bytes", &[],
-        "Accepted, and without effect: replies on this port are never cut.";
+        "Longest reply on this port; what is longer is cut, with status 201. That of `stats.json` never is.";
     CliTimeout "cli_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
         "Accepted, and without effect: there is no second process to wait for.";
     ClockSkew "clock_skew" Number, "10" Some("0"), None, "seconds", &[],
@@ -276,7 +276,7 @@ params! {
     VccAllowInlineC "vcc_allow_inline_c" Switch, "off" None, None, "bool", &[],
         "Accepted, and without effect: VCL is compiled without a C compiler.";
     VccErrUnref "vcc_err_unref" Switch, "on" None, None, "bool", &[],
-        "Accepted, and without effect: what a VCL declares and never uses is an error.";
+        "Whether what a VCL declares and never uses is an error; off, it is a warning.";
     VccUnsafePath "vcc_unsafe_path" Switch, "on" None, None, "bool", &[],
         "Whether `include` and `vcl.load` take absolute paths and such with `..`.";
     VclCooldown "vcl_cooldown" Seconds, "600.000" Some("1.000"), None, "seconds", &[],

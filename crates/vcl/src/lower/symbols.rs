@@ -204,9 +204,14 @@ impl Lowering<'_> {
             };
             if counts && !symbol.used {
                 let word = symbol.kind.word();
-                self.report
-                    .error(symbol.span, format!("{word} `{name}` is never used"))
-                    .help(format!("remove it, or use it: Varnish refuses an unused {word}, too"));
+                let what = format!("{word} `{name}` is never used");
+                if self.input.rules.unused_is_error {
+                    self.report.error(symbol.span, what).help(format!(
+                        "remove it, or use it: Varnish refuses an unused {word}, too"
+                    ));
+                } else {
+                    self.report.warning(symbol.span, what);
+                }
             }
         }
     }

@@ -5,7 +5,8 @@ use crate::ast::{BinaryOp, Expr, ExprKind, StatementKind};
 use crate::program::Rules;
 use crate::source::{Loader, NoFiles};
 
-const RULES: Rules<'static> = Rules { storages: &[], labels: &[], include_depth: 5 };
+const RULES: Rules<'static> =
+    Rules { storages: &[], labels: &[], include_depth: 5, unused_is_error: true };
 
 /// Reads `text`; the tree and what was said.
 fn read_with(text: &[u8], loader: &dyn Loader) -> (Option<Ast>, String) {

@@ -304,7 +304,8 @@ async fn read(mut reader: Reader) -> Vec<u8> {
 }
 
 fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
-    let rules = Rules { storages: &["s0"], labels: &["other"], include_depth: 10 };
+    let rules =
+        Rules { storages: &["s0"], labels: &["other"], include_depth: 10, unused_is_error: true };
     let input = Input { name: "test.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
     let (live, log) = (shared.live(), RefCell::default());
