@@ -116,6 +116,7 @@ pub(crate) fn live(site: Site) -> Live {
         identity: "".into(),
         hostname: "".into(),
         endpoints: Arc::default(),
+        storages: ["s0", "Transient"].map(Into::into).into(),
     }
 }
 

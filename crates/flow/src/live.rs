@@ -118,6 +118,8 @@ pub struct Live {
     pub hostname: Arc<str>,
     /// The listeners, by number.
     pub endpoints: Arc<[Endpoint]>,
+    /// Names of storages, `Transient` among them. One memory is behind all of them.
+    pub storages: Arc<[Arc<str>]>,
 }
 
 /// Everything the cores share.

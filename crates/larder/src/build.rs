@@ -107,6 +107,7 @@ pub(crate) fn live(
         identity: view.identity,
         hostname: view.hostname,
         endpoints: view.endpoints,
+        storages: view.storages,
     };
     (live, origins)
 }

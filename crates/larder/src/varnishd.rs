@@ -226,12 +226,17 @@ impl VarnishdArgs {
 
     /// The storages, `Transient` last, as varnishd has it.
     fn storages(&self) -> Result<Vec<Storage>, String> {
-        let mut storages = Vec::new();
-        for (at, text) in self.storage.iter().enumerate() {
+        let mut storages = Vec::<Storage>::new();
+        let mut nameless = 0..;
+        for text in &self.storage {
             let (name, spec) = match text.split_once('=') {
                 Some((name, spec)) if !name.contains(',') => (name.to_owned(), spec),
-                _ => (format!("s{at}"), text.as_str()),
+                // Only those without a name of their own are counted.
+                _ => (format!("s{}", nameless.next().unwrap_or(0)), text.as_str()),
             };
+            if storages.iter().any(|storage| storage.name == name) {
+                return Err(format!("larder: -s {text}: there is a storage `{name}` already"));
+            }
             let bytes = storage_bytes(spec).map_err(|why| format!("larder: -s {text}: {why}"))?;
             storages.push(Storage { name, bytes });
         }

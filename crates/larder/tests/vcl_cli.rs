@@ -29,6 +29,9 @@ fn table(vcl: &str) -> Vec<(String, u16, String)> {
         format!("{why}\n\n(attempting to set param '{name}' to '{value}')")
     };
     let faulty = r"(?s)Message from VCC-compiler:\n.*exited with 2\nVCL compilation failed";
+    let stored_in = |storage: &str| {
+        format!("{NONE} sub vcl_backend_response {{ set beresp.storage = storage.{storage}; }}")
+    };
     vec![
         says("vcl.list", 200, "active   auto    warm         0    boot\n"),
         says(&format!("vcl.load a {vcl}"), 200, ""),
@@ -188,8 +191,26 @@ fn table(vcl: &str) -> Vec<(String, u16, String)> {
         says(
             "storage.list",
             200,
-            "Storage devices:\n\tstorage.s0 = malloc\n\tstorage.Transient = malloc\n",
+            "Storage devices:\n\tstorage.s0 = malloc\n\tstorage.big = malloc\n\tstorage.s1 = malloc\n\
+             \tstorage.Transient = malloc\n",
         ),
+        says(&inline("stored", &stored_in("big")), 200, ""),
+        says(&inline("stored1", &stored_in("s1")), 200, ""),
+        like(&inline("stored2", &stored_in("s2")), 106, faulty),
+        // What is declared and not used.
+        like(&inline("unused", &format!("{NONE} backend y none;")), 106, faulty),
+        says("param.set vcc_err_unref off", 200, ""),
+        like(&inline("unused", &format!("{NONE} backend y none;")), 200, "(?s).*y.*"),
+        like(&inline("none", "vcl 4.1; sub mine { }"), 106, faulty),
+        says("param.reset vcc_err_unref", 200, ""),
+        // Long replies.
+        says("param.set cli_limit 127", 106, &try_it("Must be at least 128b", "cli_limit", "127")),
+        says("param.set cli_limit 128", 200, ""),
+        like("help", 201, "(?s).{127}"),
+        like(&inline("unused", &format!("{NONE} backend y none;")), 106, "(?s).{127}"),
+        says("vcl.use stored", 200, "VCL 'stored' now active"),
+        says("param.reset cli_limit", 200, ""),
+        like("help", 200, "(?s).{128}.*"),
         says("debug.xid 1000", 200, "XID is 1000 chunk 1"),
         says("debug.xid 1000 5", 200, "XID is 1000 chunk 5"),
     ]
@@ -212,7 +233,8 @@ impl Peer {
         let at = |name: &str| folder.path().join(name).display().to_string();
         let master = master.local_addr().expect("bound").to_string();
         let started = command
-            .args(["-F", "-s", "malloc,10m", "-a", "127.0.0.1:0", "-M", &master])
+            .args(["-F", "-s", "malloc,10m", "-s", "big=malloc,5m", "-s", "malloc,5m"])
+            .args(["-a", "127.0.0.1:0", "-M", &master])
             .args(["-n", &at("work"), "-S", &at("secret"), "-f", &at("boot.vcl")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -324,7 +324,7 @@ pub struct Obj<'a> {
     /// `obj.time`, seconds since 1970.
     pub time: f64,
     /// `obj.storage`
-    pub storage: Option<Arc<str>>,
+    pub storage: Option<&'a Arc<str>>,
 }
 
 /// `resp`

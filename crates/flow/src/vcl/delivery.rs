@@ -17,6 +17,7 @@ use super::counts::Count;
 use super::heads;
 use super::note;
 use super::steps::{Age, Step};
+use super::storages;
 use super::turn::{Env, Seen, Turn};
 use crate::deliver::{SELECTORS, whole_body};
 use crate::forward::add_via;
@@ -97,7 +98,7 @@ pub(crate) fn with_obj<T>(env: &Env<'_>, object: &Object, lend: impl FnOnce(&Obj
         uncacheable: flags.is_mark(),
         can_esi: false,
         time: env.time() - seconds((now_ms - object.born_ms()).max(0)),
-        storage: None,
+        storage: note::storage(object.note()).and_then(|at| env.live.storages.get(at)),
     })
 }
 
@@ -278,6 +279,7 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
         keep: times.keep,
         uncacheable,
         time: env.time() - since - times.age,
+        storage: storages::transient(env.live),
         ..Obj::default()
     };
     let mut state = RespState {

@@ -28,7 +28,7 @@ use super::send::{self, Upload};
 use super::told::Ran;
 use super::turn::seconds;
 use super::world::{Line, Sight};
-use super::{heads, store};
+use super::{heads, storages, store};
 use crate::core::{Core, LiveRef};
 use crate::trace::Trace;
 
@@ -301,7 +301,7 @@ impl Job {
             do_stream: true,
             time: seconds(now),
             was_304,
-            storage: Some(if private { "Transient" } else { "s0" }.into()),
+            storage: storages::first(self, private),
             backend: Some(leaf),
             ..BerespState::default()
         };

@@ -18,6 +18,7 @@ mod pipe;
 mod random;
 mod send;
 mod steps;
+mod storages;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -61,6 +62,7 @@ pub struct Common {
     pub memory: vcl::vmod::Shared,
     pub(crate) random: random::Random,
     outside: ArcSwapOption<Box<dyn Outside>>,
+    pub(crate) storages: storages::Turns,
 }
 
 impl Common {

@@ -15,7 +15,7 @@ use vcl::ctx::BerespState;
 use super::counts::Count;
 use super::delivery::{Passing, PassingBody, Source};
 use super::fetch::{Answer, Body, Got, Job};
-use super::{heads, lifetime, note};
+use super::{heads, lifetime, note, storages};
 use crate::carry::{Selected, drain, pass_on};
 use crate::lengths::{content_length, declared_length};
 use crate::tags;
@@ -308,7 +308,7 @@ fn new_object(job: &Job, answer: &Answer, flags: Flags, length: Option<u64>) -> 
         stale_if_unreachable_ms: 0,
         flags,
         tags: Tags::default(),
-        note: note::with_xid(job.state.xid, &job.asked),
+        note: note::of(job.state.xid, storages::place(job, state), &job.asked),
         length,
     }
 }

@@ -97,6 +97,7 @@ pub(crate) struct View {
     pub(crate) identity: Arc<str>,
     pub(crate) hostname: Arc<str>,
     pub(crate) endpoints: Arc<[flow::Endpoint]>,
+    pub(crate) storages: Arc<[Arc<str>]>,
     /// The program in force, or what stands in for it.
     pub(crate) active: Option<Arc<Instance>>,
     /// Programs by the file that sites name.
@@ -166,6 +167,7 @@ impl Vcls {
             identity: Arc::clone(&self.about.identity),
             hostname: Arc::clone(&self.about.hostname),
             endpoints: Arc::clone(&self.about.endpoints),
+            storages: self.about.storages.iter().map(|own| own.name.as_str().into()).collect(),
             active: match registry.active() {
                 Some((_, loaded)) => Some(Arc::clone(&loaded.instance)),
                 None => self.place.get().map(|place| Arc::clone(&place.nothing)),

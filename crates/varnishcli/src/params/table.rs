@@ -214,7 +214,7 @@ params! {
         &["delayed_effect"],
         "Accepted, and without effect: the limit `send_min_rate` ends what is too slow.";
     Shortlived "shortlived" Seconds, "10.000" Some("0.000"), None, "seconds", &[],
-        "Accepted, and without effect: short-lived responses are stored like others.";
+        "A response that is kept for less, grace and keep included, belongs to the storage `Transient`.";
     SigsegvHandler "sigsegv_handler" Switch, "on" None, None, "bool", &["must_restart"],
         "Accepted, and without effect: a fault ends the process as the system does it.";
     SyslogCliTraffic "syslog_cli_traffic" Switch, "on" None, None, "bool", &[],

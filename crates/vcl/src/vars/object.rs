@@ -73,7 +73,7 @@ pub(super) const OBJ: &[Var] = &[
         "obj.storage",
         Type::Stevedore,
         HIT_OR_DELIVER,
-        |ctx| Value::Stevedore(ctx.obj.and_then(|obj| obj.storage.clone())),
+        |ctx| Value::Stevedore(ctx.obj.and_then(|obj| obj.storage.cloned())),
         "Where it is stored.",
     ),
     Var::read(

@@ -376,5 +376,6 @@ fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         identity: "me".into(),
         hostname: "host".into(),
         endpoints: Default::default(),
+        storages: ["s0", "Transient"].map(Into::into).into(),
     }
 }

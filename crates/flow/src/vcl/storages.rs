@@ -1,0 +1,49 @@
+//! Which storage a response belongs to, by name: programs choose, see and change it. The memory
+//! behind all of them is one, so that nothing else depends on it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use varnishcli::Param;
+use vcl::ctx::BerespState;
+
+use super::fetch::Job;
+use crate::live::Live;
+
+/// The storage of what is not kept, or not for long.
+const TRANSIENT: &str = "Transient";
+
+/// Whose turn it is.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(AtomicUsize);
+
+/// The storage of what passes through unstored.
+pub(crate) fn transient(live: &Live) -> Option<&Arc<str>> {
+    live.storages.iter().find(|name| ***name == *TRANSIENT)
+}
+
+/// Where a response goes that its program has not seen yet: the storages take turns, and what is
+/// for one request only is `Transient`'s.
+pub(crate) fn first(job: &Job, private: bool) -> Option<Arc<str>> {
+    let all = &job.live.storages;
+    let wanted = |name: &&Arc<str>| (***name == *TRANSIENT) == private;
+    let turn = match private || all.len() <= 2 {
+        true => 0,
+        false => job.core.shared.vcl.storages.0.fetch_add(1, Ordering::Relaxed),
+    };
+    let among = all.iter().filter(wanted).count().max(1);
+    all.iter().filter(wanted).nth(turn % among).cloned()
+}
+
+/// The number of the storage where a response ends up: what its program has chosen, or `Transient`
+/// for what is kept for less than the parameter `shortlived`, or not for others.
+pub(crate) fn place(job: &Job, state: &BerespState) -> u8 {
+    let kept = state.ttl + state.grace + state.keep;
+    let is_short = state.uncacheable || kept < job.live.params.seconds(Param::Shortlived);
+    let name = match &state.storage {
+        Some(name) if !is_short => name,
+        _ => TRANSIENT,
+    };
+    let at = job.live.storages.iter().position(|own| **own == *name);
+    at.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX)
+}
