@@ -91,6 +91,7 @@ limits! {
     BodyTimeout body_timeout Ms 30_000, "A request body without a new byte; beyond it 408 and close.";
     BodyMinRate body_min_rate BytesPerSecond KIB, "Slowest request body after its first 10 s; below it 408 and close.";
     SendTimeout send_timeout Ms 30_000, "A response of which the client takes no byte; then the connection is closed.";
+    ResponseTime response_time Ms 0, "Sending one response over HTTP/1, from its first byte to its last; then the connection is closed. 0: no limit.";
     SendMinRate send_min_rate BytesPerSecond KIB, "Slowest client after the first 60 s of a response; below it the connection is closed.";
     LingerTime linger_time Ms 30_000, "Reading off what a client still sends after the last response of a connection, in all; then the connection is closed.";
     LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed.";

@@ -158,6 +158,11 @@ impl Core {
         Rc::clone(&self.live.borrow())
     }
 
+    /// Grows with every change of [`Core::live`].
+    pub fn version(&self) -> u64 {
+        self.version.get()
+    }
+
     /// This core's origin connections.
     pub(crate) fn pool(&self) -> CorePool {
         self.pool.borrow().clone()

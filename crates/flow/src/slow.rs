@@ -69,6 +69,12 @@ impl Slow {
         }
     }
 
+    /// Whether a client that waits for a 100 gets it as an interim response, when its body is
+    /// first asked for; otherwise its connection sends it.
+    pub fn continues_late(&self) -> bool {
+        matches!(&self.way, Way::Vcl(waiting) if waiting.continues_late())
+    }
+
     /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
     pub async fn run(
         self,

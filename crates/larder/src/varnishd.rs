@@ -289,9 +289,12 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
         all || spec.is_some_and(|spec| !params.is_default(spec))
     };
     let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
-    let rules: [(Param, &mut u64, u64); 7] = [
+    // What SO_SNDTIMEO makes of it (socket(7)).
+    let for_ever = |ms: u64| if ms == 0 { u64::MAX >> 1 } else { ms };
+    let rules: [(Param, &mut u64, u64); 8] = [
         (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
-        (Param::IdleSendTimeout, &mut limits.send_timeout, ms(Param::IdleSendTimeout)),
+        (Param::IdleSendTimeout, &mut limits.send_timeout, for_ever(ms(Param::IdleSendTimeout))),
+        (Param::SendTimeout, &mut limits.response_time, ms(Param::SendTimeout)),
         (Param::PipeTimeout, &mut limits.tunnel_idle_timeout, ms(Param::PipeTimeout)),
         (Param::HttpReqSize, &mut limits.header_bytes, params.number(Param::HttpReqSize)),
         (Param::HttpReqHdrLen, &mut limits.header_field_bytes, params.number(Param::HttpReqHdrLen)),

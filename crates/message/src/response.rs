@@ -10,6 +10,8 @@ use crate::request::Version;
 pub struct Status(u16);
 
 impl Status {
+    /// 100 Continue.
+    pub const CONTINUE: Self = Self(100);
     /// 200 OK.
     pub const OK: Self = Self(200);
     /// 204 No Content.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
-use flow::vcl::Line;
 use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestError, RequestReader};
@@ -20,13 +19,13 @@ use tokio::io::ReadBuf;
 
 use crate::core::{CoreCtx, Scratch};
 use crate::file;
+use crate::grip::Known;
 use crate::guard::{Guard, Phase};
 use crate::last::Last;
 use crate::proxied::Ends;
 use crate::records::{Started, Told};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
-use crate::wire::Wire;
 
 /// Bodies up to this size are copied behind their head and leave in one plain write; above it,
 /// scattered pieces cost less than the copy.
@@ -51,7 +50,9 @@ pub(crate) struct Conn {
     /// It might have been another protocol's: what begins as none is not answered.
     pub(crate) either: bool,
     /// The connection as programs see it.
-    line: Option<Box<Line>>,
+    known: Option<Box<Known>>,
+    /// The version of the configuration that `known` goes by.
+    known_of: Option<u64>,
     served: u64,
     opened_ms: u64,
 }
@@ -158,7 +159,8 @@ impl Conn {
             held,
             partial: None,
             either: false,
-            line: None,
+            known: None,
+            known_of: None,
             served: 0,
             opened_ms: now.mono_ms,
         }
@@ -306,10 +308,13 @@ impl Conn {
             && self.served < limits.keepalive_requests
             && now.mono_ms - self.opened_ms < limits.connection_lifetime
             && !core.draining.get();
-        if self.served == 1 {
-            self.line = self.ends.line(&self.stream, live);
+        let version = Some(core.flow.version());
+        if self.known_of != version {
+            self.known_of = version;
+            self.ends.know(&mut self.known, &mut self.stream, (live, &self.guard));
         }
-        let (secured, line) = (self.secured.as_ref(), self.line.as_deref());
+        let secured = self.secured.as_ref();
+        let line = self.known.as_ref().map(|known| &known.line);
         let client = Client { peer: self.ends.peer, secured, line };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
         let (start, client) = core.flow.start(live, request, &client, now);
@@ -389,9 +394,9 @@ impl Conn {
         let written = match then {
             Then::Close => {
                 self.stream.is_last();
-                match &mut self.stream {
-                    Stream::Plain(Wire::Tcp(tcp)) => segments.poll_write(cx, &mut Last(tcp), core),
-                    stream => segments.poll_write(cx, stream, core),
+                match file::Sink::socket(&self.stream) {
+                    Some(tcp) => segments.poll_write(cx, &mut Last(tcp), core),
+                    None => segments.poll_write(cx, &mut self.stream, core),
                 }
             }
             Then::Next | Then::Linger => segments.poll_write(cx, &mut self.stream, core),

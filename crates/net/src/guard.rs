@@ -4,11 +4,12 @@
 //! A timer per request would cost a registration and a cancellation on the hit path; a sweep costs
 //! nothing there. The price is a second's coarseness, which no client-facing timeout minds.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use base::{Limit, Limits};
+use flow::vcl::Times;
 
 /// What a connection is doing, as far as timeouts go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,11 @@ impl Transfer {
     }
 }
 
+/// Seconds of a program in milliseconds.
+fn millis(seconds: f64) -> u64 {
+    (seconds * 1000.0) as u64
+}
+
 enum Overdue {
     Stall,
     Rate,
@@ -82,6 +88,10 @@ pub(crate) struct Guard {
     sent_in_all: Cell<u64>,
     ticks: Cell<bool>,
     expired: Cell<Option<Limit>>,
+    /// When the sending of the response began that is being sent.
+    answer_ms: Cell<u64>,
+    /// What programs have set; most connections have none.
+    own: OnceCell<Box<Cell<Times>>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -95,6 +105,8 @@ impl Guard {
             sent_in_all: Cell::new(0),
             ticks: Cell::new(false),
             expired: Cell::new(None),
+            answer_ms: Cell::new(now_ms),
+            own: OnceCell::new(),
             waker: RefCell::new(None),
         })
     }
@@ -128,6 +140,21 @@ impl Guard {
 
     pub(crate) fn sending(&self, now_ms: u64) {
         self.send.start(now_ms);
+    }
+
+    /// A response over HTTP/1 begins to be sent: from here on all of it is timed.
+    pub(crate) fn answering(&self, now_ms: u64) {
+        self.answer_ms.set(now_ms);
+    }
+
+    /// The timeouts that programs have set.
+    pub(crate) fn times(&self) -> Times {
+        self.own.get().map(|own| own.get()).unwrap_or_default()
+    }
+
+    /// Sets them; they count from now on.
+    pub(crate) fn set_times(&self, times: Times) {
+        self.own.get_or_init(Box::default).set(times);
     }
 
     pub(crate) fn sent(&self, bytes: usize, now_ms: u64) {
@@ -172,11 +199,13 @@ impl Guard {
 
     fn check(&self, now_ms: u64, limits: &Limits, draining: bool) -> Option<Limit> {
         let in_phase = now_ms.saturating_sub(self.since_ms.get());
+        let own = self.times();
+        let idle_ms = own.idle.map_or(limits.idle_timeout, millis);
         let silent = || now_ms.saturating_sub(self.receive.moved_ms.get());
         let phase = match self.phase.get() {
             Phase::New if draining && in_phase > limits.drain_wait => Some(Limit::DrainWait),
-            Phase::New if in_phase > limits.idle_timeout => Some(Limit::IdleTimeout),
-            Phase::Idle if draining || in_phase > limits.idle_timeout => Some(Limit::IdleTimeout),
+            Phase::New if in_phase > idle_ms => Some(Limit::IdleTimeout),
+            Phase::Idle if draining || in_phase > idle_ms => Some(Limit::IdleTimeout),
             Phase::Handshake if in_phase > limits.handshake_timeout => {
                 Some(Limit::HandshakeTimeout)
             }
@@ -199,15 +228,27 @@ impl Guard {
                 },
             )
         };
+        let stall_ms = match own.idle_send {
+            // What SO_SNDTIMEO makes of it (socket(7)).
+            Some(0.0) => u64::MAX,
+            own => own.map_or(limits.send_timeout, millis),
+        };
         let send = || {
-            self.send.overdue(now_ms, limits.send_timeout, limits.send_min_rate, 60_000).map(|o| {
-                match o {
-                    Overdue::Stall => Limit::SendTimeout,
-                    Overdue::Rate => Limit::SendMinRate,
-                }
+            self.send.overdue(now_ms, stall_ms, limits.send_min_rate, 60_000).map(|o| match o {
+                Overdue::Stall => Limit::SendTimeout,
+                Overdue::Rate => Limit::SendMinRate,
             })
         };
-        phase.or_else(send).or_else(receive)
+        let whole_ms = match limits.response_time {
+            _ if let Some(own) = own.send => millis(own),
+            0 => u64::MAX,
+            limit => limit,
+        };
+        let whole = || {
+            let sent_for = now_ms.saturating_sub(self.answer_ms.get());
+            (self.send.active.get() && sent_for > whole_ms).then_some(Limit::ResponseTime)
+        };
+        phase.or_else(send).or_else(whole).or_else(receive)
     }
 
     /// Ends the connection because of `limit`.

@@ -6,14 +6,17 @@
 
 mod conn;
 mod core;
+mod diag;
 mod early;
 mod file;
+mod grip;
 mod guard;
 mod h2;
 mod handshake;
 mod last;
 mod listener;
 mod log;
+mod pace;
 mod peers;
 mod proxied;
 mod pulse;

@@ -236,15 +236,19 @@ impl Listener {
             Listening::Tcp(listener) => {
                 let Ok(listener) = listener.into_std() else { return };
                 while let Ok((stream, remote)) = listener.accept() {
-                    let stream = stream.set_nonblocking(true).and_then(|()| stream.try_into());
-                    _ = stream.map(|stream| admit(Wire::Tcp(stream), Some(remote)));
+                    let stream = stream
+                        .set_nonblocking(true)
+                        .and_then(|()| tokio::net::TcpStream::from_std(stream));
+                    _ = stream.map(|stream| admit(Wire::from(stream), Some(remote)));
                 }
             }
             Listening::Unix(listener) => {
                 let Ok(listener) = listener.into_std() else { return };
                 while let Ok((stream, _)) = listener.accept() {
-                    let stream = stream.set_nonblocking(true).and_then(|()| stream.try_into());
-                    _ = stream.map(|stream| admit(Wire::Unix(stream), None));
+                    let stream = stream
+                        .set_nonblocking(true)
+                        .and_then(|()| tokio::net::UnixStream::from_std(stream));
+                    _ = stream.map(|stream| admit(Wire::from(stream), None));
                 }
             }
         }
@@ -255,9 +259,9 @@ impl Listener {
         match &self.socket {
             Listening::Tcp(listener) => {
                 let (stream, remote) = listener.accept().await?;
-                Ok((Wire::Tcp(stream), Some(remote)))
+                Ok((Wire::from(stream), Some(remote)))
             }
-            Listening::Unix(listener) => Ok((Wire::Unix(listener.accept().await?.0), None)),
+            Listening::Unix(listener) => Ok((listener.accept().await?.0.into(), None)),
         }
     }
 }

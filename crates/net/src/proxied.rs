@@ -4,6 +4,7 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -14,6 +15,7 @@ use proxyproto::{Header, Progress};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::core::CoreCtx;
+use crate::grip::Known;
 use crate::guard::Guard;
 use crate::stream::Stream;
 use crate::wire::Wire;
@@ -57,26 +59,42 @@ impl Ends {
         }
     }
 
-    /// The connection as programs see it; none where no site has one.
-    pub(crate) fn line(&mut self, stream: &Stream, live: &Live) -> Option<Box<Line>> {
-        if live.listed.iter().all(|site| site.vcl.is_none()) {
-            return None;
+    /// The connection as programs see it, if one is in force, with its socket where one works on
+    /// that.
+    pub(crate) fn know(
+        &mut self,
+        known: &mut Option<Box<Known>>,
+        stream: &mut Stream,
+        (live, guard): (&Live, &Rc<Guard>),
+    ) {
+        let sites = live.listed.iter().filter_map(|site| site.vcl.as_ref());
+        let mut programs = sites.chain(live.labels.values()).peekable();
+        if programs.peek().is_none() {
+            return;
         }
+        let known = known.get_or_insert_with(|| Known::new(self.line(stream, live), guard));
+        if programs.any(|one| one.program().uses().socket) {
+            stream.hand_to(known);
+        }
+    }
+
+    fn line(&mut self, stream: &Stream, live: &Live) -> Line {
         let pair = self.pair(stream);
         let local = stream.local_addr();
         let (socket, endpoint) = match live.endpoints.get(usize::from(self.door)) {
             Some(own) => (Arc::clone(&own.socket), Arc::clone(&own.endpoint)),
             None => Default::default(),
         };
-        Some(Box::new(Line {
+        Line {
             client: self.remote,
             server: pair.map(|(_, own)| own),
             remote: self.wire,
             local,
             endpoint,
             socket,
+            owner: stream.owner(),
             ..Line::default()
-        }))
+        }
     }
 
     /// The client's address and the one it connected to.

@@ -10,11 +10,13 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use flow::vcl::Owner;
 use tls::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::file::Sink;
+use crate::grip::Known;
 use crate::wire::Wire;
 
 /// Sealed bytes one read takes at most. What is in them always fits the buffer they are opened
@@ -59,6 +61,21 @@ impl Stream {
     /// more urgent does not wait behind them.
     pub(crate) fn hold_unsent(&self, bytes: u32) {
         self.wire().hold_unsent(bytes);
+    }
+
+    /// Who is at the other end of a unix socket.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        self.wire().owner()
+    }
+
+    /// Has programs work on the socket, if they do not yet.
+    pub(crate) fn hand_to(&mut self, known: &Known) {
+        if let Some(pace) = known.hold(|| self.wire().second()) {
+            match self {
+                Self::Plain(wire) => wire.keep_pace(pace),
+                Self::Tls(secure) => secure.tcp.keep_pace(pace),
+            }
+        }
     }
 
     fn wire(&self) -> &Wire {
@@ -201,8 +218,8 @@ impl Secure {
 impl Sink for Stream {
     fn socket(&self) -> Option<&TcpStream> {
         match self {
-            Self::Plain(Wire::Tcp(tcp)) => Some(tcp),
-            Self::Plain(Wire::Unix(_)) | Self::Tls(_) => None,
+            Self::Plain(wire) => wire.tcp(),
+            Self::Tls(_) => None,
         }
     }
 

@@ -84,6 +84,7 @@ async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
 
 async fn send(conn: &mut Conn, core: &CoreCtx, segments: &mut Segments) -> io::Result<()> {
     let guard = Rc::clone(&conn.guard);
+    guard.answering(core.flow.now().mono_ms);
     guard.sending(core.flow.now().mono_ms);
     let stream = RefCell::new(&mut conn.stream);
     let sent = write_all(&guard, core, &stream, segments).await;
@@ -131,13 +132,17 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         && request.framing != Framing::None
         && !upload.refuse_declared(core);
     let mut go_on = Segments::new(CONTINUE.to_vec(), None);
-    let awaited = wanted && request.expect_continue && upload.is_untouched();
+    let late =
+        request.expect_continue && matches!(&answer, Answer::Slow(slow) if slow.continues_late());
+    let awaited = wanted && request.expect_continue && !late && upload.is_untouched();
     if awaited && write_all(&guard, core, stream, &mut go_on).await.is_err() {
         return Then::Close;
     }
     let (_place, answer) = hold_place(core, client, &live, answer);
     let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
-    upload.gather(core, &guard, stream, &live.limits).await;
+    if !late {
+        upload.gather(core, &guard, stream, &live.limits).await;
+    }
     let mut early = Early::new(request.version);
     let reply = match (answer, upload.refusal()) {
         (Answer::Reply(reply), _) => Some(reply),
@@ -327,6 +332,7 @@ impl Sending<'_> {
         };
         // Whoever follows what still comes may leave while there is nothing to send.
         let watch = matches!(body, ReplyBody::Stream { .. });
+        guard.answering(core.flow.now().mono_ms);
         guard.sending(core.flow.now().mono_ms);
         let send = pin!(send_body(core, guard, stream, head, body, framing));
         let sent = upload.beside(core, guard, stream, send, watch).await;

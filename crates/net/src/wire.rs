@@ -2,39 +2,107 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use flow::vcl::Owner;
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::pace::Pace;
+
 /// A connected socket.
-pub(crate) enum Wire {
+pub(crate) struct Wire {
+    socket: Socket,
+    /// How fast it sends, where a program may say so.
+    pace: Option<Rc<Pace>>,
+}
+
+enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl From<TcpStream> for Wire {
+    fn from(tcp: TcpStream) -> Self {
+        Self { socket: Socket::Tcp(tcp), pace: None }
+    }
+}
+
+impl From<UnixStream> for Wire {
+    fn from(unix: UnixStream) -> Self {
+        Self { socket: Socket::Unix(unix), pace: None }
+    }
 }
 
 impl Wire {
     /// This end's address; none over a unix socket.
     pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Tcp(tcp) => tcp.local_addr().ok(),
-            Self::Unix(_) => None,
+        match &self.socket {
+            Socket::Tcp(tcp) => tcp.local_addr().ok(),
+            Socket::Unix(_) => None,
         }
+    }
+
+    /// Who is at the other end of a unix socket.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        match &self.socket {
+            Socket::Tcp(_) => None,
+            Socket::Unix(unix) => {
+                let cred = unix.peer_cred().ok()?;
+                Some(Owner { uid: cred.uid(), gid: cred.gid() })
+            }
+        }
+    }
+
+    /// A second descriptor of the same socket.
+    ///
+    /// # Errors
+    /// The system's: none is left.
+    pub(crate) fn second(&self) -> io::Result<OwnedFd> {
+        match &self.socket {
+            Socket::Tcp(tcp) => tcp.as_fd().try_clone_to_owned(),
+            Socket::Unix(unix) => unix.as_fd().try_clone_to_owned(),
+        }
+    }
+
+    /// Has it send no faster than `pace`.
+    pub(crate) fn keep_pace(&mut self, pace: Rc<Pace>) {
+        self.pace = Some(pace);
+    }
+
+    /// The TCP socket, for whoever writes to it by ways of its own; none where there is a pace to
+    /// be kept.
+    pub(crate) fn tcp(&self) -> Option<&TcpStream> {
+        match &self.socket {
+            Socket::Tcp(tcp) if self.pace.is_none() => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// Notes what has been written, whatever the pace.
+    fn wrote(&self, wrote: io::Result<usize>) -> io::Result<usize> {
+        if let (Some(pace), Ok(bytes)) = (&self.pace, &wrote) {
+            pace.sent(*bytes);
+        }
+        wrote
     }
 
     /// Has the connection end with a reset. Unix sockets know none: there the cut answer's framing
     /// alone tells.
     pub(crate) fn reset_at_end(&self) {
-        if let Self::Tcp(tcp) = self {
+        if let Socket::Tcp(tcp) = &self.socket {
             _ = tcp.set_zero_linger();
         }
     }
 
     /// Has the kernel hold no more than `bytes` that have not left yet.
     pub(crate) fn hold_unsent(&self, bytes: u32) {
-        if let Self::Tcp(tcp) = self {
+        if let Socket::Tcp(tcp) = &self.socket {
             // Without it what is urgent only waits longer.
             _ = SockRef::from(tcp).set_tcp_notsent_lowat(bytes);
         }
@@ -42,18 +110,18 @@ impl Wire {
 
     /// Writes what goes out at once.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(tcp) => tcp.try_write(bytes),
-            Self::Unix(unix) => unix.try_write(bytes),
-        }
+        self.wrote(match &self.socket {
+            Socket::Tcp(tcp) => tcp.try_write(bytes),
+            Socket::Unix(unix) => unix.try_write(bytes),
+        })
     }
 
     /// Writes what goes out at once.
     pub(crate) fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(tcp) => tcp.try_write_vectored(slices),
-            Self::Unix(unix) => unix.try_write_vectored(slices),
-        }
+        self.wrote(match &self.socket {
+            Socket::Tcp(tcp) => tcp.try_write_vectored(slices),
+            Socket::Unix(unix) => unix.try_write_vectored(slices),
+        })
     }
 }
 
@@ -63,9 +131,9 @@ impl AsyncRead for Wire {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(tcp) => Pin::new(tcp).poll_read(cx, buf),
-            Self::Unix(unix) => Pin::new(unix).poll_read(cx, buf),
+        match &mut self.get_mut().socket {
+            Socket::Tcp(tcp) => Pin::new(tcp).poll_read(cx, buf),
+            Socket::Unix(unix) => Pin::new(unix).poll_read(cx, buf),
         }
     }
 }
@@ -76,10 +144,16 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(tcp) => Pin::new(tcp).poll_write(cx, bytes),
-            Self::Unix(unix) => Pin::new(unix).poll_write(cx, bytes),
-        }
+        let this = self.get_mut();
+        let bytes = match &this.pace {
+            None => bytes,
+            Some(pace) => &bytes[..ready!(pace.poll_allowed(cx, bytes.len()))],
+        };
+        let written = match &mut this.socket {
+            Socket::Tcp(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Socket::Unix(unix) => Pin::new(unix).poll_write(cx, bytes),
+        };
+        written.map(|wrote| this.wrote(wrote))
     }
 
     fn poll_write_vectored(
@@ -87,9 +161,14 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
-            Self::Unix(unix) => Pin::new(unix).poll_write_vectored(cx, slices),
+        if self.pace.is_some() {
+            // One after the other: what the pace allows may end within one.
+            let first = slices.iter().find(|slice| !slice.is_empty());
+            return self.poll_write(cx, first.map_or(&[], |slice| slice));
+        }
+        match &mut self.get_mut().socket {
+            Socket::Tcp(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            Socket::Unix(unix) => Pin::new(unix).poll_write_vectored(cx, slices),
         }
     }
 
@@ -102,9 +181,9 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(tcp) => Pin::new(tcp).poll_shutdown(cx),
-            Self::Unix(unix) => Pin::new(unix).poll_shutdown(cx),
+        match &mut self.get_mut().socket {
+            Socket::Tcp(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Socket::Unix(unix) => Pin::new(unix).poll_shutdown(cx),
         }
     }
 }

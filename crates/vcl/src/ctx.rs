@@ -6,7 +6,9 @@
 
 use std::any::Any;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use base::KeyBuf;
 use bytes::Bytes;
@@ -68,20 +70,12 @@ pub struct Session {
     pub socket: Arc<str>,
     /// `sess.xid`
     pub xid: u64,
-    /// `sess.timeout_idle`, in seconds, if set.
-    pub timeout_idle: Option<f64>,
-    /// `sess.timeout_linger`
-    pub timeout_linger: Option<f64>,
-    /// `sess.idle_send_timeout`
-    pub idle_send_timeout: Option<f64>,
-    /// `sess.send_timeout`
-    pub send_timeout: Option<f64>,
     /// TLS between client and listener, as the PROXY header or our own listener tells it.
     pub tls: Option<Arc<TlsFacts>>,
     /// Who is at the other end of a unix socket, for `unix`.
     pub peer: Option<Peer>,
-    /// TCP's, for `tcp`: what is asked of the connection; the listener carries it out.
-    pub tcp: TcpWishes,
+    /// What programs rule of it: its timeouts, its socket. None where there is no connection.
+    pub control: Option<Rc<dyn Connection>>,
 }
 
 impl Session {
@@ -96,13 +90,9 @@ impl Session {
             endpoint: Arc::from(""),
             socket: Arc::from(""),
             xid: 0,
-            timeout_idle: None,
-            timeout_linger: None,
-            idle_send_timeout: None,
-            send_timeout: None,
             tls: None,
             peer: None,
-            tcp: TcpWishes::default(),
+            control: None,
         }
     }
 }
@@ -116,15 +106,72 @@ pub struct Peer {
     pub gid: u32,
 }
 
-/// What the `tcp` VMOD asks of a connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TcpWishes {
-    /// `tcp.congestion_algorithm`
-    pub congestion: Option<Box<str>>,
-    /// `tcp.set_socket_pace`, in KB/s.
-    pub pace_kb: Option<u64>,
-    /// `std.set_ip_tos`: the byte of the type of service, or traffic class.
-    pub tos: Option<u8>,
+/// What a program rules of the client's connection. All of it counts at once, and for as long as
+/// the connection lasts. Nothing here waits.
+pub trait Connection: fmt::Debug {
+    /// The timeouts that programs have set.
+    fn times(&self) -> Times;
+
+    /// Sets them.
+    fn set_times(&self, times: Times);
+
+    /// Marks what is sent from now on with this type of service (IPv4), or traffic class (IPv6).
+    /// Over a unix socket nothing happens.
+    ///
+    /// # Errors
+    /// The system's; none of a socket that is gone.
+    fn set_tos(&self, tos: u8) -> io::Result<()>;
+
+    /// Has the kernel go by this congestion control algorithm.
+    ///
+    /// # Errors
+    /// The system's: mostly that it has none of this name. `Unsupported` where there is no TCP.
+    fn set_congestion(&self, algorithm: &str) -> io::Result<()>;
+
+    /// The congestion control algorithm.
+    ///
+    /// # Errors
+    /// The system's; `Unsupported` where there is no TCP.
+    fn congestion(&self) -> io::Result<String>;
+
+    /// What the kernel has measured.
+    ///
+    /// # Errors
+    /// The system's; `Unsupported` where there is no TCP.
+    fn measured(&self) -> io::Result<Measured>;
+
+    /// Sends at most so many bytes per second from now on; 0 as many as go.
+    fn set_pace(&self, bytes_per_second: u64);
+}
+
+/// Timeouts of a connection that programs have set, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// `sess.timeout_idle`
+    pub idle: Option<f64>,
+    /// `sess.timeout_linger`
+    pub linger: Option<f64>,
+    /// `sess.idle_send_timeout`
+    pub idle_send: Option<f64>,
+    /// `sess.send_timeout`
+    pub send: Option<f64>,
+}
+
+/// What the kernel has measured of a TCP connection: the fields of Linux's `tcp_info` by their
+/// names, in its units (bytes, microseconds, segments).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of tcp(7)")]
+pub struct Measured {
+    pub snd_mss: u32,
+    pub rcv_mss: u32,
+    pub lost: u32,
+    pub retrans: u32,
+    pub pmtu: u32,
+    pub rtt: u32,
+    pub rttvar: u32,
+    pub snd_cwnd: u32,
+    pub advmss: u32,
+    pub reordering: u32,
 }
 
 /// TLS on the client's connection, for `proxy`.

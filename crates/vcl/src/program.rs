@@ -152,6 +152,8 @@ pub struct Uses {
     pub restart: bool,
     /// `import xkey`: what is stored is known by the keys in its headers.
     pub xkey: bool,
+    /// `std.set_ip_tos` and all of `tcp`: it works on the client's socket.
+    pub socket: bool,
     /// The labels that `return (vcl(label))` names.
     pub labels: Vec<Box<str>>,
     /// `std.cache_req_body`: the most bytes it asks for.

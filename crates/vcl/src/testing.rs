@@ -1,9 +1,11 @@
 //! A small world for tests and fuzz targets: the messages of one task, and a [`World`] that
 //! remembers what it was told. Must never be used by a daemon.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::KeyBuf;
@@ -12,8 +14,8 @@ use message::{Request, Response, Status};
 
 use crate::backend::{Backend, BackendSpec, Leaf};
 use crate::ctx::{
-    Bereq, BereqState, Beresp, BerespState, Ctx, Obj, Purging, Req, ReqState, Resp, RespState,
-    Session, Tag, Task, TcpWishes, World,
+    Bereq, BereqState, Beresp, BerespState, Connection, Ctx, Measured, Obj, Purging, Req, ReqState,
+    Resp, RespState, Session, Tag, Task, Times, World,
 };
 use crate::program::{Input, Instance, Program, Rules};
 use crate::source::NoFiles;
@@ -59,6 +61,8 @@ pub struct Bench {
     pub now: f64,
     /// The session.
     pub session: Session,
+    /// Its connection.
+    pub wire: Rc<Wire>,
     /// What is kept for the task.
     pub task: Task,
     /// `req`
@@ -122,10 +126,12 @@ impl Bench {
         let mut resp = Response::new(Status::OK);
         resp.headers.push_named(b"X-Resp", b"delivered");
         let hint = instance.default_backend().clone();
+        let wire = Rc::<Wire>::default();
         Self {
             world: Memory::default(),
             now: NOW,
-            session: session(),
+            session: Session { control: Some(wire.clone()), ..session() },
+            wire,
             task: Task::new(10_000),
             req_original: req.clone(),
             req_state: ReqState {
@@ -233,13 +239,71 @@ pub fn session() -> Session {
         endpoint: "203.0.113.1:80".into(),
         socket: "a0".into(),
         xid: 1000,
-        timeout_idle: None,
-        timeout_linger: None,
-        idle_send_timeout: None,
-        send_timeout: None,
         tls: None,
         peer: None,
-        tcp: TcpWishes::default(),
+        control: None,
+    }
+}
+
+/// A connection that remembers what was asked of it. Its kernel knows `reno` and `cubic`.
+#[derive(Debug)]
+pub struct Wire {
+    /// The timeouts.
+    pub times: Cell<Times>,
+    /// The type of service.
+    pub tos: Cell<u8>,
+    /// The congestion control algorithm.
+    pub congestion: RefCell<String>,
+    /// What the kernel says it has measured; an error where it says nothing.
+    pub measured: Cell<Option<Measured>>,
+    /// Bytes per second.
+    pub pace: Cell<u64>,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self {
+            times: Cell::default(),
+            tos: Cell::default(),
+            congestion: RefCell::new("cubic".to_owned()),
+            measured: Cell::default(),
+            pace: Cell::default(),
+        }
+    }
+}
+
+impl Connection for Wire {
+    fn times(&self) -> Times {
+        self.times.get()
+    }
+
+    fn set_times(&self, times: Times) {
+        self.times.set(times);
+    }
+
+    fn set_tos(&self, tos: u8) -> io::Result<()> {
+        self.tos.set(tos);
+        Ok(())
+    }
+
+    fn set_congestion(&self, algorithm: &str) -> io::Result<()> {
+        if !matches!(algorithm, "reno" | "cubic") {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        algorithm.clone_into(&mut self.congestion.borrow_mut());
+        Ok(())
+    }
+
+    fn congestion(&self) -> io::Result<String> {
+        Ok(self.congestion.borrow().clone())
+    }
+
+    fn measured(&self) -> io::Result<Measured> {
+        self.measured.get().ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    fn set_pace(&self, bytes_per_second: u64) {
+        self.pace.set(bytes_per_second);
     }
 }
 

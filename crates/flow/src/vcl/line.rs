@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use policy::Peer;
-use vcl::ctx::{Session, TcpWishes, TlsFacts};
+use vcl::ctx::{Connection, Peer as Owner, Session, TlsFacts};
 
 use super::Common;
 
@@ -26,6 +27,10 @@ pub struct Line {
     pub socket: Arc<str>,
     /// TLS, where it is spoken.
     pub tls: Option<Arc<TlsFacts>>,
+    /// Who is at the other end of a unix socket.
+    pub owner: Option<Owner>,
+    /// What programs rule of it; none where only the peer is known.
+    pub control: Option<Rc<dyn Connection>>,
     /// The session's number; 0 before its first request.
     pub xid: Cell<u64>,
 }
@@ -64,13 +69,9 @@ impl Line {
             endpoint: Arc::clone(&self.endpoint),
             socket: Arc::clone(&self.socket),
             xid,
-            timeout_idle: None,
-            timeout_linger: None,
-            idle_send_timeout: None,
-            send_timeout: None,
             tls: self.tls.clone(),
-            peer: None,
-            tcp: TcpWishes::default(),
+            peer: self.owner,
+            control: self.control.clone(),
         }
     }
 }

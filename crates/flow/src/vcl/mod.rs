@@ -39,6 +39,7 @@ use vcl::program::Instance;
 pub use line::Line;
 pub use outside::Outside;
 pub use told::{Ran, Switched, Told};
+pub use vcl::ctx::{Connection, Measured, Peer as Owner, Times};
 pub use world::{Line as Logged, Sight};
 pub use xids::Xids;
 
@@ -61,8 +62,8 @@ pub struct Common {
     /// What VMODs keep for as long as the daemon runs.
     pub memory: vcl::vmod::Shared,
     pub(crate) random: random::Random,
-    outside: ArcSwapOption<Box<dyn Outside>>,
     pub(crate) storages: storages::Turns,
+    outside: ArcSwapOption<Box<dyn Outside>>,
 }
 
 impl Common {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use cache::Reader;
-use message::{Framing, HeaderId, Version};
+use message::{Framing, HeaderId, Response, Status, Version};
 use origin::{BodySource, Caller, Exchange, RequestBody, SourceError, Timeouts};
 use varnishcli::Param;
 use vcl::backend::Leaf;
@@ -23,8 +23,9 @@ pub(crate) enum Upload {
     None,
     /// It has been kept, and can be sent again.
     Kept(Bytes),
-    /// It comes as the client sends it, once.
-    Stream(Reader),
+    /// It comes as the client sends it, once. With `true` the client waits for a 100, which it gets
+    /// when the body is first asked for.
+    Stream(Reader, bool),
     /// It has been sent.
     Spent,
 }
@@ -125,8 +126,10 @@ fn body(job: &mut Job) -> Result<(RequestBody<'static>, Framing), String> {
             job.upload = Upload::Kept(bytes.clone());
             Ok((RequestBody::Stream(Box::new(Whole(bytes))), framing))
         }
-        Upload::Stream(reader) => {
-            Ok((RequestBody::Stream(Box::new(Streamed(reader))), job.bereq.framing))
+        Upload::Stream(reader, waits) => {
+            let waits = waits.then(|| job.front.interims.clone()).flatten();
+            let source = Streamed { reader, waits };
+            Ok((RequestBody::Stream(Box::new(source)), job.bereq.framing))
         }
         Upload::Spent => Err("req.body already consumed".to_owned()),
     }
@@ -158,11 +161,18 @@ fn timeouts(job: &Job, leaf: &Leaf) -> Timeouts {
 }
 
 /// A client's upload as the origin client pulls it.
-struct Streamed(Reader);
+struct Streamed {
+    reader: Reader,
+    /// Where the client's 100 goes, until it has got it.
+    waits: Option<Rc<Interims>>,
+}
 
 impl BodySource for Streamed {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
-        self.0.poll_next(cx).map_err(|_| SourceError("the client's body broke off"))
+        if let Some(client) = self.waits.take() {
+            client.put(Response::new(Status::CONTINUE));
+        }
+        self.reader.poll_next(cx).map_err(|_| SourceError("the client's body broke off"))
     }
 }
 

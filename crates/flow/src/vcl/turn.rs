@@ -108,6 +108,7 @@ impl Turn {
             turn.session = line.session(xid);
             turn.address = line.address();
         }
+        turn.session.identity = None;
         if !Arc::ptr_eq(&turn.instance, instance) {
             turn.instance = Arc::clone(instance);
         }

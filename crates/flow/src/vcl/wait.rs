@@ -35,6 +35,12 @@ impl Waiting {
         matches!(self.halt, Some(Halt::Pipe)) && self.turn.req.upgrade != message::Upgrade::None
     }
 
+    /// Whether the program has a client that waits for a 100 get it only when its body is read.
+    pub(crate) fn continues_late(&self) -> bool {
+        // A program that has not begun reads the body before it does.
+        self.halt.is_some() && self.turn.state.late_continue
+    }
+
     /// Waits for the reply.
     pub(crate) async fn run(
         self,
@@ -42,8 +48,9 @@ impl Waiting {
         body: Option<Reader>,
         trace: &Rc<Trace>,
     ) -> Reply {
+        let late = env.asked.expect_continue && self.continues_late();
         let Self { mut turn, halt } = self;
-        let mut upload = body.map_or(Upload::None, Upload::Stream);
+        let mut upload = body.map_or(Upload::None, |body| Upload::Stream(body, late));
         let mut halt = match halt {
             Some(halt) => halt,
             None => {
@@ -108,7 +115,7 @@ fn fetched(turn: &mut Turn, told: Result<(Got, Report), oneshot::error::RecvErro
 /// Reads the request's body before its program runs, which may ask for it.
 async fn keep_body(turn: &mut Turn, env: &Env<'_>, upload: &mut Upload) {
     let Some(most) = turn.instance.program().uses().body else { return };
-    let Upload::Stream(reader) = upload else { return };
+    let Upload::Stream(reader, _) = upload else { return };
     let mut whole = BytesMut::new();
     while let Ok(Some(piece)) = reader.next().await {
         whole.extend_from_slice(&piece);
@@ -195,7 +202,7 @@ fn assemble(
     let upload = match upload {
         Upload::Kept(body) => Upload::Kept(body.clone()),
         Upload::None => Upload::None,
-        Upload::Spent | Upload::Stream(_) => std::mem::replace(upload, Upload::Spent),
+        Upload::Spent | Upload::Stream(..) => std::mem::replace(upload, Upload::Spent),
     };
     Box::new(Job {
         core: Rc::clone(env.core),

@@ -23,7 +23,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
-use flow::vcl::Line;
 use flow::{Client, LiveRef, ReplyBody, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
 use message::{Framing, Request, Scheme, Status, Upgrade as Change};
@@ -37,6 +36,7 @@ use self::outgoing::Outgoing;
 pub(crate) use self::prepared::Prepared;
 use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
+use crate::grip::Known;
 use crate::guard::{Guard, Phase};
 use crate::proxied::Ends;
 use crate::records::{Started, Told};
@@ -58,7 +58,9 @@ pub(crate) struct H2 {
     stream: Stream,
     secured: Option<Secured>,
     /// The connection as programs see it.
-    line: Option<Box<Line>>,
+    known: Option<Box<Known>>,
+    /// The version of the configuration that `known` goes by.
+    known_of: Option<u64>,
     ends: Ends,
     guard: Rc<Guard>,
     engine: Box<Connection>,
@@ -170,7 +172,8 @@ impl H2 {
             uploads: Vec::new(),
             phase: Phase::New,
             reserved: 0,
-            line: None,
+            known: None,
+            known_of: None,
             served: 0,
             opened_ms: now_ms,
             ticked_ms: now_ms,
@@ -314,10 +317,13 @@ impl H2 {
         if extended {
             head::as_http1_upgrade(request);
         }
-        if self.served == 1 {
-            self.line = self.ends.line(&self.stream, live);
+        let version = Some(core.flow.version());
+        if self.known_of != version {
+            self.known_of = version;
+            self.ends.know(&mut self.known, &mut self.stream, (live, &self.guard));
         }
-        let (secured, line) = (self.secured.as_ref(), self.line.as_deref());
+        let secured = self.secured.as_ref();
+        let line = self.known.as_ref().map(|known| &known.line);
         let client = Client { peer: self.ends.peer, secured, line };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.log.micros(now);
@@ -401,7 +407,8 @@ impl H2 {
         if ends {
             return self.start(core, at, slow, None);
         }
-        if request.expect_continue {
+        let late = request.expect_continue && slow.continues_late();
+        if request.expect_continue && !late {
             self.engine.begin_head(100, &mut self.out.bytes);
             self.engine.end_head(at, false, &mut self.out.bytes);
         }
@@ -409,7 +416,7 @@ impl H2 {
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
         let (writer, reader) = cache::Body::window(window);
         let now_ms = core.flow.now().mono_ms;
-        let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None;
+        let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None && !late;
         let Some(lane) = self.lane(at) else { return };
         lane.upload = Some(Upload::new(writer, now_ms));
         if gathers {

@@ -212,7 +212,7 @@ params! {
         "Accepted, and without effect: all who wait for a fetch read its response while it arrives.";
     SendTimeout "send_timeout" Seconds, "600.000" Some("0.000"), None, "seconds",
         &["delayed_effect"],
-        "Accepted, and without effect: the limit `send_min_rate` ends what is too slow.";
+        "Longest time for sending one response over HTTP/1. 0 is no limit.";
     Shortlived "shortlived" Seconds, "10.000" Some("0.000"), None, "seconds", &[],
         "A response that is kept for less, grace and keep included, belongs to the storage `Transient`.";
     SigsegvHandler "sigsegv_handler" Switch, "on" None, None, "bool", &["must_restart"],

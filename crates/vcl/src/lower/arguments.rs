@@ -59,8 +59,10 @@ impl Lowering<'_> {
             return None;
         };
         self.call_need(function.from, &call.name);
-        if module.name == "std" {
-            self.std_uses(name, call);
+        match module.name {
+            "std" => self.std_uses(name, call),
+            "tcp" => self.parts.uses.socket = true,
+            _ => {}
         }
         let arguments = self.arguments(function.params, &call.arguments, call)?;
         let invoke = Invoke { call: function.call, from: function.from, arguments };
@@ -72,6 +74,7 @@ impl Lowering<'_> {
     fn std_uses(&mut self, name: &str, call: &CallExpr) {
         match name {
             "rollback" => self.parts.uses.rollback = true,
+            "set_ip_tos" => self.parts.uses.socket = true,
             "cache_req_body" => {
                 let asked = call.arguments.first().and_then(|first| match first.value.kind {
                     ExprKind::Bytes(bytes) => u64::try_from(bytes).ok(),

@@ -122,6 +122,9 @@ fn what_a_program_does_is_known() {
     assert!(!uses("sub vcl_deliver { set req.http.x = obj.hits; }").head.has(Sub::Deliver));
     assert!(uses("sub vcl_deliver { return (restart); }").restart);
     assert!(uses("import std; sub vcl_recv { std.rollback(req); }").rollback);
+    assert!(uses("import std; sub vcl_recv { std.set_ip_tos(8); }").socket);
+    assert!(uses("import tcp; sub vcl_recv { tcp.dump_info(); }").socket);
+    assert!(!uses("import std; sub vcl_recv { std.log(\"\"); }").socket);
     let body = uses("import std; sub vcl_recv { std.cache_req_body(5KB); }").body;
     assert_eq!(body, Some(5120));
     assert_eq!(uses("sub vcl_recv { return (vcl(other)); }").labels, ["other".into()]);

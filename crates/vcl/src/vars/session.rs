@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 
 use super::{Var, text};
-use crate::ctx::{Ctx, Session};
+use crate::ctx::{Ctx, Times};
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
@@ -96,35 +96,35 @@ pub(super) const SESS: &[Var] = &[
         "sess.idle_send_timeout",
         Type::Duration,
         Subs::CLIENT,
-        |ctx| timeout(ctx, ctx.session.idle_send_timeout, "idle_send_timeout"),
-        "How long the client may take no bytes of a response.",
+        |ctx| timeout(ctx, |times| times.idle_send, "idle_send_timeout"),
+        "How long the client may take no bytes of a response; 0 for ever.",
     )
-    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |s| &mut s.idle_send_timeout)),
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.idle_send)),
     Var::read(
         "sess.send_timeout",
         Type::Duration,
         Subs::CLIENT,
-        |ctx| timeout(ctx, ctx.session.send_timeout, "send_timeout"),
-        "How long a whole response may take.",
+        |ctx| timeout(ctx, |times| times.send, "send_timeout"),
+        "How long sending a whole response may take, over HTTP/1.",
     )
-    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |s| &mut s.send_timeout)),
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.send)),
     Var::read(
         "sess.timeout_idle",
         Type::Duration,
         Subs::CLIENT,
-        |ctx| timeout(ctx, ctx.session.timeout_idle, "timeout_idle"),
+        |ctx| timeout(ctx, |times| times.idle, "timeout_idle"),
         "How long the connection may stay idle between requests.",
     )
-    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |s| &mut s.timeout_idle)),
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.idle)),
     Var::read(
         "sess.timeout_linger",
         Type::Duration,
         Subs::CLIENT,
-        |ctx| timeout(ctx, ctx.session.timeout_linger, "timeout_linger"),
+        |ctx| timeout(ctx, |times| times.linger, "timeout_linger"),
         "How long Varnish keeps a thread with an idle connection. Kept and given back; Larder has \
          no such threads.",
     )
-    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |s| &mut s.timeout_linger)),
+    .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.linger)),
     Var::read(
         "sess.xid",
         Type::String,
@@ -144,15 +144,20 @@ pub(crate) fn identity(ctx: &Ctx<'_>) -> Bytes {
     ctx.session.client.map_or_else(Bytes::new, |client| text(client).into())
 }
 
-fn timeout(ctx: &Ctx<'_>, set: Option<f64>, param: &str) -> Value {
+fn timeout(ctx: &Ctx<'_>, of: fn(&Times) -> Option<f64>, param: &str) -> Value {
+    let set = ctx.session.control.as_ref().and_then(|control| of(&control.times()));
     Value::Duration(set.or_else(|| ctx.world.param(param)).unwrap_or_default())
 }
 
 fn set_timeout(
     ctx: &mut Ctx<'_>,
     value: Value,
-    field: impl Fn(&mut Session) -> &mut Option<f64>,
+    field: fn(&mut Times) -> &mut Option<f64>,
 ) -> Result<(), Failure> {
-    *field(ctx.session) = Some(value.seconds().max(0.0));
+    if let Some(control) = &ctx.session.control {
+        let mut times = control.times();
+        *field(&mut times) = Some(value.seconds().max(0.0));
+        control.set_times(times);
+    }
     Ok(())
 }

@@ -1,6 +1,8 @@
-//! `tcp`: what is asked of the client's connection; the listener carries it out.
+//! `tcp`: what the kernel knows of the client's connection, and how it is to treat it.
 
-use crate::ctx::{Ctx, Tag};
+use std::io;
+
+use crate::ctx::{Connection, Ctx, Measured, Tag};
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
@@ -10,8 +12,8 @@ use crate::vmods::args::{Args, must};
 /// The module.
 pub static MODULE: Module = Module {
     name: "tcp",
-    about: "TCP on the client's connection. What the kernel has measured of it is not known to \
-            Larder: there is no estimate of the round trip.",
+    about: "TCP on the client's connection. Over a unix socket, and where the kernel refuses, the \
+            log gets an error.",
     functions: FUNCTIONS,
     classes: &[],
 };
@@ -19,8 +21,8 @@ pub static MODULE: Module = Module {
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "congestion_algorithm",
-        about: "Asks for this congestion control algorithm; 0, or -1 for what cannot be the name \
-                of one. One that the kernel does not have changes nothing.",
+        about: "Has the connection go by this congestion control algorithm. 0, or -1 where that \
+                cannot be, mostly since the kernel has none of this name.",
         returns: Type::Int,
         params: &[must("algorithm", Type::String)],
         from: Subs::CLIENT,
@@ -28,8 +30,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "dump_info",
-        about: "Writes what is known of the connection to the log: its ends and what was asked \
-                of it.",
+        about: "Writes what the kernel has measured of the connection to the log, and its \
+                congestion control algorithm.",
         returns: Type::Void,
         params: &[],
         from: Subs::CLIENT,
@@ -37,51 +39,82 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "get_estimated_rtt",
-        about: "The round trip time in milliseconds: always -1, not known.",
+        about: "The round trip time in whole milliseconds, as the kernel estimates it; -1 where \
+                it does not tell.",
         returns: Type::Real,
         params: &[],
         from: Subs::CLIENT,
-        call: |_, _| Ok(Value::Real(-1.0)),
+        call: round_trip,
     },
     Function {
         name: "set_socket_pace",
-        about: "Asks for at most so many kilobytes per second.",
+        about: "Sends at most so many kilobytes (1024 bytes) per second from now on; 0 or less as \
+                many as go. Larder itself keeps the pace, not the kernel.",
         returns: Type::Void,
         params: &[must("", Type::Int)],
         from: Subs::CLIENT,
-        call: |ctx, args| {
-            ctx.session.tcp.pace_kb = args.int(0).and_then(|n| u64::try_from(n).ok());
-            Ok(Value::Void)
-        },
+        call: pace,
     },
 ];
 
-/// The longest name the kernel takes (`TCP_CA_NAME_MAX`, its end included).
-const NAME_MAX: usize = 15;
+/// The connection; without one it is as over a unix socket.
+fn connection<'a>(ctx: &'a Ctx<'_>) -> io::Result<&'a dyn Connection> {
+    ctx.session.control.as_deref().ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+fn measured(ctx: &Ctx<'_>) -> io::Result<Measured> {
+    connection(ctx)?.measured()
+}
+
+fn log(ctx: &Ctx<'_>, tag: Tag, line: &str) {
+    ctx.world.log(tag, line.as_bytes());
+}
 
 fn congestion(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
-    let name = std::str::from_utf8(args.bytes(0)).unwrap_or_default();
-    let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
-    if name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(is_name) {
-        return Ok(Value::Int(-1));
+    let name = String::from_utf8_lossy(args.bytes(0)).into_owned();
+    let set = connection(ctx).and_then(|connection| connection.set_congestion(&name));
+    if let Err(error) = &set {
+        log(ctx, Tag::Error, &format!("tcp.congestion_algorithm(\"{name}\"): {error}"));
     }
-    ctx.session.tcp.congestion = Some(name.into());
-    Ok(Value::Int(0))
+    Ok(Value::Int(if set.is_ok() { 0 } else { -1 }))
 }
 
 fn dump(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
-    let session = &*ctx.session;
-    let end = |end: Option<std::net::SocketAddr>| {
-        end.map_or_else(|| "unix".to_string(), |end| end.to_string())
-    };
-    let line = format!(
-        "tcpi: remote={} local={} congestion={} pace={}",
-        end(session.remote),
-        end(session.local),
-        session.tcp.congestion.as_deref().unwrap_or("default"),
-        session.tcp.pace_kb.map_or_else(|| "none".to_string(), |kb| format!("{kb}KB/s")),
-    );
-    ctx.world.log(Tag::Log, line.as_bytes());
+    let algorithm = connection(ctx).and_then(|connection| connection.congestion());
+    match measured(ctx).and_then(|measured| Ok((measured, algorithm?))) {
+        Ok((m, algorithm)) => {
+            let line = format!(
+                "tcpi: snd_mss={} rcv_mss={} lost={} retrans={}",
+                m.snd_mss, m.rcv_mss, m.lost, m.retrans
+            );
+            log(ctx, Tag::Log, &line);
+            let line = format!(
+                "tcpi2: pmtu={} rtt={} rttvar={} snd_cwnd={} advmss={} reordering={}",
+                m.pmtu, m.rtt, m.rttvar, m.snd_cwnd, m.advmss, m.reordering
+            );
+            log(ctx, Tag::Log, &line);
+            log(ctx, Tag::Log, &format!("congestion algorithm: {algorithm}"));
+        }
+        Err(error) => log(ctx, Tag::Error, &format!("tcp.dump_info(): {error}")),
+    }
+    Ok(Value::Void)
+}
+
+fn round_trip(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+    let measured = measured(ctx);
+    if let Err(error) = &measured {
+        log(ctx, Tag::Error, &format!("tcp.get_estimated_rtt(): {error}"));
+    }
+    // Whole ones, as the module has it.
+    Ok(Value::Real(measured.map_or(-1.0, |measured| f64::from(measured.rtt / 1000))))
+}
+
+fn pace(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+    let kb = u64::try_from(args.int(0).unwrap_or_default()).unwrap_or_default();
+    if let Some(control) = &ctx.session.control {
+        control.set_pace(kb.saturating_mul(1024));
+        log(ctx, Tag::Log, &format!("vmod-tcp: Socket paced to {kb} KB/s."));
+    }
     Ok(Value::Void)
 }
 
@@ -91,17 +124,51 @@ mod tests {
     use crate::sub::Sub;
     use crate::testing::Bench;
 
+    fn lines(bench: &Bench) -> Vec<String> {
+        let log = bench.world.log.borrow();
+        log.iter().map(|(_, text)| String::from_utf8_lossy(text).into_owned()).collect()
+    }
+
     #[test]
-    fn names_of_algorithms_are_handed_on() {
+    fn an_algorithm_is_the_kernels_to_have() {
         let mut bench = Bench::bare();
-        for (name, answer) in [("cubic", 0), ("", -1), ("a b", -1), ("far_too_long_to_be", -1)] {
+        for (name, answer) in [("reno", 0), ("", -1), ("nope", -1)] {
             let args = [Value::String(Some(name.into()))];
             let answered = congestion(&mut bench.ctx(Sub::Recv), &args);
             assert!(matches!(answered, Ok(Value::Int(n)) if n == answer), "{name}");
         }
-        assert_eq!(bench.session.tcp.congestion.as_deref(), Some("cubic"));
+        assert_eq!(*bench.wire.congestion.borrow(), "reno");
+        assert!(lines(&bench)[1].starts_with("tcp.congestion_algorithm(\"nope\"): "));
+    }
+
+    // The lines are those of the module for Varnish 7.1.1, but for the last.
+    #[test]
+    fn what_the_kernel_has_measured_is_told() {
+        let mut bench = Bench::bare();
+        bench.wire.measured.set(Some(Measured { rtt: 2_700, pmtu: 65_535, ..Default::default() }));
         dump(&mut bench.ctx(Sub::Recv), &[]).expect("it can be written");
-        let line = String::from_utf8(bench.world.log.borrow()[0].1.clone()).expect("text");
-        assert!(line.contains("remote=192.0.2.7:40000") && line.contains("congestion=cubic"));
+        assert_eq!(
+            lines(&bench),
+            [
+                "tcpi: snd_mss=0 rcv_mss=0 lost=0 retrans=0",
+                "tcpi2: pmtu=65535 rtt=2700 rttvar=0 snd_cwnd=0 advmss=0 reordering=0",
+                "congestion algorithm: cubic",
+            ]
+        );
+        let rtt = round_trip(&mut bench.ctx(Sub::Recv), &[]);
+        assert!(matches!(rtt, Ok(Value::Real(ms)) if ms == 2.0));
+    }
+
+    #[test]
+    fn where_there_is_no_tcp_that_is_an_error_of_the_log() {
+        let mut bench = Bench::bare();
+        bench.session.control = None;
+        let name = [Value::String(Some("reno".into()))];
+        let answered = congestion(&mut bench.ctx(Sub::Recv), &name);
+        assert!(matches!(answered, Ok(Value::Int(-1))));
+        let rtt = round_trip(&mut bench.ctx(Sub::Recv), &[]);
+        assert!(matches!(rtt, Ok(Value::Real(ms)) if ms == -1.0));
+        dump(&mut bench.ctx(Sub::Recv), &[]).expect("it says so");
+        assert_eq!(lines(&bench).len(), 3);
     }
 }

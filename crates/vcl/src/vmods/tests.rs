@@ -216,13 +216,13 @@ fn names_are_followed() {
 fn the_body_and_the_connection_are_seen() {
     let recv = r#"
         set req.http.X = bodyaccess.len_req_body() + "|" + proxy.is_ssl() + "|" + unix.uid()
-            + "|" + tcp.congestion_algorithm("bbr") + "|" + vtc.typesize("pi") + "|"
+            + "|" + tcp.congestion_algorithm("reno") + "|" + vtc.typesize("pi") + "|"
             + str.split("a b c", -1) + str.take("abc", 2) + str.reverse("ab")
             + str.startswith("ab", "a");
         tcp.set_socket_pace(1000);"#;
     let bench = run("bodyaccess proxy unix tcp vtc str", "", recv);
     assert_eq!(x(&bench), "-1|false|-1|0|16|cabbatrue");
-    assert_eq!(bench.session.tcp.pace_kb, Some(1000));
+    assert_eq!(bench.wire.pace.get(), 1_024_000);
 }
 
 #[test]

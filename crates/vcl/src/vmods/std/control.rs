@@ -72,7 +72,10 @@ pub(super) fn late_100_continue(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Val
 
 pub(super) fn set_ip_tos(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     // The system takes the lowest byte of what it is given.
-    ctx.session.tcp.tos = Some((args.int(0).unwrap_or_default() & 0xff) as u8);
+    let tos = (args.int(0).unwrap_or_default() & 0xff) as u8;
+    if let Some(Err(error)) = ctx.session.control.as_ref().map(|control| control.set_tos(tos)) {
+        ctx.world.log(Tag::Error, format!("std.set_ip_tos({tos}): {error}").as_bytes());
+    }
     Ok(Value::Void)
 }
 

@@ -167,11 +167,11 @@ fn what_is_stored_cannot_be_collected() {
 }
 
 #[test]
-fn wishes_are_kept_for_who_carries_them_out() {
+fn what_is_asked_of_the_connection_reaches_it() {
     let mut bench = run("std.late_100_continue(true); std.set_ip_tos(264); \
                          set req.http.a = std.cache_req_body(1KB);");
     assert!(bench.req_state.late_continue);
-    assert_eq!(bench.session.tcp.tos, Some(8));
+    assert_eq!(bench.wire.tos.get(), 8);
     assert_eq!(header(&bench, "a").as_deref(), Some("true"));
     bench.req_state.late_continue = false;
 }

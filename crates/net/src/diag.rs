@@ -1,0 +1,181 @@
+//! What the kernel has measured of a TCP connection, asked over netlink (sock_diag(7)).
+//!
+//! The short way, `getsockopt(TCP_INFO)`, nobody offers without `unsafe`. This one asks for the one
+//! connection by its addresses: one message there and one back, and the kernel waits for nothing.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+
+use flow::vcl::Measured;
+use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+/// `NLMSG_ERROR`
+const ERROR: u16 = 2;
+/// `SOCK_DIAG_BY_FAMILY`
+const BY_FAMILY: u16 = 20;
+/// `NLM_F_REQUEST`
+const REQUEST: u16 = 1;
+/// `INET_DIAG_INFO`, the attribute with a `tcp_info`.
+const INFO: u16 = 2;
+/// `AF_INET`
+const INET: u8 = 2;
+/// `AF_INET6`
+const INET6: u8 = 10;
+/// `IPPROTO_TCP`
+const TCP: u8 = 6;
+/// A `nlmsghdr`.
+const HEADER_BYTES: usize = 16;
+/// An `inet_diag_msg`.
+const MESSAGE_BYTES: usize = 72;
+/// An answer has room in this: the message and a `tcp_info`, which grows with the kernel's version.
+const ANSWER_BYTES: usize = 4096;
+
+/// What the kernel has measured of the connected `socket`.
+///
+/// # Errors
+/// The system's; `Unsupported` for what is no TCP, and where the answer cannot be read.
+pub(crate) fn measured(socket: &OwnedFd) -> io::Result<Measured> {
+    let end = |address: net::SocketAddrAny| {
+        SocketAddr::try_from(address).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))
+    };
+    let local = end(net::getsockname(socket)?)?;
+    let remote = end(net::getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?)?;
+    let netlink = net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        Some(SOCK_DIAG),
+    )?;
+    let (kernel, request) = (SocketAddrNetlink::new(0, 0), question(local, remote));
+    net::sendto(netlink.as_fd(), &request, SendFlags::empty(), &kernel)?;
+    let mut answer = [0; ANSWER_BYTES];
+    let (_, length) = net::recv(netlink.as_fd(), &mut answer[..], RecvFlags::empty())?;
+    read(answer.get(..length).unwrap_or(&answer))
+}
+
+/// A `nlmsghdr` and an `inet_diag_req_v2` for one connection.
+fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+    const BYTES: usize = HEADER_BYTES + 56;
+    let mut out = Vec::with_capacity(BYTES);
+    out.extend_from_slice(&(BYTES as u32).to_ne_bytes());
+    out.extend_from_slice(&BY_FAMILY.to_ne_bytes());
+    out.extend_from_slice(&REQUEST.to_ne_bytes());
+    // Sequence and port: there is one question, and the kernel knows who asks.
+    out.extend_from_slice(&[0; 8]);
+    let family = if local.is_ipv4() { INET } else { INET6 };
+    out.extend_from_slice(&[family, TCP, 1 << (INFO - 1), 0]);
+    // In whatever state it is.
+    out.extend_from_slice(&u32::MAX.to_ne_bytes());
+    out.extend_from_slice(&local.port().to_be_bytes());
+    out.extend_from_slice(&remote.port().to_be_bytes());
+    for address in [local.ip(), remote.ip()] {
+        let mut bytes = [0; 16];
+        match address {
+            IpAddr::V4(ip) => bytes[..4].copy_from_slice(&ip.octets()),
+            IpAddr::V6(ip) => bytes = ip.octets(),
+        }
+        out.extend_from_slice(&bytes);
+    }
+    // On whatever interface, whatever its cookie (`INET_DIAG_NOCOOKIE`).
+    out.extend_from_slice(&0_u32.to_ne_bytes());
+    out.extend_from_slice(&[0xff; 8]);
+    out
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn read(answer: &[u8]) -> io::Result<Measured> {
+    let unreadable = || io::Error::from(io::ErrorKind::Unsupported);
+    match u16_at(answer, 4) {
+        Some(BY_FAMILY) => info(answer.get(HEADER_BYTES + MESSAGE_BYTES..).unwrap_or_default())
+            .and_then(numbers)
+            .ok_or_else(unreadable),
+        Some(ERROR) => {
+            let errno = u32_at(answer, HEADER_BYTES).ok_or_else(unreadable)?;
+            Err(io::Error::from_raw_os_error(errno.cast_signed().wrapping_neg()))
+        }
+        _ => Err(unreadable()),
+    }
+}
+
+/// The `tcp_info` among attributes: each has its length (its head's four bytes included), its kind,
+/// and ends at a multiple of four.
+fn info(mut attributes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16_at(attributes, 0)?);
+        let content = attributes.get(4..length)?;
+        if u16_at(attributes, 2)? == INFO {
+            return Some(content);
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+/// The numbers of a `tcp_info` (linux/tcp.h), by their places.
+fn numbers(info: &[u8]) -> Option<Measured> {
+    Some(Measured {
+        snd_mss: u32_at(info, 16)?,
+        rcv_mss: u32_at(info, 20)?,
+        lost: u32_at(info, 32)?,
+        retrans: u32_at(info, 36)?,
+        pmtu: u32_at(info, 60)?,
+        rtt: u32_at(info, 68)?,
+        rttvar: u32_at(info, 72)?,
+        snd_cwnd: u32_at(info, 80)?,
+        advmss: u32_at(info, 84)?,
+        reordering: u32_at(info, 88)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_of_connections_of_both_families() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).expect("a free port");
+            let mut client = TcpStream::connect(listener.local_addr().expect("its address"))
+                .expect("somebody listens");
+            let (mut server, _) = listener.accept().expect("the client");
+            client.write_all(b"x").expect("it takes a byte");
+            server.read_exact(&mut [0]).expect("the byte");
+            let measured = measured(&OwnedFd::from(server)).expect("the kernel knows it");
+            assert!(measured.snd_mss > 0 && measured.rtt > 0 && measured.pmtu > 1000);
+        }
+    }
+
+    #[test]
+    fn what_is_no_tcp_is_not_asked_for() {
+        let (one, _other) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let error = measured(&OwnedFd::from(one)).expect_err("it is no TCP");
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn an_answer_that_is_no_answer_is_an_error() {
+        let mut error = vec![0; 36];
+        error[4..6].copy_from_slice(&ERROR.to_ne_bytes());
+        error[16..20].copy_from_slice(&(-2_i32).to_ne_bytes());
+        let read_error = read(&error).expect_err("there is no such connection");
+        assert_eq!(read_error.kind(), io::ErrorKind::NotFound);
+        let mut short = vec![0; HEADER_BYTES + MESSAGE_BYTES + 4];
+        short[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
+        for length in 0..short.len() {
+            assert!(read(&short[..length]).is_err(), "{length}");
+        }
+        // An attribute without a length has no end.
+        assert!(read(&short).is_err());
+    }
+}
