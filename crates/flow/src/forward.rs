@@ -150,7 +150,10 @@ pub(crate) fn add_via(headers: &mut HeaderBlock, received: Version, pseudonym: &
         Version::Http11 => b"1.1 ",
         Version::Http2 => b"2 ",
     };
-    headers.push(HeaderId::Via, &[version, pseudonym.as_bytes()].concat());
+    headers.push_with(HeaderId::Via, |out| {
+        out.extend_from_slice(version);
+        out.extend_from_slice(pseudonym.as_bytes());
+    });
 }
 
 /// The request for `reference`, a Location or Content-Location of an answer to `request`; none when

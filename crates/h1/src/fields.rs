@@ -97,23 +97,12 @@ impl FieldLines {
         self.spans.clear();
     }
 
-    /// Makes room for so many fields.
-    pub(crate) fn reserve(&mut self, fields: usize) {
-        self.spans.reserve(fields);
-    }
-
     pub(crate) fn base(&self) -> usize {
         self.base
     }
 
     pub(crate) fn position(&self) -> usize {
         self.pos
-    }
-
-    /// Whether the last line read is whole: the section could end here if no blank line were asked
-    /// for.
-    pub(crate) fn at_line_start(&self) -> bool {
-        matches!(self.state, State::LineStart)
     }
 
     /// The fields found, as offsets from [`FieldLines::base`].

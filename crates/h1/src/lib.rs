@@ -21,11 +21,13 @@ mod fields;
 mod framing;
 mod request;
 mod response;
+mod stored;
 
 pub use body::{BodyReader, BodyStep};
 pub use error::{BodyError, FieldError, FramingError, RequestError, ResponseError};
 pub use request::RequestReader;
-pub use response::{ResponseHead, ResponseReader, parse_stored_head};
+pub use response::{ResponseHead, ResponseReader};
+pub use stored::parse_stored_head;
 
 /// What a head may cost at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Response heads, from origins and from the store.
+//! Response heads from origins.
 
 use base::Limit;
 use message::header::Span;
@@ -242,31 +242,4 @@ impl ResponseReader {
         }
         response.headers.adopt(&buf[self.lines.base()..end]);
     }
-}
-
-/// Takes apart what [`crate::encode::stored_head`] wrote: a head without framing fields and without
-/// its final blank line.
-///
-/// # Errors
-/// When `bytes` are anything else; they were checked when they were stored, so this means they were
-/// damaged.
-pub fn parse_stored_head(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
-    // The limits were applied when the head was received.
-    const LIMITS: HeadLimits = HeadLimits {
-        head_bytes: u32::MAX as usize,
-        field_bytes: u32::MAX as usize,
-        field_count: usize::MAX,
-        target_bytes: 0,
-        tag_bytes: 0,
-    };
-    let mut reader = ResponseReader::new();
-    // A stored field has some thirty bytes; a wrong guess costs a second allocation.
-    reader.lines.reserve(bytes.len() / 32);
-    let ended = reader.advance(bytes, &LIMITS)?;
-    if ended || reader.stage != Stage::Fields || !reader.lines.at_line_start() {
-        return Err(ResponseError::StatusLine);
-    }
-    let status = Status::new(reader.line.code).ok_or(ResponseError::StatusLine)?;
-    reader.fill(bytes, bytes.len(), status, response);
-    Ok(())
 }

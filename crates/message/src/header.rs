@@ -333,6 +333,12 @@ impl HeaderBlock {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Makes room for so many fields with so many bytes of names and values.
+    pub fn reserve(&mut self, fields: usize, bytes: usize) {
+        self.spans.reserve(fields);
+        self.bytes.reserve(bytes);
+    }
+
     /// Appends a field with an interned name.
     pub fn push(&mut self, id: HeaderId, value: &[u8]) {
         self.append(id, id.name().as_bytes(), value);
@@ -359,17 +365,28 @@ impl HeaderBlock {
         }
     }
 
+    /// Appends a field with an interned name whose value is what `write` appends, and must not
+    /// take from.
+    pub fn push_with(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>)) {
+        self.append_with(id, id.name().as_bytes(), write);
+    }
+
     fn append(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
-        let name_at = self.bytes.len() as u32;
+        self.append_with(id, name, |out| out.extend_from_slice(value));
+    }
+
+    fn append_with(&mut self, id: HeaderId, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+        let name_at = self.bytes.len();
         self.bytes.extend_from_slice(name);
-        let value_at = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(value);
+        let value_at = self.bytes.len();
+        write(&mut self.bytes);
+        let value_len = self.bytes.len().checked_sub(value_at).expect("only appended to");
         self.push_span(Span {
             id,
-            name_at,
+            name_at: name_at as u32,
             name_len: name.len() as u16,
-            value_at,
-            value_len: value.len() as u32,
+            value_at: value_at as u32,
+            value_len: value_len as u32,
         });
     }
 
@@ -412,9 +429,23 @@ impl HeaderBlock {
 
     /// Removes every field called `name`; `id` must be [`HeaderId::of`] of `name`.
     pub fn remove_as(&mut self, id: HeaderId, name: &[u8]) {
-        if self.contains(id) {
+        // Mostly it is not there.
+        if self.value_as(id, name).is_some() {
             self.retain(|f| f.id != id || id == HeaderId::Other && !f.is_called(name));
         }
+    }
+
+    /// Whether setting the one field called `name` to its own value would change nothing but the
+    /// spelling of the name, which is set: whether there is one such field and no other. `id` must
+    /// be [`HeaderId::of`] of `name`.
+    pub fn respell(&mut self, id: HeaderId, name: &[u8]) -> bool {
+        debug_assert_eq!(id, HeaderId::of(name), "an id belongs to its name");
+        let bytes = &self.bytes;
+        let mut same = self.spans.iter().filter(|s| is_called(bytes, s, id, name));
+        let (Some(only), None) = (same.next(), same.next()) else { return false };
+        let at = only.name_at as usize;
+        self.bytes[at..at + name.len()].copy_from_slice(name);
+        true
     }
 
     /// The first value of `name`; `id` must be [`HeaderId::of`] of `name`.
@@ -522,8 +553,11 @@ fn field<'a>(bytes: &'a [u8], s: &Span) -> Field<'a> {
 }
 
 /// Whether a field is called `name`, whose id is `id`.
+#[inline]
 fn is_called(bytes: &[u8], span: &Span, id: HeaderId, name: &[u8]) -> bool {
-    span.id == id && (id != HeaderId::Other || field(bytes, span).is_called(name))
+    span.id == id
+        && (id != HeaderId::Other
+            || usize::from(span.name_len) == name.len() && field(bytes, span).is_called(name))
 }
 
 /// Whether `name` is a token (RFC 9110 5.6.2), as every field name must be.

@@ -423,6 +423,12 @@ impl Task {
         Self { steps, at: None, buffers: Vec::new(), kept: Vec::new() }
     }
 
+    /// Makes it that of another request, which may take `steps`; keeps the memory.
+    pub fn renew(&mut self, steps: u64) {
+        (self.steps, self.at) = (steps, None);
+        self.kept.clear();
+    }
+
     /// Takes a step.
     ///
     /// # Errors

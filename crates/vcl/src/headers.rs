@@ -35,6 +35,13 @@ impl Header {
     pub fn new(place: Place, name: &str) -> Self {
         Self { place, id: HeaderId::of(name.as_bytes()), name: name.into() }
     }
+
+    /// Whether both mean the same header of the same message.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.place == other.place
+            && self.id == other.id
+            && (self.id != HeaderId::Other || self.name.eq_ignore_ascii_case(&other.name))
+    }
 }
 
 /// The first value of a header; none when it is not there.
@@ -68,6 +75,13 @@ pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failu
     Ok(())
 }
 
+/// Does what setting a header to its own value does, if that is no more than to have its name
+/// written as the program writes it; whether it is.
+pub(crate) fn respell(ctx: &mut Ctx<'_>, header: &Header) -> bool {
+    let block = block_mut(ctx, header.place);
+    block.is_some_and(|block| block.respell(header.id, header.name.as_bytes()))
+}
+
 /// Removes every header of that name.
 pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
     if let Some(block) = block_mut(ctx, header.place) {
@@ -77,7 +91,7 @@ pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
 
 /// Whether `value` may be a header's: no control character other than a tab.
 pub fn is_valid(value: &[u8]) -> bool {
-    value.iter().all(|b| *b == b'\t' || (*b >= 0x20 && *b != 0x7f))
+    message::header::is_value(value)
 }
 
 /// The headers of a message; none where there is no such message, and for `obj`, whose head is not
@@ -170,13 +184,18 @@ pub(crate) fn version(version: Version) -> &'static [u8] {
 /// A string that becomes part of a first line.
 pub(crate) fn line_part(what: &str, value: Value) -> Result<Box<[u8]>, Failure> {
     let bytes = value.into_bytes().unwrap_or_default();
+    check_line_part(what, &bytes)?;
+    Ok(bytes[..].into())
+}
+
+fn check_line_part(what: &str, bytes: &[u8]) -> Result<(), Failure> {
     if bytes.is_empty() {
         return Err(Failure::new(format!("Setting {what} to empty string")));
     }
-    if !is_valid(&bytes) {
+    if !is_valid(bytes) {
         return Err(Failure::new(format!("{what} cannot have control characters")));
     }
-    Ok(bytes[..].into())
+    Ok(())
 }
 
 pub(crate) fn set_method(head: &mut Request, what: &str, value: Value) -> Result<(), Failure> {
@@ -185,7 +204,8 @@ pub(crate) fn set_method(head: &mut Request, what: &str, value: Value) -> Result
 }
 
 pub(crate) fn set_url(head: &mut Request, what: &str, value: Value) -> Result<(), Failure> {
-    let url = line_part(what, value)?;
+    let url = value.into_bytes().unwrap_or_default();
+    check_line_part(what, &url)?;
     head.target.clear();
     head.target.extend_from_slice(&url);
     Ok(())

@@ -106,6 +106,9 @@ impl Regex {
     /// # Errors
     /// PCRE2 has reached a limit.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, Failure> {
+        if self.is_longer_than(subject) {
+            return Ok(false);
+        }
         match self.linear_for(subject) {
             Some(regex) => Ok(regex.is_match(subject)),
             None => self.pcre2()?.is_match(subject).map_err(|e| match_failed(&e)),
@@ -125,10 +128,14 @@ impl Regex {
         replacement: &[u8],
         all: bool,
     ) -> Result<Cow<'s, [u8]>, Failure> {
+        if self.is_longer_than(subject) {
+            return Ok(Cow::Borrowed(subject));
+        }
         let mut finder = match self.linear_for(subject) {
+            Some(regex) if !names_groups(replacement) => Finder::Whole(regex, None),
             // Most programs ask for much that is not there: that costs no memory.
             Some(regex) if !regex.is_match(subject) => return Ok(Cow::Borrowed(subject)),
-            Some(regex) => Finder::linear(regex, names_groups(replacement)),
+            Some(regex) => Finder::Linear(regex, regex.capture_locations()),
             None => Finder::pcre2(self.pcre2()?),
         };
         let mut found = finder.find(subject, 0)?;
@@ -160,9 +167,14 @@ impl Regex {
         (!linear.facts.has_dollar || subject.last() != Some(&b'\n')).then_some(&linear.regex)
     }
 
+    /// Whether whatever it matches is longer than `subject`.
+    fn is_longer_than(&self, subject: &[u8]) -> bool {
+        self.linear.as_ref().is_some_and(|linear| subject.len() < linear.facts.bytes_min)
+    }
+
     /// Whether it may match nothing at all.
     fn may_be_empty(&self) -> bool {
-        self.linear.as_ref().is_none_or(|linear| linear.facts.may_be_empty)
+        self.linear.as_ref().is_none_or(|linear| linear.facts.bytes_min == 0)
     }
 
     fn pcre2(&self) -> Result<&pcre2::bytes::Regex, Failure> {
@@ -225,14 +237,6 @@ enum Finder<'r> {
 }
 
 impl<'r> Finder<'r> {
-    fn linear(regex: &'r ::regex::bytes::Regex, needs_groups: bool) -> Self {
-        if needs_groups {
-            Self::Linear(regex, regex.capture_locations())
-        } else {
-            Self::Whole(regex, None)
-        }
-    }
-
     fn pcre2(regex: &'r pcre2::bytes::Regex) -> Self {
         Self::Pcre2(regex, regex.capture_locations())
     }

@@ -74,7 +74,7 @@ pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), Failure> {
     if !(-INT_MAX..=INT_MAX).contains(&n) {
         return Err(Failure::new(format!("INT overflow converting to string ({n:X})")));
     }
-    write(out, format_args!("{n}"));
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use super::storages;
 use super::turn::{Env, Seen, Turn};
 use crate::deliver::{SELECTORS, whole_body};
 use crate::forward::add_via;
-use crate::reply::{Forward, Head, Reply, ReplyBody, Served, Varnish};
+use crate::reply::{Forward, Head, Reply, ReplyBody, Served, Varnish, number};
 
 /// What is delivered.
 pub(crate) enum Source {
@@ -172,7 +172,7 @@ fn shaped(
         response.headers.remove(HeaderId::ContentEncoding);
         weaken_etag(&mut response.headers);
     } else if let Some(length) = object.length() {
-        response.headers.set(HeaderId::ContentLength, length.to_string().as_bytes());
+        response.headers.push_with(HeaderId::ContentLength, |out| number(out, length));
     }
     announce(env, &mut response, (varnish, age_s));
     let mut state = RespState {
@@ -332,9 +332,8 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
     let date = HttpDate::new(env.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
     response.headers.push(HeaderId::Server, b"Larder");
-    let mut number = Vec::new();
-    Varnish { xid: turn.state.xid, found: None, ranges: false }.write(&mut number);
-    response.headers.push(HeaderId::XVarnish, &number);
+    let varnish = Varnish { xid: turn.state.xid, found: None, ranges: false };
+    response.headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     response.reason = match &turn.said.reason {
         Some(reason) => reason.to_vec(),
         None => usual_reason(response.status).to_vec(),
@@ -400,10 +399,8 @@ fn offers_ranges(env: &Env<'_>, status: Status) -> bool {
 /// Adds the fields that Varnish adds before `vcl_deliver`.
 fn announce(env: &Env<'_>, response: &mut Response, (varnish, age_s): (Varnish, u64)) {
     let headers = &mut response.headers;
-    let mut value = Vec::new();
-    varnish.write(&mut value);
-    headers.push(HeaderId::XVarnish, &value);
-    headers.push(HeaderId::Age, age_s.to_string().as_bytes());
+    headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
+    headers.push_with(HeaderId::Age, |out| number(out, age_s));
     add_via(headers, Version::Http11, &env.live.pseudonym);
     if varnish.ranges {
         headers.push(HeaderId::AcceptRanges, b"bytes");

@@ -112,7 +112,7 @@ impl Turn {
         if !Arc::ptr_eq(&turn.instance, instance) {
             turn.instance = Arc::clone(instance);
         }
-        turn.task = Task::new(env.live.limits.vcl_steps);
+        turn.task.renew(env.live.limits.vcl_steps);
         turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
         (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
         turn.ran.clear();

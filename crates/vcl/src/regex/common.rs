@@ -8,8 +8,8 @@ use regex_syntax::hir::{Hir, HirKind};
 pub(super) struct Facts {
     /// It has a `$`, which to PCRE2 also means the place before a newline at the end.
     pub has_dollar: bool,
-    /// It may match nothing.
-    pub may_be_empty: bool,
+    /// The fewest bytes that it matches.
+    pub bytes_min: usize,
 }
 
 /// The facts about `pattern`, if both engines read it in the same way.
@@ -24,7 +24,7 @@ pub(super) fn facts(pattern: &str) -> Option<Facts> {
     let hir = parser.parse(pattern).ok()?;
     repeats_something(&hir).then(|| Facts {
         has_dollar: reader.has_dollar,
-        may_be_empty: hir.properties().minimum_len().is_none_or(|len| len == 0),
+        bytes_min: hir.properties().minimum_len().unwrap_or(0),
     })
 }
 

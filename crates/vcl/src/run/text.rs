@@ -1,5 +1,6 @@
 //! Strings while they run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -142,7 +143,23 @@ impl Text {
 }
 
 impl Regsub {
+    /// Whether it searches `header`.
+    pub(super) fn is_of(&self, header: &Header) -> bool {
+        matches!(&self.subject, Text::Header(own) if own.is_same(header))
+    }
+
+    /// What comes of it, where its strings lie already; borrowed when there is nothing to replace.
+    pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Result<Cow<'c, [u8]>, Failure>> {
+        let (subject, replacement) = self.subject.peek(ctx).zip(self.replacement.peek(ctx))?;
+        let (subject, replacement) = (subject.unwrap_or_default(), replacement.unwrap_or_default());
+        Some(self.regex.replace(subject, replacement, self.all))
+    }
+
     fn append(&self, ctx: &mut Ctx<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+        if let Some(replaced) = self.peek(ctx) {
+            out.extend_from_slice(&replaced?);
+            return Ok(());
+        }
         let mut subject = ctx.task.take_buffer();
         let mut replacement = ctx.task.take_buffer();
         let made = self.subject.append(ctx, &mut subject);
