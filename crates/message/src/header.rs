@@ -440,10 +440,14 @@ impl HeaderBlock {
     /// be [`HeaderId::of`] of `name`.
     pub fn respell(&mut self, id: HeaderId, name: &[u8]) -> bool {
         debug_assert_eq!(id, HeaderId::of(name), "an id belongs to its name");
-        let bytes = &self.bytes;
-        let mut same = self.spans.iter().filter(|s| is_called(bytes, s, id, name));
-        let (Some(only), None) = (same.next(), same.next()) else { return false };
-        let at = only.name_at as usize;
+        let mut only = None;
+        for span in &self.spans {
+            if is_called(&self.bytes, span, id, name) && only.replace(span.name_at).is_some() {
+                return false;
+            }
+        }
+        let Some(at) = only else { return false };
+        let at = at as usize;
         self.bytes[at..at + name.len()].copy_from_slice(name);
         true
     }
@@ -590,6 +594,29 @@ pub const fn is_token_byte(b: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_single_line_is_spelled_anew() {
+        let mut block = HeaderBlock::new();
+        block.push_named(b"cookie", b"a");
+        block.push_named(b"x-one", b"1");
+        assert!(block.respell(HeaderId::Cookie, b"Cookie"));
+        assert!(block.respell(HeaderId::Other, b"X-One"));
+        assert!(!block.respell(HeaderId::Other, b"X-Two"), "it is not there");
+        block.push_named(b"x-one", b"2");
+        assert!(!block.respell(HeaderId::Other, b"X-ONE"), "there are two");
+        let names: Vec<_> = block.iter().map(|f| String::from_utf8_lossy(f.name)).collect();
+        assert_eq!(names, ["Cookie", "X-One", "x-one"]);
+    }
+
+    #[test]
+    fn a_value_can_be_written_in_place() {
+        let mut block = HeaderBlock::new();
+        block.push(HeaderId::Host, b"x");
+        block.push_with(HeaderId::Age, |out| out.extend_from_slice(b"12"));
+        assert_eq!(block.value(HeaderId::Age), Some(&b"12"[..]));
+        assert_eq!(block.value(HeaderId::Host), Some(&b"x"[..]));
+    }
 
     #[test]
     fn every_known_name_is_found_in_any_case() {

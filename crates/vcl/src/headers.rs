@@ -62,17 +62,22 @@ pub fn first<'b>(block: &'b HeaderBlock, header: &Header) -> Option<&'b [u8]> {
 /// # Errors
 /// The value has a byte that no header may have: a control character other than a tab.
 pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failure> {
-    // What reads a header passes over the blanks before it.
-    let blanks = value.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-    let value = &value[blanks..];
-    if !is_valid(value) {
-        let value = String::from_utf8_lossy(value);
-        return Err(Failure::new(format!("Bad header {}: {value}", header.name)));
-    }
+    let value = valid(header, value)?;
     if let Some(block) = block_mut(ctx, header.place) {
         block.set_as(header.id, header.name.as_bytes(), value);
     }
     Ok(())
+}
+
+/// What `value` is as that of `header`: what reads a header passes over the blanks before it.
+pub(crate) fn valid<'v>(header: &Header, value: &'v [u8]) -> Result<&'v [u8], Failure> {
+    let blanks = value.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    let value = &value[blanks..];
+    if is_valid(value) {
+        return Ok(value);
+    }
+    let shown = String::from_utf8_lossy(value);
+    Err(Failure::new(format!("Bad header {}: {shown}", header.name)))
 }
 
 /// Does what setting a header to its own value does, if that is no more than to have its name

@@ -4,7 +4,7 @@ use crate::ast::{Block, CallExpr, Expr, Name, SetOp, Statement, StatementKind};
 use crate::lower::Lowering;
 use crate::lower::operators::joined;
 use crate::lower::symbols::Kind;
-use crate::run::{self, Arith, ArithOp, Arm, Op, Step, Text};
+use crate::run::{self, Arith, ArithOp, Arm, Clean, Op, Step, Text};
 use crate::source::{At, Span};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
@@ -13,6 +13,21 @@ use crate::vars::{self, Var};
 
 /// Blocks within each other. What runs them recurses.
 const DEPTH_MAX: u32 = 100;
+
+/// Adds `step` to those before it, with which it may become one.
+fn add(steps: &mut Vec<Step>, step: Step) {
+    let Step { op: Op::SetHeader(header, text), at } = &step else {
+        return steps.push(step);
+    };
+    let Some(clean) = Clean::of(header, text, *at) else { return steps.push(step) };
+    let left = match steps.last_mut() {
+        Some(Step { op: Op::Clean(before), .. }) => before.join(clean),
+        _ => Some(clean),
+    };
+    if let Some(clean) = left {
+        steps.push(Step { op: Op::Clean(Box::new(clean)), at: step.at });
+    }
+}
 
 impl Lowering<'_> {
     /// `sub name { ... }`: adds to what that subroutine does.
@@ -43,8 +58,10 @@ impl Lowering<'_> {
         self.depth += 1;
         let facts = &mut self.facts[self.current];
         facts.blocks = facts.blocks.max(self.depth);
-        let steps =
-            block.statements.iter().filter_map(|statement| self.statement(statement)).collect();
+        let mut steps = Vec::with_capacity(block.statements.len());
+        for step in block.statements.iter().filter_map(|statement| self.statement(statement)) {
+            add(&mut steps, step);
+        }
         self.depth -= 1;
         steps
     }

@@ -1,6 +1,6 @@
 //! Statements in their compiled form.
 
-use crate::run::{Cond, Expr, Text};
+use crate::run::{Clean, Cond, Expr, Text};
 use crate::source::At;
 use crate::sub::Action;
 use crate::value::{Header, Place};
@@ -34,6 +34,8 @@ pub(crate) enum Op {
     If(Box<[Arm]>, Box<[Step]>),
     /// `set x.http.y = ...`
     SetHeader(Header, Text),
+    /// `set x.http.y = regsub(x.http.y, ...)`, once or several times
+    Clean(Box<Clean>),
     /// `unset x.http.y`
     UnsetHeader(Header),
     /// `set variable = ...`

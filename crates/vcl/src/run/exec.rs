@@ -1,11 +1,9 @@
 //! Statements while they run.
 
-use std::borrow::Cow;
-
 use crate::ctx::{Ctx, Tag};
 use crate::run::{Arm, Expr, New, Op, Step, Text, Verdict};
 use crate::sub::{Action, Said, Sub};
-use crate::value::{Failure, Header, Place, Value};
+use crate::value::{Failure, Place, Value};
 use crate::vmod::Naming;
 use crate::{headers, vars};
 
@@ -54,7 +52,10 @@ fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     match &step.op {
         Op::Block(steps) => return block(steps, ctx),
         Op::If(arms, otherwise) => return branch(arms, otherwise, ctx),
-        Op::SetHeader(header, text) => set_header(header, text, ctx)?,
+        Op::SetHeader(header, text) => {
+            text.with_ctx(ctx, |ctx, value| headers::set(ctx, header, value))??;
+        }
+        Op::Clean(clean) => clean.run(ctx)?,
         Op::UnsetHeader(header) => headers::unset(ctx, header),
         Op::Set(set, value) => {
             let value = value.eval(ctx)?;
@@ -85,25 +86,6 @@ fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
         Op::Ban(text) => text.with_ctx(ctx, |ctx, value| ban(ctx, value))?,
     }
     Ok(Flow::Next)
-}
-
-fn set_header(header: &Header, text: &Text, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
-    // Programs clean a header with one pattern after the other, most of which find nothing in it.
-    if let Text::Regsub(regsub) = text
-        && regsub.is_of(header)
-        && let Some(replaced) = regsub.peek(ctx)
-    {
-        let replaced = match replaced? {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(value) => Some(value),
-        };
-        match replaced {
-            None if headers::respell(ctx, header) => return Ok(()),
-            None => {}
-            Some(value) => return headers::set(ctx, header, &value),
-        }
-    }
-    text.with_ctx(ctx, |ctx, value| headers::set(ctx, header, value))?
 }
 
 fn branch(arms: &[Arm], otherwise: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {

@@ -5,6 +5,7 @@
 //! tests of headers and of the URL read them where they lie.
 
 mod arith;
+mod clean;
 mod code;
 mod cond;
 mod exec;
@@ -14,6 +15,7 @@ mod tests;
 mod text;
 
 pub(crate) use arith::{Arith, ArithOp, calculate};
+pub(crate) use clean::Clean;
 pub(crate) use code::{Arm, New, Op, Routine, Step, Verdict};
 pub(crate) use cond::{Cond, Order};
 pub(crate) use exec::{is_status, run};

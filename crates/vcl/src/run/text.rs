@@ -143,11 +143,6 @@ impl Text {
 }
 
 impl Regsub {
-    /// Whether it searches `header`.
-    pub(super) fn is_of(&self, header: &Header) -> bool {
-        matches!(&self.subject, Text::Header(own) if own.is_same(header))
-    }
-
     /// What comes of it, where its strings lie already; borrowed when there is nothing to replace.
     pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Result<Cow<'c, [u8]>, Failure>> {
         let (subject, replacement) = self.subject.peek(ctx).zip(self.replacement.peek(ctx))?;
