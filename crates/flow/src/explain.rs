@@ -27,6 +27,10 @@ use crate::live::{Live, Shared, Site};
 use crate::pages;
 use crate::purge::{Asked, Refusal};
 use crate::reply::{Forward, Reply, Served};
+use crate::vcl::foretell::foretell;
+
+pub(crate) use stored::variants;
+pub(crate) use words::duration;
 
 pub use question::{Question, QuestionError};
 pub use words::not_stored;
@@ -153,6 +157,13 @@ impl Teller<'_> {
             }
         };
         self.steps.push(about_site(live, &site, request));
+        if let Some(instance) = &site.vcl {
+            let told = foretell(self.shared, live, (&site, instance), request, client.peer, now);
+            self.steps.extend(told.steps);
+            self.key = told.key;
+            *request = told.request;
+            return (told.foreseen, told.summary);
+        }
         let mut notes = Notes::default();
         let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
         let (verdict, told) = site.policy.explain(&mut ctx);

@@ -215,6 +215,9 @@ fn transaction(record: &Record<'_>, place: Option<&str>) -> Value {
     add("error", shown(record.error));
     add("limit", shown(record.limit));
     add("age", record.age_s.map(|age| format!("{age} s")).unwrap_or_default());
+    let lines = record.vcl.split(|byte| *byte == b'\n').map(shown);
+    add("vcl", lines.collect::<Vec<_>>().join("; "));
+    add("xid", if record.xid > 0 { record.xid.to_string() } else { String::new() });
     add("took", format!("{} ms", record.phases.end / 1000));
     json!({
         "what": LogDate::new(secs).as_str(),

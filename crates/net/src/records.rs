@@ -331,6 +331,8 @@ fn tell_program<'a>(
     let first = site.and_then(|site| site.vcl.as_ref()).map(|vcl| &**vcl.program());
     room.clear();
     told.write(first, room);
+    // Rules are of declared policies.
+    record.rule = b"";
     (record.vcl, record.xid, record.session) = (room, told.xid, told.session);
     if let (b"", Some(error)) = (record.error, told.error()) {
         record.error = error;

@@ -243,7 +243,11 @@ fn write_detail(
         }
     }
     if !record.site.is_empty() {
-        line("site", format!("{}  rule: {}", Printable(record.site), Printable(record.rule)))?;
+        let (site, rule) = (Printable(record.site), Printable(record.rule));
+        match record.rule {
+            b"" => line("site", site.to_string())?,
+            _ => line("site", format!("{site}  rule: {rule}"))?,
+        }
     }
     if record.xid != 0 {
         line("xid", format!("{}  session {}", record.xid, record.session))?;

@@ -31,7 +31,7 @@ impl Teller<'_> {
         self.key = key.hash();
         self.steps.push(about_key(ask, &key));
         let peek = self.shared.cache.peek(&key, &mut select_by(&ask.request.headers));
-        self.tell_variants(ask, &peek);
+        self.steps.extend(variants(ask, &peek));
         let seen = peek.found.map(|at| &peek.variants[at]);
         if let Some(seen) = seen {
             self.steps.push(about_freshness(ask, seen));
@@ -121,32 +121,35 @@ impl Teller<'_> {
         self.steps.push(Step::new("page cache", why).at(place).decisive());
         Some(reply)
     }
+}
 
-    fn tell_variants(&mut self, ask: &Ask<'_>, peek: &Peek) {
-        let now_ms = ask.now.mono_ms;
-        if let Some(until_ms) = peek.marked_until_ms.filter(|until_ms| now_ms < *until_ms) {
-            let left = duration(until_ms - now_ms);
-            let why = format!(
-                "hit-for-miss for another {left}: a former answer could not be stored, so requests \
-                 for this key do not wait for each other"
-            );
-            let step = Step::new("mark", why);
-            let longest = duration(ask.live.limits.hit_for_miss_ttl);
-            self.steps.push(step.fact("limit hit_for_miss_ttl", longest));
-        }
-        if peek.variants.is_empty() {
-            self.steps.push(Step::new("stored", "nothing is stored under this key"));
-        }
-        let all = peek.variants.len();
-        for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
-            let found = peek.found == Some(at);
-            self.steps.push(about_variant(ask, seen, (at + 1, all), found));
-        }
-        if all > VARIANTS_TOLD {
-            let why = format!("and {} more variants", all - VARIANTS_TOLD);
-            self.steps.push(Step::new("stored", why));
-        }
+/// What is stored under a key, variant by variant.
+pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let now_ms = ask.now.mono_ms;
+    if let Some(until_ms) = peek.marked_until_ms.filter(|until_ms| now_ms < *until_ms) {
+        let left = duration(until_ms - now_ms);
+        let why = format!(
+            "hit-for-miss for another {left}: a former answer could not be stored, so requests \
+             for this key do not wait for each other"
+        );
+        let step = Step::new("mark", why);
+        let longest = duration(ask.live.limits.hit_for_miss_ttl);
+        steps.push(step.fact("limit hit_for_miss_ttl", longest));
     }
+    if peek.variants.is_empty() {
+        steps.push(Step::new("stored", "nothing is stored under this key"));
+    }
+    let all = peek.variants.len();
+    for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
+        let found = peek.found == Some(at);
+        steps.push(about_variant(ask, seen, (at + 1, all), found));
+    }
+    if all > VARIANTS_TOLD {
+        let why = format!("and {} more variants", all - VARIANTS_TOLD);
+        steps.push(Step::new("stored", why));
+    }
+    steps
 }
 
 /// What a client gets of what is stored.

@@ -3,7 +3,7 @@
 use message::store::NotStored;
 
 /// A duration for people: short ones to the millisecond, and round ones in the larger unit, too.
-pub(super) fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     if ms < 1000 && ms > 0 {
         return format!("{ms} ms");
     }

@@ -4,13 +4,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use base::Now;
 use bytes::Bytes;
 use cache::{Object, Reader};
 use message::conditional::{self, Outcome};
 use message::date::{HttpDate, parse_http_date};
 use message::{HeaderBlock, HeaderId, Method, Response, Status, Version};
 use varnishcli::Param;
-use vcl::ctx::{Obj, RespState};
+use vcl::ctx::{Obj, ReqState, RespState};
 use vcl::sub::{Action, Sub};
 
 use super::counts::Count;
@@ -21,6 +22,7 @@ use super::storages;
 use super::turn::{Env, Seen, Turn};
 use crate::deliver::{SELECTORS, whole_body};
 use crate::forward::add_via;
+use crate::live::Live;
 use crate::reply::{Forward, Head, Reply, ReplyBody, Served, Varnish, number};
 
 /// What is delivered.
@@ -57,17 +59,22 @@ pub(crate) enum PassingBody {
 
 /// How old `object` is for a request.
 pub(crate) fn age(turn: &Turn, env: &Env<'_>, object: &Object) -> Age {
-    let now_ms = i64::try_from(env.now.mono_ms).unwrap_or(i64::MAX);
+    age_at(&turn.state, env.now, object)
+}
+
+/// How old `object` is for a request in this state.
+pub(crate) fn age_at(state: &ReqState, now: Now, object: &Object) -> Age {
+    let now_ms = i64::try_from(now.mono_ms).unwrap_or(i64::MAX);
     let ms = |seconds: f64| (seconds * 1000.0) as i64;
     let mut until = object.fresh_until_ms();
-    if let Some(ttl) = turn.state.ttl.filter(|ttl| *ttl > 0.0) {
+    if let Some(ttl) = state.ttl.filter(|ttl| *ttl > 0.0) {
         until = until.min(object.born_ms().saturating_add(ms(ttl)));
     }
     if now_ms < until {
         return Age::Fresh;
     }
     let grace = i64::try_from(object.grace_ms()).unwrap_or(i64::MAX);
-    let grace = turn.state.grace.map_or(grace, |own| grace.min(ms(own.max(0.0))));
+    let grace = state.grace.map_or(grace, |own| grace.min(ms(own.max(0.0))));
     if grace > 0 && now_ms <= until.saturating_add(grace) { Age::Grace } else { Age::Over }
 }
 
@@ -84,10 +91,15 @@ pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
 
 /// Lends `object` to a program.
 pub(crate) fn with_obj<T>(env: &Env<'_>, object: &Object, lend: impl FnOnce(&Obj<'_>) -> T) -> T {
+    lend(&obj_of(env.live, env.now, object))
+}
+
+/// `object` as a program sees it.
+pub(crate) fn obj_of<'o>(live: &'o Live, now: Now, object: &'o Object) -> Obj<'o> {
     let seconds = |ms: i64| ms as f64 / 1000.0;
-    let now_ms = env.now.mono_ms as i64;
+    let now_ms = now.mono_ms as i64;
     let flags = object.flags();
-    lend(&Obj {
+    Obj {
         head: object.head(),
         status: object.status().code(),
         age: seconds((now_ms - object.born_ms()).max(0)),
@@ -97,9 +109,9 @@ pub(crate) fn with_obj<T>(env: &Env<'_>, object: &Object, lend: impl FnOnce(&Obj
         hits: object.hits(),
         uncacheable: flags.is_mark(),
         can_esi: false,
-        time: env.time() - seconds((now_ms - object.born_ms()).max(0)),
-        storage: note::storage(object.note()).and_then(|at| env.live.storages.get(at)),
-    })
+        time: super::turn::seconds(now) - seconds((now_ms - object.born_ms()).max(0)),
+        storage: note::storage(object.note()).and_then(|at| live.storages.get(at)),
+    }
 }
 
 /// Runs `vcl_deliver` and makes the reply, unless it goes on elsewhere.

@@ -44,6 +44,24 @@ pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) 
     lifetime
 }
 
+/// Which field or parameter the time of an answer of `status` is from, in words.
+pub(crate) fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> String {
+    let default = match status {
+        200 | 203 | 204 | 300 | 301 | 304 | 404 | 410 | 414 => "parameter `default_ttl`",
+        302 | 307 => "a status without a lifetime of its own",
+        _ => return "a status that is not stored unless the program says so".to_owned(),
+    };
+    for name in ["s-maxage", "max-age"] {
+        if directive(headers, name.as_bytes()).is_some() {
+            return format!("`{name}` of Cache-Control");
+        }
+    }
+    match by_expires(headers, now, params) {
+        Some(_) => "Expires".to_owned(),
+        None => default.to_owned(),
+    }
+}
+
 /// What Expires says; none without one that is a date.
 fn by_expires(headers: &HeaderBlock, now: f64, params: &Params) -> Option<f64> {
     let date = |id| {

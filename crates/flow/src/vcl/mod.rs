@@ -7,6 +7,7 @@
 pub mod counts;
 mod delivery;
 mod fetch;
+pub(crate) mod foretell;
 mod gunzip;
 mod heads;
 mod lifetime;

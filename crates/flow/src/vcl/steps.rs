@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::Counter;
 use cache::{Begin, BeginOptions, Found, Lead, Object, Ticket};
 use message::authority::parse_authority;
-use message::{Framing, HeaderId, Request};
+use message::{Framing, HeaderBlock, HeaderId, Request};
 use varnishcli::Param;
 use vcl::ctx::Tag;
 use vcl::sub::{Action, Said, Sub};
@@ -189,33 +189,13 @@ impl Turn {
         (self.state.hash_always_miss, self.state.hash_ignore_busy) = (false, false);
         (self.state.hash_ignore_vary, self.state.no_esi) = (false, false);
         self.session.identity = None;
-        let headers = &mut self.req.headers;
-        headers.remove(HeaderId::Expect);
-        heads::collect(headers, HeaderId::CacheControl);
-        heads::collect(headers, HeaderId::XForwardedFor);
-        let address = self.address.as_bytes();
-        match headers.value(HeaderId::XForwardedFor) {
-            Some(before) => {
-                let value = [before, b", ", address].concat();
-                headers.set(HeaderId::XForwardedFor, &value);
-            }
-            None => headers.push(HeaderId::XForwardedFor, address),
-        }
+        arrive(&mut self.req.headers, self.address.as_bytes());
     }
 
     /// What the store tells variants apart by is whether gzip is taken, and nothing else.
     fn wash_codings(&mut self, env: &Env<'_>) {
-        if !env.live.params.is_on(Param::HttpGzipSupport) {
-            return;
-        }
-        let headers = &mut self.req.headers;
-        if !headers.contains(HeaderId::AcceptEncoding) {
-            return;
-        }
-        if heads::takes_gzip(headers) {
-            headers.set(HeaderId::AcceptEncoding, b"gzip");
-        } else {
-            headers.remove(HeaderId::AcceptEncoding);
+        if env.live.params.is_on(Param::HttpGzipSupport) {
+            wash_codings(&mut self.req.headers);
         }
     }
 
@@ -362,6 +342,32 @@ impl Turn {
         env.core.counters.inc(Counter::Purges);
         let action = self.run(env, Sub::Purge, Seen::default());
         Self::common(action)
+    }
+}
+
+/// Makes fields that came from `address` what a program first sees.
+pub(super) fn arrive(headers: &mut HeaderBlock, address: &[u8]) {
+    headers.remove(HeaderId::Expect);
+    heads::collect(headers, HeaderId::CacheControl);
+    heads::collect(headers, HeaderId::XForwardedFor);
+    match headers.value(HeaderId::XForwardedFor) {
+        Some(before) => {
+            let value = [before, b", ", address].concat();
+            headers.set(HeaderId::XForwardedFor, &value);
+        }
+        None => headers.push(HeaderId::XForwardedFor, address),
+    }
+}
+
+/// Leaves of the codings that are taken only whether gzip is one.
+pub(super) fn wash_codings(headers: &mut HeaderBlock) {
+    if !headers.contains(HeaderId::AcceptEncoding) {
+        return;
+    }
+    if heads::takes_gzip(headers) {
+        headers.set(HeaderId::AcceptEncoding, b"gzip");
+    } else {
+        headers.remove(HeaderId::AcceptEncoding);
     }
 }
 

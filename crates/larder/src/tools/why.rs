@@ -105,7 +105,11 @@ impl Page {
         let word = |key: &str| clean(step[key].as_str().unwrap_or_default());
         let decided = step["decided"] == true;
         let mark = if decided { ">" } else { " " };
-        let head = format!("{mark} {:<width$}", word("what"), width = INDENT - 2);
+        let mut head = format!("{mark} {:<width$}", word("what"), width = INDENT - 2);
+        if !head.ends_with(' ') {
+            // It is too long to stand beside anything.
+            self.lines("", 0, &std::mem::take(&mut head), "");
+        }
         self.lines(&head, INDENT, &word("why"), if decided { "1" } else { "" });
         if let Some(place) = step["where"].as_str() {
             self.lines("", INDENT, &clean(place), "36");
@@ -229,6 +233,7 @@ mod tests {
                 { "what": "rule", "why": "w ".repeat(200), "where": null, "decided": true,
                   "facts": [{ "name": "looked at", "value": "every rule" },
                             { "name": "long", "value": "x".repeat(1000) }] },
+                { "what": "backend_fetch", "why": "returned", "where": "a.vcl:3", "facts": [] },
             ],
             "past": [{ "what": "now", "why": "MISS 200", "facts": [] }],
             "past_note": null,
@@ -240,6 +245,7 @@ mod tests {
         let page = Page::of(&told(), false, false);
         assert!(page.lines().all(|line| line.chars().count() <= WIDTH), "{page}");
         assert!(!page.contains('\x1b') && page.contains("larder.toml:3"), "{page}");
+        assert!(page.contains("\n  backend_fetch\n             returned\n"), "{page}");
         assert!(page.contains("> rule") && page.contains("(-v has all)"), "{page}");
         let verbose = Page::of(&told(), true, false);
         assert!(verbose.contains("every rule") && !page.contains("every rule"), "{page}");

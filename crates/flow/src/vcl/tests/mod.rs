@@ -4,6 +4,8 @@ mod rig;
 
 use rig::Rig;
 
+use crate::explain::Explanation;
+
 #[test]
 fn what_is_fetched_is_hit_the_next_time() {
     let rig = Rig::new("ORIGIN");
@@ -365,4 +367,96 @@ sub vcl_recv {
     let told = rig.ask("GET /b").told;
     assert!(told[4].starts_with("FetchError backend b: "), "{told:?}");
     assert_eq!(told[5], "backend_error <builtin> deliver");
+}
+
+/// The step called `what`: why, where, and its facts.
+fn told(rig: &Rig, request: &str, what: &str) -> (String, String, Vec<String>) {
+    let all = rig.foretell(request);
+    let step = all.steps.iter().find(|step| step.what == what);
+    let step = step.unwrap_or_else(|| panic!("no {what} in {:?}", all.steps));
+    let place = step.place.as_deref().unwrap_or_default().to_owned();
+    let facts = step.facts.iter().map(|(name, value)| format!("{name}: {value}"));
+    (step.why.clone(), place, facts.collect())
+}
+
+const FORETOLD: &str = "import std; import directors;
+ORIGIN
+sub vcl_init { new rr = directors.round_robin(); rr.add_backend(b); }
+sub vcl_recv {
+  std.log(\"seen\");
+  if (req.method == \"BAN\") {
+    ban(\"req.url ~ /a\");
+    return (synth(200, \"Banned\"));
+  }
+  if (req.url == \"/old\") { set req.url = \"/new\"; return (restart); }
+  if (req.url == \"/rr\") { set req.backend_hint = rr.backend(); return (pass); }
+  unset req.http.Cookie;
+}
+sub vcl_hash { hash_data(req.http.X-Kind); }
+sub vcl_backend_fetch { set bereq.http.X-Fetch = \"1\"; }
+sub vcl_backend_response {
+  if (bereq.url == \"/long\") {
+    set beresp.ttl = 1h;
+  }
+}";
+
+#[test]
+fn what_would_come_of_a_request_is_told_with_lines_and_changes() {
+    let rig = Rig::new(FORETOLD);
+    let request = "GET /a\nCookie: a=b\nX-Kind: k";
+    let (why, place, facts) = told(&rig, request, "recv");
+    assert!(why == "vcl_recv returned hash" && place.starts_with("<builtin>:"), "{why} {place}");
+    let expected = ["line: return (hash);", "VCL_Log: seen", "changes: req.http.Cookie is unset"];
+    assert_eq!(facts, expected);
+    assert_eq!(told(&rig, request, "key").0, "hash_data: `k`, `/a`, `example.com`");
+    let (why, _, facts) = told(&rig, request, "backend");
+    assert!(why.starts_with("`b` (127.0.0.1:") && why.contains("once for everybody"), "{why}");
+    assert_eq!(facts, ["timeouts: connect 3.5 s, first byte 60 s, between bytes 60 s"]);
+    let fetch = told(&rig, request, "backend_fetch").2;
+    assert!(fetch.contains(&"changes: bereq.http.X-Fetch to 1".to_owned()), "{fetch:?}");
+    let all = rig.foretell(request);
+    assert_eq!(
+        (all.foreseen.word(), &*all.summary),
+        ("MISS", "would be fetched: nothing that fits is stored")
+    );
+    assert_eq!(rig.origin.asked(), Vec::<String>::new());
+    let xid = rig.ask(request).field("X-Varnish").map(str::to_owned);
+    assert_eq!(xid.as_deref(), Some("2"), "explaining takes no numbers");
+    let hit = rig.foretell(request);
+    assert_eq!(
+        (hit.foreseen.word(), &*hit.summary),
+        ("HIT", "would be answered from the cache, with status 200")
+    );
+    let (why, ..) = told(&rig, request, "freshness");
+    assert!(why.starts_with("ttl 120 s (2 min): parameter `default_ttl`; age "), "{why}");
+}
+
+#[test]
+fn bans_restarts_and_directors_are_foretold_and_do_not_happen() {
+    let rig = Rig::new(FORETOLD);
+    rig.ask("GET /a");
+    let (why, place, facts) = told(&rig, "BAN /a", "recv");
+    assert_eq!((&*why, &*place), ("vcl_recv returned synth(200, \"Banned\")", "test.vcl:9"));
+    assert!(facts.contains(&"would: ban req.url ~ /a".to_owned()), "{facts:?}");
+    assert_eq!(rig.foretell("BAN /a").foreseen.word(), "SYNTH");
+    assert_eq!(rig.foretell("GET /a").foreseen.word(), "HIT", "nothing was banned");
+    let recvs = |all: &Explanation| {
+        let all = all.steps.iter().filter(|step| step.what == "recv");
+        all.map(|step| step.place.as_deref().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let restarted = rig.foretell("GET /old");
+    assert_eq!(recvs(&restarted)[0], "test.vcl:11");
+    assert_eq!((recvs(&restarted).len(), &restarted.request.target[..]), (2, &b"/new"[..]));
+    let (why, ..) = told(&rig, "GET /rr", "backend");
+    assert_eq!(why, "one of director `rr` (round-robin) would be asked for this client alone");
+    assert_eq!(rig.foretell("GET /rr").foreseen.word(), "PASS");
+}
+
+#[test]
+fn a_lifetime_of_the_program_is_told_with_the_lines_that_set_one() {
+    let rig = Rig::new(FORETOLD);
+    rig.ask("GET /long");
+    let (why, _, facts) = told(&rig, "GET /long", "freshness");
+    assert!(why.starts_with("ttl 3600 s (60 min): set by the program"), "{why}");
+    assert_eq!(facts[0], "may be from: test.vcl:19: set beresp.ttl = 1h;");
 }

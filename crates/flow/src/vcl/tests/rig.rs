@@ -24,6 +24,7 @@ use vcl::source::NoFiles;
 
 use crate::client::Client;
 use crate::core::{Core, Front, Start};
+use crate::explain::{Explanation, explain};
 use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 use crate::reply::{Reply, ReplyBody};
 use crate::vcl::link::{Settings, connect_all};
@@ -216,21 +217,15 @@ impl Rig {
         self.local.block_on(&self.runtime, asking)
     }
 
+    /// What would come of a request.
+    pub(super) fn foretell(&self, text: &str) -> Explanation {
+        let live = self.core.live();
+        let peer = Peer::Host("127.0.0.9".parse().expect("an address"));
+        explain(&self.core.shared, &live, read_request(text).0, peer, self.core.now())
+    }
+
     async fn answer(&self, text: &str) -> Seen {
-        let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
-        let length = match body {
-            "" => String::new(),
-            body => format!("Content-Length: {}\r\n", body.len()),
-        };
-        let (line, fields) = head.split_once('\n').unwrap_or((head, ""));
-        let host = if fields.contains("Host:") { "" } else { "Host: example.com\r\n" };
-        let fields = fields.replace('\n', "\r\n");
-        let end = if fields.is_empty() { "" } else { "\r\n" };
-        let wire = format!("{line} HTTP/1.1\r\n{host}{fields}{end}{length}\r\n");
-        let mut request = Request::new();
-        let limits = HeadLimits::from(&Limits::default());
-        let read = RequestReader::new().read(wire.as_bytes(), &limits, Scheme::Http, &mut request);
-        assert!(matches!(read, Ok(Progress::Complete(_))), "{read:?}: {wire}");
+        let (mut request, body) = read_request(text);
         let live = self.core.live();
         let client = Client { peer: Peer::Unnamed(None), secured: None, line: Some(&self.line) };
         let now = self.core.now();
@@ -280,6 +275,25 @@ impl Rig {
             log: told.lines().iter().map(|(_, line)| text(line)).collect(),
         }
     }
+}
+
+/// A request, its first line and fields a line each; and the body behind an empty line.
+fn read_request(text: &str) -> (Request, &str) {
+    let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
+    let length = match body {
+        "" => String::new(),
+        body => format!("Content-Length: {}\r\n", body.len()),
+    };
+    let (line, fields) = head.split_once('\n').unwrap_or((head, ""));
+    let host = if fields.contains("Host:") { "" } else { "Host: example.com\r\n" };
+    let fields = fields.replace('\n', "\r\n");
+    let end = if fields.is_empty() { "" } else { "\r\n" };
+    let wire = format!("{line} HTTP/1.1\r\n{host}{fields}{end}{length}\r\n");
+    let mut request = Request::new();
+    let limits = HeadLimits::from(&Limits::default());
+    let read = RequestReader::new().read(wire.as_bytes(), &limits, Scheme::Http, &mut request);
+    assert!(matches!(read, Ok(Progress::Complete(_))), "{read:?}: {wire}");
+    (request, body)
 }
 
 fn without_builtin_lines(line: &str) -> String {

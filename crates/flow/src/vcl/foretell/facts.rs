@@ -1,0 +1,173 @@
+//! What is said of stored objects and backends.
+
+use cache::Object;
+use message::Response;
+use policy::Step;
+use varnishcli::Param;
+use vcl::backend::{Backend, Leaf};
+use vcl::ctx::BereqState;
+use vcl::program::Program;
+
+use super::rehearsal::Rehearsal;
+use crate::explain::duration;
+use crate::live::Live;
+use crate::vcl::lifetime;
+use crate::vcl::turn::seconds;
+
+/// Lines of a program that are told as those which may have set something.
+const LINES_TOLD: usize = 5;
+
+/// The head an object is stored with.
+pub(super) fn head_of(object: &Object) -> Response {
+    let mut head = Response::new(object.status());
+    // It was written by the same engine; were it damaged it would have no fields.
+    _ = h1::parse_stored_head(object.head(), &mut head);
+    head
+}
+
+/// How fresh `object` is, and where its times come from: from the head it is stored with, or else
+/// from the program.
+pub(super) fn freshness(live: &Live, on: &Rehearsal<'_>, object: &Object) -> Step {
+    let now_ms = on.now.mono_ms;
+    let (status, head) = (object.status().code(), head_of(object));
+    let born = seconds(on.now) - object.age_ms(now_ms) as f64 / 1000.0;
+    let planned = lifetime::of(status, &head.headers, born, &live.params);
+    let program = on.instance.program();
+    let is_planned = |ms: u64, planned: f64| (ms as f64 - planned.max(0.0) * 1000.0).abs() < 1000.0;
+    let by_program = "set by the program, or by parameters that have changed since";
+    let is_own = !is_planned(object.lifetime_ms(), planned.ttl);
+    let from = match is_own {
+        true => by_program.to_owned(),
+        false => lifetime::source(status, &head.headers, born, &live.params),
+    };
+    let over_ms = i64::try_from(now_ms).unwrap_or(i64::MAX) - object.fresh_until_ms();
+    let left = duration(over_ms.unsigned_abs());
+    let left = if over_ms < 0 { format!("fresh for {left}") } else { format!("stale for {left}") };
+    let (ttl, age) = (duration(object.lifetime_ms()), duration(object.age_ms(now_ms)));
+    let mut step = Step::new("freshness", format!("ttl {ttl}: {from}; age {age}; {left}"));
+    if is_own {
+        step = lines_with(program, "beresp.ttl", step);
+    }
+    let is_named = planned.grace != live.params.seconds(Param::DefaultGrace);
+    for (name, ms, planned, field) in [
+        ("grace", object.grace_ms(), planned.grace, "beresp.grace"),
+        ("keep", object.stale_if_error_ms(), planned.keep, "beresp.keep"),
+    ] {
+        let own = !is_planned(ms, planned);
+        let from = match (own, name) {
+            (true, _) => by_program,
+            (false, "grace") if is_named => "`stale-while-revalidate` of Cache-Control",
+            (false, "grace") => "parameter `default_grace`",
+            (false, _) => "parameter `default_keep`",
+        };
+        step = step.fact(name, format!("{}: {from}", duration(ms)));
+        if own {
+            step = lines_with(program, field, step);
+        }
+    }
+    let asked = |name: &str, own: Option<f64>| {
+        own.map(|own| format!("{name} is {own} s for this request")).unwrap_or_default()
+    };
+    step.fact("req.grace", asked("it", on.state.grace)).fact("req.ttl", asked("it", on.state.ttl))
+}
+
+/// Adds the lines of `program` that set `name`.
+fn lines_with(program: &Program, name: &'static str, step: Step) -> Step {
+    let files = program.sources().files().iter();
+    let lines = files.flat_map(|file| {
+        let lines = file.text.split(|byte| *byte == b'\n').enumerate();
+        lines.filter_map(move |(number, line)| {
+            let line = line.trim_ascii();
+            let sets = line.starts_with(b"#") || line.starts_with(b"//");
+            let at = memchr::memmem::find(line, name.as_bytes()).filter(|_| !sets)?;
+            let is_set = line[..at].trim_ascii_end().ends_with(b"set");
+            let text = String::from_utf8_lossy(line);
+            is_set.then(|| format!("{}:{}: {text}", file.name, number + 1))
+        })
+    });
+    lines.take(LINES_TOLD).fold(step, |step, line| step.fact("may be from", line))
+}
+
+/// The backend that would be asked.
+pub(super) fn backend(live: &Live, state: &BereqState, how: &str) -> Step {
+    match &state.backend {
+        Backend::None => {
+            Step::new("backend", "there is none: the fetch fails, and vcl_backend_error answers")
+        }
+        Backend::Leaf(leaf) => {
+            let place = place_of(leaf);
+            let why = match leaf.is_healthy() {
+                true => format!("`{}` ({place}) would be {how}", leaf.name),
+                false => format!(
+                    "`{}` ({place}) is sick: it is not asked, and vcl_backend_error answers",
+                    leaf.name
+                ),
+            };
+            Step::new("backend", why).fact("timeouts", timeouts(live, state, Some(leaf)))
+        }
+        Backend::Director(director) => {
+            let members = director.members();
+            let healthy = members.iter().filter(|member| member.health().0).count();
+            let (name, kind) = (director.name(), director.kind());
+            let why = match director.health().0 {
+                true => format!("one of director `{name}` ({kind}) would be {how}"),
+                false => format!(
+                    "director `{name}` ({kind}) has none that is healthy: vcl_backend_error answers"
+                ),
+            };
+            let names = members.iter().map(|member| match member.health().0 {
+                true => member.name().to_owned(),
+                false => format!("{} (sick)", member.name()),
+            });
+            Step::new("backend", why)
+                .fact("healthy", format!("{healthy} of {}", members.len()))
+                .fact("members", names.collect::<Vec<_>>().join(", "))
+                .fact("timeouts", timeouts(live, state, None))
+        }
+    }
+}
+
+fn place_of(leaf: &Leaf) -> String {
+    let spec = &leaf.spec;
+    match &spec.path {
+        Some(path) => path.to_string(),
+        None => format!("{}:{}", spec.host, spec.port),
+    }
+}
+
+fn timeouts(live: &Live, state: &BereqState, leaf: Option<&Leaf>) -> String {
+    let spec = leaf.map(|leaf| &leaf.spec);
+    let one = |own: Option<f64>, backend: Option<f64>, param: Param| {
+        own.or(backend).unwrap_or_else(|| live.params.seconds(param))
+    };
+    let connect = one(
+        state.connect_timeout,
+        spec.and_then(|spec| spec.connect_timeout),
+        Param::ConnectTimeout,
+    );
+    let first = one(
+        state.first_byte_timeout,
+        spec.and_then(|spec| spec.first_byte_timeout),
+        Param::FirstByteTimeout,
+    );
+    let between = one(
+        state.between_bytes_timeout,
+        spec.and_then(|spec| spec.between_bytes_timeout),
+        Param::BetweenBytesTimeout,
+    );
+    format!("connect {connect} s, first byte {first} s, between bytes {between} s")
+}
+
+/// What of an answer would be stored.
+pub(super) fn storing(live: &Live, private: bool) -> Step {
+    if private {
+        let why = "never: what goes past the cache is for this client alone";
+        return Step::new("storing", why);
+    }
+    let why = "vcl_backend_response decides when the answer is there";
+    let seconds = |param| format!("{} s", live.params.seconds(param));
+    Step::new("storing", why)
+        .fact("default_ttl", seconds(Param::DefaultTtl))
+        .fact("default_grace", seconds(Param::DefaultGrace))
+        .fact("default_keep", seconds(Param::DefaultKeep))
+}
