@@ -168,6 +168,8 @@ impl Shared {
         seed: HashSeed,
         journal: Option<Arc<dyn Journal>>,
     ) -> Self {
+        let vcl = crate::vcl::Common::default();
+        vcl.memory.set_limits(&live.limits);
         Self {
             cache,
             live: ArcSwap::from_pointee(live),
@@ -175,7 +177,7 @@ impl Shared {
             seed,
             challenges: Challenges::default(),
             counters: Registry::default(),
-            vcl: crate::vcl::Common::default(),
+            vcl,
             tallies: Tallies::default(),
             journal,
             sweeping: Arc::default(),
@@ -185,6 +187,7 @@ impl Shared {
 
     /// Puts `live` in force for every request that begins from now on.
     pub fn replace(&self, live: Live) {
+        self.vcl.memory.set_limits(&live.limits);
         self.live.store(Arc::new(live));
         self.version.fetch_add(1, Ordering::Release);
     }

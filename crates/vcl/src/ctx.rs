@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::{fmt, io};
 
-use base::KeyBuf;
+use base::{KeyBuf, Limit};
 use bytes::Bytes;
 use message::{Request, Response};
 
@@ -49,6 +49,26 @@ pub struct Ctx<'a> {
     pub resp: Option<Resp<'a>>,
     /// Where `hash_data` puts what it is given: in `vcl_hash`.
     pub key: Option<&'a mut KeyBuf>,
+}
+
+impl Ctx<'_> {
+    /// Takes a step.
+    ///
+    /// # Errors
+    /// None is left.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Result<(), Failure> {
+        match self.task.steps.checked_sub(1) {
+            Some(left) => {
+                self.task.steps = left;
+                Ok(())
+            }
+            None => {
+                self.world.limit(Limit::VclSteps);
+                Err(Failure::new("too many steps for one request (vcl_steps)"))
+            }
+        }
+    }
 }
 
 /// The client's connection.
@@ -429,20 +449,6 @@ impl Task {
         self.kept.clear();
     }
 
-    /// Takes a step.
-    ///
-    /// # Errors
-    /// None is left.
-    pub(crate) fn step(&mut self) -> Result<(), Failure> {
-        match self.steps.checked_sub(1) {
-            Some(left) => {
-                self.steps = left;
-                Ok(())
-            }
-            None => Err(Failure::new("too many steps for one request (vcl_steps)")),
-        }
-    }
-
     /// An empty buffer; [`Task::give_buffer`] takes it back.
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.buffers.pop().unwrap_or_default()
@@ -570,6 +576,6 @@ pub trait World {
     /// `server.identity`
     fn identity(&self) -> &str;
 
-    /// Counts an event that VMODs share, such as `vsthrottle`'s: the time is [`Ctx::now`].
-    fn collect(&self) {}
+    /// Counts that `limit` was reached.
+    fn limit(&self, limit: Limit);
 }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::KeyBuf;
+use base::{KeyBuf, Limit};
 use bytes::Bytes;
 use message::{Request, Response, Status};
 
@@ -332,6 +332,8 @@ pub struct Memory {
     pub hosts: HashMap<String, Vec<SocketAddr>>,
     /// The request body.
     pub body: Option<Vec<u8>>,
+    /// Limits that were reached.
+    pub limits: RefCell<Vec<Limit>>,
     /// Parameters.
     pub params: HashMap<String, f64>,
 }
@@ -407,6 +409,10 @@ impl World for Memory {
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
         (name == "s0").then_some((1000, 24))
+    }
+
+    fn limit(&self, limit: Limit) {
+        self.limits.borrow_mut().push(limit);
     }
 
     fn hostname(&self) -> &str {

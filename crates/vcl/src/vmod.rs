@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::Limits;
 
@@ -73,7 +74,7 @@ pub struct Shared {
     /// The buckets of `vsthrottle`.
     pub(crate) buckets: vmods::vsthrottle::Buckets,
     /// How many backends a director may have.
-    pub(crate) most_backends: usize,
+    most_backends: AtomicUsize,
 }
 
 impl Shared {
@@ -82,8 +83,20 @@ impl Shared {
         Self {
             globals: vmods::var::Globals::new(limits.vcl_globals as usize),
             buckets: vmods::vsthrottle::Buckets::new(limits.throttle_buckets as usize),
-            most_backends: limits.director_backends as usize,
+            most_backends: AtomicUsize::new(limits.director_backends as usize),
         }
+    }
+
+    /// Has room as `limits` allow from now on. What is there already stays.
+    pub fn set_limits(&self, limits: &Limits) {
+        self.globals.set_most(limits.vcl_globals as usize);
+        self.buckets.set_most(limits.throttle_buckets as usize);
+        self.most_backends.store(limits.director_backends as usize, Ordering::Relaxed);
+    }
+
+    /// How many backends a director may have.
+    pub(crate) fn most_backends(&self) -> usize {
+        self.most_backends.load(Ordering::Relaxed)
     }
 }
 

@@ -199,7 +199,8 @@ impl Job {
         let now = self.core.now();
         let shared = (&self.core.shared, &**self.live);
         let kept = self.upload.kept();
-        let world = Sight::new(shared, Some(&self.counts), now, kept, &self.lines);
+        let world =
+            Sight::new(shared, Some((&self.counts, &self.core.counters)), now, kept, &self.lines);
         then(&mut Ctx {
             sub,
             instance: &self.instance,

@@ -33,8 +33,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use base::Now;
+use base::counters::Registry;
+use base::{Counters, Limit, Now};
 use message::Request;
+use parking_lot::Mutex;
 use vcl::program::Instance;
 
 pub use line::Line;
@@ -65,12 +67,20 @@ pub struct Common {
     pub(crate) random: random::Random,
     pub(crate) storages: storages::Turns,
     outside: ArcSwapOption<Box<dyn Outside>>,
+    /// Counters of programs that no core runs. Who holds them writes.
+    housekeeping: Mutex<Option<Arc<Counters>>>,
 }
 
 impl Common {
     /// Has `outside` answer for the world beyond requests.
     pub fn set_outside(&self, outside: Box<dyn Outside>) {
         self.outside.store(Some(Arc::new(outside)));
+    }
+
+    /// Counts that a program that no core runs (`vcl_init`) has reached `limit`.
+    pub(crate) fn limit(&self, registry: &Registry, limit: Limit) {
+        let mut counters = self.housekeeping.lock();
+        counters.get_or_insert_with(|| registry.register()).limit(limit);
     }
 
     pub(crate) fn outside(&self) -> Option<Arc<Box<dyn Outside>>> {

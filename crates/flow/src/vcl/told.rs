@@ -1,7 +1,6 @@
 //! What a request's program has done, for the log and for `explain`.
 //!
-//! A hit takes notes in numbers and allocates nothing for them. They become text when the record
-//! of the request is written.
+//! Notes are taken in numbers; they become text when the record of the request is written.
 
 use std::sync::Arc;
 

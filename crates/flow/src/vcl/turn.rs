@@ -153,7 +153,13 @@ impl Turn {
     /// Runs `sub`.
     pub(crate) fn run(&mut self, env: &Env<'_>, sub: Sub, seen: Seen<'_>) -> Action {
         let shared = (&env.core.shared, &***env.live);
-        let world = Sight::new(shared, Some(env.counts), env.now, self.body.as_ref(), &self.lines);
+        let world = Sight::new(
+            shared,
+            Some((env.counts, &env.core.counters)),
+            env.now,
+            self.body.as_ref(),
+            &self.lines,
+        );
         let mut hashing = (sub == Sub::Hash).then(|| std::mem::take(&mut self.key));
         let instance = Arc::clone(&self.instance);
         let mut ctx = Ctx {
@@ -196,18 +202,18 @@ impl Turn {
     }
 
     /// What is told of it in the log.
-    pub(crate) fn told(&mut self) -> Told {
+    pub(crate) fn told(&mut self) -> Box<Told> {
         let number = |xid: u64| u32::try_from(xid).unwrap_or(u32::MAX);
         let lines = self.lines.get_mut();
         let switched = self
             .switched
             .map(|after| Box::new(Switched { instance: Arc::clone(&self.instance), after }));
-        Told {
+        Box::new(Told {
             xid: number(self.state.xid),
             session: number(self.session.xid),
             ran: std::mem::take(&mut self.ran),
             lines: (!lines.is_empty()).then(|| Box::new(std::mem::take(lines))),
             switched,
-        }
+        })
     }
 }

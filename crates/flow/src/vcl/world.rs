@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ban::Expression;
-use base::{KeyBuf, Now};
+use base::{Counters, KeyBuf, Limit, Now};
 use bytes::Bytes;
 use cache::Retime;
 use vcl::ctx::{Purging, Tag, World};
@@ -26,6 +26,8 @@ pub struct Sight<'a> {
     shared: &'a Arc<Shared>,
     live: &'a Live,
     counts: Option<&'a Counts>,
+    /// This core's counters; none where it is no core's.
+    counters: Option<&'a Counters>,
     now: Now,
     /// The request's body, where it has been kept.
     body: Option<&'a Bytes>,
@@ -35,12 +37,13 @@ pub struct Sight<'a> {
 impl<'a> Sight<'a> {
     pub(crate) fn new(
         (shared, live): (&'a Arc<Shared>, &'a Live),
-        counts: Option<&'a Counts>,
+        counts: Option<(&'a Counts, &'a Counters)>,
         now: Now,
         body: Option<&'a Bytes>,
         log: &'a RefCell<Vec<Line>>,
     ) -> Self {
-        Self { shared, live, counts, now, body, log }
+        let (counts, counters) = counts.unzip();
+        Self { shared, live, counts, counters, now, body, log }
     }
 
     /// The world of `vcl_init` and `vcl_fini`, where there is no request. What is logged goes to
@@ -149,6 +152,13 @@ impl World for Sight<'_> {
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
         self.outside()?.storage(name)
+    }
+
+    fn limit(&self, limit: Limit) {
+        match self.counters {
+            Some(counters) => counters.limit(limit),
+            None => self.shared.vcl.limit(&self.shared.counters, limit),
+        }
     }
 
     fn hostname(&self) -> &str {

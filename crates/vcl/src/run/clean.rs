@@ -65,7 +65,7 @@ impl Clean {
     pub(super) fn run(&self, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
         // Who runs statements has taken the step of one.
         for _ in 1..self.patterns.len() {
-            ctx.task.step()?;
+            ctx.step()?;
         }
         match self.cleaned(ctx) {
             Ok(Some(value)) => headers::set(ctx, &self.header, &value),

@@ -48,7 +48,7 @@ fn block(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
 }
 
 fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
-    ctx.task.step()?;
+    ctx.step()?;
     match &step.op {
         Op::Block(steps) => return block(steps, ctx),
         Op::If(arms, otherwise) => return branch(arms, otherwise, ctx),

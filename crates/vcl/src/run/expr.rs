@@ -114,7 +114,7 @@ impl Expr {
 
 /// Takes a step for a call, which must be in one of the subroutines `from`.
 fn may_call(from: Subs, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
-    ctx.task.step()?;
+    ctx.step()?;
     if from.has(ctx.sub) {
         return Ok(());
     }

@@ -7,10 +7,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use base::Limit;
 use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendSpec, Director, Leaf};
-use crate::ctx::{Ctx, Tag};
+use crate::ctx::{Ctx, Tag, World};
 use crate::sub::{Side, Subs};
 use crate::types::Type;
 use crate::value::{Failure, Value};
@@ -116,7 +117,7 @@ impl Director for Domains {
     /// Of itself it knows no host: that of the request.
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
         let (host, port) = place_of(ctx, "", "")?;
-        self.leaf(&host, &port, ctx.now, ctx.world.shared().most_backends)
+        self.leaf(&host, &port, ctx.now, ctx.world)
     }
 
     fn health(&self) -> (bool, f64) {
@@ -131,7 +132,7 @@ impl Director for Domains {
 
 impl Domains {
     /// The backend for a host and a port (empty for the director's own), made when it is not there.
-    fn leaf(&self, host: &str, port: &str, now: f64, most: usize) -> Option<Arc<Leaf>> {
+    fn leaf(&self, host: &str, port: &str, now: f64, world: &dyn World) -> Option<Arc<Leaf>> {
         let port = if port.is_empty() { &self.spec.port } else { port };
         let port = port_of(port)?;
         let mut made = self.made.lock();
@@ -143,7 +144,8 @@ impl Domains {
             return Some(Arc::clone(&domain.leaf));
         }
         made.retain(|domain| now - domain.used <= self.usage_timeout);
-        if made.len() >= most {
+        if made.len() >= world.shared().most_backends() {
+            world.limit(Limit::DirectorBackends);
             return None;
         }
         let spec = BackendSpec {
@@ -239,11 +241,10 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
         // As a member of another director: it goes by the request then.
         return Ok(Value::Backend(Backend::Director(domains.clone())));
     }
-    let most = ctx.world.shared().most_backends;
     let texts = std::str::from_utf8(host).ok().zip(std::str::from_utf8(port).ok());
     let leaf = texts
         .and_then(|(host, port)| place_of(ctx, host, port))
-        .and_then(|(host, port)| domains.leaf(&host, &port, ctx.now, most));
+        .and_then(|(host, port)| domains.leaf(&host, &port, ctx.now, ctx.world));
     if leaf.is_none() {
         let line = format!("dynamic {}: no backend for {}", domains.name, host.escape_ascii());
         ctx.world.log(Tag::Error, line.as_bytes());
@@ -255,7 +256,9 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
 mod tests {
     use super::*;
     use crate::sub::Sub;
-    use crate::testing::Bench;
+    use base::Limits;
+
+    use crate::testing::{Bench, Memory};
     use crate::vmod::{Default, Naming};
 
     fn made(bench: &mut Bench, port: &str) -> Result<Arc<dyn Object>, Failure> {
@@ -339,9 +342,11 @@ mod tests {
         let mut bench = Bench::bare();
         let object = made(&mut bench, "http").expect("its arguments are right");
         let domains = &this::<Handle>(&object).expect("it is one").0;
-        assert!(domains.leaf("a", "", 0.0, 2).is_some());
-        assert!(domains.leaf("b", "", 0.0, 2).is_some());
-        assert!(domains.leaf("c", "", 0.0, 2).is_none());
-        assert!(domains.leaf("a", "", 0.0, 2).is_some());
+        let world = Memory::default();
+        world.shared.set_limits(&Limits { director_backends: 2, ..Limits::default() });
+        for (host, there) in [("a", true), ("b", true), ("c", false), ("a", true)] {
+            assert_eq!(domains.leaf(host, "", 0.0, &world).is_some(), there, "{host}");
+        }
+        assert_eq!(*world.limits.borrow(), [Limit::DirectorBackends]);
     }
 }

@@ -5,7 +5,9 @@
 //! cannot fill the memory.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::Limit;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -168,6 +170,7 @@ fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     if let Some(key) = args.string(0)
         && !ctx.world.shared().globals.set(key, args.string(1))
     {
+        ctx.world.limit(Limit::VclGlobals);
         ctx.world.log(Tag::Error, b"var.global_set: as many as vcl_globals allows");
     }
     Ok(Value::Void)
@@ -178,13 +181,18 @@ fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 pub(crate) struct Globals {
     vars: Mutex<std::collections::HashMap<Box<[u8]>, Bytes>>,
     /// How many there may be.
-    most: usize,
+    most: AtomicUsize,
 }
 
 impl Globals {
     /// At most `most` of them.
     pub(crate) fn new(most: usize) -> Self {
-        Self { vars: Mutex::default(), most }
+        Self { vars: Mutex::default(), most: AtomicUsize::new(most) }
+    }
+
+    /// From now on at most so many.
+    pub(crate) fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     fn get(&self, key: &[u8]) -> Option<Bytes> {
@@ -202,7 +210,7 @@ impl Globals {
         let value = Bytes::copy_from_slice(value);
         if let Some(old) = vars.get_mut(&key[..]) {
             *old = value;
-        } else if vars.len() < self.most {
+        } else if vars.len() < self.most.load(Ordering::Relaxed) {
             vars.insert(key[..].into(), value);
         } else {
             return false;

@@ -4,7 +4,9 @@
 //! within the limit `throttle_buckets`: first those that are least likely to deny anything.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::Limit;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
@@ -42,7 +44,7 @@ const FUNCTIONS: &[Function] = &[
         call: |ctx, args| {
             let Some((id, rule)) = bucket(args) else { return Ok(Value::Bool(true)) };
             let now = ctx.now;
-            let denied = buckets(ctx).with(id, rule, now, |bucket| bucket.take(rule, now));
+            let denied = with(ctx, id, rule, |bucket| bucket.take(rule, now));
             Ok(Value::Bool(denied))
         },
     },
@@ -54,7 +56,7 @@ const FUNCTIONS: &[Function] = &[
         from: Subs::ALL,
         call: |ctx, args| {
             let Some((id, rule)) = bucket(args) else { return Ok(Value::Void) };
-            buckets(ctx).with(id, rule, ctx.now, |bucket| bucket.put_back(rule));
+            with(ctx, id, rule, |bucket| bucket.put_back(rule));
             Ok(Value::Void)
         },
     },
@@ -67,7 +69,7 @@ const FUNCTIONS: &[Function] = &[
         call: |ctx, args| {
             let Some((id, rule)) = bucket(args) else { return Ok(Value::Int(0)) };
             let now = ctx.now;
-            Ok(Value::Int(buckets(ctx).with(id, rule, now, |bucket| bucket.tokens(rule, now))))
+            Ok(Value::Int(with(ctx, id, rule, |bucket| bucket.tokens(rule, now))))
         },
     },
     Function {
@@ -83,14 +85,19 @@ const FUNCTIONS: &[Function] = &[
         from: Subs::ALL,
         call: |ctx, args| {
             let Some((id, rule)) = bucket(args) else { return Ok(Value::Duration(0.0)) };
-            let until = buckets(ctx).with(id, rule, ctx.now, |bucket| bucket.blocked_until);
+            let until = with(ctx, id, rule, |bucket| bucket.blocked_until);
             Ok(Value::Duration((until - ctx.now).max(0.0)))
         },
     },
 ];
 
-fn buckets<'a>(ctx: &Ctx<'a>) -> &'a Buckets {
-    &ctx.world.shared().buckets
+/// What `run` makes of a bucket.
+fn with<T>(ctx: &Ctx<'_>, id: Id, rule: Rule, run: impl FnOnce(&mut Bucket) -> T) -> T {
+    let (made, forgot) = ctx.world.shared().buckets.with(id, rule, ctx.now, run);
+    if forgot {
+        ctx.world.limit(Limit::ThrottleBuckets);
+    }
+    made
 }
 
 /// What a bucket is found by: no client can choose two keys that share one.
@@ -173,6 +180,8 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Buckets {
     shards: Box<[Mutex<Shard>]>,
+    /// How many there may be, about.
+    most: AtomicUsize,
 }
 
 /// Some of the buckets, in two generations: when the young one is full it becomes the old one, and
@@ -181,35 +190,48 @@ pub(crate) struct Buckets {
 struct Shard {
     young: HashMap<Id, Bucket>,
     old: HashMap<Id, Bucket>,
-    /// How many a generation may hold.
-    most: usize,
 }
 
 impl Shard {
-    fn get(&mut self, id: Id, make: impl FnOnce() -> Bucket) -> &mut Bucket {
+    /// A bucket, and whether others had to be forgotten for it. A generation holds at most `most`.
+    fn get(&mut self, id: Id, most: usize, make: impl FnOnce() -> Bucket) -> (&mut Bucket, bool) {
+        let mut forgot = false;
         if !self.young.contains_key(&id) {
             let bucket = self.old.remove(&id).unwrap_or_else(make);
-            if self.young.len() >= self.most {
+            if self.young.len() >= most {
+                forgot = !self.old.is_empty();
                 self.old = std::mem::take(&mut self.young);
             }
             self.young.insert(id, bucket);
         }
-        self.young.get_mut(&id).expect("it is there or has just been put there")
+        (self.young.get_mut(&id).expect("it is there or has just been put there"), forgot)
     }
 }
 
 impl Buckets {
     /// Room for about `most` of them.
     pub(crate) fn new(most: usize) -> Self {
-        let most = (most / SHARDS / 2).max(1);
-        let shard = || Mutex::new(Shard { most, ..Shard::default() });
-        Self { shards: std::iter::repeat_with(shard).take(SHARDS).collect() }
+        let shards = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();
+        Self { shards, most: AtomicUsize::new(most) }
     }
 
-    fn with<T>(&self, id: Id, rule: Rule, now: f64, run: impl FnOnce(&mut Bucket) -> T) -> T {
-        let shard = &self.shards[usize::from(id[15]) % SHARDS];
-        let mut shard = shard.lock();
-        run(shard.get(id, || Bucket::full(rule, now)))
+    /// From now on room for about `most`.
+    pub(crate) fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
+    }
+
+    /// What `run` makes of a bucket, and whether others had to be forgotten for it.
+    fn with<T>(
+        &self,
+        id: Id,
+        rule: Rule,
+        now: f64,
+        run: impl FnOnce(&mut Bucket) -> T,
+    ) -> (T, bool) {
+        let most = (self.most.load(Ordering::Relaxed) / SHARDS / 2).max(1);
+        let mut shard = self.shards[usize::from(id[15]) % SHARDS].lock();
+        let (bucket, forgot) = shard.get(id, most, || Bucket::full(rule, now));
+        (run(bucket), forgot)
     }
 }
 
@@ -290,14 +312,14 @@ mod tests {
             id[..2].copy_from_slice(&n.to_le_bytes());
             id
         };
-        assert!(!buckets.with(id(0), RULE, 0.0, |b| {
-            b.tokens = 0;
-            false
-        }));
+        let (_, forgot) = buckets.with(id(0), RULE, 0.0, |b| b.tokens = 0);
+        assert!(!forgot);
+        let mut forgotten = 0;
         for n in 1..1000 {
-            buckets.with(id(n), RULE, 0.0, |_| ());
-            assert_eq!(buckets.with(id(0), RULE, 0.0, |b| b.tokens), 0, "after {n}");
+            forgotten += usize::from(buckets.with(id(n), RULE, 0.0, |_| ()).1);
+            assert_eq!(buckets.with(id(0), RULE, 0.0, |b| b.tokens).0, 0, "after {n}");
         }
+        assert!(forgotten > 100, "{forgotten}");
         let shard = buckets.shards[0].lock();
         assert!(shard.young.len() + shard.old.len() <= 8);
     }

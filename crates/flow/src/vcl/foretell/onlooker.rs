@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ban::Expression;
+use base::Limit;
 use bytes::Bytes;
 use policy::told::shown;
 use vcl::ctx::{Purging, Tag, World};
@@ -109,6 +110,9 @@ impl World for Onlooker<'_> {
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
         self.outside()?.storage(name)
     }
+
+    /// Nothing is counted.
+    fn limit(&self, _: Limit) {}
 
     fn hostname(&self) -> &str {
         &self.live.hostname

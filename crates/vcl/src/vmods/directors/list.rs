@@ -1,9 +1,10 @@
 //! The backends of a director, with their weights.
 
+use base::Limit;
 use parking_lot::RwLock;
 
 use crate::backend::{Backend, Director, Word};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, World};
 use crate::value::Failure;
 use crate::vmods::directors::{check_member, health_of};
 
@@ -24,17 +25,18 @@ impl List {
     /// Adds one to those of `owner`.
     ///
     /// # Errors
-    /// It cannot be one of them, or there are `most` already.
+    /// It cannot be one of them, or there are as many as may be already.
     pub(super) fn add(
         &self,
         owner: &dyn Director,
         backend: &Backend,
         weight: f64,
-        most: usize,
+        world: &dyn World,
     ) -> Result<(), Failure> {
         check_member(owner, backend)?;
         let mut members = self.members.write();
-        if members.len() >= most {
+        if members.len() >= world.shared().most_backends() {
+            world.limit(Limit::DirectorBackends);
             let why = format!("{}: more backends than director_backends allows", owner.name());
             return Err(Failure::new(why));
         }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use base::Limit;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
@@ -304,10 +305,11 @@ fn add_backend(
         }
         None => 1.0,
     };
-    let most = ctx.world.shared().most_backends;
+    let most = ctx.world.shared().most_backends();
     let members = shard.ring().members.len();
     let changes = changes(ctx, shard);
     if members + changes.len() >= most {
+        ctx.world.limit(Limit::DirectorBackends);
         return Err(shard.failure("more backends than director_backends allows"));
     }
     changes.push(Change::Add(Member {

@@ -184,8 +184,7 @@ fn add<D: Listed>(
 ) -> Result<Value, Failure> {
     let director = director::<D>(object)?;
     let weight = args.real(1).unwrap_or(1.0);
-    let most = ctx.world.shared().most_backends;
-    director.list().add(&**director, args.backend(0), weight, most)?;
+    director.list().add(&**director, args.backend(0), weight, ctx.world)?;
     Ok(Value::Void)
 }
 

@@ -1,0 +1,183 @@
+//! What the log and `explain` tell of requests under VCL: the line told is the line that returned.
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use support::folder::Folder;
+use support::{Stage, eventually};
+use testkit::larder::{Daemon, binary};
+use testkit::origin::{Script, Scripted};
+
+const DEFAULT: &str = r#"vcl 4.1;
+import std;
+backend b { .host = "HOST"; .port = "PORT"; }
+include "./more.vcl";
+sub vcl_recv {
+  call normalise;
+  if (req.url == "/no") { return (synth(403, "no")); }
+  if (req.url == "/boom") {
+    return (fail("on purpose"));
+  }
+}
+"#;
+
+const MORE: &str = r#"sub normalise {
+  if (req.url ~ "^/pass") {
+    std.log("class:pass");
+    return (pass);
+  }
+}
+sub vcl_backend_response {
+  set beresp.ttl = 1h;
+  return (deliver);
+}
+"#;
+
+/// A daemon with the program above; the folder is its program's.
+async fn start() -> (Stage, Folder) {
+    let origin = Scripted::start().await.expect("an origin");
+    for path in ["/page", "/pass"] {
+        origin.on(path, Script::cacheable("body"));
+    }
+    let folder = Folder::new();
+    let (host, port) = (origin.addr().ip().to_string(), origin.addr().port().to_string());
+    folder.file("default.vcl", DEFAULT.replace("HOST", &host).replace("PORT", &port));
+    folder.file("more.vcl", MORE);
+    let vcl = folder.path().join("default.vcl");
+    let site = format!("[[site]]\nhost = \"*\"\nvcl = \"{}\"\n", vcl.display());
+    let file = format!("listen = \"127.0.0.1:0\"\nworkers = 2\n{site}");
+    let daemon = Daemon::start(&file).expect("larder starts");
+    (Stage { origin, daemon }, folder)
+}
+
+/// Runs a verb against `stage`; its standard output.
+async fn run(stage: &Stage, arguments: &[&str]) -> String {
+    let socket = stage.daemon.admin_socket().display().to_string();
+    let mut command = Command::new(binary().expect("a binary"));
+    command.args(arguments).args(["--admin-socket", &socket]).stdin(Stdio::null());
+    let waited = tokio::task::spawn_blocking(move || command.output()).await;
+    let output = waited.expect("no panic").expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The records so far, once there are `count`.
+async fn records(stage: &Stage, count: usize) -> Vec<Value> {
+    let all = async || run(stage, &["log", "--once", "--json"]).await;
+    eventually("records", async || all().await.lines().count() == count).await;
+    let text = all().await;
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The steps of a record: subroutine, file and line, and what was returned. The builtin VCL's are
+/// without their lines.
+fn steps(record: &Value) -> Vec<String> {
+    let word = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
+    let one = |step: &Value| {
+        let at = word(step, "at");
+        let at = if at.starts_with("<builtin>:") { "builtin" } else { &at };
+        format!("{} {at} {}", word(step, "sub"), word(step, "return"))
+    };
+    let all = record["vcl"].as_array().into_iter().flatten();
+    all.filter(|step| step["sub"].is_string()).map(one).collect()
+}
+
+#[tokio::test]
+async fn the_log_has_the_lines_that_returned_and_finds_requests_by_them() {
+    let (stage, _folder) = start().await;
+    let mut xids = Vec::new();
+    for target in ["/page", "/page", "/pass", "/no", "/boom"] {
+        let reply = stage.get(target).await;
+        let xid = reply.field("X-Varnish").unwrap_or_default();
+        xids.push(xid.split(' ').next().unwrap_or_default().parse::<u64>().expect("a number"));
+    }
+    let all = records(&stage, 5).await;
+    let own: Vec<_> = all.iter().map(|record| record["xid"].as_u64().unwrap_or(0)).collect();
+    assert_eq!(own, xids);
+    assert_eq!(
+        steps(&all[0]),
+        [
+            "recv builtin hash",
+            "hash builtin lookup",
+            "miss builtin fetch",
+            "backend_fetch builtin fetch",
+            "backend_response more.vcl:9 deliver",
+            "deliver builtin deliver",
+        ]
+    );
+    assert_eq!(steps(&all[1])[2..], ["hit builtin deliver", "deliver builtin deliver"]);
+    assert_eq!(steps(&all[2])[0], "recv more.vcl:4 pass");
+    assert_eq!(all[2]["vcl"][0], json!({ "tag": "VCL_Log", "text": "class:pass" }));
+    assert_eq!((&all[2]["vcl_log"], &all[2]["origin"]), (&json!(["class:pass"]), &json!("b")));
+    assert_eq!(
+        steps(&all[3]),
+        ["recv default.vcl:7 synth", "hash builtin lookup", "synth builtin deliver"]
+    );
+    assert_eq!(steps(&all[4]), ["recv default.vcl:9 fail", "synth builtin deliver"]);
+    let error = all[4]["error"].as_str().unwrap_or_default();
+    assert!(error.starts_with("on purpose (") && error.ends_with("default.vcl line 9)"), "{error}");
+    for (query, count) in [
+        (r#"vcl == "recv default.vcl:9 fail""#, 1),
+        (r#"vcl ~ "^recv more.vcl:""#, 1),
+        (r#"vcl ~ "^VCL_Log class:pass$""#, 1),
+        (r#"vcl !~ "^(miss|hit) ""#, 3),
+        (&format!("xid == {}", xids[3]), 1),
+        ("error", 1),
+    ] {
+        let found = run(&stage, &["log", "--once", "-q", query]).await;
+        assert_eq!(found.lines().count(), count, "{query}: {found}");
+    }
+    let detail = run(&stage, &["log", "--once", "--detail", "-q", "req.url == \"/pass\""]).await;
+    let lines = "-   VCL_Log    class:pass\n-   vcl        recv  more.vcl:4  pass\n";
+    assert!(detail.contains(lines), "{detail}");
+}
+
+#[tokio::test]
+async fn explain_names_the_lines_by_which_it_then_goes() {
+    let (stage, folder) = start().await;
+    let explain = async |target: &str| -> Value {
+        let url = format!("http://larder.test{target}");
+        let told = run(&stage, &["explain", &url, "--json"]).await;
+        serde_json::from_str(&told).expect("JSON")
+    };
+    let step = |told: &Value, what: &str| {
+        let all = told["steps"].as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().find(|step| step["what"] == what);
+        found.unwrap_or_else(|| panic!("no {what} in {told}"))
+    };
+    let place = |file: &str| json!(folder.path().join(file).display().to_string());
+    let named = |name: &str, line: u32| {
+        json!(format!("{}:{line}", place(name).as_str().unwrap_or_default().trim_matches('"')))
+    };
+    let told = explain("/pass").await;
+    let recv = step(&told, "recv");
+    assert_eq!(
+        (&recv["where"], &recv["why"]),
+        (&named("more.vcl", 4), &json!("vcl_recv returned pass"))
+    );
+    assert_eq!(recv["facts"][0], json!({ "name": "line", "value": "return (pass);" }));
+    assert_eq!((&recv["decided"], &told["outcome"]["served"]), (&json!(true), &json!("PASS")));
+    let told = explain("/no").await;
+    assert_eq!(step(&told, "recv")["where"], named("default.vcl", 7));
+    assert_eq!(told["outcome"]["summary"], "would be answered by vcl_synth, with status 403");
+    assert_eq!(explain("/page").await["outcome"]["served"], "MISS");
+    assert!(stage.received().is_empty(), "nothing was asked");
+    stage.get("/page").await;
+    records(&stage, 1).await;
+    let told = explain("/page").await;
+    assert_eq!(told["outcome"]["served"], "HIT");
+    let freshness = step(&told, "freshness");
+    let from = json!(format!(
+        "{}: set beresp.ttl = 1h;",
+        named("more.vcl", 8).as_str().unwrap_or_default()
+    ));
+    assert_eq!(freshness["facts"][0], json!({ "name": "may be from", "value": from }));
+    let past = told["past"][0]["facts"].to_string();
+    assert!(past.contains("backend_response more.vcl:9 deliver"), "{past}");
+    // For people, too.
+    let page = run(&stage, &["explain", "http://larder.test/boom"]).await;
+    assert!(page.contains("vcl_recv failed: on purpose"), "{page}");
+}
