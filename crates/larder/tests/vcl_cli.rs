@@ -207,7 +207,7 @@ fn table(vcl: &str) -> Vec<(String, u16, String)> {
         says("param.set cli_limit 127", 106, &try_it("Must be at least 128b", "cli_limit", "127")),
         says("param.set cli_limit 128", 200, ""),
         like("help", 201, "(?s).{127}"),
-        like(&inline("unused", &format!("{NONE} backend y none;")), 106, "(?s).{127}"),
+        like(&inline("again", &format!("{NONE} backend y none;")), 106, "(?s).{127}"),
         says("vcl.use stored", 200, "VCL 'stored' now active"),
         says("param.reset cli_limit", 200, ""),
         like("help", 200, "(?s).{128}.*"),
