@@ -21,7 +21,8 @@ pub async fn run_background(origin: Arc<Origin>) {
     for server in origin.shared() {
         if let Some((host, port)) = server.name_to_resolve() {
             let (server, host) = (Arc::clone(server), host.to_owned());
-            tasks.spawn(resolve::resolve_for_ever(server, host, port, resolve::system_resolver));
+            let (times, make) = (origin.config().lookups, resolve::system_resolver);
+            tasks.spawn(resolve::resolve_for_ever(server, host, port, times, make));
         }
         if let Some(probe) = &origin.config().probe {
             let head = probe::request_head(&server.config, origin.config(), probe);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Limits;
 use bytes::Bytes;
@@ -54,9 +55,64 @@ pub struct OriginConfig {
     pub accel: Option<AccelConfig>,
     /// How its `https://` servers are connected to; without it they cannot be.
     pub tls: Option<TlsConfig>,
+    /// When its servers' names are looked up again.
+    pub lookups: Lookups,
     /// Where it must not lead, whatever its servers' names stand for.
     pub reserved: Arc<Reserved>,
 }
+
+/// When names are looked up again. However often that is, it is no more than once a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookups {
+    /// What says for how long an answer counts.
+    pub from: LookupTtl,
+    /// The time that [`LookupTtl`] speaks of, in milliseconds.
+    pub ttl_ms: u64,
+    /// From a failed lookup to the next, in milliseconds.
+    pub retry_ms: u64,
+}
+
+impl Default for Lookups {
+    /// The answer says it, up to an hour; what failed is tried again after three seconds.
+    fn default() -> Self {
+        Self { from: LookupTtl::Min, ttl_ms: 3_600_000, retry_ms: 3_000 }
+    }
+}
+
+/// What says for how long an answer of DNS counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookupTtl {
+    /// [`Lookups::ttl_ms`], whatever the answer says.
+    Own,
+    /// The answer alone.
+    Answer,
+    /// The shorter of the two.
+    Min,
+    /// The longer of the two.
+    Max,
+}
+
+impl Lookups {
+    /// For how long an answer counts that says `ttl` itself.
+    pub(crate) fn pause(self, ttl: Duration) -> Duration {
+        let own = Duration::from_millis(self.ttl_ms);
+        let pause = match self.from {
+            LookupTtl::Own => own,
+            LookupTtl::Answer => ttl,
+            LookupTtl::Min => ttl.min(own),
+            LookupTtl::Max => ttl.max(own),
+        };
+        pause.max(LOOKUP_PAUSE_MIN)
+    }
+
+    /// From a failed lookup to the next.
+    pub(crate) fn retry(self) -> Duration {
+        Duration::from_millis(self.retry_ms).max(LOOKUP_PAUSE_MIN)
+    }
+}
+
+/// Shortest time between two lookups of one name, whatever anybody says.
+const LOOKUP_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// What a connection to a server begins with, before any request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -285,6 +341,7 @@ impl OriginConfig {
             scripts: None,
             accel: None,
             tls: None,
+            lookups: Lookups::default(),
             reserved: Arc::default(),
         }
     }

@@ -35,8 +35,9 @@ mod upload;
 
 pub use background::run_background;
 pub use config::{
-    AccelConfig, Address, Balance, EjectConfig, Opening, OriginConfig, ProbeConfig, Protocol,
-    ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError, Timeouts, TlsConfig, parse_server,
+    AccelConfig, Address, Balance, EjectConfig, LookupTtl, Lookups, Opening, OriginConfig,
+    ProbeConfig, Protocol, ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError, Timeouts,
+    TlsConfig, parse_server,
 };
 pub use error::{Error, RequestBodyError, SourceError, Step};
 pub use exchange::Exchange;

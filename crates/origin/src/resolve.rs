@@ -14,19 +14,11 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, ResolverBuilder, TokioResolver};
 use tokio::time::Instant;
 
+use crate::config::Lookups;
 use crate::server::Server;
-
-/// Shortest time between two lookups of one name, whatever its time to live says.
-const TTL_MIN: Duration = Duration::from_secs(1);
-
-/// Longest, so that a change made in spite of a long time to live is seen the same day.
-const TTL_MAX: Duration = Duration::from_secs(3_600);
 
 /// For answers that come without a time to live: the hosts file's and the C library's.
 const TTL_NONE: Duration = Duration::from_secs(30);
-
-/// From a failed lookup to the next try.
-const RETRY_AFTER: Duration = Duration::from_secs(3);
 
 /// For one lookup in all: every name server, every search domain.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -39,6 +31,7 @@ pub(crate) async fn resolve_for_ever(
     server: Arc<Server>,
     host: String,
     port: u16,
+    times: Lookups,
     make: impl Fn() -> Option<TokioResolver>,
 ) {
     let mut resolver = None;
@@ -48,14 +41,14 @@ pub(crate) async fn resolve_for_ever(
         let pause = match lookup.unwrap_or_else(|_| Err("timed out".to_owned())) {
             Ok((ips, ttl)) if !ips.is_empty() => {
                 server.set_addresses(ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect());
-                ttl.clamp(TTL_MIN, TTL_MAX)
+                times.pause(ttl)
             }
             failed => {
                 let why = failed.err().unwrap_or_else(|| "it has no address".to_owned());
                 server.resolve_failed(format!("cannot resolve {host}: {why}"));
                 // Made anew, so that a change of the system's settings is noticed.
                 resolver = None;
-                RETRY_AFTER
+                times.retry()
             }
         };
         tokio::time::sleep(pause).await;

@@ -261,6 +261,8 @@ pub struct BackendSpec {
     /// Its name is looked up for as long as the backend lives, instead of once: its addresses, of
     /// which there may be many, take turns (`dynamic`).
     pub follows: bool,
+    /// When such a name is looked up again.
+    pub lookups: Option<Lookups>,
     /// `.path` of a unix socket.
     pub path: Option<Box<str>>,
     /// `.host_header`; without one `.host`.
@@ -279,6 +281,18 @@ pub struct BackendSpec {
     pub probe: Option<ProbeSpec>,
     /// `.preamble`: sent first on every connection.
     pub preamble: Option<bytes::Bytes>,
+}
+
+/// When a name that is followed is looked up again. Times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lookups {
+    /// What says for how long an answer counts: `cfg` (the time below), `dns` (the answer), `min`
+    /// or `max` (the shorter or longer of the two).
+    pub from: &'static str,
+    /// The time below.
+    pub ttl: f64,
+    /// From a failed lookup to the next.
+    pub retry: f64,
 }
 
 /// The attributes of a `probe`. Times in seconds.

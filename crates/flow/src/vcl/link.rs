@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use base::Limits;
 use origin::{
-    Address, EjectConfig, Opening, Order, Origin, OriginConfig, ProbeConfig, Protocol, ProxyHeader,
-    Reserved, ServerConfig, ServerStatus,
+    Address, EjectConfig, LookupTtl, Lookups, Opening, Order, Origin, OriginConfig, ProbeConfig,
+    Protocol, ProxyHeader, Reserved, ServerConfig, ServerStatus,
 };
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -197,10 +197,22 @@ fn origin_of(
         queue: 0,
         retries: 0,
         eject: EjectConfig { failures: 0, ..EjectConfig::default() },
+        lookups: spec.lookups.map(lookups).unwrap_or_default(),
         idle_timeout_ms: ms(params.seconds(Param::BackendIdleTimeout)),
         reserved: Arc::clone(reserved),
         ..OriginConfig::with_limits(name, vec![server], limits)
     })
+}
+
+/// When a backend's name is looked up again.
+fn lookups(own: vcl::backend::Lookups) -> Lookups {
+    let from = match own.from {
+        "dns" => LookupTtl::Answer,
+        "min" => LookupTtl::Min,
+        "max" => LookupTtl::Max,
+        _ => LookupTtl::Own,
+    };
+    Lookups { from, ttl_ms: ms(own.ttl.max(0.0)), retry_ms: ms(own.retry.max(0.0)) }
 }
 
 /// Where a backend listens.
@@ -310,6 +322,10 @@ mod tests {
         let origin = made(&spec).expect("an origin");
         let expected = Address::Tcp { host: "app.invalid".to_owned(), port: 81 };
         assert_eq!(origin.servers[0].address, expected);
+        let times = vcl::backend::Lookups { from: "max", ttl: 5.0, retry: 0.5 };
+        let spec = BackendSpec { lookups: Some(times), ..at("App.invalid", "") };
+        let expected = Lookups { from: LookupTtl::Max, ttl_ms: 5_000, retry_ms: 500 };
+        assert_eq!(made(&spec).expect("an origin").lookups, expected);
     }
 
     #[test]

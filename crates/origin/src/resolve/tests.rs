@@ -81,7 +81,8 @@ async fn a_change_of_address_is_followed_and_a_failure_keeps_the_last_good_one()
         build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
     };
     let host = "app.example".to_owned();
-    let task = tokio::spawn(resolve_for_ever(Arc::clone(&server), host, 8080, make));
+    let task =
+        tokio::spawn(resolve_for_ever(Arc::clone(&server), host, 8080, Lookups::default(), make));
     let at = |last: u8| vec![SocketAddr::from(([10, 0, 0, last], 8080))];
     eventually(|| server.addresses() == at(1)).await;
     assert_eq!(server.last_error(), None);
@@ -96,6 +97,22 @@ async fn a_change_of_address_is_followed_and_a_failure_keeps_the_last_good_one()
     last.store(3, Ordering::SeqCst);
     eventually(|| server.addresses() == at(3)).await;
     task.abort();
+}
+
+#[test]
+fn names_are_looked_up_again_when_settings_or_answers_say() {
+    use crate::config::LookupTtl;
+    let seconds = Duration::from_secs;
+    for (from, pause) in
+        [(LookupTtl::Own, 60), (LookupTtl::Answer, 5), (LookupTtl::Min, 5), (LookupTtl::Max, 60)]
+    {
+        let times = Lookups { from, ttl_ms: 60_000, retry_ms: 0 };
+        assert_eq!(times.pause(seconds(5)), seconds(pause), "{from:?}");
+        assert_eq!(times.retry(), seconds(1));
+    }
+    // A change is seen the same day, in spite of a long time to live, and not every moment.
+    assert_eq!(Lookups::default().pause(seconds(86_400)), seconds(3_600));
+    assert_eq!(Lookups::default().pause(seconds(0)), seconds(1));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base::Limit;
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, BackendSpec, Director, Leaf};
+use crate::backend::{Backend, BackendSpec, Director, Leaf, Lookups};
 use crate::ctx::{Ctx, Tag, World};
 use crate::sub::{Side, Subs};
 use crate::types::Type;
@@ -28,14 +28,21 @@ pub static MODULE: Module = Module {
     classes: &[CLASS],
 };
 
+/// The one time that a first lookup may be said to take, in seconds.
+const FIRST_LOOKUP: f64 = 10.0;
+
 const CLASS: Class = Class {
     name: "director",
     about: "Makes a backend for each host and port it is asked for. `port` is a number, or `http` \
             or `https`. `hosthdr` is the Host of requests that have none; without it the host. \
-            `domain_usage_timeout` is for how long a backend is kept that nobody asks for. How \
-            long an answer of the name server counts is what the answer says; `ttl`, `ttl_from`, \
-            `retry_after`, `first_lookup_timeout` and `share` are taken and mean nothing here. \
-            Timeouts of 0 are those of the parameters.",
+            A name is looked up again after `ttl`, or what the name server's answer says \
+            (`ttl_from`: `cfg`, `dns`, the shorter or the longer of both), a failed lookup \
+            repeated after `retry_after`; neither more than once a second. \
+            `domain_usage_timeout` is for how long a backend is kept that nobody asks for. \
+            Every backend has its own probe and connections, and a request waits for a first \
+            lookup as for a connection: another `share` than `DIRECTOR` or another \
+            `first_lookup_timeout` than 10s fails `vcl_init`. Timeouts of 0 are those of the \
+            parameters.",
     params: &[
         text("port", "http"),
         text("hosthdr", ""),
@@ -46,7 +53,7 @@ const CLASS: Class = Class {
         number("first_byte_timeout", Type::Duration, 0.0),
         number("between_bytes_timeout", Type::Duration, 0.0),
         number("domain_usage_timeout", Type::Duration, 7200.0),
-        number("first_lookup_timeout", Type::Duration, 10.0),
+        number("first_lookup_timeout", Type::Duration, FIRST_LOOKUP),
         number("max_connections", Type::Int, 0.0),
         number("proxy_header", Type::Int, 0.0),
         word("ttl_from", &["cfg", "dns", "min", "max"], "cfg"),
@@ -204,6 +211,19 @@ fn construct(
     if port_of(&port).is_none() {
         return Err(refuse(format!("no port: {port}")));
     }
+    if args.word(2).is_some_and(|share| share != "DIRECTOR") {
+        return Err(refuse("share: every backend has its own probe and connections".into()));
+    }
+    if args.real(9).is_some_and(|seconds| seconds != FIRST_LOOKUP) {
+        return Err(refuse(
+            "first_lookup_timeout: the first request waits as long as connect_timeout says".into(),
+        ));
+    }
+    let lookups = Lookups {
+        from: args.word(12).unwrap_or("cfg"),
+        ttl: args.real(4).unwrap_or(3600.0),
+        retry: args.real(13).unwrap_or(30.0),
+    };
     let proxy_header = match args.int(11).unwrap_or(0) {
         version @ 0..=2 => version as u8,
         other => return Err(refuse(format!("no version of the PROXY protocol: {other}"))),
@@ -217,6 +237,7 @@ fn construct(
     let spec = BackendSpec {
         port: port.into(),
         follows: true,
+        lookups: Some(lookups),
         host_header: Some(string(1)).filter(|host| !host.is_empty()).map(Into::into),
         connect_timeout: seconds(5),
         first_byte_timeout: seconds(6),
@@ -262,6 +283,11 @@ mod tests {
     use crate::vmod::{Default, Naming};
 
     fn made(bench: &mut Bench, port: &str) -> Result<Arc<dyn Object>, Failure> {
+        made_with(bench, 0, Value::String(Some(port.to_string().into())))
+    }
+
+    /// One whose argument `at` is this.
+    fn made_with(bench: &mut Bench, at: usize, value: Value) -> Result<Arc<dyn Object>, Failure> {
         let mut args: Vec<Value> = CLASS
             .params
             .iter()
@@ -275,7 +301,7 @@ mod tests {
                 _ => Value::Void,
             })
             .collect();
-        args[0] = Value::String(Some(port.to_string().into()));
+        args[at] = value;
         let naming = Naming { name: "d", number: 0 };
         construct(&mut bench.ctx(Sub::Init), &naming, &args)
     }
@@ -320,6 +346,26 @@ mod tests {
         }
         assert!(!leaf(&mut bench, &object, "::1", "").is(&Backend::None));
         assert!(made(&mut bench, "ftp").is_err());
+    }
+
+    #[test]
+    fn lookups_are_made_when_the_program_says() {
+        let mut bench = Bench::bare();
+        let object = made_with(&mut bench, 4, Value::Duration(5.0)).expect("any time will do");
+        let Backend::Leaf(first) = leaf(&mut bench, &object, "a.example", "") else {
+            panic!("no backend to connect to")
+        };
+        let expected = Lookups { from: "cfg", ttl: 5.0, retry: 30.0 };
+        assert_eq!(first.spec.lookups, Some(expected));
+    }
+
+    #[test]
+    fn what_is_not_carried_out_is_refused() {
+        let mut bench = Bench::bare();
+        for (at, value) in [(2, Value::Enum("HOST")), (9, Value::Duration(5.0))] {
+            assert!(made_with(&mut bench, at, value).is_err(), "{at}");
+        }
+        assert!(made_with(&mut bench, 9, Value::Duration(10.0)).is_ok());
     }
 
     #[test]
