@@ -78,11 +78,8 @@ pub(crate) fn live(
         let missing = |host: &&String| material.is_missing(config, host);
         // Where the first certificate is still to come, a redirect would lead to a refused
         // handshake, and browsers would remember it.
-        let bare = site
-            .hosts
-            .iter()
-            .find(missing)
-            .map(|_| built(SiteRules { redirect_https: None, ..site.rules.clone() }));
+        let without = || SiteRules { redirect_https: None, ..site.rules.clone() };
+        let bare = site.hosts.iter().find(missing).map(|_| built(without()));
         for host in &site.hosts {
             let built = bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
             // Hosts were checked, and checked against each other, when the file was read.

@@ -268,6 +268,14 @@ impl Flags {
     /// The flags that cannot be used, rendered.
     pub(crate) fn config(&self) -> Result<Config, String> {
         let sizes: Vec<_> = self.storages.iter().filter_map(|storage| storage.bytes).collect();
+        if sizes.len() > 1 {
+            let all = base::units::Bytes(sizes.iter().sum());
+            eprintln!(
+                "larder: note: -s: {} storages are names for one memory of {all}; none has a part \
+                 of its own",
+                sizes.len()
+            );
+        }
         let mut limits = Limits::default();
         hold(&self.params, &mut limits, true);
         let options = Varnishd {
@@ -309,6 +317,10 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
         if counts(param) {
             *limit = value;
         }
+    }
+    let pipes = params.number(Param::PipeSessMax);
+    if pipes > 0 {
+        limits.tunnels = pipes;
     }
     if all {
         // Storage bounds what is stored, and a fetch takes as long as its bytes keep coming.
@@ -446,6 +458,34 @@ mod tests {
         let config = flags.config().expect("a configuration");
         assert_eq!(config.limits.idle_timeout, 5_000);
         assert_eq!(config.limits.header_count, 59);
+        assert_eq!(config.limits.response_time, 600_000);
+    }
+
+    #[test]
+    fn parameters_rule_limits_of_the_same_meaning() {
+        let usual = Limits::default().tunnels;
+        for (param, tunnels, stall_ms) in [
+            ("pipe_sess_max=0", usual, 60_000),
+            ("pipe_sess_max=7", 7, 60_000),
+            ("idle_send_timeout=2.5", usual, 2_500),
+            // For ever, as for a socket.
+            ("idle_send_timeout=0", usual, u64::MAX >> 1),
+        ] {
+            let limits = flags(&["-b", "none", "-p", param]).expect(param).config();
+            let limits = limits.expect("a configuration").limits;
+            assert_eq!((limits.tunnels, limits.send_timeout), (tunnels, stall_ms), "{param}");
+        }
+    }
+
+    #[test]
+    fn storages_without_a_name_are_counted_by_themselves() {
+        let names = |words: &[&str]| -> Vec<String> {
+            let flags = flags(&[&["-b", "none"], words].concat()).expect("flags");
+            flags.storages.into_iter().map(|storage| storage.name).collect()
+        };
+        let several = ["-s", "malloc,1m", "-s", "big=malloc,5m", "-s", "malloc,1m"];
+        assert_eq!(names(&several), ["s0", "big", "s1", "Transient"]);
+        assert_eq!(names(&["-s", "Transient=malloc,1m"]), ["s0", "Transient"]);
     }
 
     #[test]
@@ -464,6 +504,7 @@ mod tests {
             (&["-b", "x", "-p", "nothing=1"], "larder: -p nothing=1: Unknown parameter"),
             (&["-b", "x", "-p", "default_ttl"], "larder: -p default_ttl: expected"),
             (&["-b", "x", "-s", "tape"], "larder: -s tape: `tape` is no storage"),
+            (&["-b", "x", "-s", "a=malloc", "-s", "a=malloc"], "larder: -s a=malloc: there is a"),
             (&["-b", "x", "-r", "nothing"], "larder: -r nothing: there is no parameter"),
         ] {
             let error = flags(words).expect_err(why);

@@ -109,6 +109,13 @@ pub(crate) enum Answer {
     Slow(Box<Slow>),
 }
 
+impl Answer {
+    /// Whether a client that waits for a 100 gets it only when its body is asked for.
+    pub(crate) fn continues_late(&self) -> bool {
+        matches!(self, Self::Slow(slow) if slow.continues_late())
+    }
+}
+
 /// Why the loop over the received requests stopped before it ran out of bytes.
 enum Stop {
     /// A body too large to be copied comes next, or the end.

@@ -131,11 +131,9 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let wanted = matches!(answer, Answer::Slow(_))
         && request.framing != Framing::None
         && !upload.refuse_declared(core);
-    let mut go_on = Segments::new(CONTINUE.to_vec(), None);
-    let late =
-        request.expect_continue && matches!(&answer, Answer::Slow(slow) if slow.continues_late());
+    let late = request.expect_continue && answer.continues_late();
     let awaited = wanted && request.expect_continue && !late && upload.is_untouched();
-    if awaited && write_all(&guard, core, stream, &mut go_on).await.is_err() {
+    if awaited && say_continue(&guard, core, stream).await.is_err() {
         return Then::Close;
     }
     let (_place, answer) = hold_place(core, client, &live, answer);
@@ -187,6 +185,11 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     conn.held = upload.take_rest();
     conn.unread = !conn.held.is_empty();
     Then::Next
+}
+
+/// Has the client send its body.
+async fn say_continue(guard: &Guard, core: &CoreCtx, stream: &Both<'_>) -> io::Result<()> {
+    write_all(guard, core, stream, &mut Segments::new(CONTINUE.to_vec(), None)).await
 }
 
 /// A request that may become a tunnel holds a place for it; refused when there is none.

@@ -196,7 +196,7 @@ params! {
     PingInterval "ping_interval" Number, "3" Some("0"), None, "seconds", &["must_restart"],
         "Accepted, and without effect: there is no second process to ask.";
     PipeSessMax "pipe_sess_max" Number, "0" Some("0"), None, "connections", &[],
-        "Accepted, and without effect: the limits `tunnels` and `tunnels_per_ip` hold.";
+        "Connections in a pipe at once; beyond it 503. 0 for what the limit `tunnels` says.";
     PipeTimeout "pipe_timeout" Seconds, "60.000" Some("0.000"), None, "seconds", &[],
         "How long a piped connection may be silent on both sides.";
     PoolReq "pool_req" Pool, "10,100,10" None, None, "", &[],
