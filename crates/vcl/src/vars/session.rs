@@ -150,7 +150,7 @@ fn timeout(ctx: &Ctx<'_>, of: fn(&Times) -> Option<f64>, param: &str) -> Value {
 }
 
 fn set_timeout(
-    ctx: &mut Ctx<'_>,
+    ctx: &Ctx<'_>,
     value: Value,
     field: fn(&mut Times) -> &mut Option<f64>,
 ) -> Result<(), Failure> {
