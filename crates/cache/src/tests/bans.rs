@@ -105,6 +105,41 @@ fn a_sweep_tests_what_nobody_asks_for_and_gives_its_memory_back() {
 }
 
 #[test]
+fn a_thread_that_others_wait_for_sweeps_no_more_than_it_is_told_to() {
+    let cache = cache();
+    for n in 0..20_000 {
+        tagged(&cache, &format!("page {n}"), &[n % 2]);
+    }
+    let made = cache.ban_at_once(ban(by_tags(&[1])));
+    assert!(!cache.sweep_first(1_000));
+    let counted = made.objects();
+    assert!((1..5_000).contains(&counted), "{counted}");
+    // What it did not come to is banned nevertheless, and left to the next sweep.
+    assert!(cache.has_untested() && found(&cache, "page 19999").is_none());
+    sweep(&cache);
+    assert_eq!(made.objects(), 10_000);
+    // A store that it can see all of is counted whole.
+    let rest = cache.ban_at_once(ban(by_tags(&[0])));
+    assert!(cache.sweep_first(1_000_000) && !cache.has_untested());
+    assert_eq!((rest.objects(), cache.stats().objects), (10_000, 0));
+    cache.check();
+}
+
+#[test]
+fn a_thread_that_others_wait_for_completes_no_bans_before_it_makes_one() {
+    let cache = cache();
+    let bans_max = cache.config().bans_max as u64;
+    tagged(&cache, "kept", &[0]);
+    for n in 1..=bans_max + 10 {
+        cache.ban_at_once(ban(by_tags(&[n])));
+    }
+    assert!(cache.has_untested() && cache.bans().len() as u64 == bans_max + 10);
+    sweep(&cache);
+    cache.ban_at_once(ban(by_tags(&[1])));
+    assert!(cache.bans().len() as u64 <= bans_max / 2 + 1 && found(&cache, "kept").is_some());
+}
+
+#[test]
 fn a_ban_wins_over_a_fetch_that_began_before_it() {
     let cache = cache();
     let early = begin_anew(&cache, "key");
