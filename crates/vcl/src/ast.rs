@@ -213,6 +213,8 @@ pub enum ExprKind {
     Real(f64),
     /// `2.5h`, in seconds.
     Duration(f64),
+    /// `2m`: minutes, or where BYTES are wanted megabytes.
+    Minutes(f64),
     /// `10MB`, in bytes. VCL 4.x knows B, KB, MB, GB, TB.
     Bytes(i64),
     /// `-x`

@@ -32,11 +32,8 @@ pub fn variables_markdown() -> String {
     }
     out.push_str("\n## storage\n\n");
     for (fact, name, about) in StorageFact::ALL {
-        let _ = writeln!(
-            out,
-            "- **`storage.<name>.{name}`** ({}): {about} Read in client, backend.",
-            fact.kind()
-        );
+        let _ =
+            writeln!(out, "- **`storage.<name>.{name}`** ({}): {about} Read in all.", fact.kind());
     }
     out
 }

@@ -192,7 +192,7 @@ pub enum Lookup {
 /// The variable `name` of VCL `version` (40 or 41).
 pub fn find(name: &str, version: u32) -> Lookup {
     let mut other = None;
-    for var in all().filter(|var| var.name == name) {
+    for var in all().filter(|var| var.name.eq_ignore_ascii_case(name)) {
         if (var.since..=var.until).contains(&version) {
             return Lookup::Found(var);
         }

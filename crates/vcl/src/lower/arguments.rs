@@ -43,8 +43,8 @@ impl Lowering<'_> {
         name: &str,
         call: &CallExpr,
     ) -> Option<Typed> {
-        let Some(function) = module.functions.iter().find(|function| function.name == name) else {
-            let is_class = module.classes.iter().any(|class| class.name == name);
+        let Some(function) = function_of(module, name) else {
+            let is_class = module.classes.iter().any(|class| class.name.eq_ignore_ascii_case(name));
             let entry = self
                 .report
                 .error(call.name.span, format!("VMOD `{}` has no function `{name}`", module.name));
@@ -60,7 +60,7 @@ impl Lowering<'_> {
         };
         self.call_need(function.from, &call.name);
         match module.name {
-            "std" => self.std_uses(name, call),
+            "std" => self.std_uses(function.name, call),
             "tcp" => self.parts.uses.socket = true,
             _ => {}
         }
@@ -78,6 +78,8 @@ impl Lowering<'_> {
             "cache_req_body" => {
                 let asked = call.arguments.first().and_then(|first| match first.value.kind {
                     ExprKind::Bytes(bytes) => u64::try_from(bytes).ok(),
+                    // Where bytes are wanted, `1m` is a megabyte.
+                    ExprKind::Minutes(n) => Some((n * 1_048_576.0) as u64),
                     _ => None,
                 });
                 let most = self.parts.uses.body.unwrap_or(0).max(asked.unwrap_or(u64::MAX));
@@ -95,7 +97,7 @@ impl Lowering<'_> {
         name: &str,
         call: &CallExpr,
     ) -> Option<Typed> {
-        let Some(method) = class.methods.iter().find(|method| method.name == name) else {
+        let Some(method) = class.methods.iter().find(|m| m.name.eq_ignore_ascii_case(name)) else {
             self.report
                 .error(call.name.span, format!("a `{}` has no method `{name}`", class.name))
                 .note(format!("its methods: {}", listed(class.methods.iter().map(|m| m.name))))
@@ -351,7 +353,8 @@ impl Lowering<'_> {
             }
             return None;
         };
-        let Some(class_found) = module.classes.iter().find(|class| class.name == last) else {
+        let Some(class_found) = module.classes.iter().find(|c| c.name.eq_ignore_ascii_case(last))
+        else {
             self.report
                 .error(class.span, format!("VMOD `{}` has no class `{last}`", module.name))
                 .did_you_mean(last, module.classes.iter().map(|class| class.name));
@@ -400,4 +403,9 @@ fn kind_name(kind: vmod::Kind) -> String {
         vmod::Kind::Of(ty) => format!("of type {ty}"),
         vmod::Kind::Enum(words) => format!("one of {}", words.join(", ")),
     }
+}
+
+/// The function `name` of `module`; case does not count.
+fn function_of(module: &'static vmod::Module, name: &str) -> Option<&'static vmod::Function> {
+    module.functions.iter().find(|function| function.name.eq_ignore_ascii_case(name))
 }

@@ -18,6 +18,9 @@ use crate::vmod::Class;
 /// Expressions within each other. More than anybody writes by hand; what runs them recurses.
 const DEPTH_MAX: u32 = 200;
 
+/// What `1m` is where BYTES are wanted.
+const MEGABYTE: f64 = 1_048_576.0;
+
 impl Lowering<'_> {
     /// The expression `e`, of whatever type it has. `wanted` is what its place asks for, which some
     /// words depend on; it is not converted to that. None when it was wrong, which is reported.
@@ -38,8 +41,15 @@ impl Lowering<'_> {
             ExprKind::String(bytes) => {
                 Typed::text(Text::Const(Bytes::copy_from_slice(bytes)), span)
             }
+            ExprKind::Int(n) if wanted == Type::Real => {
+                Typed::literal(Value::Real(*n as f64), Type::Real, span)
+            }
             ExprKind::Int(n) => Typed::literal(Value::Int(*n), Type::Int, span),
             ExprKind::Real(n) => Typed::literal(Value::Real(*n), Type::Real, span),
+            ExprKind::Minutes(n) if wanted == Type::Bytes => {
+                Typed::literal(Value::Bytes((n * MEGABYTE) as i64), Type::Bytes, span)
+            }
+            ExprKind::Minutes(n) => Typed::literal(Value::Duration(n * 60.0), Type::Duration, span),
             ExprKind::Duration(n) => Typed::literal(Value::Duration(*n), Type::Duration, span),
             ExprKind::Bytes(n) if wanted == Type::Bytes => {
                 Typed::literal(Value::Bytes(*n), Type::Bytes, span)
@@ -94,7 +104,7 @@ impl Lowering<'_> {
 
     fn name(&mut self, name: &Name, wanted: Type) -> Option<Typed> {
         let span = name.span;
-        match &*name.text {
+        match &*name.text.to_ascii_lowercase() {
             "true" => return Some(Typed::new(Expr::Const(Value::Bool(true)), Type::Bool, span)),
             "false" => return Some(Typed::new(Expr::Const(Value::Bool(false)), Type::Bool, span)),
             "default" if wanted == Type::Backend => {
@@ -272,22 +282,23 @@ impl Lowering<'_> {
     }
 
     fn storage(&mut self, name: &str, span: Span) -> Option<Typed> {
-        self.is_storage(name, span)?;
-        let value = Value::Stevedore(Some(name.into()));
+        let name = self.storage_called(name, span)?;
+        let value = Value::Stevedore(Some(name));
         Some(Typed::new(Expr::Const(value), Type::Stevedore, span))
     }
 
     fn storage_fact(&mut self, var: &StorageVar<'_>, span: Span) -> Option<Typed> {
-        self.is_storage(var.storage, span)?;
+        let storage = self.storage_called(var.storage, span)?;
         self.need(StorageVar::READ, span, || format!("`storage.{}` cannot be read", var.storage));
-        let expr = Expr::Storage(var.fact, Arc::from(var.storage));
+        let expr = Expr::Storage(var.fact, storage);
         Some(Typed::new(expr, var.fact.kind(), span))
     }
 
-    fn is_storage(&mut self, name: &str, span: Span) -> Option<()> {
+    /// The storage `name` as it is called where it is declared: case does not count.
+    fn storage_called(&mut self, name: &str, span: Span) -> Option<Arc<str>> {
         let storages = self.input.rules.storages;
-        if storages.contains(&name) {
-            return Some(());
+        if let Some(called) = storages.iter().find(|called| called.eq_ignore_ascii_case(name)) {
+            return Some(Arc::from(*called));
         }
         self.report
             .error(span, format!("there is no storage `{name}`"))

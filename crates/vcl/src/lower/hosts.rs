@@ -312,6 +312,7 @@ impl Lowering<'_> {
     fn seconds(&mut self, field: &Field) -> Option<f64> {
         match &field.value {
             FieldValue::Expr(Expr { kind: ExprKind::Duration(seconds), .. }) => Some(*seconds),
+            FieldValue::Expr(Expr { kind: ExprKind::Minutes(minutes), .. }) => Some(minutes * 60.0),
             other => {
                 self.wants(field, other, "a duration with its unit, such as `5s`");
                 None

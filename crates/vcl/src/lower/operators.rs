@@ -219,8 +219,9 @@ impl Lowering<'_> {
         let typed = self.expr(inner, wanted)?;
         let zero = match typed.ty {
             Type::Int => Value::Int(0),
-            Type::Real => Value::Real(0.0),
-            Type::Duration => Value::Duration(0.0),
+            // Of -0.0 what is left is `-0.0` for `0.0`, too.
+            Type::Real => Value::Real(-0.0),
+            Type::Duration => Value::Duration(-0.0),
             other => {
                 self.report.error(span, format!("`-` does not go with {other}"));
                 return None;
@@ -270,7 +271,8 @@ impl Lowering<'_> {
         }
         let strings = left.ty == Type::String || wanted == Type::String;
         let strings = strings || wanted == Type::Regex && right.ty == Type::String;
-        if op == ArithOp::Add && strings {
+        // Where an address is wanted, a string is one, and addresses are not added.
+        if op == ArithOp::Add && strings && wanted != Type::Ip {
             let (left, right) = (self.text_of(left), self.text_of(right));
             return Some(Typed::text(joined(left?, right?), span));
         }
@@ -280,7 +282,9 @@ impl Lowering<'_> {
             .error(op_span, format!("`{sign}` does not go with {} and {}", left.ty, right.ty))
             .label(left.span, format!("this is {}", left.ty))
             .label(right.span, format!("this is {}", right.ty));
-        if let (Type::Time | Type::Duration, Type::Int) = (left.ty, right.ty) {
+        if wanted == Type::Ip && left.ty == Type::String {
+            entry.help("an address is written as one string: `\"192.0.2.1\"`");
+        } else if let (Type::Time | Type::Duration, Type::Int) = (left.ty, right.ty) {
             entry.help("durations have a unit: `5s`");
         } else if result(op, right.ty, left.ty).is_some() && op == ArithOp::Multiply {
             entry.help("write the operands the other way round");

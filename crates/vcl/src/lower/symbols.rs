@@ -1,5 +1,6 @@
 //! The names a program gives: modules, access lists, probes, backends, subroutines, objects.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::ast::{Item, Name};
@@ -57,6 +58,7 @@ pub(super) struct Symbol {
 /// All names.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
+    /// By the name in small letters: their case does not count, as in Varnish.
     by_name: HashMap<Box<str>, Symbol>,
     /// The names in the order of the program.
     order: Vec<Box<str>>,
@@ -69,12 +71,12 @@ pub(super) struct Symbols {
 impl Symbols {
     /// What `name` stands for, without using it.
     pub(super) fn get(&self, name: &str) -> Option<&Symbol> {
-        self.by_name.get(name)
+        self.by_name.get(&*folded(name))
     }
 
     /// What `name` stands for; it is used now.
     pub(super) fn take(&mut self, name: &str) -> Option<Kind> {
-        let symbol = self.by_name.get_mut(name)?;
+        let symbol = self.by_name.get_mut(&*folded(name))?;
         symbol.used = true;
         Some(symbol.kind)
     }
@@ -89,12 +91,15 @@ impl Symbols {
 
     /// The names that stand for what `is` says.
     pub(super) fn names(&self, is: impl Fn(Kind) -> bool) -> impl Iterator<Item = &str> {
-        self.order.iter().filter(move |name| is(self.by_name[*name].kind)).map(|name| &**name)
+        self.order
+            .iter()
+            .filter(move |name| is(self.by_name[&*folded(name)].kind))
+            .map(|name| &**name)
     }
 
     /// All of them in the order of the program.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Symbol)> {
-        self.order.iter().map(|name| (&**name, &self.by_name[name]))
+        self.order.iter().map(|name| (&**name, &self.by_name[&*folded(name)]))
     }
 
     fn put(&mut self, name: &str, kind: Kind, span: Span) {
@@ -104,7 +109,7 @@ impl Symbols {
             _ => {}
         }
         self.order.push(name.into());
-        self.by_name.insert(name.into(), Symbol { kind, span, used: false });
+        self.by_name.insert(folded(name).into(), Symbol { kind, span, used: false });
     }
 }
 
@@ -129,7 +134,7 @@ impl Lowering<'_> {
 
     /// Declares a name that must be new. An object's is declared by its `new`.
     pub(super) fn declare_one(&mut self, name: &Name, kind: Kind) -> bool {
-        let reserved = name.text.starts_with("vcl_") && !matches!(kind, Kind::Sub(_));
+        let reserved = folded(&name.text).starts_with("vcl_") && !matches!(kind, Kind::Sub(_));
         let reason = not_allowed(&name.text)
             .or_else(|| reserved.then_some("names that begin with `vcl_` are reserved"))
             .or_else(|| misplaced_default(&name.text, kind));
@@ -217,9 +222,18 @@ impl Lowering<'_> {
     }
 }
 
+/// `name` in small letters.
+fn folded(name: &str) -> Cow<'_, str> {
+    match name.bytes().any(|b| b.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    }
+}
+
 /// Only backends (and probes, which have a way of their own) can be called `default`.
 fn misplaced_default(name: &str, kind: Kind) -> Option<&'static str> {
-    let misplaced = name == "default" && !matches!(kind, Kind::Backend(_));
+    let misplaced = name != "default" || !matches!(kind, Kind::Backend(_));
+    let misplaced = misplaced && folded(name) == "default";
     misplaced.then_some("`default` is the name of a backend or a probe")
 }
 
@@ -242,7 +256,6 @@ fn not_allowed(name: &str) -> Option<&'static str> {
         "include",
         "new",
         "now",
-        "obj",
         "probe",
         "regsub",
         "regsuball",
@@ -260,5 +273,5 @@ fn not_allowed(name: &str) -> Option<&'static str> {
     if name.contains('.') {
         return Some("names of one's own have no dots");
     }
-    TAKEN.contains(&name).then_some("it is the language's own")
+    TAKEN.contains(&&*folded(name)).then_some("it is the language's own")
 }

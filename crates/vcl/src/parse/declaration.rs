@@ -189,7 +189,11 @@ impl Parser<'_> {
 
     fn sub(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
-        let name = self.own_name("a subroutine")?;
+        let mut name = self.own_name("a subroutine")?;
+        // Case does not count, and the subroutines that Varnish calls are known by their name.
+        if name.text.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("vcl_")) {
+            name.text.make_ascii_lowercase();
+        }
         if self.at_sign("(") {
             if let Some(entry) = self.fault("subroutines have no parameters") {
                 let help =

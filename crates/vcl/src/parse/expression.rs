@@ -192,7 +192,7 @@ impl Parser<'_> {
             return Err(Failed);
         }
         self.bump();
-        let name = Name { text: self.text(word).into(), span: word.span };
+        let name = Name { text: self.text(word).to_ascii_lowercase().into(), span: word.span };
         if !self.at_sign("(") {
             return Err(self.unexpected("`(`: a method is called"));
         }

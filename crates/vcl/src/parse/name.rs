@@ -8,6 +8,15 @@ use crate::source::Span;
 /// What header names belong to.
 const MESSAGES: &[&str] = &["req", "bereq", "beresp", "resp", "obj", "req_top"];
 
+/// What variables begin with.
+const SCOPES: &[&str] = &[
+    "bereq", "beresp", "client", "local", "now", "obj", "remote", "req", "req_top", "resp", "sess",
+    "server", "storage",
+];
+
+/// The functions of the language.
+const FUNCTIONS: &[&str] = &["ban", "hash_data", "regsub", "regsuball", "synthetic"];
+
 /// The parts of a name as they are read.
 struct Parts<'a> {
     words: Vec<&'a str>,
@@ -27,15 +36,18 @@ impl<'a> Parser<'a> {
         while self.at_sign(".") {
             self.part(&mut parts)?;
         }
-        let is_header = parts.words.get(1) == Some(&"http") && MESSAGES.contains(&parts.words[0]);
+        let second = parts.words.get(1);
+        let is_header = second.is_some_and(|word| word.eq_ignore_ascii_case("http"))
+            && has(MESSAGES, parts.words[0]);
         if is_header {
             self.check_header(&parts)?;
         }
         let text = match parts.words.as_slice() {
-            [word] => (*word).into(),
-            words => words.join(".").into(),
+            [word] if has(FUNCTIONS, word) && self.at_sign("(") => word.to_ascii_lowercase(),
+            [word] => (*word).to_owned(),
+            words => dotted(words, is_header),
         };
-        Ok(Name { text, span: parts.span })
+        Ok(Name { text: text.into(), span: parts.span })
     }
 
     /// The name of an own thing; that it has no dots is for the checker to say.
@@ -68,7 +80,7 @@ impl<'a> Parser<'a> {
 
     /// A dot and what follows it.
     fn part(&mut self, parts: &mut Parts<'a>) -> Parsed<()> {
-        let header = parts.words.len() == 2 && parts.words[1] == "http";
+        let header = parts.words.len() == 2 && parts.words[1].eq_ignore_ascii_case("http");
         let next = self.peek(1);
         match next.kind {
             Kind::Word => parts.words.push(self.text(next)),
@@ -145,6 +157,28 @@ impl<'a> Parser<'a> {
         self.report.error(parts.span, message).help(help);
         Err(Failed)
     }
+}
+
+/// Whether one of `words` is `word`, in whatever case: as in Varnish it does not count.
+fn has(words: &[&str], word: &str) -> bool {
+    words.iter().any(|other| other.eq_ignore_ascii_case(word))
+}
+
+/// A name with dots. What is the language's own gets small letters; names of headers and of storages
+/// are left as they are.
+fn dotted(words: &[&str], is_header: bool) -> String {
+    if !has(SCOPES, words[0]) {
+        return words.join(".");
+    }
+    let given = match words[0].eq_ignore_ascii_case("storage") {
+        true => Some(1),
+        false => is_header.then_some(2),
+    };
+    let word = |(at, word): (usize, &&str)| match given == Some(at) {
+        true => (*word).to_owned(),
+        false => word.to_ascii_lowercase(),
+    };
+    words.iter().enumerate().map(word).collect::<Vec<_>>().join(".")
 }
 
 /// RFC 9110, section 5.1.

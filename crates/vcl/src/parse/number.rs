@@ -9,18 +9,24 @@ const INT_DIGITS: usize = 15;
 /// Digits before and after the dot: RFC 8941, section 3.3.2.
 const REAL_DIGITS: (usize, usize) = (12, 3);
 
+/// The unit that is one of time and one of bytes.
+const MINUTE: &str = "m";
+
 /// Seconds.
 const DURATIONS: &[(&str, f64)] = &[
     ("ms", 0.001),
     ("s", 1.0),
-    ("m", 60.0),
+    (MINUTE, 60.0),
     ("h", 3600.0),
     ("d", 86_400.0),
     ("w", 604_800.0),
     ("y", 31_536_000.0),
 ];
 
-/// Bytes. `m` alone is minutes.
+/// Sizes are less than this: 2^63.
+const BYTES_END: f64 = 9_223_372_036_854_775_808.0;
+
+/// Bytes. `m` alone is minutes, but where BYTES are wanted.
 const SIZES: &[(&str, u32)] = &[
     ("b", 0),
     ("k", 10),
@@ -50,6 +56,10 @@ impl Parser<'_> {
         }
         let word = self.text(unit);
         let span = token.span.to(unit.span);
+        if word == MINUTE {
+            self.bump();
+            return Ok(Expr { kind: ExprKind::Minutes(value), span });
+        }
         if let Some((_, seconds)) = DURATIONS.iter().find(|(name, _)| *name == word) {
             self.bump();
             return Ok(Expr { kind: ExprKind::Duration(value * seconds), span });
@@ -59,6 +69,11 @@ impl Parser<'_> {
             self.bump();
             let shift = SIZES.iter().find(|(name, _)| *name == lower).map_or(20, |(_, s)| *s);
             let bytes = value * (1_u64 << shift) as f64;
+            if shift == 0 && value.fract() != 0.0 {
+                self.report.error(span, "there are no fractions of bytes");
+            } else if bytes >= BYTES_END {
+                self.report.error(span, "more bytes than a number can count").expected("< 8192PB");
+            }
             return Ok(Expr { kind: ExprKind::Bytes(bytes as i64), span });
         }
         Err(self.unknown_unit(token, unit, word))

@@ -81,7 +81,10 @@ impl Parser<'_> {
             Kind::Word => {}
             _ => return Err(self.unexpected("a statement or `}`")),
         }
-        let kind = match self.text(token) {
+        // As in Varnish the case of a statement's word does not count, that of `else` does.
+        let word = self.text(token);
+        let lower = word.to_ascii_lowercase();
+        let kind = match if lower.starts_with("els") { word } else { &*lower } {
             "if" => return self.conditional().map(Some),
             "else" | "elsif" | "elseif" | "elif" => return self.stray_else(),
             "set" => self.set()?,

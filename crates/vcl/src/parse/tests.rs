@@ -63,6 +63,7 @@ fn show(expr: &Expr) -> String {
         ExprKind::Int(n) => n.to_string(),
         ExprKind::Real(n) => format!("{n:?}"),
         ExprKind::Duration(n) => format!("{n:?}s"),
+        ExprKind::Minutes(n) => format!("{n:?}m"),
         ExprKind::Bytes(n) => format!("{n}B"),
         ExprKind::Blob(bytes) => format!("{bytes:?}"),
         ExprKind::Negative(x) => format!("-{}", show(x)),
@@ -123,7 +124,7 @@ fn literals_have_their_units() {
     assert_eq!(shape("10kB"), "10240B");
     assert_eq!(shape("1.5MB"), "1572864B");
     assert_eq!(shape("1M"), "1048576B");
-    assert_eq!(shape("1m"), "60.0s");
+    assert_eq!(shape("1m"), "1.0m");
     assert_eq!(shape("123456789012345"), "123456789012345");
     assert_eq!(shape("1."), "1.0");
     assert_eq!(shape(":SGk=:"), "[72, 105]");

@@ -40,7 +40,7 @@ pub fn header(name: &str) -> Option<HeaderVar<'_>> {
     Some(HeaderVar { place, name: header, read, write, unset: write })
 }
 
-/// A fact about a storage as a variable. All can be read from client and backend.
+/// A fact about a storage as a variable. All can be read everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageVar<'a> {
     /// The storage's name.
@@ -90,7 +90,7 @@ impl StorageFact {
 
 impl StorageVar<'_> {
     /// Where it may be read.
-    pub const READ: Subs = Subs::BOTH;
+    pub const READ: Subs = Subs::ALL;
 }
 
 /// The fact that `name` (`storage.s0.free_space`) is, if it is one. Whether there is such a storage
