@@ -25,6 +25,8 @@ impl Status {
 
     /// 416 Range Not Satisfiable.
     pub const RANGE_NOT_SATISFIABLE: Self = Self(416);
+    /// 500 Internal Server Error.
+    pub const INTERNAL_SERVER_ERROR: Self = Self(500);
     /// 502 Bad Gateway.
     pub const BAD_GATEWAY: Self = Self(502);
     /// 503 Service Unavailable

@@ -377,11 +377,10 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
     Ok(reply)
 }
 
-/// The answer when not even `vcl_synth` can make one. Varnish only ends the connection.
+/// The answer when not even `vcl_synth` can make one. Varnish says 500, too, without a head.
 fn failed(turn: &mut Turn, env: &Env<'_>) -> Reply {
     turn.close = true;
-    let mut response = Response::new(Status::SERVICE_UNAVAILABLE);
-    response.reason = b"VCL failed".to_vec();
+    let response = Response::new(Status::INTERNAL_SERVER_ERROR);
     let status = response.status;
     let body = ReplyBody::Bytes(Bytes::new());
     let mut reply = bare(status, body, Served::Synthetic);

@@ -108,12 +108,13 @@ impl Text {
             Self::Regsub(regsub) => regsub.append(ctx, out)?,
             Self::Lower(inner) | Self::Upper(inner) => {
                 let start = out.len();
-                let is_some = inner.append(ctx, out)?;
+                inner.append(ctx, out)?;
                 match self {
                     Self::Lower(_) => out[start..].make_ascii_lowercase(),
                     _ => out[start..].make_ascii_uppercase(),
                 }
-                return Ok(is_some);
+                // In Varnish an empty string comes out as none.
+                return Ok(out.len() > start);
             }
             Self::Shown(expr) => {
                 let value = expr.eval(ctx)?;

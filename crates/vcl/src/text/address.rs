@@ -17,7 +17,7 @@ pub(crate) fn constant(
     if let Some(addr) = socket(&named, PORT) {
         return Ok(addr);
     }
-    let port = named.port.unwrap_or(PORT).parse().map_err(|_| "its port is no number")?;
+    let port = number(named.port.unwrap_or(PORT)).ok_or("its port is no number")?;
     let found = resolve(named.host)?;
     found.first().map(|addr| SocketAddr::new(*addr, port)).ok_or_else(nothing)
 }
@@ -41,14 +41,14 @@ pub(crate) fn parse(text: &str) -> Option<Named<'_>> {
             None if after.is_empty() => None,
             None => return None,
         };
-        return Some(Named { host, port: port.filter(|port| !port.is_empty()) });
+        return Some(Named { host, port });
     }
     let parts = match text.split_once(' ') {
         Some(parts) => Some(parts),
         None => text.split_once(':').filter(|(_, port)| !port.contains(':')),
     };
     let (host, port) = parts.map_or((text, None), |(host, port)| (host, Some(port)));
-    (!host.is_empty()).then_some(Named { host, port: port.filter(|port| !port.is_empty()) })
+    (!host.is_empty()).then_some(Named { host, port })
 }
 
 /// A numerical address: IPv6, or IPv4 in any of the forms of inet_aton(3).
@@ -89,7 +89,15 @@ fn c_number(text: &str) -> Option<u32> {
 
 /// Address and port of what is named, when both are numbers. `port` is for where there is none.
 pub(crate) fn socket(named: &Named<'_>, port: &str) -> Option<SocketAddr> {
-    let port = named.port.unwrap_or(port);
-    let is_number = port.bytes().all(|b| b.is_ascii_digit());
-    Some(SocketAddr::new(numeric(named.host)?, is_number.then(|| port.parse().ok()).flatten()?))
+    let port = number(named.port.unwrap_or(port))?;
+    Some(SocketAddr::new(numeric(named.host)?, port))
+}
+
+/// A port by its number. As in C, an empty one is 0.
+fn number(port: &str) -> Option<u16> {
+    match port.bytes().all(|b| b.is_ascii_digit()) {
+        true if port.is_empty() => Some(0),
+        true => port.parse().ok(),
+        false => None,
+    }
 }

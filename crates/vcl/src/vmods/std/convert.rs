@@ -132,7 +132,7 @@ pub(super) fn real2time(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failur
 }
 
 pub(super) fn time2integer(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
-    let n = whole(args.real(0).unwrap_or_default());
+    let n = whole(args.real(0).unwrap_or_default().round());
     Ok(n.map_or_else(|| args[1].clone(), Value::Int))
 }
 
