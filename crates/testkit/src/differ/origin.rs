@@ -1,10 +1,15 @@
-//! Origins that answer by a scenario's script and remember what they were asked.
+//! Origins that answer by a scenario's script and remember what they were asked. Each listens on a
+//! port and on a UNIX socket.
 //!
 //! They must never be clever: what the script does not say does not happen.
 
 use std::collections::HashMap;
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -20,9 +25,54 @@ struct State {
     given: Vec<bool>,
     counts: HashMap<String, usize>,
     seen: Vec<Result<ParsedRequest, String>>,
-    open: Vec<TcpStream>,
+    open: Vec<Stream>,
     /// Answers that are being given.
     busy: usize,
+}
+
+/// A connection of either kind.
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+        }
+    }
+
+    fn end(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(into),
+            Self::Unix(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// An origin; it lives as long as the process.
@@ -34,20 +84,26 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Listens on a free port.
-    pub(super) fn start(name: &'static str) -> io::Result<Self> {
+    /// Listens on a free port, and on `NAME.sock` in `folder`.
+    pub(super) fn start(name: &'static str, folder: &Path) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let addr = listener.local_addr()?;
+        let path = folder.join(format!("{name}.sock"));
+        let local = UnixListener::bind(&path)?;
+        // Varnish's worker is another user.
+        fs::set_permissions(&path, Permissions::from_mode(0o666))?;
         let state = Arc::new(Mutex::new(State::default()));
-        let shared = Arc::clone(&state);
+        let (shared, other) = (Arc::clone(&state), Arc::clone(&state));
         thread::spawn(move || {
             for stream in listener.incoming().filter_map(Result::ok) {
-                if let Ok(own) = stream.try_clone() {
-                    shared.lock().open.push(own);
+                if stream.set_nodelay(true).is_ok() {
+                    accept(Stream::Tcp(stream), name, &shared);
                 }
-                let state = Arc::clone(&shared);
-                // A peer that goes away in the middle is no failure of the origin.
-                thread::spawn(move || _ = serve(stream, name, &state));
+            }
+        });
+        thread::spawn(move || {
+            for stream in local.incoming().filter_map(Result::ok) {
+                accept(Stream::Unix(stream), name, &other);
             }
         });
         Ok(Self { addr, name, state })
@@ -66,7 +122,7 @@ impl Origin {
         let mut state = self.state.lock();
         for stream in state.open.drain(..) {
             // One that is closed already needs no closing.
-            _ = stream.shutdown(Shutdown::Both);
+            _ = stream.end();
         }
         let given = vec![false; answers.len()];
         *state = State { answers: answers.to_vec(), given, ..State::default() };
@@ -83,9 +139,18 @@ impl Origin {
     }
 }
 
+/// Serves a connection beside the others.
+fn accept(stream: Stream, name: &'static str, state: &Arc<Mutex<State>>) {
+    if let Ok(own) = stream.try_clone() {
+        state.lock().open.push(own);
+    }
+    let state = Arc::clone(state);
+    // A peer that goes away in the middle is no failure of the origin.
+    thread::spawn(move || _ = serve(stream, name, &state));
+}
+
 /// One connection's requests, one after the other.
-fn serve(mut stream: TcpStream, name: &str, state: &Mutex<State>) -> io::Result<()> {
-    stream.set_nodelay(true)?;
+fn serve(mut stream: Stream, name: &str, state: &Mutex<State>) -> io::Result<()> {
     let mut unread = Vec::new();
     loop {
         let request = match strict::read_first(&unread) {
@@ -104,7 +169,7 @@ fn serve(mut stream: TcpStream, name: &str, state: &Mutex<State>) -> io::Result<
             Err(fault) => {
                 let text = String::from_utf8_lossy(&unread).into_owned();
                 state.lock().seen.push(Err(format!("{fault}: {text:?}")));
-                return stream.shutdown(Shutdown::Both);
+                return stream.end();
             }
         };
         let answer = {
@@ -126,7 +191,7 @@ fn serve(mut stream: TcpStream, name: &str, state: &Mutex<State>) -> io::Result<
             return echo(&mut stream);
         }
         if !given? {
-            return stream.shutdown(Shutdown::Both);
+            return stream.end();
         }
     }
 }
@@ -166,7 +231,7 @@ fn fits(answer: &Answer, request: &ParsedRequest) -> bool {
 }
 
 /// Gives an answer; whether the connection goes on.
-fn give(stream: &mut TcpStream, request: &ParsedRequest, answer: &Answer) -> io::Result<bool> {
+fn give(stream: &mut Stream, request: &ParsedRequest, answer: &Answer) -> io::Result<bool> {
     let manner = &answer.manner;
     thread::sleep(Duration::from_millis(manner.delay_ms));
     if manner.drop {
@@ -194,7 +259,7 @@ fn give(stream: &mut TcpStream, request: &ParsedRequest, answer: &Answer) -> io:
 }
 
 /// Sends back what comes.
-fn echo(stream: &mut TcpStream) -> io::Result<()> {
+fn echo(stream: &mut Stream) -> io::Result<()> {
     let mut piece = [0; 4096];
     loop {
         match stream.read(&mut piece)? {
@@ -204,7 +269,7 @@ fn echo(stream: &mut TcpStream) -> io::Result<()> {
     }
 }
 
-fn body(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
+fn body(stream: &mut Stream, answer: &Answer) -> io::Result<()> {
     let manner = &answer.manner;
     let bytes = answer.body.as_bytes();
     let (first, second) = bytes.split_at(bytes.len() / 2);

@@ -114,7 +114,7 @@ impl Peer {
         match up(&mut child, plain, cli) {
             Ok(cli) => {
                 let origins: io::Result<Vec<Origin>> =
-                    ORIGINS.into_iter().map(Origin::start).collect();
+                    ORIGINS.into_iter().map(|name| Origin::start(name, &folder)).collect();
                 let (loaded, generation) = (BTreeMap::new(), 0);
                 let (kind, origins) = (kind.clone(), origins?);
                 Ok(Self { kind, child, folder, plain, proxied, cli, origins, loaded, generation })

@@ -12,7 +12,8 @@
 //! - `-- differs`: why Larder is meant to do otherwise; then only expectations count.
 //!
 //! Indented lines belong to the line before them. `#` in the first column begins a comment, except
-//! in a program or a file. `${o1}` is an origin's port, `${dead}` one where nobody listens.
+//! in a program or a file. `${o1}` is an origin's port (its UNIX socket is `${tmp}/o1.sock`),
+//! `${dead}` one where nobody listens.
 
 use std::collections::BTreeMap;
 
