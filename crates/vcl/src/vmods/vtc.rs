@@ -1,7 +1,8 @@
 //! `vtc`: what tests of VCL use, as far as it means something here.
 //!
 //! There is nothing here that would hold up a core, end the daemon or look into a workspace, of
-//! which there are none: `barrier_sync`, `sleep`, `panic` and `workspace_*` are not known.
+//! which there are none: `barrier_sync`, `sleep` and `workspace_*` are not known, and `panic` ends
+//! one request.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,9 +17,9 @@ use crate::vmods::args::{Args, must};
 /// The module.
 pub static MODULE: Module = Module {
     name: "vtc",
-    about: "What tests of VCL use. Varnish's `barrier_sync`, `sleep`, `panic`, `vsl` and \
-            `workspace_*` are not there: they would hold up or end more than one request, or look \
-            at what Larder does not have.",
+    about: "What tests of VCL use. Varnish's `barrier_sync`, `sleep`, `vsl` and `workspace_*` are \
+            not there: they would hold up more than one request, or look at what Larder does not \
+            have.",
     functions: FUNCTIONS,
     classes: &[],
 };
@@ -47,6 +48,18 @@ const FUNCTIONS: &[Function] = &[
         params: &[],
         from: Subs::ALL,
         call: |_, _| Ok(Value::Ip(None)),
+    },
+    Function {
+        name: "panic",
+        about: "Ends the request, or what else the program does just now, as a failure: with 503, \
+                and the text in the log. Varnish's process ends.",
+        returns: Type::Void,
+        params: &[must("", Type::String)],
+        from: Subs::ALL,
+        call: |_, args| {
+            let why = String::from_utf8_lossy(args.bytes(0));
+            Err(Failure::new(format!("vtc.panic: {why}")))
+        },
     },
     Function {
         name: "typesize",
@@ -156,6 +169,18 @@ mod tests {
     use super::*;
     use crate::sub::Sub;
     use crate::testing::Bench;
+
+    #[test]
+    fn a_panic_ends_one_request() {
+        let program = "vcl 4.1; import vtc; backend default none;
+            sub vcl_recv { vtc.panic(\"at \" + req.url); set req.http.X = \"after\"; }";
+        let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
+        let action = bench.run(Sub::Recv);
+        assert!(
+            matches!(&action, crate::sub::Action::Fail(why) if **why == *"vtc.panic: at /path?q=1")
+        );
+        assert_eq!(bench.req.headers.values_named(b"X").count(), 0);
+    }
 
     // What Varnish 7.1.1 answers.
     #[test]
