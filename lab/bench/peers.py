@@ -68,6 +68,9 @@ workers = 1
 {secure}
 [memory]
 size = "64MiB"
+# As in nginx.conf: connections stay for a whole run.
+[limits]
+keepalive_requests = 1_000_000_000
 [[site]]
 host   = "*"
 origin = "http://127.0.0.1:{origin}"
