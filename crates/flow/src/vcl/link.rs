@@ -323,7 +323,7 @@ mod tests {
         let expected = Address::Tcp { host: "app.invalid".to_owned(), port: 81 };
         assert_eq!(origin.servers[0].address, expected);
         let times = vcl::backend::Lookups { from: "max", ttl: 5.0, retry: 0.5 };
-        let spec = BackendSpec { lookups: Some(times), ..at("App.invalid", "") };
+        let spec = BackendSpec { lookups: Some(times), ..spec };
         let expected = Lookups { from: LookupTtl::Max, ttl_ms: 5_000, retry_ms: 500 };
         assert_eq!(made(&spec).expect("an origin").lookups, expected);
     }
