@@ -192,6 +192,11 @@ impl Shared {
         self.version.fetch_add(1, Ordering::Release);
     }
 
+    /// Where it goes what origin servers say besides responses.
+    pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
+        self.journal.as_ref()
+    }
+
     /// The configuration in force.
     pub fn live(&self) -> Arc<Live> {
         self.live.load_full()

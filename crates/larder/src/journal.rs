@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use origin::{Journal, Said};
+use origin::{Journal, Said, Turn};
 
 /// Requests whose texts wait for the writer; each is bounded by the limit `stderr_bytes`.
 const QUEUE: usize = 1024;
@@ -34,11 +34,21 @@ impl ServerLog {
     }
 }
 
-impl Journal for ServerLog {
-    fn said(&self, said: &Said<'_>) {
-        if self.sender.try_send(said.to_string()).is_err() {
+impl ServerLog {
+    fn hand_over(&self, lines: String) {
+        if self.sender.try_send(lines).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl Journal for ServerLog {
+    fn said(&self, said: &Said<'_>) {
+        self.hand_over(said.to_string());
+    }
+
+    fn probed(&self, turn: &Turn<'_>) {
+        self.hand_over(format!("larder: {turn}\n"));
     }
 }
 

@@ -215,7 +215,7 @@ impl Daemon {
         let (log, ring) = (records.log.clone(), records.ring.clone());
         let connections = descriptors / 5 * 4;
         let settings = net::Settings { listen, workers, connections, records };
-        let origins = origins.into_iter().map(tend).collect();
+        let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let (plans, planned) = watch::channel(ordered::plan(config, &material));
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
         let running = Mutex::new(Running { config: config.clone(), material, origins });
@@ -430,7 +430,7 @@ impl Daemon {
             let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
             next.push(match kept {
                 Some(at) => tended.swap_remove(at),
-                None => tend(origin),
+                None => tend(origin, &self.shared),
             });
         }
         *running = Running { config, material, origins: next };
@@ -484,8 +484,9 @@ pub(crate) fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Lis
     Ok(listen)
 }
 
-fn tend(origin: Arc<Origin>) -> Tended {
-    let work = tokio::spawn(origin::run_background(Arc::clone(&origin)));
+fn tend(origin: Arc<Origin>, shared: &Shared) -> Tended {
+    let journal = shared.journal().cloned();
+    let work = tokio::spawn(origin::run_background(Arc::clone(&origin), journal));
     Tended { origin, work }
 }
 

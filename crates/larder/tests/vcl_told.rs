@@ -64,12 +64,15 @@ async fn run(stage: &Stage, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The records so far, once there are `count`.
+/// The records so far, once there are `count`, by their numbers.
 async fn records(stage: &Stage, count: usize) -> Vec<Value> {
     let all = async || run(stage, &["log", "--once", "--json"]).await;
     eventually("records", async || all().await.lines().count() == count).await;
     let text = all().await;
-    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    let mut all: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    all.sort_by_key(|record| record["xid"].as_u64());
+    all
 }
 
 /// The steps of a record: subroutine, file and line, and what was returned. The builtin VCL's are

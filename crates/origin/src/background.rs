@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
+use crate::journal::Journal;
 use crate::origin::Origin;
 use crate::probe;
 use crate::resolve;
 
 /// Keeps the addresses of `origin`'s servers up to date and probes them, for as long as it is
-/// polled; with nothing to do it returns at once.
+/// polled; with nothing to do it returns at once. Servers that fall sick and get well are told to
+/// `journal`.
 ///
 /// It works in tasks of its own on the runtime that polls it, which must have I/O and time.
 /// Dropping it ends them; what is known by then stays in use.
 ///
 /// # Panics
 /// When one of its tasks did, which is a bug: names going stale unnoticed would be worse.
-pub async fn run_background(origin: Arc<Origin>) {
+pub async fn run_background(origin: Arc<Origin>, journal: Option<Arc<dyn Journal>>) {
     let mut tasks = JoinSet::new();
     for server in origin.shared() {
         if let Some((host, port)) = server.name_to_resolve() {
@@ -26,7 +28,8 @@ pub async fn run_background(origin: Arc<Origin>) {
         }
         if let Some(probe) = &origin.config().probe {
             let head = probe::request_head(&server.config, origin.config(), probe);
-            tasks.spawn(probe::probe_for_ever(Arc::clone(server), head, probe.clone()));
+            let named = (Arc::clone(origin.name()), journal.clone());
+            tasks.spawn(probe::probe_for_ever(Arc::clone(server), head, probe.clone(), named));
         }
     }
     while let Some(ended) = tasks.join_next().await {

@@ -1,4 +1,5 @@
-//! What servers say besides responses: FastCGI's error stream, which PHP's own log goes to.
+//! What servers say besides responses: FastCGI's error stream, which PHP's own log goes to, and
+//! what probes make of them.
 
 use std::fmt::{self, Write as _};
 
@@ -6,6 +7,40 @@ use std::fmt::{self, Write as _};
 pub trait Journal: Send + Sync {
     /// Notes one request's text.
     fn said(&self, said: &Said<'_>);
+
+    /// Notes that probes have made a server healthy or sick. Called where probes run.
+    fn probed(&self, turn: &Turn<'_>);
+}
+
+/// A server that probes have made healthy or sick: `Backend_health` of Varnish's log.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// The name of its origin.
+    pub origin: &'a str,
+    /// Its address as configured.
+    pub server: &'a str,
+    /// What it is now.
+    pub healthy: bool,
+    /// How many of the latest probes were good.
+    pub good: u32,
+    /// Of how many.
+    pub window: u32,
+    /// How many must be.
+    pub threshold: u32,
+    /// How long the last one took, in seconds.
+    pub seconds: f64,
+    /// Why the last one was not good; none when it was.
+    pub why: Option<&'a str>,
+}
+
+impl fmt::Display for Turn<'_> {
+    /// One line without its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Turn { origin, server, good, window, threshold, seconds, .. } = self;
+        let now = if self.healthy { "healthy" } else { "sick" };
+        write!(f, "Backend_health {origin} {server} went {now}: {good} of {window} probes good, ")?;
+        write!(f, "{threshold} needed, {seconds:.6} s: {}", self.why.unwrap_or("good"))
+    }
 }
 
 /// What was said.

@@ -43,7 +43,7 @@ pub use error::{Error, RequestBodyError, SourceError, Step};
 pub use exchange::Exchange;
 pub use fastcgi::script::{Rules as ScriptRules, Try};
 pub use health::{Order, ProbeHistory, Probed};
-pub use journal::{Journal, Said};
+pub use journal::{Journal, Said, Turn};
 pub use origin::{Origin, ServerStatus};
 pub use pool::CorePool;
 pub use reserved::Reserved;

@@ -18,7 +18,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::config::{Address, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
-use crate::health::{Family, Seen};
+use crate::health::{Family, Probed, Seen};
+use crate::journal::{Journal, Turn};
 use crate::pool::Link;
 use crate::send::opening;
 use crate::server::Server;
@@ -34,8 +35,13 @@ const LINE_BYTES: usize = 128;
 /// Shortest interval between probes: none at all would be a load test.
 const INTERVAL_MIN_MS: u64 = 10;
 
-/// Probes `server` for ever, and notes what comes of it.
-pub(crate) async fn probe_for_ever(server: Arc<Server>, head: Vec<u8>, probe: ProbeConfig) {
+/// Probes `server` of the named origin for ever, and notes what comes of it.
+pub(crate) async fn probe_for_ever(
+    server: Arc<Server>,
+    head: Vec<u8>,
+    probe: ProbeConfig,
+    (origin, journal): (Arc<str>, Option<Arc<dyn Journal>>),
+) {
     let Some(window) = &server.probes else { return };
     let interval = Duration::from_millis(probe.interval_ms.max(INTERVAL_MIN_MS));
     let mut ticks = tokio::time::interval(interval);
@@ -47,8 +53,22 @@ pub(crate) async fn probe_for_ever(server: Arc<Server>, head: Vec<u8>, probe: Pr
         let outcome = probe_once(&server, &head, &probe, &mut seen).await;
         seen.ended(&outcome);
         seen.seconds = begun.elapsed().as_secs_f64();
+        let seconds = seen.seconds;
         if window.note(seen, probe.window, probe.threshold) {
             server.note_change();
+            let why = outcome.as_ref().err().map(ToString::to_string);
+            if let Some(journal) = &journal {
+                journal.probed(&Turn {
+                    origin: &origin,
+                    server: &server.name,
+                    healthy: window.state() == Probed::Healthy,
+                    good: window.bits().count_ones(),
+                    window: probe.window,
+                    threshold: probe.threshold,
+                    seconds,
+                    why: why.as_deref(),
+                });
+            }
         }
         if let Err(error) = outcome {
             server.note_error(format!("probe: {error}"));

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use base::Limits;
 use origin::{
-    Address, EjectConfig, LookupTtl, Lookups, Opening, Order, Origin, OriginConfig, ProbeConfig,
-    Protocol, ProxyHeader, Reserved, ServerConfig, ServerStatus,
+    Address, EjectConfig, Journal, LookupTtl, Lookups, Opening, Order, Origin, OriginConfig,
+    ProbeConfig, Protocol, ProxyHeader, Reserved, ServerConfig, ServerStatus,
 };
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -69,12 +69,12 @@ impl Connected {
 
     /// Begins to probe it on `runtime`, and to look its name up where that is followed, if that is
     /// not done already. What is known of it goes on.
-    pub fn warm(&self, runtime: &Handle) {
+    pub fn warm(&self, runtime: &Handle, journal: Option<Arc<dyn Journal>>) {
         let OriginConfig { probe, servers, .. } = self.origin.config();
         let follows = |server: &ServerConfig| matches!(server.address, Address::Tcp { .. });
         let mut work = self.work.lock();
         if work.is_none() && (probe.is_some() || servers.iter().any(follows)) {
-            *work = Some(runtime.spawn(origin::run_background(Arc::clone(&self.origin))));
+            *work = Some(runtime.spawn(origin::run_background(Arc::clone(&self.origin), journal)));
         }
     }
 
@@ -139,10 +139,10 @@ pub fn connect_all(backends: &[Backend], settings: &Settings<'_>) -> Result<(), 
 }
 
 /// Begins the probes of `backends`, as when their program becomes warm.
-pub fn warm(backends: &[Backend], runtime: &Handle) {
+pub fn warm(backends: &[Backend], runtime: &Handle, journal: Option<&Arc<dyn Journal>>) {
     each(backends, &mut |leaf| {
         if let Some(connected) = Connected::of(leaf) {
-            connected.warm(runtime);
+            connected.warm(runtime, journal.cloned());
         }
     });
 }
@@ -388,7 +388,7 @@ mod tests {
         let leaf = connected(BackendSpec { probe: Some(spec), ..at("127.0.0.1", &port) });
         assert!(!leaf.is_healthy(), "not before the first probe");
         let backends = [Backend::Leaf(Arc::clone(&leaf))];
-        warm(&backends, &Handle::current());
+        warm(&backends, &Handle::current(), None);
         let answer = async || {
             use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
             let (mut stream, _) = listener.accept().await.expect("a probe");

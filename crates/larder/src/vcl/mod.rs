@@ -441,9 +441,11 @@ impl Vcls {
         let cooldown_s = self.params().seconds(Param::VclCooldown);
         let changed = self.registry.lock().settle(Instant::now(), cooldown_s);
         let Some(place) = self.place.get() else { return };
+        let shared = place.shared.upgrade();
+        let journal = shared.as_ref().and_then(|shared| shared.journal());
         for (instance, warm) in changed {
             match warm {
-                true => link::warm(&instance.backends(), &place.runtime),
+                true => link::warm(&instance.backends(), &place.runtime, journal),
                 false => link::cool(&instance.backends()),
             }
         }

@@ -87,7 +87,10 @@ impl Outside for World {
         let limits: &Limits = &live.limits;
         let settings = Settings { params: &live.params, limits, reserved: &self.reserved };
         match link::connect(leaf, &settings) {
-            Ok(()) => link::warm(&[Backend::Leaf(Arc::clone(leaf))], &self.runtime),
+            Ok(()) => {
+                let leaf = [Backend::Leaf(Arc::clone(leaf))];
+                link::warm(&leaf, &self.runtime, shared.journal());
+            }
             Err(why) => eprintln!("larder: {why}"),
         }
     }

@@ -171,7 +171,7 @@ async fn a_probe_may_want_the_connection_closed_and_then_reads_the_first_line() 
         });
     });
     assert_eq!(client.origin.servers()[0].probed, Probed::Sick, "until the first one has ended");
-    let background = tokio::spawn(run_background(Arc::clone(&client.origin)));
+    let background = tokio::spawn(run_background(Arc::clone(&client.origin), None));
     eventually(|| client.origin.is_healthy()).await;
     background.abort();
     let seen = client.origin.servers().remove(0).history;

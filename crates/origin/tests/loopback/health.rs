@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use origin::{Balance, Error, ProbeConfig, Probed, run_background};
+use origin::{Balance, Error, Journal, ProbeConfig, Probed, Said, Turn, run_background};
 
 use crate::kit::*;
 
@@ -113,7 +113,9 @@ async fn probes_decide_who_gets_requests() {
     assert_eq!(probed(), Probed::Unknown);
     client.get().await.expect("not probed yet is no reason to refuse");
 
-    let background = tokio::spawn(run_background(Arc::clone(&client.origin)));
+    let heard = Arc::new(Heard::default());
+    let journal: Arc<dyn Journal> = heard.clone();
+    let background = tokio::spawn(run_background(Arc::clone(&client.origin), Some(journal)));
     eventually(|| probed() == Probed::Healthy).await;
     client.get().await.expect("a response");
 
@@ -133,9 +135,36 @@ async fn probes_decide_who_gets_requests() {
 
     background.abort();
     assert!(background.await.expect_err("it runs for ever").is_cancelled());
+    let heard = heard.0.lock().expect("nobody panicked with it").clone();
+    let turns: Vec<_> = heard.iter().map(|line| line.split(" probes good, ").collect()).collect();
+    let [well, sick, again] = turns.as_slice() else { panic!("{heard:?}") };
+    let turn = |to: &str| {
+        format!("Backend_health shop {} went {to}: ", server.url.trim_start_matches("http://"))
+    };
+    for (parts, turn, end) in [
+        (well, turn("healthy: 2 of 4"), "good"),
+        (sick, turn("sick: 1 of 4"), "status 503"),
+        (again, turn("healthy: 2 of 4"), "good"),
+    ] {
+        let parts: &Vec<&str> = parts;
+        assert_eq!(parts[0], turn.trim_end_matches(": "));
+        assert!(parts[1].starts_with("2 needed, 0.") && parts[1].ends_with(end), "{parts:?}");
+    }
     let seen = server.connections();
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(server.connections(), seen, "its tasks ended with it");
+}
+
+/// What the journal was told.
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<String>>);
+
+impl Journal for Heard {
+    fn said(&self, _: &Said<'_>) {}
+
+    fn probed(&self, turn: &Turn<'_>) {
+        self.0.lock().expect("nobody panicked with it").push(turn.to_string());
+    }
 }
 
 #[tokio::test]
@@ -146,7 +175,7 @@ async fn a_server_that_does_not_answer_probes_is_sick() {
         config.probe =
             Some(ProbeConfig { interval_ms: 10, timeout_ms: 50, ..ProbeConfig::default() });
     });
-    let background = tokio::spawn(run_background(Arc::clone(&client.origin)));
+    let background = tokio::spawn(run_background(Arc::clone(&client.origin), None));
     eventually(|| client.origin.servers().iter().all(|s| s.probed == Probed::Sick)).await;
     let rows = client.origin.servers();
     assert_eq!(rows[0].last_error.as_deref(), Some("probe: no answer within 50ms"));

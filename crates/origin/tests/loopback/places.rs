@@ -73,7 +73,7 @@ async fn a_name_is_resolved_and_requests_wait_for_its_first_answer() {
     let url = server.url.replace("127.0.0.1", "localhost");
     let client = Client::new(&[&url], |config| config.timeouts.connect_ms = 20_000);
     assert!(client.origin.servers()[0].addresses.is_empty());
-    let background = tokio::spawn(run_background(Arc::clone(&client.origin)));
+    let background = tokio::spawn(run_background(Arc::clone(&client.origin), None));
     assert_eq!(client.get().await.expect("a response"), "ok");
     assert!(client.origin.servers()[0].addresses.iter().all(|a| a.ip().is_loopback()));
     background.abort();
@@ -95,5 +95,5 @@ async fn literals_need_no_background() {
     let server = Scripted::answering(OK).await;
     let client = Client::new(&[&server.url], |_| {});
     assert_eq!(client.origin.servers()[0].addresses.len(), 1);
-    run_background(Arc::clone(&client.origin)).await;
+    run_background(Arc::clone(&client.origin), None).await;
 }

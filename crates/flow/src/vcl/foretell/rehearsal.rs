@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
-use message::{HeaderBlock, Request, Response};
+use message::{HeaderBlock, HeaderId, Request, Response};
 use policy::{Peer, Step, told::shown};
 use vcl::ctx::{Bereq, BereqState, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task};
 use vcl::program::{Instance, Program};
@@ -227,7 +227,13 @@ fn field_changes(name: &str, before: &HeaderBlock, after: &HeaderBlock) -> Vec<S
     let gone = before.iter().filter(|field| after.value_named(field.name).is_none());
     let gone = gone.map(|field| format!("{name}.http.{} is unset", shown(field.name)));
     let set = after.iter().filter(|field| before.value_named(field.name) != Some(field.value));
-    let set =
-        set.map(|field| format!("{name}.http.{} to {}", shown(field.name), shown(field.value)));
+    let set = set.map(|field| {
+        let (of, id) = (shown(field.name), field.id);
+        match matches!(id, HeaderId::Cookie | HeaderId::SetCookie | HeaderId::Authorization) {
+            // What tells people apart is not shown.
+            true => format!("{name}.http.{of} to another value"),
+            false => format!("{name}.http.{of} to {}", shown(field.value)),
+        }
+    });
     gone.chain(set).collect()
 }
