@@ -108,7 +108,7 @@ impl Page {
         let mut head = format!("{mark} {:<width$}", word("what"), width = INDENT - 2);
         if !head.ends_with(' ') {
             // It is too long to stand beside anything.
-            self.lines("", 0, &std::mem::take(&mut head), "");
+            self.lines(&std::mem::take(&mut head), INDENT, "", "");
         }
         self.lines(&head, INDENT, &word("why"), if decided { "1" } else { "" });
         if let Some(place) = step["where"].as_str() {

@@ -6,6 +6,7 @@ use policy::Step;
 use varnishcli::Param;
 use vcl::backend::{Backend, Leaf};
 use vcl::ctx::BereqState;
+use vcl::parse::BUILTIN_NAME;
 use vcl::program::Program;
 
 use super::rehearsal::Rehearsal;
@@ -71,9 +72,9 @@ pub(super) fn freshness(live: &Live, on: &Rehearsal<'_>, object: &Object) -> Ste
     step.fact("req.grace", asked("it", on.state.grace)).fact("req.ttl", asked("it", on.state.ttl))
 }
 
-/// Adds the lines of `program` that set `name`.
+/// Adds the lines of `program` that set `name`, its own and not the builtin VCL's.
 fn lines_with(program: &Program, name: &'static str, step: Step) -> Step {
-    let files = program.sources().files().iter();
+    let files = program.sources().files().iter().filter(|file| &*file.name != BUILTIN_NAME);
     let lines = files.flat_map(|file| {
         let lines = file.text.split(|byte| *byte == b'\n').enumerate();
         lines.filter_map(move |(number, line)| {

@@ -84,7 +84,7 @@ impl Teller<'_> {
                     self.on.steps.push(Step::new("restart", why));
                     match self.synth(said(503, "")) {
                         End::Told(foreseen, summary) => return (foreseen, summary),
-                        // `vcl_synth` cannot restart either.
+                        // There are none left for `vcl_synth` either.
                         End::Again => return self.unanswered(),
                     }
                 }
@@ -195,9 +195,9 @@ impl Teller<'_> {
     }
 
     fn unanswered(&self) -> (Foreseen, String) {
-        let status = Some(Status::SERVICE_UNAVAILABLE);
+        let status = Some(Status::INTERNAL_SERVER_ERROR);
         let foreseen = Foreseen::Answer { served: Served::Synthetic, status };
-        (foreseen, "would be answered with status 503: the program failed".to_owned())
+        (foreseen, "would be answered with status 500: vcl_synth failed, too".to_owned())
     }
 
     fn synth(&mut self, said: Said) -> End {
@@ -207,10 +207,11 @@ impl Teller<'_> {
             Some(reason) => reason.to_vec(),
             None => usual_reason(response.status).to_vec(),
         };
+        let most = self.live.params.number(Param::MaxRestarts);
         let time = seconds(self.on.now);
         let mut state = RespState { status: code, time, ..RespState::default() };
         match self.on.run_over(Sub::Synth, None, (&mut response, &mut state)) {
-            Action::Restart => return End::Again,
+            Action::Restart if u64::from(self.on.state.restarts) < most => return End::Again,
             Action::Fail(_) => {
                 let (foreseen, summary) = self.unanswered();
                 return End::Told(foreseen, summary);
