@@ -155,7 +155,7 @@ limits! {
     H2StallTimeout h2_stall_timeout Ms 30_000, "A response on HTTP/2 held back by the client's windows without a new byte; then its stream ends.";
     H2Memory h2_memory Bytes 4 * MIB, "Bytes of bodies held for one HTTP/2 connection, both ways, at least 512KiB. The more streams there are, the smaller their windows.";
     DashboardViewers dashboard_viewers Count 32, "Dashboards that are sent live figures at once; beyond it one more is answered 503.";
-    VclSteps vcl_steps Count 100_000, "Statements and calls that a VCL may take for one request, and as many for each fetch; beyond it the request fails (503).";
+    VclSteps vcl_steps Count 100_000, "Statements and calls that a VCL may take for one request, and as many for each fetch; beyond it the request fails (500).";
     VclGlobals vcl_globals Count 10_000, "Variables that VCL keeps for all requests (`var.global_set`); beyond it a new one is not set.";
     ThrottleBuckets throttle_buckets Count 200_000, "Token buckets of VCL's `vsthrottle`; beyond it those not used for the longest are forgotten.";
     DirectorBackends director_backends Count 10_000, "Backends of one director of a VCL program; beyond it adding one fails.";
