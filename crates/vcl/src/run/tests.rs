@@ -139,6 +139,7 @@ fn the_budget_of_steps_ends_a_program() {
     bench.task.steps = 3;
     let Action::Fail(reason) = bench.run(Sub::Recv) else { panic!("it went on") };
     assert!(reason.contains("vcl_steps"), "{reason}");
+    assert_eq!(*bench.world.limits.borrow(), [base::Limit::VclSteps]);
 }
 
 #[test]

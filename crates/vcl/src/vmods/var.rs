@@ -221,7 +221,11 @@ impl Globals {
 
 #[cfg(test)]
 mod tests {
+    use base::Limits;
+
     use super::*;
+    use crate::sub::Sub;
+    use crate::testing::Bench;
 
     #[test]
     fn there_are_at_most_so_many_globals() {
@@ -234,5 +238,16 @@ mod tests {
         assert!(globals.set(&a, None), "and removed");
         assert_eq!(globals.get(b"a"), None);
         assert!(globals.set(&c, Some(&b)), "which makes room");
+    }
+
+    #[test]
+    fn a_global_too_many_is_not_set_and_counted() {
+        let text = "vcl 4.1; import var; backend none_here none; sub vcl_recv { \
+                    var.global_set(\"a\", \"1\"); var.global_set(\"b\", \"2\"); }";
+        let mut bench = Bench::of(text).expect("it compiles");
+        bench.world.shared.set_limits(&Limits { vcl_globals: 1, ..Limits::default() });
+        bench.run(Sub::Recv);
+        assert_eq!(*bench.world.limits.borrow(), [Limit::VclGlobals]);
+        assert_eq!(bench.world.shared.globals.get(b"b"), None);
     }
 }
