@@ -287,11 +287,20 @@ impl Lowering<'_> {
         }
     }
 
-    /// `synthetic(...)`: adds to the body of the answer.
+    /// `synthetic(...)`: adds to the body of the answer. What is no string shows as `(null)`, as in
+    /// Varnish.
     fn synthetic(&mut self, call: &CallExpr) -> Option<Op> {
         let places = Sub::Synth.only().and(Sub::BackendError.only());
         self.need(places, call.name.span, || "`synthetic` cannot be called".to_string());
         let text = self.one_string(call)?;
+        let or_null = |part| match part {
+            Text::Const(_) => part,
+            other => Text::OrNull(Box::new(other)),
+        };
+        let text = match text {
+            Text::Join(parts) => Text::Join(parts.into_iter().map(or_null).collect()),
+            one => or_null(one),
+        };
         Some(Op::Synthetic(run::Expr::Text(Box::new(text))))
     }
 

@@ -32,6 +32,8 @@ pub(crate) enum Text {
     Upper(Box<Self>),
     /// Any other value, as a string.
     Shown(Box<Expr>),
+    /// The string, or `(null)` when it is none.
+    OrNull(Box<Self>),
 }
 
 /// `regsub(subject, regex, replacement)`
@@ -120,6 +122,11 @@ impl Text {
                 let value = expr.eval(ctx)?;
                 text::append(ctx, &value, out)?;
                 return Ok(!text::is_none(ctx, &value));
+            }
+            Self::OrNull(inner) => {
+                if !inner.append(ctx, out)? {
+                    out.extend_from_slice(b"(null)");
+                }
             }
         }
         Ok(true)
