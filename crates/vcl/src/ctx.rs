@@ -365,6 +365,8 @@ pub struct BerespState {
     pub body: Vec<u8>,
     /// `xkey`: keys beside those in the headers.
     pub keys: Vec<Bytes>,
+    /// The backend's connection is gone, and the body with it: `std.rollback(bereq)`.
+    pub cut_off: bool,
 }
 
 /// `obj`: a stored response. Times in seconds.

@@ -310,31 +310,36 @@ impl Job {
         let action = self.call(Sub::BackendResponse, beresp);
         let mut answer = Answer { response, state, body, pass_s: None };
         match action {
+            Action::Deliver | Action::Pass(_) if answer.state.cut_off => {
+                self.note_error("No backend connection (rollback?)");
+                Step::Error(None)
+            }
             Action::Deliver => Step::Use(Box::new(answer)),
             Action::Pass(seconds) => {
                 answer.state.uncacheable = true;
                 answer.pass_s = Some(seconds.unwrap_or(answer.state.ttl));
                 Step::Use(Box::new(answer))
             }
-            Action::Retry if self.retry() => Step::Send,
-            Action::Retry => {
-                self.note_vcl_error("Too many retries, delivering 503");
-                Step::Error(None)
-            }
+            Action::Retry => self.retry("Too many retries, delivering 503", Step::Error(None)),
             Action::Error(said) => Step::Error(Some(said)),
             action => Self::give_up(action),
         }
     }
 
-    /// Whether one more try is allowed; it has begun then.
-    fn retry(&mut self) -> bool {
+    /// One more try; `too_many` and what is logged of it where there have been enough.
+    fn retry(&mut self, why: &str, too_many: Step) -> Step {
         let max = self.live.params.number(Param::MaxRetries);
         self.state.retries += 1;
         if u64::from(self.state.retries) > max {
-            return false;
+            self.note_vcl_error(why);
+            return too_many;
+        }
+        if matches!(self.upload, Upload::Spent) {
+            self.note_error("Retry not possible, req.body not cached");
+            return Step::Fail;
         }
         self.state.xid = self.core.shared.vcl.xids.next();
-        true
+        Step::Send
     }
 
     fn give_up(action: Action) -> Step {
@@ -374,11 +379,7 @@ impl Job {
                 let body = Body::Whole(std::mem::take(&mut state.body).into());
                 Step::Use(Box::new(Answer { response, state, body, pass_s: None }))
             }
-            Action::Retry if self.retry() => Step::Send,
-            Action::Retry => {
-                self.note_vcl_error("Too many retries, failing");
-                Step::Fail
-            }
+            Action::Retry => self.retry("Too many retries, failing", Step::Fail),
             action => Self::give_up(action),
         }
     }

@@ -66,7 +66,7 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, St
         Connected::of(leaf).ok_or_else(|| format!("backend {}: not connected", leaf.name))?;
     let origin = Arc::clone(&connected.origin);
     follow_host(&mut job.bereq);
-    let (body, framing) = body(job)?;
+    let (mut source, framing) = body(job)?;
     let bereq = &mut job.bereq;
     bereq.framing = framing;
     bereq.version = bereq.version.max(Version::Http11);
@@ -80,8 +80,18 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, St
     let told = &mut Told(job.front.interims.as_deref());
     let pool = job.core.pool();
     job.counts.inc(Count::BackendReq);
-    let sending = pool.send(&origin, &job.bereq, body, job.key_hash, caller, told);
-    let exchange = sending.await.map_err(|error| format!("backend {}: {error}", leaf.name))?;
+    let body = match &mut source {
+        Some(source) => RequestBody::Stream(Box::new(source)),
+        None => RequestBody::None,
+    };
+    let sent = pool.send(&origin, &job.bereq, body, job.key_hash, caller, told).await;
+    if sent.is_err()
+        && let Some(Source::Streamed { reader, waits, begun: false }) = source
+    {
+        // Nobody took any of it: another try can have it.
+        job.upload = Upload::Stream(reader, waits.is_some());
+    }
+    let exchange = sent.map_err(|error| format!("backend {}: {error}", leaf.name))?;
     let kind = if exchange.reused { Count::BackendReuse } else { Count::BackendConn };
     job.count(kind);
     let answered_us = job.core.micros();
@@ -114,22 +124,24 @@ fn make_visible(target: &mut Vec<u8>) {
 }
 
 /// The body to send, and how it is framed.
-fn body(job: &mut Job) -> Result<(RequestBody<'static>, Framing), String> {
+fn body(job: &mut Job) -> Result<(Option<Source>, Framing), String> {
     if !job.state.has_body {
         job.bereq.headers.remove(HeaderId::ContentLength);
-        return Ok((RequestBody::None, Framing::None));
+        return Ok((None, Framing::None));
     }
     match std::mem::replace(&mut job.upload, Upload::Spent) {
-        Upload::None => Ok((RequestBody::None, Framing::None)),
+        Upload::None => {
+            job.upload = Upload::None;
+            Ok((None, Framing::None))
+        }
         Upload::Kept(bytes) => {
             let framing = Framing::Length(bytes.len() as u64);
             job.upload = Upload::Kept(bytes.clone());
-            Ok((RequestBody::Stream(Box::new(Whole(bytes))), framing))
+            Ok((Some(Source::Whole(bytes)), framing))
         }
         Upload::Stream(reader, waits) => {
             let waits = waits.then(|| job.front.interims.clone()).flatten();
-            let source = Streamed { reader, waits };
-            Ok((RequestBody::Stream(Box::new(source)), job.bereq.framing))
+            Ok((Some(Source::Streamed { reader, waits, begun: false }), job.bereq.framing))
         }
         Upload::Spent => Err("req.body already consumed".to_owned()),
     }
@@ -160,29 +172,35 @@ fn timeouts(job: &Job, leaf: &Leaf) -> Timeouts {
     }
 }
 
-/// A client's upload as the origin client pulls it.
-struct Streamed {
-    reader: Reader,
-    /// Where the client's 100 goes, until it has got it.
-    waits: Option<Rc<Interims>>,
+/// A request's body as the origin client pulls it.
+enum Source {
+    /// It is there already.
+    Whole(Bytes),
+    /// It comes from the client.
+    Streamed {
+        reader: Reader,
+        /// Where the client's 100 goes, until it has got it.
+        waits: Option<Rc<Interims>>,
+        /// Whether some of it was asked for.
+        begun: bool,
+    },
 }
 
-impl BodySource for Streamed {
+impl BodySource for Source {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
-        if let Some(client) = self.waits.take() {
-            client.put(Response::new(Status::CONTINUE));
+        match self {
+            Self::Whole(bytes) => {
+                let all = std::mem::take(bytes);
+                Poll::Ready(Ok((!all.is_empty()).then_some(all)))
+            }
+            Self::Streamed { reader, waits, begun } => {
+                *begun = true;
+                if let Some(client) = waits.take() {
+                    client.put(Response::new(Status::CONTINUE));
+                }
+                reader.poll_next(cx).map_err(|_| SourceError("the client's body broke off"))
+            }
         }
-        self.reader.poll_next(cx).map_err(|_| SourceError("the client's body broke off"))
-    }
-}
-
-/// A body that is there already.
-struct Whole(Bytes);
-
-impl BodySource for Whole {
-    fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
-        let all = std::mem::take(&mut self.0);
-        Poll::Ready(Ok((!all.is_empty()).then_some(all)))
     }
 }
 

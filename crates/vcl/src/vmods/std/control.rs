@@ -88,6 +88,11 @@ pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failu
     if let (Some(head), Some(Some(original))) = (head, original) {
         head.clone_from(original);
     }
+    if args.place(0) == Some(Place::Bereq)
+        && let Some(beresp) = &mut ctx.beresp
+    {
+        beresp.state.cut_off = true;
+    }
     Ok(Value::Void)
 }
 
