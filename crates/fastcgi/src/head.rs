@@ -179,6 +179,7 @@ impl HeadReader {
 
     fn fill(&self, buf: &[u8], response: &mut Response) {
         response.version = Version::Http11;
+        response.no_reason = false;
         response.reason.clear();
         response.status = match self.status {
             Some((status, at, len)) => {

@@ -292,6 +292,9 @@ impl Reply {
         match &self.head {
             Head::Stored(object) => self.write_stored(object, out),
             Head::File { file, date_s } => self.write_file(file, *date_s, out),
+            Head::Owned(response) if response.no_reason => {
+                h1::encode::head_without_reason(out, self.status, &response.headers);
+            }
             Head::Owned(response) => {
                 h1::encode::stored_head(out, self.status, &response.reason, &response.headers);
             }

@@ -90,11 +90,21 @@ pub fn request_head(out: &mut Vec<u8>, request: &Request) {
 ///
 /// An empty `reason` stands for the usual one.
 pub fn stored_head(out: &mut Vec<u8>, status: Status, reason: &[u8], headers: &HeaderBlock) {
+    let reason = if reason.is_empty() { status.reason().as_bytes() } else { reason };
+    head_with(out, status, reason, headers);
+}
+
+/// The same without a reason phrase.
+pub fn head_without_reason(out: &mut Vec<u8>, status: Status, headers: &HeaderBlock) {
+    head_with(out, status, b"", headers);
+}
+
+fn head_with(out: &mut Vec<u8>, status: Status, reason: &[u8], headers: &HeaderBlock) {
     debug_assert!(is_value(reason), "a reason phrase is checked when it is read");
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(itoa::Buffer::new().format(status.code()).as_bytes());
     out.push(b' ');
-    out.extend_from_slice(if reason.is_empty() { status.reason().as_bytes() } else { reason });
+    out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
     for field in headers.iter() {
         end_to_end(out, field);

@@ -232,6 +232,7 @@ impl ResponseReader {
     fn fill(&self, buf: &[u8], end: usize, status: Status, response: &mut Response) {
         response.version = self.line.version;
         response.status = status;
+        response.no_reason = false;
         response.reason.clear();
         response
             .reason

@@ -133,6 +133,8 @@ pub struct Response {
     pub status: Status,
     /// Reason phrase as received; empty for the usual one.
     pub reason: Vec<u8>,
+    /// Whether it goes without a reason phrase (RFC 9112 4).
+    pub no_reason: bool,
     /// All header fields as received (framing fields too; the serialiser alone writes those anew).
     pub headers: HeaderBlock,
 }
@@ -140,6 +142,12 @@ pub struct Response {
 impl Response {
     /// An empty response of `status`.
     pub fn new(status: Status) -> Self {
-        Self { version: Version::Http11, status, reason: Vec::new(), headers: HeaderBlock::new() }
+        Self {
+            version: Version::Http11,
+            status,
+            reason: Vec::new(),
+            no_reason: false,
+            headers: HeaderBlock::new(),
+        }
     }
 }

@@ -227,6 +227,7 @@ pub(crate) fn set_status(head: &mut Response, message: &str, status: i64) -> Res
     };
     head.status = sent;
     head.reason = reason(full).into();
+    head.no_reason = false;
     Ok(full)
 }
 

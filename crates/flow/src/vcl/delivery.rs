@@ -346,6 +346,7 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
     response.headers.push(HeaderId::Server, b"Larder");
     let varnish = Varnish { xid: turn.state.xid, found: None, ranges: false };
     response.headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
+    response.no_reason = turn.said.reason.as_ref().is_some_and(|reason| reason.is_empty());
     response.reason = match &turn.said.reason {
         Some(reason) => reason.to_vec(),
         None => usual_reason(response.status).to_vec(),
@@ -528,6 +529,7 @@ fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
     turn.close |= wants_close;
     if response.status != reply.status {
         response.status = reply.status;
+        response.no_reason = false;
         response.reason.clear();
         if reply.status == Status::RANGE_NOT_SATISFIABLE {
             response.reason.extend_from_slice(b"Requested Range Not Satisfiable");

@@ -102,6 +102,8 @@ fn a_stored_head_has_no_framing_and_no_end() {
     assert_eq!(head, "HTTP/1.1 299 Good enough\r\n");
     let head = text(|out| encode::stored_head(out, status(799), b"", &HeaderBlock::new()));
     assert_eq!(head, "HTTP/1.1 799 \r\n");
+    let head = text(|out| encode::head_without_reason(out, Status::OK, &HeaderBlock::new()));
+    assert_eq!(head, "HTTP/1.1 200 \r\n");
 }
 
 #[test]

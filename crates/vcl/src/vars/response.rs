@@ -152,6 +152,7 @@ pub(super) const BERESP: &[Var] = &[
     .set(FETCHED, |ctx, value| {
         let beresp = ctx.beresp.as_mut().ok_or_else(|| missing("beresp"))?;
         beresp.head.reason = headers::line_part("beresp.reason", value)?.into_vec();
+        beresp.head.no_reason = false;
         Ok(())
     }),
     fetch_set(
@@ -297,6 +298,7 @@ pub(super) const RESP: &[Var] = &[
     .set(DELIVERED, |ctx, value| {
         let resp = ctx.resp.as_mut().ok_or_else(|| missing("resp"))?;
         resp.head.reason = headers::line_part("resp.reason", value)?.into_vec();
+        resp.head.no_reason = false;
         Ok(())
     }),
     deliver(
@@ -372,7 +374,10 @@ fn resp_proto<'c>(resp: &'c Resp<'_>) -> &'c [u8] {
 }
 
 fn reason(head: &Response, status: u16) -> &[u8] {
-    if head.reason.is_empty() { headers::reason(status).as_bytes() } else { &head.reason }
+    match &head.reason[..] {
+        b"" if !head.no_reason => headers::reason(status).as_bytes(),
+        own => own,
+    }
 }
 
 /// Sets one of `beresp.do_*`: an error once the filters are set.
