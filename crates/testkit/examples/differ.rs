@@ -1,31 +1,50 @@
 //! Runs scenarios while they are written: `differ FOLDER [--only TEXT] [--larder BINARY] [--show]`.
 //!
 //! Without a binary Varnish runs against itself, which shows what in a scenario is left to chance.
-//! `--show` tells what it did.
+//! `--show` tells what it did. `--seeds FROM..TO` takes generated programs in place of a folder;
+//! `--text` writes them out.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use testkit::differ::peer::Kind;
+use testkit::differ::scenario::{Scenario, scenarios};
 use testkit::differ::suite::{self, Suite};
+use testkit::vclgen;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let mut folder = PathBuf::from(".");
     let (mut only, mut other) = (String::new(), Kind::varnishd());
-    let (mut pairs, mut show) = (4, false);
+    let (mut pairs, mut show, mut text) = (4, false, false);
+    let mut seeds = 0..0;
     while let Some(word) = words.next() {
         let mut value = || words.next().unwrap_or_default();
         match word.as_str() {
             "--only" => only = value(),
             "--larder" => other = Kind::larder(&PathBuf::from(value())),
             "--show" => show = true,
+            "--text" => text = true,
+            "--seeds" => {
+                let (from, to) = value().split_once("..").map_or((0, 0), |(from, to)| {
+                    (from.parse().unwrap_or(0), to.parse().unwrap_or(0))
+                });
+                seeds = from..to;
+            }
             "--pairs" => pairs = value().parse().unwrap_or(pairs),
             _ => folder = PathBuf::from(word),
         }
     }
+    if text {
+        seeds.for_each(|seed| println!("{}", vclgen::scenario(seed)));
+        return ExitCode::SUCCESS;
+    }
+    let files = match seeds.is_empty() {
+        true => suite::read(&folder),
+        false => Ok(generated(seeds)),
+    };
     let suite = Suite { peers: (Kind::varnishd(), other), pairs, only };
-    match suite::read(&folder).and_then(|files| suite::run(&suite, files)) {
+    match files.and_then(|files| suite::run(&suite, files)) {
         Err(error) => {
             eprintln!("{error}");
             ExitCode::FAILURE
@@ -38,4 +57,12 @@ fn main() -> ExitCode {
             if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// The scenarios of `seeds`, each in a file of its own.
+fn generated(seeds: std::ops::Range<u64>) -> Vec<Vec<Scenario>> {
+    let one = |seed: u64| {
+        scenarios("generated", &vclgen::scenario(seed), &|_| None).expect("what is made is read")
+    };
+    seeds.map(one).collect()
 }
