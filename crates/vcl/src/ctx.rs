@@ -461,6 +461,11 @@ impl Task {
         self.buffers.push(buffer);
     }
 
+    /// Forgets what VMODs keep, as a rollback does.
+    pub fn forget(&mut self) {
+        self.kept.clear();
+    }
+
     /// What `module` keeps under `number` (of an object, or 0), made at the first time.
     pub fn keep<T: Any + Default>(&mut self, module: &'static str, number: u32) -> &mut T {
         let key = (module, number);

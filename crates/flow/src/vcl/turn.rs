@@ -145,8 +145,9 @@ impl Turn {
         }
     }
 
-    /// `req` becomes what came again.
+    /// `req` becomes what came again, and VMODs forget.
     pub(crate) fn roll_back(&mut self, env: &Env<'_>) {
+        self.task.forget();
         self.req.clone_from(env.asked);
     }
 

@@ -88,6 +88,7 @@ pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failu
     if let (Some(head), Some(Some(original))) = (head, original) {
         head.clone_from(original);
     }
+    ctx.task.forget();
     if args.place(0) == Some(Place::Bereq)
         && let Some(beresp) = &mut ctx.beresp
     {
