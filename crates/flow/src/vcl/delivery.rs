@@ -306,8 +306,8 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
     response.status = sent_status(state.status);
     let body = match body {
         _ if response.status.has_no_body() => ReplyBody::None,
-        // A pass has asked for a head only: what stands in for it is not what GET would get.
-        PassingBody::Bytes(_) if env.asked.method == Method::Head && private => {
+        // What stands in for a response that is for this request only is not what GET would get.
+        PassingBody::Bytes(_) if env.asked.method == Method::Head && (private || uncacheable) => {
             ReplyBody::Head(head_length)
         }
         PassingBody::Bytes(bytes) if env.asked.method == Method::Head => {

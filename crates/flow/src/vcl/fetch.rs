@@ -23,12 +23,13 @@ use vcl::sub::{Action, Said, Sub};
 
 use super::counts::{Count, Counts};
 use super::delivery::{Source, usual_reason};
+use super::heads::{self, OneHop};
 use super::lifetime::{self, Lifetime};
 use super::send::{self, Upload};
 use super::told::Ran;
 use super::turn::seconds;
 use super::world::{Line, Sight};
-use super::{heads, storages, store};
+use super::{storages, store};
 use crate::core::{Core, LiveRef};
 use crate::trace::Trace;
 
@@ -83,6 +84,8 @@ pub(crate) struct Answer {
     pub(crate) body: Body,
     /// Seconds for which requests go past the store.
     pub(crate) pass_s: Option<f64>,
+    /// What of it is not passed on.
+    pub(crate) one_hop: OneHop,
 }
 
 /// Where an answer's body comes from.
@@ -260,6 +263,7 @@ impl Job {
     fn respond(&mut self, exchange: Exchange, leaf: Arc<Leaf>) -> Step {
         let now = self.now();
         let mut response = exchange.response.clone();
+        let one_hop = OneHop::of(&response.headers);
         if !response.headers.contains(HeaderId::Date) {
             let date = HttpDate::new(now.unix_secs());
             response.headers.push(HeaderId::Date, date.as_bytes());
@@ -298,7 +302,7 @@ impl Job {
             grace: times.grace,
             keep: times.keep,
             age: times.age,
-            uncacheable: private,
+            uncacheable: self.state.uncacheable,
             do_stream: true,
             time: seconds(now),
             was_304,
@@ -308,7 +312,9 @@ impl Job {
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
         let action = self.call(Sub::BackendResponse, beresp);
-        let mut answer = Answer { response, state, body, pass_s: None };
+        // Once said it holds for all that the fetch may still come to.
+        self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
+        let mut answer = Answer { response, state, body, pass_s: None, one_hop };
         match action {
             Action::Deliver | Action::Pass(_) if answer.state.cut_off => {
                 self.note_error("No backend connection (rollback?)");
@@ -368,16 +374,19 @@ impl Job {
             ttl,
             grace,
             keep,
-            uncacheable: self.is_private(),
+            uncacheable: self.state.uncacheable,
             do_stream: true,
             time: seconds(now),
             ..BerespState::default()
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        match self.call(Sub::BackendError, beresp) {
+        let action = self.call(Sub::BackendError, beresp);
+        self.state.uncacheable = state.uncacheable;
+        match action {
             Action::Deliver => {
                 let body = Body::Whole(std::mem::take(&mut state.body).into());
-                Step::Use(Box::new(Answer { response, state, body, pass_s: None }))
+                let one_hop = OneHop::default();
+                Step::Use(Box::new(Answer { response, state, body, pass_s: None, one_hop }))
             }
             Action::Retry => self.retry("Too many retries, failing", Step::Fail),
             action => Self::give_up(action),

@@ -38,20 +38,36 @@ const OF_ONE_CLIENT: [HeaderId; 10] = [
     HeaderId::Range,
 ];
 
-/// The fields that Connection names.
-fn named_by_connection(headers: &HeaderBlock) -> Vec<Vec<u8>> {
-    headers
-        .values(HeaderId::Connection)
-        .flat_map(|value| value.split(|b| *b == b','))
-        .map(|name| name.trim_ascii().to_ascii_lowercase())
-        .filter(|name| !name.is_empty())
-        .collect()
+/// The lines, names and values, that a message's Connection says are for one hop. As in Varnish
+/// these are the lines that came: what a program puts in their place goes on.
+#[derive(Debug, Default)]
+pub(crate) struct OneHop(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl OneHop {
+    /// Those of a message as it came.
+    pub(crate) fn of(headers: &HeaderBlock) -> Self {
+        if !headers.contains(HeaderId::Connection) {
+            return Self::default();
+        }
+        let names: Vec<&[u8]> = headers
+            .values(HeaderId::Connection)
+            .flat_map(|value| value.split(|b| *b == b','))
+            .map(<[u8]>::trim_ascii)
+            .collect();
+        let is_named = |name: &[u8]| names.iter().any(|named| named.eq_ignore_ascii_case(name));
+        let lines = headers.iter().filter(|field| is_named(field.name));
+        Self(lines.map(|field| (field.name.to_vec(), field.value.to_vec())).collect())
+    }
+
+    fn has(&self, name: &[u8], value: &[u8]) -> bool {
+        self.0.iter().any(|(own, line)| own.eq_ignore_ascii_case(name) && line == value)
+    }
 }
 
-/// Makes `bereq` of the client's request; the number of the transaction is not in it yet.
-pub(crate) fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
-    let named = named_by_connection(&bereq.headers);
-    let is_named = |name: &[u8]| named.iter().any(|n| n.eq_ignore_ascii_case(name));
+/// Makes `bereq` of the client's request, which came as `asked`; the number of the transaction is
+/// not in it yet.
+pub(crate) fn bereq(bereq: &mut Request, asked: &Request, purpose: Purpose, gzip: bool) {
+    let one_hop = OneHop::of(&asked.headers);
     bereq.headers.retain(|field| {
         let kept = match purpose {
             Purpose::Pipe => !matches!(
@@ -67,7 +83,7 @@ pub(crate) fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
             }
         };
         // The program may still need to see that another protocol is asked for.
-        kept && (field.id == HeaderId::Upgrade || !is_named(field.name))
+        kept && (field.id == HeaderId::Upgrade || !one_hop.has(field.name, field.value))
     });
     if purpose != Purpose::Pipe {
         bereq.upgrade = Upgrade::None;
@@ -77,14 +93,14 @@ pub(crate) fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
     }
 }
 
-/// Takes out of a backend's response what is not kept with it, and not passed on.
-pub(crate) fn beresp(headers: &mut HeaderBlock, stored: bool) {
-    let named = named_by_connection(headers);
+/// Takes out of a backend's response what is not kept with it, and not passed on; `one_hop` is of
+/// the response as it came.
+pub(crate) fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, stored: bool) {
     headers.retain(|field| {
         let dropped = HOP_BY_HOP.contains(&field.id)
             || matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
             || (stored && field.id == HeaderId::AcceptRanges)
-            || named.iter().any(|name| name.eq_ignore_ascii_case(field.name));
+            || one_hop.has(field.name, field.value);
         !dropped
     });
 }
@@ -174,13 +190,13 @@ mod tests {
     #[test]
     fn a_fetch_for_the_store_asks_for_the_whole_and_a_pass_for_what_was_asked() {
         let mut fetch = request(ASKED);
-        bereq(&mut fetch, Purpose::Fetch, true);
+        bereq(&mut fetch, &request(ASKED), Purpose::Fetch, true);
         let expected =
             ["Host", "Via", "Pragma", "Proxy-Connection", "Max-Forwards", "Age", "Accept-Encoding"];
         assert_eq!(names(&fetch.headers), expected);
         assert_eq!(fetch.headers.value(HeaderId::AcceptEncoding), Some(&b"gzip"[..]));
         let mut pass = request(ASKED);
-        bereq(&mut pass, Purpose::Pass, true);
+        bereq(&mut pass, &request(ASKED), Purpose::Pass, true);
         assert_eq!(
             names(&pass.headers),
             [
@@ -202,6 +218,18 @@ mod tests {
                 "Content-Range",
             ]
         );
+    }
+
+    #[test]
+    fn what_connection_names_goes_on_once_a_program_has_set_it() {
+        let asked = request(&[("Connection", "close, x-foo"), ("X-Foo", "1"), ("X-Bar", "2")]);
+        let mut own = asked.clone();
+        own.headers.set_named(b"X-Foo", b"own");
+        bereq(&mut own, &asked, Purpose::Pass, false);
+        assert_eq!(names(&own.headers), ["X-Bar", "X-Foo"]);
+        let mut answer = asked.headers.clone();
+        beresp(&mut answer, &OneHop::of(&asked.headers), false);
+        assert_eq!(names(&answer), ["X-Bar"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use vcl::ctx::{Bereq, BereqState};
 use vcl::sub::{Action, Sub};
 
 use super::counts::Count;
-use super::heads::{self, Purpose};
+use super::heads::{self, OneHop, Purpose};
 use super::send::{self, Upload};
 use super::steps::{Step, has_body, said};
 use super::turn::{Env, Seen, Turn};
@@ -33,7 +33,7 @@ pub(crate) async fn pipe(
 ) -> Result<Reply, Step> {
     env.count(Count::SPipe);
     let mut bereq = turn.req.clone();
-    heads::bereq(&mut bereq, Purpose::Pipe, false);
+    heads::bereq(&mut bereq, env.asked, Purpose::Pipe, false);
     bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
     bereq.headers.set(HeaderId::Connection, b"close");
     let mut state = BereqState {
@@ -74,7 +74,7 @@ pub(crate) async fn pipe(
     };
     let served = Served::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
     let mut response = exchange.response.clone();
-    heads::beresp(&mut response.headers, false);
+    heads::beresp(&mut response.headers, &OneHop::of(&exchange.response.headers), false);
     if let Some(tunnel) = exchange.take_tunnel() {
         return Ok(turn.signed(env, Reply::owned(response, ReplyBody::Tunnel(tunnel), served)));
     }

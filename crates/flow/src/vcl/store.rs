@@ -34,7 +34,7 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
     }
     answer.response.status = super::delivery::sent_status(answer.state.status);
     let head_length = content_length(&answer.response);
-    heads::beresp(&mut answer.response.headers, !private);
+    heads::beresp(&mut answer.response.headers, &answer.one_hop, !private);
     let tags = match read_tags(&job, &answer) {
         Ok(tags) => tags,
         Err(limit) => {
@@ -117,7 +117,7 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
     let passing = Passing {
         response,
         body: window,
-        head_length: head_length.filter(|_| job.bereq.method == Method::Head),
+        head_length: head_length.filter(|_| job.bereq.method == Method::Head || state.uncacheable),
         times: lifetime::Lifetime {
             ttl: state.ttl,
             grace: state.grace,

@@ -151,7 +151,8 @@ fn job(
     let private = missing.is_none();
     let gzip = env.live.params.is_on(Param::HttpGzipSupport);
     let mut bereq = turn.req.clone();
-    heads::bereq(&mut bereq, if private { Purpose::Pass } else { Purpose::Fetch }, gzip);
+    let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
+    heads::bereq(&mut bereq, env.asked, purpose, gzip);
     bereq.framing = env.asked.framing;
     let stale = missing.as_ref().and_then(|missing| missing.stale.clone());
     if !private {

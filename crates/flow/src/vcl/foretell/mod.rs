@@ -352,7 +352,7 @@ impl Teller<'_> {
     fn bereq(&self, purpose: Purpose) -> (Request, BereqState) {
         let mut bereq = self.on.req.clone();
         let gzip = self.live.params.is_on(Param::HttpGzipSupport);
-        heads::bereq(&mut bereq, purpose, gzip);
+        heads::bereq(&mut bereq, self.on.asked, purpose, gzip);
         if purpose == Purpose::Fetch {
             bereq.method = Method::Get;
         }
