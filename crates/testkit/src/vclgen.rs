@@ -7,9 +7,11 @@
 //! messages valid: a program that writes nonsense to a request line would tell more about framing
 //! than about VCL.
 
+mod action;
 mod dice;
 mod expr;
 mod stmt;
+mod traffic;
 
 use std::fmt::Write;
 
@@ -42,23 +44,45 @@ const VALUES: &[&str] = &[
 /// The scenario of `seed`, as [`crate::differ::scenario`] reads it.
 pub fn scenario(seed: u64) -> String {
     let dice = &mut Dice::new(seed);
-    let mut text = format!("== seed {seed}\n-- vcl\n{}-- o1\n", program(dice));
-    for path in PATHS {
-        text.push_str(&answer(dice, path));
+    let own_pages = dice.one_in(2);
+    let keeps_bodies = dice.one_in(3);
+    let program = program(dice, own_pages, keeps_bodies);
+    let mut text = format!("== seed {seed}\n-- vcl\n{program}");
+    for origin in ["o1", "o2"] {
+        _ = writeln!(text, "-- {origin}");
+        for path in PATHS {
+            text.push_str(&traffic::answer(dice, path));
+        }
     }
+    // What was sent and not kept cannot be sent again: Varnish announces it all the same. After a
+    // rollback, or with another method, it sends what it should not, or does not announce.
+    let bodies = (keeps_bodies || !program.contains("return (restart)"))
+        && !["std.rollback", "set req.method"].iter().any(|odd| program.contains(odd));
+    // A page of Varnish's own has a transaction's number in it, and so a length that differs.
+    let ranges = own_pages;
     text.push_str("-- steps\n");
-    for _ in 0..3 + dice.below(8) {
-        text.push_str(&request(dice));
+    for _ in 0..3 + dice.below(10) {
+        text.push_str(&traffic::request(dice, bodies, ranges));
     }
     text
 }
 
-/// A program: the differ adds version and backend.
-fn program(dice: &mut Dice) -> String {
-    let mut text = "import std;\nimport str;\n\n".to_owned();
+/// A program: the differ adds version and backends.
+fn program(dice: &mut Dice, own_pages: bool, keeps_bodies: bool) -> String {
+    let mut text = String::new();
+    for vmod in ["std", "str", "cookie", "header", "var", "purge"] {
+        _ = writeln!(text, "import {vmod};");
+    }
     let negated = if dice.one_in(2) { "\t! \"127.0.0.1\";\n" } else { "" };
     let mask = dice.pick(&["8", "16", "31", "32"]);
-    _ = write!(text, "acl near {{\n\t\"127.0.0.0\"/{mask};\n{negated}\t\"::1\";\n}}\n\n");
+    _ = write!(text, "\nacl near {{\n\t\"127.0.0.0\"/{mask};\n{negated}\t\"::1\";\n}}\n\n");
+    // The builtin program would hand it over to the backend, with all that follows.
+    text.push_str(
+        "sub vcl_recv {\n\tif (req.method == \"PURGE\") {\n\t\treturn (purge);\n\t}\n}\n\n",
+    );
+    if keeps_bodies {
+        text.push_str("sub vcl_recv {\n\tstd.cache_req_body(1KB);\n}\n\n");
+    }
     // Subroutines of one's own, each called from one place.
     let helpers = dice.below(3);
     for number in 0..helpers {
@@ -73,82 +97,22 @@ fn program(dice: &mut Dice) -> String {
         }
         let calls = if *scope == Scope::Recv { &calls[..] } else { &[] };
         let body = stmt::block(dice, *scope, 2, calls);
-        let end = stmt::ending(dice, *scope);
+        let end = action::ending(dice, *scope);
         _ = write!(text, "sub {} {{\n{body}{end}}}\n\n", scope.sub());
+    }
+    if own_pages {
+        for (sub, response) in [("vcl_synth", "resp"), ("vcl_backend_error", "beresp")] {
+            _ = write!(
+                text,
+                "sub {sub} {{\n\tsynthetic(\"page \" + {response}.status);\n\t\
+                 return (deliver);\n}}\n\n"
+            );
+        }
     }
     // Whatever is not used otherwise is used here: unused symbols are errors.
     text.push_str(
         "sub vcl_deliver {\n\tif (client.ip ~ near) {\n\t\tset resp.http.X-Near = \"1\";\n\t}\n}\n",
     );
-    text
-}
-
-/// What the origin says at `path`.
-fn answer(dice: &mut Dice, path: &str) -> String {
-    let status = match path {
-        "/none" => "404 Not Found",
-        _ => dice.pick(&[
-            "200 OK",
-            "200 OK",
-            "200 OK",
-            "301 Moved",
-            "500 Own Words",
-            "204 No Content",
-        ]),
-    };
-    let mut text = format!("{path}\n    {status}\n");
-    let mut add = |line: &str| _ = writeln!(text, "    {line}");
-    add(dice.pick(&[
-        "Cache-Control: max-age=100",
-        "Cache-Control: s-maxage=50, max-age=0",
-        "Cache-Control: private",
-        "Cache-Control: max-age=0",
-        "X-Plain: 1",
-        "Expires: Wed, 11 Jan 1984 05:00:00 GMT",
-    ]));
-    if dice.one_in(3) {
-        add(dice.pick(&["Vary: X-A", "Vary: X-B, X-C", "Vary: *", "Vary: Cookie"]));
-    }
-    if dice.one_in(4) {
-        add("Set-Cookie: sid=1; path=/");
-    }
-    if dice.one_in(3) {
-        add("ETag: \"e\"");
-    }
-    for name in HEADERS {
-        if dice.one_in(3) {
-            add(&format!("{name}: {}", dice.pick(VALUES)));
-        }
-    }
-    if !status.starts_with("204") {
-        text.push_str("\n    body %n of %t\n");
-    }
-    text
-}
-
-fn request(dice: &mut Dice) -> String {
-    let method = dice.pick(&["GET", "GET", "GET", "GET", "HEAD", "POST", "DELETE"]);
-    let query = match dice.below(3) {
-        0 => dice.pick(&["?b=2&a=1", "?", "?utm_x=1&id=4", "?a=1&a=0", "?x"]),
-        _ => "",
-    };
-    let mut text = format!("{method} {}{query}\n", dice.pick(PATHS));
-    let mut add = |name: &str, value: &str| _ = writeln!(text, "    {name}: {value}");
-    for name in HEADERS {
-        if dice.one_in(2) {
-            add(name, dice.pick(VALUES));
-        }
-    }
-    if dice.one_in(4) {
-        add("Cookie", dice.pick(&["a=1", "sid=42; a=1", "_ga=1"]));
-    }
-    // No ranges: error pages hold transaction numbers, and so differ in length.
-    if dice.one_in(6) {
-        add("If-None-Match", dice.pick(&["\"e\"", "W/\"e\"", "\"other\""]));
-    }
-    if method == "POST" && dice.one_in(2) {
-        text.push_str("\n    a=1&b=2\n");
-    }
     text
 }
 

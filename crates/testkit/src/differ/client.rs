@@ -44,17 +44,26 @@ impl Clients {
     pub(super) fn ask(&mut self, target: &Target, ask: &Ask) -> Got {
         thread::sleep(Duration::from_millis(ask.after_ms));
         let key = (ask.connection.clone(), ask.from.clone());
-        let had = self.0.remove(&key);
-        let connection = had.map_or_else(|| Connection::open(target, ask.from.as_deref()), Ok);
-        let mut connection = match connection {
-            Ok(connection) => connection,
+        let bytes = bytes(ask, &target.host);
+        let kept = self.0.remove(&key).map(|mut connection| {
+            let got = connection.ask(&bytes, &ask.method);
+            (connection, got)
+        });
+        // A kept connection may be closed at any time, and is without a word when Varnish gives up:
+        // another one is tried then (RFC 9112 9.3.1).
+        let asked = match kept.filter(|(_, got)| got.seen != Seen::Nothing) {
+            Some(asked) => Ok(asked),
+            None => Connection::open(target, ask.from.as_deref()).map(|mut connection| {
+                let got = connection.ask(&bytes, &ask.method);
+                (connection, got)
+            }),
+        };
+        let (connection, got) = match asked {
+            Ok(asked) => asked,
             Err(error) => {
                 return Got { line: format!("no connection: {error}"), seen: Seen::Nothing };
             }
         };
-        // What could not be sent shows in the answer.
-        _ = connection.stream.write_all(&bytes(ask, &target.host));
-        let got = connection.read(&ask.method);
         let goes_on = match &got.seen {
             Seen::Complete(reply) => !reply.closes() && !ask.old,
             _ => false,
@@ -92,6 +101,12 @@ impl Connection {
             stream.write_all(format!("PROXY {family} {from} {to} 4321 80\r\n").as_bytes())?;
         }
         Ok(Self { stream, received: Vec::new(), end: End::Open })
+    }
+
+    fn ask(&mut self, bytes: &[u8], method: &str) -> Got {
+        // What could not be sent shows in the answer.
+        _ = self.stream.write_all(bytes);
+        self.read(method)
     }
 
     fn read(&mut self, method: &str) -> Got {

@@ -2,7 +2,8 @@
 //!
 //! Left out: the names servers give themselves (`Server`, `Via`, the last line of a synthetic
 //! page), transaction ids, `Date`, one second of `Age`, the `Connection: keep-alive` that says
-//! nothing in HTTP/1.1, and a `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it).
+//! nothing in HTTP/1.1, a `Content-Length: 0` towards origins (RFC 9110 8.6 asks for it), and the
+//! framing of the bare 500 that is left when a program fails in `vcl_synth`: Varnish's has none.
 //! Everything else must be the same. Fields are a set, but the lines of one name keep their order,
 //! and names are compared without case.
 
@@ -14,6 +15,9 @@ use crate::wire::Fields;
 
 /// A length that counts what is left out.
 const UNCOUNTED: &str = "LENGTH";
+
+/// The fields of an answer that no program has had a hand in.
+const BARE: [&str; 2] = ["connection: close", "content-length: 0"];
 
 /// One thing that happened, as lines that are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +58,11 @@ pub(super) fn answer(line: &str, seen: &Seen, old: bool) -> Vec<String> {
         reply.interim.iter().map(|status| format!("interim {status}")).collect();
     lines.push(line.to_owned());
     let (body, touched) = body(reply);
-    let own = fields(&reply.fields, touched).into_iter();
+    let mut own = fields(&reply.fields, touched);
+    if line == "HTTP/1.1 500 Internal Server Error" && own == BARE {
+        own.clear();
+    }
+    let own = own.into_iter();
     lines.extend(own.filter(|line| old || line != "connection: keep-alive"));
     // How much of a cut body came is chance.
     lines.push(mark.map_or_else(|| format!("| {body}"), str::to_owned));
@@ -232,6 +240,16 @@ mod tests {
         }
         let swapped = one.replace("A: 1\r\nA: 2", "A: 2\r\nA: 1");
         assert_ne!(differences(&event("GET /", one), &event("GET /", &swapped)), "");
+    }
+
+    #[test]
+    fn a_bare_500_needs_no_framing() {
+        let one = "HTTP/1.1 500 Internal Server Error\r\n\r\n";
+        let other = "HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\n\
+                     Content-Length: 0\r\n\r\n";
+        assert_eq!(differences(&event("GET /", one), &event("GET /", other)), "");
+        let more = other.replace("Connection", "X-A: 1\r\nConnection");
+        assert_ne!(differences(&event("GET /", one), &event("GET /", &more)), "");
     }
 
     #[test]

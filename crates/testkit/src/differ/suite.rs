@@ -103,6 +103,7 @@ pub fn run(suite: &Suite, files: Vec<Vec<Scenario>>) -> io::Result<Outcome> {
 /// What is to be told of one scenario, which is nothing when both do the same; and what the first
 /// did.
 fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> (String, String) {
+    let heard = [one.said().len(), other.said().len()];
     let (names, results) = (
         [one.name().to_owned(), other.name().to_owned()],
         thread::scope(|scope| {
@@ -128,6 +129,13 @@ fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> (String, Strin
         && scenario.differs.is_none()
     {
         told.push_str(&compare::differences(one, other));
+    }
+    for ((name, peer), heard) in names.iter().zip([&*one, &*other]).zip(heard) {
+        let said = peer.said();
+        let new = said.get(heard..).unwrap_or_default();
+        for line in new.lines().filter(|line| line.contains("anic")) {
+            _ = writeln!(told, "  {name}: {line}");
+        }
     }
     let oracle = results[0].as_ref().map(Record::to_string).unwrap_or_default();
     (told, oracle)

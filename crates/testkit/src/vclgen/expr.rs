@@ -10,6 +10,7 @@ pub(crate) enum Scope {
     Hit,
     Miss,
     Pass,
+    Purge,
     Deliver,
     Synth,
     Fetch,
@@ -24,6 +25,7 @@ impl Scope {
         Self::Hit,
         Self::Miss,
         Self::Pass,
+        Self::Purge,
         Self::Fetch,
         Self::Response,
         Self::Error,
@@ -38,6 +40,7 @@ impl Scope {
             Self::Hit => "vcl_hit",
             Self::Miss => "vcl_miss",
             Self::Pass => "vcl_pass",
+            Self::Purge => "vcl_purge",
             Self::Deliver => "vcl_deliver",
             Self::Synth => "vcl_synth",
             Self::Fetch => "vcl_backend_fetch",
@@ -132,7 +135,14 @@ pub(crate) fn string(dice: &mut Dice, scope: Scope, depth: usize) -> String {
         };
     }
     let inner = |dice: &mut Dice| string(dice, scope, depth - 1);
-    match dice.below(14) {
+    match dice.below(21) {
+        14 => format!("({}).upper()", inner(dice)),
+        15 => format!("({}).lower()", inner(dice)),
+        16 => format!("str.take({}, {}, {})", inner(dice), 1 + dice.below(6), dice.below(3)),
+        17 => format!("\"<\" + std.time({}, std.real2time(1000.0, now)) + \">\"", moment(dice)),
+        18 => format!("\"<\" + str.contains({}, {}) + \">\"", inner(dice), literal(dice)),
+        19 => format!("\"\" + std.ip({}, \"127.0.0.1\")", inner(dice)),
+        20 => format!("\"<\" + {} + \">\"", bytes(dice)),
         12 => format!("str.reverse({})", inner(dice)),
         13 => format!("str.split({}, {}, \",\")", inner(dice), 1 + dice.below(3)),
         0 | 1 => {
@@ -154,6 +164,16 @@ pub(crate) fn string(dice: &mut Dice, scope: Scope, depth: usize) -> String {
         10 => format!("{} + client.ip", inner(dice)),
         _ => format!("std.strstr({}, {})", inner(dice), literal(dice)),
     }
+}
+
+/// What a TIME is read from.
+fn moment(dice: &mut Dice) -> &'static str {
+    dice.pick(&["\"Mon, 02 Feb 2026 10:00:00 GMT\"", "\"2026-02-02T10:00:00\"", "\"77\"", "\"x\""])
+}
+
+/// A BYTES.
+fn bytes(dice: &mut Dice) -> &'static str {
+    dice.pick(&["std.bytes(\"12k\", 1B)", "std.bytes(\"x\", 2.5KB)", "std.bytes(real=1.5)"])
 }
 
 /// An INT, small enough for sums of it.
@@ -207,7 +227,18 @@ pub(crate) fn boolean(dice: &mut Dice, scope: Scope, depth: usize) -> String {
             _ => format!("!({left})"),
         };
     }
-    match dice.below(11) {
+    match dice.below(14) {
+        11 => format!("std.fnmatch({}, {})", literal(dice), string(dice, scope, 1)),
+        12 => format!("std.ip({}, \"127.0.0.1\") ~ near", string(dice, scope, 1)),
+        13 => match scope {
+            Scope::Hit => format!("obj.ttl > {}", dice.pick(&["21s", "83s", "147s", "1007s"])),
+            Scope::Deliver => format!("obj.hits > {}", dice.below(3)),
+            Scope::Response => {
+                format!("beresp.ttl > {}", dice.pick(&["0s", "21s", "83s", "147s"]))
+            }
+            Scope::Fetch | Scope::Error => "bereq.uncacheable".to_owned(),
+            _ => "std.healthy(req.backend_hint)".to_owned(),
+        },
         10 => {
             let how = dice.pick(&["startswith", "endswith", "contains"]);
             format!("str.{how}({}, {})", string(dice, scope, 1), literal(dice))

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::action::action;
 use super::expr::{self, Scope};
 use super::{Dice, HEADERS, PATHS};
 
@@ -24,6 +25,9 @@ fn statement(dice: &mut Dice, scope: Scope, depth: usize) -> String {
     if depth > 0 && dice.one_in(3) {
         return condition(dice, scope, depth);
     }
+    if dice.one_in(4) {
+        return special(dice, scope);
+    }
     let place = dice.pick(scope.writable());
     let name = dice.pick(HEADERS);
     match (dice.below(9), scope) {
@@ -45,7 +49,7 @@ fn statement(dice: &mut Dice, scope: Scope, depth: usize) -> String {
         }
         (6, Scope::Synth) => format!("{tab}synthetic({});\n", expr::string(dice, scope, 2)),
         (7, Scope::Deliver | Scope::Synth) => {
-            format!("{tab}set resp.status = {};\n", dice.pick(&["200", "404", "418", "503"]))
+            format!("{tab}set resp.status = {};\n", dice.pick(&["200", "404", "418", "503", "301"]))
         }
         (7, Scope::Response) => {
             format!("{tab}set beresp.status = {};\n", dice.pick(&["200", "404", "410"]))
@@ -56,6 +60,149 @@ fn statement(dice: &mut Dice, scope: Scope, depth: usize) -> String {
             format!("{tab}set {place}.http.{name} = {value};\n")
         }
     }
+}
+
+/// Statements that are about more than a header of one's own.
+fn special(dice: &mut Dice, scope: Scope) -> String {
+    let tab = "\t";
+    if dice.one_in(3) {
+        return modules(dice, scope);
+    }
+    let fixed = match scope {
+        Scope::Recv => dice.pick(&[
+            "unset req.http.Cookie;",
+            "unset req.http.Cookie;",
+            "set req.http.Cookie = \"b=2; a=1\";",
+            "unset req.http.Authorization;",
+            "set req.hash_ignore_busy = true;",
+            "set req.hash_ignore_vary = true;",
+            "set req.grace = 0s;",
+            "set req.backend_hint = o2;",
+            "std.rollback(req);",
+            "set req.method = \"GET\";",
+            "ban(\"obj.http.X-A == abc\");",
+            "ban(\"obj.status == 404 && obj.http.X-B ~ a\");",
+            "set req.url = regsub(req.url, \"\\?.*$\", \"\");",
+            "set req.url = std.querysort(req.url);",
+            "set req.url = req.url + \"?\";",
+        ]),
+        Scope::Hash => "hash_data(req.http.Cookie);",
+        Scope::Hit => dice.pick(&[
+            "purge.hard();",
+            "purge.soft(0s, 0s, 100s);",
+            "set req.http.X-A = \"<\" + obj.hits + \">\";",
+            "set req.http.X-B = obj.status;",
+            "set req.http.X-C = obj.http.X-C;",
+        ]),
+        Scope::Miss | Scope::Pass | Scope::Purge => dice.pick(&[
+            "set req.http.Cookie = \"c=3\";",
+            "unset req.http.Accept-Encoding;",
+            "set req.backend_hint = o2;",
+            "set req.http.X-B = req.restarts;",
+        ]),
+        Scope::Fetch => dice.pick(&[
+            "set bereq.backend = o2;",
+            "unset bereq.http.Cookie;",
+            "set bereq.http.Cookie = \"d=4\";",
+            "set bereq.http.X-B = \"<\" + bereq.uncacheable + bereq.is_bgfetch + \">\";",
+            "set bereq.http.X-C = bereq.backend;",
+        ]),
+        Scope::Response => return response(dice),
+        Scope::Error => dice.pick(&[
+            "set beresp.reason = \"Own\";",
+            "set beresp.status = 404;",
+            "set beresp.grace = 1h;",
+            "set beresp.http.Content-Type = \"text/plain\";",
+            "set beresp.http.Vary = \"X-A\";",
+            "set beresp.http.X-B = bereq.uncacheable;",
+        ]),
+        Scope::Deliver => dice.pick(&[
+            "set resp.http.X-Hits = obj.hits;",
+            "unset resp.http.Via;",
+            "unset resp.http.X-Varnish;",
+            "unset resp.http.Age;",
+            "unset resp.http.ETag;",
+            "unset resp.http.Set-Cookie;",
+            "set resp.reason = \"Own\";",
+            "set resp.http.Cache-Control = \"no-store\";",
+            "set resp.http.X-B = obj.uncacheable;",
+            "set resp.http.X-C = \"<\" + obj.grace + obj.keep + \">\";",
+            "set resp.status = 204;",
+            "set resp.status = 304;",
+            "set resp.http.ETag = {\"\"e\"\"};",
+        ]),
+        Scope::Synth => dice.pick(&[
+            "set resp.http.Location = \"/a\";",
+            "set resp.http.Content-Type = \"text/plain\";",
+            "set resp.reason = \"Own\";",
+            "set resp.body = req.url;",
+            "set resp.body += \"more\";",
+            "set resp.http.X-B = resp.reason;",
+            "unset resp.http.Server;",
+        ]),
+    };
+    format!("{tab}{fixed}\n")
+}
+
+/// Statements of `vcl_backend_response`. No lifetime ends while a scenario runs, and none that has
+/// begun is cut to nothing: what is stale would be refreshed behind the answer, at some time.
+fn response(dice: &mut Dice) -> String {
+    let fixed = dice.pick(&[
+        "set beresp.ttl = beresp.ttl * 2;",
+        "set beresp.ttl = beresp.ttl + 10s;",
+        "set beresp.ttl = beresp.ttl / 2;",
+        "set beresp.grace = 0s;",
+        "set beresp.grace = beresp.grace + 1h;",
+        "set beresp.keep = 1d;",
+        "set beresp.do_stream = false;",
+        "set beresp.reason = \"Own\";",
+        "unset beresp.http.Set-Cookie;",
+        "unset beresp.http.Set-Cookie;",
+        "unset beresp.http.Vary;",
+        "set beresp.http.Vary = \"X-A\";",
+        "unset beresp.http.Cache-Control;",
+        "set beresp.http.Cache-Control = \"max-age=7\";",
+        "unset beresp.http.ETag;",
+        "set beresp.http.ETag = {\"\"e\"\"};",
+        "set beresp.http.X-A = \"<\" + beresp.ttl + \">\";",
+        "set beresp.http.X-B = \"<\" + beresp.grace + beresp.keep + \">\";",
+        "set beresp.http.X-C = beresp.was_304 + \" \" + beresp.uncacheable;",
+        "set beresp.http.x-lower = beresp.backend.name + bereq.uncacheable;",
+        "set beresp.ttl = 1h;\n\tunset beresp.http.Set-Cookie;\n\treturn (deliver);",
+    ]);
+    format!("\t{fixed}\n")
+}
+
+/// Statements of VMODs.
+fn modules(dice: &mut Dice, scope: Scope) -> String {
+    let place = dice.pick(scope.writable());
+    let (name, other) = (dice.pick(HEADERS), dice.pick(HEADERS));
+    let value = expr::string(dice, scope, 1);
+    let request = scope.writable()[0];
+    let statement = match dice.below(12) {
+        0 => format!("cookie.parse({request}.http.Cookie);"),
+        1 => format!("set {place}.http.{name} = cookie.get(\"a\");"),
+        2 => "cookie.set(\"z\", \"26\");".to_owned(),
+        3 => format!("set {place}.http.{name} = cookie.get_string();"),
+        4 => {
+            let how = dice.pick(&["delete", "keep", "filter"]);
+            format!("cookie.parse(\"a=1; sid=2; _ga=3\");\n\tcookie.{how}(\"a,_ga\");")
+        }
+        5 => format!("header.append({place}.http.{name}, {value});"),
+        6 => format!("header.remove({place}.http.{name}, {});", expr::pattern(dice)),
+        7 => format!(
+            "set {place}.http.{other} = header.get({place}.http.{name}, {});",
+            expr::pattern(dice)
+        ),
+        // Varnish copies one onto itself until its workspace is full.
+        8 if name != other => {
+            format!("header.copy({place}.http.{name}, {place}.http.{other});")
+        }
+        9 => format!("var.set(\"k\", {value});"),
+        10 => format!("set {place}.http.{name} = var.get(\"k\");"),
+        _ => format!("std.collect({place}.http.{name}, \"; \");"),
+    };
+    format!("\t{statement}\n")
 }
 
 fn condition(dice: &mut Dice, scope: Scope, depth: usize) -> String {
@@ -80,50 +227,4 @@ fn inner(dice: &mut Dice, scope: Scope, depth: usize) -> String {
         text.push_str(&action(dice, scope));
     }
     text
-}
-
-/// A `return` that may end a block, restarts and retries counted.
-fn action(dice: &mut Dice, scope: Scope) -> String {
-    let restart = "if (req.restarts < 2) {\n\treturn (restart);\n\t}";
-    let retry = "if (bereq.retries < 1) {\n\treturn (retry);\n\t}";
-    let choice = match scope {
-        Scope::Recv => dice.pick(&[
-            "return (hash);",
-            "return (pass);",
-            "return (synth(404));",
-            "return (synth(200, \"Well\"));",
-            "return (purge);",
-            "return (fail);",
-            restart,
-        ]),
-        Scope::Hash => "return (lookup);",
-        Scope::Hit => {
-            dice.pick(&["return (deliver);", "return (pass);", "return (synth(410));", restart])
-        }
-        Scope::Miss => {
-            dice.pick(&["return (fetch);", "return (pass);", "return (synth(410));", restart])
-        }
-        Scope::Pass => dice.pick(&["return (fetch);", "return (synth(403, \"No\"));", restart]),
-        Scope::Deliver => {
-            dice.pick(&["return (deliver);", "return (synth(500, \"Late\"));", restart])
-        }
-        Scope::Synth => dice.pick(&["return (deliver);", restart]),
-        Scope::Fetch => {
-            dice.pick(&["return (fetch);", "return (abandon);", "return (error(503, \"Own\"));"])
-        }
-        Scope::Response => dice.pick(&[
-            "return (deliver);",
-            "return (abandon);",
-            "return (error(502));",
-            "return (pass(10s));",
-            retry,
-        ]),
-        Scope::Error => dice.pick(&["return (deliver);", "return (abandon);", retry]),
-    };
-    format!("\t{choice}\n")
-}
-
-/// What a subroutine ends with: mostly the builtin's way.
-pub(crate) fn ending(dice: &mut Dice, scope: Scope) -> String {
-    if dice.one_in(4) { action(dice, scope) } else { String::new() }
 }

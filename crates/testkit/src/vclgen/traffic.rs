@@ -1,0 +1,134 @@
+//! Answers of origins, and requests of clients.
+
+use std::fmt::Write;
+
+use super::{Dice, HEADERS, PATHS, VALUES};
+
+/// What an origin says at `path`: one answer, and before it a 304 where it has a validator.
+pub(crate) fn answer(dice: &mut Dice, path: &str) -> String {
+    let status = match path {
+        "/none" => "404 Not Found",
+        _ => dice.pick(&[
+            "200 OK",
+            "200 OK",
+            "200 OK",
+            "200 OK",
+            "301 Moved",
+            "302 Found",
+            "500 Own Words",
+            "204 No Content",
+        ]),
+    };
+    let etag = dice.one_in(3);
+    let modified = dice.one_in(5);
+    let mut text = String::new();
+    if etag && dice.one_in(2) {
+        _ = writeln!(text, "{path}\n    !if If-None-Match: \"e\"\n    304 Not Modified");
+        _ = writeln!(text, "    ETag: \"e\"\n    X-C: confirmed");
+    }
+    _ = writeln!(text, "{path}\n    {status}");
+    let mut add = |line: &str| _ = writeln!(text, "    {line}");
+    add(dice.pick(&[
+        "Cache-Control: max-age=100",
+        "Cache-Control: s-maxage=50, max-age=0",
+        "Cache-Control: private",
+        "Cache-Control: max-age=0",
+        "Cache-Control: public, max-age=200",
+        "Cache-Control: no-store",
+        "X-Plain: 1",
+        "X-Plain: 2",
+        "Expires: Wed, 11 Jan 1984 05:00:00 GMT",
+        "Surrogate-Control: no-store",
+        "Pragma: no-cache",
+    ]));
+    if dice.one_in(3) {
+        add(dice.pick(&[
+            "Vary: X-A",
+            "Vary: X-B, X-C",
+            "Vary: *",
+            "Vary: Cookie",
+            "Vary: x-lower,X-Long-Name",
+        ]));
+    }
+    if dice.one_in(4) {
+        add("Set-Cookie: sid=1; path=/");
+        if dice.one_in(2) {
+            add("Set-Cookie: a=2");
+        }
+    }
+    if etag {
+        add("ETag: \"e\"");
+    }
+    if modified {
+        add("Last-Modified: Mon, 02 Feb 2026 10:00:00 GMT");
+    }
+    if dice.one_in(4) {
+        add(dice.pick(&["Content-Type: text/html", "Location: /b", "Via: 1.0 x"]));
+    }
+    for name in HEADERS {
+        if dice.one_in(3) {
+            add(&format!("{name}: {}", dice.pick(VALUES)));
+        }
+    }
+    if dice.one_in(8) {
+        add("X-A: second");
+    }
+    if !status.starts_with("204") && !dice.one_in(10) {
+        text.push_str("\n    body %n of %t\n");
+    }
+    text
+}
+
+/// A request; with a body and with a range only where that may be.
+pub(crate) fn request(dice: &mut Dice, bodies: bool, ranges: bool) -> String {
+    let method = dice.pick(&[
+        "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "POST", "DELETE", "PURGE",
+        "OPTIONS",
+    ]);
+    let query = match dice.below(3) {
+        0 => dice.pick(&["?b=2&a=1", "?", "?utm_x=1&id=4", "?a=1&a=0", "?x"]),
+        _ => "",
+    };
+    let body = bodies && method == "POST" && dice.one_in(2);
+    let chunked = if body && dice.one_in(3) { " chunked" } else { "" };
+    // HTTP/1.0 has no body without a length: Varnish wants one of POST.
+    let old = if matches!(method, "GET" | "HEAD") && dice.one_in(20) { " HTTP/1.0" } else { "" };
+    let mut text = format!("{method} {}{query}{chunked}{old}\n", dice.pick(PATHS));
+    let mut add = |name: &str, value: &str| _ = writeln!(text, "    {name}: {value}");
+    for name in HEADERS {
+        if dice.one_in(2) {
+            add(name, dice.pick(VALUES));
+        }
+    }
+    if dice.one_in(4) {
+        add("Cookie", dice.pick(&["a=1", "sid=42; a=1", "_ga=1", "_ga=1; sid=7; b=x y"]));
+    }
+    for (name, value) in [
+        ("Authorization", "Basic eDp5"),
+        ("Cache-Control", "no-cache"),
+        ("Accept-Encoding", "gzip, br"),
+        ("X-Forwarded-For", "192.0.2.1"),
+        ("X-A", "again"),
+    ] {
+        if dice.one_in(16) {
+            add(name, value);
+        }
+    }
+    if matches!(method, "GET" | "HEAD") {
+        if dice.one_in(6) {
+            add("If-None-Match", dice.pick(&["\"e\"", "W/\"e\"", "\"other\""]));
+        }
+        if dice.one_in(10) {
+            let days = &["Mon, 02 Feb 2026 10:00:00 GMT", "Sun, 01 Feb 2026 10:00:00 GMT"];
+            add("If-Modified-Since", dice.pick(days));
+        }
+        // After a part for HEAD Varnish closes the connection.
+        if ranges && method == "GET" && dice.one_in(5) {
+            add("Range", dice.pick(&["bytes=0-3", "bytes=2-", "bytes=-4", "bytes=90-99"]));
+        }
+    }
+    if body {
+        text.push_str("\n    a=1&b=2\n");
+    }
+    text
+}
