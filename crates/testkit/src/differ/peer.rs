@@ -172,7 +172,10 @@ impl Peer {
             .chain([("", &scenario.vcl)])
             .map(|(label, text)| (label.to_owned(), read::program(text, &values)))
             .collect();
-        if wanted != self.loaded {
+        if wanted == self.loaded {
+            // It has to see that its connections to the origins are gone: a POST goes out once.
+            thread::sleep(Duration::from_millis(20));
+        } else {
             self.unload();
             self.load(wanted)?;
         }
