@@ -45,7 +45,7 @@ impl<'a> Parser<'a> {
         let text = match parts.words.as_slice() {
             [word] if has(FUNCTIONS, word) && self.at_sign("(") => word.to_ascii_lowercase(),
             [word] => (*word).to_owned(),
-            words => dotted(words, is_header),
+            words => dotted(words, self.at_sign("(")),
         };
         Ok(Name { text: text.into(), span: parts.span })
     }
@@ -164,19 +164,21 @@ fn has(words: &[&str], word: &str) -> bool {
     words.iter().any(|other| other.eq_ignore_ascii_case(word))
 }
 
-/// A name with dots. What is the language's own gets small letters; names of headers and of storages
-/// are left as they are.
-fn dotted(words: &[&str], is_header: bool) -> String {
+/// A name with dots. What it begins with gets small letters, and a method that is called; what is
+/// between is left as it is, such as names of headers and storages.
+fn dotted(words: &[&str], is_called: bool) -> String {
     if !has(SCOPES, words[0]) {
         return words.join(".");
     }
-    let given = match words[0].eq_ignore_ascii_case("storage") {
-        true => Some(1),
-        false => is_header.then_some(2),
+    let is_storage = words[0].eq_ignore_ascii_case("storage");
+    let is_small = |at: usize| match at {
+        0 => true,
+        1 => !is_storage,
+        at => is_called && at + 1 == words.len(),
     };
-    let word = |(at, word): (usize, &&str)| match given == Some(at) {
-        true => (*word).to_owned(),
-        false => word.to_ascii_lowercase(),
+    let word = |(at, word): (usize, &&str)| match is_small(at) {
+        true => word.to_ascii_lowercase(),
+        false => (*word).to_owned(),
     };
     words.iter().enumerate().map(word).collect::<Vec<_>>().join(".")
 }

@@ -97,7 +97,8 @@ impl StorageVar<'_> {
 /// is not checked.
 pub fn storage(name: &str) -> Option<StorageVar<'_>> {
     let (storage, fact) = name.strip_prefix("storage.")?.rsplit_once('.')?;
-    let (fact, ..) = StorageFact::ALL.into_iter().find(|(_, word, _)| *word == fact)?;
+    let (fact, ..) =
+        StorageFact::ALL.into_iter().find(|(_, word, _)| word.eq_ignore_ascii_case(fact))?;
     Some(StorageVar { storage, fact })
 }
 

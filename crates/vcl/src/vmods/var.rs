@@ -150,7 +150,8 @@ fn string(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     let (Some(key), Some(value)) = (args.string(0), args.get(1)) else { return Ok(Value::Void) };
     let kept = match value {
-        Value::String(text) => Kept::String(text.clone()),
+        // As in Varnish, a string that is none is kept as an empty one.
+        Value::String(text) => Kept::String(Some(text.clone().unwrap_or_default())),
         Value::Int(n) => Kept::Int(*n),
         Value::Real(n) => Kept::Real(*n),
         Value::Duration(n) => Kept::Duration(*n),

@@ -305,11 +305,8 @@ pub(super) const CLASS: Class = Class {
             returns: Type::Blob,
             params: &[],
             from: Subs::ALL,
-            call: |ctx, object, _| {
+            call: |_, object, _| {
                 let set = this::<ParamSet>(object)?;
-                if ctx.sub != Sub::Init && !has_backend_request(ctx.sub) {
-                    return Err(set.misplaced(".use()"));
-                }
                 let mark = [MARK, &set.number.to_le_bytes()].concat();
                 Ok(Value::Blob(Some(mark.into())))
             },
