@@ -254,6 +254,99 @@ fn a_file_is_checked_and_every_fault_named() {
     }
 }
 
+/// A program with faults of several kinds, two of them in a file that it includes.
+const SEVERAL: &str = r#"vcl 4.1;
+
+import std;
+include "./parts.vcl";
+
+backend app {
+    .host = "127.0.0.1";
+    .first_byte_timeout = 60;
+}
+
+sub vcl_recv {
+    if (req.restarts > "2") {
+        return (lookup);
+    }
+    set req.http.Y = std.tolowr(req.url);
+}
+"#;
+
+/// What it includes.
+const PARTS: &str = r#"sub vcl_deliver {
+    unset resp.status;
+    set resp.http.A = "a" "b";
+}
+"#;
+
+/// What is said of it; `@` stands for the folder.
+const SAID: &str = r#"error: `.first_byte_timeout` has a value of the wrong kind
+ --> @/several.vcl:8:27
+  |
+8 |     .first_byte_timeout = 60;
+  |                           ^^ expected a duration with its unit, such as `5s`
+
+error: cannot compare INT with STRING
+  --> @/several.vcl:12:9
+   |
+12 |     if (req.restarts > "2") {
+   |         ------------^^^---
+   |         |              |
+   |         |              this is STRING
+   |         this is INT
+   |
+   = help: write the number without quotes
+
+error: `lookup` cannot be returned in vcl_recv
+  --> @/several.vcl:13:17
+   |
+13 |         return (lookup);
+   |                 ^^^^^^
+   |
+   = note: it works in vcl_hash only
+   = help: vcl_recv returns one of fail, hash, pass, pipe, purge, restart, synth, vcl
+
+error: VMOD `std` has no function `tolowr`
+  --> @/several.vcl:15:22
+   |
+15 |     set req.http.Y = std.tolowr(req.url);
+   |                      ^^^^^^^^^^
+   |
+   = help: did you mean `tolower`?
+
+error: `resp.status` cannot be unset
+ --> @/parts.vcl:2:11
+  |
+2 |     unset resp.status;
+  |           ^^^^^^^^^^^
+  |
+  = note: included at @/several.vcl:4:1
+  = note: headers can be unset, and a few variables
+
+error: two strings side by side
+ --> @/parts.vcl:3:27
+  |
+3 |     set resp.http.A = "a" "b";
+  |                           ^^^ expected `+`
+  |
+  = note: included at @/several.vcl:4:1
+  = help: `+` joins strings; only older Varnish joined them without
+"#;
+
+#[test]
+fn faults_of_all_files_are_told_at_once_with_what_would_be_right() {
+    let folder = Folder::new();
+    folder.file("several.vcl", SEVERAL);
+    folder.file("parts.vcl", PARTS);
+    let path = folder.path().join("several.vcl").display().to_string();
+    let output = run(&["check", &path]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let plain = said.replace(&folder.path().display().to_string(), "@");
+    assert_eq!(plain.trim_end(), SAID.trim_end());
+}
+
 #[test]
 fn what_cannot_be_served_is_told() {
     for (arguments, why) in [
