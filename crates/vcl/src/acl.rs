@@ -161,7 +161,7 @@ impl Building {
             match &*flag.text {
                 "log" => flags.log = *on,
                 "pedantic" => flags.pedantic = *on,
-                // How Varnish keeps the list in memory, and (from 7.3 on) whether it joins neighbours.
+                // How Varnish keeps the list in memory, and (from 7.3) whether it joins neighbours.
                 "table" | "fold" => {}
                 other => {
                     let fault = self.fault(flag.span, format!("an acl has no flag `{other}`"));
