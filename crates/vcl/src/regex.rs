@@ -7,12 +7,17 @@
 //! pattern is which is decided once, when the program is compiled.
 
 mod common;
+mod linear;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
+
+use linear::Linear;
+use regex_automata::Span;
+use regex_automata::util::captures::Captures;
 
 use crate::value::Failure;
 
@@ -60,18 +65,11 @@ impl fmt::Display for PatternError {
 pub struct Regex {
     pattern: Box<str>,
     limits: Limits,
-    linear: Option<Linear>,
+    linear: Option<(Linear, common::Facts)>,
     /// PCRE2's, made when it is needed.
     pcre2: OnceLock<pcre2::bytes::Regex>,
     /// The same, but no match is empty: for `regsuball`.
     not_empty: OnceLock<pcre2::bytes::Regex>,
-}
-
-/// A pattern of the common subset.
-#[derive(Debug)]
-struct Linear {
-    regex: ::regex::bytes::Regex,
-    facts: common::Facts,
 }
 
 impl Regex {
@@ -80,10 +78,8 @@ impl Regex {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn new(pattern: &str, limits: Limits) -> Result<Self, PatternError> {
-        let linear = common::facts(pattern).and_then(|facts| {
-            let regex = ::regex::bytes::RegexBuilder::new(pattern).unicode(false).build().ok()?;
-            Some(Linear { regex, facts })
-        });
+        let linear = common::facts(pattern)
+            .and_then(|facts| Linear::new(pattern).map(|linear| (linear, facts)));
         let pcre2 = OnceLock::new();
         if linear.is_none() {
             let _ = pcre2.set(compile("", pattern, limits)?);
@@ -135,7 +131,7 @@ impl Regex {
             Some(regex) if !names_groups(replacement) => Finder::Whole(regex, None),
             // Most programs ask for much that is not there: that costs no memory.
             Some(regex) if !regex.is_match(subject) => return Ok(Cow::Borrowed(subject)),
-            Some(regex) => Finder::Linear(regex, regex.capture_locations()),
+            Some(regex) => Finder::Groups(regex, regex.room()),
             None => Finder::pcre2(self.pcre2()?),
         };
         let mut found = finder.find(subject, 0)?;
@@ -162,19 +158,19 @@ impl Regex {
     }
 
     /// The linear engine, where it finds what PCRE2 would in `subject`.
-    fn linear_for(&self, subject: &[u8]) -> Option<&::regex::bytes::Regex> {
-        let linear = self.linear.as_ref()?;
-        (!linear.facts.has_dollar || subject.last() != Some(&b'\n')).then_some(&linear.regex)
+    fn linear_for(&self, subject: &[u8]) -> Option<&Linear> {
+        let (linear, facts) = self.linear.as_ref()?;
+        (!facts.has_dollar || subject.last() != Some(&b'\n')).then_some(linear)
     }
 
     /// Whether whatever it matches is longer than `subject`.
     fn is_longer_than(&self, subject: &[u8]) -> bool {
-        self.linear.as_ref().is_some_and(|linear| subject.len() < linear.facts.bytes_min)
+        self.linear.as_ref().is_some_and(|(_, facts)| subject.len() < facts.bytes_min)
     }
 
     /// Whether it may match nothing at all.
     fn may_be_empty(&self) -> bool {
-        self.linear.as_ref().is_none_or(|linear| linear.facts.bytes_min == 0)
+        self.linear.as_ref().is_none_or(|(_, facts)| facts.bytes_min == 0)
     }
 
     fn pcre2(&self) -> Result<&pcre2::bytes::Regex, Failure> {
@@ -231,8 +227,8 @@ fn replace_failed(error: &pcre2::Error) -> Failure {
 /// Finds matches one after the other.
 enum Finder<'r> {
     /// Only where matches begin and end is asked for.
-    Whole(&'r ::regex::bytes::Regex, Option<(usize, usize)>),
-    Linear(&'r ::regex::bytes::Regex, ::regex::bytes::CaptureLocations),
+    Whole(&'r Linear, Option<Span>),
+    Groups(&'r Linear, Captures),
     Pcre2(&'r pcre2::bytes::Regex, pcre2::bytes::CaptureLocations),
 }
 
@@ -244,14 +240,8 @@ impl<'r> Finder<'r> {
     /// The first match at or after byte `at`: where it begins and ends.
     fn find(&mut self, subject: &[u8], at: usize) -> Result<Option<(usize, usize)>, Failure> {
         match self {
-            Self::Whole(regex, found) => {
-                *found = regex.find_at(subject, at).map(|m| (m.start(), m.end()));
-            }
-            Self::Linear(regex, places) => {
-                if regex.captures_read_at(places, subject, at).is_none() {
-                    return Ok(None);
-                }
-            }
+            Self::Whole(regex, found) => *found = regex.find(subject, at),
+            Self::Groups(regex, groups) => regex.groups(subject, at, groups),
             Self::Pcre2(regex, places) => {
                 let found = regex.captures_read_at(places, subject, at);
                 if found.map_err(|e| replace_failed(&e))?.is_none() {
@@ -265,8 +255,8 @@ impl<'r> Finder<'r> {
     /// Where group `number` of the last match begins and ends, if it has matched.
     fn group(&self, number: usize) -> Option<(usize, usize)> {
         match self {
-            Self::Whole(_, found) => found.filter(|_| number == 0),
-            Self::Linear(_, places) => places.get(number),
+            Self::Whole(_, found) => found.filter(|_| number == 0).map(|m| (m.start, m.end)),
+            Self::Groups(_, groups) => groups.get_group(number).map(|m| (m.start, m.end)),
             Self::Pcre2(_, places) => places.get(number),
         }
     }
