@@ -279,22 +279,10 @@ impl Job {
             }
         };
         let mut body = Body::Exchange(Box::new(exchange));
-        let mut was_304 = false;
-        if response.status == Status::NOT_MODIFIED && !private {
-            let Some(stale) = self.stale.clone() else {
-                self.note_error("304 response but not conditional fetch");
-                return Step::Error(None);
-            };
-            let mut stored = Response::new(stale.status());
-            // What was stored was written by the same engine.
-            if h1::parse_stored_head(stale.head(), &mut stored).is_err() {
-                return Step::Error(None);
-            }
-            heads::merge(&mut response.headers, &stored.headers);
-            (response.status, response.reason) = (stale.status(), stored.reason);
-            body = Body::Stale(stale.reader());
-            was_304 = true;
-            self.count(Count::Fetch304);
+        let was_304 = response.status == Status::NOT_MODIFIED && !private;
+        if was_304 {
+            let Some(stored) = self.confirm(&mut response) else { return Step::Error(None) };
+            body = stored;
         }
         let mut state = BerespState {
             status: response.status.code(),
@@ -322,14 +310,31 @@ impl Job {
             }
             Action::Deliver => Step::Use(Box::new(answer)),
             Action::Pass(seconds) => {
-                answer.state.uncacheable = true;
-                answer.pass_s = Some(seconds.unwrap_or(answer.state.ttl));
+                let state = &mut answer.state;
+                (state.uncacheable, state.grace, state.keep) = (true, 0.0, 0.0);
+                answer.pass_s = Some(seconds.unwrap_or(state.ttl));
                 Step::Use(Box::new(answer))
             }
             Action::Retry => self.retry("Too many retries, delivering 503", Step::Error(None)),
             Action::Error(said) => Step::Error(Some(said)),
             action => Self::give_up(action),
         }
+    }
+
+    /// Makes `response`, a 304, the stored one that it confirms, whose body is the result; none where
+    /// it confirms nothing.
+    fn confirm(&self, response: &mut Response) -> Option<Body> {
+        let Some(stale) = &self.stale else {
+            self.note_error("304 response but not conditional fetch");
+            return None;
+        };
+        let mut stored = Response::new(stale.status());
+        // What was stored was written by the same engine.
+        h1::parse_stored_head(stale.head(), &mut stored).ok()?;
+        heads::merge(&mut response.headers, &stored.headers);
+        (response.status, response.reason) = (stale.status(), stored.reason);
+        self.count(Count::Fetch304);
+        Some(Body::Stale(stale.reader()))
     }
 
     /// One more try; `too_many` and what is logged of it where there have been enough.

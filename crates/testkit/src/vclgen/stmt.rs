@@ -69,80 +69,96 @@ fn special(dice: &mut Dice, scope: Scope) -> String {
         return modules(dice, scope);
     }
     let fixed = match scope {
-        Scope::Recv => dice.pick(&[
-            "unset req.http.Cookie;",
-            "unset req.http.Cookie;",
-            "set req.http.Cookie = \"b=2; a=1\";",
-            "unset req.http.Authorization;",
-            "set req.hash_ignore_busy = true;",
-            "set req.hash_ignore_vary = true;",
-            "set req.grace = 0s;",
-            "set req.backend_hint = o2;",
-            "std.rollback(req);",
-            "set req.method = \"GET\";",
-            "ban(\"obj.http.X-A == abc\");",
-            "ban(\"obj.status == 404 && obj.http.X-B ~ a\");",
-            "set req.url = regsub(req.url, \"\\?.*$\", \"\");",
-            "set req.url = std.querysort(req.url);",
-            "set req.url = req.url + \"?\";",
-        ]),
+        Scope::Recv => dice.pick(RECV),
         Scope::Hash => "hash_data(req.http.Cookie);",
-        Scope::Hit => dice.pick(&[
-            "purge.hard();",
-            "purge.soft(0s, 0s, 100s);",
-            "set req.http.X-A = \"<\" + obj.hits + \">\";",
-            "set req.http.X-B = obj.status;",
-            "set req.http.X-C = obj.http.X-C;",
-        ]),
-        Scope::Miss | Scope::Pass | Scope::Purge => dice.pick(&[
-            "set req.http.Cookie = \"c=3\";",
-            "unset req.http.Accept-Encoding;",
-            "set req.backend_hint = o2;",
-            "set req.http.X-B = req.restarts;",
-        ]),
-        Scope::Fetch => dice.pick(&[
-            "set bereq.backend = o2;",
-            "unset bereq.http.Cookie;",
-            "set bereq.http.Cookie = \"d=4\";",
-            "set bereq.http.X-B = \"<\" + bereq.uncacheable + bereq.is_bgfetch + \">\";",
-            "set bereq.http.X-C = bereq.backend;",
-        ]),
+        Scope::Hit => dice.pick(HIT),
+        Scope::Miss | Scope::Pass | Scope::Purge => dice.pick(LATER),
+        Scope::Fetch => dice.pick(FETCH),
         Scope::Response => return response(dice),
-        Scope::Error => dice.pick(&[
-            "set beresp.reason = \"Own\";",
-            "set beresp.status = 404;",
-            "set beresp.grace = 1h;",
-            "set beresp.http.Content-Type = \"text/plain\";",
-            "set beresp.http.Vary = \"X-A\";",
-            "set beresp.http.X-B = bereq.uncacheable;",
-        ]),
-        Scope::Deliver => dice.pick(&[
-            "set resp.http.X-Hits = obj.hits;",
-            "unset resp.http.Via;",
-            "unset resp.http.X-Varnish;",
-            "unset resp.http.Age;",
-            "unset resp.http.ETag;",
-            "unset resp.http.Set-Cookie;",
-            "set resp.reason = \"Own\";",
-            "set resp.http.Cache-Control = \"no-store\";",
-            "set resp.http.X-B = obj.uncacheable;",
-            "set resp.http.X-C = \"<\" + obj.grace + obj.keep + \">\";",
-            "set resp.status = 204;",
-            "set resp.status = 304;",
-            "set resp.http.ETag = {\"\"e\"\"};",
-        ]),
-        Scope::Synth => dice.pick(&[
-            "set resp.http.Location = \"/a\";",
-            "set resp.http.Content-Type = \"text/plain\";",
-            "set resp.reason = \"Own\";",
-            "set resp.body = req.url;",
-            "set resp.body += \"more\";",
-            "set resp.http.X-B = resp.reason;",
-            "unset resp.http.Server;",
-        ]),
+        Scope::Error => dice.pick(ERROR),
+        Scope::Deliver => dice.pick(DELIVER),
+        Scope::Synth => dice.pick(SYNTH),
     };
     format!("{tab}{fixed}\n")
 }
+
+// What `special` chooses from.
+
+const RECV: &[&str] = &[
+    "unset req.http.Cookie;",
+    "unset req.http.Cookie;",
+    "set req.http.Cookie = \"b=2; a=1\";",
+    "unset req.http.Authorization;",
+    "set req.hash_ignore_busy = true;",
+    "set req.hash_ignore_vary = true;",
+    "set req.grace = 0s;",
+    "set req.backend_hint = o2;",
+    "std.rollback(req);",
+    "set req.method = \"GET\";",
+    "ban(\"obj.http.X-A == abc\");",
+    "ban(\"obj.status == 404 && obj.http.X-B ~ a\");",
+    "set req.url = regsub(req.url, \"\\?.*$\", \"\");",
+    "set req.url = std.querysort(req.url);",
+    "set req.url = req.url + \"?\";",
+];
+
+const HIT: &[&str] = &[
+    "purge.hard();",
+    "purge.soft(0s, 0s, 100s);",
+    "set req.http.X-A = \"<\" + obj.hits + \">\";",
+    "set req.http.X-B = obj.status;",
+    "set req.http.X-C = obj.http.X-C;",
+];
+
+const LATER: &[&str] = &[
+    "set req.http.Cookie = \"c=3\";",
+    "unset req.http.Accept-Encoding;",
+    "set req.backend_hint = o2;",
+    "set req.http.X-B = req.restarts;",
+];
+
+const FETCH: &[&str] = &[
+    "set bereq.backend = o2;",
+    "unset bereq.http.Cookie;",
+    "set bereq.http.Cookie = \"d=4\";",
+    "set bereq.http.X-B = \"<\" + bereq.uncacheable + bereq.is_bgfetch + \">\";",
+    "set bereq.http.X-C = bereq.backend;",
+];
+
+const ERROR: &[&str] = &[
+    "set beresp.reason = \"Own\";",
+    "set beresp.status = 404;",
+    "set beresp.grace = 1h;",
+    "set beresp.http.Content-Type = \"text/plain\";",
+    "set beresp.http.Vary = \"X-A\";",
+    "set beresp.http.X-B = bereq.uncacheable;",
+];
+
+const DELIVER: &[&str] = &[
+    "set resp.http.X-Hits = obj.hits;",
+    "unset resp.http.Via;",
+    "unset resp.http.X-Varnish;",
+    "unset resp.http.Age;",
+    "unset resp.http.ETag;",
+    "unset resp.http.Set-Cookie;",
+    "set resp.reason = \"Own\";",
+    "set resp.http.Cache-Control = \"no-store\";",
+    "set resp.http.X-B = obj.uncacheable;",
+    "set resp.http.X-C = \"<\" + obj.grace + obj.keep + \">\";",
+    "set resp.status = 204;",
+    "set resp.status = 304;",
+    "set resp.http.ETag = {\"\"e\"\"};",
+];
+
+const SYNTH: &[&str] = &[
+    "set resp.http.Location = \"/a\";",
+    "set resp.http.Content-Type = \"text/plain\";",
+    "set resp.reason = \"Own\";",
+    "set resp.body = req.url;",
+    "set resp.body += \"more\";",
+    "set resp.http.X-B = resp.reason;",
+    "unset resp.http.Server;",
+];
 
 /// Statements of `vcl_backend_response`. No lifetime ends while a scenario runs, and none that has
 /// begun is cut to nothing: what is stale would be refreshed behind the answer, at some time.

@@ -1,8 +1,8 @@
 //! The linear engine, with memory of its own for each thread that searches.
 //!
-//! The `regex` crate shares that memory between threads: all but the first to search pay for it, and
-//! several at once wait for each other's cache lines (five times the time of a search, for two of
-//! them). Cores must not.
+//! The `regex` crate shares that memory between threads: all but the first to search pay for it,
+//! and several at once wait for each other's cache lines (five times the time of a search, for two
+//! of them). Cores must not.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,8 @@ const CACHE_BYTES: usize = 2 << 20;
 #[derive(Debug)]
 pub(super) struct Linear {
     regex: Regex,
-    caches: ThreadLocal<RefCell<Cache>>,
+    /// Boxed: it has a place for every thread there may ever be.
+    caches: Box<ThreadLocal<RefCell<Cache>>>,
 }
 
 impl Linear {
@@ -32,7 +33,7 @@ impl Linear {
             .hybrid_cache_capacity(CACHE_BYTES);
         let bytes = syntax::Config::new().unicode(false).utf8(false);
         let regex = Regex::builder().configure(config).syntax(bytes).build(pattern).ok()?;
-        Some(Self { regex, caches: ThreadLocal::new() })
+        Some(Self { regex, caches: Box::default() })
     }
 
     /// Whether it matches somewhere in `subject`.
