@@ -157,6 +157,7 @@ limits! {
     DashboardViewers dashboard_viewers Count 32, "Dashboards that are sent live figures at once; beyond it one more is answered 503.";
     VclSteps vcl_steps Count 100_000, "Statements and calls that a VCL may take for one request, and as many for each fetch; beyond it the request fails (500).";
     VclGlobals vcl_globals Count 10_000, "Variables that VCL keeps for all requests (`var.global_set`); beyond it a new one is not set.";
+    VclNames vcl_names Count 1_000, "Host names that VCL's `std.ip` has looked up and that are remembered; beyond it others are not looked up.";
     ThrottleBuckets throttle_buckets Count 200_000, "Token buckets of VCL's `vsthrottle`; beyond it those not used for the longest are forgotten.";
     DirectorBackends director_backends Count 10_000, "Backends of one director of a VCL program; beyond it adding one fails.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";

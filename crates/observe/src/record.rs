@@ -276,12 +276,14 @@ impl<'a> Record<'a> {
         let mut fixed = [0; FIXED];
         let mut flags = self.flags;
         self.put_numbers(&mut fixed);
-        let texts = self.texts().map(|text| short(text, TEXT_MAX, &mut flags));
-        for (text, place) in texts.iter().zip(fixed[LENGTHS_AT..].as_chunks_mut::<2>().0) {
+        let mut texts = self.texts();
+        for (text, place) in texts.iter_mut().zip(fixed[LENGTHS_AT..].as_chunks_mut::<2>().0) {
+            *text = short(text, TEXT_MAX, &mut flags);
             *place = (text.len() as u16).to_le_bytes();
         }
         out.extend_from_slice(&fixed);
-        for text in texts {
+        // Most of them are of what goes wrong.
+        for text in texts.iter().filter(|text| !text.is_empty()) {
             out.extend_from_slice(text);
         }
         let mut count = 0;

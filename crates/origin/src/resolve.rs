@@ -21,7 +21,7 @@ use crate::server::Server;
 const TTL_NONE: Duration = Duration::from_secs(30);
 
 /// For one lookup in all: every name server, every search domain.
-const TIMEOUT: Duration = Duration::from_secs(15);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Addresses, and for how long they may be used.
 type Lookup = (Vec<IpAddr>, Duration);
@@ -62,9 +62,9 @@ async fn lookup(
     resolver: &mut Option<TokioResolver>,
     make: impl FnOnce() -> Option<TokioResolver>,
 ) -> Result<Lookup, String> {
-    let listed = Hosts::from_system().map(|hosts| in_hosts(&hosts, host)).unwrap_or_default();
-    if !listed.is_empty() {
-        return Ok((listed, TTL_NONE));
+    let (ips, ttl) = listed(host);
+    if !ips.is_empty() {
+        return Ok((ips, ttl));
     }
     if resolver.is_none() {
         *resolver = make();
@@ -73,6 +73,17 @@ async fn lookup(
     let answer = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
     let ttl = answer.valid_until().saturating_duration_since(Instant::now().into_std());
     Ok((admissible(answer.iter())?, ttl))
+}
+
+/// What the hosts file has of `host`.
+pub(crate) fn listed(host: &str) -> Lookup {
+    let ips = Hosts::from_system().map(|hosts| in_hosts(&hosts, host)).unwrap_or_default();
+    (ips, TTL_NONE)
+}
+
+/// Looks `host` up once, by DNS or by the C library where the system's settings cannot be read.
+pub(crate) async fn once(host: &str) -> Result<Lookup, String> {
+    lookup(host, 0, &mut None, system_resolver).await
 }
 
 /// Those of `ips` that DNS may name. Whoever can change a name's answer must not make this proxy

@@ -55,6 +55,7 @@ pub(super) fn range(spec: &limits::Spec) -> (u64, u64) {
         Limit::LingerTimeout
         | Limit::WaitTimeout
         | Limit::HitForMissTtl
+        | Limit::ResponseTime
         | Limit::OriginQueueTimeout => (0, YEAR_MS),
         Limit::Retries => (0, 10),
         Limit::InterimResponses => (0, 100),

@@ -321,8 +321,8 @@ impl Job {
         }
     }
 
-    /// Makes `response`, a 304, the stored one that it confirms, whose body is the result; none where
-    /// it confirms nothing.
+    /// Makes `response`, a 304, the stored one that it confirms, whose body is the result; none
+    /// where it confirms nothing.
     fn confirm(&self, response: &mut Response) -> Option<Body> {
         let Some(stale) = &self.stale else {
             self.note_error("304 response but not conditional fetch");

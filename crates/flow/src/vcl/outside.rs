@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use base::Limit;
 use bytes::Bytes;
 use vcl::backend::Leaf;
 
-/// The world beyond requests. Nothing here waits for the network; whoever implements it has what
-/// it answers at hand, or says that there is none.
+/// The world beyond requests. Nothing here waits for the network where a request does; whoever
+/// implements it has what it answers at hand, or says that there is none.
 pub trait Outside: Send + Sync {
     /// Writes a line to the system's log, at this priority.
     fn syslog(&self, priority: i64, text: &[u8]);
@@ -21,8 +22,12 @@ pub trait Outside: Send + Sync {
     /// Whether a path leads to something now.
     fn exists(&self, path: &str) -> bool;
 
-    /// Addresses of a host name.
-    fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr>;
+    /// Addresses of a host name, as far as they are known. For a program that starts (`starts`) it
+    /// is looked up now, whatever that takes: no request waits then.
+    ///
+    /// # Errors
+    /// No more names are remembered.
+    fn resolve(&self, host: &str, port: &str, starts: bool) -> Result<Vec<SocketAddr>, Limit>;
 
     /// Bytes free in and used by a storage; none when there is none of that name.
     fn storage(&self, name: &str) -> Option<(u64, u64)>;

@@ -135,7 +135,11 @@ impl World for Sight<'_> {
     }
 
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
-        self.outside().map_or_else(Vec::new, |outside| outside.resolve(host, port))
+        let Some(outside) = self.outside() else { return Vec::new() };
+        outside.resolve(host, port, self.counts.is_none()).unwrap_or_else(|limit| {
+            self.limit(limit);
+            Vec::new()
+        })
     }
 
     fn body(&self) -> Option<&[u8]> {

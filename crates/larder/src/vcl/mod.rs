@@ -141,6 +141,7 @@ impl Vcls {
             shared: Weak::clone(&weak),
             reserved: Arc::clone(reserved),
             runtime: runtime.clone(),
+            names: origin::Names::new(runtime.clone()),
             storages: self.about.storages.iter().map(|storage| storage.name.clone()).collect(),
             files: Mutex::default(),
         }));

@@ -1,16 +1,16 @@
 //! What programs ask for beyond requests: files, names, the environment, the system's log.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use base::Limits;
+use base::{Limit, Limits};
 use bytes::Bytes;
 use flow::Shared;
 use flow::vcl::Outside;
 use flow::vcl::link::{self, Settings};
-use origin::Reserved;
+use origin::{Names, Reserved, look_up};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use vcl::backend::{Backend, Leaf};
@@ -25,6 +25,7 @@ pub(super) struct World {
     pub(super) shared: std::sync::Weak<Shared>,
     pub(super) reserved: Arc<Reserved>,
     pub(super) runtime: Handle,
+    pub(super) names: Names,
     pub(super) storages: Vec<String>,
     /// Files that have been read, as Varnish keeps them until it ends.
     pub(super) files: Mutex<HashMap<String, Option<Bytes>>>,
@@ -64,13 +65,19 @@ impl Outside for World {
         text
     }
 
-    fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
+    fn resolve(&self, host: &str, port: &str, starts: bool) -> Result<Vec<SocketAddr>, Limit> {
         let port = match port {
             "" | "http" => 80,
             "https" => 443,
             digits => digits.parse().unwrap_or(0),
         };
-        (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+        let ips = if starts {
+            look_up(host).unwrap_or_default()
+        } else {
+            let Some(shared) = self.shared.upgrade() else { return Ok(Vec::new()) };
+            self.names.get(host, shared.live().limits.vcl_names as usize)?
+        };
+        Ok(ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
     }
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {

@@ -141,7 +141,7 @@ pub(crate) fn string(dice: &mut Dice, scope: Scope, depth: usize) -> String {
         16 => format!("str.take({}, {}, {})", inner(dice), 1 + dice.below(6), dice.below(3)),
         17 => format!("\"<\" + std.time({}, std.real2time(1000.0, now)) + \">\"", moment(dice)),
         18 => format!("\"<\" + str.contains({}, {}) + \">\"", inner(dice), literal(dice)),
-        19 => format!("\"\" + std.ip({}, \"127.0.0.1\")", inner(dice)),
+        19 => format!("\"\" + std.ip({}, \"127.0.0.1\", resolve=false)", inner(dice)),
         20 => format!("\"<\" + {} + \">\"", bytes(dice)),
         12 => format!("str.reverse({})", inner(dice)),
         13 => format!("str.split({}, {}, \",\")", inner(dice), 1 + dice.below(3)),
@@ -229,7 +229,7 @@ pub(crate) fn boolean(dice: &mut Dice, scope: Scope, depth: usize) -> String {
     }
     match dice.below(14) {
         11 => format!("std.fnmatch({}, {})", literal(dice), string(dice, scope, 1)),
-        12 => format!("std.ip({}, \"127.0.0.1\") ~ near", string(dice, scope, 1)),
+        12 => format!("std.ip({}, \"127.0.0.1\", resolve=false) ~ near", string(dice, scope, 1)),
         13 => match scope {
             Scope::Hit => format!("obj.ttl > {}", dice.pick(&["21s", "83s", "147s", "1007s"])),
             Scope::Deliver => format!("obj.hits > {}", dice.below(3)),

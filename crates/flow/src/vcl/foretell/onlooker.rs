@@ -92,7 +92,8 @@ impl World for Onlooker<'_> {
     }
 
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
-        self.outside().map_or_else(Vec::new, |outside| outside.resolve(host, port))
+        let known = self.outside().and_then(|outside| outside.resolve(host, port, false).ok());
+        known.unwrap_or_default()
     }
 
     fn body(&self) -> Option<&[u8]> {

@@ -1,0 +1,129 @@
+//! Addresses of names that requests ask for, whose core cannot wait for a name server.
+//!
+//! What is in the hosts file is told at once. Everything else is looked up beside the cores: who
+//! asks first is told that nothing is known, and who asks later is told what was found.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Limit;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use crate::resolve::{self, TIMEOUT};
+
+/// How long it is remembered that a name could not be looked up.
+const FAILED: Duration = Duration::from_secs(30);
+
+/// Names, what is known of them, and what looks up the others.
+pub struct Names {
+    known: Arc<Mutex<HashMap<Box<str>, Known>>>,
+    runtime: Handle,
+}
+
+/// What is known of a name.
+#[derive(Debug)]
+struct Known {
+    ips: Vec<IpAddr>,
+    /// When it is looked up anew.
+    until: Instant,
+    /// It is being looked up.
+    asked: bool,
+}
+
+impl Names {
+    /// No names yet; `runtime` runs what looks them up.
+    pub fn new(runtime: Handle) -> Self {
+        Self { known: Arc::default(), runtime }
+    }
+
+    /// What is known of `host`; nothing while it is looked up for the first time. Never waits for
+    /// the network. `most` names are remembered.
+    ///
+    /// # Errors
+    /// As many are remembered, and each of them is still good: the limit `vcl_names`.
+    pub fn get(&self, host: &str, most: usize) -> Result<Vec<IpAddr>, Limit> {
+        let now = Instant::now();
+        let mut known = self.known.lock();
+        if let Some(entry) = known.get_mut(host) {
+            if now >= entry.until && !std::mem::replace(&mut entry.asked, true) {
+                self.ask(host.into());
+            }
+            return Ok(entry.ips.clone());
+        }
+        if known.len() >= most {
+            known.retain(|_, entry| entry.asked || now < entry.until);
+            if known.len() >= most {
+                return Err(Limit::VclNames);
+            }
+        }
+        let (ips, ttl) = resolve::listed(host);
+        let asked = ips.is_empty();
+        known.insert(host.into(), Known { ips: ips.clone(), until: now + ttl, asked });
+        drop(known);
+        if asked {
+            self.ask(host.into());
+        }
+        Ok(ips)
+    }
+
+    /// Looks `host` up beside the cores.
+    fn ask(&self, host: Box<str>) {
+        let known = Arc::clone(&self.known);
+        self.runtime.spawn(async move {
+            let looking = resolve::once(&host);
+            let found = tokio::time::timeout(TIMEOUT, looking).await.ok().and_then(Result::ok);
+            let mut known = known.lock();
+            let Some(entry) = known.get_mut(&host) else { return };
+            let ttl = match found {
+                Some((ips, ttl)) => {
+                    entry.ips = ips;
+                    ttl
+                }
+                // What was known stays in use for as long as nothing better is.
+                None => FAILED,
+            };
+            (entry.until, entry.asked) = (Instant::now() + ttl, false);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_hosts_file_has_is_known_at_once() {
+        let names = Names::new(Handle::current());
+        let ips = names.get("localhost", 10).expect("there is room");
+        assert!(ips.contains(&IpAddr::V4(Ipv4Addr::LOCALHOST)), "{ips:?}");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_none_is_nothing_and_is_looked_up_once() {
+        let names = Names::new(Handle::current());
+        assert_eq!(names.get("a..b", 10), Ok(Vec::new()));
+        assert_eq!(names.get("a..b", 10), Ok(Vec::new()));
+        assert_eq!(names.known.lock().len(), 1);
+        while names.known.lock()["a..b"].asked {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(names.get("a..b", 10), Ok(Vec::new()));
+        assert!(!names.known.lock()["a..b"].asked, "it was just looked up");
+    }
+
+    #[tokio::test]
+    async fn no_more_names_are_remembered_than_allowed() {
+        let names = Names::new(Handle::current());
+        assert!(names.get("localhost", 1).is_ok());
+        assert_eq!(names.get("a..b", 1), Err(Limit::VclNames));
+        // What is over makes room.
+        names.known.lock().values_mut().for_each(|known| known.until = Instant::now());
+        assert!(names.get("a..b", 1).is_ok());
+    }
+}
