@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use regex::bytes::{Regex, RegexBuilder};
+use linear::{Options, Regex};
 
 use crate::duration;
 use crate::error::{Error, ErrorKind};
@@ -107,15 +107,10 @@ pub struct Expression {
 /// When it is malformed or too large; the text says how. Look-around and back-references are
 /// malformed here: matching takes time in proportion to what is matched, whatever the expression.
 pub fn regex(text: &str) -> Result<Regex, String> {
-    let built = RegexBuilder::new(text).unicode(false).size_limit(REGEX_BYTES).build();
-    built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "too large".to_owned(),
-        // The last line says what is wrong; those before it show where, in fixed width.
-        error => {
-            let text = error.to_string();
-            let last = text.lines().last().unwrap_or_default();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
-        }
+    let options = Options { program_bytes: REGEX_BYTES, ..Options::default() };
+    Regex::new(text, options).map_err(|error| match error {
+        linear::Error::TooLarge(_) => "too large".to_owned(),
+        linear::Error::Syntax(why) => why,
     })
 }
 

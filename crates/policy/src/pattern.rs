@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use linear::{Options, Regex};
 use message::header;
-use regex::bytes::{Regex, RegexBuilder};
 
-/// Bytes a compiled pattern may take (the regex crate's own default is 10 MiB).
+/// Bytes a compiled pattern may take.
 const REGEX_BYTES: usize = 1 << 20;
 
 /// Why a pattern could not be read.
@@ -166,7 +166,7 @@ fn glob(text: &str) -> String {
             '*' if at_edge => expression.push_str(".*"),
             '*' => expression.push_str("[^/]*"),
             '?' => expression.push_str("[^/]"),
-            c => expression.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+            c => expression.push_str(&linear::escape(c.encode_utf8(&mut [0; 4]))),
         }
         rest = &rest[c.len_utf8()..];
     }
@@ -177,20 +177,8 @@ fn glob(text: &str) -> String {
 pub(crate) fn regex(expression: &str, ignore_case: bool) -> Result<Regex, PatternError> {
     // Bytes, not characters, and `.` is any of them: a path with a stray byte must not slip past a
     // rule.
-    RegexBuilder::new(expression)
-        .case_insensitive(ignore_case)
-        .unicode(false)
-        .dot_matches_new_line(true)
-        .size_limit(REGEX_BYTES)
-        .build()
-        .map_err(|e| PatternError::Regex(explain(&e)))
-}
-
-/// The last line of the regex crate's report: what is wrong, without its own drawing of where.
-fn explain(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-    last.trim_start_matches("error: ").to_owned()
+    let options = Options { ignore_case, dot_is_any: true, program_bytes: REGEX_BYTES };
+    Regex::new(expression, options).map_err(|error| PatternError::Regex(error.to_string()))
 }
 
 /// A name (of a cookie or query parameter) or a part of names: `sid`, `wordpress_logged_in*`, for

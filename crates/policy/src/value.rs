@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use regex::bytes::Regex;
+use linear::Regex;
 
 use crate::pattern::{self, PatternError};
 

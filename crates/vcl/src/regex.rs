@@ -6,8 +6,8 @@
 //! quantifiers, ...), and what the two read differently, goes to PCRE2 with match limits. Which
 //! pattern is which is decided once, when the program is compiled.
 
+mod backtracking;
 mod common;
-mod linear;
 #[cfg(test)]
 mod tests;
 
@@ -15,9 +15,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-use linear::Linear;
-use regex_automata::Span;
-use regex_automata::util::captures::Captures;
+use backtracking::{Backtracking, Room, words};
+use linear::{Captures, Options, Regex as Linear, Span};
 
 use crate::value::Failure;
 
@@ -67,9 +66,9 @@ pub struct Regex {
     limits: Limits,
     linear: Option<(Linear, common::Facts)>,
     /// PCRE2's, made when it is needed.
-    pcre2: OnceLock<pcre2::bytes::Regex>,
+    pcre2: OnceLock<Backtracking>,
     /// The same, but no match is empty: for `regsuball`.
-    not_empty: OnceLock<pcre2::bytes::Regex>,
+    not_empty: OnceLock<Backtracking>,
 }
 
 impl Regex {
@@ -78,11 +77,12 @@ impl Regex {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn new(pattern: &str, limits: Limits) -> Result<Self, PatternError> {
-        let linear = common::facts(pattern)
-            .and_then(|facts| Linear::new(pattern).map(|linear| (linear, facts)));
+        let linear = common::facts(pattern).and_then(|facts| {
+            Linear::new(pattern, Options::default()).ok().map(|linear| (linear, facts))
+        });
         let pcre2 = OnceLock::new();
         if linear.is_none() {
-            let _ = pcre2.set(compile("", pattern, limits)?);
+            let _ = pcre2.set(Backtracking::new("", pattern, limits)?);
         }
         Ok(Self { pattern: pattern.into(), limits, linear, pcre2, not_empty: OnceLock::new() })
     }
@@ -102,7 +102,7 @@ impl Regex {
     /// # Errors
     /// PCRE2 has reached a limit.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, Failure> {
-        if self.is_longer_than(subject) {
+        if self.rules_out(subject) {
             return Ok(false);
         }
         match self.linear_for(subject) {
@@ -124,7 +124,7 @@ impl Regex {
         replacement: &[u8],
         all: bool,
     ) -> Result<Cow<'s, [u8]>, Failure> {
-        if self.is_longer_than(subject) {
+        if self.rules_out(subject) {
             return Ok(Cow::Borrowed(subject));
         }
         let mut finder = match self.linear_for(subject) {
@@ -147,7 +147,7 @@ impl Regex {
             finder.expand(subject, replacement, &mut out);
             let goes_on = all && (is_first || end > copied);
             copied = end.max(copied);
-            if is_first && all && self.may_be_empty() {
+            if is_first && all && self.bytes_min() == 0 {
                 finder = Finder::pcre2(self.not_empty()?);
             }
             is_first = false;
@@ -163,57 +163,37 @@ impl Regex {
         (!facts.has_dollar || subject.last() != Some(&b'\n')).then_some(linear)
     }
 
-    /// Whether whatever it matches is longer than `subject`.
-    fn is_longer_than(&self, subject: &[u8]) -> bool {
-        self.linear.as_ref().is_some_and(|(_, facts)| subject.len() < facts.bytes_min)
+    /// Whether it is seen without a search that nothing in `subject` matches.
+    fn rules_out(&self, subject: &[u8]) -> bool {
+        self.linear.as_ref().is_some_and(|(_, facts)| facts.rule_out(subject))
     }
 
-    /// Whether it may match nothing at all.
-    fn may_be_empty(&self) -> bool {
-        self.linear.as_ref().is_none_or(|(_, facts)| facts.bytes_min == 0)
+    /// The fewest bytes that it matches, as far as that is known.
+    pub(crate) fn bytes_min(&self) -> usize {
+        self.linear.as_ref().map_or(0, |(_, facts)| facts.bytes_min)
     }
 
-    fn pcre2(&self) -> Result<&pcre2::bytes::Regex, Failure> {
+    fn pcre2(&self) -> Result<&Backtracking, Failure> {
         self.made(&self.pcre2, "")
     }
 
-    fn not_empty(&self) -> Result<&pcre2::bytes::Regex, Failure> {
+    fn not_empty(&self) -> Result<&Backtracking, Failure> {
         self.made(&self.not_empty, "(*NOTEMPTY)")
     }
 
     /// What is in `cell`, made now if nothing is.
     fn made<'c>(
         &self,
-        cell: &'c OnceLock<pcre2::bytes::Regex>,
+        cell: &'c OnceLock<Backtracking>,
         option: &str,
-    ) -> Result<&'c pcre2::bytes::Regex, Failure> {
+    ) -> Result<&'c Backtracking, Failure> {
         if let Some(regex) = cell.get() {
             return Ok(regex);
         }
-        let regex = compile(option, &self.pattern, self.limits)
+        let regex = Backtracking::new(option, &self.pattern, self.limits)
             .map_err(|e| Failure::new(format!("Regexp compilation failed: {e}")))?;
         Ok(cell.get_or_init(|| regex))
     }
-}
-
-fn compile(
-    option: &str,
-    pattern: &str,
-    limits: Limits,
-) -> Result<pcre2::bytes::Regex, PatternError> {
-    let head = format!("(*LIMIT_MATCH={})(*LIMIT_DEPTH={}){option}", limits.matches, limits.depth);
-    let built =
-        pcre2::bytes::RegexBuilder::new().jit_if_available(true).build(&format!("{head}{pattern}"));
-    built.map_err(|e| PatternError {
-        at: e.offset().unwrap_or(0).saturating_sub(head.len()).min(pattern.len()),
-        message: words(&e),
-    })
-}
-
-/// What PCRE2 says, without what its crate says before it.
-fn words(error: &pcre2::Error) -> String {
-    let text = error.to_string();
-    text.rsplit_once(": ").map_or(text.as_str(), |(_, words)| words).to_string()
 }
 
 fn match_failed(error: &pcre2::Error) -> Failure {
@@ -229,12 +209,12 @@ enum Finder<'r> {
     /// Only where matches begin and end is asked for.
     Whole(&'r Linear, Option<Span>),
     Groups(&'r Linear, Captures),
-    Pcre2(&'r pcre2::bytes::Regex, pcre2::bytes::CaptureLocations),
+    Pcre2(&'r Backtracking, Room<'r>),
 }
 
 impl<'r> Finder<'r> {
-    fn pcre2(regex: &'r pcre2::bytes::Regex) -> Self {
-        Self::Pcre2(regex, regex.capture_locations())
+    fn pcre2(regex: &'r Backtracking) -> Self {
+        Self::Pcre2(regex, regex.room())
     }
 
     /// The first match at or after byte `at`: where it begins and ends.
@@ -242,9 +222,8 @@ impl<'r> Finder<'r> {
         match self {
             Self::Whole(regex, found) => *found = regex.find(subject, at),
             Self::Groups(regex, groups) => regex.groups(subject, at, groups),
-            Self::Pcre2(regex, places) => {
-                let found = regex.captures_read_at(places, subject, at);
-                if found.map_err(|e| replace_failed(&e))?.is_none() {
+            Self::Pcre2(regex, room) => {
+                if !regex.find(room, subject, at).map_err(|e| replace_failed(&e))? {
                     return Ok(None);
                 }
             }
@@ -257,7 +236,7 @@ impl<'r> Finder<'r> {
         match self {
             Self::Whole(_, found) => found.filter(|_| number == 0).map(|m| (m.start, m.end)),
             Self::Groups(_, groups) => groups.get_group(number).map(|m| (m.start, m.end)),
-            Self::Pcre2(_, places) => places.get(number),
+            Self::Pcre2(_, room) => room.get(number),
         }
     }
 

@@ -33,7 +33,7 @@ pub enum What {
         tags: Option<Vec<Vec<u8>>>,
     },
     /// Those whose name in Souin's list matches.
-    Listed(regex::bytes::Regex),
+    Listed(linear::Regex),
 }
 
 impl What {
@@ -86,7 +86,7 @@ impl What {
         }
         if let Some(prefix) = prefix.filter(|prefix| *prefix != b"/") {
             let prefix = std::str::from_utf8(prefix).map_err(|_| "the prefix is not UTF-8")?;
-            let regex = ban::regex(&format!("^{}", regex::escape(prefix)))?;
+            let regex = ban::regex(&format!("^{}", linear::escape(prefix)))?;
             terms.push(Term::matches(Field::Url, false, regex));
         }
         Ok(if terms.is_empty() { Self::Everything } else { Self::terms(terms) })
@@ -122,7 +122,7 @@ impl What {
             Self::Tags(of) => tags(of),
             Self::Ban { expression, tags: None } => expression.to_string(),
             Self::Ban { expression, tags: Some(of) } => format!("{expression} && {}", tags(of)),
-            Self::Listed(regex) => format!("souin {regex}"),
+            Self::Listed(regex) => format!("souin {}", regex.as_str()),
         }
     }
 }

@@ -266,7 +266,7 @@ fn by_fields(request: &Request) -> Result<Option<What>, Refusal> {
 /// The condition that a response is of `host`, on any port: plugins seldom know the one that
 /// readers use. `None` for a host that would make an expression too large.
 pub(super) fn of_host(host: &[u8]) -> Option<Term> {
-    let host = regex::escape(&String::from_utf8_lossy(host));
+    let host = linear::escape(&String::from_utf8_lossy(host));
     let regex = ban::regex(&format!("^{host}(:[0-9]+)?$")).ok()?;
     Some(Term::matches(Field::Host, false, regex))
 }

@@ -102,7 +102,7 @@ pub(super) enum Matcher {
     All,
     Expression(ban::Expression),
     /// Those whose name in Souin's list matches.
-    Listed(regex::bytes::Regex),
+    Listed(linear::Regex),
 }
 
 /// The site that may be purged: with the configuration in force, the one of this name. What it

@@ -10,6 +10,16 @@ pub(super) struct Facts {
     pub has_dollar: bool,
     /// The fewest bytes that it matches.
     pub bytes_min: usize,
+    /// A byte without which it matches nothing, and which most subjects lack.
+    pub needs: Option<u8>,
+}
+
+impl Facts {
+    /// Whether `subject` is seen to have no match, without a search.
+    pub(super) fn rule_out(&self, subject: &[u8]) -> bool {
+        subject.len() < self.bytes_min
+            || self.needs.is_some_and(|byte| memchr::memchr(byte, subject).is_none())
+    }
 }
 
 /// The facts about `pattern`, if both engines read it in the same way.
@@ -25,7 +35,39 @@ pub(super) fn facts(pattern: &str) -> Option<Facts> {
     repeats_something(&hir).then(|| Facts {
         has_dollar: reader.has_dollar,
         bytes_min: hir.properties().minimum_len().unwrap_or(0),
+        needs: needs(&hir),
     })
+}
+
+/// Of the bytes that every match has, one that is worth a look: letters, digits and slashes are
+/// nearly everywhere, and a pattern that is nothing but a literal is sought as fast.
+fn needs(hir: &Hir) -> Option<u8> {
+    let is_rare = |byte: &u8| byte.is_ascii_punctuation() && *byte != b'/';
+    if matches!(hir.kind(), HirKind::Literal(_)) {
+        return None;
+    }
+    bytes_of_all(hir).into_iter().find(is_rare)
+}
+
+/// Bytes that every match has.
+fn bytes_of_all(hir: &Hir) -> Vec<u8> {
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.to_vec(),
+        HirKind::Capture(capture) => bytes_of_all(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => bytes_of_all(&repetition.sub),
+        HirKind::Concat(parts) => parts.iter().flat_map(bytes_of_all).collect(),
+        HirKind::Alternation(parts) => {
+            let mut parts = parts.iter().map(bytes_of_all);
+            let first = parts.next().unwrap_or_default();
+            parts.fold(first, |mut all, part| {
+                all.retain(|byte| part.contains(byte));
+                all
+            })
+        }
+        HirKind::Repetition(_) | HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) => {
+            Vec::new()
+        }
+    }
 }
 
 /// Whether no repetition is of what can match nothing: the engines end such loops in different

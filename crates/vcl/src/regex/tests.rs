@@ -12,7 +12,7 @@ fn regex(pattern: &str) -> Regex {
 
 /// The same pattern without the linear engine.
 fn by_pcre2(pattern: &str) -> Regex {
-    let pcre2 = OnceLock::from(compile("", pattern, LOOSE).expect(pattern));
+    let pcre2 = OnceLock::from(Backtracking::new("", pattern, LOOSE).expect(pattern));
     let not_empty = OnceLock::new();
     Regex { pattern: pattern.into(), limits: LOOSE, linear: None, pcre2, not_empty }
 }
@@ -218,6 +218,27 @@ fn pattern() -> impl Strategy<Value = String> {
             (inner, repeats).prop_map(|(part, r)| format!("{part}{r}")),
         ]
     })
+}
+
+#[test]
+fn a_byte_that_every_match_has_is_known() {
+    for (pattern, byte) in [
+        (r"\?$", Some(b'?')),
+        (":[0-9]+$", Some(b':')),
+        (r"^[^?]*\.(css|js)(\?.*)?$", Some(b'.')),
+        (r"(\?|&)(gclid|cx)=", Some(b'=')),
+        ("(a=|b=)c", Some(b'=')),
+        ("(?i)(-x)+", Some(b'-')),
+        ("(a=|b)c", None),
+        ("a=*", None),
+        ("[=&]", None),
+        ("^/(wp-admin|user)", None),
+        (r"\.", None),
+    ] {
+        assert_eq!(common::facts(pattern).and_then(|facts| facts.needs), byte, "{pattern}");
+    }
+    assert_eq!(regex(r"\.css").is_match(b"/a_css"), Ok(false));
+    assert_eq!(regex(r"(?i)\.CSS").is_match(b"/a.css"), Ok(true));
 }
 
 proptest! {

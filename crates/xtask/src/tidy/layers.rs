@@ -10,6 +10,7 @@ use super::Problem;
 /// Every crate and its layer. A crate uses only crates of lower layers.
 const LAYERS: &[(&str, u32)] = &[
     ("base", 0),
+    ("linear", 0),
     ("message", 1),
     ("tls", 1),
     ("proxyproto", 1),

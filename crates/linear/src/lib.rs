@@ -1,0 +1,213 @@
+//! Regular expressions over bytes, in time that grows linearly with what is searched, and with
+//! memory of its own for each thread that searches.
+//!
+//! The `regex` crate has the same engine and shares that memory between threads: all but the first
+//! to search pay for it, and several at once wait for each other's cache lines (five times the time
+//! of a search, for two of them). Cores must not. What is searched while requests wait uses this.
+//!
+//! A pattern is read as by `regex::bytes` without its Unicode mode: a byte is a character.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use regex_automata::Input;
+use regex_automata::meta::{BuildError, Cache, Config, Regex as Engine};
+use regex_automata::util::syntax;
+use thread_local::ThreadLocal;
+
+pub use regex_automata::Span;
+pub use regex_automata::util::captures::Captures;
+pub use regex_syntax::escape;
+
+/// Most bytes of what a thread remembers of searches with a pattern: those of the `regex` crate.
+const CACHE_BYTES: usize = 2 << 20;
+
+/// How a pattern is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Letters match in either case.
+    pub ignore_case: bool,
+    /// `.` is also a newline.
+    pub dot_is_any: bool,
+    /// Most bytes that the compiled pattern may take.
+    pub program_bytes: usize,
+}
+
+impl Default for Options {
+    /// Those of the `regex` crate.
+    fn default() -> Self {
+        Self { ignore_case: false, dot_is_any: false, program_bytes: 10 << 20 }
+    }
+}
+
+/// Why a pattern is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// It would take more than so many bytes.
+    TooLarge(usize),
+    /// It is malformed: what is wrong, in one line.
+    Syntax(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(bytes) => {
+                write!(f, "Compiled regex exceeds size limit of {bytes} bytes.")
+            }
+            Self::Syntax(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        if let Some(bytes) = error.size_limit() {
+            return Self::TooLarge(bytes);
+        }
+        let text = match error.syntax_error() {
+            Some(syntax) => syntax.to_string(),
+            None => error.to_string(),
+        };
+        // The last line says what is wrong; those before it show where, in fixed width.
+        let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        Self::Syntax(last.strip_prefix("error: ").unwrap_or(last).to_owned())
+    }
+}
+
+/// A pattern. A copy of it searches with the same memory.
+#[derive(Clone)]
+pub struct Regex(Arc<Inner>);
+
+struct Inner {
+    pattern: Box<str>,
+    engine: Engine,
+    /// It has a place for every thread there may ever be.
+    caches: ThreadLocal<RefCell<Cache>>,
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Regex").field(&self.as_str()).finish()
+    }
+}
+
+impl Regex {
+    /// Compiles `pattern`.
+    ///
+    /// # Errors
+    /// It is malformed, or too large. Look-around and back-references are malformed here.
+    pub fn new(pattern: &str, options: Options) -> Result<Self, Error> {
+        let config = Config::new()
+            .utf8_empty(false)
+            .nfa_size_limit(Some(options.program_bytes))
+            .hybrid_cache_capacity(CACHE_BYTES);
+        let syntax = syntax::Config::new()
+            .unicode(false)
+            .utf8(false)
+            .case_insensitive(options.ignore_case)
+            .dot_matches_new_line(options.dot_is_any);
+        let engine = Engine::builder().configure(config).syntax(syntax).build(pattern)?;
+        let caches = ThreadLocal::new();
+        Ok(Self(Arc::new(Inner { pattern: pattern.into(), engine, caches })))
+    }
+
+    /// The pattern as written.
+    pub fn as_str(&self) -> &str {
+        &self.0.pattern
+    }
+
+    /// Whether it matches somewhere in `subject`.
+    pub fn is_match(&self, subject: &[u8]) -> bool {
+        let input = Input::new(subject).earliest(true);
+        self.with_cache(|engine, cache| engine.search_half_with(cache, &input)).is_some()
+    }
+
+    /// The first match at or after byte `at`, which is at most the length of `subject`.
+    pub fn find(&self, subject: &[u8], at: usize) -> Option<Span> {
+        let input = Input::new(subject).span(at..subject.len());
+        self.with_cache(|engine, cache| engine.search_with(cache, &input)).map(|found| found.span())
+    }
+
+    /// The same with the groups of the match, which is none if nothing is found.
+    pub fn groups(&self, subject: &[u8], at: usize, groups: &mut Captures) {
+        let input = Input::new(subject).span(at..subject.len());
+        self.with_cache(|engine, cache| engine.search_captures_with(cache, &input, groups));
+    }
+
+    /// Room for groups.
+    pub fn room(&self) -> Captures {
+        self.0.engine.create_captures()
+    }
+
+    fn with_cache<R>(&self, search: impl FnOnce(&Engine, &mut Cache) -> R) -> R {
+        let Inner { engine, caches, .. } = &*self.0;
+        let cache = caches.get_or(|| RefCell::new(engine.create_cache()));
+        search(engine, &mut cache.borrow_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_search_with_one_pattern() {
+        let pattern = Regex::new("b+(c)?", Options::default()).expect("a pattern");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    assert!(pattern.is_match(b"abbc"));
+                    assert!(!pattern.is_match(b"acc"));
+                    assert_eq!(pattern.find(b"abbcb", 4), Some(Span { start: 4, end: 5 }));
+                    let mut groups = pattern.room();
+                    pattern.groups(b"abbc", 0, &mut groups);
+                    assert_eq!(groups.get_group(1), Some(Span { start: 3, end: 4 }));
+                    pattern.groups(b"a", 0, &mut groups);
+                    assert_eq!(groups.get_group(0), None);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_bytes() {
+        let pattern = Regex::new(r"\xff.", Options::default()).expect("a pattern");
+        assert_eq!(pattern.find(b"a\xff\xfe", 0), Some(Span { start: 1, end: 3 }));
+    }
+
+    #[test]
+    fn options_say_how_a_pattern_is_read() {
+        let options = Options::default();
+        let is_match = |options| Regex::new("^A.$", options).expect("a pattern").is_match(b"a\n");
+        assert!(!is_match(options));
+        assert!(!is_match(Options { ignore_case: true, ..options }));
+        assert!(is_match(Options { ignore_case: true, dot_is_any: true, ..options }));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        let error = |pattern: &str, program_bytes| {
+            let options = Options { program_bytes, ..Options::default() };
+            Regex::new(pattern, options).expect_err("no pattern")
+        };
+        assert_eq!(error("a\n(", 1 << 20), Error::Syntax("unclosed group".to_owned()));
+        assert_eq!(error("a{1000}", 1 << 10), Error::TooLarge(1 << 10));
+        let said = Regex::new(r"(a)\1", Options::default()).expect_err("no pattern").to_string();
+        assert_eq!(said, "backreferences are not supported");
+    }
+
+    #[test]
+    fn a_copy_is_the_same_pattern() {
+        let pattern = Regex::new("^/a.b$", Options::default()).expect("a pattern");
+        let copy = pattern.clone();
+        assert!(pattern.is_match(b"/axb") && copy.is_match(b"/axb"));
+        assert_eq!(format!("{copy:?} {}", copy.as_str()), r#"Regex("^/a.b$") ^/a.b$"#);
+        assert!(
+            Regex::new(&escape("/a.b"), Options::default()).is_ok_and(|p| !p.is_match(b"/axb"))
+        );
+    }
+}
