@@ -62,11 +62,7 @@ pub fn request_head(out: &mut Vec<u8>, request: &Request) {
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     write_authority(out, request);
     out.extend_from_slice(b"\r\n");
-    for field in request.headers.iter() {
-        if !matches!(field.id, HeaderId::Host | HeaderId::Expect) {
-            end_to_end(out, field);
-        }
-    }
+    fields(out, &request.headers, &[HeaderId::ContentLength, HeaderId::Host, HeaderId::Expect]);
     let awaits_body = matches!(request.method, Method::Post | Method::Put | Method::Patch);
     match request.framing {
         Framing::Length(length) => content_length(out, length),
@@ -106,9 +102,7 @@ fn head_with(out: &mut Vec<u8>, status: Status, reason: &[u8], headers: &HeaderB
     out.push(b' ');
     out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
-    for field in headers.iter() {
-        end_to_end(out, field);
-    }
+    fields(out, headers, &[HeaderId::ContentLength]);
 }
 
 /// Appends framing, Connection and the blank line that ends a response head.
@@ -155,17 +149,11 @@ pub fn chunk_start(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends one field unless it speaks of framing or of one connection.
-fn end_to_end(out: &mut Vec<u8>, field: message::header::Field<'_>) {
-    debug_assert!(is_token(field.name), "a field name is a token");
-    debug_assert!(is_value(field.value), "a field value has no control bytes");
-    if field.id.is_hop_by_hop() || field.id == HeaderId::ContentLength {
-        return;
-    }
-    out.extend_from_slice(field.name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(field.value);
-    out.extend_from_slice(b"\r\n");
+/// Appends the end-to-end fields, but for those called by one of `without`.
+fn fields(out: &mut Vec<u8>, headers: &HeaderBlock, without: &[HeaderId]) {
+    debug_assert!(headers.iter().all(|field| is_token(field.name)), "field names are tokens");
+    debug_assert!(headers.iter().all(|f| is_value(f.value)), "values have no control bytes");
+    headers.write_end_to_end(out, without);
 }
 
 fn content_length(out: &mut Vec<u8>, length: u64) {

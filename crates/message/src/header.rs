@@ -1,5 +1,11 @@
 //! Header fields: interned names and a flat block of name/value bytes.
 
+#[cfg(test)]
+mod tests;
+
+use std::mem;
+use std::ops::Range;
+
 use crate::class;
 pub use crate::class::is_value;
 
@@ -222,24 +228,34 @@ impl HeaderId {
         1 << self as u32
     }
 
+    const fn bits(mut ids: &[Self]) -> u128 {
+        let mut bits = 0;
+        while let [id, rest @ ..] = ids {
+            bits |= id.bit();
+            ids = rest;
+        }
+        bits
+    }
+
     /// The name in its usual spelling; empty for [`HeaderId::Other`].
     pub fn name(self) -> &'static str {
         NAMES.get(self as usize).copied().unwrap_or("")
     }
 
+    const HOP_BY_HOP: u128 = Self::bits(&[
+        Self::Connection,
+        Self::KeepAlive,
+        Self::ProxyConnection,
+        Self::Te,
+        Self::Trailer,
+        Self::TransferEncoding,
+        Self::Upgrade,
+    ]);
+
     /// Whether the field speaks about one connection only and is never stored or forwarded
     /// (RFC 9110 7.6.1).
     pub fn is_hop_by_hop(self) -> bool {
-        matches!(
-            self,
-            Self::Connection
-                | Self::KeepAlive
-                | Self::ProxyConnection
-                | Self::Te
-                | Self::Trailer
-                | Self::TransferEncoding
-                | Self::Upgrade
-        )
+        Self::HOP_BY_HOP & self.bit() != 0
     }
 }
 
@@ -375,12 +391,15 @@ impl HeaderBlock {
         self.append_with(id, name, |out| out.extend_from_slice(value));
     }
 
+    /// As a line, which is written as it lies.
     fn append_with(&mut self, id: HeaderId, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         let name_at = self.bytes.len();
         self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(b": ");
         let value_at = self.bytes.len();
         write(&mut self.bytes);
         let value_len = self.bytes.len().checked_sub(value_at).expect("only appended to");
+        self.bytes.extend_from_slice(b"\r\n");
         self.push_span(Span {
             id,
             name_at: name_at as u32,
@@ -429,9 +448,20 @@ impl HeaderBlock {
 
     /// Removes every field called `name`; `id` must be [`HeaderId::of`] of `name`.
     pub fn remove_as(&mut self, id: HeaderId, name: &[u8]) {
-        // Mostly it is not there.
-        if self.value_as(id, name).is_some() {
-            self.retain(|f| f.id != id || id == HeaderId::Other && !f.is_called(name));
+        if !self.contains(id) {
+            return;
+        }
+        let Some(mut kept) = position(&self.bytes, &self.spans, id, name) else { return };
+        for at in kept + 1..self.spans.len() {
+            if !is_called(&self.bytes, &self.spans[at], id, name) {
+                // As a whole: field by field, it takes four times as many instructions.
+                self.spans.copy_within(at..=at, kept);
+                kept += 1;
+            }
+        }
+        self.spans.truncate(kept);
+        if id != HeaderId::Other || self.spans.iter().all(|s| s.id != HeaderId::Other) {
+            self.present &= !id.bit();
         }
     }
 
@@ -457,8 +487,8 @@ impl HeaderBlock {
         if !self.contains(id) {
             return None;
         }
-        let bytes = &self.bytes;
-        self.spans.iter().find(|s| is_called(bytes, s, id, name)).map(|s| value(bytes, s))
+        let at = position(&self.bytes, &self.spans, id, name)?;
+        Some(value(&self.bytes, &self.spans[at]))
     }
 
     /// Removes every field called `id`.
@@ -524,7 +554,35 @@ impl HeaderBlock {
 
     /// Whether a field called by one of `ids` is there.
     pub fn contains_any(&self, ids: &[HeaderId]) -> bool {
-        self.present & ids.iter().fold(0, |bits, id| bits | id.bit()) != 0
+        self.present & HeaderId::bits(ids) != 0
+    }
+
+    /// Appends the end-to-end fields (RFC 9110 7.6.1) to `out` as lines with CRLF, but for those
+    /// called by one of `without`. Fields that lie behind each other as such lines go together.
+    pub fn write_end_to_end(&self, out: &mut Vec<u8>, without: &[HeaderId]) {
+        let bytes = &self.bytes[..];
+        let without = HeaderId::bits(without) | HeaderId::HOP_BY_HOP;
+        // What is not yet copied of lines that lie in `bytes` without a gap.
+        let mut run = 0..0;
+        for span in &self.spans {
+            if without & span.id.bit() != 0 {
+                continue;
+            }
+            match line(bytes, span) {
+                Some(line) if line.start == run.end => run.end = line.end,
+                Some(line) => out.extend_from_slice(&bytes[mem::replace(&mut run, line)]),
+                None => {
+                    out.extend_from_slice(&bytes[mem::replace(&mut run, 0..0)]);
+                    let field = field(bytes, span);
+                    out.reserve(field.name.len() + field.value.len() + ": \r\n".len());
+                    out.extend_from_slice(field.name);
+                    out.extend_from_slice(b": ");
+                    out.extend_from_slice(field.value);
+                    out.extend_from_slice(b"\r\n");
+                }
+            }
+        }
+        out.extend_from_slice(&bytes[run]);
     }
 
     /// All fields, in order.
@@ -556,12 +614,31 @@ fn field<'a>(bytes: &'a [u8], s: &Span) -> Field<'a> {
     }
 }
 
+/// Where a field lies in `bytes` as a line with CRLF, if it does.
+fn line(bytes: &[u8], s: &Span) -> Option<Range<usize>> {
+    let name_at = s.name_at as usize;
+    let name_end = name_at + usize::from(s.name_len);
+    let value_end = (s.value_at + s.value_len) as usize;
+    let is_line = s.value_at as usize == name_end + ": ".len()
+        && bytes[name_end..].starts_with(b": ")
+        && bytes[value_end..].starts_with(b"\r\n");
+    is_line.then(|| name_at..value_end + "\r\n".len())
+}
+
 /// Whether a field is called `name`, whose id is `id`.
 #[inline]
 fn is_called(bytes: &[u8], span: &Span, id: HeaderId, name: &[u8]) -> bool {
     span.id == id
         && (id != HeaderId::Other
             || usize::from(span.name_len) == name.len() && field(bytes, span).is_called(name))
+}
+
+/// The first field called `name`, whose id is `id`.
+fn position(bytes: &[u8], spans: &[Span], id: HeaderId, name: &[u8]) -> Option<usize> {
+    if id != HeaderId::Other {
+        return spans.iter().position(|s| s.id == id);
+    }
+    spans.iter().position(|s| is_called(bytes, s, HeaderId::Other, name))
 }
 
 /// Whether `name` is a token (RFC 9110 5.6.2), as every field name must be.
@@ -589,143 +666,4 @@ pub const fn is_token_byte(b: u8) -> bool {
                 | b'|'
                 | b'~'
         )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_single_line_is_spelled_anew() {
-        let mut block = HeaderBlock::new();
-        block.push_named(b"cookie", b"a");
-        block.push_named(b"x-one", b"1");
-        assert!(block.respell(HeaderId::Cookie, b"Cookie"));
-        assert!(block.respell(HeaderId::Other, b"X-One"));
-        assert!(!block.respell(HeaderId::Other, b"X-Two"), "it is not there");
-        block.push_named(b"x-one", b"2");
-        assert!(!block.respell(HeaderId::Other, b"X-ONE"), "there are two");
-        let names: Vec<_> = block.iter().map(|f| String::from_utf8_lossy(f.name)).collect();
-        assert_eq!(names, ["Cookie", "X-One", "x-one"]);
-    }
-
-    #[test]
-    fn a_value_can_be_written_in_place() {
-        let mut block = HeaderBlock::new();
-        block.push(HeaderId::Host, b"x");
-        block.push_with(HeaderId::Age, |out| out.extend_from_slice(b"12"));
-        assert_eq!(block.value(HeaderId::Age), Some(&b"12"[..]));
-        assert_eq!(block.value(HeaderId::Host), Some(&b"x"[..]));
-    }
-
-    #[test]
-    fn every_known_name_is_found_in_any_case() {
-        for id in IDS {
-            assert_eq!(HeaderId::of(id.name().as_bytes()), *id);
-            assert_eq!(HeaderId::of(id.name().to_lowercase().as_bytes()), *id);
-            assert_eq!(HeaderId::of(id.name().to_uppercase().as_bytes()), *id);
-        }
-        assert_eq!(HeaderId::of(b"X-Unheard-Of"), HeaderId::Other);
-        assert_eq!(HeaderId::of(b""), HeaderId::Other);
-        assert_eq!(HeaderId::of(b"t"), HeaderId::Other);
-    }
-
-    #[test]
-    fn a_field_that_is_set_takes_the_place_of_all_of_its_name() {
-        for (name, other) in [("X-Mine", "X-Mine-Too"), ("Cookie", "Accept")] {
-            let id = HeaderId::of(name.as_bytes());
-            let mut block = HeaderBlock::new();
-            block.set_as(id, name.as_bytes(), b"first");
-            block.push_named(other.as_bytes(), b"stays");
-            for value in [&b"12345"[..], b"1", b"", b"longer than any before", b"short"] {
-                block.set_as(id, name.to_lowercase().as_bytes(), value);
-                assert_eq!(block.value_as(id, name.as_bytes()), Some(value), "{name}");
-                assert_eq!(block.value_named(other.as_bytes()), Some(&b"stays"[..]));
-                assert_eq!(block.len(), 2);
-            }
-            assert!(block.iter().any(|field| field.name == name.to_lowercase().as_bytes()));
-            block.push_named(name.as_bytes(), b"second");
-            block.set_as(id, name.as_bytes(), b"1");
-            let values: Vec<_> = block.values_named(name.as_bytes()).collect();
-            assert_eq!(values, [b"1"], "{name}");
-            block.remove_as(id, name.as_bytes());
-            assert_eq!((block.value_as(id, name.as_bytes()), block.len()), (None, 1));
-        }
-    }
-
-    #[test]
-    fn a_name_with_one_bit_changed_is_known_only_when_that_is_case() {
-        for id in IDS {
-            for (at, bit) in (0..id.name().len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
-                let mut name = id.name().as_bytes().to_vec();
-                name[at] ^= 1 << bit;
-                let expected = IDS
-                    .iter()
-                    .find(|id| id.name().as_bytes().eq_ignore_ascii_case(&name))
-                    .unwrap_or(&HeaderId::Other);
-                assert_eq!(HeaderId::of(&name), *expected, "{name:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_capital_anywhere_is_seen() {
-        for name in IDS.iter().map(|id| id.name().to_lowercase()).chain(["x".into(), "!_~".into()])
-        {
-            let lower = |name: &str| HeaderId::of(name.as_bytes()).is_lower_case(name.as_bytes());
-            assert!(lower(&name), "{name}");
-            for at in 0..name.len() {
-                let mut other = name.clone();
-                other[at..=at].make_ascii_uppercase();
-                assert!(other == name || !lower(&other), "{other}");
-            }
-        }
-        for name in [&b""[..], b"a b", b"a:", b"\xff", b"a\0"] {
-            assert!(!HeaderId::Other.is_lower_case(name), "{}", name.escape_ascii());
-        }
-    }
-
-    #[test]
-    fn a_block_keeps_order_and_spelling() {
-        let mut block = HeaderBlock::new();
-        block.push_named(b"aCCept", b"text/html");
-        block.push_named(b"X-One", b"1");
-        block.push(HeaderId::Accept, b"*/*");
-        assert_eq!(block.value(HeaderId::Accept), Some(&b"text/html"[..]));
-        assert_eq!(block.values(HeaderId::Accept).count(), 2);
-        assert_eq!(block.value_named(b"x-one"), Some(&b"1"[..]));
-        block.remove_named(b"X-ONE");
-        assert_eq!(block.value_named(b"x-one"), None);
-        let first = block.iter().next().expect("two fields");
-        assert_eq!(first.name, b"aCCept");
-        block.set(HeaderId::Accept, b"a/b");
-        assert_eq!(block.len(), 1);
-    }
-
-    #[test]
-    fn a_field_may_be_put_before_others() {
-        let mut block = HeaderBlock::new();
-        for (at, id) in [(0, HeaderId::Age), (0, HeaderId::Host), (1, HeaderId::Date)] {
-            block.insert(at, id, id.name().as_bytes());
-        }
-        block.insert(9, HeaderId::Via, b"Via");
-        let order: Vec<_> = block.iter().map(|f| (f.id, f.value)).collect();
-        let ids = [HeaderId::Host, HeaderId::Date, HeaderId::Age, HeaderId::Via];
-        assert_eq!(order, ids.map(|id| (id, id.name().as_bytes())));
-        assert!(block.contains(HeaderId::Date));
-    }
-
-    #[test]
-    #[should_panic(expected = "outside its bytes")]
-    fn spans_must_lie_in_the_adopted_bytes() {
-        let mut block = HeaderBlock::new();
-        block.push_span(Span {
-            id: HeaderId::Age,
-            name_at: 0,
-            name_len: 3,
-            value_at: 5,
-            value_len: 9,
-        });
-        block.adopt(b"Age: 1");
-    }
 }
