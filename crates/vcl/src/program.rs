@@ -270,7 +270,7 @@ impl Instance {
         let action = match run::run(&routine.body, ctx) {
             Ok(Some(action)) => action,
             Ok(None) => Action::Fail(format!("{} returned nothing", routine.name).into()),
-            Err(failure) => Action::Fail(failure.0),
+            Err(failure) => Action::Fail(failure.into_reason()),
         };
         if let Action::Fail(reason) = &action {
             self.log_failure(ctx, reason);

@@ -102,10 +102,10 @@ impl Lowering<'_> {
         let right = self.expr(right, left.ty)?;
         if left.ty == Type::String && right.ty == Type::String {
             let (left, right) = (self.text_of(left)?, self.text_of(right)?);
-            return Some(Cond::Same(left, right));
+            return Some(Cond::Same(Box::new((left, right))));
         }
         let (left, right) = self.alike(left, right, span)?;
-        Some(Cond::Equal(left, right))
+        Some(Cond::Equal(Box::new((left, right))))
     }
 
     fn order(
@@ -129,10 +129,10 @@ impl Lowering<'_> {
         let right = self.expr(right, left.ty)?;
         if left.ty == Type::String && right.ty == Type::String {
             let (left, right) = (self.text_of(left)?, self.text_of(right)?);
-            return Some(Typed::cond(Cond::TextOrder(order, left, right), span));
+            return Some(Typed::cond(Cond::TextOrder(order, Box::new((left, right))), span));
         }
         let (left, right) = self.alike(left, right, span)?;
-        Some(Typed::cond(Cond::Order(order, left, right), span))
+        Some(Typed::cond(Cond::Order(order, Box::new((left, right))), span))
     }
 
     /// Both operands of a comparison, which must have one type.
@@ -302,7 +302,7 @@ impl Lowering<'_> {
                     Some(Expr::Arith(Box::new(Arith { op, left, right })))
                 }
                 Err(failure) => {
-                    self.report.error(span, failure.0);
+                    self.report.error(span, failure.into_reason());
                     None
                 }
             };

@@ -16,10 +16,10 @@ const DEPTH_MAX: u32 = 100;
 
 /// Adds `step` to those before it, with which it may become one.
 fn add(steps: &mut Vec<Step>, step: Step) {
-    let Step { op: Op::SetHeader(header, text), at } = &step else {
+    let Step { op: Op::SetHeader(set), at } = &step else {
         return steps.push(step);
     };
-    let Some(clean) = Clean::of(header, text, *at) else { return steps.push(step) };
+    let Some(clean) = Clean::of(&set.0, &set.1, *at) else { return steps.push(step) };
     let left = match steps.last_mut() {
         Some(Step { op: Op::Clean(before), .. }) => before.join(clean),
         _ => Some(clean),
@@ -117,7 +117,7 @@ impl Lowering<'_> {
                 SetOp::Assign => text,
                 _ => joined(Text::Header(header.clone()), text),
             };
-            return Some(Op::SetHeader(header, text));
+            return Some(Op::SetHeader(Box::new((header, text))));
         }
         if let Some(kind) = self.symbols.get(&target.text).map(|symbol| symbol.kind) {
             self.report

@@ -99,8 +99,8 @@ impl Lowering<'_> {
             }
         }
         Some(match verb {
-            Verb::Synth => Verdict::Synth(status_value, reason),
-            _ => Verdict::Error(status_value, reason),
+            Verb::Synth => Verdict::Synth(Box::new((status_value, reason))),
+            _ => Verdict::Error(Box::new((status_value, reason))),
         })
     }
 

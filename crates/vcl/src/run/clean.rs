@@ -22,6 +22,8 @@ use crate::value::{Failure, Header};
 pub(crate) struct Clean {
     header: Header,
     patterns: Vec<Pattern>,
+    /// The fewest bytes in which one of the patterns finds something.
+    bytes_min: usize,
 }
 
 /// What one of the statements replaces.
@@ -47,8 +49,9 @@ impl Clean {
             return None;
         }
         let (regex, replacement) = (Arc::clone(&regsub.regex), replacement.clone());
+        let bytes_min = regex.bytes_min();
         let patterns = vec![Pattern { regex, replacement, all: regsub.all, at }];
-        Some(Self { header: header.clone(), patterns })
+        Some(Self { header: header.clone(), patterns, bytes_min })
     }
 
     /// Takes over the statements of `other`, which follow, if they write the same header in the
@@ -58,6 +61,7 @@ impl Clean {
             return Some(other);
         }
         self.patterns.extend(other.patterns);
+        self.bytes_min = self.bytes_min.min(other.bytes_min);
         None
     }
 
@@ -83,6 +87,10 @@ impl Clean {
     /// What becomes of the header's value, if anything does; or where it failed, and why.
     fn cleaned(&self, ctx: &Ctx<'_>) -> Result<Option<Vec<u8>>, (At, Failure)> {
         let mut value = Cow::Borrowed(headers::get(ctx, &self.header).unwrap_or_default());
+        // Most visitors bring no cookies.
+        if value.len() < self.bytes_min {
+            return Ok(None);
+        }
         for Pattern { regex, replacement, all, at } in &self.patterns {
             let replaced = match regex.replace(&value, replacement, *all) {
                 Ok(Cow::Borrowed(_)) => continue,

@@ -1,4 +1,5 @@
-//! Statements in their compiled form.
+//! Statements in their compiled form. They are kept small, and what is seldom run lies elsewhere:
+//! between two requests, a core forgets most of what it has read.
 
 use crate::run::{Clean, Cond, Expr, Text};
 use crate::source::At;
@@ -33,7 +34,7 @@ pub(crate) enum Op {
     /// The first arm whose condition holds, or else the statements at the end.
     If(Box<[Arm]>, Box<[Step]>),
     /// `set x.http.y = ...`
-    SetHeader(Header, Text),
+    SetHeader(Box<(Header, Text)>),
     /// `set x.http.y = regsub(x.http.y, ...)`, once or several times
     Clean(Box<Clean>),
     /// `unset x.http.y`
@@ -90,9 +91,9 @@ pub(crate) enum Verdict {
     /// An action whose arguments are constants.
     Fixed(Action),
     /// `synth(status, reason)`
-    Synth(Expr, Option<Text>),
+    Synth(Box<(Expr, Option<Text>)>),
     /// `error(status, reason)`
-    Error(Expr, Option<Text>),
+    Error(Box<(Expr, Option<Text>)>),
     /// `pass(duration)`
     Pass(Expr),
     /// `fail(reason)`

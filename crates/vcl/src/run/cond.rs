@@ -26,13 +26,13 @@ pub(crate) enum Cond {
     /// `~` with a pattern. What is no string is matched as an empty one.
     Match(Text, Arc<Regex>),
     /// `==` of strings. What is no string equals nothing, not even the like.
-    Same(Text, Text),
+    Same(Box<(Text, Text)>),
     /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
-    TextOrder(Order, Text, Text),
+    TextOrder(Order, Box<(Text, Text)>),
     /// `==` of whatever else.
-    Equal(Expr, Expr),
+    Equal(Box<(Expr, Expr)>),
     /// Numbers in order.
-    Order(Order, Expr, Expr),
+    Order(Order, Box<(Expr, Expr)>),
     /// `~` with an ACL.
     Acl(Expr, u32),
 }
@@ -91,20 +91,18 @@ impl Cond {
             Self::Match(text, regex) => {
                 text.with(ctx, |bytes| regex.is_match(bytes.unwrap_or_default()))??
             }
-            Self::Same(left, right) => {
-                both(left, right, ctx, |a, b| a.zip(b).is_some_and(|(a, b)| a == b))?
-            }
-            Self::TextOrder(order, left, right) => both(left, right, ctx, |a, b| match a.zip(b) {
+            Self::Same(texts) => both(texts, ctx, |a, b| a.zip(b).is_some_and(|(a, b)| a == b))?,
+            Self::TextOrder(order, texts) => both(texts, ctx, |a, b| match a.zip(b) {
                 Some((a, b)) => order.holds(a, b),
                 None => order.holds(&1, &0),
             })?,
-            Self::Equal(left, right) => {
-                let left = left.eval(ctx)?;
-                equal(&left, &right.eval(ctx)?)
+            Self::Equal(values) => {
+                let left = values.0.eval(ctx)?;
+                equal(&left, &values.1.eval(ctx)?)
             }
-            Self::Order(order, left, right) => {
-                let left = left.eval(ctx)?;
-                ordered(*order, &left, &right.eval(ctx)?)
+            Self::Order(order, values) => {
+                let left = values.0.eval(ctx)?;
+                ordered(*order, &left, &values.1.eval(ctx)?)
             }
             Self::Acl(address, acl) => match address.eval(ctx)? {
                 Value::Ip(Some(address)) => ctx.instance.acl(*acl).check(ctx.world, address.ip()),
@@ -116,8 +114,7 @@ impl Cond {
 
 /// Both strings where they lie, if they do.
 fn both(
-    left: &Text,
-    right: &Text,
+    (left, right): &(Text, Text),
     ctx: &mut Ctx<'_>,
     then: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> bool,
 ) -> Result<bool, Failure> {

@@ -13,8 +13,9 @@ enum Flow {
     Next,
     /// With the statement after the `call`.
     Back,
-    /// Not at all.
-    Done(Action),
+    /// Not at all: [`Task::action`](crate::ctx::Task) is what the subroutine returns. It is not
+    /// here, so that the result of a statement fits in registers.
+    Done,
 }
 
 /// Runs the statements of a subroutine that Varnish calls. None when no `return` was met, which the
@@ -24,7 +25,7 @@ enum Flow {
 /// The program failed; [`Task::at`](crate::ctx::Task) says where.
 pub(crate) fn run(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Option<Action>, Failure> {
     match block(steps, ctx)? {
-        Flow::Done(action) => Ok(Some(action)),
+        Flow::Done => Ok(ctx.task.action.take()),
         Flow::Next | Flow::Back => Ok(None),
     }
 }
@@ -34,9 +35,9 @@ fn block(steps: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
         match statement(step, ctx) {
             Ok(Flow::Next) => {}
             Ok(Flow::Back) => return Ok(Flow::Back),
-            Ok(done) => {
+            Ok(Flow::Done) => {
                 ctx.task.at.get_or_insert(step.at);
-                return Ok(done);
+                return Ok(Flow::Done);
             }
             Err(failure) => {
                 ctx.task.at.get_or_insert(step.at);
@@ -52,7 +53,8 @@ fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     match &step.op {
         Op::Block(steps) => return block(steps, ctx),
         Op::If(arms, otherwise) => return branch(arms, otherwise, ctx),
-        Op::SetHeader(header, text) => {
+        Op::SetHeader(set) => {
+            let (header, text) = &**set;
             text.with_ctx(ctx, |ctx, value| headers::set(ctx, header, value))??;
         }
         Op::Clean(clean) => clean.run(ctx)?,
@@ -78,14 +80,18 @@ fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
         Op::Do(call) => {
             call.eval(ctx)?;
         }
-        Op::HashData(text) => text.with_ctx(ctx, |ctx, value| {
-            if let Some(key) = &mut ctx.key {
-                key.field(value);
-            }
-        })?,
+        Op::HashData(text) => hash_data(text, ctx)?,
         Op::Ban(text) => text.with_ctx(ctx, |ctx, value| ban(ctx, value))?,
     }
     Ok(Flow::Next)
+}
+
+fn hash_data(text: &Text, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
+    let Some(key) = ctx.key.take() else { return Ok(()) };
+    // What is no string is another part than an empty one, as in Varnish; none has this byte.
+    let added = text.with(ctx, |value| key.field(value.unwrap_or(b"\0")));
+    ctx.key = Some(key);
+    added
 }
 
 fn branch(arms: &[Arm], otherwise: &[Step], ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
@@ -102,7 +108,7 @@ fn call(number: u32, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
     let routine = instance.program().routine(number);
     match block(&routine.body, ctx)? {
         Flow::Next | Flow::Back => Ok(Flow::Next),
-        done => Ok(done),
+        Flow::Done => Ok(Flow::Done),
     }
 }
 
@@ -126,8 +132,8 @@ impl Verdict {
         let action = match self {
             Self::Back => return Ok(Flow::Back),
             Self::Fixed(action) => action.clone(),
-            Self::Synth(status, reason) => Action::Synth(said(status, reason.as_ref(), ctx)?),
-            Self::Error(status, reason) => Action::Error(said(status, reason.as_ref(), ctx)?),
+            Self::Synth(said) => Action::Synth(say(said, ctx)?),
+            Self::Error(said) => Action::Error(say(said, ctx)?),
             Self::Pass(duration) => match duration.eval(ctx)? {
                 Value::Duration(seconds) => Action::Pass(Some(seconds)),
                 _ => Action::Pass(None),
@@ -135,11 +141,12 @@ impl Verdict {
             Self::Fail(reason) => reason
                 .with_ctx(ctx, |_, reason| Action::Fail(String::from_utf8_lossy(reason).into()))?,
         };
-        Ok(Flow::Done(action))
+        ctx.task.action = Some(action);
+        Ok(Flow::Done)
     }
 }
 
-fn said(status: &Expr, reason: Option<&Text>, ctx: &mut Ctx<'_>) -> Result<Said, Failure> {
+fn say((status, reason): &(Expr, Option<Text>), ctx: &mut Ctx<'_>) -> Result<Said, Failure> {
     let status = match status.eval(ctx)? {
         Value::Int(status) => status,
         _ => 0,

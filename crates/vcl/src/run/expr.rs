@@ -108,7 +108,11 @@ impl Expr {
 
     /// The values of arguments in their order.
     pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, Failure> {
-        all.iter().map(|argument| argument.eval(ctx)).collect()
+        let mut values = Values::new();
+        for argument in all {
+            values.push(argument.eval(ctx)?);
+        }
+        Ok(values)
     }
 }
 

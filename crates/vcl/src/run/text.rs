@@ -48,6 +48,7 @@ pub(crate) struct Regsub {
 
 impl Text {
     /// The string, where it lies already.
+    #[inline]
     pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Option<&'c [u8]>> {
         match self {
             Self::Const(bytes) => Some(Some(bytes)),
@@ -58,6 +59,7 @@ impl Text {
     }
 
     /// Gives `then` the string; none when it is none.
+    #[inline]
     pub(super) fn with<R>(
         &self,
         ctx: &mut Ctx<'_>,
@@ -82,6 +84,7 @@ impl Text {
     }
 
     /// The same with a copy in one of the task's buffers.
+    #[inline(never)]
     fn with_scratch<'a, R>(
         &self,
         ctx: &mut Ctx<'a>,
