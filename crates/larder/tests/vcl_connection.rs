@@ -5,6 +5,7 @@ mod support;
 use support::folder::Folder;
 use support::{PATIENCE, eventually, pattern, whole};
 use testkit::client::{Pieces, Raw};
+use testkit::h2::{Client, Judge, Request};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 use testkit::reply::{End, Reply};
@@ -38,7 +39,7 @@ impl Stage {
         folder.file("all.vcl", vcl);
         let at = |file: &str| folder.path().join(file).display().to_string();
         let config = format!(
-            "listen = [\"127.0.0.1:0\", \"unix:{}\"]\nvcl = \"{}\"\n\n[[site]]\nhost = \"*\"\n\n{LIMITS}",
+            "listen = [\"127.0.0.1:0 h2c\", \"unix:{}\"]\nvcl = \"{}\"\n\n[[site]]\nhost = \"*\"\n\n{LIMITS}",
             at("socket"),
             at("all.vcl")
         );
@@ -109,6 +110,39 @@ async fn a_late_100_comes_when_the_body_is_asked_for() {
     client.write_all(&asked("POST", "/post", fields)).await.expect("sent");
     let answer = until(&mut client, "\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_late_100_comes_over_http2_too() {
+    let recv = "if (req.http.late) { std.late_100_continue(true); }";
+    let stage = Stage::start("import std;", recv).await;
+    stage.origin.on("/post", Script::ok("", "taken"));
+    let mut client = Client::connect(stage.daemon.addr()).await.expect("a connection");
+    client.greet(&[]).await.expect("a greeting is taken");
+    let expecting = Request::post("/post").field("expect", "100-continue");
+    let late = expecting.clone().field("late", "1");
+    for (request, status) in [
+        (late.clone(), 200),
+        (expecting.clone(), 200),
+        // Before the program has looked at it, one that is not late has come.
+        (expecting.field("dead", "1"), 503),
+    ] {
+        let stream = client.ask(&request, false).await.expect("sent");
+        let is_invited = |judge: &Judge| {
+            judge.exchange(stream).is_some_and(|exchange| !exchange.interim.is_empty())
+        };
+        assert!(client.until(is_invited).await, "no 100");
+        client.upload(stream, b"hello").await.expect("sent");
+        let answer = client.outcome(stream).await.answer("/post");
+        assert_eq!((answer.status, answer.interim), (status, vec![(100, Vec::new())]));
+    }
+    // A fetch that has nobody to send a body to asks for none.
+    let stream = client.ask(&late.field("dead", "1"), false).await.expect("sent");
+    let answer = client.outcome(stream).await.answer("/post");
+    assert_eq!((answer.status, answer.interim), (503, Vec::new()));
+    let sent: Vec<u8> = stage.origin.recorded().into_iter().flat_map(|one| one.bytes).collect();
+    let bodies = sent.windows(5).filter(|part| part == b"hello").count();
+    assert_eq!((bodies, stage.origin.seen("/post")), (2, 2));
 }
 
 #[tokio::test]

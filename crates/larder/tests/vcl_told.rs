@@ -37,17 +37,22 @@ sub vcl_backend_response {
 
 /// A daemon with the program above; the folder is its program's.
 async fn start() -> (Stage, Folder) {
+    start_with(DEFAULT, "").await
+}
+
+/// The same with this program and these keys of `[limits]`.
+async fn start_with(program: &str, limits: &str) -> (Stage, Folder) {
     let origin = Scripted::start().await.expect("an origin");
     for path in ["/page", "/pass"] {
         origin.on(path, Script::cacheable("body"));
     }
     let folder = Folder::new();
     let (host, port) = (origin.addr().ip().to_string(), origin.addr().port().to_string());
-    folder.file("default.vcl", DEFAULT.replace("HOST", &host).replace("PORT", &port));
+    folder.file("default.vcl", program.replace("HOST", &host).replace("PORT", &port));
     folder.file("more.vcl", MORE);
     let vcl = folder.path().join("default.vcl");
     let site = format!("[[site]]\nhost = \"*\"\nvcl = \"{}\"\n", vcl.display());
-    let file = format!("listen = \"127.0.0.1:0\"\nworkers = 2\n{site}");
+    let file = format!("listen = \"127.0.0.1:0\"\nworkers = 2\n{site}[limits]\n{limits}");
     let daemon = Daemon::start(&file).expect("larder starts");
     (Stage { origin, daemon }, folder)
 }
@@ -183,4 +188,24 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
     // For people, too.
     let page = run(&stage, &["explain", "http://larder.test/boom"]).await;
     assert!(page.contains("vcl_recv failed: on purpose"), "{page}");
+}
+
+#[tokio::test]
+async fn a_limit_that_ends_a_program_is_told() {
+    let many = "set bereq.http.x = \"1\"; ".repeat(100);
+    let program = format!(
+        "vcl 4.1;\nbackend b {{ .host = \"HOST\"; .port = \"PORT\"; }}\n\
+         sub vcl_recv {{ if (req.url == \"/recv\") {{ {} }} }}\n\
+         sub vcl_backend_fetch {{ if (bereq.url == \"/fetch\") {{ {many} }} }}\n",
+        many.replace("bereq", "req")
+    );
+    let (stage, _folder) = start_with(&program, "vcl_steps = 90\n").await;
+    for (target, status) in [("/page", 200), ("/recv", 500), ("/fetch", 503)] {
+        assert_eq!(stage.get(target).await.status, status, "{target}");
+    }
+    let all = records(&stage, 3).await;
+    let limits: Vec<_> = all.iter().map(|record| record["limit"].as_str()).collect();
+    assert_eq!(limits, [None, Some("vcl_steps"), Some("vcl_steps")]);
+    let found = run(&stage, &["log", "--once", "-q", "limit == vcl_steps"]).await;
+    assert_eq!(found.lines().count(), 2, "{found}");
 }

@@ -19,10 +19,9 @@ use tokio::io::ReadBuf;
 
 use crate::core::{CoreCtx, Scratch};
 use crate::file;
-use crate::grip::Known;
 use crate::guard::{Guard, Phase};
 use crate::last::Last;
-use crate::proxied::Ends;
+use crate::proxied::{Ends, View};
 use crate::records::{Started, Told};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
@@ -49,10 +48,7 @@ pub(crate) struct Conn {
     partial: Option<Box<Partial>>,
     /// It might have been another protocol's: what begins as none is not answered.
     pub(crate) either: bool,
-    /// The connection as programs see it.
-    known: Option<Box<Known>>,
-    /// The version of the configuration that `known` goes by.
-    known_of: Option<u64>,
+    view: View,
     served: u64,
     opened_ms: u64,
 }
@@ -166,8 +162,7 @@ impl Conn {
             held,
             partial: None,
             either: false,
-            known: None,
-            known_of: None,
+            view: View::default(),
             served: 0,
             opened_ms: now.mono_ms,
         }
@@ -315,13 +310,9 @@ impl Conn {
             && self.served < limits.keepalive_requests
             && now.mono_ms - self.opened_ms < limits.connection_lifetime
             && !core.draining.get();
-        let version = Some(core.flow.version());
-        if self.known_of != version {
-            self.known_of = version;
-            self.ends.know(&mut self.known, &mut self.stream, (live, &self.guard));
-        }
+        let connection = (&mut self.ends, &mut self.stream, &self.guard);
+        let line = self.view.line((core.flow.version(), live), connection);
         let secured = self.secured.as_ref();
-        let line = self.known.as_ref().map(|known| &known.line);
         let client = Client { peer: self.ends.peer, secured, line };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
         let (start, client) = core.flow.start(live, request, &client, now);

@@ -61,7 +61,7 @@ impl Ends {
 
     /// The connection as programs see it, if one is in force, with its socket where one works on
     /// that.
-    pub(crate) fn know(
+    fn know(
         &mut self,
         known: &mut Option<Box<Known>>,
         stream: &mut Stream,
@@ -102,6 +102,29 @@ impl Ends {
         // The kernel is asked once for a connection, not for every request.
         self.own = self.own.or_else(|| stream.local_addr());
         Some((self.remote?, self.own?))
+    }
+}
+
+/// A connection as the programs in force see it.
+#[derive(Default)]
+pub(crate) struct View {
+    known: Option<Box<Known>>,
+    /// The version of the configuration that `known` goes by.
+    version: Option<u64>,
+}
+
+impl View {
+    /// What programs are told, if any is in force; found out once for each version.
+    pub(crate) fn line(
+        &mut self,
+        (version, live): (u64, &Live),
+        (ends, stream, guard): (&mut Ends, &mut Stream, &Rc<Guard>),
+    ) -> Option<&Line> {
+        if self.version != Some(version) {
+            self.version = Some(version);
+            ends.know(&mut self.known, stream, (live, guard));
+        }
+        self.known.as_ref().map(|known| &known.line)
     }
 }
 

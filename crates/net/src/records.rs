@@ -341,7 +341,8 @@ fn tell_program<'a>(
 
 fn limit(about: &About) -> Option<base::Limit> {
     let trouble = about.trouble.as_ref().and_then(|trouble| trouble.limit);
-    trouble.or_else(|| about.trace.as_ref()?.limit())
+    let told = || about.told.as_ref()?.limit;
+    trouble.or_else(told).or_else(|| about.trace.as_ref()?.limit())
 }
 
 fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {

@@ -17,7 +17,7 @@ use message::{Request, Response};
 use crate::backend::{Backend, Leaf};
 use crate::program::Instance;
 use crate::source::At;
-use crate::sub::Sub;
+use crate::sub::{Action, Sub};
 use crate::value::Failure;
 use crate::vmod::Shared;
 
@@ -52,6 +52,12 @@ pub struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
+    /// Notes that a limit is reached.
+    pub(crate) fn reach(&mut self, limit: Limit) {
+        self.world.limit(limit);
+        self.task.limit = Some(limit);
+    }
+
     /// Takes a step.
     ///
     /// # Errors
@@ -64,7 +70,7 @@ impl Ctx<'_> {
                 Ok(())
             }
             None => {
-                self.world.limit(Limit::VclSteps);
+                self.reach(Limit::VclSteps);
                 Err(Failure::new("too many steps for one request (vcl_steps)"))
             }
         }
@@ -433,6 +439,10 @@ pub struct Task {
     pub steps: u64,
     /// The statement that ended the last subroutine: its `return`, or what failed.
     pub at: Option<At>,
+    /// What that statement returned, until the subroutine's caller has it.
+    pub(crate) action: Option<Action>,
+    /// The limit that it has reached, the last one of several.
+    pub limit: Option<Limit>,
     /// Memory for strings that are being put together, kept from one to the next.
     buffers: Vec<Vec<u8>>,
     /// What VMODs keep, by module and object.
@@ -442,12 +452,12 @@ pub struct Task {
 impl Task {
     /// A task that may take `steps`.
     pub fn new(steps: u64) -> Self {
-        Self { steps, at: None, buffers: Vec::new(), kept: Vec::new() }
+        Self { steps, at: None, action: None, limit: None, buffers: Vec::new(), kept: Vec::new() }
     }
 
     /// Makes it that of another request, which may take `steps`; keeps the memory.
     pub fn renew(&mut self, steps: u64) {
-        (self.steps, self.at) = (steps, None);
+        (self.steps, self.at, self.limit) = (steps, None, None);
         self.kept.clear();
     }
 

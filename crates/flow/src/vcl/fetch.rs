@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Now;
+use base::{Limit, Now};
 use bytes::Bytes;
 use cache::{Lead, Object, Reader};
 use message::date::HttpDate;
@@ -46,6 +46,8 @@ pub(crate) enum Got {
 pub(crate) struct Report {
     pub(crate) ran: Vec<Ran>,
     pub(crate) lines: Vec<Line>,
+    /// The limit that its program has reached.
+    pub(crate) limit: Option<Limit>,
 }
 
 /// One fetch and all it needs, independent of the client's connection.
@@ -148,7 +150,8 @@ impl Job {
 
     /// Tells who waits.
     pub(crate) fn tell(&mut self, got: Got) -> bool {
-        let report = Report { ran: std::mem::take(&mut self.ran), lines: self.lines.take() };
+        let (ran, lines) = (std::mem::take(&mut self.ran), self.lines.take());
+        let report = Report { ran, lines, limit: self.task.limit };
         self.tell.take().is_none_or(|tell| tell.send((got, report)).is_ok())
     }
 

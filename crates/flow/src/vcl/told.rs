@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use base::Limit;
 use smallvec::SmallVec;
 use vcl::ctx::Tag;
 use vcl::program::{Instance, Program};
@@ -53,6 +54,8 @@ pub struct Told {
     pub lines: Option<Box<Vec<Line>>>,
     /// The program in which it went on, where a label has led to another than its site's.
     pub switched: Option<Box<Switched>>,
+    /// The limit that it has reached.
+    pub limit: Option<Limit>,
 }
 
 /// A program that a label led to.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use message::{Request, Response};
 use smallvec::SmallVec;
 use varnishcli::Param;
-use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task};
+use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
@@ -28,7 +28,7 @@ pub(crate) struct Turn {
     pub(crate) session: Session,
     /// The client's address in words.
     pub(crate) address: Box<str>,
-    task: Task,
+    pub(crate) task: Task,
     /// `req`: the client's request as the program changes it.
     pub(crate) req: Request,
     pub(crate) state: ReqState,
@@ -93,6 +93,43 @@ pub(crate) struct Seen<'a> {
     pub(crate) obj: Option<&'a Obj<'a>>,
     pub(crate) resp: Option<(&'a mut Response, &'a mut RespState)>,
     pub(crate) bereq: Option<Bereq<'a>>,
+}
+
+/// What a subroutine of the client's side works on.
+pub(crate) struct Loan<'a> {
+    pub(crate) instance: &'a Arc<Instance>,
+    pub(crate) session: &'a mut Session,
+    pub(crate) task: &'a mut Task,
+    pub(crate) req: &'a mut Request,
+    pub(crate) state: &'a mut ReqState,
+    pub(crate) key: &'a mut KeyBuf,
+    /// The request as it came.
+    pub(crate) asked: &'a Request,
+}
+
+impl Loan<'_> {
+    /// Runs `sub` at `now`, in seconds since 1970.
+    pub(crate) fn run(self, sub: Sub, world: &dyn World, now: f64, seen: Seen<'_>) -> Action {
+        let (key, hashing) = match sub {
+            Sub::Hash => (None, Some(self.key)),
+            _ => (Some(self.key.bytes()).filter(|key| !key.is_empty()), None),
+        };
+        self.instance.run(&mut Ctx {
+            sub,
+            instance: self.instance,
+            world,
+            now,
+            session: self.session,
+            task: self.task,
+            req: Some(Req { head: self.req, state: self.state, original: Some(self.asked), key }),
+            req_top: None,
+            bereq: seen.bereq,
+            beresp: None,
+            obj: seen.obj,
+            resp: seen.resp.map(|(head, state)| Resp { head, state }),
+            key: hashing,
+        })
+    }
 }
 
 impl Turn {
@@ -161,32 +198,16 @@ impl Turn {
             self.body.as_ref(),
             &self.lines,
         );
-        let mut hashing = (sub == Sub::Hash).then(|| std::mem::take(&mut self.key));
-        let instance = Arc::clone(&self.instance);
-        let mut ctx = Ctx {
-            sub,
-            instance: &instance,
-            world: &world,
-            now: env.time(),
+        let loan = Loan {
+            instance: &self.instance,
             session: &mut self.session,
             task: &mut self.task,
-            req: Some(Req {
-                head: &mut self.req,
-                state: &mut self.state,
-                original: Some(env.asked),
-                key: (sub != Sub::Hash && !self.key.bytes().is_empty()).then(|| self.key.bytes()),
-            }),
-            req_top: None,
-            bereq: seen.bereq,
-            beresp: None,
-            obj: seen.obj,
-            resp: seen.resp.map(|(head, state)| Resp { head, state }),
-            key: hashing.as_mut(),
+            req: &mut self.req,
+            state: &mut self.state,
+            key: &mut self.key,
+            asked: env.asked,
         };
-        let action = instance.run(&mut ctx);
-        if let Some(key) = hashing {
-            self.key = key;
-        }
+        let action = loan.run(sub, &world, env.time(), seen);
         let lines = self.lines.get_mut().len();
         self.ran.push(Ran::new(sub, action.verb(), self.task.at, lines));
         action
@@ -215,6 +236,7 @@ impl Turn {
             ran: std::mem::take(&mut self.ran),
             lines: (!lines.is_empty()).then(|| Box::new(std::mem::take(lines))),
             switched,
+            limit: self.task.limit,
         })
     }
 }

@@ -106,6 +106,7 @@ fn fetched(turn: &mut Turn, told: Result<(Got, Report), oneshot::error::RecvErro
     let lines = turn.lines.get_mut();
     turn.ran.extend(report.ran.into_iter().map(|ran| ran.after(lines.len())));
     lines.extend(report.lines);
+    turn.task.limit = report.limit.or(turn.task.limit);
     match got {
         Got::Answer(source) => Step::Deliver(source),
         Got::Failed => Step::Synth(said(503, "")),

@@ -36,9 +36,8 @@ use self::outgoing::Outgoing;
 pub(crate) use self::prepared::Prepared;
 use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
-use crate::grip::Known;
 use crate::guard::{Guard, Phase};
-use crate::proxied::Ends;
+use crate::proxied::{Ends, View};
 use crate::records::{Started, Told};
 use crate::stream::Stream;
 use crate::wait;
@@ -57,10 +56,7 @@ const UNSENT_BYTES: u32 = 128 * 1024;
 pub(crate) struct H2 {
     stream: Stream,
     secured: Option<Secured>,
-    /// The connection as programs see it.
-    known: Option<Box<Known>>,
-    /// The version of the configuration that `known` goes by.
-    known_of: Option<u64>,
+    view: View,
     ends: Ends,
     guard: Rc<Guard>,
     engine: Box<Connection>,
@@ -172,8 +168,7 @@ impl H2 {
             uploads: Vec::new(),
             phase: Phase::New,
             reserved: 0,
-            known: None,
-            known_of: None,
+            view: View::default(),
             served: 0,
             opened_ms: now_ms,
             ticked_ms: now_ms,
@@ -317,13 +312,9 @@ impl H2 {
         if extended {
             head::as_http1_upgrade(request);
         }
-        let version = Some(core.flow.version());
-        if self.known_of != version {
-            self.known_of = version;
-            self.ends.know(&mut self.known, &mut self.stream, (live, &self.guard));
-        }
+        let connection = (&mut self.ends, &mut self.stream, &self.guard);
+        let line = self.view.line((core.flow.version(), live), connection);
         let secured = self.secured.as_ref();
-        let line = self.known.as_ref().map(|known| &known.line);
         let client = Client { peer: self.ends.peer, secured, line };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.log.micros(now);

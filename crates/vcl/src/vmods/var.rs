@@ -171,7 +171,7 @@ fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     if let Some(key) = args.string(0)
         && !ctx.world.shared().globals.set(key, args.string(1))
     {
-        ctx.world.limit(Limit::VclGlobals);
+        ctx.reach(Limit::VclGlobals);
         ctx.world.log(Tag::Error, b"var.global_set: as many as vcl_globals allows");
     }
     Ok(Value::Void)

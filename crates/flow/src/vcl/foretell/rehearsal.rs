@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::{KeyBuf, Now};
 use message::{HeaderBlock, HeaderId, Request, Response};
 use policy::{Peer, Step, told::shown};
-use vcl::ctx::{Bereq, BereqState, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task};
+use vcl::ctx::{Bereq, BereqState, Ctx, Obj, ReqState, RespState, Session, Task};
 use vcl::program::{Instance, Program};
 use vcl::source::At;
 use vcl::sub::{Action, Said, Sub};
@@ -13,7 +13,7 @@ use vcl::sub::{Action, Said, Sub};
 use super::onlooker::Onlooker;
 use crate::live::{Live, Shared};
 use crate::vcl::line::Line;
-use crate::vcl::turn::{Seen, seconds};
+use crate::vcl::turn::{Loan, Seen, seconds};
 
 /// A request in its rehearsal.
 pub(super) struct Rehearsal<'a> {
@@ -56,33 +56,17 @@ impl<'a> Rehearsal<'a> {
 
     /// Runs a subroutine of the client's side and tells what it did.
     pub(super) fn run(&mut self, sub: Sub, seen: Seen<'_>) -> Action {
-        let mut hashing = (sub == Sub::Hash).then(|| std::mem::take(&mut self.key));
         let before = self.req.clone();
-        let instance = Arc::clone(&self.instance);
-        let key = (sub != Sub::Hash && !self.key.bytes().is_empty()).then(|| self.key.bytes());
-        let action = instance.run(&mut Ctx {
-            sub,
-            instance: &instance,
-            world: &self.world,
-            now: seconds(self.now),
+        let loan = Loan {
+            instance: &self.instance,
             session: &mut self.session,
             task: &mut self.task,
-            req: Some(Req {
-                head: &mut self.req,
-                state: &mut self.state,
-                original: Some(self.asked),
-                key,
-            }),
-            req_top: None,
-            bereq: seen.bereq,
-            beresp: None,
-            obj: seen.obj,
-            resp: seen.resp.map(|(head, state)| Resp { head, state }),
-            key: hashing.as_mut(),
-        });
-        if let Some(key) = hashing {
-            self.key = key;
-        }
+            req: &mut self.req,
+            state: &mut self.state,
+            key: &mut self.key,
+            asked: self.asked,
+        };
+        let action = loan.run(sub, &self.world, seconds(self.now), seen);
         let changes = changes("req", &before, &self.req);
         self.tell(sub, &action, changes);
         action
@@ -98,9 +82,7 @@ impl<'a> Rehearsal<'a> {
         let before = response.headers.clone();
         let action = self.run(sub, Seen { obj, resp: Some((response, state)), bereq: None });
         let changes = field_changes("resp", &before, &response.headers);
-        if let Some(last) = self.steps.last_mut() {
-            last.facts.extend(changes.into_iter().map(|change| ("changes", change)));
-        }
+        self.tell_more(changes);
         action
     }
 
@@ -110,9 +92,7 @@ impl<'a> Rehearsal<'a> {
         let seen = Bereq { head: bereq, state, original: Some(&before), key: key.bytes() };
         let action = self.run(Sub::Pipe, Seen { bereq: Some(seen), ..Seen::default() });
         let changes = changes("bereq", &before, bereq);
-        if let Some(last) = self.steps.last_mut() {
-            last.facts.extend(changes.into_iter().map(|change| ("changes", change)));
-        }
+        self.tell_more(changes);
         action
     }
 
@@ -158,10 +138,15 @@ impl<'a> Rehearsal<'a> {
         for what in self.world.would.take() {
             step = step.fact("would", what);
         }
-        for change in changes {
-            step = step.fact("changes", change);
-        }
         self.steps.push(step);
+        self.tell_more(changes);
+    }
+
+    /// Adds to the last step what it changed.
+    fn tell_more(&mut self, changes: Vec<String>) {
+        if let Some(last) = self.steps.last_mut() {
+            last.facts.extend(changes.into_iter().map(|change| ("changes", change)));
+        }
     }
 
     /// The last step settles what happens.

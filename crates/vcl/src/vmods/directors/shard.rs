@@ -309,7 +309,7 @@ fn add_backend(
     let members = shard.ring().members.len();
     let changes = changes(ctx, shard);
     if members + changes.len() >= most {
-        ctx.world.limit(Limit::DirectorBackends);
+        ctx.reach(Limit::DirectorBackends);
         return Err(shard.failure("more backends than director_backends allows"));
     }
     changes.push(Change::Add(Member {
