@@ -198,6 +198,9 @@ fn shaped(
     response.status = reply.status;
     if reply.status.has_no_body() {
         reply.body = ReplyBody::None;
+    } else if matches!(reply.body, ReplyBody::None) {
+        // A program gave a 204 a status of which a length is said.
+        reply.body = empty(&env.asked.method);
     }
     if turn.req.headers.contains_any(&SELECTORS) {
         let headers = response.headers.clone();
@@ -210,6 +213,14 @@ fn shaped(
     }
     own_head(turn, reply, response);
     Ok(())
+}
+
+/// A body of no bytes.
+fn empty(method: &Method) -> ReplyBody {
+    match method {
+        Method::Head => ReplyBody::Head(Some(0)),
+        _ => ReplyBody::Bytes(Bytes::new()),
+    }
 }
 
 /// Whether what is stored in gzip must be unfolded for this client.

@@ -28,7 +28,7 @@ pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) 
     let default = match status {
         200 | 203 | 204 | 300 | 301 | 304 | 404 | 410 | 414 => params.seconds(Param::DefaultTtl),
         302 | 307 => -1.0,
-        _ => return Lifetime { ttl: -age, ..lifetime },
+        _ => return Lifetime { ttl: 0.0 - age, ..lifetime },
     };
     let ttl = directive(headers, b"s-maxage")
         .or_else(|| directive(headers, b"max-age"))
@@ -147,6 +147,7 @@ mod tests {
     fn age_is_taken_off_and_grace_may_be_told() {
         let old = of_fields(200, &[(b"Age", b"200")]);
         assert_eq!((old.ttl, old.age), (-80.0, 200.0));
+        assert!(of_fields(500, &[]).ttl.is_sign_positive(), "a program shows it as 0.000");
         assert_eq!(of_fields(200, &[(b"Age", b"abc")]).age, 0.0);
         let told = of_fields(200, &[(b"Cache-Control", b"stale-while-revalidate=9")]);
         assert_eq!((told.grace, told.keep), (9.0, 0.0));

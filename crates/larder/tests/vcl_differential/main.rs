@@ -25,7 +25,7 @@ fn larder_does_what_varnish_does() {
     }
     let larder = testkit::larder::binary().expect("the binary");
     let peers = (Kind::varnishd(), Kind::larder(&larder));
-    let suite = Suite { peers, pairs: 4, only: String::new() };
+    let suite = Suite { peers, pairs: 4, only: String::new(), random: false };
     let outcome = suite::run(&suite, files).expect("both start");
     let failed = &outcome.failed;
     let told = failed.join("\n");

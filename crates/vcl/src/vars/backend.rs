@@ -140,8 +140,12 @@ pub(super) const BEREQ: &[Var] = &[
         "bereq.uncacheable",
         Type::Bool,
         Subs::BACKEND,
-        |ctx| Value::Bool(state(ctx).is_some_and(|s| s.uncacheable)),
-        "Whether the answer is not kept: the request was passed, or met a hit-for-pass.",
+        |ctx| {
+            let said = ctx.beresp.as_ref().is_some_and(|beresp| beresp.state.uncacheable);
+            Value::Bool(said || state(ctx).is_some_and(|s| s.uncacheable))
+        },
+        "Whether the answer is not kept: the request was passed, or met a hit-for-pass, or \
+         `beresp.uncacheable` was set.",
     ),
     text!(
         "bereq.url",

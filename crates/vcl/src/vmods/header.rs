@@ -58,7 +58,7 @@ const FUNCTIONS: &[Function] = &[
         call: |ctx, args| {
             let Some(re) = regex(ctx, args) else { return Ok(Value::String(None)) };
             for value in values(ctx, args.header(0)) {
-                if re.is_match(&value)? {
+                if matches(re, &value)? {
                     return Ok(owned(value));
                 }
             }
@@ -79,7 +79,7 @@ const FUNCTIONS: &[Function] = &[
             block_mut(ctx, header.place)?.retain(|field| {
                 let is_it = field.name.eq_ignore_ascii_case(header.name.as_bytes());
                 !is_it
-                    || !re.is_match(field.value).unwrap_or_else(|why| {
+                    || !matches(re, field.value).unwrap_or_else(|why| {
                         done = Err(why);
                         false
                     })
@@ -112,6 +112,11 @@ const FUNCTIONS: &[Function] = &[
         call: named,
     },
 ];
+
+/// Whether a field's value matches; an empty one never does.
+fn matches(re: &Regex, value: &[u8]) -> Result<bool, Failure> {
+    Ok(!value.is_empty() && re.is_match(value)?)
+}
 
 fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Option<&'a Regex> {
     args.regex(1).map(|number| ctx.instance.regex(number))
