@@ -39,11 +39,12 @@ fn main() -> ExitCode {
         seeds.for_each(|seed| println!("{}", vclgen::scenario(seed)));
         return ExitCode::SUCCESS;
     }
+    let random = !seeds.is_empty();
     let files = match seeds.is_empty() {
         true => suite::read(&folder),
         false => Ok(generated(seeds)),
     };
-    let suite = Suite { peers: (Kind::varnishd(), other), pairs, only };
+    let suite = Suite { peers: (Kind::varnishd(), other), pairs, only, random };
     match files.and_then(|files| suite::run(&suite, files)) {
         Err(error) => {
             eprintln!("{error}");
@@ -53,7 +54,11 @@ fn main() -> ExitCode {
             for told in outcome.oracle.iter().filter(|_| show).chain(&outcome.failed) {
                 println!("{told}");
             }
-            println!("{} scenarios, {} failed", outcome.run, outcome.failed.len());
+            for told in &outcome.left_out {
+                println!("left out: {told}");
+            }
+            let (failed, left_out) = (outcome.failed.len(), outcome.left_out.len());
+            println!("{} scenarios, {failed} failed, {left_out} left out", outcome.run);
             if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
     }

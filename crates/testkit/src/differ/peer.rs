@@ -63,6 +63,8 @@ pub struct Peer {
     pub(super) proxied: SocketAddr,
     pub(super) cli: Cli,
     pub(super) origins: Vec<Origin>,
+    /// How often its child has crashed, as far as anybody has asked.
+    crashes: usize,
     /// The programs that run: all of a scenario, as loaded.
     loaded: BTreeMap<String, String>,
     generation: usize,
@@ -115,9 +117,20 @@ impl Peer {
             Ok(cli) => {
                 let origins: io::Result<Vec<Origin>> =
                     ORIGINS.into_iter().map(|name| Origin::start(name, &folder)).collect();
-                let (loaded, generation) = (BTreeMap::new(), 0);
+                let (loaded, generation, crashes) = (BTreeMap::new(), 0, 0);
                 let (kind, origins) = (kind.clone(), origins?);
-                Ok(Self { kind, child, folder, plain, proxied, cli, origins, loaded, generation })
+                Ok(Self {
+                    kind,
+                    child,
+                    folder,
+                    plain,
+                    proxied,
+                    cli,
+                    origins,
+                    crashes,
+                    loaded,
+                    generation,
+                })
             }
             Err(error) => {
                 let said = fs::read_to_string(folder.join("said")).unwrap_or_default();
@@ -137,6 +150,20 @@ impl Peer {
     /// What it has said so far.
     pub fn said(&self) -> String {
         fs::read_to_string(self.folder.join("said")).unwrap_or_default()
+    }
+
+    /// Whether what serves has crashed since this was last asked. It is there again then: Varnish
+    /// starts a new child.
+    pub(super) fn has_crashed(&mut self) -> bool {
+        let crashes = self.said().matches("Panic at").count();
+        let is_new = crashes > std::mem::replace(&mut self.crashes, crashes);
+        for _ in 0..LOOKS {
+            if !is_new || TcpStream::connect(self.plain).is_ok() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        is_new
     }
 
     pub(super) fn target(&self, scenario: &Scenario) -> Target {
