@@ -34,11 +34,12 @@ pub(crate) fn action(dice: &mut Dice, scope: Scope) -> String {
         Scope::Fetch => {
             dice.pick(&["return (fetch);", "return (abandon);", "return (error(503, \"Own\"));"])
         }
+        // Not `pass(10s)`: what it leaves behind has no fields here that a ban could ask for.
         Scope::Response => dice.pick(&[
             "return (deliver);",
             "return (abandon);",
             "return (error(502));",
-            "return (pass(10s));",
+            "set beresp.uncacheable = true;\n\treturn (deliver);",
             retry,
         ]),
         Scope::Error => dice.pick(&["return (deliver);", "return (abandon);", retry]),

@@ -141,10 +141,18 @@ pub(crate) fn string(dice: &mut Dice, scope: Scope, depth: usize) -> String {
         16 => format!("str.take({}, {}, {})", inner(dice), 1 + dice.below(6), dice.below(3)),
         17 => format!("\"<\" + std.time({}, std.real2time(1000.0, now)) + \">\"", moment(dice)),
         18 => format!("\"<\" + str.contains({}, {}) + \">\"", inner(dice), literal(dice)),
-        19 => format!("\"\" + std.ip({}, \"127.0.0.1\", resolve=false)", inner(dice)),
+        // A port without an address is an address of the machine in Varnish.
+        19 => {
+            let address = string(dice, scope, 0);
+            format!("\"\" + std.ip({address}, \"127.0.0.1\", resolve=false)")
+        }
         20 => format!("\"<\" + {} + \">\"", bytes(dice)),
         12 => format!("str.reverse({})", inner(dice)),
-        13 => format!("str.split({}, {}, \",\")", inner(dice), 1 + dice.below(3)),
+        // Varnish's module reads on in memory where there are fewer words than are asked for.
+        13 => {
+            let words = dice.pick(&["x,y,x", "a,b;,c"]);
+            format!("str.split(\"{words}\", {}, \",\")", 1 + dice.below(3))
+        }
         0 | 1 => {
             format!("regsub({}, {}, \"{}\")", inner(dice), pattern(dice), dice.pick(REPLACEMENTS))
         }
@@ -229,7 +237,7 @@ pub(crate) fn boolean(dice: &mut Dice, scope: Scope, depth: usize) -> String {
     }
     match dice.below(14) {
         11 => format!("std.fnmatch({}, {})", literal(dice), string(dice, scope, 1)),
-        12 => format!("std.ip({}, \"127.0.0.1\", resolve=false) ~ near", string(dice, scope, 1)),
+        12 => format!("std.ip({}, \"127.0.0.1\", resolve=false) ~ near", string(dice, scope, 0)),
         13 => match scope {
             Scope::Hit => format!("obj.ttl > {}", dice.pick(&["21s", "83s", "147s", "1007s"])),
             Scope::Deliver => format!("obj.hits > {}", dice.below(3)),

@@ -50,10 +50,10 @@ fn fields(dice: &mut Dice, etag: bool, modified: bool, add: &mut dyn FnMut(&str)
         "Pragma: no-cache",
     ]));
     if dice.one_in(3) {
+        // `Vary: *` is the builtin program's: where that is skipped, Varnish takes it for a name.
         add(dice.pick(&[
             "Vary: X-A",
             "Vary: X-B, X-C",
-            "Vary: *",
             "Vary: Cookie",
             "Vary: x-lower,X-Long-Name",
         ]));
