@@ -18,6 +18,8 @@ const enter = (name) => Person.enter(browser, name);
 
 async function logIn(person, login) {
   await person.open('/wp-login.php');
+  // The page takes the focus to this field a while after it is loaded: what is typed elsewhere by then would end here.
+  await person.page.waitForFunction(() => document.activeElement?.id === 'user_login');
   await person.page.fill('#user_login', login);
   await person.page.fill('#user_pass', `${login}-password`);
   await person.page.click('#wp-submit');
