@@ -5,6 +5,7 @@
 //! subroutine must not see there is none of.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -384,12 +385,12 @@ pub struct Obj<'a> {
     pub status: u16,
     /// `obj.age`
     pub age: f64,
-    /// `obj.ttl`: what is left.
-    pub ttl: f64,
+    /// `obj.ttl`: what is left. These three can be changed by purging what is delivered.
+    pub ttl: Cell<f64>,
     /// `obj.grace`
-    pub grace: f64,
+    pub grace: Cell<f64>,
     /// `obj.keep`
-    pub keep: f64,
+    pub keep: Cell<f64>,
     /// `obj.hits`: 0 for what has just been fetched.
     pub hits: u32,
     /// `obj.uncacheable`
@@ -533,6 +534,16 @@ pub enum Purging {
         /// Keep after that.
         keep: Option<f64>,
     },
+}
+
+impl Purging {
+    /// What it makes of time to live, grace and keep, in seconds; none for what it leaves.
+    pub fn times(self) -> (Option<f64>, Option<f64>, Option<f64>) {
+        match self {
+            Self::Hard => (Some(0.0), Some(0.0), Some(0.0)),
+            Self::Soft { ttl, grace, keep } => (ttl, grace, keep),
+        }
+    }
 }
 
 /// The world outside a program. Nothing here waits.

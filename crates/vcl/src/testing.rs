@@ -162,8 +162,8 @@ impl Bench {
                 head: OBJ_HEAD,
                 status: 200,
                 age: 7.0,
-                ttl: 113.0,
-                grace: 10.0,
+                ttl: 113.0.into(),
+                grace: 10.0.into(),
                 hits: 3,
                 time: NOW - 7.0,
                 ..Obj::default()

@@ -96,18 +96,20 @@ impl World for Sight<'_> {
         let key = KeyBuf::of_bytes(key, &self.shared.seed);
         let cache = &self.shared.cache;
         let ms = |seconds: f64| (seconds.max(0.0) * 1000.0) as u64;
-        let objects = match how {
-            Purging::Hard => cache.invalidate(&key),
-            Purging::Soft { ttl, grace, keep } => {
-                let until = |ttl: f64| self.now.mono_ms as i64 + (ttl * 1000.0) as i64;
-                let times = Retime {
-                    fresh_until_ms: ttl.map(until),
-                    grace_ms: grace.map(ms),
-                    stale_if_error_ms: keep.map(ms),
-                };
-                cache.retime(&key, &times)
-            }
-        } as u64;
+        let (ttl, grace, keep) = how.times();
+        let until = |ttl: f64| self.now.mono_ms as i64 + (ttl * 1000.0) as i64;
+        // Programs that are delivering one of the objects see its times still.
+        let mut objects = cache.retime(
+            &key,
+            &Retime {
+                fresh_until_ms: ttl.map(until),
+                grace_ms: grace.map(ms),
+                stale_if_error_ms: keep.map(ms),
+            },
+        ) as u64;
+        if how == Purging::Hard {
+            objects = cache.invalidate(&key) as u64;
+        }
         self.count(Count::NPurges, 1);
         self.count(Count::NObjPurged, objects);
         objects

@@ -29,7 +29,7 @@ pub(super) const OBJ: &[Var] = &[
         "obj.grace",
         Type::Duration,
         HIT_OR_DELIVER,
-        |ctx| Value::Duration(number(ctx, |obj| obj.grace)),
+        |ctx| Value::Duration(number(ctx, |obj| obj.grace.get())),
         "How long beyond its time to live it may be delivered while a new one is fetched.",
     ),
     Var::read(
@@ -43,7 +43,7 @@ pub(super) const OBJ: &[Var] = &[
         "obj.keep",
         Type::Duration,
         HIT_OR_DELIVER,
-        |ctx| Value::Duration(number(ctx, |obj| obj.keep)),
+        |ctx| Value::Duration(number(ctx, |obj| obj.keep.get())),
         "How long beyond its grace it is kept to be revalidated.",
     ),
     text!(
@@ -87,7 +87,7 @@ pub(super) const OBJ: &[Var] = &[
         "obj.ttl",
         Type::Duration,
         HIT_OR_DELIVER,
-        |ctx| Value::Duration(number(ctx, |obj| obj.ttl)),
+        |ctx| Value::Duration(number(ctx, |obj| obj.ttl.get())),
         "What is left of its time to live; negative when it is over.",
     ),
     Var::read(

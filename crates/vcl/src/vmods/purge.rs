@@ -58,7 +58,16 @@ fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> Purging {
 fn purge(ctx: &Ctx<'_>, how: Purging) -> Result<Value, Failure> {
     let key = ctx.req.as_ref().and_then(|req| req.key);
     let key = key.ok_or_else(|| Failure::new("purge: the request has no key yet"))?;
-    Ok(Value::Int(ctx.world.purge(key, how).cast_signed()))
+    let objects = ctx.world.purge(key, how);
+    if let Some(obj) = ctx.obj {
+        let (ttl, grace, keep) = how.times();
+        for (time, new) in [(&obj.ttl, ttl), (&obj.grace, grace), (&obj.keep, keep)] {
+            if let Some(new) = new {
+                time.set(new);
+            }
+        }
+    }
+    Ok(Value::Int(objects.cast_signed()))
 }
 
 #[cfg(test)]
