@@ -181,11 +181,34 @@ impl Cache {
                 None => return Found::Nothing,
             }
         };
-        if object.passed() != self.bans.newest() && !self.weigh(place, &object) {
+        if !self.take(place, &object) {
             return self.lookup(key, variant, now_ms);
         }
-        object.touch();
         Found::Object(object)
+    }
+
+    /// What was stored last under a key, whatever it varies on. A hit as with [`Cache::lookup`].
+    pub fn newest(&self, key: &KeyBuf) -> Option<Arc<Object>> {
+        let place = Place::of(key.hash(), SHARDS);
+        loop {
+            let object = {
+                let shard = self.shards[place.shard].0.read();
+                let variants = shard.find(place.h32, key.bytes())?.variants();
+                Arc::clone(variants.iter().max_by_key(|object| object.born_ms())?)
+            };
+            if self.take(place, &object) {
+                return Some(object);
+            }
+        }
+    }
+
+    /// Counts a hit, unless the object has been banned: then it is gone now.
+    fn take(&self, place: Place, object: &Arc<Object>) -> bool {
+        let stays = object.passed() == self.bans.newest() || self.weigh(place, object);
+        if stays {
+            object.touch();
+        }
+        stays
     }
 
     /// The miss path: decides who fetches. `variant` as for [`Cache::lookup`], under the shard's

@@ -45,6 +45,20 @@ impl Test for Holds {
 }
 
 #[test]
+fn the_newest_of_all_variants_is_the_last_that_is_not_banned() {
+    let cache = cache();
+    assert!(cache.newest(&key("a")).is_none());
+    let first = put_variant(&cache, "a", head(None), "spec", "1");
+    let new = NewObject { tags: tags(&[7]), ..head(None) };
+    let last = put_variant(&cache, "a", new, "spec", "2");
+    let newest = |cache: &Cache| cache.newest(&key("a")).expect("stored");
+    assert!(Arc::ptr_eq(&newest(&cache), &last) && last.hits() == 1);
+    cache.ban(ban(by_tags(&[7])));
+    assert!(Arc::ptr_eq(&newest(&cache), &first) && first.hits() == 1);
+    assert!(!last.is_live() && last.hits() == 1);
+}
+
+#[test]
 fn a_tag_bans_what_carries_it_and_nothing_else() {
     let cache = cache();
     tagged(&cache, "a", &[1, 2]);

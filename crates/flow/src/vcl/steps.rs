@@ -217,7 +217,7 @@ impl Turn {
         let found = if self.state.hash_always_miss {
             Found::Nothing
         } else if self.state.hash_ignore_vary {
-            self.newest(env).map_or(Found::Nothing, Found::Object)
+            cache.newest(&self.key).map_or(Found::Nothing, Found::Object)
         } else {
             cache.lookup(&self.key, &mut select_by(&self.req.headers), env.now.mono_ms)
         };
@@ -244,13 +244,6 @@ impl Turn {
             }
             Age::Over => self.begin(env, Some(object)),
         }
-    }
-
-    /// What was stored last of all variants.
-    fn newest(&self, env: &Env<'_>) -> Option<Arc<Object>> {
-        let peek = env.core.shared.cache.peek(&self.key, &mut select_by(&self.req.headers));
-        let usable = peek.variants.into_iter().filter(|seen| !seen.is_banned);
-        usable.map(|seen| seen.object).max_by_key(|object| object.born_ms())
     }
 
     fn miss_marked(&mut self, env: &Env<'_>, mark: &Arc<Object>) -> Step {
@@ -340,6 +333,8 @@ impl Turn {
         env.count(Count::NPurges);
         env.counts.add(Count::NObjPurged, objects);
         env.core.counters.inc(Counter::Purges);
+        // A restart fetches anew, even one that `vcl_synth` begins.
+        self.state.hash_always_miss = true;
         let action = self.run(env, Sub::Purge, Seen::default());
         Self::common(action)
     }

@@ -35,6 +35,8 @@ pub struct Record {
     pub events: Vec<Event>,
     /// Expectations that did not come true.
     pub failed: Vec<String>,
+    /// Whether an origin was sent what is no request.
+    pub garbled: bool,
 }
 
 impl fmt::Display for Record {

@@ -162,6 +162,7 @@ impl Stage<'_> {
     fn origins(&mut self) {
         for origin in &self.peer.origins {
             let seen = origin.seen();
+            self.record.garbled |= seen.iter().any(Result::is_err);
             let mut events: Vec<Event> = seen
                 .iter()
                 .map(|seen| Event {

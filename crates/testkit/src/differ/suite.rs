@@ -22,8 +22,9 @@ pub struct Suite {
     pub pairs: usize,
     /// Only scenarios whose file or name has this in it.
     pub only: String,
-    /// The programs are random: one that the oracle crashes on is left out, and one that differs
-    /// is run again, as thousands of them meet a machine that is busy. Both are told.
+    /// The programs are random: one that the oracle crashes on, or sends rubbish to an origin for,
+    /// is left out, and one that differs is run again, as thousands of them meet a machine that is
+    /// busy. Both are told.
     pub random: bool,
 }
 
@@ -34,8 +35,8 @@ pub struct Outcome {
     pub run: usize,
     /// What is to be told of those that failed.
     pub failed: Vec<String>,
-    /// The same for random ones that say nothing: the oracle crashed, or there was no difference
-    /// the second time.
+    /// The same for random ones that say nothing: the oracle failed, or there was no difference the
+    /// second time.
     pub left_out: Vec<String>,
     /// What the oracle did, for those who write scenarios.
     pub oracle: Vec<String>,
@@ -82,10 +83,12 @@ pub fn run(suite: &Suite, files: Vec<Vec<Scenario>>) -> io::Result<Outcome> {
         loop {
             let Some(file) = queue.lock().pop() else { return Ok(()) };
             for scenario in &file {
-                let (told, oracle) = both(&mut one, &mut other, scenario);
+                let Played { told, oracle, garbled } = both(&mut one, &mut other, scenario);
                 let says_nothing = suite.random
                     && !told.is_empty()
-                    && (one.has_crashed() || both(&mut one, &mut other, scenario).0.is_empty());
+                    && (one.has_crashed()
+                        || garbled
+                        || both(&mut one, &mut other, scenario).told.is_empty());
                 let Scenario { file, line, name, .. } = scenario;
                 let title = format!("{file}.scenario:{line}: {name}");
                 let mut outcome = outcome.lock();
@@ -111,9 +114,17 @@ pub fn run(suite: &Suite, files: Vec<Vec<Scenario>>) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// What is to be told of one scenario, which is nothing when both do the same; and what the first
-/// did.
-fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> (String, String) {
+/// One scenario on both.
+struct Played {
+    /// What is to be told of it: nothing when both do the same.
+    told: String,
+    /// What the oracle did.
+    oracle: String,
+    /// Whether the oracle sent rubbish to an origin.
+    garbled: bool,
+}
+
+fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> Played {
     let heard = [one.said().len(), other.said().len()];
     let (names, results) = (
         [one.name().to_owned(), other.name().to_owned()],
@@ -149,5 +160,6 @@ fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> (String, Strin
         }
     }
     let oracle = results[0].as_ref().map(Record::to_string).unwrap_or_default();
-    (told, oracle)
+    let garbled = results[0].as_ref().is_ok_and(|record| record.garbled);
+    Played { told, oracle, garbled }
 }

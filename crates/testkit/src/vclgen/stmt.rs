@@ -196,6 +196,8 @@ fn modules(dice: &mut Dice, scope: Scope) -> String {
     let (name, other) = (dice.pick(HEADERS), dice.pick(HEADERS));
     let value = expr::string(dice, scope, 1);
     let request = scope.writable()[0];
+    // What no answer varies on may have several lines.
+    let many = |name| if place == request { "X-C" } else { name };
     let statement = match dice.below(12) {
         0 => format!("cookie.parse({request}.http.Cookie);"),
         1 => format!("set {place}.http.{name} = cookie.get(\"a\");"),
@@ -205,15 +207,15 @@ fn modules(dice: &mut Dice, scope: Scope) -> String {
             let how = dice.pick(&["delete", "keep", "filter"]);
             format!("cookie.parse(\"a=1; sid=2; _ga=3\");\n\tcookie.{how}(\"a,_ga\");")
         }
-        5 => format!("header.append({place}.http.{name}, {value});"),
+        5 => format!("header.append({place}.http.{}, {value});", many(name)),
         6 => format!("header.remove({place}.http.{name}, {});", expr::pattern(dice)),
         7 => format!(
             "set {place}.http.{other} = header.get({place}.http.{name}, {});",
             expr::pattern(dice)
         ),
         // Varnish copies one onto itself until its workspace is full.
-        8 if name != other => {
-            format!("header.copy({place}.http.{name}, {place}.http.{other});")
+        8 if name != many(other) => {
+            format!("header.copy({place}.http.{name}, {place}.http.{});", many(other))
         }
         9 => format!("var.set(\"k\", {value});"),
         10 => format!("set {place}.http.{name} = var.get(\"k\");"),

@@ -144,6 +144,7 @@ impl Teller<'_> {
             Action::Purge => {
                 let why = "what is stored under its key would be purged";
                 self.on.steps.push(Step::new("purge", why).decisive());
+                self.on.state.hash_always_miss = true;
                 let action = self.on.run(Sub::Purge, Seen::default());
                 match self.common(action) {
                     End::Again => End::Told(Foreseen::Purge, "would purge its URL".to_owned()),
