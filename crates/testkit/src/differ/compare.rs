@@ -216,7 +216,7 @@ mod tests {
         let (seen, _) = read_reply(reply.as_bytes(), "GET", End::Closed).expect("a reply");
         let line = reply.lines().next().unwrap_or_default();
         let event = Event { head: head.to_owned(), lines: answer(line, &seen, false) };
-        Record { events: vec![event], failed: Vec::new() }
+        Record { events: vec![event], ..Record::default() }
     }
 
     #[test]
