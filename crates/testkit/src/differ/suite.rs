@@ -1,5 +1,6 @@
 //! Many scenarios on two servers, several at a time, and the report.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 use std::fs;
 use std::io;
@@ -42,7 +43,8 @@ pub struct Outcome {
     pub oracle: Vec<String>,
 }
 
-/// The scenarios of a folder's `*.scenario` files, by file; templates are in `templates` there.
+/// The scenarios of a folder's `*.scenario` files, by file, the longest first; templates are in
+/// `templates` there.
 ///
 /// # Errors
 /// A file that cannot be read, or is not understood.
@@ -57,38 +59,40 @@ pub fn read(folder: &Path) -> io::Result<Vec<Vec<Scenario>>> {
         let text = fs::read_to_string(path)?;
         all.push(scenario::scenarios(&name, &text, &template).map_err(io::Error::other)?);
     }
+    all.sort_by_key(|file| Reverse(file.len()));
     Ok(all)
 }
 
-/// Runs scenarios; those of a file one after the other.
+/// Runs scenarios; those of a file one after the other. A pair of servers is started when there is
+/// a file for it, and stays until there are no more.
 ///
 /// # Errors
 /// A server that does not start.
-pub fn run(suite: &Suite, files: Vec<Vec<Scenario>>) -> io::Result<Outcome> {
+pub fn run<F>(suite: &Suite, files: F) -> io::Result<Outcome>
+where
+    F: IntoIterator<Item = Vec<Scenario>, IntoIter: Send>,
+{
     let wanted = |scenario: &Scenario| {
         scenario.file.contains(&suite.only) || scenario.name.contains(&suite.only)
     };
-    let mut queue: Vec<Vec<Scenario>> = files
+    let queue = files
         .into_iter()
         .map(|file| file.into_iter().filter(wanted).collect::<Vec<_>>())
-        .filter(|file| !file.is_empty())
-        .collect();
-    // The longest last: it is taken first.
-    queue.sort_by_key(Vec::len);
-    let pairs = suite.pairs.min(queue.len());
+        .filter(|file| !file.is_empty());
     let (queue, outcome) = (Mutex::new(queue), Mutex::new(Outcome::default()));
     let worker = || -> io::Result<()> {
-        let mut one = Peer::start(&suite.peers.0)?;
-        let mut other = Peer::start(&suite.peers.1)?;
+        let mut peers = None;
         loop {
-            let Some(file) = queue.lock().pop() else { return Ok(()) };
+            let Some(file) = queue.lock().next() else { return Ok(()) };
+            let (one, other) = match &mut peers {
+                Some(peers) => peers,
+                none => none.insert((Peer::start(&suite.peers.0)?, Peer::start(&suite.peers.1)?)),
+            };
             for scenario in &file {
-                let Played { told, oracle, garbled } = both(&mut one, &mut other, scenario);
+                let Played { told, oracle, garbled } = both(one, other, scenario);
                 let says_nothing = suite.random
                     && !told.is_empty()
-                    && (one.has_crashed()
-                        || garbled
-                        || both(&mut one, &mut other, scenario).told.is_empty());
+                    && (one.has_crashed() || garbled || both(one, other, scenario).told.is_empty());
                 let Scenario { file, line, name, .. } = scenario;
                 let title = format!("{file}.scenario:{line}: {name}");
                 let mut outcome = outcome.lock();
@@ -103,7 +107,7 @@ pub fn run(suite: &Suite, files: Vec<Vec<Scenario>>) -> io::Result<Outcome> {
         }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..pairs).map(|_| scope.spawn(worker)).collect();
+        let workers: Vec<_> = (0..suite.pairs).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().try_for_each(|worker| match worker.join() {
             Ok(done) => done,
             Err(_) => Err(io::Error::other("a worker panicked")),
