@@ -35,7 +35,7 @@ fn random_programs_do_the_same() {
         scenarios("generated", &texts, &|_| None).expect("scenarios")
     });
     let peers = (Kind::varnishd(), Kind::larder(&larder));
-    let suite = Suite { peers, pairs: 2, only: String::new(), random: true };
+    let suite = Suite { peers, pairs: 4, only: String::new(), random: true };
     let outcome = suite::run(&suite, files).expect("both start");
     outcome.left_out.iter().for_each(|told| println!("left out: {told}"));
     println!("{} programs, {} left out", outcome.run, outcome.left_out.len());
