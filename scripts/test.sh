@@ -153,7 +153,7 @@ for row in "${table[@]}"; do
   [ "$result" = FAILED ] || continue
   echo "$name failed:"
   grep -iE '^error|error:|panicked|^test .* FAILED|no space left|not found' "$logs/$name.log" | head -n 5
-  tail -n 3 "$logs/$name.log"
+  grep -v '^$' "$logs/$name.log" | tail -n 3
 done
 summary="$passed passed, $failed failed"
 [ $skipped -gt 0 ] && summary+=", $skipped skipped"

@@ -55,8 +55,8 @@ shows() {
       sleep 0.1
     done
     if [ $found = no ]; then
+      screen | grep -v '^$' || true
       echo "never on the screen: $pattern"
-      screen
       exit 1
     fi
     checks=$((checks + 1))
@@ -66,8 +66,9 @@ press() { on_tmux send-keys "$@"; }
 look() { echo "--- $1"; screen; }
 # Starts a tool in the shell.
 start() { press "clear; $bin $1 --admin-socket $socket" Enter; }
-# It must give the terminal back in order.
+# It must give the terminal back in order. Keys pressed before the shell has it would be the tool's.
 ended() {
+  shows '\$$'
   press "echo ended with \$?" Enter
   shows "^ended with $1"
 }
