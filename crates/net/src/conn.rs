@@ -245,11 +245,19 @@ impl Conn {
                 }
                 Err(RequestError::RequestLine) if self.either && self.served == 0 => {
                     core.flow.counters.inc(Counter::BadRequests);
+                    self.guard.ends_as(Counter::ClosedMalformed);
                     used = bytes.len();
                     stop = Some(Stop::Send(None, Then::Close));
                 }
                 Err(error) => {
                     core.flow.counters.inc(Counter::BadRequests);
+                    if error == RequestError::Expectation {
+                        core.flow.counters.inc(Counter::BadExpectations);
+                    }
+                    self.guard.ends_as(match error.limit() {
+                        Some(_) => Counter::ClosedTooLarge,
+                        None => Counter::ClosedMalformed,
+                    });
                     if let Some(limit) = error.limit() {
                         core.flow.counters.limit(limit);
                     }
@@ -322,6 +330,9 @@ impl Conn {
                 core.count(&reply);
                 let (before, out) = (work.output.len(), &mut work.output);
                 let stop = reply_now(live, request, &reply, (keep, copy_max, now), out);
+                if !keep || reply.close {
+                    self.guard.ends_as(end_after(request, reply.close));
+                }
                 let body_out = reply.length().unwrap_or(0);
                 let behind = if copies_body(&stop) { body_out } else { 0 };
                 let head_out = ((out.len() - before) as u64).saturating_sub(behind);
@@ -355,11 +366,12 @@ impl Conn {
         })))
     }
 
-    /// A body could not be sent to its end. Where that is not the client's doing, the client must
-    /// see it: a reset, not an orderly end.
-    pub(crate) fn broke_off(&mut self, core: &CoreCtx, error: &std::io::Error) {
+    /// An answer could not be sent to its end. Where that is not the client's doing, the client
+    /// must see that it is `cut`: a reset, not an orderly end.
+    pub(crate) fn broke_off(&mut self, core: &CoreCtx, cut: bool) {
         core.flow.counters.inc(Counter::Aborted);
-        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        self.guard.ends_as(Counter::ClosedSending);
+        if cut {
             self.stream.cut();
         }
     }
@@ -409,11 +421,21 @@ impl Conn {
                 }
             }
             Poll::Ready(Err(error)) => {
-                self.broke_off(core, &error);
+                self.broke_off(core, error.kind() == std::io::ErrorKind::UnexpectedEof);
                 Some(Step::Close)
             }
             Poll::Pending => Some(Step::Send(segments, then)),
         }
+    }
+}
+
+/// What counts the end of a connection that ends in order after `request`, or because its reply
+/// wants that.
+pub(crate) fn end_after(request: &Request, reply_closes: bool) -> Counter {
+    match request.version {
+        _ if reply_closes || request.keep_alive => Counter::ClosedByReply,
+        Version::Http10 => Counter::ClosedHttp10,
+        Version::Http11 | Version::Http2 => Counter::ClosedAsAsked,
     }
 }
 

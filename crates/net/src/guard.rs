@@ -8,7 +8,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use base::{Limit, Limits};
+use base::{Counter, Limit, Limits};
 use flow::vcl::Times;
 
 /// What a connection is doing, as far as timeouts go.
@@ -73,6 +73,18 @@ fn millis(seconds: f64) -> u64 {
     (seconds * 1000.0) as u64
 }
 
+/// What counts the end of a connection that `limit` ended; none where its end had come before.
+fn counter_of(limit: Limit) -> Option<Counter> {
+    Some(match limit {
+        Limit::IdleTimeout | Limit::DrainWait => Counter::ClosedIdle,
+        Limit::HandshakeTimeout => Counter::ClosedHandshake,
+        Limit::HeaderTimeout => Counter::ClosedHead,
+        Limit::BodyTimeout | Limit::BodyMinRate => Counter::ClosedBody,
+        Limit::SendTimeout | Limit::SendMinRate | Limit::ResponseTime => Counter::ClosedSending,
+        _ => return None,
+    })
+}
+
 enum Overdue {
     Stall,
     Rate,
@@ -88,6 +100,8 @@ pub(crate) struct Guard {
     sent_in_all: Cell<u64>,
     ticks: Cell<bool>,
     expired: Cell<Option<Limit>>,
+    /// What counts its end.
+    ends_as: Cell<Counter>,
     /// When the sending of the response began that is being sent.
     answer_ms: Cell<u64>,
     /// What programs have set; most connections have none.
@@ -105,6 +119,7 @@ impl Guard {
             sent_in_all: Cell::new(0),
             ticks: Cell::new(false),
             expired: Cell::new(None),
+            ends_as: Cell::new(Counter::ClosedByClient),
             answer_ms: Cell::new(now_ms),
             own: OnceCell::new(),
             waker: RefCell::new(None),
@@ -201,6 +216,7 @@ impl Guard {
         let in_phase = now_ms.saturating_sub(self.since_ms.get());
         let own = self.times();
         let idle_ms = own.idle.map_or(limits.idle_timeout, millis);
+        let head_ms = own.idle.map_or(limits.header_timeout, millis);
         let silent = || now_ms.saturating_sub(self.receive.moved_ms.get());
         let phase = match self.phase.get() {
             Phase::New if draining && in_phase > limits.drain_wait => Some(Limit::DrainWait),
@@ -209,7 +225,7 @@ impl Guard {
             Phase::Handshake if in_phase > limits.handshake_timeout => {
                 Some(Limit::HandshakeTimeout)
             }
-            Phase::Head if in_phase > limits.header_timeout => Some(Limit::HeaderTimeout),
+            Phase::Head if in_phase > head_ms => Some(Limit::HeaderTimeout),
             Phase::Tunnel if in_phase > limits.tunnel_idle_timeout => {
                 Some(Limit::TunnelIdleTimeout)
             }
@@ -251,9 +267,22 @@ impl Guard {
         phase.or_else(send).or_else(whole).or_else(receive)
     }
 
+    /// Has the connection's end counted as `counter`; until this is called it is the client's.
+    pub(crate) fn ends_as(&self, counter: Counter) {
+        self.ends_as.set(counter);
+    }
+
+    /// What counts its end.
+    pub(crate) fn end(&self) -> Counter {
+        self.ends_as.get()
+    }
+
     /// Ends the connection because of `limit`.
     pub(crate) fn expire(&self, limit: Limit) {
         self.expired.set(Some(limit));
+        if let Some(counter) = counter_of(limit) {
+            self.ends_as(counter);
+        }
         self.wake();
     }
 

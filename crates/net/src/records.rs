@@ -70,6 +70,7 @@ pub(crate) struct CoreLog {
     /// None when nobody wants records.
     sinks: Option<Core>,
     tally: RefCell<Tally>,
+    counters: Arc<Counters>,
 }
 
 #[derive(Debug)]
@@ -124,20 +125,21 @@ impl CoreLog {
     /// The log of core number `index`, which goes its way by `flow`.
     pub(crate) fn new(records: &Records, index: usize, flow: &flow::Core) -> Self {
         let tally = RefCell::new(flow.shared.tallies.register());
+        let counters = Arc::clone(&flow.counters);
         let ring = records.ring.as_ref().and_then(|ring| ring.writer(index).ok());
         if ring.is_none() && records.log.is_none() {
-            return Self { sinks: None, tally };
+            return Self { sinks: None, tally, counters };
         }
         let core = Core {
             ring: ring.map(RefCell::new),
             log: records.log.clone(),
             names: records.names.iter().map(|name| Name::of(name)).collect(),
-            counters: Arc::clone(&flow.counters),
+            counters: Arc::clone(&counters),
             next: Cell::new((index as u64) << 48),
             batch: RefCell::default(),
             begun: Notify::new(),
         };
-        Self { sinks: Some(core), tally }
+        Self { sinks: Some(core), tally, counters }
     }
 
     /// Microseconds of the monotonic clock; with nobody to tell them, as coarse as `now`.
@@ -164,6 +166,10 @@ impl CoreLog {
     }
 
     fn count(&self, reply: &Reply, told: &Told<'_>, end_us: u64) {
+        self.counters.add(Counter::HeadBytesIn, told.started.head_bytes as u64);
+        self.counters.add(Counter::BodyBytesIn, told.body_in);
+        self.counters.add(Counter::HeadBytesOut, told.head_out);
+        self.counters.add(Counter::BodyBytesOut, told.body_out);
         let mut tally = self.tally.borrow_mut();
         let outcome = outcome(reply.served);
         tally.time(outcome, end_us.saturating_sub(told.started.began_us));

@@ -16,7 +16,7 @@ use h1::encode::{self, BodyFraming};
 use message::{Framing, Request, Status};
 use tokio::io::{AsyncWrite, ReadBuf};
 
-use crate::conn::{Answer, Conn, Step, Then, Waiting, append};
+use crate::conn::{Answer, Conn, Step, Then, Waiting, append, end_after};
 use crate::core::CoreCtx;
 use crate::early::Early;
 use crate::guard::{Guard, Phase};
@@ -46,7 +46,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
                 match Box::pin(send(&mut conn, &core, &mut segments)).await {
                     Ok(()) => then,
                     Err(error) => {
-                        conn.broke_off(&core, &error);
+                        conn.broke_off(&core, error.kind() == io::ErrorKind::UnexpectedEof);
                         Then::Close
                     }
                 }
@@ -155,31 +155,27 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     };
     let ready_us = core.log.micros(core.flow.now());
     let note = Note { core, client, live: &live, request: &request, started: &started, ready_us };
-    let Some(mut reply) = reply else { return note.gone(upload.received()) };
-    if let Some(refusal) = upload.refusal() {
-        reply = refusal;
-    }
+    let Some(reply) = reply else { return note.gone(upload.received()) };
+    let mut reply = upload.refusal().unwrap_or(reply);
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep = keep && upload.may_finish(&live.limits) && !reply.close;
     let early = early.rest();
     let (live, request, head_bytes) = (&live, &request, Cell::new(0));
     let sending = Sending { core, guard: &guard, live, request, early, keep, head_bytes };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
-    let ends = match sent {
-        Ok(sent) => sent.ends || !keep || reply.close,
+    let sent = match sent {
+        Ok(sent) => sent,
         Err(error) => {
-            core.flow.counters.inc(Counter::Aborted);
-            if error != SendError::Io {
-                // The client must see that the answer is not whole: a reset, not an orderly end.
-                conn.stream.cut();
-            }
+            conn.broke_off(core, error != SendError::Io);
             return Then::Close;
         }
     };
-    if ends {
+    if let Some(end) = sending.end(&sent, &reply, &upload) {
+        guard.ends_as(end);
         return if upload.is_spent() { Then::Close } else { Then::Linger };
     }
     if !upload.finish(core, &guard, stream, &live.limits).await {
+        guard.ends_as(Counter::ClosedBody);
         return Then::Linger;
     }
     conn.held = upload.take_rest();
@@ -254,8 +250,8 @@ struct Sent {
     body_bytes: u64,
     /// What a tunnel carried the other way.
     tunnelled_in: u64,
-    /// Only the connection's end says that the body is whole.
-    ends: bool,
+    /// What counts the connection's end, where only that says that the body is whole.
+    end: Option<Counter>,
 }
 
 /// A reply on its way out, its request's body perhaps still on its way in.
@@ -287,6 +283,14 @@ impl Sending<'_> {
         let left = sent.unwrap_or_else(|_| self.broken_off(self.guard.sent_in_all() - before));
         note.over(reply, &left, upload.received(), sent.is_err());
         sent
+    }
+
+    /// What counts the connection's end, when that comes with this answer.
+    fn end(&self, sent: &Sent, reply: &Reply, upload: &Upload) -> Option<Counter> {
+        let ends = sent.end.is_some() || !self.keep || reply.close;
+        let refused = || upload.refusal().map(|_| Counter::ClosedBody);
+        let in_order = || sent.end.unwrap_or_else(|| end_after(self.request, reply.close));
+        ends.then(|| refused().unwrap_or_else(in_order))
     }
 
     /// What has left of a reply of which `bytes` left in all.
@@ -344,7 +348,7 @@ impl Sending<'_> {
             head_bytes,
             body_bytes: guard.sent_in_all().saturating_sub(before_body),
             tunnelled_in: 0,
-            ends: framing == BodyFraming::UntilClose,
+            end: (framing == BodyFraming::UntilClose).then_some(Counter::ClosedByEnd),
         })
     }
 }
@@ -367,7 +371,8 @@ impl Sending<'_> {
         let run = tunnel::Run::new(core, guard, origin, upload.take_rest());
         let head_bytes = self.head_bytes.get();
         let (tunnelled_in, body_bytes) = run.carry(stream).await;
-        Ok(Sent { head_bytes, body_bytes, tunnelled_in, ends: true })
+        let end = Some(Counter::ClosedTunnel);
+        Ok(Sent { head_bytes, body_bytes, tunnelled_in, end })
     }
 }
 

@@ -319,8 +319,9 @@ impl Gate {
             Ok(entry) => {
                 let guard = Guard::new(core.flow.now().mono_ms);
                 let place = core.sweep.join(Rc::clone(&guard));
+                let end = Rc::clone(&guard);
                 counters.inc(Counter::ConnectionsOpen);
-                let open = Open { core: Rc::clone(core), place, entry };
+                let open = Open { core: Rc::clone(core), place, entry, end };
                 let Listen { tls, h2c, door, .. } = self.listen;
                 let arrived = Arrived { wire, guard, open, tls, h2c, door };
                 if self.listen.proxy {
@@ -360,7 +361,9 @@ impl Arrived {
         let core = Rc::clone(&self.open.core);
         self.guard.enter(Phase::Head, core.flow.now().mono_ms);
         let read = proxied::read(&mut self.wire, remote, &self.guard, &core);
-        let Some(Begun { mut ends, named, rest }) = Box::pin(read).await else { return };
+        let Some(Begun { mut ends, named, rest }) = Box::pin(read).await else {
+            return self.guard.ends_as(Counter::ClosedHandshake);
+        };
         ends.door = self.door;
         if let (true, Peer::Host(address)) = (named, ends.peer) {
             let max = core.flow.live().limits.connections_per_ip;
@@ -381,7 +384,9 @@ impl Arrived {
             let Some(server) = core.flow.live().tls.clone() else { return };
             // Boxed, so that its state is gone when the connection has begun.
             let shake = handshake::shake(wire, received, &guard, &core, &server);
-            let Some((stream, secured)) = Box::pin(shake).await else { return };
+            let Some((stream, secured)) = Box::pin(shake).await else {
+                return guard.ends_as(Counter::ClosedHandshake);
+            };
             drop(server);
             let now = core.flow.now();
             guard.enter(Phase::New, now.mono_ms);
@@ -411,12 +416,15 @@ struct Open {
     core: Rc<CoreCtx>,
     place: usize,
     entry: Entry,
+    /// It knows why the connection ends.
+    end: Rc<Guard>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         self.core.sweep.leave(self.place);
         self.core.flow.counters.dec(Counter::ConnectionsOpen);
+        self.core.flow.counters.inc(self.end.end());
         if thread::panicking() {
             self.core.flow.counters.inc(Counter::Panics);
         }

@@ -194,7 +194,11 @@ impl H2 {
             self.pump(core, now);
             match ready!(self.poll_write(cx, core)) {
                 // What the client still says on its way must not become a reset.
-                Ok(()) if self.over || self.engine.is_over() => return Poll::Ready(End::Linger),
+                Ok(()) if self.over => return Poll::Ready(End::Linger),
+                Ok(()) if self.engine.is_over() => {
+                    self.guard.ends_as(Counter::ClosedByReply);
+                    return Poll::Ready(End::Linger);
+                }
                 Ok(()) => {}
                 Err(_) => return Poll::Ready(End::Gone),
             }
@@ -596,6 +600,7 @@ impl H2 {
     /// The client has broken the protocol, or a limit.
     fn fatal(&mut self, core: &CoreCtx, fatal: &Fatal) {
         core.flow.counters.inc(Counter::H2ProtocolErrors);
+        self.guard.ends_as(Counter::ClosedMalformed);
         if let Some(limit) = fatal.limit {
             core.flow.counters.limit(limit);
         }
