@@ -129,6 +129,7 @@ impl Call<'_> {
                 work.talk.about(&self.server.name, self.request, &cgi.caller);
             }
         }
+        let head = work.out.len() as u64;
         let mut attempt = Attempt {
             call: self,
             upload,
@@ -143,7 +144,9 @@ impl Call<'_> {
             seen_interim: 0,
             switched: None,
         };
-        match attempt.head().await {
+        let answered = attempt.head().await;
+        self.server.tally.sent(attempt.writer.written(), head);
+        match answered {
             Ok((framing, keep_alive)) => {
                 let delivered = attempt.reach() == Reach::Whole;
                 let Attempt { link, work, response, switched, .. } = attempt;
@@ -266,6 +269,7 @@ impl Attempt<'_, '_, '_> {
                 .map_err(|source| Error::Response { server: Arc::clone(&server.name), source })?;
             let Progress::Complete(head) = progress else { return Ok(None) };
             parts.start += head.consumed;
+            server.tally.head_came(head.consumed);
             if !self.response.status.is_interim() {
                 return Ok(Some((head.framing, head.keep_alive)));
             }

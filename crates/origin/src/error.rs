@@ -212,6 +212,19 @@ impl Error {
         }
     }
 
+    /// Whether there was no connection to send anything over.
+    pub fn is_before_sending(&self) -> bool {
+        match self {
+            Self::Timeout { step, .. } => matches!(step, Step::Queue | Step::Connect),
+            Self::Connect { .. }
+            | Self::Resolve { .. }
+            | Self::QueueFull { .. }
+            | Self::NoHealthyServer { .. }
+            | Self::NoScripts { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether it says something about the server: neither the client's fault nor this machine's.
     pub(crate) fn is_servers_fault(&self) -> bool {
         match self {

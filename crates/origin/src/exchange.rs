@@ -186,7 +186,14 @@ impl Exchange {
             Body::Ended | Body::Switched(_) => return Ok(false),
             Body::Failed => return Err(Error::Truncated { server: Arc::clone(&self.server_name) }),
         };
-        match open.step(sink).await {
+        let mut came = 0;
+        let mut sink = |data: &[u8]| {
+            came += data.len() as u64;
+            sink(data);
+        };
+        let stepped = open.step(&mut sink).await;
+        open.permit.server().tally.body_came(came);
+        match stepped {
             Ok(true) => Ok(true),
             Ok(false) => {
                 if let Body::Open(open) = std::mem::replace(&mut self.body, Body::Ended) {

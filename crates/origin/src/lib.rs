@@ -31,6 +31,7 @@ mod send;
 mod server;
 mod stream;
 mod talk;
+mod tally;
 mod tunnel;
 mod upload;
 
@@ -52,5 +53,6 @@ pub use reserved::Reserved;
 pub use resolve::look_up;
 pub use send::Events;
 pub use talk::Caller;
+pub use tally::Moved;
 pub use tunnel::Tunnel;
 pub use upload::{BodySource, RequestBody};

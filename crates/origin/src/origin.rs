@@ -10,6 +10,7 @@ use crate::budget::RetryBudget;
 use crate::config::{OriginConfig, Protocol};
 use crate::health::{Order, ProbeHistory, ProbeWindow, Probed};
 use crate::server::Server;
+use crate::tally::Moved;
 
 /// An origin: its settings, and what is known of its servers. Connections are not here but in each
 /// core's [`CorePool`](crate::CorePool).
@@ -149,6 +150,8 @@ pub struct ServerStatus {
     pub waiting: u32,
     /// The latest failure of a request, a probe or a name lookup.
     pub last_error: Option<String>,
+    /// Bytes both ways, and why there was no connection.
+    pub moved: Moved,
 }
 
 impl ServerStatus {
@@ -170,6 +173,7 @@ impl ServerStatus {
             in_flight: server.in_flight(),
             waiting: server.waiting(),
             last_error: server.last_error(),
+            moved: server.tally.moved(),
         }
     }
 }

@@ -146,6 +146,7 @@ impl Core {
             kept.connections.pop_front();
         }
         kept.connections.push_back(Idle { link, since_ms: now_ms });
+        self.counters.inc(Counter::OriginKept);
     }
 
     /// What reading a script's response from `server` needs to know.

@@ -215,7 +215,8 @@ impl Sender<'_, '_> {
     async fn ask(&mut self, at: usize) -> Result<Exchange, Failure> {
         let origin = self.origin;
         let server = &origin.shared()[at];
-        let permit = server.permit(origin.config(), self.total).await?;
+        let unconnected = |error: &Error| server.tally.unconnected(error);
+        let permit = server.permit(origin.config(), self.total).await.inspect_err(unconnected)?;
         let now_ms = clock::System.now().mono_ms;
         let mut kept = self.core.checkout(server, now_ms);
         loop {
@@ -255,7 +256,8 @@ impl Sender<'_, '_> {
     async fn connect(&self, server: &Server) -> Result<Link, Failure> {
         let connect_ms = self.timeouts.connect_ms;
         let deadline = Deadline::new(Step::Connect, Instant::now(), connect_ms).or(self.total);
-        let (stream, peer) = server.connect(deadline).await?;
+        let unconnected = |error: &Error| server.tally.unconnected(error);
+        let (stream, peer) = server.connect(deadline).await.inspect_err(unconnected)?;
         self.core.counters.inc(Counter::OriginConnects);
         Ok(Link { stream, peer })
     }

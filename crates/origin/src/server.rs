@@ -18,6 +18,7 @@ use crate::error::{Error, Step};
 use crate::health::{Ejection, Order, ProbeWindow, Probed, Standing};
 use crate::reserved::Reserved;
 use crate::stream::{Secure, Stream};
+use crate::tally::Tally;
 
 /// Most addresses of one name that are used; beyond it the rest of the answer is left out.
 pub(crate) const ADDRESSES: usize = 64;
@@ -94,6 +95,7 @@ pub(crate) struct Server {
     requests: AtomicU64,
     failed: AtomicU64,
     last_error: Mutex<Option<String>>,
+    pub(crate) tally: Tally,
 }
 
 impl Server {
@@ -134,6 +136,7 @@ impl Server {
             requests: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             last_error: Mutex::new(None),
+            tally: Tally::default(),
             config,
         };
         match &server.config.address {
