@@ -231,8 +231,13 @@ impl Bans {
         self.list().swept
     }
 
-    /// Puts a ban in force. When no number is left the ban comes back, and is not.
-    pub(crate) fn add(&self, new: NewBan, charge: Option<Charge>) -> Result<Arc<Ban>, Arc<Ban>> {
+    /// Puts a ban in force, and says whether it takes an older one's place. When no number is left
+    /// the ban comes back, and is not.
+    pub(crate) fn add(
+        &self,
+        new: NewBan,
+        charge: Option<Charge>,
+    ) -> (Result<Arc<Ban>, Arc<Ban>>, bool) {
         let mut shared = self.list.lock();
         let number = shared.newest.saturating_add(1);
         let soft = new.soft.then(|| i64::try_from(new.now_ms).unwrap_or(i64::MAX));
@@ -246,16 +251,18 @@ impl Bans {
             _charge: charge,
         });
         if number == shared.newest {
-            return Err(ban);
+            return (Err(ban), false);
         }
         let mut list = List::clone(&shared);
         // Whatever the older one is for has not passed this one either.
+        let before = list.bans.len();
         list.bans.retain(|old| old.text != ban.text || old.is_soft() != ban.is_soft());
+        let replaced = list.bans.len() < before;
         list.bans.push_back(Arc::clone(&ban));
         list.newest = number;
         *shared = Arc::new(list);
         self.newest.store(number, Ordering::Release);
-        Ok(ban)
+        (Ok(ban), replaced)
     }
 
     /// The bans that `object` meets and has not been tested against, without anything being done

@@ -166,6 +166,11 @@ impl Cache {
         self.ledger.stats()
     }
 
+    /// Keys under which something is stored, or being fetched.
+    pub fn keys(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.0.read().keys() as u64).sum()
+    }
+
     /// The hit path: the stored response that answers the request best, fresh or not.
     ///
     /// `variant` is called only for keys whose responses carry Vary, once for each distinct list of

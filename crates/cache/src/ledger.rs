@@ -30,8 +30,20 @@ pub struct Stats {
     pub ghosts: u64,
     /// Responses removed by invalidation.
     pub invalidated: u64,
+    /// Responses removed because they were of no more use.
+    pub expired: u64,
     /// Bans made.
     pub bans: u64,
+    /// Of these, bans that took the place of one of the same words.
+    pub ban_repeats: u64,
+    /// Responses tested against bans when a lookup found them.
+    pub ban_lookups: u64,
+    /// Of these, those that were banned.
+    pub ban_lookups_met: u64,
+    /// Responses tested against bans by sweeps.
+    pub ban_sweeps: u64,
+    /// Of these, those that were banned.
+    pub ban_sweeps_met: u64,
 }
 
 /// Bytes in use against the budget, and the counters that go with them.
@@ -47,6 +59,12 @@ pub(crate) struct Ledger {
     pub(crate) ghosts: AtomicU64,
     pub(crate) invalidated: AtomicU64,
     pub(crate) bans: AtomicU64,
+    pub(crate) expired: AtomicU64,
+    pub(crate) ban_repeats: AtomicU64,
+    pub(crate) ban_lookups: AtomicU64,
+    pub(crate) ban_lookups_met: AtomicU64,
+    pub(crate) ban_sweeps: AtomicU64,
+    pub(crate) ban_sweeps_met: AtomicU64,
 }
 
 impl Ledger {
@@ -62,6 +80,12 @@ impl Ledger {
             ghosts: AtomicU64::new(0),
             invalidated: AtomicU64::new(0),
             bans: AtomicU64::new(0),
+            expired: AtomicU64::new(0),
+            ban_repeats: AtomicU64::new(0),
+            ban_lookups: AtomicU64::new(0),
+            ban_lookups_met: AtomicU64::new(0),
+            ban_sweeps: AtomicU64::new(0),
+            ban_sweeps_met: AtomicU64::new(0),
         }
     }
 
@@ -121,6 +145,12 @@ impl Ledger {
             ghosts: read(&self.ghosts),
             invalidated: read(&self.invalidated),
             bans: read(&self.bans),
+            expired: read(&self.expired),
+            ban_repeats: read(&self.ban_repeats),
+            ban_lookups: read(&self.ban_lookups),
+            ban_lookups_met: read(&self.ban_lookups_met),
+            ban_sweeps: read(&self.ban_sweeps),
+            ban_sweeps_met: read(&self.ban_sweeps_met),
         }
     }
 }

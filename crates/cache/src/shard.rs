@@ -439,9 +439,7 @@ impl Shard {
         true
     }
 
-    /// Collects, from the next `places` of the table, objects that have not passed the bans up to
-    /// `target`. False when these were the last. A walk begins anew when things have moved; what it
-    /// has passed already is not collected again.
+    /// Collects objects that have not passed the bans up to `target`, as [`Shard::collect`] does.
     pub(crate) fn untested(
         &self,
         target: u32,
@@ -449,13 +447,25 @@ impl Shard {
         places: usize,
         found: &mut Vec<(u32, Arc<Object>)>,
     ) -> bool {
+        self.collect(cursor, places, found, &|_, object| object.passed() < target)
+    }
+
+    /// Collects, from the next `places` of the table, objects that `is_meant` says are. False when
+    /// these were the last. A walk begins anew when things have moved.
+    pub(crate) fn collect(
+        &self,
+        cursor: &mut Cursor,
+        places: usize,
+        found: &mut Vec<(u32, Arc<Object>)>,
+        is_meant: &dyn Fn(&Slot, &Object) -> bool,
+    ) -> bool {
         if cursor.layout != self.layout {
             *cursor = Cursor { layout: self.layout, bucket: 0 };
         }
         let end = self.table.num_buckets().min(cursor.bucket + places);
         for slot in (cursor.bucket..end).filter_map(|bucket| self.table.get_bucket(bucket)) {
-            let untested = slot.variants().iter().filter(|object| object.passed() < target);
-            found.extend(untested.map(|object| (slot.h32(), Arc::clone(object))));
+            let meant = slot.variants().iter().filter(|object| is_meant(slot, object));
+            found.extend(meant.map(|object| (slot.h32(), Arc::clone(object))));
         }
         cursor.bucket = end;
         end < self.table.num_buckets()
@@ -542,6 +552,11 @@ impl Shard {
         self.small.tokens.retain(lives);
         self.main.tokens.retain(lives);
         self.dead = 0;
+    }
+
+    /// Keys here.
+    pub(crate) fn keys(&self) -> usize {
+        self.table.len()
     }
 
     /// Objects and markers here.

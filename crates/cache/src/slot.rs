@@ -116,6 +116,11 @@ impl Slot {
         }
     }
 
+    /// Whether something is being fetched for it.
+    pub(crate) fn is_fetched(&self) -> bool {
+        matches!(self, Self::Many(_, more) if !more.leads.is_empty())
+    }
+
     /// Whether a hit-for-miss marker is in force at `now_ms`.
     pub(crate) fn is_hit_for_miss(&self, now_ms: u64) -> bool {
         match self {

@@ -53,7 +53,9 @@ impl Cache {
     fn enact(&self, new: NewBan) -> Arc<Ban> {
         let charge = self.reserve(Ban::cost(&new));
         count(&self.ledger().bans, 1);
-        match self.bans.add(new, charge) {
+        let (enacted, replaced) = self.bans.add(new, charge);
+        count(&self.ledger().ban_repeats, u64::from(replaced));
+        match enacted {
             Ok(ban) => ban,
             // After four thousand million of them no number is left: nothing can be told apart any
             // more, so everything goes.
@@ -118,7 +120,9 @@ impl Cache {
     /// Tests what a lookup found against new bans; takes it out when one meets it.
     #[cold]
     pub(crate) fn weigh(&self, place: Place, object: &Arc<Object>) -> bool {
+        count(&self.ledger().ban_lookups, 1);
         let Passed::No(ban) = self.bans.test(object) else { return true };
+        count(&self.ledger().ban_lookups_met, 1);
         let mut dead = Dead::new();
         self.expel(place.shard, vec![(place.h32, Arc::clone(object), ban)], &mut dead);
         false
@@ -151,6 +155,7 @@ impl Cache {
     fn sweep_batch(&self, at: usize, target: u32, cursor: &mut Cursor) -> bool {
         let mut found = Vec::new();
         let more = self.shared_shard(at).untested(target, cursor, BATCH, &mut found);
+        count(&self.ledger().ban_sweeps, found.len() as u64);
         let mut banned = Vec::new();
         for (h32, object) in found {
             if let Passed::No(ban) = self.bans.test(&object) {
@@ -161,6 +166,7 @@ impl Cache {
         if !banned.is_empty() {
             self.expel(at, banned, &mut dead);
         }
+        count(&self.ledger().ban_sweeps_met, dead.len() as u64);
         more
     }
 

@@ -188,6 +188,7 @@ impl Core {
         // A configuration that was replaced ends here too where no request comes.
         self.live();
         self.sweep_bans(now.mono_ms);
+        self.drop_over(now.mono_ms);
         // It keeps its program, which may have been discarded.
         drop(self.spare_turn.take());
         self.pool().sweep(now.mono_ms);

@@ -19,6 +19,7 @@ mod interims;
 mod lengths;
 pub mod live;
 mod multipart;
+mod over;
 mod page_cache;
 pub mod pages;
 pub mod purge;

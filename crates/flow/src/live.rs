@@ -144,6 +144,8 @@ pub struct Shared {
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
     /// Held by the look at all that is stored that is under way.
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
+    /// Looks for what is of no more use.
+    pub(crate) rounds: Arc<tokio::sync::Mutex<crate::over::Rounds>>,
 }
 
 impl Shared {
@@ -182,6 +184,7 @@ impl Shared {
             journal,
             sweeping: Arc::default(),
             listing: Arc::default(),
+            rounds: Arc::default(),
         }
     }
 

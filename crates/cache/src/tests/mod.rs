@@ -6,6 +6,7 @@ mod coalesce;
 mod evict;
 mod lookup;
 mod memory;
+mod over;
 mod peek;
 mod stress;
 

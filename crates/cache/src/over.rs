@@ -1,0 +1,71 @@
+//! What is of no more use: taken out before eviction comes for it, so that its memory serves others
+//! and the number of stored responses is that of those which may still answer.
+
+use crate::cache::{Cache, SHARDS};
+use crate::ledger::count;
+use crate::object::Object;
+use crate::shard::{Cursor, Dead};
+
+/// Places of the index looked at under one lock: some microseconds.
+const BATCH: usize = 128;
+
+/// How far the walk over everything stored has come, from which it goes on the next time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    shard: usize,
+    cursor: Cursor,
+}
+
+impl Cache {
+    /// Goes on with `walk` for about `places` of the index, at most once around, and takes out what
+    /// `is_over` says is of no more use; what is being fetched anew stays. `is_over` must not call
+    /// the cache. `pause` is called every few microseconds, no lock being held.
+    pub fn drop_over(
+        &self,
+        walk: &mut Walk,
+        places: usize,
+        is_over: &dyn Fn(&Object) -> bool,
+        pause: &mut dyn FnMut(),
+    ) {
+        let mut left = places;
+        for _ in 0..SHARDS {
+            loop {
+                let more = self.drop_batch(walk, is_over);
+                pause();
+                left = left.saturating_sub(BATCH);
+                if !more || left == 0 {
+                    break;
+                }
+            }
+            if left == 0 {
+                return;
+            }
+            *walk = Walk { shard: (walk.shard + 1) % SHARDS, cursor: Cursor::default() };
+        }
+    }
+
+    /// Looks at the next places of the shard that `walk` is in; whether there are more.
+    fn drop_batch(&self, walk: &mut Walk, is_over: &dyn Fn(&Object) -> bool) -> bool {
+        let mut found = Vec::new();
+        let shard = self.shared_shard(walk.shard);
+        let more = shard.collect(&mut walk.cursor, BATCH, &mut found, &|slot, object| {
+            !slot.is_fetched() && is_over(object)
+        });
+        drop(shard);
+        if found.is_empty() {
+            return more;
+        }
+        let mut dead = Dead::new();
+        let mut shard = self.shard(walk.shard);
+        for (h32, object) in found {
+            // It may have been confirmed meanwhile.
+            let stays = shard.find(h32, object.key()).is_none_or(|slot| slot.is_fetched());
+            if !stays && is_over(&object) {
+                shard.expel(h32, &object, &mut dead);
+            }
+        }
+        drop(shard);
+        count(&self.ledger().expired, dead.len() as u64);
+        more
+    }
+}
