@@ -6,8 +6,8 @@ use message::Request;
 use message::vary::{VaryNames, vary_signature};
 use origin::Exchange;
 
-/// Pushes a body through a window.
-pub(crate) async fn pass_on(mut exchange: Exchange, mut writer: BodyWriter) {
+/// Pushes a body through a window; false when the origin did not send it to its end.
+pub(crate) async fn pass_on(mut exchange: Exchange, mut writer: BodyWriter) -> bool {
     let watch = writer.watch();
     loop {
         let mut push = Push::Ok;
@@ -15,20 +15,24 @@ pub(crate) async fn pass_on(mut exchange: Exchange, mut writer: BodyWriter) {
         let next = tokio::select! {
             biased;
             next = exchange.next(sink) => next,
-            () = watch.abandoned() => return,
+            () = watch.abandoned() => return true,
         };
         match next {
             Ok(true) if push == Push::Ok => {}
             Ok(true) => {
                 if writer.room().await.is_err() {
-                    return writer.abort();
+                    writer.abort();
+                    return true;
                 }
             }
             Ok(false) => {
                 writer.finish();
-                return;
+                return true;
             }
-            Err(_) => return writer.abort(),
+            Err(_) => {
+                writer.abort();
+                return false;
+            }
         }
     }
 }

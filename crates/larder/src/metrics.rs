@@ -23,6 +23,12 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
         ("memory_bytes", Gauge, "Bytes the memory cache uses.", store.bytes),
         ("memory_budget_bytes", Gauge, "Bytes the memory cache may use.", store.budget),
         ("cache_evictions_total", Counter, "Stored responses evicted.", store.evictions),
+        (
+            "cache_expired_total",
+            Counter,
+            "Stored responses removed because they were of no more use.",
+            store.expired,
+        ),
         ("bans_total", Counter, "Bans made: purges of more than one URL.", store.bans),
         ("bans", Gauge, "Bans kept.", daemon.shared.cache.bans().len() as u64),
     ]);

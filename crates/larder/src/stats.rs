@@ -1,8 +1,8 @@
 //! The daemon's figures under Varnish's public names, as `varnishstat` prints them. What has no
 //! counterpart here is not among them, rather than zero for ever.
 
-use base::Counter;
 use base::clock::System;
+use base::{Counter, Limit};
 use flow::vcl::counts;
 use flow::vcl::link::Connected;
 use serde_json::{Map, Value, json};
@@ -58,6 +58,8 @@ pub(crate) fn values(daemon: &Daemon) -> Value {
 
 fn figures(daemon: &Daemon) -> Vec<Figure> {
     let mut all = common(daemon);
+    all.extend(clients(daemon));
+    all.extend(bans(daemon));
     let vcl = &daemon.shared.vcl.counts;
     all.extend(
         counts::TABLE.iter().map(|(count, name, about)| {
@@ -76,49 +78,128 @@ fn figures(daemon: &Daemon) -> Vec<Figure> {
     all
 }
 
+/// How a connection ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Between requests.
+    Left,
+    /// While a request was awaited: an error, but not counted as closed.
+    Late,
+    /// After a response.
+    Served,
+    /// By an error.
+    Failed,
+}
+
+/// What clients' connections and requests come to.
+fn clients(daemon: &Daemon) -> Vec<Figure> {
+    let sum = |counter: Counter| daemon.shared.counters.sum(counter);
+    let limits = |limit: Limit| daemon.shared.counters.limit_sum(limit);
+    let failed = daemon.shared.vcl.counts.sum(counts::Count::ScVclFailure);
+    let of_programs = failed.min(sum(Counter::ClosedByReply));
+    let by_reply = sum(Counter::ClosedByReply) - of_programs;
+    // Why connections ended, and how Varnish counts that.
+    let ends = [
+        ("rem_close", "Closed by the client", sum(Counter::ClosedByClient), End::Left),
+        ("rx_close_idle", "Closed without a request", sum(Counter::ClosedIdle), End::Left),
+        ("rx_timeout", "Closed for a slow request", sum(Counter::ClosedHead), End::Late),
+        ("req_close", "Closed as the request asked", sum(Counter::ClosedAsAsked), End::Served),
+        ("resp_close", "Closed as the response asked", by_reply, End::Served),
+        ("tx_pipe", "Closed as a pipe", sum(Counter::ClosedTunnel), End::Served),
+        ("tx_eof", "Closed to end a response", sum(Counter::ClosedByEnd), End::Served),
+        ("req_http10", "Closed after HTTP/1.0", sum(Counter::ClosedHttp10), End::Failed),
+        ("rx_junk", "Closed for a request's form", sum(Counter::ClosedMalformed), End::Failed),
+        ("rx_overflow", "Closed for a request's size", sum(Counter::ClosedTooLarge), End::Failed),
+        ("rx_body", "Closed for a request's body", sum(Counter::ClosedBody), End::Failed),
+        ("tx_error", "Closed while sending", sum(Counter::ClosedSending), End::Failed),
+    ];
+    let total = |such: [End; 2]| {
+        let such = ends.iter().filter(|(_, _, _, end)| such.contains(end));
+        such.map(|(_, _, value, _)| value).sum::<u64>()
+    };
+    let unbegun = sum(Counter::ClosedHandshake);
+    let closed = total([End::Served, End::Failed]) + of_programs + unbegun;
+    let broken = total([End::Late, End::Failed]) + of_programs + unbegun;
+    let refused = sum(Counter::BadRequests).saturating_sub(sum(Counter::BadExpectations));
+    let mut all: Vec<Figure> = [
+        ("sess_conn", "Connections accepted", sum(Counter::Connections)),
+        ("s_sess", "Connections seen", sum(Counter::Connections)),
+        ("sess_closed", "Connections ended from this side", closed),
+        ("sess_closed_err", "Connections ended by an error", broken),
+        ("sess_dropped", "Connections refused by a limit", sum(Counter::ConnectionsRefused)),
+        ("pipe_limited", "Pipes refused by a limit", limits(Limit::Tunnels)),
+        ("client_req_400", "Requests refused for their form", refused),
+        ("client_req_417", "Requests refused for what they expect", sum(Counter::BadExpectations)),
+        ("s_pipe_in", "Bytes of pipes from clients", sum(Counter::TunnelBytesIn)),
+        ("s_pipe_out", "Bytes of pipes to clients", sum(Counter::TunnelBytesOut)),
+        ("s_req_hdrbytes", "Bytes of requests' heads", sum(Counter::HeadBytesIn)),
+        ("s_req_bodybytes", "Bytes of requests' bodies", sum(Counter::BodyBytesIn)),
+        ("s_resp_hdrbytes", "Bytes of responses' heads", sum(Counter::HeadBytesOut)),
+        ("s_resp_bodybytes", "Bytes of responses' bodies", sum(Counter::BodyBytesOut)),
+    ]
+    .map(|(name, about, value)| Figure::count(format!("MAIN.{name}"), about, value))
+    .into();
+    all.extend(
+        ends.iter()
+            .map(|(name, about, value, _)| Figure::count(format!("MAIN.sc_{name}"), about, *value)),
+    );
+    all
+}
+
+/// Bans, and what they met.
+fn bans(daemon: &Daemon) -> Vec<Figure> {
+    let store = daemon.shared.cache.stats();
+    let bans = daemon.shared.cache.bans();
+    let many = bans.len() as u64;
+    let of_requests = bans.iter().filter(|listed| listed.ban.text().contains("req.")).count();
+    let over = bans.iter().filter(|listed| listed.over).count() as u64;
+    let now = |name, about, value| Figure::now(format!("MAIN.{name}"), about, value);
+    let count = |name, about, value| Figure::count(format!("MAIN.{name}"), about, value);
+    vec![
+        now("bans", "Bans kept", many),
+        now("bans_completed", "Of these, tested against all", over),
+        now("bans_req", "Of these, bans that need a request", of_requests as u64),
+        now("bans_obj", "Of these, the others", many - of_requests as u64),
+        count("bans_added", "Bans made", store.bans),
+        count("bans_deleted", "Bans deleted", store.bans.saturating_sub(many)),
+        count("bans_dups", "Bans that took an equal one's place", store.ban_repeats),
+        count("bans_tested", "Responses tested when found", store.ban_lookups),
+        count("bans_obj_killed", "Of these, banned", store.ban_lookups_met),
+        count("bans_lurker_tested", "Responses tested by sweeps", store.ban_sweeps),
+        count("bans_lurker_obj_killed", "Of these, banned", store.ban_sweeps_met),
+    ]
+}
+
 /// What is counted whether programs decide or settings.
 fn common(daemon: &Daemon) -> Vec<Figure> {
     let sum = |counter: Counter| daemon.shared.counters.sum(counter);
     // Of blocks that are read one after the other the sum can be below zero for a moment.
     let gauge = |counter: Counter| u64::try_from(sum(counter) as i64).unwrap_or(0);
     let (uptime, store) = (daemon.uptime().as_secs(), daemon.shared.cache.stats());
-    let (connections, open) = (sum(Counter::Connections), gauge(Counter::ConnectionsOpen));
-    let bans = daemon.shared.cache.bans();
-    let over = bans.iter().filter(|listed| listed.over).count() as u64;
     let loaded = daemon.vcls.loaded();
     let discarded = daemon.vcls.going() as u64;
     vec![
         Figure::seconds("MGT.uptime", "Seconds since the start", uptime),
         Figure::count("MGT.child_start", "Starts of what serves", 1),
         Figure::seconds("MAIN.uptime", "Seconds since the start", uptime),
-        Figure::count("MAIN.sess_conn", "Connections accepted", connections),
-        Figure::count("MAIN.s_sess", "Connections seen", connections),
-        Figure::count("MAIN.sess_closed", "Connections closed", connections.saturating_sub(open)),
-        Figure::count(
-            "MAIN.sess_dropped",
-            "Connections closed at once because of a limit",
-            sum(Counter::ConnectionsRefused),
-        ),
-        Figure::count(
-            "MAIN.client_req_400",
-            "Requests refused for their form",
-            sum(Counter::BadRequests),
-        ),
         Figure::count(
             "MAIN.backend_retry",
             "Fetches repeated on a new connection",
             sum(Counter::OriginRetries),
         ),
         Figure::now("MAIN.n_pipe", "Piped connections open", gauge(Counter::TunnelsOpen)),
+        Figure::count("MAIN.backend_conn", "Connections made", sum(Counter::OriginConnects)),
+        Figure::count("MAIN.backend_reuse", "Connections used again", sum(Counter::OriginReuse)),
+        Figure::count("MAIN.backend_recycle", "Connections kept", sum(Counter::OriginKept)),
         Figure::now("MAIN.n_object", "Responses stored", store.objects),
+        Figure::now("MAIN.n_objectcore", "Responses stored", store.objects + store.markers),
+        Figure::now("MAIN.n_objecthead", "Keys", daemon.shared.cache.keys()),
+        Figure::count("MAIN.n_expired", "Responses whose time was over", store.expired),
         Figure::count("MAIN.n_lru_nuked", "Responses evicted to make room", store.evictions),
         Figure::now("MAIN.n_backend", "Backends", leaves(daemon).len() as u64),
         Figure::now("MAIN.n_vcl", "VCLs loaded", loaded.len() as u64 + discarded),
         Figure::now("MAIN.n_vcl_avail", "VCLs that can be used", loaded.len() as u64),
         Figure::now("MAIN.n_vcl_discard", "VCLs discarded that still have requests", discarded),
-        Figure::now("MAIN.bans", "Bans kept", bans.len() as u64),
-        Figure::now("MAIN.bans_completed", "Of these, tested against all", over),
-        Figure::count("MAIN.bans_added", "Bans made", store.bans),
         Figure::now("MAIN.vmods", "VMODs there are", vcl::vmods::all().len() as u64),
     ]
 }
@@ -136,14 +217,39 @@ fn backends(daemon: &Daemon) -> Vec<Figure> {
     let mut all = Vec::new();
     for (program, backend) in leaves(daemon) {
         let Backend::Leaf(leaf) = &backend else { continue };
-        let Some(status) = Connected::of(leaf).and_then(Connected::status) else { continue };
+        let Some(connected) = Connected::of(leaf) else { continue };
+        let Some(status) = connected.status() else { continue };
         let name = |what: &str| format!("VBE.{program}.{}.{what}", leaf.name);
         let happy = Figure::count(name("happy"), "Good probes, one bit each", status.history.good);
         all.push(Figure { flag: "b", format: "b", ..happy });
         let in_use = u64::from(status.in_flight);
         all.push(Figure::now(name("conn"), "Connections in use", in_use));
-        all.push(Figure::count(name("req"), "Requests sent", status.requests));
-        all.push(Figure::count(name("fail"), "Requests without a usable answer", status.failed));
+        let (moved, turned_away) = (status.moved, connected.turned_away());
+        let sent = status.requests.saturating_sub(moved.unconnected());
+        let counts = [
+            ("req", "Requests sent", sent),
+            ("unhealthy", "Requests not sent: sick", turned_away),
+            ("busy", "Requests not sent: too many connections", moved.busy),
+            ("fail", "Connections that failed", moved.unconnected()),
+            ("fail_econnrefused", "Of these, refused", moved.refused),
+            ("fail_etimedout", "Of these, timed out", moved.timed_out),
+            ("fail_enetunreach", "Of these, without a way", moved.unreachable),
+            ("fail_eacces", "Of these, not allowed", moved.denied),
+            ("fail_eaddrnotavail", "Of these, without an address", moved.no_address),
+            ("fail_other", "Of these, for another reason", moved.unconnected_otherwise),
+        ];
+        all.extend(counts.map(|(what, about, value)| Figure::count(name(what), about, value)));
+        let bytes = [
+            ("bereq_hdrbytes", "Bytes of requests' heads", moved.head_out),
+            ("bereq_bodybytes", "Bytes of requests' bodies", moved.body_out),
+            ("beresp_hdrbytes", "Bytes of responses' heads", moved.head_in),
+            ("beresp_bodybytes", "Bytes of responses' bodies", moved.body_in),
+        ];
+        let bytes = bytes.map(|(what, about, value)| Figure {
+            format: "B",
+            ..Figure::count(name(what), about, value)
+        });
+        all.extend(bytes);
     }
     all
 }

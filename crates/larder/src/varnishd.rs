@@ -299,8 +299,10 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
     let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
     // What SO_SNDTIMEO makes of it (socket(7)).
     let for_ever = |ms: u64| if ms == 0 { u64::MAX >> 1 } else { ms };
-    let rules: [(Param, &mut u64, u64); 8] = [
+    let rules: [(Param, &mut u64, u64); 9] = [
         (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
+        // A connection is idle until a whole head has come.
+        (Param::TimeoutIdle, &mut limits.header_timeout, ms(Param::TimeoutIdle)),
         (Param::IdleSendTimeout, &mut limits.send_timeout, for_ever(ms(Param::IdleSendTimeout))),
         (Param::SendTimeout, &mut limits.response_time, ms(Param::SendTimeout)),
         (Param::PipeTimeout, &mut limits.tunnel_idle_timeout, ms(Param::PipeTimeout)),
@@ -456,7 +458,7 @@ mod tests {
         assert_eq!(flags.params.seconds(Param::DefaultGrace), 5.0);
         assert_eq!(flags.params.number(Param::VslSpace), 20 << 20);
         let config = flags.config().expect("a configuration");
-        assert_eq!(config.limits.idle_timeout, 5_000);
+        assert_eq!((config.limits.idle_timeout, config.limits.header_timeout), (5_000, 5_000));
         assert_eq!(config.limits.header_count, 59);
         assert_eq!(config.limits.response_time, 600_000);
     }

@@ -364,3 +364,36 @@ fn what_cannot_be_served_is_told() {
         assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
     }
 }
+
+#[tokio::test]
+async fn what_a_program_has_stored_leaves_when_its_time_is_over() {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.otherwise(Script::ok("", "a page"));
+    let lifetimes = "sub vcl_backend_response {
+        set beresp.ttl = 1s;
+        set beresp.grace = 0s;
+        set beresp.keep = 500ms;
+        if (bereq.url == \"/grace\") {
+            set beresp.grace = 1h;
+        }
+    }";
+    let serve = Serve::start(&vcl(&origin, lifetimes), &[]);
+    for target in ["/a", "/b", "/grace"] {
+        assert!(serve.get(target).await.starts_with("HTTP/1.1 200 "));
+    }
+    let mut cli = serve.cli().await;
+    let mut figures = Default::default();
+    for _ in 0..200 {
+        let text = cli.ask("stats.json").await.1;
+        let all: serde_json::Value = serde_json::from_str(&text).expect("figures");
+        let value = |name: &str| all["counters"][name]["value"].as_u64();
+        figures = (value("MAIN.n_object"), value("MAIN.n_expired"));
+        if figures == (Some(1), Some(2)) {
+            break;
+        }
+        support::pause(50).await;
+    }
+    assert_eq!(figures, (Some(1), Some(2)));
+    assert!(serve.get("/grace").await.contains("Age: "));
+    assert_eq!(origin.seen("/grace"), 1);
+}

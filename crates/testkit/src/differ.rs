@@ -7,6 +7,7 @@
 pub mod cli;
 mod client;
 pub mod compare;
+mod counters;
 mod origin;
 pub mod peer;
 mod play;

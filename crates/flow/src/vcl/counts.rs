@@ -20,45 +20,37 @@ macro_rules! counts {
 }
 
 counts! {
-    ClientReq "client_req" "Good client requests received";
-    CacheHit "cache_hit" "Cache hits";
-    CacheHitGrace "cache_hit_grace" "Cache grace hits";
-    CacheHitpass "cache_hitpass" "Cache hits for pass.";
-    CacheHitmiss "cache_hitmiss" "Cache hits for miss.";
-    CacheMiss "cache_miss" "Cache misses";
-    BerespUncacheable "beresp_uncacheable" "Uncacheable backend responses";
-    BerespShortlived "beresp_shortlived" "Shortlived objects";
-    BackendUnhealthy "backend_unhealthy" "Backend conn. not attempted";
-    BackendFail "backend_fail" "Backend conn. failures";
-    BackendReq "backend_req" "Backend requests made";
-    BackendConn "backend_conn" "Backend conn. success";
-    BackendReuse "backend_reuse" "Backend conn. reuses";
-    FetchHead "fetch_head" "Fetch no body (HEAD)";
-    FetchLength "fetch_length" "Fetch with Length";
-    FetchChunked "fetch_chunked" "Fetch chunked";
-    FetchEof "fetch_eof" "Fetch EOF";
-    FetchNone "fetch_none" "Fetch no body";
-    Fetch1xx "fetch_1xx" "Fetch no body (1xx)";
-    Fetch204 "fetch_204" "Fetch no body (204)";
-    Fetch304 "fetch_304" "Fetch no body (304)";
-    FetchFailed "fetch_failed" "Fetch failed (all causes)";
-    SReq "s_req" "Total requests seen";
-    SPipe "s_pipe" "Total pipe sessions seen";
-    SPass "s_pass" "Total pass-ed requests seen";
-    SFetch "s_fetch" "Total backend fetches initiated";
-    SBgfetch "s_bgfetch" "Total backend background fetches initiated";
-    SSynth "s_synth" "Total synthetic responses made";
-    BusySleep "busy_sleep" "Number of requests sent to sleep on busy objhdr";
-    BusyWakeup "busy_wakeup" "Number of requests woken after sleep on busy objhdr";
-    BusyKilled "busy_killed" "Number of requests killed after sleep on busy objhdr";
-    ScVclFailure "sc_vcl_failure" "Session Err VCL_FAILURE";
-    ClientReq417 "client_req_417" "Client requests received, subject to 417 errors";
-    ClientResp500 "client_resp_500" "Delivery failed due to insufficient workspace.";
-    NPurges "n_purges" "Number of purge operations executed";
-    NObjPurged "n_obj_purged" "Number of purged objects";
-    NExpired "n_expired" "Number of expired objects";
-    ReqDropped "req_dropped" "Requests dropped";
-    Losthdr "losthdr" "HTTP header overflows";
+    ClientReq "client_req" "Requests that a program was run for";
+    CacheHit "cache_hit" "Requests answered from the store";
+    CacheHitGrace "cache_hit_grace" "Of these, with something stale while it is fetched anew";
+    CacheHitpass "cache_hitpass" "Requests that a mark sent past the store";
+    CacheHitmiss "cache_hitmiss" "Requests that a mark had fetched without waiting";
+    CacheMiss "cache_miss" "Requests fetched for the store";
+    BerespUncacheable "beresp_uncacheable" "Responses that are for one request only";
+    BerespShortlived "beresp_shortlived" "Responses kept for less than `shortlived`";
+    BackendUnhealthy "backend_unhealthy" "Fetches not begun: the backend is sick";
+    BackendFail "backend_fail" "Fetches not begun: no connection came about";
+    BackendBusy "backend_busy" "Fetches not begun: the backend has `max_connections`";
+    BackendReq "backend_req" "Requests sent to backends";
+    FetchHead "fetch_head" "Responses to HEAD";
+    FetchLength "fetch_length" "Responses with a Content-Length";
+    FetchChunked "fetch_chunked" "Responses in chunks";
+    FetchEof "fetch_eof" "Responses that the end of their connection ends";
+    FetchNone "fetch_none" "Responses without a body";
+    Fetch204 "fetch_204" "Responses of status 204";
+    Fetch304 "fetch_304" "Responses of status 304";
+    FetchFailed "fetch_failed" "Fetches that came to nothing, whatever the reason";
+    SPipe "s_pipe" "Requests piped";
+    SPass "s_pass" "Requests passed";
+    SFetch "s_fetch" "Fetches begun";
+    SBgfetch "s_bgfetch" "Of these, behind an answer from the store";
+    SSynth "s_synth" "Answers made by `vcl_synth`";
+    BusySleep "busy_sleep" "Requests that waited for the fetch of another";
+    BusyWakeup "busy_wakeup" "Of these, those that have gone on";
+    VclFail "vcl_fail" "Requests whose program failed";
+    ScVclFailure "sc_vcl_failure" "Connections ended because a program failed";
+    NPurges "n_purges" "Purges made";
+    NObjPurged "n_obj_purged" "Stored responses that they met";
 }
 
 /// One core's counters.

@@ -12,7 +12,7 @@ use base::{Limit, Now};
 use bytes::Bytes;
 use cache::{Lead, Object, Reader};
 use message::date::HttpDate;
-use message::{HeaderId, Request, Response, Status};
+use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 use tokio::sync::oneshot;
 use varnishcli::Param;
@@ -25,6 +25,7 @@ use super::counts::{Count, Counts};
 use super::delivery::{Source, usual_reason};
 use super::heads::{self, OneHop};
 use super::lifetime::{self, Lifetime};
+use super::link::Connected;
 use super::send::{self, Upload};
 use super::told::Ran;
 use super::turn::seconds;
@@ -164,12 +165,12 @@ impl Job {
                 Step::Use(mut answer) => match store::hold(&self, &mut answer).await {
                     Ok(()) => return store::conclude(*self, *answer).await,
                     Err(reason) => {
+                        self.count(Count::FetchFailed);
                         self.note_error(&reason);
                         Step::Error(None)
                     }
                 },
                 Step::Fail => {
-                    self.count(Count::FetchFailed);
                     // Who waits looks again, and fetches for himself.
                     if let Some(lead) = self.lead.take() {
                         lead.refuse(None);
@@ -242,6 +243,7 @@ impl Job {
             action => return Self::give_up(action),
         }
         let Some(leaf) = self.resolve() else {
+            self.count(Count::FetchFailed);
             self.note_error("No backend");
             return Step::Error(None);
         };
@@ -249,16 +251,23 @@ impl Job {
         if !leaf.is_healthy() {
             self.note_error(&format!("backend {}: unhealthy", leaf.name));
             self.count(Count::BackendUnhealthy);
+            Connected::of(&leaf).inspect(|connected| connected.turn_away());
+            self.count(Count::FetchFailed);
             return Step::Error(None);
         }
         let exchange = match send::send(self, &leaf).await {
             Ok(exchange) => exchange,
-            Err(reason) => {
-                self.count(Count::BackendFail);
-                self.note_error(&reason);
+            Err(unsent) => {
+                self.count(Count::FetchFailed);
+                if let Some(count) = unsent.count {
+                    self.count(count);
+                }
+                self.note_error(&unsent.reason);
                 return Step::Error(None);
             }
         };
+        self.count(Count::BackendReq);
+        self.count(kind_of(&self.bereq.method, &exchange));
         self.respond(exchange, leaf)
     }
 
@@ -308,6 +317,7 @@ impl Job {
         let mut answer = Answer { response, state, body, pass_s: None, one_hop };
         match action {
             Action::Deliver | Action::Pass(_) if answer.state.cut_off => {
+                self.count(Count::FetchFailed);
                 self.note_error("No backend connection (rollback?)");
                 Step::Error(None)
             }
@@ -328,6 +338,7 @@ impl Job {
     /// where it confirms nothing.
     fn confirm(&self, response: &mut Response) -> Option<Body> {
         let Some(stale) = &self.stale else {
+            self.count(Count::FetchFailed);
             self.note_error("304 response but not conditional fetch");
             return None;
         };
@@ -336,7 +347,6 @@ impl Job {
         h1::parse_stored_head(stale.head(), &mut stored).ok()?;
         heads::merge(&mut response.headers, &stored.headers);
         (response.status, response.reason) = (stale.status(), stored.reason);
-        self.count(Count::Fetch304);
         Some(Body::Stale(stale.reader()))
     }
 
@@ -363,7 +373,6 @@ impl Job {
 
     /// `vcl_backend_error`.
     fn error(&mut self, said: Option<Said>) -> Step {
-        self.count(Count::FetchFailed);
         let now = self.now();
         let (code, reason) = match said {
             Some(said) => (said.status, said.reason.map(|reason| reason.to_vec())),
@@ -399,5 +408,18 @@ impl Job {
             Action::Retry => self.retry("Too many retries, failing", Step::Fail),
             action => Self::give_up(action),
         }
+    }
+}
+
+/// What counts an answer to a request of `method`, as its body is framed.
+fn kind_of(method: &Method, exchange: &Exchange) -> Count {
+    match (exchange.response.status.code(), exchange.framing) {
+        _ if *method == Method::Head => Count::FetchHead,
+        (204, _) => Count::Fetch204,
+        (304, _) => Count::Fetch304,
+        (_, Framing::None | Framing::Length(0)) => Count::FetchNone,
+        (_, Framing::Length(_)) => Count::FetchLength,
+        (_, Framing::Chunked) => Count::FetchChunked,
+        (_, Framing::UntilClose) => Count::FetchEof,
     }
 }

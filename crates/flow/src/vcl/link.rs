@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::Limits;
 use origin::{
@@ -37,12 +38,14 @@ pub struct Connected {
     pub origin: Arc<Origin>,
     /// Its probes and lookups, while the program is warm.
     work: Mutex<Option<JoinHandle<()>>>,
+    /// Requests that it did not get because it is not healthy.
+    turned_away: AtomicU64,
 }
 
 impl Connected {
     /// One that is cold.
     fn new(config: OriginConfig) -> Self {
-        Self { origin: Origin::new(config), work: Mutex::default() }
+        Self { origin: Origin::new(config), work: Mutex::default(), turned_away: AtomicU64::new(0) }
     }
 
     /// What `leaf` is connected by; none when it is not yet.
@@ -53,6 +56,16 @@ impl Connected {
     /// How it is doing.
     pub fn status(&self) -> Option<ServerStatus> {
         self.origin.servers().pop()
+    }
+
+    /// Counts a request that it does not get because it is not healthy.
+    pub(crate) fn turn_away(&self) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many those were.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away.load(Ordering::Relaxed)
     }
 
     /// What an operator said of it.

@@ -102,7 +102,6 @@ pub(crate) fn start(
     let front = Front::default();
     let env = Env { core, live, site, asked, front, now, counts };
     env.count(counts::Count::ClientReq);
-    env.count(counts::Count::SReq);
     let mut turn = Turn::take_up(&env, instance, line);
     let reads_body = has_body(asked) && instance.program().uses().body.is_some();
     let halt = match reads_body {

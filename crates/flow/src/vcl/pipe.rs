@@ -67,8 +67,8 @@ pub(crate) async fn pipe(
     *trace.backend.borrow_mut() = Some(Arc::clone(&leaf));
     let mut exchange = match send::send(&mut job, &leaf).await {
         Ok(exchange) => exchange,
-        Err(reason) => {
-            turn.note_fetch_error(&reason);
+        Err(unsent) => {
+            turn.note_fetch_error(&unsent.reason);
             return Err(Step::Synth(said(503, "")));
         }
     };

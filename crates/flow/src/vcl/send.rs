@@ -52,11 +52,36 @@ pub(crate) struct Front {
     pub(crate) caller: Caller,
 }
 
+/// Why a request got no answer.
+pub(crate) struct Unsent {
+    /// In words.
+    pub(crate) reason: String,
+    /// What counts it.
+    pub(crate) count: Option<Count>,
+}
+
+impl Unsent {
+    fn by(leaf: &Leaf, error: &origin::Error) -> Self {
+        let count = match error {
+            origin::Error::QueueFull { .. } => Count::BackendBusy,
+            error if error.is_before_sending() => Count::BackendFail,
+            _ => Count::BackendReq,
+        };
+        Self { reason: format!("backend {}: {error}", leaf.name), count: Some(count) }
+    }
+}
+
+impl From<String> for Unsent {
+    fn from(reason: String) -> Self {
+        Self { reason, count: None }
+    }
+}
+
 /// Sends `job.bereq` to `leaf` and returns with the response's head.
 ///
 /// # Errors
 /// Why not, in words.
-pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, String> {
+pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Unsent> {
     if Connected::of(leaf).is_none()
         && let Some(outside) = job.core.shared.vcl.outside()
     {
@@ -72,14 +97,13 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, St
     bereq.version = bereq.version.max(Version::Http11);
     make_visible(&mut bereq.target);
     if !message::header::is_token(bereq.method.token()) {
-        return Err("not sent: bereq.method is no token".to_owned());
+        return Err("not sent: bereq.method is no token".to_owned().into());
     }
     let started_us = job.core.micros();
     job.note(|trace| trace.fetch_us.set(trace.fetch_us.get().or(Some(started_us))));
     let caller = Caller { timeouts: Some(timeouts(job, leaf)), ..job.front.caller };
     let told = &mut Told(job.front.interims.as_deref());
     let pool = job.core.pool();
-    job.counts.inc(Count::BackendReq);
     let body = match &mut source {
         Some(source) => RequestBody::Stream(Box::new(source)),
         None => RequestBody::None,
@@ -91,9 +115,7 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, St
         // Nobody took any of it: another try can have it.
         job.upload = Upload::Stream(reader, waits.is_some());
     }
-    let exchange = sent.map_err(|error| format!("backend {}: {error}", leaf.name))?;
-    let kind = if exchange.reused { Count::BackendReuse } else { Count::BackendConn };
-    job.count(kind);
+    let exchange = sent.map_err(|error| Unsent::by(leaf, &error))?;
     let answered_us = job.core.micros();
     job.note(|trace| {
         trace.head_us.set(Some(answered_us));

@@ -104,6 +104,7 @@ impl Turn {
                 Step::Fail => {
                     self.roll_back(env);
                     self.close = true;
+                    env.count(Count::VclFail);
                     env.count(Count::ScVclFailure);
                     Step::Synth(said(503, "VCL failed"))
                 }

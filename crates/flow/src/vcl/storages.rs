@@ -38,12 +38,16 @@ pub(crate) fn first(job: &Job, private: bool) -> Option<Arc<str>> {
 /// The number of the storage where a response ends up: what its program has chosen, or `Transient`
 /// for what is kept for less than the parameter `shortlived`, or not for others.
 pub(crate) fn place(job: &Job, state: &BerespState) -> u8 {
-    let kept = state.ttl + state.grace + state.keep;
-    let is_short = state.uncacheable || kept < job.live.params.seconds(Param::Shortlived);
     let name = match &state.storage {
-        Some(name) if !is_short => name,
+        Some(name) if !(state.uncacheable || is_short(job, state)) => name,
         _ => TRANSIENT,
     };
     let at = job.live.storages.iter().position(|own| **own == *name);
     at.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX)
+}
+
+/// Whether a response is kept for less than the parameter `shortlived`.
+pub(crate) fn is_short(job: &Job, state: &BerespState) -> bool {
+    let kept = state.ttl + state.grace + state.keep;
+    kept < job.live.params.seconds(Param::Shortlived)
 }

@@ -25,7 +25,6 @@ const NO_BODY: u64 = 0;
 
 /// Delivers `answer` to who waits, and stores it as far as it is to be.
 pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
-    count_body(&job, &answer);
     let private = job.is_private();
     let vary = Vary::of(&answer.response.headers);
     if vary == Vary::Never && !private {
@@ -47,10 +46,10 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
     let selected = selected(&job, vary);
     let state = &answer.state;
     let is_worth = is_ever_fresh(state);
-    if private {
-        job.count(Count::SPass);
-    } else if state.uncacheable {
+    if private || state.uncacheable {
         job.count(Count::BerespUncacheable);
+    } else if storages::is_short(&job, state) {
+        job.count(Count::BerespShortlived);
     }
     if private || state.uncacheable || !is_worth {
         mark(&mut job, &answer, selected.as_ref());
@@ -134,7 +133,10 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
     }
     if let Some((mut exchange, writer)) = exchange {
         exchange.lift_total();
-        pass_on(*exchange, writer).await;
+        let counts = job.counts;
+        if !pass_on(*exchange, writer).await {
+            counts.inc(Count::FetchFailed);
+        }
     }
 }
 
@@ -224,18 +226,6 @@ pub(crate) async fn hold(job: &Job, answer: &mut Answer) -> Result<(), String> {
     }
     answer.body = Body::Whole(whole.into());
     Ok(())
-}
-
-fn count_body(job: &Job, answer: &Answer) {
-    let Body::Exchange(exchange) = &answer.body else { return };
-    job.count(match exchange.framing {
-        _ if job.bereq.method == Method::Head => Count::FetchHead,
-        Framing::None if answer.response.status.code() == 204 => Count::Fetch204,
-        Framing::None => Count::FetchNone,
-        Framing::Length(_) => Count::FetchLength,
-        Framing::Chunked => Count::FetchChunked,
-        Framing::UntilClose => Count::FetchEof,
-    });
 }
 
 /// Whether the body is in gzip, which all clients get as they can take it.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::cli::Cli;
 use super::client::Target;
+use super::counters::{self, Counters};
 use super::origin::Origin;
 use super::scenario::{Scenario, read};
 
@@ -101,6 +102,8 @@ impl Peer {
             .args(&kind.command[1..])
             .args(["-a", &plain.to_string(), "-a", &format!("behind={proxied},PROXY")])
             .args(["-T", &cli.to_string(), "-s", "malloc,64m", "-p", "http_gzip_support=off"])
+            // What is counted is told at once.
+            .args(["-p", "thread_stats_rate=0"])
             .arg("-S")
             .arg(folder.join("secret"))
             .arg("-n")
@@ -228,7 +231,7 @@ impl Peer {
     }
 
     /// The name that the program of a label goes by.
-    fn program(&self, label: &str) -> String {
+    pub(super) fn program(&self, label: &str) -> String {
         format!("v{}{label}", self.generation)
     }
 
@@ -254,6 +257,15 @@ impl Peer {
             self.command(&format!("param.reset {name}"))?;
         }
         Ok(())
+    }
+
+    /// All it counts.
+    pub(super) fn counters(&mut self) -> Result<Counters, String> {
+        match self.cli.ask("stats.json") {
+            Ok((200, text)) => counters::read(&text),
+            Ok(_) => counters::of_varnish(&self.folder.join("work")),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// A command that must succeed; its answer.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::client::{Clients, Got, Target};
 use super::compare::{self, Event, Record};
+use super::counters::{self, Counters};
 use super::origin::Origin;
 use super::peer::Peer;
 use super::scenario::{Ask, Expect, Scenario, Step, read};
@@ -19,6 +20,8 @@ const LOOKS: usize = 1000;
 pub(super) fn play(peer: &mut Peer, scenario: &Scenario) -> Result<Record, String> {
     peer.prepare(scenario)?;
     let target = peer.target(scenario);
+    let counts = scenario.steps.iter().any(|(_, step)| matches!(step, Step::Counts(_)));
+    let counted = if counts { settled(peer)? } else { Counters::default() };
     let mut stage = Stage {
         peer,
         target,
@@ -26,6 +29,7 @@ pub(super) fn play(peer: &mut Peer, scenario: &Scenario) -> Result<Record, Strin
         last: None,
         record: Record::default(),
         parallel: false,
+        counted,
     };
     for (line, step) in &scenario.steps {
         stage.step(*line, step);
@@ -53,6 +57,24 @@ struct Stage<'a> {
     record: Record,
     /// Whether requests were sent at the same time: their order at the origins is chance then.
     parallel: bool,
+    /// The counters when it began, if they matter.
+    counted: Counters,
+}
+
+/// The counters when what was done before is in them.
+fn settled(peer: &mut Peer) -> Result<Counters, String> {
+    let mut before = peer.counters()?;
+    for _ in 0..LOOKS {
+        thread::sleep(Duration::from_millis(100));
+        let now = peer.counters()?;
+        let same =
+            |name: &str| counters::value(&now, "", name) == counters::value(&before, "", name);
+        if ["client_req", "sess_closed", "sc_rem_close", "s_fetch"].into_iter().all(same) {
+            return Ok(now);
+        }
+        before = now;
+    }
+    Err("the counters do not come to rest".to_owned())
 }
 
 impl Stage<'_> {
@@ -78,7 +100,31 @@ impl Stage<'_> {
                 self.event(format!("{line}: say {text}"), vec![back]);
             }
             Step::Expect(expect) => self.expect(line, expect),
+            Step::Counts(wanted) => self.counts(line, wanted),
         }
+    }
+
+    fn counts(&mut self, line: usize, wanted: &[(String, i64)]) {
+        let (program, mut wrong) = (self.peer.program(""), Vec::new());
+        for _ in 0..LOOKS / 10 {
+            let now = match self.peer.counters() {
+                Ok(now) => now,
+                Err(why) => return self.fails(line, &why),
+            };
+            wrong.clear();
+            for (name, wanted) in wanted {
+                let before = counters::value(&self.counted, &program, name).unwrap_or(0);
+                let grown = counters::value(&now, &program, name).map(|now| now - before);
+                if grown != Some(*wanted) {
+                    wrong.push(format!("{name} is {grown:?}, not {wanted}"));
+                }
+            }
+            if wrong.is_empty() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        self.fails(line, &wrong.join("; "));
     }
 
     fn ask(&mut self, line: usize, asks: &[Ask]) {

@@ -123,6 +123,9 @@ pub enum Step {
     Say(String),
     /// `expect ...`: about the last answer, or an origin.
     Expect(Expect),
+    /// `counts NAME=N ...`: what these counters of Varnish's have grown by since the scenario
+    /// began, soon at least. Those of `MAIN` go without it, those of a backend as `VBE.o1.req`.
+    Counts(Vec<(String, i64)>),
 }
 
 /// What a scenario pins down.

@@ -201,6 +201,7 @@ fn steps(lines: &Lines<'_>) -> Result<Vec<(usize, Step)>, String> {
             }
             "cli" | "cli+" => Step::Cli { line: rest.to_owned(), text: word == "cli+" },
             "say" => Step::Say(rest.to_owned()),
+            "counts" => Step::Counts(counts(rest).ok_or_else(|| fault("no counters"))?),
             "expect" => Step::Expect(expect(rest).ok_or_else(|| fault("no expectation"))?),
             "&" => {
                 let own = ask(rest, &block.rest).ok_or_else(|| fault("no request"))?;
@@ -227,6 +228,14 @@ fn origin_and_number(text: &str) -> Option<(String, usize)> {
     let (origin, number) = text.split_once(' ')?;
     let is_origin = matches!(origin, "o1" | "o2" | "o3" | "o4");
     is_origin.then_some((origin.to_owned(), number.trim().parse().ok()?))
+}
+
+fn counts(text: &str) -> Option<Vec<(String, i64)>> {
+    let one = |word: &str| {
+        let (name, value) = word.split_once('=')?;
+        Some((name.to_owned(), value.parse().ok()?))
+    };
+    text.split_ascii_whitespace().map(one).collect()
 }
 
 fn expect(text: &str) -> Option<Expect> {
