@@ -109,7 +109,7 @@ fn clients(daemon: &Daemon) -> Vec<Figure> {
         ("tx_eof", "Closed to end a response", sum(Counter::ClosedByEnd), End::Served),
         ("req_http10", "Closed after HTTP/1.0", sum(Counter::ClosedHttp10), End::Failed),
         ("rx_junk", "Closed for a request's form", sum(Counter::ClosedMalformed), End::Failed),
-        ("rx_overflow", "Closed for a request's size", sum(Counter::ClosedTooLarge), End::Failed),
+        ("rx_overflow", "Closed for a request's size", sum(Counter::ClosedTooLarge), End::Late),
         ("rx_body", "Closed for a request's body", sum(Counter::ClosedBody), End::Failed),
         ("tx_error", "Closed while sending", sum(Counter::ClosedSending), End::Failed),
     ];
