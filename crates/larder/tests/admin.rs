@@ -499,7 +499,7 @@ async fn heads_and_bodies_that_are_too_large_are_refused() {
     let tags: Vec<_> = (0..400).map(|n| format!("tag-{n}")).collect();
     let ask = Ask::post("/api/v1/purge", &json!({ "tags": tags })).with(daemon, "purge");
     assert_eq!(ask.send(daemon).await.status, 413);
-    assert_eq!(stage.limit_hits("admin_body_bytes").await, 1);
+    stage.daemon.limit_counted("admin_body_bytes", 1).await;
     let long = Ask::get("/healthz").field("X-Long", &"x".repeat(10_000)).send(daemon).await;
     assert_eq!(long.status, 431);
     // Counted when the connection has ended, which is after the answer.

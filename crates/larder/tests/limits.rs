@@ -32,8 +32,8 @@ async fn connections_beyond_the_limit_are_closed_at_once_and_room_comes_back() {
     let (received, end) = fourth.rest().await;
     assert_eq!(received, [0; 0]);
     assert_ne!(end, End::Open);
-    assert_eq!(stage.limit_hits("connections").await, 1);
-    assert_eq!(stage.metric("larder_connections_refused_total").await, 1);
+    stage.daemon.limit_counted("connections", 1).await;
+    stage.daemon.counted("larder_connections_refused_total", 1).await;
     for raw in &mut held {
         assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").status, 200);
     }
@@ -70,7 +70,7 @@ async fn a_head_that_takes_too_long_is_408() {
     assert_eq!((reply.status, reply.closes()), (408, true));
     assert!(reply.text().contains("header_timeout"), "{}", reply.text());
     assert_eq!(raw.rest().await.1, End::Closed);
-    assert_eq!(stage.limit_hits("header_timeout").await, 1);
+    stage.daemon.limit_counted("header_timeout", 1).await;
     assert_eq!(stage.get("/page").await.status, 200);
 }
 
@@ -110,7 +110,7 @@ async fn an_upload_that_stalls_is_408() {
     let reply = whole(raw.reply("POST").await, "half a body");
     assert_eq!((reply.status, reply.closes()), (408, true));
     assert!(reply.text().contains("body_timeout"), "{}", reply.text());
-    assert_eq!(stage.limit_hits("body_timeout").await, 1);
+    stage.daemon.limit_counted("body_timeout", 1).await;
     let complete = stage.origin.recorded().iter().any(|r| r.bytes.ends_with(b"some of it\r\n"));
     assert!(!complete);
     assert_eq!(stage.get("/page").await.status, 200);
@@ -146,7 +146,7 @@ async fn idle_connections_are_closed() {
     for raw in [&mut unused, &mut used] {
         assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
     }
-    assert_eq!(stage.limit_hits("idle_timeout").await, 2);
+    stage.daemon.limit_counted("idle_timeout", 2).await;
     eventually("their leaving", async || stage.metric("larder_connections_open").await == 0).await;
 }
 
@@ -173,8 +173,8 @@ async fn who_sends_on_after_the_last_answer_is_read_off_for_a_while_only() {
         }
     };
     tokio::time::timeout(PATIENCE, sends_on).await.expect("in time");
-    assert_eq!(stage.limit_hits("linger_time").await, 1);
-    assert_eq!(stage.metric("larder_lingers_total").await, 1);
+    stage.daemon.limit_counted("linger_time", 1).await;
+    stage.daemon.counted("larder_lingers_total", 1).await;
     eventually("its leaving", async || stage.metric("larder_connections_open").await == 0).await;
 }
 

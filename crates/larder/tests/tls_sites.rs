@@ -121,7 +121,7 @@ async fn sessions_resume_within_a_site_and_never_across_checks() {
             assert_eq!(connection.is_resumed(), wanted);
         }
     }
-    assert_eq!(served.metric("larder_tls_resumed_total").await, 4);
+    served.daemon.counted("larder_tls_resumed_total", 4).await;
 
     // A client that takes its tickets for one host to another: it holds one name and one address
     // for the same thing. The ticket of the open site must not even be readable for the closed one.
@@ -144,7 +144,7 @@ async fn sessions_resume_within_a_site_and_never_across_checks() {
     .expect("it ran");
     assert!(said[0].contains("Reused, TLSv1.2"), "{}", said[0]);
     assert!(!said[1].contains("Reused"), "{}", said[1]);
-    assert_eq!(served.metric("larder_tls_resumed_total").await, before + 1);
+    served.daemon.counted("larder_tls_resumed_total", before + 1).await;
 }
 
 /// The requests for `target` that the origin was sent, in no order.

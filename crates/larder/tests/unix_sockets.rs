@@ -145,7 +145,7 @@ async fn the_proxy_protocol_names_clients_over_unix_sockets_too() {
     let mut received = Vec::new();
     _ = stream.read_to_end(&mut received).await;
     assert_eq!(received, b"");
-    assert_eq!(stage.metric("larder_proxy_refused_total").await, 1);
+    stage.daemon.counted("larder_proxy_refused_total", 1).await;
 }
 
 #[tokio::test]

@@ -154,7 +154,7 @@ async fn a_program_says_how_long_an_idle_connection_is_kept() {
     assert_eq!(said(&stage.get(&mut other, "/", "").await), "5.000");
     assert_eq!(said(&stage.get(&mut client, "/", "Idle: 1\r\n").await), "0.100");
     assert_eq!(client.rest().await.1, End::Closed);
-    assert_eq!(stage.limit_hits("idle_timeout").await, 1);
+    stage.daemon.limit_counted("idle_timeout", 1).await;
     assert_eq!(said(&stage.get(&mut other, "/", "").await), "5.000", "it is another session");
 }
 

@@ -148,11 +148,13 @@ async fn the_line_of_debians_defaults_serves_pages_and_ends_cleanly() {
     assert!(list.starts_with("active   auto    warm  ") && list.ends_with("    boot\n"), "{list}");
     let value = cli.ask("param.show default_ttl").await.1;
     assert!(value.contains("Value is: 10.000 [seconds]\n"), "{value}");
-    let stats: serde_json::Value =
-        serde_json::from_str(&cli.ask("stats.json").await.1).expect("JSON");
-    let count = |name: &str| stats["counters"][name]["value"].as_u64();
-    assert_eq!((count("MAIN.cache_hit"), count("MAIN.cache_miss")), (Some(1), Some(1)));
-    assert_eq!((count("MAIN.n_object"), count("VBE.boot.default.req")), (Some(1), Some(1)));
+    let counted = [
+        ("MAIN.cache_hit", 1),
+        ("MAIN.cache_miss", 1),
+        ("MAIN.n_object", 1),
+        ("VBE.boot.default.req", 1),
+    ];
+    cli.counted(&counted).await;
     let pid = serve.folder.path().join("pid");
     let written = std::fs::read_to_string(&pid).expect("a file");
     assert_eq!(written.trim(), serve.child.id().to_string());
@@ -382,18 +384,7 @@ async fn what_a_program_has_stored_leaves_when_its_time_is_over() {
         assert!(serve.get(target).await.starts_with("HTTP/1.1 200 "));
     }
     let mut cli = serve.cli().await;
-    let mut figures = Default::default();
-    for _ in 0..200 {
-        let text = cli.ask("stats.json").await.1;
-        let all: serde_json::Value = serde_json::from_str(&text).expect("figures");
-        let value = |name: &str| all["counters"][name]["value"].as_u64();
-        figures = (value("MAIN.n_object"), value("MAIN.n_expired"));
-        if figures == (Some(1), Some(2)) {
-            break;
-        }
-        support::pause(50).await;
-    }
-    assert_eq!(figures, (Some(1), Some(2)));
+    cli.counted(&[("MAIN.n_object", 1), ("MAIN.n_expired", 2)]).await;
     assert!(serve.get("/grace").await.contains("Age: "));
     assert_eq!(origin.seen("/grace"), 1);
 }

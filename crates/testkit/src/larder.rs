@@ -256,6 +256,36 @@ impl Daemon {
         Ok(sum_of(&self.metrics().await?, name, label))
     }
 
+    /// Asserts that a metric is `wanted`, labels aside. Waits for it to get there: much is counted
+    /// only when a client has its answer already.
+    ///
+    /// # Panics
+    /// When it stays below, or is above.
+    pub async fn counted(&self, name: &str, wanted: u64) {
+        self.assert_counted(name, "", wanted).await;
+    }
+
+    /// As [`Daemon::counted`], of how often a limit was reached.
+    ///
+    /// # Panics
+    /// As [`Daemon::counted`].
+    pub async fn limit_counted(&self, limit: &str, wanted: u64) {
+        self.assert_counted("larder_limit_hits_total", &format!("limit=\"{limit}\""), wanted).await;
+    }
+
+    async fn assert_counted(&self, name: &str, label: &str, wanted: u64) {
+        let mut waited = Duration::ZERO;
+        loop {
+            let found = self.metric(name, label).await.expect("metrics") as u64;
+            if found >= wanted || waited >= PATIENCE {
+                assert_eq!(found, wanted, "{name} {label}");
+                return;
+            }
+            waited += POLL;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// The socket may be opened a little later than the listeners for clients.
     async fn connect_admin(&self) -> io::Result<UnixStream> {
         let mut waited = Duration::ZERO;

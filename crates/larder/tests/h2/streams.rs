@@ -111,7 +111,7 @@ async fn one_stream_too_many_is_refused_and_no_other() {
         }
     }
     assert_eq!(client.get("/slow?again").await.answer("again").text(), "slow");
-    assert_eq!(stage.limit_hits("h2_streams").await, 2);
+    stage.daemon.limit_counted("h2_streams", 2).await;
     assert_eq!(stage.origin.seen("/slow?10") + stage.origin.seen("/slow?11"), 0);
 }
 

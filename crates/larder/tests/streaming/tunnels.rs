@@ -74,11 +74,12 @@ async fn bytes_go_both_ways_and_are_counted() {
         origin.send(text.as_bytes().repeat(2)).await;
         client.expect(text.as_bytes().repeat(2)).await;
     }
-    assert_eq!(scene.metric("larder_tunnels_open").await, 1);
-    assert_eq!(scene.metric("larder_requests_total").await, 1, "nothing in it is a request");
+    scene.daemon.counted("larder_tunnels_open", 1).await;
+    // Nothing in it is a request.
+    scene.daemon.counted("larder_requests_total", 1).await;
     drop((client, origin));
     eventually("its end", async || scene.metric("larder_tunnels_open").await == 0).await;
-    assert_eq!(scene.metric("larder_tunnels_total").await, 1);
+    scene.daemon.counted("larder_tunnels_total", 1).await;
     let (sent, got) = (
         scene.metric("larder_tunnel_bytes_in_total").await,
         scene.metric("larder_tunnel_bytes_out_total").await,
@@ -103,7 +104,7 @@ async fn bytes_behind_either_head_are_the_tunnels() {
     origin.expect(smuggled).await;
     origin.expect("and more").await;
     assert!(scene.origin_is_silent().await);
-    assert_eq!(scene.metric("larder_requests_total").await, 1);
+    scene.daemon.counted("larder_requests_total", 1).await;
 }
 
 #[tokio::test]
@@ -199,13 +200,13 @@ async fn idle_and_half_ended_tunnels_end_at_their_limits() {
     }
     assert_eq!(client.next().await, Next::Closed);
     assert_eq!(origin.next().await, Next::Closed);
-    assert_eq!(scene.limit_hits("tunnel_idle_timeout").await, 1);
+    scene.daemon.limit_counted("tunnel_idle_timeout", 1).await;
 
     let (mut client, mut origin) = scene.tunnel().await;
     client.finish().await;
     assert_eq!(origin.next().await, Next::Closed);
     assert_eq!(client.next().await, Next::Closed);
-    assert_eq!(scene.limit_hits("tunnel_end_timeout").await, 1);
+    scene.daemon.limit_counted("tunnel_end_timeout", 1).await;
 }
 
 #[tokio::test]
@@ -215,7 +216,7 @@ async fn there_are_only_so_many() {
     let mut client = scene.client().await;
     client.send(opening("")).await;
     assert!(client.head().await.starts_with("HTTP/1.1 503 "));
-    assert_eq!(scene.limit_hits("tunnels").await, 1);
+    scene.daemon.limit_counted("tunnels", 1).await;
     drop(tunnel);
     eventually("its end", async || scene.metric("larder_tunnels_open").await == 0).await;
     scene.tunnel().await;
@@ -233,7 +234,7 @@ async fn each_client_has_only_so_many() {
         end.send(opening(&format!("X-Forwarded-For: {client}\r\n"))).await;
         if refused {
             assert!(end.head().await.starts_with("HTTP/1.1 503 "));
-            assert_eq!(scene.limit_hits("tunnels_per_ip").await, 1);
+            scene.daemon.limit_counted("tunnels_per_ip", 1).await;
             continue;
         }
         let mut origin = scene.origin().await;

@@ -1,14 +1,16 @@
 //! A client of Varnish's CLI that shares no code with the server.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::folder::Folder;
-use super::{PATIENCE, Setup, Stage};
+use super::{PATIENCE, Setup, Stage, pause};
 
 pub(crate) const SECRET: &[u8] = b"a secret of these tests\n";
 
@@ -57,6 +59,24 @@ impl Cli {
     pub(crate) async fn ask(&mut self, line: &str) -> Answer {
         self.send(format!("{line}\n").as_bytes()).await;
         self.answer().await
+    }
+
+    /// Asserts that counters, under Varnish's names, are `wanted`. Waits for them to get there: an
+    /// answer may be counted when its client has it already.
+    pub(crate) async fn counted(&mut self, wanted: &[(&str, u64)]) {
+        let wanted: Vec<_> = wanted.iter().map(|(name, value)| (*name, Some(*value))).collect();
+        let started = Instant::now();
+        loop {
+            let text = self.ask("stats.json").await.1;
+            let all: Value = serde_json::from_str(&text).expect("JSON");
+            let value = |name: &str| all["counters"][name]["value"].as_u64();
+            let found: Vec<_> = wanted.iter().map(|(name, _)| (*name, value(name))).collect();
+            if found == wanted || started.elapsed() > PATIENCE {
+                assert_eq!(found, wanted);
+                return;
+            }
+            pause(20).await;
+        }
     }
 
     pub(crate) async fn answer(&mut self) -> Answer {
