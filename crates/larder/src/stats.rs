@@ -7,6 +7,7 @@ use flow::vcl::counts;
 use flow::vcl::link::Connected;
 use serde_json::{Map, Value, json};
 use vcl::backend::Backend;
+use vcl::text::calendar;
 
 use crate::serve::Daemon;
 
@@ -256,17 +257,8 @@ fn backends(daemon: &Daemon) -> Vec<Figure> {
 
 /// Seconds since 1970 as `varnishstat` writes them, in UTC: `2026-11-22T14:48:27`.
 fn stamp(unix_secs: u64) -> String {
-    let (days, secs) = (unix_secs / 86_400, unix_secs % 86_400);
-    // Days from civil, the other way round: eras of 400 years begin on the first of March.
-    let z = days + 719_468;
-    let (era, doe) = (z / 146_097, z % 146_097);
-    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
-    let year = yoe + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+    let text = calendar::strftime(unix_secs as f64, b"%FT%T");
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ const fn days_in_month(year: i64, month: i64) -> i64 {
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that the
 /// leap day is the last of its year; 719,468 days lie between 0000-03-01 and 1970-01-01.
-const fn days(year: i64, month: i64, day: i64) -> i64 {
+pub const fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month_from_march = (month + 9) % 12;
     let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
@@ -136,7 +136,7 @@ const fn days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Year, month and day of a day counted from 1970-01-01: the inverse of [`days`].
-const fn civil(day: i64) -> (i64, i64, i64) {
+pub const fn civil(day: i64) -> (i64, i64, i64) {
     let day = day + 719_468;
     let day_of_era = day.rem_euclid(146_097);
     let year_of_era =

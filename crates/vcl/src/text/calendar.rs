@@ -3,6 +3,8 @@
 //! A time is seconds since 1970 UTC and may lie before that; what is less than a second is left
 //! out, towards 1970, as a C program's cast does.
 
+use message::date::{civil, days};
+
 use super::write;
 
 const DAY_SECS: i64 = 86_400;
@@ -52,15 +54,15 @@ impl Moment {
         // Further away than this there are no years that anybody writes.
         const FAR: f64 = 1e14;
         let secs = time.clamp(-FAR, FAR) as i64;
-        let (days, rest) = (secs.div_euclid(DAY_SECS), secs.rem_euclid(DAY_SECS));
-        let (year, month, day) = civil(days);
+        let (today, rest) = (secs.div_euclid(DAY_SECS), secs.rem_euclid(DAY_SECS));
+        let (year, month, day) = civil(today);
         Self {
             secs,
             year,
             month,
             day,
-            weekday: (days + 4).rem_euclid(7),
-            yearday: days - days_from(year, 1, 1),
+            weekday: (today + 4).rem_euclid(7),
+            yearday: today - days(year, 1, 1),
             hour: rest / 3600,
             minute: rest / 60 % 60,
             second: rest % 60,
@@ -90,28 +92,7 @@ impl Moment {
 }
 
 fn days_in(year: i64) -> i64 {
-    days_from(year + 1, 1, 1) - days_from(year, 1, 1)
-}
-
-/// Days since 1970 of a date in the Gregorian calendar. Years are counted from March, so that a
-/// leap day is a year's last.
-fn days_from(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * month + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The date of a day since 1970.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
-    (era * 400 + year, month, day)
+    days(year + 1, 1, 1) - days(year, 1, 1)
 }
 
 /// Appends a TIME as Varnish writes it: HTTP's form, cut after 29 bytes where a year has more than
@@ -189,10 +170,10 @@ fn moment(date: (i64, i64, i64), time: &str) -> Option<f64> {
     const FIRST_YEAR: i64 = 1899;
     let [hour, minute, second] = split(time, ':')?;
     let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
-    let days = days_from(date.0, date.1, date.2);
-    let is_date = date.0 >= FIRST_YEAR && (1..=12).contains(&date.1) && civil(days) == date;
+    let day = days(date.0, date.1, date.2);
+    let is_date = date.0 >= FIRST_YEAR && (1..=12).contains(&date.1) && civil(day) == date;
     let is_time = hour < 24 && minute < 60 && second <= 60;
-    let secs = days * DAY_SECS + hour * 3600 + minute * 60 + second.min(59);
+    let secs = day * DAY_SECS + hour * 3600 + minute * 60 + second.min(59);
     (is_date && is_time).then_some(secs as f64)
 }
 
