@@ -161,15 +161,19 @@ impl Siege {
         if limits.is_empty() {
             return;
         }
-        eventually(&format!("{name}: as many limits reached as connections"), async || {
+        let hits = async || {
             let mut hits = Vec::new();
             for limit in limits {
                 hits.push((*limit, self.stage.limit_hits(limit).await));
             }
-            println!("{name}: {connections} connections, limits reached {hits:?}");
-            hits.iter().map(|(_, hits)| hits).sum::<u64>() >= connections
+            hits
+        };
+        // The last may be counted after the end of its connection has been seen.
+        eventually(&format!("{name}: a limit reached for each connection"), async || {
+            hits().await.iter().map(|(_, hits)| hits).sum::<u64>() >= connections
         })
         .await;
+        println!("{name}: {connections} connections, limits reached {:?}", hits().await);
     }
 
     /// That nothing is left of the attack.
