@@ -3,11 +3,9 @@
 mod support;
 
 use std::net::TcpListener;
-use std::process::{Command, Output};
 
-use support::cli::{Cli, SECRET, auth, stage};
-use support::folder::Folder;
-use support::{PATIENCE, Setup, Stage, is_hit};
+use support::cli::{Cli, SECRET, auth, stage, varnishadm};
+use support::{Setup, Stage, is_hit};
 use testkit::origin::Script;
 
 async fn cli(stage: &Stage) -> Cli {
@@ -266,28 +264,11 @@ async fn origins_servers_are_the_backends() {
     }
 }
 
-/// Debian's `varnishadm` with a command.
-async fn varnishadm(stage: &Stage, folder: &Folder, command: &[&str]) -> Output {
-    let address = stage.daemon.port("Varnish CLI").expect("the port").to_string();
-    let mut process = Command::new("varnishadm");
-    process.arg("-T").arg(address).arg("-S").arg(folder.path().join("secret")).args(command);
-    let run = tokio::task::spawn_blocking(move || process.output());
-    match tokio::time::timeout(PATIENCE, run).await.expect("it ends").expect("no panic") {
-        Ok(output) => output,
-        Err(error) => {
-            panic!("varnishadm: {error}; scripts/setup.sh basic installs what is missing")
-        }
-    }
-}
-
 #[tokio::test]
 async fn varnishadm_authenticates_bans_and_lists() {
     let (stage, folder) = stage("").await;
-    let ask = async |command: &[&str]| {
-        let output = varnishadm(&stage, &folder, command).await;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
-    };
+    let address = stage.daemon.port("Varnish CLI").expect("the port");
+    let ask = async |command: &[&str]| varnishadm(address, &folder, command).await;
     assert!(ask(&["ping"]).await.0);
     assert!(ask(&["status"]).await.1.contains("Child in state running"));
     store(&stage, "/a", "").await;

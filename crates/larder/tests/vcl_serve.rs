@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use support::PATIENCE;
-use support::cli::{Cli, SECRET};
+use support::cli::{Cli, SECRET, varnishadm};
 use support::folder::Folder;
 use testkit::larder::binary;
 use testkit::origin::{Script, Scripted};
@@ -186,6 +186,55 @@ async fn programs_are_changed_while_it_runs_and_end_once() {
     );
     assert!(serve.get("/").await.starts_with("HTTP/1.1 200 two\r\n"));
     assert_eq!(cli.ask("vcl.list").await.1.lines().count(), 1);
+}
+
+#[tokio::test]
+async fn varnishadm_changes_programs_parameters_and_backends_and_bans() {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));
+    let serve = Serve::start(&vcl(&origin, ""), &[]);
+    let second = vcl(&origin, "sub vcl_deliver { set resp.http.X-From = \"second\"; }");
+    serve.folder.file("second.vcl", &second);
+    let second = serve.folder.path().join("second.vcl").display().to_string();
+    let ask = async |command: &[&str]| varnishadm(serve.cli, &serve.folder, command).await;
+    let does = async |command: &[&str], wanted: &str| {
+        let (done, said) = ask(command).await;
+        assert!(done && said.contains(wanted), "{command:?}: {said}");
+    };
+    let fails = async |command: &[&str], wanted: &str| {
+        let (done, said) = ask(command).await;
+        assert!(!done && said.contains(wanted), "{command:?}: {said}");
+    };
+    assert!(!serve.get("/page").await.contains("X-From"));
+    does(&["vcl.load", "second", &second], "").await;
+    does(&["vcl.list"], "available   auto    warm         0    second\n").await;
+    assert!(!serve.get("/page").await.contains("X-From"), "it is not in use yet");
+    does(&["vcl.use", "second"], "VCL 'second' now active").await;
+    assert!(serve.get("/page").await.contains("X-From: second\r\n"));
+    assert_eq!(origin.seen("/page"), 1, "the cache stays");
+    fails(&["vcl.discard", "second"], "Cannot discard active VCL program second").await;
+    does(&["vcl.discard", "boot"], "").await;
+    // Once nothing runs in it any more.
+    support::eventually("it is gone", async || !ask(&["vcl.list"]).await.1.contains("boot")).await;
+    does(&["vcl.list"], "    second\n").await;
+    fails(&["vcl.load", "third", "/nowhere.vcl"], "/nowhere.vcl").await;
+
+    does(&["ban", "req.url", "~", "^/page"], "").await;
+    does(&["ban.list"], "req.url ~ ^/page\n").await;
+    serve.get("/page").await;
+    assert_eq!(origin.seen("/page"), 2, "it is fetched anew");
+
+    does(&["param.set", "default_ttl", "30"], "").await;
+    does(&["param.show", "default_ttl"], "Value is: 30.000 [seconds]\n").await;
+    fails(&["param.set", "default_ttl", "x"], "Invalid number (x)").await;
+
+    does(&["backend.set_health", "default", "sick"], "").await;
+    does(&["backend.list"], "second.default   sick ").await;
+    assert!(serve.get("/other").await.starts_with("HTTP/1.1 503 "));
+    does(&["backend.set_health", "default", "auto"], "").await;
+    origin.on("/other", Script::ok("", "another"));
+    assert!(serve.get("/other").await.starts_with("HTTP/1.1 200 "));
+    fails(&["nonsense"], "Command failed with error code 101").await;
 }
 
 #[tokio::test]

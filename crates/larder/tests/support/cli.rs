@@ -1,6 +1,7 @@
 //! A client of Varnish's CLI that shares no code with the server.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -24,6 +25,27 @@ pub(crate) async fn stage(limits: &str) -> (Stage, Folder) {
         secret.display()
     );
     (Setup { top: &top, limits, ..Setup::default() }.start().await, folder)
+}
+
+/// Debian's `varnishadm` with a command: whether it went well, and what it printed.
+pub(crate) async fn varnishadm(
+    address: SocketAddr,
+    folder: &Folder,
+    command: &[&str],
+) -> (bool, String) {
+    let mut process = Command::new("varnishadm");
+    process.arg("-T").arg(address.to_string());
+    process.arg("-S").arg(folder.path().join("secret")).args(command);
+    let run = tokio::task::spawn_blocking(move || process.output());
+    match timeout(PATIENCE, run).await.expect("it ends").expect("no panic") {
+        Ok(output) => {
+            let printed = [output.stdout, output.stderr].concat();
+            (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
+        }
+        Err(error) => {
+            panic!("varnishadm: {error}; scripts/setup.sh basic installs what is missing")
+        }
+    }
 }
 
 /// A status and a text; 0 when the connection has ended.
