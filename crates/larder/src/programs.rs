@@ -11,7 +11,7 @@ use varnishcli::params::TABLE;
 use crate::serve::{self, Daemon, Settings, Source};
 use crate::varnish_cli;
 use crate::varnishd::{Program, Storage};
-use crate::vcl::{About, Code, Vcls, Wanted};
+use crate::vcl::{About, Code, Prepared, Vcls, Wanted};
 use crate::{ServeArgs, varnishd};
 
 /// `larder serve`.
@@ -175,7 +175,7 @@ impl Daemon {
     /// Why there is nothing to serve.
     pub(crate) async fn load_programs(self: &Arc<Self>, config: &Config) -> Result<(), String> {
         self.vcls.settle_in(&self.shared, self.reserved())?;
-        self.configure_programs(config)?;
+        self.prepare_programs(config)?.take_up();
         self.refresh();
         let commands = self.source().flags().and_then(|flags| flags.commands.as_ref());
         match commands {
@@ -184,18 +184,18 @@ impl Daemon {
         }
     }
 
-    /// Loads the programs that the configuration names. The caller has it take them up.
+    /// Makes the programs that the configuration names, and takes none of them up yet.
     ///
     /// # Errors
     /// Why one of them cannot be had; what is in force stays.
-    pub(crate) fn configure_programs(&self, config: &Config) -> Result<(), String> {
+    pub(crate) fn prepare_programs(&self, config: &Config) -> Result<Prepared<'_>, String> {
         if let Some(flags) = self.source().flags() {
             let last = flags.programs.len().saturating_sub(1);
             let mut all = Vec::new();
             for (at, (name, program)) in flags.programs.iter().enumerate() {
                 all.push(Wanted { name, from: program.from(), file: None, active: at == last });
             }
-            return self.vcls.configure(&all);
+            return self.vcls.prepare(&all);
         }
         let named = of_sites(config);
         let texts: Vec<_> = named.iter().map(|own| own.file.to_string_lossy()).collect();
@@ -208,7 +208,7 @@ impl Daemon {
                 active: own.active,
             });
         }
-        self.vcls.configure(&all)
+        self.vcls.prepare(&all)
     }
 }
 

@@ -271,9 +271,11 @@ impl Daemon {
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
         material.keep_ordered(&running.material);
-        self.shared.cache.set_config(build::cache_config(&config, &self.machine));
         let tls = self.shake_with(&config, &material)?;
-        self.configure_programs(&config)?;
+        let programs = self.prepare_programs(&config)?;
+        // From here on nothing is refused.
+        programs.take_up();
+        self.shared.cache.set_config(build::cache_config(&config, &self.machine));
         self.plans.send_replace(ordered::plan(&config, &material));
         self.replace(&mut running, config, material, tls);
         Ok(())

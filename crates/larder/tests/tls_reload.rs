@@ -69,9 +69,15 @@ async fn a_bad_pair_is_refused_as_a_whole_and_the_old_one_stays() {
     let said = "No such file";
     eventually(said, || async { served.daemon.log().contains(said) }).await;
     authority.client().get(served.addr(), "larder.test", "/page").await;
-    // A reload refuses it too, for all of the configuration.
+    // A reload refuses it too, and with it all of the configuration.
+    let budget = served.daemon.metric("larder_memory_budget_bytes", "").await.expect("metrics");
+    let file = std::fs::read_to_string(served.daemon.config_file()).expect("a file");
+    let smaller = format!("{file}\n[memory]\nsize = \"64MiB\"\n");
+    std::fs::write(served.daemon.config_file(), smaller).expect("written");
     let reply = served.daemon.ask_admin("POST", "/reload").await.expect("an answer");
     assert!(reply.status >= 400, "{}", reply.status);
+    let now = served.daemon.metric("larder_memory_budget_bytes", "").await.expect("metrics");
+    assert_eq!(now, budget);
     assert_eq!(authority.client().connect(served.addr(), "larder.test").await.shown(), old);
 }
 

@@ -44,6 +44,18 @@ impl Sites {
         whole(client.reply("GET").await, target)
     }
 
+    /// What the daemon says of a metric.
+    async fn metric(&self, name: &str) -> f64 {
+        self.daemon.metric(name, "").await.expect("metrics")
+    }
+
+    /// How many programs are loaded.
+    async fn programs(&self) -> u64 {
+        let stats = self.daemon.ask_admin("GET", "/stats").await.expect("an answer");
+        let stats: serde_json::Value = serde_json::from_str(&stats.text()).expect("JSON");
+        stats["varnish"]["MAIN.n_vcl"].as_u64().expect("a number")
+    }
+
     async fn reload(&self) -> Output {
         let socket = self.daemon.admin_socket();
         let mut command = Command::new(binary().expect("the binary"));
@@ -112,4 +124,36 @@ async fn a_faulty_program_changes_nothing_and_is_told_with_its_place() {
     let page = sites.get("shop.test", "/page").await;
     assert_eq!(by(&page), "shop 1, 1 hits");
     assert_eq!(by(&sites.get("else.test", "/page").await), "all 1, 0 hits");
+}
+
+#[tokio::test]
+async fn a_program_that_fails_late_takes_none_of_the_file_along() {
+    let sites = Sites::start().await;
+    sites.origin.on("/page", Script::cacheable("a page"));
+    assert_eq!(by(&sites.get("shop.test", "/page").await), "shop 1, 0 hits");
+    let budget = sites.metric("larder_memory_budget_bytes").await;
+    assert_eq!(sites.programs().await, 2);
+
+    // It compiles, and refuses to begin.
+    sites.folder.replace("all.vcl", program(&sites.origin, "all 2"));
+    let failing = "sub vcl_init { return (fail(\"not today\")); }\n";
+    sites.folder.replace("shop.vcl", program(&sites.origin, "shop 2") + failing);
+    let file = std::fs::read_to_string(sites.daemon.config_file()).expect("a file");
+    let smaller = format!("{file}\n[memory]\nsize = \"64MiB\"\n");
+    std::fs::write(sites.daemon.config_file(), &smaller).expect("written");
+    let refused = sites.reload().await;
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("not today"), "{why}");
+    let now = sites.metric("larder_memory_budget_bytes").await;
+    assert_eq!(now, budget);
+    eventually("the end of those two", async || sites.programs().await == 2).await;
+    assert_eq!(by(&sites.get("shop.test", "/page").await), "shop 1, 1 hits");
+    assert_eq!(by(&sites.get("else.test", "/page").await), "all 1, 0 hits");
+
+    sites.folder.replace("shop.vcl", program(&sites.origin, "shop 2"));
+    let reload = sites.reload().await;
+    assert!(reload.status.success(), "{}", String::from_utf8_lossy(&reload.stderr));
+    let now = sites.metric("larder_memory_budget_bytes").await;
+    assert!(now < budget, "{now} is not less than {budget}");
+    assert_eq!(by(&sites.get("else.test", "/page").await), "all 2, 1 hits");
 }

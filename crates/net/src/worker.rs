@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -87,10 +87,10 @@ enum Stop {
 }
 
 impl Server {
-    /// Binds every address for every core and starts them.
+    /// Binds every address for every core and starts them. It returns when all of them accept.
     ///
     /// # Errors
-    /// When an address cannot be bound or a thread not be started.
+    /// When an address cannot be bound, a thread not be started, or a core not listen.
     pub fn start(shared: &Arc<Shared>, settings: &Settings) -> io::Result<Self> {
         let mut addresses = Vec::new();
         let mut per_core: Vec<Vec<Door>> = (0..settings.workers).map(|_| Vec::new()).collect();
@@ -109,6 +109,7 @@ impl Server {
         let (peers, tunnels) = (Arc::default(), Arc::default());
         let pulse = Pulse::new(settings.workers);
         let mut threads = Vec::new();
+        let (ready, readied) = mpsc::channel();
         for (index, doors) in per_core.into_iter().enumerate() {
             let worker = Worker {
                 shared: Arc::clone(shared),
@@ -119,10 +120,15 @@ impl Server {
                 stopped: stopped.clone(),
                 pulse: pulse.clone(),
             };
+            let ready = ready.clone();
             let thread = thread::Builder::new()
                 .name(format!("core-{index}"))
-                .spawn(move || worker.run(index, doors))?;
+                .spawn(move || worker.run(index, doors, ready))?;
             threads.push(thread);
+        }
+        drop(ready);
+        for word in readied {
+            word?;
         }
         Ok(Self { addresses, files, pulse, threads, stop })
     }
@@ -153,6 +159,21 @@ struct Door {
     listen: Listen,
 }
 
+impl Door {
+    /// Registers it with the core's runtime, within which this is called.
+    fn open(self) -> io::Result<(Listener, Listen)> {
+        let listener = Listener::new(self.socket, &self.listen.at).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.listen.at))
+        })?;
+        Ok((listener, self.listen))
+    }
+}
+
+/// An error with the number of the core that cannot start.
+fn of_core(index: usize, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("core {index} cannot start: {error}"))
+}
+
 struct Worker {
     shared: Arc<Shared>,
     peers: Arc<Peers>,
@@ -164,30 +185,42 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(self, index: usize, doors: Vec<Door>) {
+    /// Runs a core. Whether it accepts is said to `ready`.
+    fn run(self, index: usize, doors: Vec<Door>, ready: mpsc::Sender<io::Result<()>>) {
         pin_to(index);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build_local(tokio::runtime::LocalOptions::default());
+        // Nobody waits for a word any more where another core has failed before.
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
-                eprintln!("larder: core {index} cannot start: {error}");
+                _ = ready.send(Err(of_core(index, &error)));
                 return;
             }
         };
-        runtime.block_on(self.serve(index, doors));
+        let listeners = {
+            let _within = runtime.enter();
+            doors.into_iter().map(Door::open).collect::<io::Result<Vec<_>>>()
+        };
+        match listeners {
+            Ok(listeners) => {
+                _ = ready.send(Ok(()));
+                drop(ready);
+                runtime.block_on(self.serve(index, listeners));
+            }
+            Err(error) => {
+                _ = ready.send(Err(of_core(index, &error)));
+            }
+        }
     }
 
-    async fn serve(self, index: usize, doors: Vec<Door>) {
+    async fn serve(self, index: usize, listeners: Vec<(Listener, Listen)>) {
         let flow = Core::new(Arc::clone(&self.shared));
         let log = CoreLog::new(&self.records, index, &flow);
         let core = CoreCtx::new(flow, log, Arc::clone(&self.tunnels));
-        let accepting: Vec<_> = doors
+        let accepting: Vec<_> = listeners
             .into_iter()
-            .filter_map(|door| {
-                Some((Listener::new(door.socket, &door.listen.at).ok()?, door.listen))
-            })
             .map(|(listener, listen)| {
                 let gate = Gate {
                     core: Rc::clone(&core),

@@ -18,7 +18,7 @@ use flow::Shared;
 use flow::vcl::Sight;
 use flow::vcl::link::{self, Settings};
 use origin::Reserved;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use varnishcli::{Call, Param, Params, Reply, Status};
 use vcl::ctx::Tag;
@@ -222,26 +222,39 @@ impl Vcls {
     /// The refusal, in varnishd's frame; nothing has changed then.
     pub(crate) fn load(&self, name: &str, from: Code<'_>, state: State) -> Result<Reply, Reply> {
         let _one = self.changing.lock();
-        self.registry.lock().admit(name)?;
-        let crowd = self.crowd()?;
-        let (program, warnings) = self.compile(from)?;
-        let instance = self.start(name, &program)?;
+        let (instance, said) = self.make(name, from, 0)?;
         let used = Instant::now();
         let (warm, configured, file) = (false, false, None);
         let loaded = Loaded { instance, state, warm, used, configured, file };
         self.registry.lock().add(name, loaded);
         self.settle();
+        Ok(Reply::ok(said))
+    }
+
+    /// Compiles a program and brings it to life, beside `made` others that are not taken up yet.
+    /// The second value is what is to be said of it.
+    fn make(
+        &self,
+        name: &str,
+        from: Code<'_>,
+        made: usize,
+    ) -> Result<(Arc<Instance>, String), Reply> {
+        self.registry.lock().admit(name)?;
+        let crowd = self.crowd(made)?;
+        let (program, warnings) = self.compile(from)?;
+        let instance = self.start(name, &program)?;
         let said = match warnings.is_empty() {
             true => String::new(),
             false => format!("Message from VCC-compiler:\n{warnings}"),
         };
-        Ok(Reply::ok(format!("{said}{}", crowd.unwrap_or_default())))
+        Ok((instance, format!("{said}{}", crowd.unwrap_or_default())))
     }
 
-    /// What `max_vcl` says of one more.
-    fn crowd(&self) -> Result<Option<String>, Reply> {
+    /// What `max_vcl` says of one more, beside `made` that are not taken up yet.
+    fn crowd(&self, made: usize) -> Result<Option<String>, Reply> {
         let params = self.params();
-        let (loaded, most) = (self.registry.lock().programs() as u64, params.number(Param::MaxVcl));
+        let loaded = (self.registry.lock().programs() + made) as u64;
+        let most = params.number(Param::MaxVcl);
         const SEE: &str = "(See max_vcl and max_vcl_handling parameters)";
         if most == 0 || loaded < most {
             return Ok(None);
@@ -350,12 +363,17 @@ impl Vcls {
     pub(crate) fn discard(&self, patterns: &[&str]) -> Result<Reply, Reply> {
         let _one = self.changing.lock();
         let gone = self.registry.lock().discard(patterns)?;
-        let mut going = self.going.lock();
-        for loaded in gone {
-            link::cool(&loaded.instance.backends());
-            going.push(loaded.instance);
-        }
+        self.let_go(gone.into_iter().map(|loaded| loaded.instance));
         Ok(Reply::ok(""))
+    }
+
+    /// Has programs end with their last requests.
+    fn let_go(&self, gone: impl Iterator<Item = Arc<Instance>>) {
+        let mut going = self.going.lock();
+        for instance in gone {
+            link::cool(&instance.backends());
+            going.push(instance);
+        }
     }
 
     /// The answer to `vcl.list`.
@@ -486,50 +504,27 @@ impl Vcls {
         tell(instance.program().name(), &log.borrow());
     }
 
-    /// Loads what the configuration names, puts what is to be in force there, and discards what it
-    /// has named before.
+    /// Compiles and brings to life what the configuration names. Nothing of it is taken up yet.
     ///
     /// # Errors
     /// Why one of them cannot be had; nothing has changed then.
-    pub(crate) fn configure(&self, wanted: &[Wanted<'_>]) -> Result<(), String> {
-        let mut made: Vec<String> = Vec::new();
+    pub(crate) fn prepare(&self, wanted: &[Wanted<'_>]) -> Result<Prepared<'_>, String> {
+        let mut prepared = Prepared { vcls: self, made: Vec::new(), _one: self.changing.lock() };
         for one in wanted {
-            let name = self.free_name(one.name);
-            match self.load(&name, one.from, State::Auto) {
-                Ok(reply) if reply.text.is_empty() => {}
-                Ok(reply) => eprintln!("larder: VCL {name}: {}", reply.text.trim_end()),
-                Err(refused) => {
-                    for name in &made {
-                        _ = self.discard(&[name]);
-                    }
-                    return Err(refused.text);
-                }
+            let name = self.free_name(one.name, &prepared.made);
+            let made = self.make(&name, one.from, prepared.made.len());
+            let (instance, said) = made.map_err(|refused| refused.text)?;
+            if !said.is_empty() {
+                eprintln!("larder: VCL {name}: {}", said.trim_end());
             }
-            made.push(name);
+            let file = one.file.map(std::path::Path::to_owned);
+            prepared.made.push(Made { name, instance, file, active: one.active });
         }
-        let mut old = Vec::new();
-        for (own, loaded) in self.registry.lock().loaded_mut() {
-            match made.iter().position(|name| name == own) {
-                Some(at) => {
-                    loaded.configured = true;
-                    loaded.file = wanted[at].file.map(std::path::Path::to_owned);
-                }
-                None if loaded.configured => old.push(own.to_owned()),
-                None => {}
-            }
-        }
-        for (name, _) in made.iter().zip(wanted).filter(|(_, one)| one.active) {
-            self.use_it(name).map_err(|refused| refused.text)?;
-        }
-        for name in old {
-            // One that has a label, or was put in force by hand, stays.
-            _ = self.discard(&[&name]);
-        }
-        Ok(())
+        Ok(prepared)
     }
 
     /// `name` the first time; then one with the time in it, as Debian's `varnishreload` makes.
-    fn free_name(&self, name: &str) -> String {
+    fn free_name(&self, name: &str, made: &[Made]) -> String {
         let registry = self.registry.lock();
         let secs = System.now().unix_secs();
         let numbered = (1_u64..).map(|n| match n {
@@ -537,7 +532,56 @@ impl Vcls {
             n => format!("reload_{secs}_{n}"),
         });
         let mut all = std::iter::once(name.to_owned()).chain(numbered);
-        all.find(|name| registry.admit(name).is_ok()).unwrap_or_default()
+        let is_free = |name: &String| {
+            registry.admit(name).is_ok() && made.iter().all(|own| own.name != *name)
+        };
+        all.find(is_free).unwrap_or_default()
+    }
+}
+
+/// Programs that a configuration names, alive. They end again unless they are taken up.
+pub(crate) struct Prepared<'a> {
+    vcls: &'a Vcls,
+    made: Vec<Made>,
+    /// Nobody changes programs meanwhile.
+    _one: MutexGuard<'a, ()>,
+}
+
+/// One of them.
+struct Made {
+    name: String,
+    instance: Arc<Instance>,
+    /// The file by which sites name it.
+    file: Option<PathBuf>,
+    active: bool,
+}
+
+impl Prepared<'_> {
+    /// Takes them up, puts what is to be in force there, and discards what the configuration has
+    /// named before. The caller has the configuration take them up.
+    pub(crate) fn take_up(mut self) {
+        let mut registry = self.vcls.registry.lock();
+        let old: Vec<_> = registry.loaded().filter(|(_, loaded)| loaded.configured).collect();
+        let old: Vec<_> = old.into_iter().map(|(name, _)| name.to_owned()).collect();
+        for Made { name, instance, file, active } in std::mem::take(&mut self.made) {
+            let (state, warm, used, configured) = (State::Auto, false, Instant::now(), true);
+            registry.add(&name, Loaded { instance, state, warm, used, configured, file });
+            if active {
+                let used = registry.use_it(&name);
+                debug_assert!(used.is_ok(), "a new program is refused: {name}");
+            }
+        }
+        // One that has a label, or was put in force by hand, stays.
+        let gone: Vec<_> = old.iter().filter_map(|name| registry.discard(&[name]).ok()).collect();
+        drop(registry);
+        self.vcls.settle();
+        self.vcls.let_go(gone.into_iter().flatten().map(|loaded| loaded.instance));
+    }
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        self.vcls.let_go(std::mem::take(&mut self.made).into_iter().map(|made| made.instance));
     }
 }
 
