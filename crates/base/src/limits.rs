@@ -111,7 +111,7 @@ limits! {
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes of a passing body held between origin and client.";
     Variants variants Count 64, "Variants (Vary) of one key; beyond it the oldest is evicted.";
     Waiters waiters Count 100_000, "Requests waiting for one fetch; beyond it 503.";
-    WaitTimeout wait_timeout Ms 5_000, "Waiting for another request's fetch to answer; then the request fetches for itself.";
+    WaitTimeout wait_timeout Ms 5_000, "Waiting for another request's fetch to answer, where something stale may be served instead; then it is. Without that a request waits as long as the fetch takes.";
     HitForMissTtl hit_for_miss_ttl Ms 120_000, "After an uncacheable answer, how long requests for that key do not wait for each other.";
     TagBytes tag_bytes Bytes 512 * KIB, "Fields with surrogate keys of one response in all, not counted in header_bytes; beyond it the response is not stored, beyond twice as much 502.";
     Tags tags Count 20_000, "Surrogate keys of one response; beyond it the response is not stored.";

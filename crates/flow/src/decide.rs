@@ -251,8 +251,14 @@ pub(crate) fn refusal(request: &Request, live: &Live) -> Option<Problem> {
     only_if_cached(request).then_some(Problem::NotCached)
 }
 
+/// Whether the request waits for nobody's fetch: an `EventSource` has an answer of its own, and a
+/// request that has come round would wait for the fetch that brought it.
+pub(crate) fn goes_alone(request: &Request, live: &Live) -> bool {
+    follows_events(request) || forward::was_here(request, live)
+}
+
 /// Whether the client is an `EventSource`: its answer is its own, and may begin late.
-pub(crate) fn follows_events(request: &Request) -> bool {
+fn follows_events(request: &Request) -> bool {
     let accept = request.headers.value(HeaderId::Accept);
     accept.is_some_and(|accept| accept.eq_ignore_ascii_case(b"text/event-stream"))
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use cache::{Body, Flags, Lead, NewObject, NotKept, Object, Push, Reader, Tags};
 use files::Root;
 use message::date::parse_http_date;
+use message::freshness::Freshness;
 use message::store::{self, NotStored, StorePlan};
 use message::vary::Vary;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
@@ -102,6 +103,8 @@ pub(crate) struct Job {
     lead: Option<Lead>,
     /// The stored object this fetch is to confirm or replace.
     old: Option<Arc<Object>>,
+    /// A stored object that is not confirmed, but may stand in like `old`.
+    spare: Option<Arc<Object>>,
     /// The answer's surrogate keys.
     tags: Tags,
     /// Whether the client's own method, conditions and ranges go along.
@@ -128,9 +131,14 @@ impl Job {
         Self { lead: Some(lead), old, own: false, key_hash: key.hash(), ..Self::bare(ask) }
     }
 
-    /// A fetch for one request whose answer may still be stored.
-    pub(crate) fn alone(ask: &Ask<'_>, key: &KeyBuf, lead: Lead) -> Self {
-        Self { lead: Some(lead), own: true, key_hash: key.hash(), ..Self::bare(ask) }
+    /// A fetch for one request whose answer may still be stored; `spare` may stand in for it.
+    pub(crate) fn alone(
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        lead: Lead,
+        spare: Option<Arc<Object>>,
+    ) -> Self {
+        Self { lead: Some(lead), spare, own: true, key_hash: key.hash(), ..Self::bare(ask) }
     }
 
     /// A fetch past the store.
@@ -139,9 +147,9 @@ impl Job {
         Self { own: true, key_hash, ..Self::bare(ask) }
     }
 
-    /// A fetch past the store because what is stored there is for others.
-    pub(crate) fn beside(core: &Core, ask: &Ask<'_>) -> Self {
-        Self { beside: true, ..Self::pass(core, ask) }
+    /// A fetch past the store because what is stored there is for others; `spare` may stand in.
+    pub(crate) fn beside(core: &Core, ask: &Ask<'_>, spare: Option<Arc<Object>>) -> Self {
+        Self { beside: true, spare, ..Self::pass(core, ask) }
     }
 
     /// A fetch past the store that may change the protocol.
@@ -158,6 +166,7 @@ impl Job {
             key_hash: 0,
             lead: None,
             old: None,
+            spare: None,
             tags: Tags::default(),
             own: false,
             upgrade: false,
@@ -171,6 +180,11 @@ impl Job {
             read_at_most: ask.front.window,
             trace: ask.trace.cloned(),
         }
+    }
+
+    /// What is stored and may, as its times say, stand in for an answer.
+    fn stand_in(&self, may: impl FnOnce(Freshness) -> bool) -> Option<&Arc<Object>> {
+        self.old.as_ref().or(self.spare.as_ref()).filter(|old| may(freshness(old)))
     }
 
     fn note(&self, note: impl FnOnce(&Trace)) {
@@ -373,20 +387,21 @@ fn note_tags(core: &Core, job: &mut Job, response: &Response, plan: &mut StorePl
 }
 
 /// What is left to do when an origin's answer is of no use.
-fn refused(job: &mut Job, status: Status, sent: Now) -> Failure {
+fn refused(job: &Job, status: Status, sent: Now) -> Failure {
     let reason = format!("The origin answered with status {status}.");
-    let stale = job.old.take_if(|old| freshness(old).may_serve_on_error(sent.mono_ms));
+    let stale = job.stand_in(|times| times.may_serve_on_error(sent.mono_ms)).cloned();
     let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
     Failure { problem, stale, unreachable: false }
 }
 
 /// The same when it could not be asked, or did not answer.
-fn unanswered(job: &mut Job, error: &origin::Error, sent: Now) -> Failure {
+fn unanswered(job: &Job, error: &origin::Error, sent: Now) -> Failure {
     let unreachable = error.is_unreachable();
-    let stale = job.old.take_if(|old| match unreachable {
-        true => freshness(old).may_serve_unreachable(sent.mono_ms),
-        false => freshness(old).may_serve_on_error(sent.mono_ms),
+    let stale = job.stand_in(|times| match unreachable {
+        true => times.may_serve_unreachable(sent.mono_ms),
+        false => times.may_serve_on_error(sent.mono_ms),
     });
+    let stale = stale.cloned();
     let (status, limit) = (error.status(), error.limit());
     let problem = Problem::Origin { status, reason: error.to_string(), limit };
     Failure { problem, stale, unreachable }
@@ -422,9 +437,8 @@ fn judge(
         BackendResponse::Deliver => {}
     }
     let failed = matches!(exchange.response.status.code(), 500 | 502 | 503 | 504);
-    let stand_in =
-        job.old.as_ref().is_some_and(|old| freshness(old).may_serve_on_error(now.mono_ms));
-    if failed && stand_in { Verdict::Fail } else { Verdict::Use(plan) }
+    let stand_in = job.stand_in(|times| times.may_serve_on_error(now.mono_ms));
+    if failed && stand_in.is_some() { Verdict::Fail } else { Verdict::Use(plan) }
 }
 
 /// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
@@ -463,7 +477,7 @@ fn name_file(core: &Core, job: &mut Job, exchange: &Exchange, named: &Named) -> 
 
 fn fail(core: &Core, mut job: Job, failure: Failure) -> Fetched {
     job.note_why("failed");
-    if failure.stale.is_some() {
+    if failure.stale.is_some() && job.lead.is_some() {
         core.note_fetch(job.key_hash, Some(failure.unreachable));
     }
     if let Some(lead) = job.lead.take() {

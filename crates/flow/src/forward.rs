@@ -108,9 +108,19 @@ fn add_validators(headers: &mut HeaderBlock, object: &Object) {
 
 /// Whether the request has passed this proxy too often already.
 pub(crate) fn loops(request: &Request, live: &Live) -> bool {
+    passes(request, live) >= VIA_MAX
+}
+
+/// Whether the request has passed this proxy before.
+pub(crate) fn was_here(request: &Request, live: &Live) -> bool {
+    passes(request, live) > 0
+}
+
+/// How often the request has passed this proxy, as its Via says.
+fn passes(request: &Request, live: &Live) -> usize {
     let name = live.pseudonym.as_bytes();
     let mine = |via: &[u8]| via.split(|b| *b == b',').filter(|m| m.ends_with(name)).count();
-    request.headers.values(HeaderId::Via).map(mine).sum::<usize>() >= VIA_MAX
+    request.headers.values(HeaderId::Via).map(mine).sum()
 }
 
 /// Makes the origin's head fit to be kept for others. This cache's Via is not kept: it is the same

@@ -29,6 +29,7 @@ mod tags;
 mod trace;
 pub mod tracing;
 pub mod vcl;
+mod wait;
 
 pub use policy::{Peer, acl::CidrSet};
 

@@ -11,7 +11,7 @@ use message::Request;
 use policy::{Notes, ReceiveVerdict};
 
 use crate::core::{Ask, Core, Front, LiveRef, Start};
-use crate::decide::{Judgement, follows_events, freshness, judge, refusal, select_by};
+use crate::decide::{Judgement, freshness, goes_alone, judge, refusal, select_by};
 use crate::deliver;
 use crate::fetch::{self, Fetched, Job};
 use crate::files as from_files;
@@ -20,8 +20,10 @@ use crate::pages::{self, Problem};
 use crate::purge::{Answers, Order};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
+use crate::wait;
 
-/// How often a request waits for other requests' fetches before it fetches for itself.
+/// How many fetches of others, none of which gave what it can use, a request waits for before it
+/// fetches for itself.
 const WAITS_MAX: u32 = 3;
 
 /// A request that must wait, without its [`Request`]: the connection owns that.
@@ -129,7 +131,7 @@ impl Slow {
             }
             Way::Alone { key, reason } => {
                 ask.note(|trace| trace.key.set(key.hash()));
-                alone(core, ask, &key, reason).await
+                alone(core, ask, &key, None, reason).await
             }
             Way::Fetch { key, old } => {
                 ask.note(|trace| trace.key.set(key.hash()));
@@ -172,14 +174,14 @@ async fn shared(
     mut old: Option<Arc<Object>>,
 ) -> Reply {
     let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
-    if follows_events(ask.request) {
-        return alone(core, &ask, key, reason).await;
+    if goes_alone(ask.request, ask.live) {
+        return alone(core, &ask, key, old, reason).await;
     }
     for _ in 0..WAITS_MAX {
         match core.begin(&ask, key, true, old.as_ref()) {
             Begin::Lead(lead) => return lead_fetch(core, &ask, key, lead, old, reason).await,
             Begin::Alone(lead) => {
-                return alone_with(core, &ask, key, lead, Forward::HitForMiss).await;
+                return alone_with(core, &ask, key, lead, old, Forward::HitForMiss).await;
             }
             Begin::Object(object) => match judge(&ask, &object) {
                 Judgement::Deliver(served) => match take(&ask, &object, served) {
@@ -193,7 +195,7 @@ async fn shared(
                 Judgement::Private => break,
                 Judgement::Fetch => old = Some(object),
             },
-            Begin::Wait(ticket) => match wait(core, &ask, ticket).await {
+            Begin::Wait(ticket) => match wait_for(core, &ask, ticket, old.as_ref()).await {
                 Some(Waited::Ready(object)) => {
                     ask.now = core.now();
                     // A ban may have come since that fetch began, and before this request.
@@ -209,15 +211,17 @@ async fn shared(
                         }
                     }
                 }
-                Some(Waited::Failed) => {
-                    let now_ms = core.now().mono_ms;
-                    let stale = old.filter(|old| freshness(old).may_serve_unreachable(now_ms));
-                    return match stale {
+                Some(Waited::Refused) => break,
+                ended => {
+                    if ended.is_none() {
+                        // Until that fetch ends, others need not find out by waiting.
+                        core.note_fetch(key.hash(), Some(true));
+                    }
+                    return match old.filter(|old| stands_in(core, old)) {
                         Some(object) => deliver::stored(&ask, &object, Served::StaleOnError),
                         None => pages::problem(ask.request, Problem::SharedFetchFailed),
                     };
                 }
-                Some(Waited::Refused) | None => break,
             },
             Begin::Full => {
                 core.counters.limit(Limit::Waiters);
@@ -225,7 +229,25 @@ async fn shared(
             }
         }
     }
-    alone(core, &ask, key, reason).await
+    alone(core, &ask, key, old, reason).await
+}
+
+/// Whether `old` may answer for an origin that does not.
+fn stands_in(core: &Core, old: &Object) -> bool {
+    freshness(old).may_serve_unreachable(core.now().mono_ms)
+}
+
+/// Waits for another request's fetch: no longer than the limit says where `old` may answer instead,
+/// or else as long as it takes.
+async fn wait_for(
+    core: &Core,
+    ask: &Ask<'_>,
+    ticket: Ticket,
+    old: Option<&Arc<Object>>,
+) -> Option<Waited> {
+    let limit = Duration::from_millis(ask.live.limits.wait_timeout);
+    let patience = old.filter(|old| stands_in(core, old)).map(|_| limit);
+    wait::for_fetch(core, ask.trace.map(|trace| &**trace), ticket, patience).await
 }
 
 /// The reply from a stored response; none when its body is one that passes through to others, and
@@ -235,21 +257,14 @@ fn take(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
     (!reply.is_behind()).then_some(reply)
 }
 
-/// Waits for another request's fetch, at most as long as the limit says.
-async fn wait(core: &Core, ask: &Ask<'_>, ticket: Ticket) -> Option<Waited> {
-    ask.note(|trace| trace.wait_us.set(trace.wait_us.get().or_else(|| Some(core.micros()))));
-    let limit = Duration::from_millis(ask.live.limits.wait_timeout);
-    match tokio::time::timeout(limit, ticket).await {
-        Ok(waited) => Some(waited),
-        Err(_) => {
-            core.counters.limit(Limit::WaitTimeout);
-            ask.note(|trace| trace.limit.set(Some(Limit::WaitTimeout)));
-            None
-        }
-    }
-}
-
-async fn alone(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, reason: Forward) -> Reply {
+/// Fetches for this request; `old` may stand in for the answer.
+async fn alone(
+    core: &Rc<Core>,
+    ask: &Ask<'_>,
+    key: &KeyBuf,
+    old: Option<Arc<Object>>,
+    reason: Forward,
+) -> Reply {
     let begun = core.begin(ask, key, false, None);
     if let Begin::Object(object) = &begun
         && matches!(judge(ask, object), Judgement::Deliver(_))
@@ -258,9 +273,11 @@ async fn alone(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, reason: Forward) ->
         return reply;
     }
     match begun {
-        Begin::Alone(lead) | Begin::Lead(lead) => alone_with(core, ask, key, lead, reason).await,
+        Begin::Alone(lead) | Begin::Lead(lead) => {
+            alone_with(core, ask, key, lead, old, reason).await
+        }
         // What is stored is not for this request, and stays.
-        _ => fetch_own(core, ask, Job::beside(core, ask), reason, None).await,
+        _ => fetch_own(core, ask, Job::beside(core, ask, old), reason, None).await,
     }
 }
 
@@ -269,9 +286,10 @@ async fn alone_with(
     ask: &Ask<'_>,
     key: &KeyBuf,
     lead: Lead,
+    old: Option<Arc<Object>>,
     reason: Forward,
 ) -> Reply {
-    fetch_own(core, ask, Job::alone(ask, key, lead), reason, None).await
+    fetch_own(core, ask, Job::alone(ask, key, lead, old), reason, None).await
 }
 
 async fn lead_fetch(

@@ -6,11 +6,13 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use support::folder::Folder;
 use support::{
     PATIENCE, Setup, Stage, eventually, is_full_run, is_hit, pattern, pause, sent_field, whole,
 };
 use testkit::client::{Pieces, Raw, request};
-use testkit::origin::Script;
+use testkit::larder::Daemon;
+use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -231,19 +233,86 @@ async fn a_body_too_large_to_store_is_whole_for_everybody_who_waited() {
     }
 }
 
+/// A page that takes longer than requests wait where they have something stale.
+fn slow_page() -> Script {
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 4\r\n\r\n";
+    Script::default().delay_ms(1_000).send(format!("{head}page"))
+}
+
 #[tokio::test]
-async fn a_stalled_leader_is_left_after_a_while() {
-    let stage = Setup { limits: "wait_timeout = \"300ms\"", ..Setup::default() }.start().await;
+async fn requests_wait_for_a_slow_page_as_long_as_its_fetch_may_take() {
+    let stage = Setup { limits: "wait_timeout = \"50ms\"", ..Setup::default() }.start().await;
+    stage.origin.on("/page", slow_page());
+    let replies = at_once(&stage, 50, "/page").await;
+    assert!(replies.iter().all(|reply| reply.status == 200 && reply.text() == "page"));
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+#[tokio::test]
+async fn requests_of_a_program_wait_as_long_as_the_fetch_may_take() {
+    let limits = "wait_timeout = \"50ms\"\n";
+    let folder = Folder::new();
+    let origin = Scripted::start().await.expect("an origin");
+    let (host, port) = (origin.addr().ip(), origin.addr().port());
+    let backend = format!("backend default {{ .host = \"{host}\"; .port = \"{port}\"; }}\n");
+    folder.file("all.vcl", format!("vcl 4.1;\n{backend}"));
+    let vcl = folder.path().join("all.vcl").display().to_string();
+    let listen = "listen = \"127.0.0.1:0\"";
+    let config = format!("{listen}\nvcl = \"{vcl}\"\n[limits]\n{limits}[[site]]\nhost = \"*\"\n");
+    let stage = Stage { origin, daemon: Daemon::start(&config).expect("larder starts") };
+    stage.origin.on("/page", slow_page());
+    let replies = at_once(&stage, 50, "/page").await;
+    assert!(replies.iter().all(|reply| reply.status == 200 && reply.text() == "page"));
+    assert_eq!(stage.origin.seen("/page"), 1);
+}
+
+/// The answer was stored, and is served although it is too old.
+fn is_stale(reply: &Reply) -> bool {
+    reply.text() == "page" && reply.field("cache-status").is_some_and(|s| s.contains("fwd=stale"))
+}
+
+#[tokio::test]
+async fn stored_pages_are_answered_while_the_origin_hangs_with_one_fetch_each() {
+    let limits = "wait_timeout = \"100ms\"\nfirst_byte_timeout = \"10m\"";
+    let site = "cache = { ttl = { 200 = \"100ms\" }, stale_while_revalidate = \"0s\" }";
+    let stage = Setup { limits, site, ..Setup::default() }.start().await;
+    let pages: Vec<String> = (0..8).map(|number| format!("/{number}")).collect();
+    for page in &pages {
+        stage.origin.on(page, Script::ok("ETag: \"v1\"\r\n", "page"));
+        stage.get(page).await;
+        stage.origin.on(page, Script::default().hang());
+    }
+    pause(150).await;
+    let mut leaders = Vec::new();
+    for page in &pages {
+        let mut leader = stage.connect().await;
+        leader.send(&request("GET", page, ""), Pieces::Whole).await.expect("sent");
+        leaders.push(leader);
+        eventually("the fetch that hangs", async || stage.origin.seen(page) == 2).await;
+    }
+    // Once by waiting, and then without that.
+    for _ in 0..2 {
+        for page in &pages {
+            let replies = at_once(&stage, 12, page).await;
+            assert!(replies.iter().all(|r| r.status == 200 && is_stale(r)), "{replies:?}");
+            assert_eq!(stage.origin.seen(page), 2, "{page}");
+        }
+    }
+    let waited = stage.limit_hits("wait_timeout").await;
+    assert!(waited >= 8, "{waited}");
+}
+
+#[tokio::test]
+async fn waiters_without_anything_stored_fail_with_a_fetch_that_hangs() {
+    let limits = "wait_timeout = \"50ms\"\nfirst_byte_timeout = \"1s\"\nretries = 0";
+    let stage = Setup { limits, ..Setup::default() }.start().await;
     stage.origin.on("/page", Script::default().hang());
-    let mut leader = stage.connect().await;
-    leader.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
-    eventually("the fetch that stalls", async || stage.origin.seen("/page") == 1).await;
-    stage.origin.on("/page", Script::cacheable("page"));
-    let started = Instant::now();
-    assert_eq!(stage.get("/page").await.text(), "page");
-    assert!(started.elapsed() < Duration::from_secs(15), "well before first_byte_timeout");
-    assert!(is_hit(&stage.get("/page").await), "what it fetched serves the next");
-    stage.daemon.limit_counted("wait_timeout", 1).await;
+    let replies = at_once(&stage, 20, "/page").await;
+    assert!(replies.iter().all(|reply| matches!(reply.status, 502 | 504)), "{replies:?}");
+    assert_eq!(
+        replies.iter().filter(|reply| reply.status == 504).count(),
+        stage.origin.seen("/page")
+    );
 }
 
 #[tokio::test]

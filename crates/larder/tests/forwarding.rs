@@ -2,7 +2,10 @@
 
 mod support;
 
-use support::{Setup, Stage, eventually, is_hit, sent_field};
+use support::folder::Folder;
+use support::{PATIENCE, Setup, Stage, eventually, is_hit, sent_field, whole};
+use testkit::client::Raw;
+use testkit::larder::Daemon;
 use testkit::origin::Script;
 
 async fn trusting(top: &str) -> Stage {
@@ -117,4 +120,20 @@ async fn what_varies_by_the_clients_address_is_not_kept_for_others() {
         }
         assert_eq!(stage.origin.seen(&target), 3, "{vary}");
     }
+}
+
+#[tokio::test]
+async fn a_cacheable_get_that_comes_round_is_refused_without_waiting_for_itself() {
+    let folder = Folder::new();
+    let socket = folder.path().join("http.sock").display().to_string();
+    // Waiting for itself it would find out when this is over.
+    let file = format!(
+        "listen = [\"127.0.0.1:0\", \"unix:{socket}\"]\n[limits]\nfirst_byte_timeout = \"10m\"\n\
+         [[origin]]\nname = \"itself\"\nservers = \"unix:{socket}\"\n\
+         [[site]]\nhost = \"*\"\norigin = \"itself\"\n"
+    );
+    let daemon = Daemon::start(&file).expect("larder starts");
+    let client = Raw::connect(daemon.addr()).await.expect("a connection");
+    let reply = whole(client.patience(PATIENCE).get("/page").await.expect("sent"), "/page");
+    assert_eq!(reply.status, 508);
 }

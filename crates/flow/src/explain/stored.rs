@@ -57,7 +57,7 @@ impl Teller<'_> {
                 self.pass(ask, Forward::Bypass, why.to_owned())
             }
             Next::Fetch(old) => {
-                let alone = decide::follows_events(ask.request);
+                let alone = decide::goes_alone(ask.request, ask.live);
                 let waits = peek.is_fetched && !marked && !alone;
                 let reason = match old {
                     // A mark counts beside what is stored, too.

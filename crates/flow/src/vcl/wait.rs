@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use base::{Counter, Limit};
+use base::Counter;
 use bytes::BytesMut;
 use cache::{Lead, Object, Reader};
 use message::{Framing, Method, Request};
@@ -22,6 +21,7 @@ use super::steps::{Halt, Missing, Step, has_body, said};
 use super::turn::{Env, Turn};
 use crate::reply::Reply;
 use crate::trace::Trace;
+use crate::wait;
 
 /// A request that has halted, or not begun.
 pub(crate) struct Waiting {
@@ -63,7 +63,8 @@ impl Waiting {
             let step = match halt {
                 Halt::Reply(reply) => return reply,
                 Halt::Wait(ticket) => {
-                    wait(env, trace, ticket).await;
+                    // What became of it, the lookup shows.
+                    _ = wait::for_fetch(env.core, Some(trace), ticket, None).await;
                     env.count(Count::BusyWakeup);
                     Step::Lookup
                 }
@@ -83,16 +84,6 @@ impl Waiting {
             env.now = env.core.now();
             halt = turn.advance(env, step);
         }
-    }
-}
-
-/// Waits for another request's fetch, at most as long as the limit says.
-async fn wait(env: &Env<'_>, trace: &Trace, ticket: cache::Ticket) {
-    trace.wait_us.set(trace.wait_us.get().or_else(|| Some(env.core.micros())));
-    let limit = Duration::from_millis(env.live.limits.wait_timeout);
-    if tokio::time::timeout(limit, ticket).await.is_err() {
-        env.core.counters.limit(Limit::WaitTimeout);
-        trace.limit.set(Some(Limit::WaitTimeout));
     }
 }
 
