@@ -21,6 +21,7 @@ use crate::decide::{self, Course, Entry, Next, freshness, select_by};
 use crate::deliver;
 use crate::fetch;
 use crate::files as from_files;
+use crate::finish::{CoreLog, Records};
 use crate::interims::Interims;
 use crate::live::{Live, Shared, Site};
 use crate::pages::{self, Problem};
@@ -97,6 +98,8 @@ pub struct Core {
     key: RefCell<KeyBuf>,
     failing: RefCell<HashMap<u64, Failing>>,
     pub(crate) files: RefCell<Table>,
+    /// This core's records and what goes with them.
+    pub log: CoreLog,
     clock: System,
 }
 
@@ -124,13 +127,20 @@ pub enum Start {
 }
 
 impl Core {
-    /// A core over `shared`.
+    /// A core over `shared` that nobody wants records of.
     pub fn new(shared: Arc<Shared>) -> Rc<Self> {
+        Self::with_records(shared, &Records::default(), 0)
+    }
+
+    /// Core number `index` over `shared`, whose records go to `records`.
+    pub fn with_records(shared: Arc<Shared>, records: &Records, index: usize) -> Rc<Self> {
         let counters = shared.counters.register();
+        let log = CoreLog::new(records, index, &shared, &counters);
         let version = shared.version.load(Ordering::Acquire);
         let live = shared.live.load_full();
         Rc::new(Self {
             pool: RefCell::new(pool(&shared, &counters, &live)),
+            log,
             clock: System,
             live: RefCell::new(Rc::new(live)),
             version: Cell::new(version),
@@ -382,22 +392,28 @@ impl Core {
         }
         let way = match decide::next(ask, found, freshness) {
             Next::Deliver(object, served) => {
+                let mut cause = None;
                 if served == Served::Stale {
-                    self.refresh(ask, &key, &object);
+                    cause = self.refresh(ask, &key, &object);
                 }
                 let mut reply = deliver::stored(ask, &object, served);
                 reply.about.key = key.hash();
+                reply.about.trace = cause;
                 if !reply.is_behind() {
                     return Start::Reply(reply);
                 }
                 Way::Alone { key: key.clone(), reason: Forward::UriMiss }
             }
-            Next::Fetch(Some(object)) if self.stands_in(ask, &key, &object) => {
-                let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
-                reply.about.key = key.hash();
-                return Start::Reply(reply);
-            }
-            Next::Fetch(old) => Way::Fetch { key: key.clone(), old },
+            Next::Fetch(Some(object)) => match self.stands_in(ask, &key, &object) {
+                Some(cause) => {
+                    let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
+                    reply.about.key = key.hash();
+                    reply.about.trace = cause;
+                    return Start::Reply(reply);
+                }
+                None => Way::Fetch { key: key.clone(), old: Some(object) },
+            },
+            Next::Fetch(None) => Way::Fetch { key: key.clone(), old: None },
             Next::Pass => Way::Pass(Forward::Bypass),
             Next::Alone(reason) => Way::Alone { key: key.clone(), reason },
         };
@@ -413,11 +429,16 @@ impl Core {
     }
 
     /// Whether a stale object answers at once because the origin has just failed; it is tried again
-    /// behind the answer, once a second.
-    fn stands_in(self: &Rc<Self>, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) -> bool {
+    /// behind the answer, once a second, and the request has a trace then.
+    fn stands_in(
+        self: &Rc<Self>,
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) -> Option<Option<Rc<Trace>>> {
         let now_ms = ask.now.mono_ms;
         let mut failing = self.failing.borrow_mut();
-        let Some(failure) = failing.get_mut(&key.hash()) else { return false };
+        let failure = failing.get_mut(&key.hash())?;
         let freshness = freshness(object);
         let may = match failure.unreachable {
             true => freshness.may_serve_unreachable(now_ms),
@@ -428,10 +449,8 @@ impl Core {
             failure.retry_ms = now_ms + RETRY_MS;
         }
         drop(failing);
-        if due {
-            self.refresh(ask, key, object);
-        }
-        may
+        let tried = if due { self.refresh(ask, key, object) } else { None };
+        may.then_some(tried)
     }
 
     /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.
@@ -447,11 +466,18 @@ impl Core {
         }
     }
 
-    /// Starts the one background fetch of a stale object, unless it runs already.
-    fn refresh(self: &Rc<Self>, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) {
-        if let Some(lead) = self.shared.cache.begin_refresh(key, object) {
-            fetch::refresh(self, ask, key, lead, object);
-        }
+    /// Starts the one background fetch of a stale object, unless it runs already; the result is
+    /// the trace of the request that caused it, which knows its number.
+    fn refresh(
+        self: &Rc<Self>,
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) -> Option<Rc<Trace>> {
+        let lead = self.shared.cache.begin_refresh(key, object)?;
+        let cause = self.log.number();
+        fetch::refresh(self, ask, key, (lead, object), cause);
+        Some(Trace::numbered(cause))
     }
 }
 

@@ -3,6 +3,8 @@
 //! A fetch is a task of its own. The client that caused it may leave without harm to those that
 //! wait.
 
+mod notes;
+
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use crate::accel::{self, Named, Said};
 use crate::carry::{self, Selected, drain};
 use crate::core::{Ask, Core, Front, LiveRef};
 use crate::decide::freshness;
+use crate::finish::Background;
 use crate::forward::{self, Errand};
 use crate::interims::{Interims, Told};
 use crate::lengths::{content_length, declared_length};
@@ -186,33 +189,6 @@ impl Job {
     fn stand_in(&self, may: impl FnOnce(Freshness) -> bool) -> Option<&Arc<Object>> {
         self.old.as_ref().or(self.spare.as_ref()).filter(|old| may(freshness(old)))
     }
-
-    fn note(&self, note: impl FnOnce(&Trace)) {
-        if let Some(trace) = &self.trace {
-            note(trace);
-        }
-    }
-
-    /// Notes why an answer is not stored.
-    fn note_why(&self, token: &'static str) {
-        self.note(|trace| trace.not_stored.set(token));
-    }
-
-    fn note_begun(&self, now_us: u64) {
-        self.note(|trace| {
-            trace.fetch_us.set(trace.fetch_us.get().or(Some(now_us)));
-            trace.origin.set(Some(self.notes.origin));
-        });
-    }
-
-    fn note_answered(&self, exchange: &Exchange, now_us: u64) {
-        self.note(|trace| {
-            trace.head_us.set(Some(now_us));
-            *trace.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
-            trace.reused.set(exchange.reused);
-            trace.tries.set(trace.tries.get() + exchange.tries);
-        });
-    }
 }
 
 /// Starts `job`; what it comes to arrives on the channel.
@@ -224,9 +200,26 @@ pub(crate) fn start(core: &Rc<Core>, job: Job, body: Option<Reader>) -> oneshot:
     told
 }
 
-/// Starts the background fetch of a stale object.
-pub(crate) fn refresh(core: &Rc<Core>, ask: &Ask<'_>, key: &KeyBuf, lead: Lead, old: &Arc<Object>) {
-    drop(start(core, Job::store(ask, key, lead, Some(Arc::clone(old))), None));
+/// Starts the background fetch of a stale object, caused by transaction number `cause`.
+pub(crate) fn refresh(
+    core: &Rc<Core>,
+    ask: &Ask<'_>,
+    key: &KeyBuf,
+    (lead, old): (Lead, &Arc<Object>),
+    cause: u64,
+) {
+    let trace = Rc::new(Trace::default());
+    let ask = &Ask { trace: Some(&trace), ..*ask };
+    let job = Job::store(ask, key, lead, Some(Arc::clone(old)));
+    let numbers = (ask.notes.rule, key.hash(), cause);
+    let background = Background::begin(core, ask.site, ask.request, numbers, &trace);
+    let core = Rc::clone(core);
+    tokio::task::spawn_local(Box::pin(async move {
+        // Nobody waits for what it comes to.
+        let (tell, _) = oneshot::channel();
+        run(core, job, None, tell).await;
+        drop(background);
+    }));
 }
 
 /// What the origin's head makes of a fetch.
@@ -477,6 +470,10 @@ fn name_file(core: &Core, job: &mut Job, exchange: &Exchange, named: &Named) -> 
 
 fn fail(core: &Core, mut job: Job, failure: Failure) -> Fetched {
     job.note_why("failed");
+    job.note(|trace| {
+        trace.made_status.set(failure.problem.status().code());
+        *trace.trouble.borrow_mut() = Some(failure.problem.trouble());
+    });
     if failure.stale.is_some() && job.lead.is_some() {
         core.note_fetch(job.key_hash, Some(failure.unreachable));
     }
@@ -517,6 +514,7 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
     };
     job.site.policy.response(&mut ctx);
     core.counters.inc(Counter::Revalidated);
+    job.note(|trace| trace.stored.set(true));
     let selected = selected(&merged, &job.request);
     let mut new = new_object(&merged, &plan, now, old.length());
     match tags::read(&exchange.response.headers, &core.shared.seed, &job.live.limits) {
@@ -525,6 +523,7 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
             core.counters.limit(limit);
             job.note(|trace| trace.limit.set(Some(limit)));
             job.note_why(NotStored::Tags.as_str());
+            job.note(|trace| trace.stored.set(false));
             // Not by all its tags could it be invalidated: good for this answer alone.
             new = NewObject {
                 lifetime_ms: 0,
@@ -565,9 +564,14 @@ async fn keep(
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = object.reader();
     _ = tell.send(Fetched::Object { object, stored: filling.stored(), reader });
+    let mut bytes = 0;
     loop {
         let mut push = Push::Ok;
-        match exchange.next(&mut |data| push = filling.push(data)).await {
+        let mut take = |data: &[u8]| {
+            push = filling.push(data);
+            bytes += data.len() as u64;
+        };
+        match exchange.next(&mut take).await {
             Ok(true) if push == Push::Ok => {}
             Ok(true) => {
                 note(filling.refused());
@@ -577,13 +581,17 @@ async fn keep(
             }
             Ok(false) => {
                 note(filling.refused());
-                if !filling.finish() {
+                let stored = filling.stored();
+                let whole = filling.finish();
+                if !whole {
                     job.note_why("cut");
                 }
-                return;
+                return job.note_body(bytes, whole && stored);
             }
-            Err(_) => {
+            Err(error) => {
                 job.note_why("cut");
+                job.note_body(bytes, false);
+                job.note_error(&error);
                 return filling.abort();
             }
         }
@@ -689,40 +697,6 @@ impl Job {
             (false, _) => Errand::Store(self.old.as_deref()),
         };
         forward::origin_request(&ask, &errand)
-    }
-
-    /// Notes which field keeps an answer from being stored.
-    fn note_evidence(&self, response: &Response, plan: &StorePlan) {
-        let (Err(why), Some(_), Some(trace)) = (plan.store, &self.lead, &self.trace) else {
-            return;
-        };
-        let rules = self.site.policy.store_rules(&self.notes);
-        let mut evidence = store::evidence(why, &self.request, response, rules);
-        if why == NotStored::Tags {
-            evidence = self.refused_tags(response);
-        }
-        if !evidence.is_empty() {
-            *trace.evidence.borrow_mut() = Some(evidence.into());
-        }
-    }
-
-    /// How many surrogate keys were too many.
-    fn refused_tags(&self, response: &Response) -> String {
-        let limit = self.trace.as_ref().and_then(|trace| trace.limit.get());
-        let mut tags = 0;
-        message::tags::of_response(&response.headers, |_| tags += 1);
-        limit.map_or_else(String::new, |limit| format!("{tags} tags, limit {}", limit.name()))
-    }
-
-    /// Why an answer is not stored, as the log says it.
-    fn why_passing(&self, plan: &StorePlan) -> &'static str {
-        match plan.store {
-            _ if self.beside => "beside-stored",
-            _ if self.lead.is_none() => "pass",
-            Err(reason) => reason.as_str(),
-            // It ends with its connection, so nobody knows whether it is whole.
-            Ok(()) => "framing",
-        }
     }
 
     /// How long requests for the key shall not wait for each other after this uncacheable answer;

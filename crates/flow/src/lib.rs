@@ -14,6 +14,7 @@ mod deliver;
 pub mod explain;
 mod fetch;
 mod files;
+pub mod finish;
 mod forward;
 mod interims;
 mod lengths;

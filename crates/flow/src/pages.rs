@@ -53,7 +53,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         let code = match self {
             Self::NoSite | Self::Misdirected => 421,
             Self::CertificateNeeded => 403,
@@ -101,8 +101,12 @@ impl Problem {
 
     /// What is told of it in the log.
     pub(crate) fn note(&self, about: &mut About) {
-        let (error, limit) = (self.reason().into(), self.limit());
-        about.trouble = Some(Box::new(Trouble { error, limit }));
+        about.trouble = Some(Box::new(self.trouble()));
+    }
+
+    /// It, as the log tells of it.
+    pub(crate) fn trouble(&self) -> Trouble {
+        Trouble { error: self.reason().into(), limit: self.limit() }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A hit notes three numbers and allocates nothing. The rest is of requests that wait, and is kept
 //! in cells: the fetch, a task of its own, notes here too.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -32,6 +32,11 @@ impl About {
     /// The site that was asked; none where no site has the host.
     pub fn site<'a>(&self, live: &'a Live) -> Option<&'a Arc<Site>> {
         live.listed.get(self.decided.site as usize)
+    }
+
+    /// The number of its record, where another's names it.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.trace.as_ref().map(|trace| trace.number.get()).filter(|number| *number != 0)
     }
 
     /// The name of the rule that decided.
@@ -87,9 +92,48 @@ pub struct Trace {
     pub(crate) not_stored: Cell<&'static str>,
     pub(crate) evidence: RefCell<Option<Arc<str>>>,
     pub(crate) limit: Cell<Option<Limit>>,
+    pub(crate) number: Cell<u64>,
+    pub(crate) origin_status: Cell<u16>,
+    pub(crate) made_status: Cell<u16>,
+    pub(crate) stored: Cell<bool>,
+    pub(crate) body_bytes: Cell<u64>,
+    pub(crate) trouble: RefCell<Option<Trouble>>,
 }
 
 impl Trace {
+    /// Of the request whose record has this number.
+    pub(crate) fn numbered(number: u64) -> Rc<Self> {
+        Rc::new(Self { number: Cell::new(number), ..Self::default() })
+    }
+
+    /// The status of the origin's answer, the last time it was asked; 0 without one.
+    pub fn origin_status(&self) -> u16 {
+        self.origin_status.get()
+    }
+
+    /// The status that the fetch came to: the origin's, or that of the answer in its stead.
+    pub(crate) fn status(&self) -> u16 {
+        match self.made_status.get() {
+            0 => self.origin_status.get(),
+            made => made,
+        }
+    }
+
+    /// Whether its answer was stored, all of it.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.stored.get()
+    }
+
+    /// Bytes of body that came for the store.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body_bytes.get()
+    }
+
+    /// What went wrong with the fetch.
+    pub(crate) fn trouble(&self) -> Ref<'_, Option<Trouble>> {
+        self.trouble.borrow()
+    }
+
     /// When it began to wait for another request's fetch.
     pub fn wait_us(&self) -> Option<u64> {
         self.wait_us.get()

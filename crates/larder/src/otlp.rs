@@ -144,6 +144,10 @@ fn found(follower: &mut Follower, tracing: &Tracing, most: usize) -> io::Result<
     let at = |name: &str| follower.names().iter().position(|own| own.eq_ignore_ascii_case(name));
     let (brought, sent) = (at("traceparent"), at(SENT));
     let polled = follower.poll(&mut |record| {
+        // What nobody waited for is in no client's trace.
+        if !record.is_client() {
+            return;
+        }
         let value = |at: Option<usize>| record.values.iter().nth(at?)??.to_vec().into();
         let parse = |value: Option<Vec<u8>>| TraceContext::parse(&value?);
         let (brought, sent) = (parse(value(brought)), parse(value(sent)));

@@ -10,6 +10,7 @@ use base::counters::Counters;
 use config::sizing::Machine;
 use config::{CliOptions, Config};
 use flow::Shared;
+use flow::finish::{Records, Taker};
 use net::{AccessLog, Server};
 use observe::record::SENT;
 use observe::ring::Ring;
@@ -211,8 +212,8 @@ impl Daemon {
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
         let workers = config.workers.unwrap_or_else(|| machine.default_workers());
-        let records = records(config, &source, workers)?;
-        let (log, ring) = (records.log.clone(), records.ring.clone());
+        let (records, log) = records(config, &source, workers)?;
+        let ring = records.ring.clone();
         let connections = descriptors / 5 * 4;
         let settings = net::Settings { listen, workers, connections, records };
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
@@ -493,7 +494,11 @@ fn tend(origin: Arc<Origin>, shared: &Shared) -> Tended {
 }
 
 /// Where records of transactions go, and what is in them.
-fn records(config: &Config, source: &Source, cores: usize) -> Result<net::Records, String> {
+fn records(
+    config: &Config,
+    source: &Source,
+    cores: usize,
+) -> Result<(Records, Option<AccessLog>), String> {
     let mut wanted = config.log_ring.clone();
     if let (Some(ring), Some(_)) = (&mut wanted, &config.tracing) {
         ring.headers.retain(|name| !name.eq_ignore_ascii_case("traceparent"));
@@ -520,7 +525,8 @@ fn records(config: &Config, source: &Source, cores: usize) -> Result<net::Record
         }
         None => None,
     };
-    Ok(net::Records { ring, log, names })
+    let taker = log.clone().map(|log| Arc::new(log) as Arc<dyn Taker>);
+    Ok((Records { ring, log: taker, names }, log))
 }
 
 fn open_log(log: &config::AccessLog, names: &[String]) -> Result<AccessLog, String> {

@@ -71,6 +71,9 @@ async fn records(stage: &Stage, count: usize) -> HashMap<String, Value> {
     let follower = std::cell::RefCell::new(&mut follower);
     eventually("the records", async || {
         let mut look = |record: &observe::Record<'_>| {
+            if !record.is_client() {
+                return;
+            }
             let mut line = Vec::new();
             format::json(record, &fields, true, &mut line);
             let record: Value = serde_json::from_slice(&line).expect("JSON");

@@ -371,3 +371,50 @@ async fn the_ring_is_for_the_daemons_user_alone_and_its_place_is_told() {
     let told: Value = serde_json::from_str(&reply.text()).expect("JSON");
     assert_eq!(told["folder"], daemon.log_ring().display().to_string());
 }
+
+/// The values of a background fetch's record.
+const OF_FETCH: [&str; 6] = ["kind", "cache", "status", "origin_status", "stored", "not_stored"];
+
+/// Asks for `/page`, which is stale; the record of the request, and of the fetch behind it.
+async fn stale_and_fetch(stage: &Stage, watch: &mut Watch, before: usize) -> (Value, Value) {
+    assert_eq!(stage.get("/page").await.status, 200);
+    let all = watch.of("/page", before + 2).await.split_off(before);
+    let of = |kind: &str| all.iter().find(|record| record["kind"] == kind).expect("one").clone();
+    (of("client"), of("background"))
+}
+
+#[tokio::test]
+async fn a_fetch_behind_a_stale_answer_has_a_record_that_names_the_request() {
+    let stage = Stage::new().await;
+    let fields = "Cache-Control: max-age=0, stale-while-revalidate=600\r\nETag: \"a\"\r\n";
+    stage.origin.on("/page", Script::ok(fields, "page"));
+    let mut watch = Watch::new(&stage.daemon.log_ring());
+    stage.get("/page").await;
+    watch.until(1).await;
+
+    let (client, fetch) = stale_and_fetch(&stage, &mut watch, 1).await;
+    assert_eq!(values(&client, &["cache", "kind", "stored"]), ["STALE", "client", "false"]);
+    assert_eq!(client.get("parent"), None);
+    assert_eq!(fetch["parent"], client["id"]);
+    assert_eq!(values(&fetch, &OF_FETCH), ["background", "REFRESH", "200", "200", "true", "null"]);
+    assert_eq!(values(&fetch, &["method", "host", "bytes"]), ["GET", "larder.test", "4"]);
+    assert_eq!(values(&fetch, &["origin", "tries", "key"])[..2], ["app", "1"]);
+    assert_eq!((&fetch["server"], &fetch["key"]), (&miss_server(&stage), &client["key"]));
+    assert_phases(&fetch, &["fetch", "head"]);
+
+    let confirmed = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n";
+    stage.origin.on("/page", Script::respond(confirmed));
+    let (client, fetch) = stale_and_fetch(&stage, &mut watch, 3).await;
+    assert_eq!(fetch["parent"], client["id"]);
+    assert_eq!(values(&fetch, &OF_FETCH[..5]), ["background", "REFRESH", "304", "304", "true"]);
+
+    stage.origin.on("/page", Script::respond("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"));
+    let (_, fetch) = stale_and_fetch(&stage, &mut watch, 5).await;
+    let told = values(&fetch, &OF_FETCH);
+    assert_eq!(told, ["background", "REFRESH", "502", "503", "false", "failed"]);
+    assert_eq!(fetch["error"], "The origin answered with status 503.");
+}
+
+fn miss_server(stage: &Stage) -> Value {
+    stage.origin.addr().to_string().into()
+}

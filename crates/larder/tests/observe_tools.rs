@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use support::folder::Folder;
 use support::{Setup, Stage, eventually};
 use testkit::larder::binary;
 use testkit::origin::Script;
@@ -314,4 +315,32 @@ async fn the_dashboard_asks_for_metrics_that_are_there() {
         }
     }
     assert!(asked > 20);
+}
+
+#[tokio::test]
+async fn a_fetch_behind_a_stale_answer_counts_as_no_request() {
+    let folder = Folder::new();
+    let path = folder.path().join("access.log");
+    let top = format!("access_log = \"{}\"", path.display());
+    let stage = Setup { top: &top, ..Setup::default() }.start().await;
+    let fields = "Cache-Control: max-age=0, stale-while-revalidate=600\r\n";
+    stage.origin.on("/page", Script::ok(fields, "page"));
+    stage.get("/page").await;
+    stage.get("/page").await;
+    eventually("lines", async || {
+        std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() == 2)
+    })
+    .await;
+    let lines = async |arguments: &[&str]| ask(&stage, "log", arguments).await.lines().count();
+    eventually("a background fetch", async || lines(&["--once", "-b"]).await == 2).await;
+    assert_eq!(lines(&["--once"]).await, 2);
+    assert_eq!(lines(&["--once", "-b", "-c"]).await, 3);
+    assert_eq!(lines(&["--once", "-q", "kind == background"]).await, 1);
+    assert_eq!(lines(&["--once", "-q", "parent > 0 and origin.status == 200"]).await, 1);
+    let detail = ask(&stage, "log", &["--once", "--detail"]).await;
+    assert!(detail.contains("-   caused by  request "), "{detail}");
+    let top: Value = serde_json::from_str(&ask(&stage, "top", &["--json", "--seconds", "0"]).await)
+        .expect("JSON");
+    let rows = top["rows"].as_array().expect("rows");
+    assert_eq!((rows.len(), &rows[0]["requests"]), (1, &2.into()), "{top}");
 }

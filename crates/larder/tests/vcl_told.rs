@@ -209,3 +209,55 @@ async fn a_limit_that_ends_a_program_is_told() {
     let found = run(&stage, &["log", "--once", "-q", "limit == vcl_steps"]).await;
     assert_eq!(found.lines().count(), 2, "{found}");
 }
+
+#[tokio::test]
+async fn a_fetch_behind_a_stale_answer_tells_what_its_program_did_and_who_caused_it() {
+    let program = r#"vcl 4.1;
+import std;
+backend b { .host = "HOST"; .port = "PORT"; }
+sub vcl_backend_response {
+  set beresp.ttl = 100ms;
+  set beresp.grace = 1h;
+  if (bereq.is_bgfetch) {
+    std.log("behind it");
+    if (beresp.status == 500) { return (abandon); }
+  }
+  return (deliver);
+}
+"#;
+    let (stage, _folder) = start_with(program, "").await;
+    let xid = |reply: &testkit::reply::Reply| {
+        let field = reply.field("X-Varnish").unwrap_or_default();
+        field.split(' ').next().unwrap_or_default().parse::<u64>().expect("a number")
+    };
+    let both = async |filter: &str, count: usize| {
+        let arguments = ["log", "--once", "--json", "-q", filter];
+        eventually(filter, async || run(&stage, &arguments).await.lines().count() == count).await;
+        let text = run(&stage, &arguments).await;
+        let all: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        all
+    };
+    stage.get("/page").await;
+    support::pause(300).await;
+    let stale = xid(&stage.get("/page").await);
+    let fetch = &both(&format!("parent == {stale}"), 1).await[0];
+    assert_eq!(fetch["parent"], stale.to_string());
+    assert_ne!(fetch["xid"], stale);
+    let told = ["kind", "cache", "status", "origin_status", "stored", "origin"];
+    assert_eq!(
+        told.map(|name| fetch[name].clone()),
+        [json!("background"), json!("REFRESH"), json!(200), json!(200), json!(true), json!("b")]
+    );
+    assert_eq!(fetch["vcl_log"], json!(["behind it"]));
+    let names: Vec<_> = steps(fetch).iter().map(|step| step.replace("default.vcl", "")).collect();
+    assert_eq!(names, ["backend_fetch builtin fetch", "backend_response :11 deliver"]);
+
+    let failed = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n";
+    stage.origin.on("/page", Script::respond(failed));
+    support::pause(300).await;
+    let stale = xid(&stage.get("/page").await);
+    let fetch = &both(&format!("parent == {stale}"), 1).await[0];
+    assert_eq!((&fetch["origin_status"], &fetch["stored"]), (&json!(500), &json!(false)));
+    assert!(steps(fetch)[1].ends_with(" abandon"), "{fetch}");
+}

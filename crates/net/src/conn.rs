@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
+use flow::finish::{Started, Told};
 use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestError, RequestReader};
@@ -22,7 +23,6 @@ use crate::file;
 use crate::guard::{Guard, Phase};
 use crate::last::Last;
 use crate::proxied::{Ends, View};
-use crate::records::{Started, Told};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
 
@@ -188,7 +188,7 @@ impl Conn {
                 core.flow.counters.add(Counter::BytesIn, read as u64);
             }
             let now = core.flow.now();
-            let read_us = core.log.micros(now);
+            let read_us = core.flow.log.micros(now);
             let stop = if self.held.is_empty() {
                 self.answer_all(core, work, &input[..read], (now, read_us))
             } else {
@@ -291,8 +291,7 @@ impl Conn {
         if let ReplyBody::Bytes(body) = &reply.body {
             output.extend_from_slice(body);
         }
-        core.count(reply);
-        core.log.refused(live, self.ends.peer, reply, started, head_out);
+        core.flow.log.refused(live, self.ends.peer, reply, started, head_out);
     }
 
     /// When the request began whose head is not whole, and what came of it.
@@ -324,10 +323,9 @@ impl Conn {
         let client = Client { peer: self.ends.peer, secured, line };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
         let (start, client) = core.flow.start(live, request, &client, now);
-        started.policy_us = core.log.micros(now);
+        started.policy_us = core.flow.log.micros(now);
         let answer = match start {
             Start::Reply(reply) if request.framing == Framing::None && reply.is_at_hand() => {
-                core.count(&reply);
                 let (before, out) = (work.output.len(), &mut work.output);
                 let stop = reply_now(live, request, &reply, (keep, copy_max, now), out);
                 if !keep || reply.close {
@@ -349,7 +347,7 @@ impl Conn {
                     body_out,
                     cut_off,
                 };
-                core.log.answered(&reply, &told);
+                core.flow.log.answered(&reply, &told);
                 return stop;
             }
             Start::Reply(reply) => Answer::Reply(reply),

@@ -5,15 +5,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Counter;
-use flow::{Core, Reply};
+use flow::Core;
 
 use crate::conn::Work;
 use crate::guard::Sweep;
 use crate::h2::Prepared;
 use crate::handshake::Handshakes;
 use crate::peers::Peers;
-use crate::records::CoreLog;
 use crate::stream::SEALED_BYTES;
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says
@@ -46,11 +44,10 @@ pub(crate) struct CoreCtx {
     /// Tunnels of all cores.
     pub(crate) tunnels: Arc<Peers>,
     pub(crate) draining: Cell<bool>,
-    pub(crate) log: CoreLog,
 }
 
 impl CoreCtx {
-    pub(crate) fn new(flow: Rc<Core>, log: CoreLog, tunnels: Arc<Peers>) -> Rc<Self> {
+    pub(crate) fn new(flow: Rc<Core>, tunnels: Arc<Peers>) -> Rc<Self> {
         let scratch =
             Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), work: Work::default() };
         Rc::new(Self {
@@ -64,20 +61,6 @@ impl CoreCtx {
             handshakes: Handshakes::default(),
             tunnels,
             draining: Cell::new(false),
-            log,
         })
-    }
-
-    /// Counts a reply by its status and by how the cache took part.
-    pub(crate) fn count(&self, reply: &Reply) {
-        let counters = &self.flow.counters;
-        counters.inc(reply.served.counter());
-        match reply.status.code() / 100 {
-            2 => counters.inc(Counter::Status2xx),
-            3 => counters.inc(Counter::Status3xx),
-            4 => counters.inc(Counter::Status4xx),
-            5 => counters.inc(Counter::Status5xx),
-            _ => {}
-        }
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use flow::finish::Taker;
 use observe::Record;
 use observe::format::{self, Fields};
 
@@ -76,9 +77,11 @@ impl AccessLog {
             _ = wait.recv();
         }
     }
+}
 
+impl Taker for AccessLog {
     /// Hands `records` over; false when the writer is too far behind, and they are lost.
-    pub(crate) fn write(&self, records: Vec<u8>) -> bool {
+    fn take(&self, records: Vec<u8>) -> bool {
         self.sender.try_send(Batch::Records(records)).is_ok()
     }
 }
@@ -104,11 +107,14 @@ impl Lines {
     fn of(&self, records: &[u8], out: &mut Vec<u8>) {
         let mut rest = records;
         while let Some((record, after)) = Record::read(rest) {
+            rest = after;
+            if !record.is_client() {
+                continue;
+            }
             match self.format {
                 LogFormat::Combined => format::combined(&record, &self.fields, out),
                 LogFormat::Json => format::json(&record, &self.fields, false, out),
             }
-            rest = after;
         }
     }
 }

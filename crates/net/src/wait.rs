@@ -11,6 +11,7 @@ use std::task::Poll;
 
 use base::{Counter, Limit};
 use cache::Reader;
+use flow::finish::{Started, Told};
 use flow::{Front, LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
 use h1::encode::{self, BodyFraming};
 use message::{Framing, Request, Status};
@@ -21,7 +22,6 @@ use crate::core::CoreCtx;
 use crate::early::Early;
 use crate::guard::{Guard, Phase};
 use crate::peers::Entry;
-use crate::records::{Started, Told};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::{Both, Stream};
 use crate::tunnel;
@@ -75,7 +75,7 @@ async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
     let Some(status) = Status::new(408) else { return };
     let reply = pages::refused(status, reason).because_of(limit);
     let now = core.flow.now();
-    let started = conn.half_read(now, core.log.micros(now));
+    let started = conn.half_read(now, core.flow.log.micros(now));
     let mut out = Vec::new();
     conn.refuse(core, &core.flow.live(), &reply, &started, &mut out);
     // As much as the socket takes at once; a client this slow gets no more of our time.
@@ -153,7 +153,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
             upload.beside(core, &guard, stream, answer, true).await
         }
     };
-    let ready_us = core.log.micros(core.flow.now());
+    let ready_us = core.flow.log.micros(core.flow.now());
     let note = Note { core, client, live: &live, request: &request, started: &started, ready_us };
     let Some(reply) = reply else { return note.gone(upload.received()) };
     let mut reply = upload.refusal().unwrap_or(reply);
@@ -229,7 +229,7 @@ impl Note<'_> {
             body_out: sent.body_bytes,
             cut_off,
         };
-        self.core.log.answered(reply, &told);
+        self.core.flow.log.answered(reply, &told);
     }
 
     /// The client has left before its answer came. The log says so as nginx's does.
@@ -279,7 +279,6 @@ impl Sending<'_> {
         let before = self.guard.sent_in_all();
         let sent = self.send_or_say(stream, upload, reply).await;
         self.guard.receive_done();
-        self.core.count(reply);
         let left = sent.unwrap_or_else(|_| self.broken_off(self.guard.sent_in_all() - before));
         note.over(reply, &left, upload.received(), sent.is_err());
         sent

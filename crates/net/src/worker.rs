@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use base::{Counter, Limit};
+use flow::finish::Records;
 use flow::{Core, Peer, Shared};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tokio::sync::watch;
@@ -23,7 +24,6 @@ use crate::listener::{self, At, Bound, Listener, SocketFile};
 use crate::peers::{Entry, Peers, Refused};
 use crate::proxied::{self, Begun, Ends};
 use crate::pulse::Pulse;
-use crate::records::{CoreLog, Records};
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
@@ -216,9 +216,8 @@ impl Worker {
     }
 
     async fn serve(self, index: usize, listeners: Vec<(Listener, Listen)>) {
-        let flow = Core::new(Arc::clone(&self.shared));
-        let log = CoreLog::new(&self.records, index, &flow);
-        let core = CoreCtx::new(flow, log, Arc::clone(&self.tunnels));
+        let flow = Core::with_records(Arc::clone(&self.shared), &self.records, index);
+        let core = CoreCtx::new(flow, Arc::clone(&self.tunnels));
         let accepting: Vec<_> = listeners
             .into_iter()
             .map(|(listener, listen)| {
@@ -232,7 +231,7 @@ impl Worker {
             })
             .collect();
         let flushing = Rc::clone(&core);
-        tokio::task::spawn_local(async move { flushing.log.keep_flushing().await });
+        tokio::task::spawn_local(async move { flushing.flow.log.keep_flushing().await });
         let mut stopped = self.stopped;
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         let grace = loop {
@@ -264,7 +263,7 @@ impl Worker {
         if !core.sweep.is_empty() {
             tokio::time::sleep(LAST_WORDS).await;
         }
-        core.log.flush();
+        core.flow.log.flush();
     }
 }
 
@@ -276,7 +275,7 @@ fn sweep(core: &CoreCtx) {
     core.sweep.run(now.mono_ms, &live.limits, core.draining.get(), &mut |limit| {
         core.flow.counters.limit(limit);
     });
-    core.log.flush();
+    core.flow.log.flush();
 }
 
 /// Binds the calling thread to the `index`-th processor this process may use.

@@ -159,6 +159,13 @@ fn rest_of_json(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::
     if record.xid != 0 {
         write!(out, ",\"xid\":{},\"session\":{}", record.xid, record.session)?;
     }
+    write!(out, ",\"kind\":\"{}\"", record.kind.word())?;
+    if record.parent != 0 {
+        write!(out, ",\"parent\":\"{}\"", parent(record))?;
+    }
+    if record.origin_status != 0 {
+        write!(out, ",\"origin_status\":{}", record.origin_status)?;
+    }
     steps::json(record.vcl, out)?;
     out.extend_from_slice(b",\"phases_us\":{");
     for (name, us) in phases(record) {
@@ -174,6 +181,14 @@ fn rest_of_json(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::
     }
     out.push(b'}');
     Ok(())
+}
+
+/// The transaction that caused it, as its own record has the number.
+fn parent(record: &Record<'_>) -> String {
+    match record.xid {
+        0 => format!("{:x}", record.parent),
+        _ => record.parent.to_string(),
+    }
 }
 
 fn text(out: &mut Vec<u8>, name: &str, value: &[u8]) -> io::Result<()> {
@@ -234,9 +249,9 @@ fn write_detail(
         let target = Printable(record.target);
         line("request", format!("{method} {scheme}://{host}{target}"))?;
     }
-    let Record { head_in, body_in, head_out, body_out, .. } = record;
-    let protocol = version(record.version);
-    line("client", format!("{}  {protocol}  {head_in} + {body_in} bytes", client(record)))?;
+    let Record { head_out, body_out, .. } = record;
+    let (name, who) = cause(record);
+    line(name, who)?;
     for (name, value) in fields.names.iter().zip(record.values.iter()) {
         if let Some(value) = value {
             line("field", format!("{name}: {}", Printable(value)))?;
@@ -265,7 +280,11 @@ fn write_detail(
         }
     }
     let cut = if record.flags.has(Flags::CUT_OFF) { ", not to its end" } else { "" };
-    line("response", format!("{status}  {head_out} + {body_out} bytes{cut}"))?;
+    if record.is_client() {
+        line("response", format!("{status}  {head_out} + {body_out} bytes{cut}"))?;
+    } else {
+        line("answer", format!("{status}  {body_out} bytes of body"))?;
+    }
     let mut before = 0;
     for (name, us) in phases(record) {
         let us = u64::from(us);
@@ -275,9 +294,23 @@ fn write_detail(
     }
     let end = record.phases.end;
     let (at, took) = (ms(end), ms(end.saturating_sub(before)));
-    line("time", format!("{at:>12} ms  +{took:>11}  sent"))?;
+    let last = if record.is_client() { "sent" } else { "over" };
+    line("time", format!("{at:>12} ms  +{took:>11}  {last}"))?;
     out.push('\n');
     Ok(())
+}
+
+/// The client that asked, or the transaction that did.
+fn cause(record: &Record<'_>) -> (&'static str, String) {
+    let Record { head_in, body_in, .. } = record;
+    let protocol = version(record.version);
+    match (record.is_client(), record.xid) {
+        (true, _) => {
+            ("client", format!("{}  {protocol}  {head_in} + {body_in} bytes", client(record)))
+        }
+        (_, 0) => ("caused by", format!("request {}, nobody waited", parent(record))),
+        (..) => ("caused by", format!("request with xid {}, nobody waited", parent(record))),
+    }
 }
 
 fn cache(record: &Record<'_>) -> String {
@@ -314,10 +347,14 @@ fn origin(record: &Record<'_>) -> String {
     if record.server.is_empty() {
         return format!("{origin}  no answer");
     }
+    let status = match record.origin_status {
+        0 => String::new(),
+        status => format!("  status {status}"),
+    };
     let how = if record.flags.has(Flags::REUSED) { "kept connection" } else { "new connection" };
     let tries = record.tries;
     let plural = if tries == 1 { "try" } else { "tries" };
-    format!("{origin}  {server}  {how}, {tries} {plural}")
+    format!("{origin}  {server}{status}  {how}, {tries} {plural}")
 }
 
 #[cfg(test)]

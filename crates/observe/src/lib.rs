@@ -18,4 +18,4 @@ pub mod troubles;
 pub mod visits;
 
 pub use query::{Query, QueryError};
-pub use record::{Flags, Record, Served};
+pub use record::{Flags, Kind, Record, Served};

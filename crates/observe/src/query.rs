@@ -101,6 +101,11 @@ impl Query {
         })
     }
 
+    /// Whether it says itself which kinds of transactions are of interest.
+    pub fn names_kind(&self) -> bool {
+        self.0.names(Field::Kind) || self.0.names(Field::Parent)
+    }
+
     /// Whether `record` is one of those.
     pub fn matches(&self, record: &Record<'_>) -> bool {
         self.0.holds(record)
@@ -108,6 +113,15 @@ impl Query {
 }
 
 impl Node {
+    fn names(&self, wanted: Field) -> bool {
+        match self {
+            Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(|node| node.names(wanted)),
+            Self::Not(node) => node.names(wanted),
+            Self::Says(field) | Self::Text(field, _) | Self::Number(field, ..) => *field == wanted,
+            Self::Client(..) => wanted == Field::Client,
+        }
+    }
+
     fn holds(&self, record: &Record<'_>) -> bool {
         match self {
             Self::And(all) => all.iter().all(|node| node.holds(record)),
@@ -127,7 +141,7 @@ impl Node {
                 match test {
                     test if *field == Field::Vcl => test.holds_for_lines(text),
                     // Words for how it was served are the only ones whose case says nothing.
-                    TextTest::Is(wanted, word) if *field == Field::Served => {
+                    TextTest::Is(wanted, word) if matches!(field, Field::Served | Field::Kind) => {
                         text.eq_ignore_ascii_case(word) == *wanted
                     }
                     TextTest::Is(wanted, word) => (text == word) == *wanted,

@@ -23,8 +23,10 @@
 //! | 130 | 2 | tries at the origin |
 //! | 132 | 12 × 2 | lengths of the texts |
 //! | 156 | 1 | number of field values |
-//! | 157 | 3 | zero |
+//! | 157 | 1 | why it came about, as [`Kind`] counts |
+//! | 158 | 2 | status of the origin's answer; 0 without one |
 //! | 160 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
+//! | 168 | 8 | number of the transaction that caused it; 0 without one |
 //!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
 //! bytes. Which fields these are stands once, in the ring's head.
@@ -32,10 +34,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Version of the form above. A reader of another version says so instead of guessing.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes of the fixed part.
-pub const FIXED: usize = 168;
+pub const FIXED: usize = 176;
 
 /// Longest text of a record; what is longer is cut and [`Flags::CUT`] set. Limits on targets and
 /// fields are 8 KiB by default.
@@ -54,7 +56,7 @@ pub const VALUE_MAX: usize = 2 * 1024;
 const TEXTS: usize = 12;
 const LENGTHS_AT: usize = 132;
 const VALUES_AT: usize = LENGTHS_AT + 2 * TEXTS;
-const XID_AT: usize = 160;
+const KIND_AT: usize = VALUES_AT + 1;
 const NEVER: u32 = u32::MAX;
 const ABSENT: u16 = u16::MAX;
 
@@ -131,6 +133,7 @@ served! {
     Collapsed "COLLAPSED" "By another request's fetch.";
     Pass "PASS" "Sent to the origin past the cache.";
     File "FILE" "From a file.";
+    Refresh "REFRESH" "Fetched in the background: no client waited.";
 }
 
 impl Served {
@@ -147,6 +150,31 @@ impl Served {
 
     fn of(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// Why a transaction came about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// A client asked.
+    #[default]
+    Client,
+    /// What is stored was stale, and is fetched behind the answer to a client.
+    Background,
+}
+
+impl Kind {
+    /// Its word in logs and filters.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Background => "background",
+        }
+    }
+
+    fn of(number: u8) -> Option<Self> {
+        [Self::Client, Self::Background].get(usize::from(number)).copied()
     }
 }
 
@@ -176,6 +204,10 @@ pub struct Phases {
 pub struct Record<'a> {
     /// Its number, unique within one run of the daemon.
     pub id: u64,
+    /// Why it came about.
+    pub kind: Kind,
+    /// The transaction that caused it; 0 where a client did. Under VCL its `xid`, else its `id`.
+    pub parent: u64,
     /// When it began: milliseconds since 1970 UTC.
     pub start_unix_ms: u64,
     /// When it began: microseconds of the monotonic clock, comparable between cores.
@@ -190,6 +222,8 @@ pub struct Record<'a> {
     pub version: u8,
     /// Status sent; 499 when the client left before its answer (as nginx logs it).
     pub status: u16,
+    /// Status of the origin's answer, the last time it was asked; 0 without one.
+    pub origin_status: u16,
     /// How it was served.
     pub served: Served,
     /// Tries at the origin.
@@ -333,9 +367,12 @@ impl<'a> Record<'a> {
         out.at = 128;
         out.put([self.served as u8, self.version]);
         out.put(self.tries.to_le_bytes());
-        out.at = XID_AT;
+        out.at = KIND_AT;
+        out.put([self.kind as u8]);
+        out.put(self.origin_status.to_le_bytes());
         out.put(self.xid.to_le_bytes());
         out.put(self.session.to_le_bytes());
+        out.put(self.parent.to_le_bytes());
     }
 
     fn texts(&self) -> [&'a [u8]; TEXTS] {
@@ -404,24 +441,15 @@ impl<'a> Record<'a> {
         let address: [u8; 16] = from.take();
         let [served, version] = from.take();
         let tries = u16::from_le_bytes(from.take());
-        let [
-            method,
-            host,
-            target,
-            site,
-            rule,
-            origin,
-            server,
-            error,
-            limit,
-            not_stored,
-            evidence,
-            vcl,
-        ] = texts;
-        from.at = XID_AT;
+        from.at = KIND_AT;
+        let [kind] = from.take();
+        let origin_status = u16::from_le_bytes(from.take());
         let (xid, session) = (from.u32(), from.u32());
         Some(Self {
             id,
+            kind: Kind::of(kind)?,
+            parent: from.u64(),
+            origin_status,
             start_unix_ms,
             start_us,
             phases: Phases { read, policy, wait, fetch, head, reply, end },
@@ -438,6 +466,18 @@ impl<'a> Record<'a> {
             key,
             age_s,
             ttl_s,
+            xid,
+            session,
+            values: Values::default(),
+            ..Self::of_texts(texts)
+        })
+    }
+
+    /// A record with nothing but its texts.
+    fn of_texts(texts: [&'a [u8]; TEXTS]) -> Self {
+        let [method, host, target, site, rule, origin, server, rest @ ..] = texts;
+        let [error, limit, not_stored, evidence, vcl] = rest;
+        Self {
             method,
             host,
             target,
@@ -450,10 +490,13 @@ impl<'a> Record<'a> {
             not_stored,
             evidence,
             vcl,
-            xid,
-            session,
-            values: Values::default(),
-        })
+            ..Self::default()
+        }
+    }
+
+    /// Whether a client asked.
+    pub fn is_client(&self) -> bool {
+        self.kind == Kind::Client
     }
 
     /// When it ended, in microseconds of the monotonic clock: the order in which cores' records are
@@ -462,9 +505,10 @@ impl<'a> Record<'a> {
         self.start_us.saturating_add(self.phases.end)
     }
 
-    /// Until its answer was ready to be sent, in microseconds: the time to the first byte.
+    /// Until its answer was ready to be sent, in microseconds: the time to the first byte. Of a
+    /// background fetch, until the origin's head was there.
     pub fn ttfb_us(&self) -> u64 {
-        self.phases.reply.map_or(self.phases.end, u64::from)
+        self.phases.reply.or(self.phases.head).map_or(self.phases.end, u64::from)
     }
 }
 

@@ -27,11 +27,12 @@ use super::heads::{self, OneHop};
 use super::lifetime::{self, Lifetime};
 use super::link::Connected;
 use super::send::{self, Upload};
-use super::told::Ran;
+use super::told::{Ran, Switched, Told, number};
 use super::turn::seconds;
 use super::world::{Line, Sight};
 use super::{storages, store};
 use crate::core::{Core, LiveRef};
+use crate::finish::Background;
 use crate::trace::Trace;
 
 /// What a fetch came to, as soon as its head is known.
@@ -77,6 +78,8 @@ pub(crate) struct Job {
     pub(crate) trace: Option<Rc<Trace>>,
     pub(crate) lines: RefCell<Vec<Line>>,
     pub(crate) ran: Vec<Ran>,
+    /// What tells of it where no client waits.
+    pub(crate) background: Option<Background>,
     pub(crate) tell: Option<oneshot::Sender<(Got, Report)>>,
 }
 
@@ -152,6 +155,18 @@ impl Job {
     /// Tells who waits.
     pub(crate) fn tell(&mut self, got: Got) -> bool {
         let (ran, lines) = (std::mem::take(&mut self.ran), self.lines.take());
+        if let Some(background) = &mut self.background {
+            let instance = Arc::clone(&self.instance);
+            background.told = Some(Box::new(Told {
+                xid: number(self.state.xid),
+                session: number(self.session.xid),
+                ran: ran.into(),
+                lines: (!lines.is_empty()).then(|| Box::new(lines)),
+                switched: Some(Box::new(Switched { instance, after: 0 })),
+                limit: self.task.limit,
+            }));
+            return false;
+        }
         let report = Report { ran, lines, limit: self.task.limit };
         self.tell.take().is_none_or(|tell| tell.send((got, report)).is_ok())
     }
@@ -354,6 +369,7 @@ impl Job {
     fn retry(&mut self, why: &str, too_many: Step) -> Step {
         let max = self.live.params.number(Param::MaxRetries);
         self.state.retries += 1;
+        self.note(|trace| trace.made_status.set(0));
         if u64::from(self.state.retries) > max {
             self.note_vcl_error(why);
             return too_many;
@@ -379,6 +395,7 @@ impl Job {
             None => (503, Some(b"Backend fetch failed".to_vec())),
         };
         let status = super::delivery::sent_status(code);
+        self.note(|trace| trace.made_status.set(code));
         let mut response = Response::new(status);
         response.reason = reason.unwrap_or_else(|| usual_reason(status).to_vec());
         response.headers.push(HeaderId::Date, HttpDate::new(now.unix_secs()).as_bytes());

@@ -119,6 +119,7 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Un
     let answered_us = job.core.micros();
     job.note(|trace| {
         trace.head_us.set(Some(answered_us));
+        trace.origin_status.set(exchange.response.status.code());
         *trace.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
         trace.reused.set(exchange.reused);
         trace.tries.set(trace.tries.get() + exchange.tries);

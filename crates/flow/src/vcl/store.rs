@@ -148,6 +148,7 @@ async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Sel
         && let Some(stale) = job.stale.take()
     {
         let object = lead.freshen(&stale, NewObject { length: None, ..new }, variant);
+        job.note(|trace| trace.stored.set(true));
         job.tell(Got::Answer(Source::Object { object, reader: None }));
         if let Body::Exchange(exchange) = answer.body {
             drain(*exchange).await;
@@ -156,6 +157,7 @@ async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Sel
     }
     let mut filling = lead.store(new, variant);
     let object = Arc::clone(filling.object());
+    let stored = filling.stored();
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = Some(object.reader());
     let stands = match answer.body {
@@ -174,6 +176,7 @@ async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Sel
             false
         }
     };
+    job.note(|trace| trace.stored.set(stands && stored));
     if !stands {
         job.count(Count::FetchFailed);
         job.note(|trace| trace.not_stored.set("cut"));

@@ -58,6 +58,11 @@ pub struct Told {
     pub limit: Option<Limit>,
 }
 
+/// A transaction's number as records have it.
+pub(super) fn number(xid: u64) -> u32 {
+    u32::try_from(xid).unwrap_or(u32::MAX)
+}
+
 /// A program that a label led to.
 #[derive(Clone, Debug)]
 pub struct Switched {

@@ -16,7 +16,7 @@ use vcl::sub::{Action, Said, Sub};
 
 use super::counts::{Count, Counts};
 use super::line::Line as ClientLine;
-use super::told::{RAN, Ran, Switched, Told};
+use super::told::{RAN, Ran, Switched, Told, number};
 use super::world::{Line, Sight};
 use crate::core::{Core, Front, LiveRef, sign};
 use crate::live::Site;
@@ -225,7 +225,6 @@ impl Turn {
 
     /// What is told of it in the log.
     pub(crate) fn told(&mut self) -> Box<Told> {
-        let number = |xid: u64| u32::try_from(xid).unwrap_or(u32::MAX);
         let lines = self.lines.get_mut();
         let switched = self
             .switched

@@ -19,6 +19,7 @@ use super::note;
 use super::send::{Front, Upload};
 use super::steps::{Halt, Missing, Step, has_body, said};
 use super::turn::{Env, Turn};
+use crate::finish::Background;
 use crate::reply::Reply;
 use crate::trace::Trace;
 use crate::wait;
@@ -127,8 +128,11 @@ async fn keep_body(turn: &mut Turn, env: &Env<'_>, upload: &mut Upload) {
 pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
     let may_help = super::delivery::may_confirm(stale, env.now.mono_ms);
     let missing = Missing { lead, stale: may_help.then(|| Arc::clone(stale)) };
-    let mut job = job(turn, env, Some(missing), &mut Upload::None, None);
+    let trace = Rc::new(Trace::default());
+    let mut job = job(turn, env, Some(missing), &mut Upload::None, Some(&trace));
     job.state.is_bgfetch = true;
+    let numbers = (0, turn.key.hash(), turn.state.xid);
+    job.background = Some(Background::begin(env.core, env.site, &turn.req, numbers, &trace));
     drop(fetch::start(job));
 }
 
@@ -229,6 +233,7 @@ fn assemble(
         trace: trace.cloned(),
         lines: Default::default(),
         ran: Vec::new(),
+        background: None,
         tell: None,
     })
 }

@@ -60,7 +60,7 @@ impl RingView {
         for _ in 0..POLLS {
             let polled = follower.poll(&mut |record| {
                 troubles.add(record, fields);
-                if record.end_us() >= *opened_us {
+                if record.is_client() && record.end_us() >= *opened_us {
                     // What could not be read was answered at once, and would hide the rest.
                     if !record.flags.has(Flags::REFUSED) {
                         times.add(record, record.phases.end);

@@ -26,12 +26,35 @@ pub(crate) struct FeedArgs {
     ///
     /// Fields: req.method, req.url, req.host, req.bytes, req.http.NAME (those that the ring keeps),
     /// resp.status, resp.bytes, client.ip, time.total, time.ttfb, served, site, rule, origin,
-    /// server, tries, age, ttl, not_stored, not_stored_by, error, limit.
+    /// server, tries, age, ttl, not_stored, not_stored_by, error, limit, vcl, xid, session, kind,
+    /// parent, origin.status.
     /// Operators: == != ~ !~ < <= > >=, and or not, parentheses. Times have a unit (250ms),
     /// patterns are regular expressions; a field alone is true when it says something:
     /// 'error and not limit'.
     #[arg(short, long, value_name = "FILTER")]
     query: Option<String>,
+}
+
+/// Which kinds of transactions are handed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kinds {
+    /// What clients asked for.
+    #[default]
+    Clients,
+    /// Whatever asked an origin: for a client, or behind a stale answer.
+    Backend,
+    /// All of it.
+    All,
+}
+
+impl Kinds {
+    fn has(self, record: &Record<'_>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Clients => record.is_client(),
+            Self::Backend => record.phases.fetch.is_some(),
+        }
+    }
 }
 
 /// An open ring, and the filter.
@@ -40,6 +63,7 @@ pub(crate) struct Feed {
     pub(crate) fields: Fields,
     text: Option<String>,
     query: Option<Query>,
+    kinds: Kinds,
 }
 
 impl FeedArgs {
@@ -51,7 +75,13 @@ impl FeedArgs {
         };
         let follower = Follower::open(&folder, from).map_err(|error| refusal(&folder, &error))?;
         let text = self.query.clone();
-        let mut feed = Feed { follower, fields: Fields::default(), text, query: None };
+        let mut feed = Feed {
+            follower,
+            fields: Fields::default(),
+            text,
+            query: None,
+            kinds: Kinds::default(),
+        };
         feed.renew()?;
         Ok(feed)
     }
@@ -118,14 +148,20 @@ impl Feed {
         Ok(())
     }
 
+    /// Hands on transactions of these kinds, unless the filter itself says which.
+    pub(crate) fn show(&mut self, kinds: Kinds) {
+        let says = self.query.as_ref().is_some_and(Query::names_kind);
+        self.kinds = if says { Kinds::All } else { kinds };
+    }
+
     /// Hands on the records that came since the last call and that the filter holds for.
     pub(crate) fn poll(
         &mut self,
         sink: &mut dyn FnMut(&Record<'_>, &Fields),
     ) -> Result<Polled, String> {
-        let (query, fields) = (&self.query, &self.fields);
+        let (query, fields, kinds) = (&self.query, &self.fields, self.kinds);
         let polled = self.follower.poll(&mut |record| {
-            if query.as_ref().is_none_or(|query| query.matches(record)) {
+            if kinds.has(record) && query.as_ref().is_none_or(|query| query.matches(record)) {
                 sink(record, fields);
             }
         });

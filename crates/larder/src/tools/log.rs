@@ -9,7 +9,7 @@ use observe::Record;
 use observe::format::{self, Fields};
 use observe::ring::From;
 
-use super::feed::{Feed, FeedArgs};
+use super::feed::{Feed, FeedArgs, Kinds};
 use super::print;
 
 /// How often the ring is looked at.
@@ -35,6 +35,12 @@ pub(crate) struct LogArgs {
     /// Several lines a request, with everything that is known and the times of its phases.
     #[arg(long)]
     detail: bool,
+    /// Only what asked an origin: for a client, or behind an answer from what is stale.
+    #[arg(short = 'b', long)]
+    backend: bool,
+    /// Only what clients asked for, with --detail too; without it that shows background fetches.
+    #[arg(short = 'c', long)]
+    clients: bool,
     /// Only the last N requests that are still in the ring.
     #[arg(short = 'n', long = "last", value_name = "N")]
     last: Option<usize>,
@@ -78,6 +84,13 @@ pub(crate) fn run(args: &LogArgs) -> Result<(), String> {
     let past = args.once || args.last.is_some();
     let from = if past { From::Oldest } else { From::Now };
     let mut feed = args.feed.open(from)?;
+    feed.show(match (args.backend, args.clients) {
+        (true, false) => Kinds::Backend,
+        (false, true) => Kinds::Clients,
+        (true, true) => Kinds::All,
+        (false, false) if args.detail => Kinds::All,
+        (false, false) => Kinds::Clients,
+    });
     if past && !print(&last(&mut feed, form, args.last)?)? {
         return Ok(());
     }

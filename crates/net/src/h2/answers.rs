@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use base::{Counter, Limit, Now};
 use bytes::Bytes;
+use flow::finish::Started;
 use flow::{LiveRef, Reply, ReplyBody, pages};
 use h2::{Code, Connection, RequestError, StreamAt};
 use message::Status;
@@ -14,7 +15,6 @@ use super::outgoing::BATCH;
 use super::{H2, head};
 use crate::core::CoreCtx;
 use crate::file;
-use crate::records::Started;
 
 impl H2 {
     /// Answers a request with a refusal instead of what was to come.
@@ -59,7 +59,6 @@ impl H2 {
         let status = error.status().or(Status::new(400));
         let Some(status) = status else { return };
         let mut reply = pages::refused(status, &error.to_string()).because_of(error.limit());
-        core.count(&reply);
         let mut head_out = 0;
         if let Some(at) = at {
             // Too short to be held back by anything but an odd client's windows.
@@ -68,7 +67,7 @@ impl H2 {
                 None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),
             }
         }
-        core.log.refused(live, self.ends.peer, &reply, started, head_out);
+        core.flow.log.refused(live, self.ends.peer, &reply, started, head_out);
     }
 
     /// Sends a whole reply, when it is at hand and the client can take it now; returns the bytes of
@@ -157,7 +156,7 @@ impl H2 {
         lane.reply = Some(reply);
         lane.source = source;
         lane.moved_ms = now.mono_ms;
-        (lane.reply_us, lane.head_out) = (core.log.micros(now), head_out);
+        (lane.reply_us, lane.head_out) = (core.flow.log.micros(now), head_out);
         if ends {
             self.finished(core, at);
         } else if !fed {

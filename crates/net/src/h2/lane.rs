@@ -9,13 +9,13 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use cache::{BodyWriter, Object, Reader, Watch};
+use flow::finish::Started;
 use flow::{LiveRef, Peer, Reply, Slow};
 use message::Request;
 use tokio::task::AbortHandle;
 
 use super::mail::Feed;
 use super::outgoing::Outgoing;
-use crate::records::Started;
 
 /// A request that is not answered at once, and what belongs to it.
 pub(crate) struct Asked {

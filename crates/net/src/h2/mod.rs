@@ -23,6 +23,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
+use flow::finish::{Started, Told};
 use flow::{Client, LiveRef, ReplyBody, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
 use message::{Framing, Request, Scheme, Status, Upgrade as Change};
@@ -38,7 +39,6 @@ use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
 use crate::guard::{Guard, Phase};
 use crate::proxied::{Ends, View};
-use crate::records::{Started, Told};
 use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
@@ -257,7 +257,7 @@ impl H2 {
     ) -> Result<(), Fatal> {
         let live = core.flow.live();
         let now = core.flow.now();
-        let read_us = core.log.micros(now);
+        let read_us = core.flow.log.micros(now);
         let mut rest = bytes;
         while self.out.room() > 0 {
             let (request, before) = (&mut work.request, rest.len());
@@ -321,11 +321,10 @@ impl H2 {
         let secured = self.secured.as_ref();
         let client = Client { peer: self.ends.peer, secured, line };
         let (start, client) = core.flow.start(live, request, &client, now);
-        started.policy_us = core.log.micros(now);
+        started.policy_us = core.flow.log.micros(now);
         let start = match start {
             Start::Reply(mut reply) => {
                 if let Some(head_out) = self.answer_now(core, live, at, &mut reply, now) {
-                    core.count(&reply);
                     let told = Told {
                         client,
                         live,
@@ -337,7 +336,7 @@ impl H2 {
                         body_out: reply.length().unwrap_or(0),
                         cut_off: false,
                     };
-                    return core.log.answered(&reply, &told);
+                    return core.flow.log.answered(&reply, &told);
                 }
                 Start::Reply(reply)
             }
@@ -547,7 +546,6 @@ impl H2 {
         let lane = std::mem::take(lane);
         self.reserved -= lane.window;
         if let (Some(asked), Some(reply)) = (&lane.asked, &lane.reply) {
-            core.count(reply);
             let told = Told {
                 client: asked.client,
                 live: &asked.live,
@@ -559,7 +557,7 @@ impl H2 {
                 body_out: lane.sent,
                 cut_off: lane.cut_off,
             };
-            core.log.answered(reply, &told);
+            core.flow.log.answered(reply, &told);
         }
     }
 
@@ -580,7 +578,7 @@ impl H2 {
         if lane.reply.is_none() {
             lane.reply =
                 Status::new(CLIENT_CLOSED).map(|status| Box::new(pages::refused(status, "")));
-            lane.reply_us = core.log.micros(core.flow.now());
+            lane.reply_us = core.flow.log.micros(core.flow.now());
         }
         lane.cut_off = true;
         self.finished(core, at);

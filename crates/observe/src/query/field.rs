@@ -58,6 +58,9 @@ pub(super) enum Field {
     Vcl,
     Xid,
     Session,
+    Kind,
+    Parent,
+    OriginStatus,
 }
 
 macro_rules! fields {
@@ -82,7 +85,7 @@ fields! {
     "client.ip" Client Client "Who asked: an address or a network.";
     "time.total" Total Time "From the first byte of the request to the last of the answer.";
     "time.ttfb" Ttfb Time "Until the answer was ready to be sent.";
-    "served" Served Text "How: hit, stale, stale-error, revalidated, miss, hit-for-miss, collapsed, pass, file, synth.";
+    "served" Served Text "How: hit, stale, stale-error, revalidated, miss, hit-for-miss, collapsed, pass, file, synth, refresh.";
     "site" Site Text "The site's first host.";
     "rule" Rule Text "The rule that decided.";
     "origin" Origin Text "The origin that was asked.";
@@ -97,6 +100,9 @@ fields! {
     "vcl" Vcl Text "Any of the lines that tell what the VCL did: `recv default.vcl:14 hash`, `VCL_Log text`.";
     "xid" Xid Count "The number of the transaction: the first of X-Varnish.";
     "session" Session Count "The number of its session, under VCL.";
+    "kind" Kind Text "Why it came about: client, background.";
+    "parent" Parent Count "Of a background fetch: the transaction that caused it, by `xid` under VCL.";
+    "origin.status" OriginStatus Count "Status of the origin's answer.";
 }
 
 /// What a record says of a field.
@@ -165,6 +171,12 @@ impl Field {
             Self::Vcl => Seen::Text(record.vcl),
             Self::Xid => number(u64::from(record.xid)),
             Self::Session => number(u64::from(record.session)),
+            Self::Kind => Seen::Text(record.kind.word().as_bytes()),
+            Self::Parent => number(record.parent),
+            Self::OriginStatus => match record.origin_status {
+                0 => Seen::Nothing,
+                status => number(u64::from(status)),
+            },
         }
     }
 }

@@ -1,0 +1,88 @@
+//! What a fetch notes of how it fares, for the records of those that wait for it.
+
+use std::sync::Arc;
+
+use message::Response;
+use message::store::{self, NotStored, StorePlan};
+use origin::Exchange;
+
+use super::Job;
+use crate::trace::{Trace, Trouble};
+
+impl Job {
+    pub(super) fn note(&self, note: impl FnOnce(&Trace)) {
+        if let Some(trace) = &self.trace {
+            note(trace);
+        }
+    }
+
+    /// Notes why an answer is not stored.
+    pub(super) fn note_why(&self, token: &'static str) {
+        self.note(|trace| trace.not_stored.set(token));
+    }
+
+    /// Notes the body that came for the store, and whether all of it is there.
+    pub(super) fn note_body(&self, bytes: u64, stored: bool) {
+        self.note(|trace| {
+            trace.body_bytes.set(bytes);
+            trace.stored.set(stored);
+        });
+    }
+
+    /// Notes why a body broke off.
+    pub(super) fn note_error(&self, error: &origin::Error) {
+        let trouble = || Trouble { error: error.to_string().into(), limit: error.limit() };
+        self.note(|trace| *trace.trouble.borrow_mut() = Some(trouble()));
+    }
+
+    pub(super) fn note_begun(&self, now_us: u64) {
+        self.note(|trace| {
+            trace.fetch_us.set(trace.fetch_us.get().or(Some(now_us)));
+            trace.origin.set(Some(self.notes.origin));
+        });
+    }
+
+    pub(super) fn note_answered(&self, exchange: &Exchange, now_us: u64) {
+        self.note(|trace| {
+            trace.head_us.set(Some(now_us));
+            trace.origin_status.set(exchange.response.status.code());
+            *trace.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
+            trace.reused.set(exchange.reused);
+            trace.tries.set(trace.tries.get() + exchange.tries);
+        });
+    }
+
+    /// Notes which field keeps an answer from being stored.
+    pub(super) fn note_evidence(&self, response: &Response, plan: &StorePlan) {
+        let (Err(why), Some(_), Some(trace)) = (plan.store, &self.lead, &self.trace) else {
+            return;
+        };
+        let rules = self.site.policy.store_rules(&self.notes);
+        let mut evidence = store::evidence(why, &self.request, response, rules);
+        if why == NotStored::Tags {
+            evidence = self.refused_tags(response);
+        }
+        if !evidence.is_empty() {
+            *trace.evidence.borrow_mut() = Some(evidence.into());
+        }
+    }
+
+    /// How many surrogate keys were too many.
+    fn refused_tags(&self, response: &Response) -> String {
+        let limit = self.trace.as_ref().and_then(|trace| trace.limit.get());
+        let mut tags = 0;
+        message::tags::of_response(&response.headers, |_| tags += 1);
+        limit.map_or_else(String::new, |limit| format!("{tags} tags, limit {}", limit.name()))
+    }
+
+    /// Why an answer is not stored, as the log says it.
+    pub(super) fn why_passing(&self, plan: &StorePlan) -> &'static str {
+        match plan.store {
+            _ if self.beside => "beside-stored",
+            _ if self.lead.is_none() => "pass",
+            Err(reason) => reason.as_str(),
+            // It ends with its connection, so nobody knows whether it is whole.
+            Ok(()) => "framing",
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The last step of every transaction, whoever caused it: its record and its counters. Records are
+//! collected as bytes and handed on in batches, to the log ring and to the access log.
+//!
+//! Nothing is formatted here and nothing waits: numbers and texts are copied, once. Must never hold
+//! a request up: what cannot be handed on is lost and counted.
+
+mod background;
+mod record;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::tally::{Outcome, Tally};
+use base::{Counter, Counters, Now, clock};
+use message::{HeaderBlock, HeaderId, Request};
+use observe::record::SENT;
+use observe::ring::{BATCH, Ring, Writer};
+use policy::Peer;
+use tokio::sync::Notify;
+
+use crate::live::{Live, Shared};
+use crate::reply::{Forward, Reply, Served};
+
+pub(crate) use background::Background;
+
+/// How long a record waits for others to be written with.
+const COLLECT: Duration = Duration::from_millis(50);
+
+/// Where whole batches of records are handed to, besides the ring.
+pub trait Taker: fmt::Debug + Send + Sync {
+    /// Takes `records`, one behind the other; false when they are lost. Must not wait.
+    fn take(&self, records: Vec<u8>) -> bool;
+}
+
+/// Where records go.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    /// The ring that other processes look at.
+    pub ring: Option<Arc<Ring>>,
+    /// The access log.
+    pub log: Option<Arc<dyn Taker>>,
+    /// Request fields whose values records keep.
+    pub names: Vec<String>,
+}
+
+/// When a request began, and how far it came before it was answered or had to wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Started {
+    /// When its head was whole, by the clocks that count.
+    pub at: Now,
+    /// When its first bytes came, in microseconds of [`CoreLog::micros`].
+    pub began_us: u64,
+    /// When its head was whole.
+    pub read_us: u64,
+    /// When policy and store had been asked.
+    pub policy_us: u64,
+    /// Bytes of its head.
+    pub head_bytes: usize,
+}
+
+/// What is to be told of a transaction, besides what its reply knows.
+pub struct Told<'a> {
+    /// On whose behalf it was asked.
+    pub client: Peer,
+    /// The configuration it began with.
+    pub live: &'a Live,
+    /// None when it could not be read.
+    pub request: Option<&'a Request>,
+    /// How it began.
+    pub started: &'a Started,
+    /// When the answer was ready; none where it left at once.
+    pub reply_us: Option<u64>,
+    /// Bytes of the answer's head.
+    pub head_out: u64,
+    /// Bytes of the request's body.
+    pub body_in: u64,
+    /// Bytes of the answer's body, as sent.
+    pub body_out: u64,
+    /// The answer did not reach its end.
+    pub cut_off: bool,
+}
+
+/// A core's side of the log, and what it counts by site and by time.
+#[derive(Debug)]
+pub struct CoreLog {
+    /// None when nobody wants records.
+    sinks: Option<Sinks>,
+    tally: RefCell<Tally>,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+struct Sinks {
+    ring: Option<RefCell<Writer>>,
+    log: Option<Arc<dyn Taker>>,
+    names: Vec<Name>,
+    counters: Arc<Counters>,
+    /// Number of the next transaction.
+    next: Cell<u64>,
+    batch: RefCell<Batch>,
+    /// Rung when a batch has got its first record.
+    begun: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    count: u32,
+    /// Where it is put together what a program has done.
+    room: Vec<u8>,
+}
+
+/// A field by its quickest way.
+#[derive(Debug)]
+enum Name {
+    Known(HeaderId),
+    Other(Box<[u8]>),
+    /// The `traceparent` that the origin was sent.
+    Sent,
+}
+
+impl Name {
+    fn of(name: &str) -> Self {
+        match HeaderId::of(name.as_bytes()) {
+            HeaderId::Other if name == SENT => Self::Sent,
+            HeaderId::Other => Self::Other(name.as_bytes().into()),
+            known => Self::Known(known),
+        }
+    }
+
+    fn value<'a>(&self, headers: &'a HeaderBlock) -> Option<&'a [u8]> {
+        match self {
+            Self::Known(id) => headers.value(*id),
+            Self::Other(name) => headers.value_named(name),
+            Self::Sent => None,
+        }
+    }
+}
+
+impl CoreLog {
+    /// The log of core number `index`, which counts in `counters`.
+    pub(crate) fn new(
+        records: &Records,
+        index: usize,
+        shared: &Shared,
+        counters: &Arc<Counters>,
+    ) -> Self {
+        let tally = RefCell::new(shared.tallies.register());
+        let counters = Arc::clone(counters);
+        let ring = records.ring.as_ref().and_then(|ring| ring.writer(index).ok());
+        if ring.is_none() && records.log.is_none() {
+            return Self { sinks: None, tally, counters };
+        }
+        let core = Sinks {
+            ring: ring.map(RefCell::new),
+            log: records.log.clone(),
+            names: records.names.iter().map(|name| Name::of(name)).collect(),
+            counters: Arc::clone(&counters),
+            next: Cell::new((index as u64) << 48),
+            batch: RefCell::default(),
+            begun: Notify::new(),
+        };
+        Self { sinks: Some(core), tally, counters }
+    }
+
+    /// Microseconds of the monotonic clock; with nobody to tell them, as coarse as `now`.
+    pub fn micros(&self, now: Now) -> u64 {
+        match &self.sinks {
+            Some(_) => clock::System.micros(),
+            None => now.mono_ms * 1000,
+        }
+    }
+
+    /// A number for a transaction that another is to name before its own record is written; 0 with
+    /// nobody to tell.
+    pub(crate) fn number(&self) -> u64 {
+        self.sinks.as_ref().map_or(0, Sinks::number)
+    }
+
+    /// Notes a transaction that is over.
+    pub fn answered(&self, reply: &Reply, told: &Told<'_>) {
+        // What left at once was ready when policy had decided, and there is no need for another
+        // look at the clock.
+        let end_us = match (told.reply_us, &self.sinks) {
+            (None, _) => told.started.policy_us,
+            (Some(_), Some(_)) => clock::System.micros(),
+            (Some(_), None) => clock::System.now().mono_ms * 1000,
+        };
+        self.count(reply, told, end_us);
+        if let Some(core) = &self.sinks {
+            let id = reply.about.number().unwrap_or_else(|| core.number());
+            core.add(|names, batch| record::answered(reply, told, (id, end_us), names, batch));
+        }
+    }
+
+    /// Notes a background fetch that is over. It counts as no request.
+    fn fetched(&self, fetch: &Background) {
+        if let Some(core) = &self.sinks {
+            let (id, end_us) = (core.number(), clock::System.micros());
+            core.add(|names, batch| record::fetched(fetch, (id, end_us), names, batch));
+        }
+    }
+
+    /// Counts a reply by its status and by how the cache took part. For what is no transaction of
+    /// the log; [`CoreLog::answered`] counts the others.
+    pub fn count_reply(&self, reply: &Reply) {
+        let counters = &self.counters;
+        counters.inc(reply.served.counter());
+        match reply.status.code() / 100 {
+            2 => counters.inc(Counter::Status2xx),
+            3 => counters.inc(Counter::Status3xx),
+            4 => counters.inc(Counter::Status4xx),
+            5 => counters.inc(Counter::Status5xx),
+            _ => {}
+        }
+    }
+
+    fn count(&self, reply: &Reply, told: &Told<'_>, end_us: u64) {
+        self.count_reply(reply);
+        self.counters.add(Counter::HeadBytesIn, told.started.head_bytes as u64);
+        self.counters.add(Counter::BodyBytesIn, told.body_in);
+        self.counters.add(Counter::HeadBytesOut, told.head_out);
+        self.counters.add(Counter::BodyBytesOut, told.body_out);
+        let mut tally = self.tally.borrow_mut();
+        let outcome = outcome(reply.served);
+        tally.time(outcome, end_us.saturating_sub(told.started.began_us));
+        if let Some(site) = reply.about.site(told.live) {
+            let is_error = reply.status.code() >= 500;
+            let number = reply.about.decided.site();
+            tally.site(number, &site.name, outcome, is_error, told.body_out);
+        }
+    }
+
+    /// Notes a request that could not be read, `head_out` being the bytes of the refusal's head.
+    pub fn refused(
+        &self,
+        live: &Live,
+        client: Peer,
+        reply: &Reply,
+        started: &Started,
+        head_out: u64,
+    ) {
+        let body_out = reply.length().unwrap_or(0);
+        let (request, reply_us, body_in, cut_off) = (None, None, 0, false);
+        let told =
+            Told { client, live, request, started, reply_us, head_out, body_in, body_out, cut_off };
+        self.answered(reply, &told);
+    }
+
+    /// Hands over what was collected and counted.
+    pub fn flush(&self) {
+        self.tally.borrow_mut().hand_over();
+        if let Some(core) = &self.sinks {
+            core.flush();
+        }
+    }
+
+    /// Hands over what is collected soon after it begins to be, for as long as it is awaited. A
+    /// core without requests is not woken.
+    pub async fn keep_flushing(&self) {
+        let Some(core) = &self.sinks else { return std::future::pending().await };
+        loop {
+            core.begun.notified().await;
+            tokio::time::sleep(COLLECT).await;
+            core.flush();
+        }
+    }
+}
+
+impl Sinks {
+    fn number(&self) -> u64 {
+        let id = self.next.get();
+        self.next.set(id + 1);
+        id
+    }
+
+    fn add(&self, write: impl FnOnce(&[Name], &mut Batch)) {
+        let mut batch = self.batch.borrow_mut();
+        if batch.count == 0 {
+            self.begun.notify_one();
+        }
+        batch.count += 1;
+        write(&self.names, &mut batch);
+        if batch.bytes.len() >= BATCH {
+            drop(batch);
+            self.flush();
+        }
+    }
+
+    fn flush(&self) {
+        let mut batch = self.batch.borrow_mut();
+        let count = std::mem::take(&mut batch.count);
+        if count == 0 {
+            return;
+        }
+        if let Some(ring) = &self.ring
+            && ring.borrow_mut().append(&batch.bytes, count).is_err()
+        {
+            self.counters.add(Counter::RingLost, u64::from(count));
+        }
+        match &self.log {
+            Some(log) => {
+                if !log.take(std::mem::take(&mut batch.bytes)) {
+                    self.counters.add(Counter::LogLost, u64::from(count));
+                }
+            }
+            None => batch.bytes.clear(),
+        }
+    }
+}
+
+/// How a reply counts. Waiting for a confirmation is waiting.
+fn outcome(served: Served) -> Outcome {
+    match served {
+        Served::Hit | Served::Stale | Served::StaleOnError | Served::File => Outcome::Hit,
+        Served::Fetched { reason: Forward::Bypass | Forward::Method, .. } => Outcome::Pass,
+        Served::Revalidated | Served::Fetched { .. } => Outcome::Miss,
+        Served::Synthetic | Served::Purge => Outcome::Synth,
+    }
+}

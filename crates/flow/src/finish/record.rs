@@ -1,0 +1,236 @@
+//! Records of transactions, written.
+
+use std::sync::Arc;
+
+use message::{HeaderBlock, Request, Scheme, Version};
+use observe::record::{Kind, Phases};
+use observe::{Flags, Record};
+
+use super::{Background, Batch, Name, Told};
+use crate::live::Site;
+use crate::reply::{Forward, Reply, Served};
+use crate::trace::{About, Trace};
+use crate::vcl;
+
+/// Adds the record of client's transaction number `id`, which ended at `end_us`, to the batch.
+pub(super) fn answered(
+    reply: &Reply,
+    told: &Told<'_>,
+    (id, end_us): (u64, u64),
+    names: &[Name],
+    Batch { bytes: out, room, .. }: &mut Batch,
+) {
+    let Told { started, request, live, .. } = told;
+    let about = &reply.about;
+    let site = about.site(live);
+    let mut record = Record {
+        id,
+        // The wall clock was looked at when the head was whole.
+        start_unix_ms: started
+            .at
+            .unix_ms
+            .saturating_sub((started.read_us - started.began_us) / 1000),
+        start_us: started.began_us,
+        flags: flags(reply, told),
+        client: told.client.address(),
+        version: request.map_or(11, version),
+        status: reply.status.code(),
+        served: served(reply.served),
+        head_in: short(started.head_bytes as u64),
+        head_out: short(told.head_out),
+        body_in: told.body_in,
+        body_out: told.body_out,
+        key: about.key,
+        age_s: reply.age_s,
+        ttl_s: reply.ttl_s,
+        error: about.trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
+        limit: limit(about).map_or("", base::Limit::name).as_bytes(),
+        ..Record::default()
+    };
+    if let Some(site) = site {
+        record.site = site.name.as_bytes();
+        record.rule = about.rule_name(live).unwrap_or_default().as_bytes();
+    }
+    if let Some(request) = request {
+        record.method = request.method.token();
+        record.host = &request.host;
+        record.target = &request.target;
+    }
+    record.phases = phases(reply, told, end_us);
+    let headers = request.map(|request| &request.headers);
+    if let Some(told) = &about.told {
+        tell_program(told, about.site(live), &mut record, room);
+    }
+    match &about.trace {
+        Some(trace) => write_with(record, trace, site, (names, headers), out),
+        None => record.flagged().write(values(names, headers), out),
+    }
+}
+
+/// Adds the record of a background fetch.
+pub(super) fn fetched(
+    fetch: &Background,
+    (id, end_us): (u64, u64),
+    names: &[Name],
+    Batch { bytes: out, room, .. }: &mut Batch,
+) {
+    let Background { request, trace, site, began_us, .. } = fetch;
+    let after = |us: u64| u32::try_from(us.saturating_sub(*began_us)).unwrap_or(u32::MAX - 1);
+    let trouble = trace.trouble();
+    let mut record = Record {
+        id,
+        kind: Kind::Background,
+        parent: fetch.cause,
+        start_unix_ms: fetch.started.unix_ms,
+        start_us: *began_us,
+        flags: Flags::default()
+            .with(Flags::TLS, request.scheme == Scheme::Https)
+            .with(Flags::STORED, trace.is_stored()),
+        version: version(request),
+        status: trace.status(),
+        served: observe::Served::Refresh,
+        body_out: trace.body_bytes(),
+        key: fetch.key,
+        site: site.name.as_bytes(),
+        rule: site.policy.rule_name(fetch.rule).as_bytes(),
+        method: request.method.token(),
+        host: &request.host,
+        target: &request.target,
+        error: trouble.as_ref().map_or(&b""[..], |trouble| trouble.error.as_bytes()),
+        phases: Phases {
+            fetch: trace.fetch_us().map(after),
+            head: trace.head_us().map(after),
+            end: end_us.saturating_sub(*began_us),
+            ..Phases::default()
+        },
+        ..Record::default()
+    };
+    let told = fetch.told.as_deref();
+    let limit = trouble.as_ref().and_then(|trouble| trouble.limit);
+    let limit = limit.or_else(|| told?.limit).or_else(|| trace.limit());
+    record.limit = limit.map_or("", base::Limit::name).as_bytes();
+    if let Some(told) = told {
+        tell_program(told, Some(site), &mut record, room);
+    }
+    write_with(record, trace, Some(site), (names, Some(&request.headers)), out);
+}
+
+/// The values that a record keeps of a request with `headers`.
+fn values<'a>(
+    names: &'a [Name],
+    headers: Option<&'a HeaderBlock>,
+) -> impl Iterator<Item = Option<&'a [u8]>> {
+    names.iter().map(move |name| headers.and_then(|headers| name.value(headers)))
+}
+
+/// Writes a record with what its `trace` tells of the fetch.
+fn write_with(
+    record: Record<'_>,
+    trace: &Trace,
+    site: Option<&Arc<Site>>,
+    (names, headers): (&[Name], Option<&HeaderBlock>),
+    out: &mut Vec<u8>,
+) {
+    let sent = trace.sent().map(|context| context.to_string());
+    let values = names.iter().zip(values(names, headers)).map(|(name, value)| match name {
+        Name::Sent => sent.as_ref().map(String::as_bytes),
+        _ => value,
+    });
+    let (server, evidence, backend) = (trace.server(), trace.evidence(), trace.backend());
+    let origin = site.zip(trace.origin()).and_then(|(site, at)| site.origins.get(at as usize));
+    let record = Record {
+        origin: match (origin, &backend) {
+            (Some(origin), _) => origin.name().as_bytes(),
+            (None, Some(backend)) => backend.name.as_bytes(),
+            (None, None) => b"",
+        },
+        server: server.as_deref().unwrap_or_default().as_bytes(),
+        origin_status: trace.origin_status(),
+        tries: u16::try_from(trace.tries()).unwrap_or(u16::MAX),
+        flags: record.flags.with(Flags::REUSED, trace.reused()),
+        not_stored: trace.not_stored().as_bytes(),
+        evidence: evidence.as_deref().unwrap_or_default().as_bytes(),
+        ..record
+    };
+    record.flagged().write(values, out);
+}
+
+/// What the program of `site` has done, put together in `room`.
+fn tell_program<'a>(
+    told: &'a vcl::Told,
+    site: Option<&Arc<Site>>,
+    record: &mut Record<'a>,
+    room: &'a mut Vec<u8>,
+) {
+    let first = site.and_then(|site| site.vcl.as_ref()).map(|vcl| &**vcl.program());
+    room.clear();
+    told.write(first, room);
+    // Rules are of declared policies.
+    record.rule = b"";
+    (record.vcl, record.xid, record.session) = (room, told.xid, told.session);
+    if let (b"", Some(error)) = (record.error, told.error()) {
+        record.error = error;
+    }
+}
+
+fn limit(about: &About) -> Option<base::Limit> {
+    let trouble = about.trouble.as_ref().and_then(|trouble| trouble.limit);
+    let told = || about.told.as_ref()?.limit;
+    trouble.or_else(told).or_else(|| about.trace.as_ref()?.limit())
+}
+
+fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
+    let started = told.started;
+    let after = |us: u64| us.saturating_sub(started.began_us);
+    let after32 = |us: u64| u32::try_from(after(us)).unwrap_or(u32::MAX - 1);
+    let trace = reply.about.trace.as_deref();
+    Phases {
+        read: Some(after32(started.read_us)),
+        policy: Some(after32(started.policy_us)),
+        wait: trace.and_then(Trace::wait_us).map(after32),
+        fetch: trace.and_then(Trace::fetch_us).map(after32),
+        head: trace.and_then(Trace::head_us).map(after32),
+        reply: Some(after32(told.reply_us.unwrap_or(started.policy_us))),
+        end: after(end_us),
+    }
+}
+
+fn flags(reply: &Reply, told: &Told<'_>) -> Flags {
+    // What grew too large, or broke off, was stored when its head was sent.
+    let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored().is_empty());
+    let stored = kept && matches!(reply.served, Served::Fetched { stored: true, .. });
+    let tls = told.request.is_some_and(|request| request.scheme == Scheme::Https);
+    Flags::default()
+        .with(Flags::TLS, tls)
+        .with(Flags::REFUSED, told.request.is_none())
+        .with(Flags::CUT_OFF, told.cut_off)
+        .with(Flags::STORED, stored)
+        .with(Flags::TUNNEL, reply.status.code() == 101)
+}
+
+fn version(request: &Request) -> u8 {
+    match request.version {
+        Version::Http10 => 10,
+        Version::Http11 => 11,
+        Version::Http2 => 20,
+    }
+}
+
+fn served(served: Served) -> observe::Served {
+    match served {
+        Served::Hit => observe::Served::Hit,
+        Served::Stale => observe::Served::Stale,
+        Served::StaleOnError => observe::Served::StaleOnError,
+        Served::Revalidated => observe::Served::Revalidated,
+        Served::Fetched { reason: Forward::Bypass | Forward::Method, .. } => observe::Served::Pass,
+        Served::Fetched { collapsed: true, .. } => observe::Served::Collapsed,
+        Served::Fetched { reason: Forward::HitForMiss, .. } => observe::Served::HitForMiss,
+        Served::Fetched { .. } => observe::Served::Miss,
+        Served::File => observe::Served::File,
+        Served::Synthetic | Served::Purge => observe::Served::Synth,
+    }
+}
+
+fn short(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
