@@ -117,6 +117,7 @@ counters! {
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
     Purges purges_total Counter "Purge requests of clients carried out.";
     PurgesRefused purges_refused_total Counter "Purge requests refused: from an address that may not, without the token, or malformed.";
+    PurgesLost purges_without_site_total Counter "Purge requests that found no site: for one URL of a host that no site has.";
     CliCommands varnish_cli_commands_total Counter "Commands carried out on the Varnish CLI port.";
     CliRefused varnish_cli_refused_total Counter "Connections to the Varnish CLI port that were closed for a wrong answer to its challenge, or for HTTP.";
     HtcpClears htcp_clears_total Counter "URLs purged by HTCP datagrams.";

@@ -448,9 +448,10 @@ pub(crate) const PURGE: Section = Section {
             may not is answered with 403.",
     keys: || {
         keys! {
-            "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may; `unix:` for clients of a unix socket. With a token as well, both must be right. A request that a proxy passed on which is not among `trusted_proxies` comes from nowhere.";
+            "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may; `unix:` for clients of a unix socket. Whoever has 127.0.0.1 or ::1 here also means this machine under its own public address. With a token as well, both must be right. A request that a proxy passed on which is not among `trusted_proxies` comes from nowhere.";
             "token", "a string", "none", "What a purge must bring along, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.";
-            "dialects", TEXTS, "the presets', or \"purge\"", "How purges are said: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`. The guide on purging says which is whose.";
+            "dialects", TEXTS, "the presets', or \"purge\"", "How purges are said: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`, `api-platform`, `typo3`, `plone`. The guide on purging says which is whose.";
+            "group", "a string", "none", "Sites with the same word here belong together: a purge by tag, expression or all of one is for all of them, as far as each takes it.";
         }
     },
     later: &[],

@@ -20,7 +20,8 @@ use crate::stores;
 
 const CLIENT: Peer = Peer::Host(IpAddr::V4(Ipv4Addr::LOCALHOST));
 /// A client on a plain connection.
-pub(crate) const PLAIN: Client<'_> = Client { peer: CLIENT, secured: None, line: None };
+pub(crate) const PLAIN: Client<'_> =
+    Client { peer: CLIENT, near: false, secured: None, line: None };
 
 /// Decides about a request for which a site with three routes has no route.
 pub(crate) fn policy(rounds: u32) {

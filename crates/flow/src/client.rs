@@ -13,6 +13,8 @@ use crate::vcl::Line;
 pub struct Client<'a> {
     /// Who it is.
     pub peer: Peer,
+    /// The connection came from the very address that it went to.
+    pub near: bool,
     /// What was agreed on in its TLS handshake; none over a plain connection.
     pub secured: Option<&'a Secured>,
     /// The connection, as programs see it; made up of `peer` where there is none.

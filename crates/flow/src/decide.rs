@@ -47,14 +47,17 @@ pub(crate) fn enter<'l>(
         return Entry::Challenge(answer);
     }
     let Some(site) = live.sites.find(&request.host) else {
-        return Entry::Refused(Problem::NoSite);
+        return match purge::find(live, None, request, client) {
+            Some((site, read)) => Entry::Purge(site, read),
+            None => Entry::Refused(Problem::NoSite),
+        };
     };
     if let Err(problem) = client.admit(&request.host, site.client_auth.as_ref()) {
         return Entry::Refused(problem);
     }
-    if let Some(purge) = &site.purge
-        && let Some(read) = purge::read(purge, request, || site.policy.asker(request, client.peer))
-    {
+    let may_be_purge =
+        site.purge.is_some() || !matches!(request.method, Method::Get | Method::Head);
+    if may_be_purge && let Some((site, read)) = purge::find(live, Some(site), request, client) {
         return Entry::Purge(site, read);
     }
     Entry::Site(site)

@@ -113,7 +113,7 @@ pub fn explain(
     now: Now,
 ) -> Explanation {
     let live: LiveRef = Rc::new(Arc::clone(live));
-    let client = Client { peer, secured: None, line: None };
+    let client = Client { peer, near: false, secured: None, line: None };
     let mut teller = Teller { shared, steps: vec![asked(&request)], key: 0, decided: None };
     let (foreseen, summary) = teller.tell(&live, &mut request, &client, now);
     let Teller { steps, key, decided, .. } = teller;
@@ -252,6 +252,10 @@ impl Teller<'_> {
             Err(Refusal::Access) => (
                 "a purge request, and from there, or without the token, nobody purges",
                 "would be refused: this client may not purge",
+            ),
+            Err(Refusal::Host) => (
+                "a purge of one URL, and no site has the host",
+                "would be refused: its Host names no site",
             ),
             Err(_) => (
                 "a purge request that no dialect of this site understands",

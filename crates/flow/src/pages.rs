@@ -224,6 +224,7 @@ pub(crate) fn purge_refused(request: &Request, status: Status, reason: &str) -> 
     }
     let mut reply = error_page(request, response, reason);
     reply.served = Served::Purge;
+    reply.about.trouble = Some(Box::new(Trouble { error: reason.into(), limit: None }));
     reply
 }
 

@@ -7,16 +7,18 @@
 mod carry_out;
 mod dialects;
 mod listing;
+mod reach;
 mod stored;
 
 use base::Counter;
 use message::{HeaderId, Method, Request, Status};
-use policy::{Peer, Purge};
+use policy::{Asker, Dialect, Purge};
 
 pub use carry_out::{Outcome, Page, What};
 pub(crate) use dialects::Order;
-use dialects::{Calls, Reading};
+use dialects::Reading;
 pub use listing::{Listing, Seen};
+pub(crate) use reach::find;
 
 use crate::core::Core;
 use crate::pages;
@@ -40,6 +42,10 @@ pub(crate) enum Refusal {
     Access,
     /// The method belongs to no dialect of this site.
     Method,
+    /// It is said in this dialect, which is none of this site's.
+    Foreign(Dialect),
+    /// It is for one URL, and its Host names no site.
+    Host,
     /// The dialect wants something that is not there.
     Missing(&'static str),
     /// A regular expression that cannot be used.
@@ -57,20 +63,27 @@ pub(crate) enum Asked {
     Refresh,
 }
 
-/// Reads `request` as a purge. `None` when it is an ordinary request of a reader.
-pub(crate) fn read(
+/// A request that may be a purge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'a> {
+    pub(crate) request: &'a Request,
+    /// Its Host names the site that reads it.
+    pub(crate) named: bool,
+}
+
+/// Reads a request as a purge. `None` when it is an ordinary one of a reader.
+fn read(
     purge: &Purge,
-    request: &Request,
-    asker: impl FnOnce() -> Peer,
+    said: Said<'_>,
+    asker: impl FnOnce() -> Asker,
 ) -> Option<Result<Asked, Refusal>> {
-    let reading = Reading(purge.dialects);
-    let calls = reading.calls(request)?;
-    let admitted = purge.admits(asker(), |token| brings(token, request));
-    if calls == Calls::Refresh && !admitted {
-        // Readers reload pages, too.
+    let reading = Reading { of: purge.dialects, named: said.named };
+    let calls = reading.calls(said.request)?;
+    let admitted = purge.admits(asker(), |token| brings(token, said.request));
+    if !admitted && calls.may_be_readers(said.request) {
         return None;
     }
-    Some(if admitted { reading.read(request, calls) } else { Err(Refusal::Access) })
+    Some(if admitted { reading.read(said.request, calls) } else { Err(Refusal::Access) })
 }
 
 /// Fields in which plugins send a token; of Authorization it is what follows `Bearer`.
@@ -94,10 +107,22 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 impl Core {
     /// The answer to a purge that is refused.
     pub(crate) fn refuse_purge(&self, request: &Request, refusal: Refusal) -> Reply {
-        self.counters.inc(Counter::PurgesRefused);
+        self.counters.inc(match refusal {
+            Refusal::Host => Counter::PurgesLost,
+            _ => Counter::PurgesRefused,
+        });
+        let foreign;
         let (code, reason) = match refusal {
             Refusal::Access => (403, "You may not purge here."),
             Refusal::Method => (405, "This site has no such purge."),
+            Refusal::Foreign(dialect) => {
+                foreign =
+                    format!("This site does not take purges of the dialect {}.", dialect.name());
+                (405, foreign.as_str())
+            }
+            Refusal::Host => {
+                (421, "A purge of one URL needs its site's Host, and no site here has this one.")
+            }
             Refusal::Missing(what) => (400, what),
             Refusal::Pattern => (400, "The regular expression is malformed or too large."),
             Refusal::TagPattern => {

@@ -17,7 +17,7 @@ use crate::fetch::{self, Fetched, Job};
 use crate::files as from_files;
 use crate::live::Site;
 use crate::pages::{self, Problem};
-use crate::purge::{Answers, Order};
+use crate::purge::{Answers, Order, Outcome};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
 use crate::wait;
@@ -146,6 +146,15 @@ async fn purge(core: &Rc<Core>, ask: &Ask<'_>, order: Order, answers: Answers) -
     let outcome = match order {
         Order::Url { target, soft } => core.purge_url(ask, &target, soft).await,
         Order::Many { what, soft } => core.purge_many(ask, what, soft).await,
+        Order::Shared(shares) => {
+            let mut all = Outcome::default();
+            for share in shares {
+                let one = core.purge_share(ask, share).await;
+                all.objects += one.objects;
+                all.pending |= one.pending;
+            }
+            all
+        }
         Order::List => {
             let names = core.shared.list(ask.live, ask.site).await;
             core.counters.inc(Counter::Purges);

@@ -300,3 +300,233 @@ async fn mediawikis_purge() {
     }
     assert_eq!(gone(&stage).await, ["/shop/one/", "/shop/two/"]);
 }
+
+/// One shop over two sites, and a neighbour that purges in another way; the page `/page` of each is
+/// stored, tagged `one`.
+async fn neighbours(shop: &str, neighbour: &str, tags: &str) -> Stage {
+    let origin = testkit::origin::Scripted::start().await.expect("a port");
+    let addr = origin.addr();
+    let site = |host: &str, keys: &str| {
+        format!("[[site]]\nhost = \"{host}\"\norigin = \"http://{addr}\"\n{keys}\n")
+    };
+    let config = format!(
+        "listen = \"127.0.0.1:0\"\n{}{}{}",
+        site("de.shop.test", shop),
+        site("fr.shop.test", shop),
+        site("other.test", neighbour)
+    );
+    let daemon = testkit::larder::Daemon::start(&config).expect("larder starts");
+    let fields = format!("Cache-Control: public, max-age=600\r\n{tags}: one\r\n");
+    origin.otherwise(Script::ok(&fields, "a page"));
+    Stage { origin, daemon }
+}
+
+const HOSTS: [&str; 3] = ["de.shop.test", "fr.shop.test", "other.test"];
+
+async fn page_of(stage: &Stage, host: &str) -> bool {
+    let get = format!("GET /page HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    is_hit(&stage.exchange("GET", get.as_bytes()).await)
+}
+
+/// Sends a request, lines without their ends; its status, and the hosts whose page is gone.
+async fn gone_of(stage: &Stage, lines: &[&str]) -> (u16, Vec<&'static str>) {
+    for host in HOSTS {
+        page_of(stage, host).await;
+        assert!(page_of(stage, host).await, "{host} is stored");
+    }
+    let bytes = format!("{}\r\n\r\n", lines.join("\r\n"));
+    let method = lines[0].split(' ').next().unwrap_or_default();
+    let status = stage.exchange(method, bytes.as_bytes()).await.status;
+    let mut gone = Vec::new();
+    for host in HOSTS {
+        if !page_of(stage, host).await {
+            gone.push(host);
+        }
+    }
+    (status, gone)
+}
+
+const SHOP: [&str; 2] = ["de.shop.test", "fr.shop.test"];
+
+/// The dialects of a shop, and what its software sends to a cache of which it knows no more than
+/// the address.
+async fn reaches_the_shop(site: &str, tags: &str, lines: &[&str]) {
+    let stage = neighbours(site, "preset = \"wordpress\"", tags).await;
+    assert_eq!(gone_of(&stage, lines).await, (200, SHOP.to_vec()), "{lines:?}");
+}
+
+#[tokio::test]
+async fn magento_set_up_as_the_guide_says() {
+    // --http-cache-hosts=127.0.0.1:80, by Laminas' socket adapter.
+    let pattern = "X-Magento-Tags-Pattern: ((^|,)one(,|$))";
+    let lines = ["PURGE / HTTP/1.1", pattern, "Host: 127.0.0.1", "Connection: close"];
+    reaches_the_shop("preset = \"magento\"", "X-Magento-Tags", &lines).await;
+}
+
+#[tokio::test]
+async fn shopware_with_its_default_hosts() {
+    let lines = ["PURGE / HTTP/1.1", "Host: varnish", "User-Agent: GuzzleHttp/7", "xkey: one"];
+    reaches_the_shop("purge = { dialects = [\"shopware\"] }", "xkey", &lines).await;
+    let all = ["BAN / HTTP/1.1", "Host: varnish", "User-Agent: GuzzleHttp/7"];
+    reaches_the_shop("purge = { dialects = [\"shopware\"] }", "xkey", &all).await;
+}
+
+#[tokio::test]
+async fn foshttpcache_without_a_base_url_and_neos() {
+    let lines = [
+        "BAN / HTTP/1.1",
+        "Host: 127.0.0.1:8080",
+        "X-Host: .*",
+        "X-Url: .*",
+        "X-Content-Type: .*",
+        "X-Cache-Tags: (^|,)(one)(,|$)",
+    ];
+    let site = "purge = { dialects = [\"foshttpcache\"] }";
+    reaches_the_shop(site, "X-Cache-Tags", &lines).await;
+    let mut one_domain = lines;
+    one_domain[2] = "X-Host: ^(fr\\.shop\\.test)$";
+    let stage = neighbours(site, "preset = \"wordpress\"", "X-Cache-Tags").await;
+    assert_eq!(gone_of(&stage, &one_domain).await, (200, vec!["fr.shop.test"]));
+}
+
+#[tokio::test]
+async fn drupals_purgers_with_the_caches_own_address() {
+    for lines in [
+        &["BAN / HTTP/1.1", "Host: 127.0.0.1", "Purge-Cache-Tags: one"][..],
+        &["BAN / HTTP/1.1", "Host: 127.0.0.1", "Cache-Tags: one|two"],
+        &["BAN /.* HTTP/1.1", "Host: 127.0.0.1"],
+        &["BAN /pa* HTTP/1.1", "Host: 127.0.0.1"],
+    ] {
+        reaches_the_shop("preset = \"drupal\"", "Purge-Cache-Tags", lines).await;
+    }
+}
+
+#[tokio::test]
+async fn plone_cachepurging() {
+    let site = "purge = { dialects = [\"plone\"] }";
+    let agent = "User-Agent: python-requests/2.32.3";
+    let stage = neighbours(site, "preset = \"wordpress\"", "X-None").await;
+    for (first, hosts) in [
+        ("PURGE /page HTTP/1.1", &SHOP[..]),
+        ("PURGE /pag HTTP/1.1", &[]),
+        (
+            "PURGE /VirtualHostBase/http/fr.shop.test:80/Plone/VirtualHostRoot/page HTTP/1.1",
+            &SHOP[1..],
+        ),
+        (
+            "PURGE /VirtualHostBase/https/fr.shop.test/Plone/VirtualHostRoot/_vh_page HTTP/1.1",
+            &SHOP[1..],
+        ),
+    ] {
+        let lines = [first, "Host: 127.0.0.1:8080", agent, "Accept: */*", "Content-Length: 0"];
+        assert_eq!(gone_of(&stage, &lines).await, (200, hosts.to_vec()), "{first}");
+    }
+}
+
+#[tokio::test]
+async fn w3_total_cache_and_fastlys_api_reach_a_whole_site() {
+    let wordpress = stage(WORDPRESS, "X-None", ",").await;
+    // W3 Total Cache, "flush all": without X-Purge-Method.
+    let all = ["PURGE /.* HTTP/1.1", "Host: larder.test", AGENT, "Connection: close"];
+    assert_eq!(after(&wordpress, &all).await, (200, PAGES.to_vec()));
+    let site = "purge = { dialects = [\"fastly\"], token = \"a-token-for-this-test\" }\n";
+    let stage = stage(site, "Surrogate-Key", " ").await;
+    let (host, key) = ("Host: api.fastly.com", "Fastly-Key: a-token-for-this-test");
+    for (first, field, pages) in [
+        ("POST /service/SU1Z0isxPaozGVKXdv0eY/purge/one HTTP/1.1", "Accept: */*", &PAGES[2..3]),
+        (
+            "POST /service/SU1Z0isxPaozGVKXdv0eY/purge HTTP/1.1",
+            "Surrogate-Key: one two",
+            &PAGES[2..],
+        ),
+        ("POST /service/SU1Z0isxPaozGVKXdv0eY/purge_all HTTP/1.1", "Accept: */*", &PAGES),
+    ] {
+        let lines = [first, host, key, field, "Content-Length: 0"];
+        assert_eq!(after(&stage, &lines).await, (200, pages.to_vec()), "{first}");
+    }
+    let wrong = "Fastly-Key: some-other-token";
+    let stranger = ["POST /service/x/purge_all HTTP/1.1", host, wrong, "Content-Length: 0"];
+    assert_eq!(after(&stage, &stranger).await, (403, vec![]));
+    stage.origin.on("/service/x/purge_all", Script::ok("", "a form"));
+    let reader = ["POST /service/x/purge_all HTTP/1.1", host, "Content-Length: 0"];
+    assert_eq!(after(&stage, &reader).await, (200, vec![]));
+    assert_eq!(stage.origin.seen("/service/x/purge_all"), 1);
+}
+
+#[tokio::test]
+async fn api_platforms_varnish_purgers() {
+    let site = "purge = { dialects = [\"api-platform\"] }\n";
+    let stage = stage(site, "Cache-Tags", ",").await;
+    let agent = "User-Agent: Symfony HttpClient/Curl";
+    let ban = "ApiPlatform-Ban-Regex: (one|list)($|\\,)";
+    let ban = ["BAN / HTTP/1.1", "Host: varnish", agent, ban];
+    assert_eq!(after(&stage, &ban).await, (200, vec!["/shop/", "/shop/one/"]));
+    let keys = ["PURGE / HTTP/1.1", "Host: varnish", agent, "xkey: one"];
+    assert_eq!(after(&stage, &keys).await, (200, vec!["/shop/one/"]));
+}
+
+#[tokio::test]
+async fn typo3s_varnish_extensions() {
+    let site = "purge = { dialects = [\"typo3\"] }\n";
+    let stage = stage(site, "xkey", " ").await;
+    stage.origin.on(
+        "/shop/one/",
+        Script::ok(
+            "Cache-Control: public, max-age=600\r\nTYPO3-Pid: 7\r\nTYPO3-Sitename: 1f\r\nxkey: one\r\n",
+            "a page",
+        ),
+    );
+    let all = ["BAN / HTTP/1.1", "Host: 127.0.0.1", "Varnish-Ban-All: 1"];
+    assert_eq!(after(&stage, &all).await, (200, PAGES.to_vec()));
+    for (fields, pages) in [
+        (["Varnish-Ban-TYPO3-Pid: 7", "Varnish-Ban-TYPO3-Sitename: 1f"], &PAGES[2..3]),
+        (["Varnish-Ban-TYPO3-Pid: 7", "Varnish-Ban-TYPO3-Sitename: 1e"], &[]),
+        (["Varnish-Ban-TYPO3-Pid: 8", "Accept: */*"], &[]),
+        (["Varnish-Ban-All: 1", "Varnish-Ban-TYPO3-Sitename: 1f"], &PAGES[2..3]),
+        (["xkey-purge: two", "Accept: */*"], &PAGES[3..]),
+    ] {
+        let ban = ["BAN / HTTP/1.1", "Host: 127.0.0.1", fields[0], fields[1]];
+        assert_eq!(after(&stage, &ban).await, (200, pages.to_vec()), "{fields:?}");
+    }
+}
+
+#[tokio::test]
+async fn shopwares_urls_fos_behind_nginx_and_souins_encoded_patterns() {
+    let shopware = stage("purge = { dialects = [\"shopware\"] }\n", "xkey", " ").await;
+    let url = ["PURGE /shop/one/ HTTP/1.1", "Host: larder.test", "User-Agent: GuzzleHttp/7"];
+    assert_eq!(after(&shopware, &url).await, (200, vec!["/shop/one/"]));
+    let site = "purge = { dialects = [\"foshttpcache\", \"nginx-helper\"] }\n";
+    let fos = stage(site, "X-Cache-Tags", ",").await;
+    let url = ["PURGE /purge/shop/one/ HTTP/1.1", "Host: larder.test"];
+    assert_eq!(after(&fos, &url).await, (200, vec!["/shop/one/"]));
+    let souin = stage("purge = { dialects = [\"souin\"] }\n", "Surrogate-Key", ", ").await;
+    let url = ["PURGE /souin-api/souin/.%2Bshop%2Fone.%2B HTTP/1.1", "Host: larder.test"];
+    assert_eq!(after(&souin, &url).await, (204, vec!["/shop/one/"]));
+}
+
+#[tokio::test]
+async fn a_purge_that_found_no_site_says_so() {
+    let shop = "preset = \"wordpress\"";
+    let stage = neighbours(shop, "purge = { dialects = [\"magento\"] }", "X-None").await;
+    let lost = ["PURGE /page HTTP/1.1", "Host: 127.0.0.1"];
+    assert_eq!(gone_of(&stage, &lost).await, (421, vec![]));
+    stage.daemon.counted("larder_purges_without_site_total", 1).await;
+    // As everything else that is for no site.
+    let other = ["GET /page HTTP/1.1", "Host: 127.0.0.1"];
+    assert_eq!(gone_of(&stage, &other).await, (421, vec![]));
+    let forwarded = ["PURGE /.* HTTP/1.1", "Host: 127.0.0.1", "X-Forwarded-For: 192.0.2.1"];
+    assert_eq!(gone_of(&stage, &forwarded).await, (403, vec![]));
+    assert_eq!(stage.metric("larder_purges_without_site_total").await, 1);
+}
+
+#[tokio::test]
+async fn a_purge_for_one_site_of_a_group_is_for_all_of_it() {
+    let shop = "purge = { dialects = [\"shopware\"], group = \"shop\" }";
+    let stage = neighbours(shop, "purge = { dialects = [\"shopware\"] }", "xkey").await;
+    let keys = ["PURGE / HTTP/1.1", "Host: fr.shop.test", "xkey: one"];
+    assert_eq!(gone_of(&stage, &keys).await, (200, SHOP.to_vec()));
+    let url = ["PURGE /page HTTP/1.1", "Host: fr.shop.test"];
+    assert_eq!(gone_of(&stage, &url).await, (200, vec!["fr.shop.test"]));
+    let keys = ["PURGE / HTTP/1.1", "Host: other.test", "xkey: one"];
+    assert_eq!(gone_of(&stage, &keys).await, (200, vec!["other.test"]));
+}

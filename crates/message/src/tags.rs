@@ -127,9 +127,9 @@ pub fn of_pattern(pattern: &str, anchored: bool) -> Option<Vec<String>> {
 }
 
 /// What stands for the border of a tag; longer ones first.
-const BORDERS: [&str; 13] = [
-    "(,.+)?$", "(^|,)", "(,|$)", "(^| )", "( |$)", "(^|\\s)", "(\\s|$)", "(^|[ ,])", "([ ,]|$)",
-    "(?:^|,)", "(?:,|$)", "^", "$",
+const BORDERS: [&str; 15] = [
+    "(,.+)?$", "(^|\\,)", "($|\\,)", "(^|,)", "(,|$)", "(^| )", "( |$)", "(^|\\s)", "(\\s|$)",
+    "(^|[ ,])", "([ ,]|$)", "(?:^|,)", "(?:,|$)", "^", "$",
 ];
 
 /// One alternative: a literal, perhaps with groups around the whole of it.

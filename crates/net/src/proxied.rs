@@ -34,6 +34,8 @@ pub(crate) struct Ends {
     own: Option<SocketAddr>,
     /// The connection's other end, be it the client's or a proxy's.
     wire: Option<SocketAddr>,
+    /// Whether the connection's two ends have one address, once that was asked for.
+    near: Option<bool>,
     /// The listener's number in [`Live::endpoints`].
     pub(crate) door: u16,
 }
@@ -42,7 +44,7 @@ impl Ends {
     /// A connection from `remote` itself.
     pub(crate) fn direct(remote: Option<SocketAddr>) -> Self {
         let peer = remote.map_or(Peer::Local, |remote| Peer::Host(remote.ip()));
-        Self { peer, remote, own: None, wire: remote, door: 0 }
+        Self { peer, remote, own: None, wire: remote, near: None, door: 0 }
     }
 
     /// A connection that the trusted proxy at `remote` made because of what `header` says.
@@ -51,10 +53,11 @@ impl Ends {
             Header::Local => Self::direct(remote),
             Header::Unnamed => {
                 let peer = Peer::Unnamed(remote.map(|remote| remote.ip()));
-                Self { peer, remote, own: None, wire: remote, door: 0 }
+                Self { peer, remote, own: None, wire: remote, near: Some(false), door: 0 }
             }
             Header::Proxied { source, destination } => {
-                Self { own: Some(destination), wire: remote, ..Self::direct(Some(source)) }
+                let own = Some(destination);
+                Self { own, wire: remote, near: Some(false), ..Self::direct(Some(source)) }
             }
         }
     }
@@ -95,6 +98,15 @@ impl Ends {
             owner: stream.owner(),
             ..Line::default()
         }
+    }
+
+    /// Whether the client's own connection came from the very address that it went to: from this
+    /// machine.
+    pub(crate) fn is_near(&mut self, stream: &Stream) -> bool {
+        *self.near.get_or_insert_with(|| {
+            let own = self.remote.and_then(|_| stream.local_addr());
+            matches!((self.remote, own), (Some(from), Some(to)) if from.ip() == to.ip())
+        })
     }
 
     /// The client's address and the one it connected to.

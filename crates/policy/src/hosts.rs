@@ -76,6 +76,11 @@ impl<T> HostTable<T> {
 
     /// What `host`, in canonical form, stands for.
     pub fn find(&self, host: &[u8]) -> Option<&T> {
+        self.named(host).or(self.any.as_ref())
+    }
+
+    /// The same, `*` left aside: what is there by a name.
+    pub fn named(&self, host: &[u8]) -> Option<&T> {
         if let Some(value) = self.exact.get(host) {
             return Some(value);
         }
@@ -90,7 +95,7 @@ impl<T> HostTable<T> {
                 }
             }
         }
-        self.any.as_ref()
+        None
     }
 }
 

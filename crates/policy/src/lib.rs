@@ -26,6 +26,6 @@ pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,
     PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic,
 };
-pub use purge::{Dialect, Dialects, Purge};
+pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};
 pub use told::{Place, Places, Step};

@@ -1,6 +1,7 @@
 //! Who may invalidate what is stored of a site, and in which words.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::acl::CidrSet;
 use crate::peer::Peer;
@@ -14,14 +15,32 @@ pub struct Purge {
     pub token: Option<Box<str>>,
     /// How purges may be said.
     pub dialects: Dialects,
+    /// The sites that belong together under this name: a purge of many responses that is for one
+    /// of them is for all.
+    pub group: Option<Box<str>>,
+}
+
+/// Who asks for a purge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// Who it is.
+    pub peer: Peer,
+    /// Its connection came from the very address that it went to: from this machine, which has
+    /// called itself by a public address.
+    pub near: bool,
 }
 
 impl Purge {
     /// Whether a request of `asker` is admitted; `brings` says whether it has a token.
-    pub fn admits(&self, asker: Peer, brings: impl FnOnce(&[u8]) -> bool) -> bool {
+    pub fn admits(&self, asker: Asker, brings: impl FnOnce(&[u8]) -> bool) -> bool {
         let anywhere = self.allow.is_empty() && self.token.is_some();
-        (anywhere || self.allow.has(asker))
+        (anywhere || self.allow.has(asker.peer) || asker.near && self.allows_loopback())
             && self.token.as_ref().is_none_or(|token| brings(token.as_bytes()))
+    }
+
+    fn allows_loopback(&self) -> bool {
+        self.allow.contains(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            || self.allow.contains(IpAddr::V6(Ipv6Addr::LOCALHOST))
     }
 }
 
@@ -39,18 +58,26 @@ macro_rules! dialects {
 }
 
 dialects! {
-    Purge "purge" "`PURGE url`; with `X-Purge-Method: regex` the path is a regular expression (Proxy Cache Purge, WP Rocket, MediaWiki).";
-    NginxHelper "nginx-helper" "`GET /purge/path` and `PURGE /purgeall` (Nginx Helper for WordPress).";
+    Purge "purge" "`PURGE url`; with `X-Purge-Method: regex` the path is a regular expression (Proxy Cache Purge, WP Rocket, MediaWiki), as is one that ends in `.*` (W3 Total Cache).";
+    NginxHelper "nginx-helper" "`GET /purge/path`, `PURGE /purge/path` and `PURGE /purgeall` (Nginx Helper for WordPress; FOSHttpCache's Nginx client with a `purge_location`).";
     Magento "magento" "`PURGE /` with `X-Magento-Tags-Pattern` or `X-Pool`.";
-    Drupal "drupal" "`BAN` with `Purge-Cache-Tags` or `Cache-Tags`, `URIBAN url`, `PURGE url`, `REFRESH url` (Drupal's purgers).";
+    Drupal "drupal" "`BAN` with `Purge-Cache-Tags` or `Cache-Tags`, `BAN /prefix/*`, `BAN /.*`, `URIBAN url`, `PURGE url`, `REFRESH url` (Drupal's purgers).";
     FosHttpCache "foshttpcache" "`PURGE url`, `BAN` with `X-Host`, `X-Url`, `X-Content-Type`, `X-Cache-Tags`, `PURGEKEYS` with `xkey-purge` or `xkey-softpurge`, `GET url` with `Cache-Control: no-cache` or `X-Refresh: 1` (Symfony).";
-    Shopware "shopware" "`PURGE /` with `xkey`, `BAN /regex`.";
+    Shopware "shopware" "`PURGE url`, `PURGE /` with `xkey`, `BAN /regex`.";
     Souin "souin" "`PURGE /souin-api/souin` with `Surrogate-Key`, `/souin-api/souin/regex`, `/souin-api/souin/flush`; `GET` lists what is stored (API Platform, FrankenPHP).";
-    Fastly "fastly" "`PURGE url`, or with `Surrogate-Key`; `Fastly-Soft-Purge: 1`.";
+    Fastly "fastly" "`PURGE url`, or with `Surrogate-Key`; `POST /service/ID/purge/KEY`, `/service/ID/purge` with `Surrogate-Key`, `/service/ID/purge_all`; `Fastly-Soft-Purge: 1`.";
     Squid "squid" "`PURGE url`, answered with 404 when nothing was stored.";
+    ApiPlatform "api-platform" "`BAN` with `ApiPlatform-Ban-Regex`, `PURGE` with `xkey` (API Platform's Varnish purgers).";
+    Typo3 "typo3" "`BAN` with `Varnish-Ban-All`, `Varnish-Ban-TYPO3-Pid`, `Varnish-Ban-TYPO3-Sitename`, `xkey-purge` (TYPO3's Varnish extensions).";
+    Plone "plone" "`PURGE url`, for every host if Host names no site; `PURGE /VirtualHostBase/scheme/host/root/VirtualHostRoot/path` (plone.cachepurging).";
 }
 
 impl Dialect {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(dialect, ..)| *dialect == self).map_or("", |(_, name, _)| name)
+    }
+
     /// The one called `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known, _)| *known == name).map(|(dialect, ..)| *dialect)

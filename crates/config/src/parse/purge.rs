@@ -40,7 +40,8 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>, preset: Dialects) -> Option
         (None, Some(_)) => Vec::new(),
         (None, None) => here(),
     };
-    Some(Purge { allow: CidrSet::new(&allow), token, dialects })
+    let group = table.item("group").and_then(|item| group(r, &item));
+    Some(Purge { allow: CidrSet::new(&allow), token, dialects, group })
 }
 
 /// Whether a site's clients see surrogate keys.
@@ -51,13 +52,23 @@ pub(super) fn shows_tags(r: &mut Reader, site: &Table<'_>) -> bool {
 /// What presets alone make of a site: their applications may purge from this machine.
 pub(crate) fn of_presets(dialects: Dialects) -> Option<Purge> {
     let allow = CidrSet::new(&here());
-    (!dialects.is_empty()).then_some(Purge { allow, token: None, dialects })
+    (!dialects.is_empty()).then_some(Purge { allow, token: None, dialects, group: None })
 }
 
 /// Reads a preset's `[purge]`, into `dialects`.
 pub(super) fn dialects(r: &mut Reader, item: &Item<'_>, dialects: Dialects) -> Dialects {
     let item = r.table(item, &keys::PRESET_PURGE).and_then(|table| table.item("dialects"));
     item.map_or(dialects, |item| named(r, &item, dialects))
+}
+
+fn group(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
+    let text = r.text(item)?;
+    if text.is_empty() {
+        r.error(item.span.clone(), "a group has a name").help =
+            Some("sites with the same one are purged together".to_owned());
+        return None;
+    }
+    Some(text.into())
 }
 
 fn here() -> Vec<Net> {

@@ -1,7 +1,7 @@
 //! `[site.purge]`: what it stands for, and what is said about it.
 
 use insta::assert_snapshot;
-use policy::{Dialect, Dialects, Peer, Purge};
+use policy::{Asker, Dialect, Dialects, Peer, Purge};
 
 use super::{load, said};
 
@@ -15,7 +15,7 @@ fn admits(purge: &Purge, address: &str) -> bool {
         "unix:" => Peer::Local,
         address => Peer::Host(address.parse().expect("an address")),
     };
-    purge.admits(peer, |_| true)
+    purge.admits(Asker { peer, near: false }, |_| true)
 }
 
 fn only(dialect: Dialect) -> Dialects {

@@ -11,6 +11,7 @@ use message::{Framing, HeaderBlock, Method, Request, Scheme};
 use policy::{Notes, ReceiveCtx};
 
 use super::dialects::of_host;
+use super::reach::Share;
 use super::stored::{Matcher, Meant, Scope, Under};
 use crate::core::{Ask, Core};
 use crate::decide::make_key;
@@ -141,34 +142,42 @@ pub struct Outcome {
 const PAUSE: Duration = Duration::from_micros(100);
 /// Pieces of work between two pauses: a few hundred microseconds.
 const PIECES: u32 = 8;
-/// How long the answer to a purge waits until it is known what was hit.
-const COUNT_MS: u64 = 1_000;
+/// How long the answer to a purge waits until it is known what was hit: plugins purge many pages
+/// and keys, one after the other, and few of them wait for more than a second.
+const COUNT_MS: u64 = 50;
 /// Places of the index that a program's purge by keys looks at before it goes on: some
 /// milliseconds. What is stored beyond them is counted by nobody.
 const COUNT_PLACES: usize = 64 * 1024;
-/// The same for one URL, of which plugins purge many, one after the other.
-const COUNT_URL_MS: u64 = 50;
 /// Most names of a list of what is stored.
 const LISTED_MAX: usize = 10_000;
 
 impl Shared {
-    /// Invalidates what is meant: of one site, or of all. When this returns no core uses it any
-    /// more. At most `wait_ms` are waited until everything stored has been looked at.
+    /// Invalidates what is meant of all sites. When this returns no core uses it any more. At most
+    /// `wait_ms` are waited until everything stored has been looked at.
     pub async fn purge(
         self: &Arc<Self>,
         what: What,
-        site: Option<(&Arc<Live>, &Site)>,
         soft: bool,
         now_ms: u64,
         wait_ms: u64,
     ) -> Outcome {
-        let text = match site {
-            Some((_, site)) => format!("site {} && {}", site.name, what.text()),
+        self.purge_of(None, what, soft, now_ms, wait_ms).await
+    }
+
+    /// The same of some sites only.
+    async fn purge_of(
+        self: &Arc<Self>,
+        scope: Option<Scope>,
+        what: What,
+        soft: bool,
+        now_ms: u64,
+        wait_ms: u64,
+    ) -> Outcome {
+        let text = match &scope {
+            Some(scope) => format!("{} && {}", scope.text(), what.text()),
             None => what.text(),
         };
         let (tags, matcher) = self.sought(what);
-        let scope =
-            site.map(|(live, site)| Scope { live: Arc::clone(live), site: site.name.clone() });
         let test = Arc::new(Meant { scope, matcher, now_ms });
         let which = Which { tags, test: Some(test) };
         let new = NewBan { text: text.into(), which, soft, now_ms };
@@ -253,7 +262,7 @@ impl Shared {
 
     /// What is stored of a site, as Souin names it: no more than some thousand.
     pub(crate) async fn list(self: &Arc<Self>, live: &Arc<Live>, site: &Site) -> Vec<String> {
-        let scope = Scope { live: Arc::clone(live), site: site.name.clone() };
+        let scope = Scope::of(live, [site.number]);
         let cache = Arc::clone(&self.cache);
         let listed = tokio::task::spawn_blocking(move || {
             let mut names = Vec::new();
@@ -276,8 +285,14 @@ impl Shared {
 impl Core {
     /// Invalidates what is meant of the request's site.
     pub(crate) async fn purge_many(&self, ask: &Ask<'_>, what: What, soft: bool) -> Outcome {
-        let site = Some((&**ask.live, &**ask.site));
-        self.shared.purge(what, site, soft, self.now().mono_ms, COUNT_MS).await
+        self.purge_share(ask, Share { what, soft, sites: vec![ask.site.number] }).await
+    }
+
+    /// Invalidates some sites' share.
+    pub(crate) async fn purge_share(&self, ask: &Ask<'_>, share: Share) -> Outcome {
+        let scope = Scope::of(ask.live, share.sites);
+        let now_ms = self.now().mono_ms;
+        self.shared.purge_of(Some(scope), share.what, share.soft, now_ms, COUNT_MS).await
     }
 
     /// Tests what nobody asked for against bans that were made, and forgets old ones. Once a
@@ -353,8 +368,8 @@ impl Shared {
             let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(&target));
             // Without the condition on the host it is every host's of the site.
             let what = What::terms(of_host(&page.request.host).into_iter().chain([url]).collect());
-            let site = Some((page.live, site));
-            let more = self.purge(what, site, soft, now_ms, COUNT_URL_MS).await;
+            let scope = Some(Scope::of(page.live, [site.number]));
+            let more = self.purge_of(scope, what, soft, now_ms, COUNT_MS).await;
             outcome.objects += more.objects;
             outcome.pending |= more.pending;
         }

@@ -8,6 +8,7 @@ use message::cache_control::{CacheControl, Scope};
 use message::{HeaderId, Method, Request, tags};
 
 use super::carry_out::What;
+use super::reach::Share;
 use policy::{Dialect, Dialects};
 
 use super::{Answers, Asked, Refusal, is_purge_method};
@@ -21,6 +22,8 @@ pub(crate) enum Calls {
     NginxHelper,
     /// Souin's path.
     Souin,
+    /// A path of Fastly's API.
+    FastlyApi,
     /// A field by which it wants a page to be made anew; readers send it, too.
     Refresh,
 }
@@ -30,21 +33,68 @@ pub(crate) enum Calls {
 pub(crate) enum Order {
     /// Every variant of one target of the request's host.
     Url { target: Vec<u8>, soft: bool },
-    /// What is described.
+    /// What is described, of the site.
     Many { what: What, soft: bool },
+    /// The same of several sites, each by what it reads.
+    Shared(Vec<Share>),
     /// Say what is stored.
     List,
 }
 
 const NGINX_HELPER_PATH: &[u8] = b"/purge/";
 const SOUIN_PATH: &[u8] = b"/souin-api/souin";
-/// Dialects that have `PURGE url`.
-const BY_URL: [Dialect; 5] =
-    [Dialect::Purge, Dialect::Drupal, Dialect::FosHttpCache, Dialect::Fastly, Dialect::Squid];
+/// Dialects that have `PURGE url`, and say 200 whether something was there or not.
+const BY_URL: [Dialect; 6] = [
+    Dialect::Purge,
+    Dialect::Drupal,
+    Dialect::FosHttpCache,
+    Dialect::Shopware,
+    Dialect::Fastly,
+    Dialect::Plone,
+];
+
+/// Fields of surrogate keys, and whether what has them becomes stale only.
+const XKEY_FIELDS: [(&[u8], bool); 2] = [(b"xkey-purge", false), (b"xkey-softpurge", true)];
+
+/// Fields by which a message belongs to one of these dialects and to no other. What a site with
+/// another one made of the rest of it would be something else than what is meant: often its first
+/// page, or all of it.
+const OWN_FIELDS: [(&[u8], &[Dialect]); 15] = [
+    (b"x-magento-tags-pattern", &[Dialect::Magento]),
+    (b"x-pool", &[Dialect::Magento]),
+    (b"purge-cache-tags", &[Dialect::Drupal]),
+    (b"cache-tags", &[Dialect::Drupal]),
+    (b"x-cache-tags", &[Dialect::FosHttpCache]),
+    (b"x-url", &[Dialect::FosHttpCache]),
+    (b"x-content-type", &[Dialect::FosHttpCache]),
+    (b"xkey-purge", &[Dialect::Typo3]),
+    (b"xkey-softpurge", &[Dialect::Typo3]),
+    (b"xkey", &[Dialect::Shopware, Dialect::ApiPlatform]),
+    (b"surrogate-key", &[Dialect::Fastly, Dialect::Souin]),
+    (b"apiplatform-ban-regex", &[Dialect::ApiPlatform]),
+    (b"varnish-ban-all", &[Dialect::Typo3]),
+    (b"varnish-ban-typo3-pid", &[Dialect::Typo3]),
+    (b"varnish-ban-typo3-sitename", &[Dialect::Typo3]),
+];
+
+impl Calls {
+    /// Whether a request that is not admitted may as well be a reader's.
+    pub(super) fn may_be_readers(self, request: &Request) -> bool {
+        match self {
+            Self::Refresh => true,
+            Self::FastlyApi => request.headers.value_named(b"fastly-key").is_none(),
+            Self::Method | Self::NginxHelper | Self::Souin => false,
+        }
+    }
+}
 
 /// Reads requests in some dialects.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading(pub(super) Dialects);
+pub(super) struct Reading {
+    pub(super) of: Dialects,
+    /// The request's Host names the site.
+    pub(super) named: bool,
+}
 
 impl Reading {
     /// Whether `request` may be a purge in one of these dialects.
@@ -52,13 +102,16 @@ impl Reading {
         let target = &request.target;
         match request.method {
             Method::Get
-                if self.0.has(Dialect::NginxHelper) && target.starts_with(NGINX_HELPER_PATH) =>
+                if self.of.has(Dialect::NginxHelper) && target.starts_with(NGINX_HELPER_PATH) =>
             {
                 Some(Calls::NginxHelper)
             }
-            _ if self.0.has(Dialect::Souin) && is_souin(request) => Some(Calls::Souin),
-            Method::Get if self.0.has(Dialect::FosHttpCache) && wants_refresh(request) => {
+            _ if self.of.has(Dialect::Souin) && is_souin(request) => Some(Calls::Souin),
+            Method::Get if self.of.has(Dialect::FosHttpCache) && wants_refresh(request) => {
                 Some(Calls::Refresh)
+            }
+            Method::Post if self.of.has(Dialect::Fastly) && api_of_fastly(request).is_some() => {
+                Some(Calls::FastlyApi)
             }
             Method::Get | Method::Head | Method::Post => None,
             _ => is_purge_method(&request.method).then_some(Calls::Method),
@@ -74,13 +127,14 @@ impl Reading {
                 (Order::Url { target, soft: false }, Answers::OrMissing)
             }
             (Calls::Souin, token) => (souin(request, token)?, Answers::Empty),
+            (Calls::FastlyApi, _) => (self.fastly_api(request)?, Answers::Always),
             (Calls::Method, b"PURGE") => self.purge(request)?,
             (Calls::Method, b"BAN") => (self.ban(request)?, Answers::Always),
             (Calls::Method, b"PURGEKEYS") => (self.purge_keys(request)?, Answers::Always),
-            (Calls::Method, b"URIBAN") if self.0.has(Dialect::Drupal) => {
+            (Calls::Method, b"URIBAN") if self.of.has(Dialect::Drupal) => {
                 (Order::Url { target: request.target.clone(), soft: false }, Answers::Always)
             }
-            (Calls::Method, b"REFRESH") if self.0.has(Dialect::Drupal) => {
+            (Calls::Method, b"REFRESH") if self.of.has(Dialect::Drupal) => {
                 return Ok(Asked::Refresh);
             }
             _ => return Err(Refusal::Method),
@@ -88,11 +142,47 @@ impl Reading {
         Ok(Asked::Store(order, answers))
     }
 
+    /// Refuses what is said in a dialect that is none of these.
+    fn refuse_foreign(self, request: &Request) -> Result<(), Refusal> {
+        for (name, dialects) in &OWN_FIELDS {
+            if !self.of.any(dialects) && request.headers.value_named(name).is_some() {
+                return Err(dialects.first().map_or(Refusal::Method, |one| Refusal::Foreign(*one)));
+            }
+        }
+        if !self.of.has(Dialect::Purge) && is_by_regex(request) {
+            return Err(Refusal::Foreign(Dialect::Purge));
+        }
+        Ok(())
+    }
+
+    /// Whether Fastly's soft purge is asked for.
+    fn is_soft(self, request: &Request) -> bool {
+        self.of.has(Dialect::Fastly) && is_set(request.headers.value_named(b"fastly-soft-purge"))
+    }
+
+    fn fastly_api(self, request: &Request) -> Result<Order, Refusal> {
+        let soft = self.is_soft(request);
+        let what = match api_of_fastly(request) {
+            Some(FastlyApi::All) => What::Everything,
+            Some(FastlyApi::Key(key)) => What::Tags(vec![key]),
+            Some(FastlyApi::Keys) => {
+                let keys = listed(request, b"surrogate-key");
+                if keys.is_empty() {
+                    return Err(Refusal::Missing("Surrogate-Key is missing."));
+                }
+                What::Tags(keys)
+            }
+            None => return Err(Refusal::Method),
+        };
+        Ok(Order::Many { what, soft })
+    }
+
     fn purge(self, request: &Request) -> Result<(Order, Answers), Refusal> {
+        self.refuse_foreign(request)?;
         let headers = &request.headers;
-        let soft = self.0.has(Dialect::Fastly) && is_set(headers.value_named(b"fastly-soft-purge"));
+        let soft = self.is_soft(request);
         let many = |what| (Order::Many { what, soft }, Answers::Always);
-        if self.0.has(Dialect::Magento) {
+        if self.of.has(Dialect::Magento) {
             if let Some(pattern) = headers.value_named(b"x-magento-tags-pattern") {
                 return Ok(many(tag_pattern(pattern)?));
             }
@@ -101,63 +191,121 @@ impl Reading {
                 return Ok(many(What::terms(vec![of_pool])));
             }
         }
-        for (dialect, name) in
-            [(Dialect::Shopware, &b"xkey"[..]), (Dialect::Fastly, b"surrogate-key")]
-        {
-            if self.0.has(dialect) && headers.value_named(name).is_some() {
+        for name in [&b"xkey"[..], b"surrogate-key"] {
+            if headers.value_named(name).is_some() {
                 return Ok(many(What::Tags(listed(request, name))));
             }
         }
-        if self.0.has(Dialect::NginxHelper) && request.target == b"/purgeall" {
-            return Ok(many(What::Everything));
+        let mut target = request.target.as_slice();
+        let mut answers = Answers::Always;
+        if self.of.has(Dialect::NginxHelper) {
+            if target == b"/purgeall" {
+                return Ok(many(What::Everything));
+            }
+            if target.starts_with(NGINX_HELPER_PATH) {
+                target = &target[NGINX_HELPER_PATH.len() - 1..];
+                answers = Answers::OrMissing;
+            } else if !self.of.any(&BY_URL) && !self.of.has(Dialect::Squid) {
+                return Err(Refusal::Method);
+            }
+        } else if !self.of.any(&BY_URL) {
+            if !self.of.has(Dialect::Squid) {
+                return Err(match self.of.has(Dialect::Magento) {
+                    true => Refusal::Missing("X-Magento-Tags-Pattern or X-Pool is missing."),
+                    false => Refusal::Method,
+                });
+            }
+            answers = Answers::OrMissing;
         }
-        if !self.0.any(&BY_URL) {
-            return Err(match self.0.has(Dialect::Magento) {
-                true => Refusal::Missing("X-Magento-Tags-Pattern or X-Pool is missing."),
-                false => Refusal::Method,
-            });
+        if self.of.has(Dialect::Purge) && (is_by_regex(request) || target.ends_with(b".*")) {
+            return Ok(many(What::terms(self.of_site(request, matches(Field::Url, target)?)?)));
         }
-        let method = headers.value_named(b"x-purge-method");
-        if self.0.has(Dialect::Purge) && method.is_some_and(|m| m.eq_ignore_ascii_case(b"regex")) {
-            let of_host = of_host(&request.host).ok_or(Refusal::Pattern)?;
-            return Ok(many(What::terms(vec![of_host, matches(Field::Url, &request.target)?])));
+        if self.of.has(Dialect::Plone)
+            && let Some(what) = self.plone(request)?
+        {
+            return Ok(many(what));
         }
-        let answers = match self.0.has(Dialect::Squid) && !self.0.any(&BY_URL[..4]) {
-            true => Answers::OrMissing,
-            false => Answers::Always,
-        };
-        Ok((Order::Url { target: request.target.clone(), soft }, answers))
+        Ok((Order::Url { target: target.to_vec(), soft }, answers))
+    }
+
+    /// `term` and, where the request names one, that the host is that.
+    fn of_site(self, request: &Request, term: Term) -> Result<Vec<Term>, Refusal> {
+        let mut terms = Vec::new();
+        if self.named {
+            terms.push(of_host(&request.host).ok_or(Refusal::Pattern)?);
+        }
+        terms.push(term);
+        Ok(terms)
+    }
+
+    /// What plone.cachepurging means when it does not name the page's host in Host: the host is in
+    /// the path that Zope is asked for, or is nowhere.
+    fn plone(self, request: &Request) -> Result<Option<What>, Refusal> {
+        let url = |path: &[u8]| Term::equal(Field::Url, false, &String::from_utf8_lossy(path));
+        if let Some((host, path)) = virtual_host(&request.target) {
+            let host = of_host(&host).ok_or(Refusal::Pattern)?;
+            return Ok(Some(What::terms(vec![host, url(&path)])));
+        }
+        Ok((!self.named).then(|| What::terms(vec![url(&request.target)])))
     }
 
     fn ban(self, request: &Request) -> Result<Order, Refusal> {
+        self.refuse_foreign(request)?;
         let headers = &request.headers;
         let many = |what| Ok(Order::Many { what, soft: false });
-        if self.0.has(Dialect::Drupal) {
+        if self.of.has(Dialect::Drupal) {
             for name in [&b"purge-cache-tags"[..], b"cache-tags"] {
                 if headers.value_named(name).is_some() {
                     return many(alternatives(request, name)?);
                 }
             }
         }
-        if self.0.has(Dialect::FosHttpCache)
+        if self.of.has(Dialect::FosHttpCache)
             && let Some(what) = by_fields(request)?
         {
             return many(what);
         }
-        if self.0.has(Dialect::Shopware) {
+        if let Some(pattern) = headers.value_named(b"apiplatform-ban-regex") {
+            return many(tag_pattern(pattern)?);
+        }
+        if self.of.has(Dialect::Typo3)
+            && let Some((what, soft)) = typo3(request)
+        {
+            return Ok(Order::Many { what, soft });
+        }
+        if self.of.has(Dialect::Drupal)
+            && let Some(what) = self.below(request)?
+        {
+            return many(what);
+        }
+        let says_more = OWN_FIELDS.iter().any(|(name, _)| headers.value_named(name).is_some());
+        if self.of.has(Dialect::Shopware) && !says_more {
             return many(What::terms(vec![matches(Field::Url, &request.target)?]));
         }
-        Err(match self.0.any(&[Dialect::Drupal, Dialect::FosHttpCache]) {
+        let by_field =
+            [Dialect::Drupal, Dialect::FosHttpCache, Dialect::ApiPlatform, Dialect::Typo3];
+        Err(match self.of.any(&by_field) {
             true => Refusal::Missing("The field that says what to ban is missing."),
             false => Refusal::Method,
         })
     }
 
+    /// What Drupal's zero-configuration purger means by a path that ends in `*`.
+    fn below(self, request: &Request) -> Result<Option<What>, Refusal> {
+        let Some(prefix) = request.target.strip_suffix(b"*") else { return Ok(None) };
+        let prefix = prefix.strip_suffix(b"/.").map_or(prefix, |_| &prefix[..prefix.len() - 1]);
+        if prefix == b"/" {
+            return Ok(Some(What::Everything));
+        }
+        let host = self.named.then_some(request.host.as_slice());
+        What::beginning(host, Some(prefix)).map(Some).map_err(|_| Refusal::Pattern)
+    }
+
     fn purge_keys(self, request: &Request) -> Result<Order, Refusal> {
-        if !self.0.has(Dialect::FosHttpCache) {
+        if !self.of.has(Dialect::FosHttpCache) {
             return Err(Refusal::Method);
         }
-        for (name, soft) in [(&b"xkey-purge"[..], false), (b"xkey-softpurge", true)] {
+        for (name, soft) in XKEY_FIELDS {
             if request.headers.value_named(name).is_some() {
                 return Ok(Order::Many { what: What::Tags(listed(request, name)), soft });
             }
@@ -180,6 +328,12 @@ fn wants_refresh(request: &Request) -> bool {
     is_set(headers.value_named(b"x-refresh")) || no_cache()
 }
 
+/// Whether Proxy Cache Purge and its kin say that the target is a regular expression.
+fn is_by_regex(request: &Request) -> bool {
+    let method = request.headers.value_named(b"x-purge-method");
+    method.is_some_and(|method| method.eq_ignore_ascii_case(b"regex"))
+}
+
 fn is_set(value: Option<&[u8]>) -> bool {
     value.is_some_and(|value| value == b"1")
 }
@@ -195,11 +349,82 @@ fn souin(request: &Request, token: &[u8]) -> Result<Order, Refusal> {
         }
         (b"PURGE", b"" | b"/") => Err(Refusal::Missing("Surrogate-Key is missing.")),
         (b"PURGE", [b'/', pattern @ ..]) => {
-            let text = std::str::from_utf8(pattern).map_err(|_| Refusal::Pattern)?;
+            let pattern = decoded(pattern);
+            let text = std::str::from_utf8(&pattern).map_err(|_| Refusal::Pattern)?;
             many(What::Listed(ban::regex(text).map_err(|_| Refusal::Pattern)?))
         }
         _ => Err(Refusal::Method),
     }
+}
+
+/// What a path of Fastly's API purges of a service.
+enum FastlyApi {
+    All,
+    Key(Vec<u8>),
+    /// Those in Surrogate-Key.
+    Keys,
+}
+
+/// `/service/ID/purge_all`, `/service/ID/purge` or `/service/ID/purge/KEY`.
+fn api_of_fastly(request: &Request) -> Option<FastlyApi> {
+    let rest = request.path().strip_prefix(b"/service/")?;
+    let end = rest.iter().position(|b| *b == b'/').filter(|end| *end > 0)?;
+    match &rest[end + 1..] {
+        b"purge_all" => Some(FastlyApi::All),
+        b"purge" => Some(FastlyApi::Keys),
+        purge => match purge.strip_prefix(b"purge/")? {
+            b"" => None,
+            key => Some(FastlyApi::Key(decoded(key))),
+        },
+    }
+}
+
+/// The host, without a port, and the path that a path of Zope's VirtualHostMonster stands for:
+/// `/VirtualHostBase/http/host:port/root/VirtualHostRoot/_vh_prefix/path`.
+pub(super) fn virtual_host(target: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let text = std::str::from_utf8(target).ok()?;
+    let (_, rest) = text.strip_prefix("/VirtualHostBase/")?.split_once('/')?;
+    let (host, rest) = rest.split_once('/')?;
+    let host = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let (_, mut path) = format!("/{rest}")
+        .split_once("/VirtualHostRoot")
+        .map(|(root, path)| (root.len(), path.to_owned()))?;
+    let mut shown = String::new();
+    while let Some(rest) = path.strip_prefix("/_vh_") {
+        let end = rest.find('/').unwrap_or(rest.len());
+        shown.push('/');
+        shown.push_str(&rest[..end]);
+        path = rest[end..].to_owned();
+    }
+    shown.push_str(&path);
+    if shown.is_empty() {
+        shown.push('/');
+    }
+    let is_path = shown.starts_with('/') && !host.is_empty();
+    is_path.then(|| (host.to_ascii_lowercase().into_bytes(), shown.into_bytes()))
+}
+
+/// Bytes written as `%` and two hexadecimal digits become what they stand for.
+fn decoded(text: &[u8]) -> Vec<u8> {
+    let digit = |at: usize| text.get(at).and_then(|b| char::from(*b).to_digit(16));
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high << 4 | low) as u8);
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
 }
 
 /// The tags in a request's field, parted by blanks and commas.
@@ -228,6 +453,28 @@ fn tag_pattern(pattern: &[u8]) -> Result<What, Refusal> {
     let text = std::str::from_utf8(pattern).map_err(|_| Refusal::TagPattern)?;
     let tags = tags::of_pattern(text, false).ok_or(Refusal::TagPattern)?;
     Ok(What::Tags(tags.into_iter().map(String::into_bytes).collect()))
+}
+
+/// What TYPO3's fields describe, and whether it becomes stale only.
+fn typo3(request: &Request) -> Option<(What, bool)> {
+    let headers = &request.headers;
+    for (name, soft) in XKEY_FIELDS {
+        if headers.value_named(name).is_some() {
+            return Some((What::Tags(listed(request, name)), soft));
+        }
+    }
+    let is = |field: &str, name: &[u8]| {
+        let value = String::from_utf8_lossy(headers.value_named(name)?);
+        Some(Term::equal(Field::Header(field.to_owned()), false, &value))
+    };
+    let all = headers.value_named(b"varnish-ban-all").is_some();
+    let pid = is("typo3-pid", b"varnish-ban-typo3-pid").filter(|_| !all);
+    let site = is("typo3-sitename", b"varnish-ban-typo3-sitename");
+    let terms: Vec<_> = pid.into_iter().chain(site).collect();
+    match terms.is_empty() {
+        true => all.then_some((What::Everything, false)),
+        false => Some((What::terms(terms), false)),
+    }
 }
 
 /// What FOSHttpCache's fields describe; what is `.*` is not looked at.

@@ -88,8 +88,7 @@ impl Shared {
         most: usize,
     ) -> Listing {
         let (tags, matcher) = self.sought(what);
-        let scope =
-            site.map(|(live, site)| Scope { live: Arc::clone(live), site: site.name.clone() });
+        let scope = site.map(|(live, site)| Scope::of(live, [site.number]));
         let meant = Meant { scope, matcher, now_ms };
         let cache = Arc::clone(&self.cache);
         // One at a time, also of those whose asker has left.

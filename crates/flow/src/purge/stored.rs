@@ -105,16 +105,35 @@ pub(super) enum Matcher {
     Listed(linear::Regex),
 }
 
-/// The site that may be purged: with the configuration in force, the one of this name. What it
-/// stored before its hosts changed belongs to whoever has the host now.
+/// The sites that may be purged: with the configuration in force, those of these numbers. What they
+/// stored before their hosts changed belongs to whoever has the host now.
 pub(super) struct Scope {
-    pub(super) live: Arc<Live>,
-    pub(super) site: String,
+    live: Arc<Live>,
+    sites: Box<[bool]>,
 }
 
 impl Scope {
+    /// Of some sites of `live`.
+    pub(super) fn of(live: &Arc<Live>, numbers: impl IntoIterator<Item = u32>) -> Self {
+        let mut sites = vec![false; live.listed.len()];
+        for number in numbers {
+            if let Some(site) = sites.get_mut(number as usize) {
+                *site = true;
+            }
+        }
+        Self { live: Arc::clone(live), sites: sites.into() }
+    }
+
     pub(super) fn has(&self, under: &Under<'_>) -> bool {
-        self.live.sites.find(under.host).is_some_and(|site| site.name == self.site)
+        let site = self.live.sites.find(under.host);
+        site.is_some_and(|site| self.sites.get(site.number as usize) == Some(&true))
+    }
+
+    /// As lists of bans have it.
+    pub(super) fn text(&self) -> String {
+        let named = self.live.listed.iter().zip(&self.sites).filter(|(_, is_meant)| **is_meant);
+        let names = named.map(|(site, _)| site.name.as_str());
+        format!("site {}", names.collect::<Vec<_>>().join(", "))
     }
 }
 

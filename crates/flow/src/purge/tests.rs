@@ -2,8 +2,9 @@
 
 use message::HeaderBlock;
 use policy::acl::{CidrSet, Net, parse_net};
-use policy::{Dialect, Dialects};
+use policy::{Dialect, Dialects, Peer};
 
+use super::dialects::virtual_host;
 use super::*;
 
 fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Request {
@@ -23,8 +24,17 @@ fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Request {
 /// What is made of a request of somebody who may, in one dialect.
 fn made_of(dialect: Dialect, method: &str, target: &str, fields: &[(&str, &str)]) -> String {
     let allow = CidrSet::new(&[Net::Unix]);
-    let purge = Purge { allow, token: None, dialects: Dialects::default().with(dialect) };
-    match read(&purge, &request(method, target, fields), || Peer::Local) {
+    read_as(
+        &Purge { allow, token: None, dialects: Dialects::default().with(dialect), group: None },
+        &request(method, target, fields),
+        true,
+    )
+}
+
+/// The same of any dialects, from a client that may.
+fn read_as(purge: &Purge, request: &Request, named: bool) -> String {
+    let asker = Asker { peer: Peer::Local, near: false };
+    match read(purge, Said { request, named }, || asker) {
         None => "a reader's".to_owned(),
         Some(Err(refusal)) => format!("{refusal:?}"),
         Some(Ok(Asked::Refresh)) => "refresh".to_owned(),
@@ -35,6 +45,7 @@ fn made_of(dialect: Dialect, method: &str, target: &str, fields: &[(&str, &str)]
                 }
                 Order::Many { what, soft } => format!("{}{}", what.text(), said(soft)),
                 Order::List => "list".to_owned(),
+                Order::Shared(_) => panic!("a site reads for itself"),
             };
             match answers {
                 Answers::Always => order,
@@ -122,6 +133,7 @@ fn every_dialect_is_read_as_its_plugins_send_it() {
         (FosHttpCache, "GET", "/a", &[("Cache-Control", "max-age=0")], "a reader's"),
         (Shopware, "PURGE", "/", &[("xkey", "product-1 category-2")], "tags product-1 category-2"),
         (Shopware, "BAN", "/detail/.*", &[], "req.url ~ /detail/.*"),
+        (Shopware, "PURGE", "/detail/1", &[], "url /detail/1"),
         (Souin, "PURGE", "/souin-api/souin", &[("Surrogate-Key", "a, b")], "tags a b, 204"),
         (Souin, "PURGE", "/souin-api/souin/flush", &[], "everything, 204"),
         (Souin, "PURGE", "/souin-api/souin/GET-.*-/a", &[], "souin GET-.*-/a, 204"),
@@ -166,8 +178,10 @@ fn whoever_may_not_is_refused_before_anything_is_read() {
         (near.clone(), Some(&token), here, wrong, false),
         (near, Some(&token), there, right, false),
     ] {
-        let purge = Purge { allow, token: token.cloned(), dialects };
-        let read = |method| match read(&purge, &request(method, "/", fields), || asker) {
+        let purge = Purge { allow, token: token.cloned(), dialects, group: None };
+        let asker = Asker { peer: asker, near: false };
+        let said = |request: &Request| read(&purge, Said { request, named: true }, || asker);
+        let read = |method| match said(&request(method, "/", fields)) {
             Some(Ok(_)) => true,
             Some(Err(Refusal::Access)) => false,
             other => panic!("{other:?}"),
@@ -175,7 +189,7 @@ fn whoever_may_not_is_refused_before_anything_is_read() {
         assert_eq!(read("PURGE"), may, "{purge:?} {asker:?} {fields:?}");
         let refresh = [fields, &[("X-Refresh", "1")]].concat();
         // A reader who reloads is none who is refused.
-        assert_eq!(super::read(&purge, &request("GET", "/", &refresh), || asker).is_some(), may);
+        assert_eq!(said(&request("GET", "/", &refresh)).is_some(), may);
     }
 }
 
@@ -192,5 +206,118 @@ fn conditions_on_surrogate_keys_become_surrogate_keys() {
     assert_eq!(read("obj.http.xkey == a").as_deref(), Ok("tags a"));
     for text in ["obj.http.xkey ~ a", "obj.http.xkey != a", "obj.http.xkey ~ (^|,)a.*(,|$)"] {
         assert!(read(text).is_err_and(|why| why.contains("hashes")), "{text}");
+    }
+}
+
+/// Dialects that have it, method, target, fields.
+type Message =
+    (&'static [Dialect], &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// What every dialect says.
+const SAID: [Message; 25] = {
+    use Dialect::{
+        ApiPlatform, Drupal, Fastly, FosHttpCache, Magento, NginxHelper, Plone, Purge, Shopware,
+        Souin, Squid, Typo3,
+    };
+    [
+        (&[Purge], "PURGE", "/.*", &[("X-Purge-Method", "regex")]),
+        (&[Purge], "PURGE", "/.*", &[]),
+        (&[NginxHelper], "PURGE", "/purgeall", &[]),
+        (&[NginxHelper], "PURGE", "/purge/a", &[]),
+        (&[Magento], "PURGE", "/", &[("X-Magento-Tags-Pattern", ".*")]),
+        (&[Magento], "PURGE", "/", &[("X-Magento-Tags-Pattern", "(^|,)a(,|$)")]),
+        (&[Magento], "PURGE", "/", &[("X-Pool", "a")]),
+        (&[Drupal], "BAN", "/", &[("Purge-Cache-Tags", "a")]),
+        (&[Drupal], "BAN", "/", &[("Cache-Tags", "a|b")]),
+        (&[Drupal, Shopware], "BAN", "/.*", &[]),
+        (&[Drupal], "BAN", "/shop/*", &[]),
+        (&[FosHttpCache], "BAN", "/", &[("X-Host", ".*"), ("X-Url", ".*")]),
+        (&[FosHttpCache], "BAN", "/", &[("X-Cache-Tags", "a")]),
+        (&[FosHttpCache], "PURGEKEYS", "/", &[("xkey-purge", "a")]),
+        (&[Shopware, ApiPlatform], "PURGE", "/", &[("xkey", "a")]),
+        (&[Shopware], "BAN", "/", &[]),
+        (&[Fastly, Souin], "PURGE", "/", &[("Surrogate-Key", "a")]),
+        (&[Souin], "PURGE", "/souin-api/souin/flush", &[]),
+        (&[Souin, Fastly], "PURGE", "/souin-api/souin", &[("Surrogate-Key", "a")]),
+        (&[ApiPlatform], "BAN", "/", &[("ApiPlatform-Ban-Regex", "(a)($|\\,)")]),
+        (&[Typo3], "BAN", "/", &[("Varnish-Ban-All", "1")]),
+        (&[Typo3], "BAN", "/", &[("Varnish-Ban-TYPO3-Pid", "7")]),
+        (&[Typo3], "BAN", "/", &[("xkey-purge", "a")]),
+        (&[Squid], "PURGE", "/a", &[]),
+        (&[Plone], "PURGE", "/VirtualHostBase/http/a/b/VirtualHostRoot/c", &[]),
+    ]
+};
+
+/// Whether what is meant is a site's whole store, or most of it.
+fn is_sweeping(made: &str) -> bool {
+    ["everything", "req.url ~ /", "req.url ~ /.*", "req.url ~ ^/"]
+        .iter()
+        .any(|all| made == *all || made.ends_with(&format!("&& {all}")))
+}
+
+#[test]
+fn no_dialect_takes_anothers_message_for_one_that_empties_its_site() {
+    let allow = CidrSet::new(&[Net::Unix]);
+    for (own, method, target, fields) in SAID {
+        let request = request(method, target, fields);
+        for (dialect, name, _) in Dialect::ALL {
+            for (with, ..) in Dialect::ALL {
+                let dialects = Dialects::default().with(*dialect).with(*with);
+                if dialects.any(own) {
+                    continue;
+                }
+                for named in [true, false] {
+                    let allow = allow.clone();
+                    let purge = Purge { allow, token: None, dialects, group: None };
+                    let made = read_as(&purge, &request, named);
+                    assert!(!is_sweeping(&made), "{method} {target} {fields:?} at {name}: {made}");
+                    let by_field = fields.iter().any(|(name, _)| *name != "X-Host");
+                    let refused = ["Foreign", "Method", "Missing"];
+                    assert!(
+                        !by_field || refused.iter().any(|why| made.starts_with(why)),
+                        "{method} {target} {fields:?} at {name}: {made}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_may_by_the_loopback_address_may_by_the_machines_own() {
+    let here = CidrSet::new(&[parse_net("127.0.0.0/8").expect("a block")]);
+    let other = CidrSet::new(&[parse_net("10.0.0.0/8").expect("a block")]);
+    let dialects = Dialects::default().with(Dialect::Purge);
+    let peer = Peer::Host("192.0.2.7".parse().expect("an address"));
+    let request = request("PURGE", "/", &[]);
+    for (allow, near, may) in
+        [(&here, true, true), (&here, false, false), (&other, true, false), (&other, false, false)]
+    {
+        let purge = Purge { allow: allow.clone(), token: None, dialects, group: None };
+        let read = read(&purge, Said { request: &request, named: true }, || Asker { peer, near });
+        assert_eq!(read.is_some_and(|read| read.is_ok()), may, "{allow:?} {near}");
+    }
+}
+
+#[test]
+fn a_path_of_zopes_names_host_and_path() {
+    let read = |target: &str| {
+        virtual_host(target.as_bytes()).map(|(host, path)| {
+            [host, path].map(|part| String::from_utf8(part).expect("text")).join(" ")
+        })
+    };
+    for (target, host_and_path) in [
+        ("/VirtualHostBase/http/A.test:80/Plone/VirtualHostRoot/x/y", Some("a.test /x/y")),
+        ("/VirtualHostBase/https/a.test/VirtualHostRoot/x", Some("a.test /x")),
+        (
+            "/VirtualHostBase/http/a.test/Plone/VirtualHostRoot/_vh_en/_vh_b/x",
+            Some("a.test /en/b/x"),
+        ),
+        ("/VirtualHostBase/http/a.test/Plone/VirtualHostRoot", Some("a.test /")),
+        ("/VirtualHostBase/http/a.test/Plone", None),
+        ("/VirtualHostBase/http//Plone/VirtualHostRoot/x", None),
+        ("/x/VirtualHostBase/http/a.test/VirtualHostRoot/x", None),
+    ] {
+        assert_eq!(read(target).as_deref(), host_and_path, "{target}");
     }
 }

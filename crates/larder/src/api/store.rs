@@ -188,7 +188,7 @@ impl Daemon {
         let mut outcome = Outcome::default();
         match wanted.meant()? {
             Meant::Many(what) => {
-                outcome = self.shared.purge(what, None, soft, now.mono_ms, COUNT_MS).await;
+                outcome = self.shared.purge(what, soft, now.mono_ms, COUNT_MS).await;
             }
             Meant::Urls(urls) => {
                 let live = self.shared.live();

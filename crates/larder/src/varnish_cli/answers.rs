@@ -188,7 +188,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
         Ok(what) => what,
         Err(why) => return refused(why),
     };
-    let outcome = daemon.shared.purge(what, None, false, System.now().mono_ms, COUNT_MS).await;
+    let outcome = daemon.shared.purge(what, false, System.now().mono_ms, COUNT_MS).await;
     counters.inc(Counter::Purges);
     counters.add(Counter::Invalidations, outcome.objects);
     let more = if outcome.pending { " so far" } else { "" };

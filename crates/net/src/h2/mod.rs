@@ -319,7 +319,8 @@ impl H2 {
         let connection = (&mut self.ends, &mut self.stream, &self.guard);
         let line = self.view.line((core.flow.version(), live), connection);
         let secured = self.secured.as_ref();
-        let client = Client { peer: self.ends.peer, secured, line };
+        let client =
+            Client { peer: self.ends.peer, near: self.ends.is_near(&self.stream), secured, line };
         let (start, client) = core.flow.start(live, request, &client, now);
         started.policy_us = core.flow.log.micros(now);
         let start = match start {

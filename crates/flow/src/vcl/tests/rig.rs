@@ -227,7 +227,12 @@ impl Rig {
     async fn answer(&self, text: &str) -> Seen {
         let (mut request, body) = read_request(text);
         let live = self.core.live();
-        let client = Client { peer: Peer::Unnamed(None), secured: None, line: Some(&self.line) };
+        let client = Client {
+            peer: Peer::Unnamed(None),
+            near: false,
+            secured: None,
+            line: Some(&self.line),
+        };
         let now = self.core.now();
         let (start, _) = self.core.start(&live, &mut request, &client, now);
         let reply = match start {

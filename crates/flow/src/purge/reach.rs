@@ -1,0 +1,120 @@
+//! Which sites a purge is for. A URL is one site's, the one that its Host names. What describes
+//! many responses is that site's as well, and its group's; when Host names no site, as that of
+//! plugins which know only the cache's address, it is for every site that takes it.
+
+use std::sync::Arc;
+
+use message::{Method, Request};
+use policy::Asker;
+
+use super::carry_out::What;
+use super::{Asked, Order, Refusal, Said, is_purge_method, read};
+use crate::client::Client;
+use crate::live::{Live, Site};
+
+/// Some sites' part of a purge.
+#[derive(Debug)]
+pub(crate) struct Share {
+    /// Which of their responses are meant.
+    pub(crate) what: What,
+    pub(crate) soft: bool,
+    /// Their numbers in [`Live::listed`].
+    pub(crate) sites: Vec<u32>,
+}
+
+/// A purge that was read, and the site in whose name it is answered.
+pub(crate) type Found<'l> = (&'l Arc<Site>, Result<Asked, Refusal>);
+
+/// Who asks `site` for a purge.
+pub(super) fn asker(site: &Site, request: &Request, client: &Client<'_>) -> Asker {
+    let peer = site.policy.asker(request, client.peer);
+    Asker { peer, near: client.near && peer == client.peer }
+}
+
+/// Reads `request` as a purge, if it may be one. `host` is the site that its Host leads to.
+pub(crate) fn find<'l>(
+    live: &'l Live,
+    host: Option<&'l Arc<Site>>,
+    request: &Request,
+    client: &Client<'_>,
+) -> Option<Found<'l>> {
+    let Some(site) = host else {
+        // What readers send is not looked at any further.
+        let is_readers = matches!(request.method, Method::Get | Method::Head);
+        return if is_readers { None } else { of_many(live, request, client, None) };
+    };
+    let is_any = is_purge_method(&request.method) && live.sites.named(&request.host).is_none();
+    // A site for every other host is one among those that may be meant.
+    if is_any
+        && site.vcl.is_none()
+        && let Some(found @ (_, Ok(_))) = of_many(live, request, client, None)
+    {
+        return Some(found);
+    }
+    let purge = site.purge.as_ref()?;
+    let said = Said { request, named: true };
+    let read = read(purge, said, || asker(site, request, client))?;
+    match (&read, purge.group.as_deref()) {
+        (Ok(Asked::Store(Order::Many { .. }, _)), Some(group)) => {
+            of_many(live, request, client, Some(group))
+        }
+        _ => Some((site, read)),
+    }
+}
+
+/// The same of all sites, or of those of a group; the first of them answers.
+fn of_many<'l>(
+    live: &'l Live,
+    request: &Request,
+    client: &Client<'_>,
+    group: Option<&str>,
+) -> Option<Found<'l>> {
+    let mut shares: Vec<(policy::Dialects, Share)> = Vec::new();
+    let mut refused: Option<(&Arc<Site>, Refusal)> = None;
+    let mut first = None;
+    let said = Said { request, named: group.is_some() };
+    for site in &live.listed {
+        let Some(purge) = &site.purge else { continue };
+        let outside = group.is_some() && purge.group.as_deref() != group;
+        if outside || client.admit(&request.host, site.client_auth.as_ref()).is_err() {
+            continue;
+        }
+        let refusal = match read(purge, said, || asker(site, request, client)) {
+            None => continue,
+            Some(Ok(Asked::Store(Order::Many { what, soft }, answers))) => {
+                first.get_or_insert((site, answers));
+                let alike = shares.iter_mut().find(|(dialects, _)| *dialects == purge.dialects);
+                match alike {
+                    Some((_, share)) => share.sites.push(site.number),
+                    None => {
+                        let sites = vec![site.number];
+                        shares.push((purge.dialects, Share { what, soft, sites }));
+                    }
+                }
+                continue;
+            }
+            Some(Ok(_)) => Refusal::Host,
+            Some(Err(refusal)) => refusal,
+        };
+        if refused.is_none_or(|(_, before)| before.telling() < refusal.telling()) {
+            refused = Some((site, refusal));
+        }
+    }
+    let refused = refused.map(|(site, refusal)| (site, Err(refusal)));
+    let Some((site, answers)) = first else { return refused };
+    let shares = shares.into_iter().map(|(_, share)| share).collect();
+    Some((site, Ok(Asked::Store(Order::Shared(shares), answers))))
+}
+
+impl Refusal {
+    /// How much it helps whoever asked, where several sites refuse.
+    fn telling(self) -> u8 {
+        match self {
+            Self::Method | Self::Foreign(_) => 0,
+            Self::Access => 1,
+            Self::Missing(_) => 2,
+            Self::Host => 3,
+            Self::Pattern | Self::TagPattern => 4,
+        }
+    }
+}
