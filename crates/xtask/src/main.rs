@@ -1,5 +1,5 @@
 //! The project's chores: `tidy` holds the tree to its own rules, `docs` writes the reference pages,
-//! `counts` holds what the request path costs against a baseline.
+//! `counts` holds what the request path costs against a baseline, `test` runs all tests.
 //!
 //! It must never change a source file, and never reach outside the workspace.
 
@@ -8,9 +8,11 @@ use std::process::ExitCode;
 
 mod counts;
 mod docs;
+mod suites;
 mod tidy;
 
-const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | counts [--write]";
+const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | counts [--write] | \
+                     test [--rounds N] [--busy] [--package NAME]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["docs"] => docs::write(&root()),
         ["docs", "--check"] => docs::check(&root()),
+        ["test", words @ ..] => suites::run(&root(), words),
         ["counts"] => counts::run(&root(), false),
         ["counts", "--write"] => counts::run(&root(), true),
         _ => Err(USAGE.to_owned()),

@@ -14,6 +14,9 @@ use super::peer::{Kind, Peer};
 use super::play::play;
 use super::scenario::{self, Scenario};
 
+/// Times that a scenario which differed must not differ, alone, to count as flaky.
+const CHANCES: usize = 2;
+
 /// Which scenarios, and how.
 #[derive(Clone, Debug)]
 pub struct Suite {
@@ -36,6 +39,8 @@ pub struct Outcome {
     pub run: usize,
     /// What is to be told of those that failed.
     pub failed: Vec<String>,
+    /// The same for scenarios that differed among others and did not, twice, when run alone.
+    pub flaky: Vec<String>,
     /// The same for random ones that say nothing: the oracle failed, or there was no difference the
     /// second time.
     pub left_out: Vec<String>,
@@ -80,6 +85,7 @@ where
         .map(|file| file.into_iter().filter(wanted).collect::<Vec<_>>())
         .filter(|file| !file.is_empty());
     let (queue, outcome) = (Mutex::new(queue), Mutex::new(Outcome::default()));
+    let differed = Mutex::new(Vec::new());
     let worker = || -> io::Result<()> {
         let mut peers = None;
         loop {
@@ -101,7 +107,7 @@ where
                 if says_nothing {
                     outcome.left_out.push(format!("{title}\n{told}"));
                 } else if !told.is_empty() {
-                    outcome.failed.push(format!("{title}\n{told}"));
+                    differed.lock().push((scenario.clone(), format!("{title}\n{told}")));
                 }
             }
         }
@@ -114,8 +120,27 @@ where
         })
     })?;
     let mut outcome = outcome.into_inner();
+    again(suite, differed.into_inner(), &mut outcome)?;
     outcome.failed.sort();
     Ok(outcome)
+}
+
+/// Runs scenarios that differed again, alone: a busy machine is no difference. One that differs once
+/// more has failed.
+fn again(
+    suite: &Suite,
+    differed: Vec<(Scenario, String)>,
+    outcome: &mut Outcome,
+) -> io::Result<()> {
+    if differed.is_empty() {
+        return Ok(());
+    }
+    let (mut one, mut other) = (Peer::start(&suite.peers.0)?, Peer::start(&suite.peers.1)?);
+    for (scenario, told) in differed {
+        let same = (0..CHANCES).all(|_| both(&mut one, &mut other, &scenario).told.is_empty());
+        if same { &mut outcome.flaky } else { &mut outcome.failed }.push(told);
+    }
+    Ok(())
 }
 
 /// One scenario on both.

@@ -1,0 +1,158 @@
+//! `cargo xtask test`: the workspace's tests, several binaries side by side. A test that fails is run
+//! again alone, twice; one that passes both times is reported as flaky and does not fail the run.
+//!
+//! Side by side is faster than Cargo's own order, since most end-to-end tests wait for sockets. The
+//! judgement on each test stays libtest's: this only reads what libtest reports.
+
+mod report;
+mod run;
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use report::Tally;
+use run::Suite;
+
+/// Suites that take longest, the longest first: they start first, so that none runs on alone at the end.
+const LONG: &[&str] = &[
+    "larder::vcl_differential",
+    "larder::presets",
+    "larder::acme",
+    "larder::streaming",
+    "vcl::verdicts",
+    "larder::h2_attacks",
+    "vcl",
+    "larder::vcl_generated",
+];
+
+/// What a run is asked to do.
+#[derive(Debug)]
+struct Plan {
+    /// Times that each suite is run.
+    rounds: usize,
+    /// Whether something else keeps every core busy meanwhile.
+    busy: bool,
+    /// The package whose tests are run; all when absent.
+    package: Option<String>,
+}
+
+impl Plan {
+    fn read(words: &[&str]) -> Result<Self, String> {
+        let mut plan = Self { rounds: 1, busy: false, package: None };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--busy" => plan.busy = true,
+                "--rounds" => {
+                    let number = words.next().and_then(|word| word.parse().ok());
+                    plan.rounds =
+                        number.filter(|n| *n > 0).ok_or("--rounds takes a number from 1 up")?;
+                }
+                "--package" => {
+                    let name = words.next().ok_or("--package takes a package's name")?;
+                    plan.package = Some((*name).to_owned());
+                }
+                other => return Err(format!("test: unknown word {other:?}")),
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Builds and runs the tests of the workspace at `root`; the closing line counts.
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<String, String> {
+    let plan = Plan::read(words)?;
+    let suites = build(root, plan.package.as_deref())?;
+    let begin = Instant::now();
+    let done = AtomicBool::new(false);
+    let tally = std::thread::scope(|scope| {
+        for _ in 0..if plan.busy { cores() } else { 0 } {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let mut tally = Tally::default();
+        for round in 1..=plan.rounds {
+            if plan.rounds > 1 {
+                println!("round {round} of {}", plan.rounds);
+            }
+            side_by_side(&suites, &mut tally);
+        }
+        done.store(true, Ordering::Relaxed);
+        tally
+    });
+    tally.conclude(begin.elapsed().as_secs())
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+/// Runs every suite once, then the tests that failed again.
+fn side_by_side(suites: &[Suite], tally: &mut Tally) {
+    let queue: Mutex<VecDeque<&Suite>> = Mutex::new(suites.iter().collect());
+    let next = || queue.lock().ok().and_then(|mut queue| queue.pop_front());
+    let outcomes = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        // One more than there are cores: a suite that waits leaves a core to another.
+        for _ in 0..=cores() {
+            scope.spawn(|| {
+                while let Some(suite) = next() {
+                    let outcome = suite.run(None);
+                    println!("{}", outcome.line(&suite.name));
+                    if let Ok(mut outcomes) = outcomes.lock() {
+                        outcomes.push((suite, outcome));
+                    }
+                }
+            });
+        }
+    });
+    for (suite, outcome) in outcomes.into_inner().unwrap_or_default() {
+        tally.add(suite, outcome);
+    }
+}
+
+/// Builds the test binaries; returns them in the order in which they start.
+fn build(root: &Path, package: Option<&str>) -> Result<Vec<Suite>, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(cargo);
+    command.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]);
+    match package {
+        Some(name) => command.args(["--package", name]),
+        None => command.arg("--workspace"),
+    };
+    let output = command
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if !output.status.success() {
+        return Err("the tests do not build".to_owned());
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let mut suites: Vec<Suite> = messages.lines().filter_map(Suite::of_message).collect();
+    let place = |suite: &Suite| LONG.iter().position(|name| *name == suite.name);
+    suites.sort_by_key(|suite| place(suite).unwrap_or(LONG.len()));
+    Ok(suites)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_read_from_its_words_and_unknown_ones_are_refused() {
+        let plan =
+            Plan::read(&["--rounds", "20", "--busy", "--package", "larder"]).expect("a plan");
+        assert_eq!((plan.rounds, plan.busy, plan.package.as_deref()), (20, true, Some("larder")));
+        assert!(Plan::read(&["--rounds", "0"]).is_err());
+        assert!(Plan::read(&["--rounds"]).is_err());
+        assert!(Plan::read(&["--slow"]).expect_err("unknown").contains("--slow"));
+    }
+}

@@ -1,0 +1,184 @@
+//! One test binary: how it is run, and what libtest reports of it.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+/// Seconds after which a suite that does not end is stopped.
+const SUITE_SECONDS: &str = "1200";
+/// Lines of standard error shown of a suite that ended without a report.
+const LAST_LINES: usize = 20;
+
+/// A binary of tests.
+#[derive(Debug)]
+pub(crate) struct Suite {
+    /// The package, and the test target's name where that is another.
+    pub(crate) name: String,
+    executable: PathBuf,
+    /// The package's folder, in which Cargo would start it.
+    folder: PathBuf,
+}
+
+/// A test that failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) test: String,
+    /// What it printed.
+    pub(crate) output: String,
+}
+
+/// What a run of a suite showed.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) passed: usize,
+    pub(crate) ignored: usize,
+    pub(crate) failures: Vec<Failure>,
+    /// Parts of tests that passed which their output calls flaky.
+    pub(crate) flaky: Vec<String>,
+    /// Seconds that each test took.
+    pub(crate) times: Vec<(f64, String)>,
+    /// Why the suite ended without a report, when it did.
+    pub(crate) broken: Option<String>,
+    seconds: f64,
+}
+
+impl Suite {
+    /// The suite that a message of Cargo's names, if it names one.
+    pub(crate) fn of_message(line: &str) -> Option<Self> {
+        let message: Value = serde_json::from_str(line).ok()?;
+        if message["profile"]["test"] != true {
+            return None;
+        }
+        let executable = PathBuf::from(message["executable"].as_str()?);
+        let folder = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_path_buf();
+        let package = folder.file_name()?.to_string_lossy().into_owned();
+        let target = message["target"]["name"].as_str()?;
+        let is_integration = message["target"]["kind"] == serde_json::json!(["test"]);
+        let name = if is_integration { format!("{package}::{target}") } else { package };
+        Some(Self { name, executable, folder })
+    }
+
+    /// Runs all tests, or the one named.
+    pub(crate) fn run(&self, only: Option<&str>) -> Outcome {
+        let begin = Instant::now();
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=10", SUITE_SECONDS]).arg(&self.executable);
+        // libtest reports as JSON, and with times, on request of nightly compilers only; the variable
+        // makes it take the request.
+        command.args(["-Z", "unstable-options", "--format", "json", "--report-time"]);
+        command.arg("--show-output");
+        command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_MANIFEST_DIR", &self.folder);
+        if let Some(test) = only {
+            command.args(["--exact", test]);
+        }
+        let mut outcome = match command.current_dir(&self.folder).output() {
+            Ok(output) => {
+                let mut outcome = Outcome::read(&String::from_utf8_lossy(&output.stdout));
+                if !output.status.success() && outcome.failures.is_empty() {
+                    let said = String::from_utf8_lossy(&output.stderr);
+                    outcome.broken = Some(format!("{}\n{}", output.status, last_lines(&said)));
+                }
+                outcome
+            }
+            Err(error) => Outcome { broken: Some(error.to_string()), ..Outcome::default() },
+        };
+        outcome.seconds = begin.elapsed().as_secs_f64();
+        outcome
+    }
+}
+
+impl Outcome {
+    /// Reads libtest's report, a line of JSON for each event; what else stands there is passed over.
+    fn read(report: &str) -> Self {
+        let mut outcome = Self::default();
+        for line in report.lines() {
+            // A process that a test started may have written before the event on the same line.
+            let Some(at) = line.find("{ \"type\": \"test\"") else { continue };
+            let Ok(event) = serde_json::from_str::<Value>(&line[at..]) else { continue };
+            let name = event["name"].as_str().unwrap_or_default().to_owned();
+            if let Some(seconds) = event["exec_time"].as_f64() {
+                outcome.times.push((seconds, name.clone()));
+            }
+            match event["event"].as_str() {
+                Some("ok") => {
+                    outcome.passed += 1;
+                    let output = event["stdout"].as_str().unwrap_or_default();
+                    let flaky = output.lines().filter_map(|line| line.strip_prefix("flaky: "));
+                    outcome.flaky.extend(flaky.map(|part| format!("{name}: {part}")));
+                }
+                Some("ignored") => outcome.ignored += 1,
+                Some("failed" | "timeout") => {
+                    let output = event["stdout"].as_str().unwrap_or_default().to_owned();
+                    outcome.failures.push(Failure { test: name, output });
+                }
+                _ => {}
+            }
+        }
+        outcome
+    }
+
+    /// Whether a run of one test showed that it passes.
+    pub(crate) fn passes(&self) -> bool {
+        self.failures.is_empty() && self.broken.is_none() && self.passed == 1
+    }
+
+    /// The line that tells of it.
+    pub(crate) fn line(&self, name: &str) -> String {
+        let Self { passed, seconds, .. } = self;
+        let mut line = format!("{name}: {passed} passed in {seconds:.1} s");
+        if !self.failures.is_empty() {
+            line += &format!(", {} failed", self.failures.len());
+        }
+        if self.broken.is_some() {
+            line += ", ended without a report";
+        }
+        line
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_event_by_event_and_strange_lines_are_passed_over() {
+        let report = concat!(
+            "{ \"type\": \"suite\", \"event\": \"started\", \"test_count\": 3 }\n",
+            "{ \"type\": \"test\", \"event\": \"started\", \"name\": \"a\" }\n",
+            "larder: listening{ \"type\": \"test\", \"name\": \"a\", \"event\": \"ok\", \"exec_time\": 0.5, \"stdout\": \"flaky: x\" }\n",
+            "{ \"type\": \"test\", \"name\": \"b\", \"event\": \"failed\", \"exec_time\": 1.5, \"stdout\": \"no\\n\" }\n",
+            "{ \"type\": \"test\", \"name\": \"c\", \"event\": \"ignored\" }\n",
+            "{ \"type\": \"suite\", \"event\": \"failed\", \"passed\": 1 }\n",
+        );
+        let outcome = Outcome::read(report);
+        assert_eq!(outcome.flaky, ["a: x"]);
+        assert_eq!((outcome.passed, outcome.ignored, outcome.failures.len()), (1, 1, 1));
+        assert_eq!((&*outcome.failures[0].test, &*outcome.failures[0].output), ("b", "no\n"));
+        assert_eq!(outcome.times, [(0.5, "a".to_owned()), (1.5, "b".to_owned())]);
+        assert!(!outcome.passes());
+    }
+
+    #[test]
+    fn cargo_names_the_binaries_of_tests_and_their_packages() {
+        let message = |test: bool, kind: &str| {
+            serde_json::json!({
+                "reason": "compiler-artifact", "manifest_path": "/w/crates/larder/Cargo.toml",
+                "target": { "name": "purge", "kind": [kind] }, "profile": { "test": test },
+                "executable": "/t/debug/deps/purge-1",
+            })
+            .to_string()
+        };
+        let name = |line: &str| Suite::of_message(line).map(|suite| suite.name);
+        assert_eq!(name(&message(true, "test")).as_deref(), Some("larder::purge"));
+        assert_eq!(name(&message(true, "bin")).as_deref(), Some("larder"));
+        assert_eq!(name(&message(false, "bin")), None);
+        assert_eq!(name("not json"), None);
+    }
+}
