@@ -109,7 +109,7 @@ impl Outcome {
                     outcome.flaky.extend(flaky.map(|part| format!("{name}: {part}")));
                 }
                 Some("ignored") => outcome.ignored += 1,
-                Some("failed" | "timeout") => {
+                Some("failed") => {
                     let output = event["stdout"].as_str().unwrap_or_default().to_owned();
                     outcome.failures.push(Failure { test: name, output });
                 }
@@ -155,6 +155,8 @@ mod tests {
             "larder: listening{ \"type\": \"test\", \"name\": \"a\", \"event\": \"ok\", \"exec_time\": 0.5, \"stdout\": \"flaky: x\" }\n",
             "{ \"type\": \"test\", \"name\": \"b\", \"event\": \"failed\", \"exec_time\": 1.5, \"stdout\": \"no\\n\" }\n",
             "{ \"type\": \"test\", \"name\": \"c\", \"event\": \"ignored\" }\n",
+            // Only says that the test is slow.
+            "{ \"type\": \"test\", \"event\": \"timeout\", \"name\": \"d\" }\n",
             "{ \"type\": \"suite\", \"event\": \"failed\", \"passed\": 1 }\n",
         );
         let outcome = Outcome::read(report);
