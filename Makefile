@@ -5,8 +5,8 @@ FUZZ_SECONDS ?= 300
 
 demo:
 	@scripts/setup.sh basic
-	cargo build --release --package larder
-	$${CARGO_TARGET_DIR:-target}/release/larder demo
+	cargo build --profile demo --package larder
+	$${CARGO_TARGET_DIR:-target}/demo/larder demo
 
 test:
 	@scripts/test.sh
