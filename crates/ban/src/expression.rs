@@ -43,7 +43,7 @@ pub enum Field {
     Host,
     /// `obj.status`: the three digits.
     Status,
-    /// `obj.http.NAME`.
+    /// `obj.http.NAME`, in the letters it was written in; they mean the same in either case.
     Header(String),
 }
 
@@ -130,8 +130,17 @@ impl Term {
             Kind::Equal { field, not, text } => {
                 field.any(facts, &mut |value| value == text.as_bytes()) != *not
             }
-            Kind::Match { field, not, regex } => {
-                field.any(facts, &mut |value| regex.is_match(value)) != *not
+            Kind::Match { field, not: false, regex } => {
+                field.any(facts, &mut |value| regex.is_match(value))
+            }
+            Kind::Match { field, not: true, regex } => {
+                // Of what is not there neither holds, as in Varnish.
+                let mut is_there = false;
+                let mut matches = |value: &[u8]| {
+                    is_there = true;
+                    regex.is_match(value)
+                };
+                !field.any(facts, &mut matches) && is_there
             }
             Kind::Compare { length, order, ms, .. } => order.holds(length.of(facts), *ms),
         }
@@ -151,6 +160,15 @@ impl Expression {
     /// At the first word that is wrong.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::read(&words::split(text)?, text.len())
+    }
+
+    /// Reads an expression as a program writes it (`ban()`, `std.ban()`): words are parted by
+    /// blanks, and a backslash or a quote is one.
+    ///
+    /// # Errors
+    /// At the first word that is wrong.
+    pub fn of_program(text: &str) -> Result<Self, Error> {
+        Self::read(&words::blanks(text), text.len())
     }
 
     /// Reads an expression that was cut into words elsewhere: they are as they are, with nothing
@@ -176,6 +194,12 @@ impl Expression {
                 Some(other) => return Err(error(other, ErrorKind::And(other.text.clone()))),
             }
         }
+    }
+
+    /// The text as Varnish lists it: nothing is quoted.
+    pub fn listed(&self) -> String {
+        let terms = self.terms.iter().map(|term| term.text(&|argument| argument.to_owned()));
+        terms.collect::<Vec<_>>().join(" && ")
     }
 
     /// Whether it means the response of which this is known.
@@ -275,7 +299,7 @@ fn what(word: &Word) -> Result<What, Error> {
         "obj.grace" => What::Length(Length::Grace),
         "obj.keep" => What::Length(Length::Keep),
         _ => match (name.strip_prefix("obj.http."), name.strip_prefix("req.http.")) {
-            (Some(name), _) => What::Text(Field::Header(name.to_ascii_lowercase())),
+            (Some(name), _) => What::Text(Field::Header(name.to_owned())),
             (None, Some(host)) if host.eq_ignore_ascii_case("host") => What::Text(Field::Host),
             (None, Some(_)) => {
                 return Err(error(word, ErrorKind::RequestField(name.to_owned())));
@@ -356,14 +380,15 @@ impl fmt::Display for Field {
     }
 }
 
-impl fmt::Display for Term {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Term {
+    /// Its text, with the argument written by `write`.
+    fn text(&self, write: &dyn Fn(&str) -> String) -> String {
         match &self.0 {
             Kind::Equal { field, not, text } => {
-                write!(f, "{field} {} {}", if *not { "!=" } else { "==" }, quote(text))
+                format!("{field} {} {}", if *not { "!=" } else { "==" }, write(text))
             }
             Kind::Match { field, not, regex } => {
-                write!(f, "{field} {} {}", if *not { "!~" } else { "~" }, quote(regex.as_str()))
+                format!("{field} {} {}", if *not { "!~" } else { "~" }, write(regex.as_str()))
             }
             Kind::Compare { length, order, text, .. } => {
                 let name = match length {
@@ -372,9 +397,15 @@ impl fmt::Display for Term {
                     Length::Grace => "grace",
                     Length::Keep => "keep",
                 };
-                write!(f, "obj.{name} {} {text}", order.sign())
+                format!("obj.{name} {} {text}", order.sign())
             }
         }
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(&quote))
     }
 }
 

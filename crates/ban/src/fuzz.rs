@@ -39,8 +39,8 @@ impl Facts for Sample<'_> {
     }
 }
 
-/// Any text is read or refused at a place within it; what is read is written so that it is read
-/// again as the same.
+/// Any text is read or refused at a place within it, in both ways; what is read is written so that
+/// it is read again as the same.
 pub fn expressions(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match Expression::parse(&text) {
@@ -50,6 +50,13 @@ pub fn expressions(data: &[u8]) {
             assert_eq!(again.to_string(), written);
             let facts = Sample(data);
             assert_eq!(again.matches(&facts), expression.matches(&facts));
+        }
+        Err(error) => assert!(error.at <= text.len() && !error.to_string().is_empty()),
+    }
+    match Expression::of_program(&text) {
+        Ok(expression) => {
+            let again = Expression::of_program(&expression.listed()).expect("what is listed");
+            assert_eq!(again.listed(), expression.listed());
         }
         Err(error) => assert!(error.at <= text.len() && !error.to_string().is_empty()),
     }

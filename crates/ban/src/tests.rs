@@ -37,7 +37,7 @@ impl Facts for Page {
     }
 
     fn any_value(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        name == "x-kind" && (test(b"one") || test(b"two \"quoted\""))
+        name.eq_ignore_ascii_case("x-kind") && (test(b"one") || test(b"two \"quoted\""))
     }
 }
 
@@ -63,7 +63,9 @@ fn conditions_hold_or_do_not() {
         ("obj.http.x-none == one", false),
         ("obj.http.x-none ~ .", false),
         ("obj.http.x-none != one", true),
-        ("obj.http.x-none !~ .", true),
+        ("obj.http.x-none !~ .", false),
+        ("obj.http.x-kind !~ one", false),
+        ("obj.http.x-kind !~ three", true),
         ("obj.age > 1m", true),
         ("obj.age > 1.5m", false),
         ("obj.age >= 1.5m && obj.age <= 90s && obj.age == 90000ms", true),
@@ -73,6 +75,34 @@ fn conditions_hold_or_do_not() {
         let expression = Expression::parse(text).expect(text);
         assert_eq!(expression.matches(&Page), holds, "{text}");
     }
+}
+
+#[test]
+fn in_a_program_quotes_and_backslashes_are_bytes() {
+    for (text, holds) in [
+        (r"req.url ~ \.png\?", true),
+        (r"req.url ~ cart\\.png", false),
+        ("\treq.url  ~\n^/shop/\x0b", true),
+        (r#"req.http.host == "example.org""#, false),
+        (r#"obj.http.x-kind ~ "quoted""#, true),
+    ] {
+        let expression = Expression::of_program(text).expect(text);
+        assert_eq!(expression.matches(&Page), holds, "{text}");
+    }
+    for (text, at, kind) in [
+        ("", 0, ErrorKind::Empty),
+        ("req.url == \"a b\"", 14, ErrorKind::And("b\"".into())),
+        ("req.url ~ é && nothing", 16, ErrorKind::Field("nothing".into())),
+        ("req.url ~ a && ", 15, ErrorKind::Field("".into())),
+    ] {
+        assert_eq!(Expression::of_program(text).err(), Some(Error { at, kind }), "{text}");
+    }
+}
+
+#[test]
+fn an_expression_is_listed_in_the_letters_it_was_written_in() {
+    let text = r#"obj.http.X-Kind ~ "\.png$ && req.http.host == a\\b && obj.age > 1.5m"#;
+    assert_eq!(Expression::of_program(text).expect("an expression").listed(), text);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! A text cut into words, by the rule of Varnish's command line: blanks part them, quotes keep
-//! blanks, backslashes stand for what cannot be written otherwise.
+//! A text cut into words, in Varnish's two ways. On the command line blanks part them, quotes keep
+//! blanks, and backslashes stand for what cannot be written otherwise. In a program only blanks
+//! count (`ARGV_NOESC`).
 
 use crate::error::{Error, ErrorKind};
 
@@ -26,6 +27,16 @@ pub(crate) fn split(text: &str) -> Result<Vec<Word>, Error> {
         words.push(Word { at, text: word });
         at = end;
     }
+}
+
+/// Cuts `text` at its blanks. Quotes and backslashes are bytes like others.
+pub(crate) fn blanks(text: &str) -> Vec<Word> {
+    // C's `isspace`.
+    let is_blank = |c: char| matches!(c, ' ' | '\t'..='\r');
+    let words = text.split(is_blank).filter(|word| !word.is_empty());
+    // A piece of a text has its address.
+    let at = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
+    words.map(|word| Word { at: at(word), text: word.to_owned() }).collect()
 }
 
 /// The word that begins at `start`, and where it ends.

@@ -113,6 +113,7 @@ impl What {
     }
 
     /// As lists of bans have it.
+    /// As bans are listed.
     pub(super) fn text(&self) -> String {
         let tags = |tags: &[Vec<u8>]| {
             let texts = tags.iter().map(|tag| String::from_utf8_lossy(tag));
@@ -121,8 +122,10 @@ impl What {
         match self {
             Self::Everything => "everything".to_owned(),
             Self::Tags(of) => tags(of),
-            Self::Ban { expression, tags: None } => expression.to_string(),
-            Self::Ban { expression, tags: Some(of) } => format!("{expression} && {}", tags(of)),
+            Self::Ban { expression, tags: None } => expression.listed(),
+            Self::Ban { expression, tags: Some(of) } => {
+                format!("{} && {}", expression.listed(), tags(of))
+            }
             Self::Listed(regex) => format!("souin {}", regex.as_str()),
         }
     }

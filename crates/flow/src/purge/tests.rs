@@ -74,7 +74,7 @@ fn every_dialect_is_read_as_its_plugins_send_it() {
             "PURGE",
             "/blog/.*",
             &[("X-Purge-Method", "regex")],
-            "req.http.host ~ \"^example\\\\.org(:[0-9]+)?$\" && req.url ~ /blog/.*",
+            r"req.http.host ~ ^example\.org(:[0-9]+)?$ && req.url ~ /blog/.*",
         ),
         (Purge, "PURGE", "/(", &[("X-Purge-Method", "regex")], "Pattern"),
         (Purge, "GET", "/a", &[("X-Purge-Method", "regex")], "a reader's"),
@@ -103,7 +103,7 @@ fn every_dialect_is_read_as_its_plugins_send_it() {
             "BAN",
             "/",
             &[("X-Host", "^a\\.b$"), ("X-Url", "/x"), ("X-Content-Type", "text/html")],
-            "req.http.host ~ \"^a\\\\.b$\" && req.url ~ /x && obj.http.content-type ~ text/html",
+            r"req.http.host ~ ^a\.b$ && req.url ~ /x && obj.http.content-type ~ text/html",
         ),
         (
             FosHttpCache,

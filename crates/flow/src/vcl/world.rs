@@ -87,7 +87,7 @@ impl World for Sight<'_> {
     }
 
     fn ban(&self, expression: &str) -> Result<(), String> {
-        let expression = Expression::parse(expression).map_err(|error| error.to_string())?;
+        let expression = Expression::of_program(expression).map_err(|error| error.to_string())?;
         self.shared.ban_at_once(What::by_fields(expression), false, self.now.mono_ms);
         Ok(())
     }

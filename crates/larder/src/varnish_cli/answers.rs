@@ -183,7 +183,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
         Ok(expression) => expression,
         Err(kind) => return refused(kind.to_string()),
     };
-    let text = expression.to_string();
+    let text = expression.listed();
     let what = match What::of_expression(expression) {
         Ok(what) => what,
         Err(why) => return refused(why),

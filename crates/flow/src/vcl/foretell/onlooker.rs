@@ -56,7 +56,7 @@ impl World for Onlooker<'_> {
     }
 
     fn ban(&self, expression: &str) -> Result<(), String> {
-        Expression::parse(expression).map_err(|error| error.to_string())?;
+        Expression::of_program(expression).map_err(|error| error.to_string())?;
         self.note(format!("ban {expression}"));
         Ok(())
     }

@@ -104,6 +104,10 @@ pub(super) fn ban(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
         Some(Ok(text)) => ctx.world.ban(text),
     };
     let is_good = result.is_ok();
+    if let Err(reason) = &result {
+        // A program that does not ask for the error tells its client that all is well.
+        ctx.world.log(Tag::Error, format!("std.ban(): {reason}").as_bytes());
+    }
     ctx.task.keep::<BanError>("std", 0).0 = result.err().unwrap_or_default();
     Ok(Value::Bool(is_good))
 }
