@@ -156,7 +156,10 @@ limits! {
     H2Memory h2_memory Bytes 4 * MIB, "Bytes of bodies held for one HTTP/2 connection, both ways, at least 512KiB. The more streams there are, the smaller their windows.";
     DashboardViewers dashboard_viewers Count 32, "Dashboards that are sent live figures at once; beyond it one more is answered 503.";
     VclSteps vcl_steps Count 100_000, "Statements and calls that a VCL may take for one request, and as many for each fetch; beyond it the request fails (500).";
+    VclWorkspaceClient vcl_workspace_client Bytes 256 * KIB, "Strings that a VCL builds and that its VMODs make for one request, in all; beyond it the request fails (503). With varnishd's flags it is `workspace_client`.";
+    VclWorkspaceBackend vcl_workspace_backend Bytes 256 * KIB, "The same for one fetch; beyond it the fetch fails. With varnishd's flags it is `workspace_backend`.";
     VclGlobals vcl_globals Count 10_000, "Variables that VCL keeps for all requests (`var.global_set`); beyond it a new one is not set.";
+    VclGlobalBytes vcl_global_bytes Bytes 16 * MIB, "Their names and values in all; beyond it one is not set.";
     VclNames vcl_names Count 1_000, "Host names that VCL's `std.ip` has looked up and that are remembered; beyond it others are not looked up.";
     ThrottleBuckets throttle_buckets Count 200_000, "Token buckets of VCL's `vsthrottle`; beyond it those not used for the longest are forgotten.";
     DirectorBackends director_backends Count 10_000, "Backends of one director of a VCL program; beyond it adding one fails.";

@@ -299,7 +299,7 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
     let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
     // What SO_SNDTIMEO makes of it (socket(7)).
     let for_ever = |ms: u64| if ms == 0 { u64::MAX >> 1 } else { ms };
-    let rules: [(Param, &mut u64, u64); 9] = [
+    let rules: [(Param, &mut u64, u64); 11] = [
         (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
         // A connection is idle until a whole head has come.
         (Param::TimeoutIdle, &mut limits.header_timeout, ms(Param::TimeoutIdle)),
@@ -313,6 +313,16 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
             Param::H2MaxConcurrentStreams,
             &mut limits.h2_streams,
             params.number(Param::H2MaxConcurrentStreams).clamp(1, 1000),
+        ),
+        (
+            Param::WorkspaceClient,
+            &mut limits.vcl_workspace_client,
+            params.number(Param::WorkspaceClient),
+        ),
+        (
+            Param::WorkspaceBackend,
+            &mut limits.vcl_workspace_backend,
+            params.number(Param::WorkspaceBackend),
         ),
     ];
     for (param, limit, value) in rules {

@@ -193,19 +193,30 @@ async fn explain_names_the_lines_by_which_it_then_goes() {
 #[tokio::test]
 async fn a_limit_that_ends_a_program_is_told() {
     let many = "set bereq.http.x = \"1\"; ".repeat(100);
+    let twice = "set bereq.http.x = regsuball(bereq.http.x, \".\", \"ab\"); ";
+    let grow = format!("set bereq.http.x = \"0123456789\"; {}", twice.repeat(30));
     let program = format!(
         "vcl 4.1;\nbackend b {{ .host = \"HOST\"; .port = \"PORT\"; }}\n\
-         sub vcl_recv {{ if (req.url == \"/recv\") {{ {} }} }}\n\
-         sub vcl_backend_fetch {{ if (bereq.url == \"/fetch\") {{ {many} }} }}\n",
-        many.replace("bereq", "req")
+         sub vcl_recv {{ if (req.url == \"/recv\") {{ {} }} \
+         if (req.url == \"/build\") {{ {} }} }}\n\
+         sub vcl_backend_fetch {{ if (bereq.url == \"/fetch\") {{ {many} }} \
+         if (bereq.url == \"/grow\") {{ {grow} }} }}\n",
+        many.replace("bereq", "req"),
+        grow.replace("bereq", "req")
     );
-    let (stage, _folder) = start_with(&program, "vcl_steps = 90\n").await;
-    for (target, status) in [("/page", 200), ("/recv", 500), ("/fetch", 503)] {
+    let limits =
+        "vcl_steps = 90\nvcl_workspace_client = \"4KiB\"\nvcl_workspace_backend = \"4KiB\"\n";
+    let (stage, _folder) = start_with(&program, limits).await;
+    let answers =
+        [("/page", 200), ("/recv", 500), ("/fetch", 503), ("/build", 503), ("/grow", 503)];
+    for (target, status) in answers {
         assert_eq!(stage.get(target).await.status, status, "{target}");
     }
-    let all = records(&stage, 3).await;
+    let all = records(&stage, 5).await;
     let limits: Vec<_> = all.iter().map(|record| record["limit"].as_str()).collect();
-    assert_eq!(limits, [None, Some("vcl_steps"), Some("vcl_steps")]);
+    let steps = Some("vcl_steps");
+    let strings = [Some("vcl_workspace_client"), Some("vcl_workspace_backend")];
+    assert_eq!(limits, [&[None, steps, steps][..], &strings].concat());
     let found = run(&stage, &["log", "--once", "-q", "limit == vcl_steps"]).await;
     assert_eq!(found.lines().count(), 2, "{found}");
 }

@@ -21,6 +21,7 @@ use crate::source::At;
 use crate::sub::{Action, Sub};
 use crate::value::Failure;
 use crate::vmod::Shared;
+use crate::workspace::Workspace;
 
 /// The context of one run of one subroutine.
 pub struct Ctx<'a> {
@@ -438,6 +439,8 @@ type Kept = ((&'static str, u32), Box<dyn Any>);
 pub struct Task {
     /// Steps (statements and calls) that are left to it.
     pub steps: u64,
+    /// The memory that is left to its strings.
+    pub workspace: Workspace,
     /// The statement that ended the last subroutine: its `return`, or what failed.
     pub at: Option<At>,
     /// What that statement returned, until the subroutine's caller has it.
@@ -451,14 +454,16 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task that may take `steps`.
-    pub fn new(steps: u64) -> Self {
-        Self { steps, at: None, action: None, limit: None, buffers: Vec::new(), kept: Vec::new() }
+    /// A task that may take `steps`, and `workspace` for its strings.
+    pub fn new(steps: u64, workspace: Workspace) -> Self {
+        let (buffers, kept) = (Vec::new(), Vec::new());
+        Self { steps, workspace, at: None, action: None, limit: None, buffers, kept }
     }
 
-    /// Makes it that of another request, which may take `steps`; keeps the memory.
-    pub fn renew(&mut self, steps: u64) {
+    /// Makes it that of another request, which may take as much; keeps the memory.
+    pub fn renew(&mut self, steps: u64, workspace: Workspace) {
         (self.steps, self.at, self.limit) = (steps, None, None);
+        self.workspace = workspace;
         self.kept.clear();
     }
 

@@ -31,3 +31,4 @@ pub mod value;
 pub mod vars;
 pub mod vmod;
 pub mod vmods;
+pub mod workspace;

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use base::Limit;
+
 use crate::acl::Acl;
 use crate::backend::{Backend, Leaf, ProbeSpec};
 use crate::ctx::{Ctx, Session, Tag, Task, World};
@@ -16,6 +18,7 @@ use crate::source::{At, Loader, Places, SourceFile, Sources};
 use crate::sub::{Action, Sub, Subs};
 use crate::value::Failure;
 use crate::vmod::Object;
+use crate::workspace::Workspace;
 
 /// What is to be compiled, and by which rules.
 pub struct Input<'a> {
@@ -270,7 +273,16 @@ impl Instance {
         let action = match run::run(&routine.body, ctx) {
             Ok(Some(action)) => action,
             Ok(None) => Action::Fail(format!("{} returned nothing", routine.name).into()),
-            Err(failure) => Action::Fail(failure.into_reason()),
+            Err(failure) => {
+                if ctx.task.workspace.has_overflown() {
+                    let of_fetch = Subs::BACKEND.has(ctx.sub);
+                    ctx.reach(match of_fetch {
+                        true => Limit::VclWorkspaceBackend,
+                        false => Limit::VclWorkspaceClient,
+                    });
+                }
+                Action::Fail(failure.into_reason())
+            }
         };
         if let Action::Fail(reason) = &action {
             self.log_failure(ctx, reason);
@@ -295,7 +307,7 @@ impl Instance {
     /// Runs a subroutine of the program's own life, for which there is no request.
     fn keep_house(self: &Arc<Self>, sub: Sub, world: &dyn World, now: f64) -> Action {
         let mut session = Session::nobody();
-        let mut task = Task::new(HOUSEKEEPING_STEPS);
+        let mut task = Task::new(HOUSEKEEPING_STEPS, Workspace::unbounded());
         let mut ctx = Ctx {
             sub,
             instance: self,

@@ -19,6 +19,7 @@ use backtracking::{Backtracking, Room, words};
 use linear::{Captures, Options, Regex as Linear, Span};
 
 use crate::value::Failure;
+use crate::workspace::Workspace;
 
 /// How much PCRE2 may work on one match: Varnish's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,15 +115,16 @@ impl Regex {
     /// `regsub`, and with `all`, `regsuball`: `subject` with the first match or all of them
     /// replaced. In `replacement`, `\0` to `\9` stand for what the groups have matched, and any
     /// other character after a backslash for itself. Of all matches, only the first one may be of
-    /// nothing, as in Varnish.
+    /// nothing, as in Varnish. What comes of it is charged to `room`.
     ///
     /// # Errors
-    /// PCRE2 has reached a limit.
+    /// PCRE2 has reached a limit, or there is no room.
     pub fn replace<'s>(
         &self,
         subject: &'s [u8],
         replacement: &[u8],
         all: bool,
+        room: &Workspace,
     ) -> Result<Cow<'s, [u8]>, Failure> {
         if self.rules_out(subject) {
             return Ok(Cow::Borrowed(subject));
@@ -145,6 +147,7 @@ impl Regex {
             // With `\K`, a match may begin and end anywhere.
             out.extend_from_slice(subject.get(copied..start).unwrap_or_default());
             finder.expand(subject, replacement, &mut out);
+            room.check(out.len())?;
             let goes_on = all && (is_first || end > copied);
             copied = end.max(copied);
             if is_first && all && self.bytes_min() == 0 {
@@ -154,6 +157,7 @@ impl Regex {
             found = if goes_on { finder.find(subject, copied)? } else { None };
         }
         out.extend_from_slice(&subject[copied..]);
+        room.charge(out.len())?;
         Ok(Cow::Owned(out))
     }
 

@@ -21,6 +21,7 @@ use crate::program::{Input, Instance, Program, Rules};
 use crate::source::NoFiles;
 use crate::sub::{Action, Side, Sub};
 use crate::vmod::Shared;
+use crate::workspace::Workspace;
 
 /// When it is in these tests: Sun, 06 Nov 1994 08:49:37.5 GMT.
 pub const NOW: f64 = 784_111_777.5;
@@ -132,7 +133,7 @@ impl Bench {
             now: NOW,
             session: Session { control: Some(wire.clone()), ..session() },
             wire,
-            task: Task::new(10_000),
+            task: Task::new(10_000, Workspace::of(64 << 10)),
             req_original: req.clone(),
             req_state: ReqState {
                 backend_hint: hint.clone(),

@@ -81,7 +81,7 @@ impl Shared {
     /// Nothing yet, with room as `limits` allow.
     pub fn new(limits: &Limits) -> Self {
         Self {
-            globals: vmods::var::Globals::new(limits.vcl_globals as usize),
+            globals: vmods::var::Globals::new(limits.vcl_globals, limits.vcl_global_bytes),
             buckets: vmods::vsthrottle::Buckets::new(limits.throttle_buckets as usize),
             most_backends: AtomicUsize::new(limits.director_backends as usize),
         }
@@ -89,7 +89,7 @@ impl Shared {
 
     /// Has room as `limits` allow from now on. What is there already stays.
     pub fn set_limits(&self, limits: &Limits) {
-        self.globals.set_most(limits.vcl_globals as usize);
+        self.globals.set_most(limits.vcl_globals, limits.vcl_global_bytes);
         self.buckets.set_most(limits.throttle_buckets as usize);
         self.most_backends.store(limits.director_backends as usize, Ordering::Relaxed);
     }

@@ -13,6 +13,7 @@ use varnishcli::Param;
 use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
+use vcl::workspace::Workspace;
 
 use super::counts::{Count, Counts};
 use super::line::Line as ClientLine;
@@ -149,7 +150,8 @@ impl Turn {
         if !Arc::ptr_eq(&turn.instance, instance) {
             turn.instance = Arc::clone(instance);
         }
-        turn.task.renew(env.live.limits.vcl_steps);
+        let limits = &env.live.limits;
+        turn.task.renew(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
         turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
         (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
         turn.ran.clear();
@@ -167,7 +169,7 @@ impl Turn {
             instance: Arc::clone(instance),
             session: line.session(0),
             address: Box::default(),
-            task: Task::new(0),
+            task: Task::new(0, Workspace::of(0)),
             req: Request::new(),
             state: ReqState::default(),
             key: KeyBuf::new(),

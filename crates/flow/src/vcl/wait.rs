@@ -11,6 +11,7 @@ use origin::Caller;
 use tokio::sync::oneshot;
 use varnishcli::Param;
 use vcl::ctx::{BereqState, Task};
+use vcl::workspace::Workspace;
 
 use super::counts::Count;
 use super::fetch::{self, Got, Job, Report};
@@ -201,13 +202,14 @@ fn assemble(
         Upload::None => Upload::None,
         Upload::Spent | Upload::Stream(..) => std::mem::replace(upload, Upload::Spent),
     };
+    let limits = &env.live.limits;
     Box::new(Job {
         core: Rc::clone(env.core),
         live: Rc::clone(env.live),
         instance: Arc::clone(&turn.instance),
         counts: Arc::clone(env.counts),
         session: turn.session.clone(),
-        task: Task::new(env.live.limits.vcl_steps),
+        task: Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_backend)),
         original: bereq.clone(),
         bereq,
         state,

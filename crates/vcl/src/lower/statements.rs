@@ -170,7 +170,7 @@ impl Lowering<'_> {
             let value = self.convert(typed, Type::Body)?;
             let place = if var.name.starts_with("beresp") { Place::Beresp } else { Place::Resp };
             return Some(match op {
-                SetOp::Assign => Op::Set(set, value),
+                SetOp::Assign => Op::SetBody(set, value),
                 _ => Op::AddToBody(place, value),
             });
         }

@@ -6,6 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn room() -> Workspace {
+    Workspace::unbounded()
+}
+
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern, Limits::default()).expect(pattern)
 }
@@ -21,7 +25,7 @@ const LOOSE: Limits = Limits { matches: 10_000_000, depth: 10_000_000 };
 
 fn sub(subject: &str, pattern: &str, replacement: &str, all: bool) -> String {
     let of = |regex: &Regex| {
-        let out = regex.replace(subject.as_bytes(), replacement.as_bytes(), all);
+        let out = regex.replace(subject.as_bytes(), replacement.as_bytes(), all, &room());
         String::from_utf8_lossy(&out.expect("no limit is reached")).into_owned()
     };
     let out = of(&regex(pattern));
@@ -82,7 +86,7 @@ fn regsuball_replaces_as_varnish_does() {
 
 #[test]
 fn a_pattern_that_does_not_match_costs_no_copy() {
-    let out = regex("b+").replace(b"aaa", b"c", true).expect("no limit");
+    let out = regex("b+").replace(b"aaa", b"c", true, &room()).expect("no limit");
     assert!(matches!(out, Cow::Borrowed(b"aaa")));
 }
 
@@ -165,7 +169,7 @@ fn a_limit_that_is_reached_fails_with_varnishs_words() {
         Err(failure("Regexp matching failed: match limit exceeded"))
     );
     assert_eq!(
-        regex.replace(&subject, b"x", false),
+        regex.replace(&subject, b"x", false, &room()),
         Err(failure("regsub: Regexp matching returned -47"))
     );
 }
@@ -262,8 +266,8 @@ proptest! {
             for all in [false, true] {
                 let replacement = br"<\0|\1|\2>";
                 prop_assert_eq!(
-                    regex.replace(subject, replacement, all),
-                    other.replace(subject, replacement, all),
+                    regex.replace(subject, replacement, all, &room()),
+                    other.replace(subject, replacement, all, &room()),
                     "{} in {:?}", &pattern, subject
                 );
             }
@@ -274,7 +278,7 @@ proptest! {
     fn what_is_compiled_never_panics(pattern in "\\PC{0,12}", subject: Vec<u8>, all: bool) {
         if let Ok(regex) = Regex::new(&pattern, Limits::default()) {
             let _ = regex.is_match(&subject);
-            let _ = regex.replace(&subject, br"\0\1", all);
+            let _ = regex.replace(&subject, br"\0\1", all, &room());
         }
     }
 }

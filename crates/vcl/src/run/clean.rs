@@ -92,7 +92,7 @@ impl Clean {
             return Ok(None);
         }
         for Pattern { regex, replacement, all, at } in &self.patterns {
-            let replaced = match regex.replace(&value, replacement, *all) {
+            let replaced = match regex.replace(&value, replacement, *all, &ctx.task.workspace) {
                 Ok(Cow::Borrowed(_)) => continue,
                 Ok(Cow::Owned(replaced)) => replaced,
                 Err(failure) => return Err((*at, failure)),

@@ -41,6 +41,8 @@ pub(crate) enum Op {
     UnsetHeader(Header),
     /// `set variable = ...`
     Set(Set, Expr),
+    /// `set resp.body = ...`
+    SetBody(Set, Expr),
     /// `set resp.body += ...`
     AddToBody(Place, Expr),
     /// `synthetic(...)`: the same for the answer that the subroutine makes.

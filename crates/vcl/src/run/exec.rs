@@ -55,7 +55,10 @@ fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
         Op::If(arms, otherwise) => return branch(arms, otherwise, ctx),
         Op::SetHeader(set) => {
             let (header, text) = &**set;
-            text.with_ctx(ctx, |ctx, value| headers::set(ctx, header, value))??;
+            text.with_ctx(ctx, |ctx, value| {
+                ctx.task.workspace.charge(value.len())?;
+                headers::set(ctx, header, value)
+            })??;
         }
         Op::Clean(clean) => clean.run(ctx)?,
         Op::UnsetHeader(header) => headers::unset(ctx, header),
@@ -63,12 +66,16 @@ fn statement(step: &Step, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
             let value = value.eval(ctx)?;
             set(ctx, value)?;
         }
+        Op::SetBody(set, value) => {
+            let value = value.eval_for_body(ctx)?;
+            set(ctx, value)?;
+        }
         Op::AddToBody(place, value) => {
-            let value = value.eval(ctx)?;
+            let value = value.eval_for_body(ctx)?;
             vars::add_to_body(ctx, *place, value)?;
         }
         Op::Synthetic(value) => {
-            let value = value.eval(ctx)?;
+            let value = value.eval_for_body(ctx)?;
             let is_fetch = ctx.sub == Sub::BackendError;
             let place = if is_fetch { Place::Beresp } else { Place::Resp };
             vars::add_to_body(ctx, place, value)?;

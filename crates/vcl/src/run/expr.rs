@@ -84,13 +84,13 @@ impl Expr {
             Self::Call(invoke) => {
                 let arguments = Self::eval_all(&invoke.arguments, ctx)?;
                 may_call(invoke.from, ctx)?;
-                (invoke.call)(ctx, &arguments)?
+                made((invoke.call)(ctx, &arguments)?, ctx)?
             }
             Self::Method(invoke) => {
                 let arguments = Self::eval_all(&invoke.arguments, ctx)?;
                 may_call(invoke.from, ctx)?;
                 let object = ctx.instance.made(invoke.object)?;
-                (invoke.call)(ctx, object, &arguments)?
+                made((invoke.call)(ctx, object, &arguments)?, ctx)?
             }
             Self::Backend(number) => Value::Backend(ctx.instance.declared(*number).clone()),
             Self::DefaultBackend => Value::Backend(ctx.instance.default_backend().clone()),
@@ -106,6 +106,17 @@ impl Expr {
         })
     }
 
+    /// Its value as that of a body, whose bytes are not the workspace's, as in Varnish.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub(super) fn eval_for_body(&self, ctx: &mut Ctx<'_>) -> Result<Value, Failure> {
+        let Self::Text(text) = self else { return self.eval(ctx) };
+        let mut body = Vec::new();
+        text.append(ctx, &mut body)?;
+        Ok(Value::String(Some(body.into())))
+    }
+
     /// The values of arguments in their order.
     pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, Failure> {
         let mut values = Values::new();
@@ -114,6 +125,12 @@ impl Expr {
         }
         Ok(values)
     }
+}
+
+/// What a call has made: the task pays for it.
+fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, Failure> {
+    ctx.task.workspace.charge_made(&value)?;
+    Ok(value)
 }
 
 /// Takes a step for a call, which must be in one of the subroutines `from`.

@@ -143,6 +143,48 @@ fn the_budget_of_steps_ends_a_program() {
 }
 
 #[test]
+fn strings_that_outgrow_the_workspace_fail_the_program_before_they_are_made() {
+    let grow = "set req.http.X = regsuball(req.http.X, \".\", req.http.X);";
+    for (sub, body, limit) in [
+        (Sub::Recv, format!("set req.http.X = \"0123456789\"; {}", grow.repeat(9)), true),
+        (
+            Sub::Recv,
+            "set req.http.X = \"0123456789\"; set req.http.X = req.http.X + \"a\";".into(),
+            false,
+        ),
+        (Sub::Recv, format!("var.set(\"a\", {{\"{}\"}} + now);", "x".repeat(65_536)), true),
+        (
+            Sub::Recv,
+            format!(
+                "set req.http.X = blob.encode(encoding = HEX, blob = \
+            blob.decode(encoded = {{\"{}\"}}));",
+                "x".repeat(40_000)
+            ),
+            true,
+        ),
+        (
+            Sub::Synth,
+            format!(
+                "synthetic({{\"{}\"}} + now); set resp.body = {{\"{}\"}} + now;",
+                "x".repeat(65_536),
+                "y".repeat(65_536)
+            ),
+            false,
+        ),
+    ] {
+        let text = format!(
+            "vcl 4.1; import var; import blob; backend default none; sub {} {{ {body} }}",
+            sub.name()
+        );
+        let mut bench = Bench::of(&text).expect("it compiles");
+        let action = bench.run(sub);
+        assert_eq!(matches!(&action, Action::Fail(why) if &**why == "Workspace overflow"), limit);
+        let limits: &[_] = if limit { &[base::Limit::VclWorkspaceClient] } else { &[] };
+        assert_eq!(*bench.world.limits.borrow(), limits, "{body:.60}");
+    }
+}
+
+#[test]
 fn a_line_break_gets_into_no_header() {
     let mut bench = bench("sub vcl_recv { set req.http.a = {\"a\r\nb: c\"}; }");
     let Action::Fail(reason) = bench.run(Sub::Recv) else { panic!("it was set") };

@@ -149,7 +149,14 @@ impl Text {
             text::append(ctx, &value, &mut out)?;
             return Ok((!text::is_none(ctx, &value)).then(|| out.into()));
         }
-        self.with(ctx, |bytes| bytes.map(Bytes::copy_from_slice))
+        if let Some(lies) = self.peek(ctx) {
+            ctx.task.workspace.charge(lies.map_or(0, <[u8]>::len))?;
+            return Ok(lies.map(Bytes::copy_from_slice));
+        }
+        self.with_scratch(ctx, |ctx, is_some, bytes| {
+            ctx.task.workspace.charge(bytes.len())?;
+            Ok(is_some.then(|| Bytes::copy_from_slice(bytes)))
+        })?
     }
 }
 
@@ -158,7 +165,7 @@ impl Regsub {
     pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Result<Cow<'c, [u8]>, Failure>> {
         let (subject, replacement) = self.subject.peek(ctx).zip(self.replacement.peek(ctx))?;
         let (subject, replacement) = (subject.unwrap_or_default(), replacement.unwrap_or_default());
-        Some(self.regex.replace(subject, replacement, self.all))
+        Some(self.regex.replace(subject, replacement, self.all, &ctx.task.workspace))
     }
 
     fn append(&self, ctx: &mut Ctx<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
@@ -171,7 +178,8 @@ impl Regsub {
         let made = self.subject.append(ctx, &mut subject);
         let made = made.and_then(|_| self.replacement.append(ctx, &mut replacement));
         let made = made.and_then(|_| {
-            let replaced = self.regex.replace(&subject, &replacement, self.all)?;
+            let room = &ctx.task.workspace;
+            let replaced = self.regex.replace(&subject, &replacement, self.all, room)?;
             out.extend_from_slice(&replaced);
             Ok(())
         });

@@ -17,6 +17,7 @@ use crate::types::Type;
 use crate::value::{Failure, Header, Place, Value};
 use crate::vmod::{Function, Module};
 use crate::vmods::args::{Args, must, owned, truth};
+use crate::workspace::Workspace;
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -158,15 +159,20 @@ fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
         return Ok(Value::Void);
     };
     let (with, all) = (args.bytes(2), args.truth(3).unwrap_or(false));
-    let old = block_mut(ctx, place)?;
-    let replaced = |line: &[u8]| {
-        let is_match = re.is_match(line)?;
-        is_match.then(|| Ok(re.replace(line, with, all)?.into_owned())).transpose()
-    };
-    if let Some(new) = rewritten(old, replaced)? {
-        *old = new;
-    }
-    Ok(Value::Void)
+    // The headers are the context's, too.
+    let room = std::mem::replace(&mut ctx.task.workspace, Workspace::of(0));
+    let done = block_mut(ctx, place).and_then(|old| {
+        let replaced = |line: &[u8]| {
+            let is_match = re.is_match(line)?;
+            is_match.then(|| Ok(re.replace(line, with, all, &room)?.into_owned())).transpose()
+        };
+        if let Some(new) = rewritten(old, replaced)? {
+            *old = new;
+        }
+        Ok(Value::Void)
+    });
+    ctx.task.workspace = room;
+    done
 }
 
 /// The fields with every line that `rewrite` has something for replaced; none when there is none.

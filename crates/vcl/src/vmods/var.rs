@@ -1,11 +1,12 @@
 //! `var`: variables of one request, and strings that outlive it.
 //!
 //! Those of a request are kept with its task. The others are shared by all programs and requests,
-//! and there are at most so many of them that a policy which makes them from what clients send
-//! cannot fill the memory.
+//! and there are at most so many of them, with so many bytes, that a policy which makes them from
+//! what clients send cannot fill the memory.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::Limit;
 use bytes::Bytes;
@@ -168,11 +169,11 @@ fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 }
 
 fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
-    if let Some(key) = args.string(0)
-        && !ctx.world.shared().globals.set(key, args.string(1))
-    {
-        ctx.reach(Limit::VclGlobals);
-        ctx.world.log(Tag::Error, b"var.global_set: as many as vcl_globals allows");
+    let Some(key) = args.string(0) else { return Ok(Value::Void) };
+    if let Err(limit) = ctx.world.shared().globals.set(key, args.string(1)) {
+        ctx.reach(limit);
+        let line = format!("var.global_set: as much as {} allows", limit.name());
+        ctx.world.log(Tag::Error, line.as_bytes());
     }
     Ok(Value::Void)
 }
@@ -180,43 +181,59 @@ fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 /// The variables of `global_set`.
 #[derive(Debug)]
 pub(crate) struct Globals {
-    vars: Mutex<std::collections::HashMap<Box<[u8]>, Bytes>>,
+    vars: Mutex<Table>,
     /// How many there may be.
-    most: AtomicUsize,
+    most: AtomicU64,
+    /// How many bytes their names and values may have.
+    most_bytes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_name: HashMap<Box<[u8]>, Bytes>,
+    /// Bytes of names and values.
+    bytes: u64,
 }
 
 impl Globals {
-    /// At most `most` of them.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { vars: Mutex::default(), most: AtomicUsize::new(most) }
+    /// At most `most` of them, with at most `most_bytes` in all.
+    pub(crate) fn new(most: u64, most_bytes: u64) -> Self {
+        let (most, most_bytes) = (AtomicU64::new(most), AtomicU64::new(most_bytes));
+        Self { vars: Mutex::default(), most, most_bytes }
     }
 
     /// From now on at most so many.
-    pub(crate) fn set_most(&self, most: usize) {
+    pub(crate) fn set_most(&self, most: u64, most_bytes: u64) {
         self.most.store(most, Ordering::Relaxed);
+        self.most_bytes.store(most_bytes, Ordering::Relaxed);
     }
 
     fn get(&self, key: &[u8]) -> Option<Bytes> {
-        self.vars.lock().get(key).cloned()
+        self.vars.lock().by_name.get(key).cloned()
     }
 
-    /// Sets or removes one; whether there was room for it.
-    fn set(&self, key: &Bytes, value: Option<&Bytes>) -> bool {
+    /// Sets or removes one, or says which limit has no room for it.
+    fn set(&self, key: &Bytes, value: Option<&Bytes>) -> Result<(), Limit> {
         let mut vars = self.vars.lock();
+        let Table { by_name, bytes } = &mut *vars;
+        let size = |value: &Bytes| (key.len() + value.len()) as u64;
+        let old = by_name.get(&key[..]).map(size);
+        let others = *bytes - old.unwrap_or(0);
         let Some(value) = value else {
-            vars.remove(&key[..]);
-            return true;
+            by_name.remove(&key[..]);
+            *bytes = others;
+            return Ok(());
         };
-        // Copied: a piece of a request's head would hold the whole of it for as long.
-        let value = Bytes::copy_from_slice(value);
-        if let Some(old) = vars.get_mut(&key[..]) {
-            *old = value;
-        } else if vars.len() < self.most.load(Ordering::Relaxed) {
-            vars.insert(key[..].into(), value);
-        } else {
-            return false;
+        if old.is_none() && by_name.len() as u64 >= self.most.load(Ordering::Relaxed) {
+            return Err(Limit::VclGlobals);
         }
-        true
+        if others + size(value) > self.most_bytes.load(Ordering::Relaxed) {
+            return Err(Limit::VclGlobalBytes);
+        }
+        *bytes = others + size(value);
+        // Copied: a piece of a request's head would hold the whole of it for as long.
+        by_name.insert(key[..].into(), Bytes::copy_from_slice(value));
+        Ok(())
     }
 }
 
@@ -230,15 +247,31 @@ mod tests {
 
     #[test]
     fn there_are_at_most_so_many_globals() {
-        let globals = Globals::new(2);
+        let globals = Globals::new(2, 100);
         let (a, b, c) = (Bytes::from("a"), Bytes::from("b"), Bytes::from("c"));
-        assert!(globals.set(&a, Some(&b)) && globals.set(&b, Some(&b)));
-        assert!(!globals.set(&c, Some(&b)));
-        assert!(globals.set(&a, Some(&c)), "one that is there can be changed");
+        assert_eq!(globals.set(&a, Some(&b)), Ok(()));
+        assert_eq!(globals.set(&b, Some(&b)), Ok(()));
+        assert_eq!(globals.set(&c, Some(&b)), Err(Limit::VclGlobals));
+        assert_eq!(globals.set(&a, Some(&c)), Ok(()), "one that is there can be changed");
         assert_eq!(globals.get(b"a"), Some(c.clone()));
-        assert!(globals.set(&a, None), "and removed");
+        assert_eq!(globals.set(&a, None), Ok(()), "and removed");
         assert_eq!(globals.get(b"a"), None);
-        assert!(globals.set(&c, Some(&b)), "which makes room");
+        assert_eq!(globals.set(&c, Some(&b)), Ok(()), "which makes room");
+    }
+
+    #[test]
+    fn globals_have_at_most_so_many_bytes() {
+        let globals = Globals::new(10, 10);
+        let (a, b) = (Bytes::from("a"), Bytes::from("b"));
+        let of = |len: usize| Bytes::from(vec![b'x'; len]);
+        assert_eq!(globals.set(&a, Some(&of(9))), Ok(()));
+        assert_eq!(globals.set(&b, Some(&of(0))), Err(Limit::VclGlobalBytes));
+        assert_eq!(globals.set(&a, Some(&of(10))), Err(Limit::VclGlobalBytes));
+        assert_eq!(globals.get(b"a"), Some(of(9)), "what was there stays");
+        assert_eq!(globals.set(&a, Some(&of(4))), Ok(()));
+        assert_eq!(globals.set(&b, Some(&of(4))), Ok(()));
+        assert_eq!(globals.set(&a, None), Ok(()));
+        assert_eq!(globals.set(&b, Some(&of(9))), Ok(()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use vcl::ctx::{Bereq, BereqState, Ctx, Obj, ReqState, RespState, Session, Task};
 use vcl::program::{Instance, Program};
 use vcl::source::At;
 use vcl::sub::{Action, Said, Sub};
+use vcl::workspace::Workspace;
 
 use super::onlooker::Onlooker;
 use crate::live::{Live, Shared};
@@ -50,7 +51,7 @@ impl<'a> Rehearsal<'a> {
             now,
             world: Onlooker::new(shared, live),
             session: line.session(0),
-            task: Task::new(live.limits.vcl_steps),
+            task: Task::new(live.limits.vcl_steps, Workspace::of(live.limits.vcl_workspace_client)),
         }
     }
 

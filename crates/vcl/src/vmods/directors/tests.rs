@@ -8,6 +8,7 @@ use crate::ctx::{Ctx, Task};
 use crate::sub::Sub;
 use crate::testing::Bench;
 use crate::vmod::{Class, Naming};
+use crate::workspace::Workspace;
 
 /// A backend that is as healthy as is said.
 #[derive(Clone)]
@@ -98,7 +99,7 @@ impl Object1 {
     }
 
     fn end_task(&mut self) {
-        self.bench.task = Task::new(1000);
+        self.bench.task = Task::new(1000, Workspace::unbounded());
     }
 }
 

@@ -1,0 +1,70 @@
+//! The memory that a task's strings may take: what Varnish calls its workspace.
+//!
+//! What a program puts together or has a module make is charged before it is kept, and stays so
+//! until the task ends, as in Varnish. What only passes by (a side of a comparison, a part of the
+//! key or of a body) is not.
+
+use std::cell::Cell;
+
+use crate::value::{Failure, Value};
+
+/// How much is left of it.
+#[derive(Debug)]
+pub struct Workspace {
+    left: Cell<u64>,
+    overflown: Cell<bool>,
+}
+
+impl Workspace {
+    /// One of so many bytes.
+    pub fn of(bytes: u64) -> Self {
+        Self { left: Cell::new(bytes), overflown: Cell::new(false) }
+    }
+
+    /// One without a bound: of what no request brings.
+    pub fn unbounded() -> Self {
+        Self::of(u64::MAX)
+    }
+
+    /// Whether something did not fit.
+    pub fn has_overflown(&self) -> bool {
+        self.overflown.get()
+    }
+
+    /// Takes so many bytes.
+    ///
+    /// # Errors
+    /// They are not left.
+    #[inline]
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), Failure> {
+        match self.left.get().checked_sub(bytes as u64) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(self.overflow()),
+        }
+    }
+
+    /// Takes what a module has made of strings and blobs. What others hold as well, it has not.
+    pub(crate) fn charge_made(&self, value: &Value) -> Result<(), Failure> {
+        match value {
+            Value::String(Some(bytes)) | Value::Blob(Some(bytes)) if bytes.is_unique() => {
+                self.charge(bytes.len())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails what has made so many bytes and goes on, if they are not left.
+    #[inline]
+    pub(crate) fn check(&self, bytes: usize) -> Result<(), Failure> {
+        if bytes as u64 > self.left.get() { Err(self.overflow()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn overflow(&self) -> Failure {
+        self.overflown.set(true);
+        Failure::new("Workspace overflow")
+    }
+}
