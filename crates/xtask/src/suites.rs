@@ -1,5 +1,6 @@
-//! `cargo xtask test`: the workspace's tests, several binaries side by side. A test that fails is run
-//! again alone, twice; one that passes both times is reported as flaky and does not fail the run.
+//! `cargo xtask test`: the workspace's tests, several binaries side by side. A test that fails is
+//! run again alone, twice; one that passes both times is reported as flaky and does not fail the
+//! run.
 //!
 //! Side by side is faster than Cargo's own order, since most end-to-end tests wait for sockets. The
 //! judgement on each test stays libtest's: this only reads what libtest reports.
@@ -17,7 +18,8 @@ use std::time::Instant;
 use report::Tally;
 use run::Suite;
 
-/// Suites that take longest, the longest first: they start first, so that none runs on alone at the end.
+/// Suites that take longest, the longest first: they start first, so that none runs on alone at the
+/// end.
 const LONG: &[&str] = &[
     "larder::vcl_differential",
     "larder::presets",

@@ -125,8 +125,8 @@ where
     Ok(outcome)
 }
 
-/// Runs scenarios that differed again, alone: a busy machine is no difference. One that differs once
-/// more has failed.
+/// Runs scenarios that differed again, alone: a busy machine is no difference. One that differs
+/// once more has failed.
 fn again(
     suite: &Suite,
     differed: Vec<(Scenario, String)>,

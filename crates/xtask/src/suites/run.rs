@@ -65,8 +65,8 @@ impl Suite {
         let begin = Instant::now();
         let mut command = Command::new("timeout");
         command.args(["--kill-after=10", SUITE_SECONDS]).arg(&self.executable);
-        // libtest reports as JSON, and with times, on request of nightly compilers only; the variable
-        // makes it take the request.
+        // libtest reports as JSON, and with times, on request of nightly compilers only; the
+        // variable makes it take the request.
         command.args(["-Z", "unstable-options", "--format", "json", "--report-time"]);
         command.arg("--show-output");
         command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_MANIFEST_DIR", &self.folder);
@@ -90,7 +90,7 @@ impl Suite {
 }
 
 impl Outcome {
-    /// Reads libtest's report, a line of JSON for each event; what else stands there is passed over.
+    /// Reads libtest's report, a line of JSON for each event, and passes over other lines.
     fn read(report: &str) -> Self {
         let mut outcome = Self::default();
         for line in report.lines() {
