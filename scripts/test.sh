@@ -55,18 +55,18 @@ start() {
   running[$name]=$!
 }
 
-# One after the other, next to everything else: each has a browser, and several at once would only wait for each
-# other.
-start_applications() {
-  local name
+# Starts a chain of steps, one after the other, next to everything else. Each word is a step's name, and the
+# command after the colon that runs it.
+start_chain() {
+  local step
   (
-    for name in "${applications[@]}"; do
+    for step in "$@"; do
       begin=$SECONDS status=0
-      application "$name" >"$logs/$name.log" 2>&1 || status=$?
-      echo "$status $((SECONDS - begin))" >"$logs/$name.done"
+      ${step#*:} >"$logs/${step%%:*}.log" 2>&1 || status=$?
+      echo "$status $((SECONDS - begin))" >"$logs/${step%%:*}.done"
     done
   ) &
-  for name in "${applications[@]}"; do running[$name]=$!; done
+  for step in "$@"; do running[${step%%:*}]=$!; done
 }
 
 finish_started() {
@@ -120,9 +120,9 @@ lint
 if [ "${1:-all}" = all ]; then
   start labs-setup labs_setup
   step pebble lab/pebble.sh build
+  # What compiles on one core only, beside tests that mostly wait.
+  start_chain counts:counts loom:loom docs:documentation
   step tests cargo xtask test
-  step loom loom
-  step counts counts
   step caching-suite npm --prefix lab/cache-tests ci
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc
@@ -131,12 +131,14 @@ if [ "${1:-all}" = all ]; then
     start cache-tests-safe-h2 lab/cache-tests/run.sh safe h2
     start h2spec lab/h2spec/run.sh
     start tools tools
-    start_applications
+    # Each has a browser, and several at once would only wait for each other.
+    chain=()
+    for name in "${applications[@]}"; do chain+=("$name:application $name"); done
+    start_chain "${chain[@]}"
   else
     echo "no binary at $LARDER_BIN: end-to-end suites cannot run"
     failed=$((failed + 1))
   fi
-  step docs documentation
   finish_started
 fi
 
