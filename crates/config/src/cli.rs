@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::{self, parse_listen};
 use crate::model::{
     AcmeConfig, AdminConfig, CacheStatus, Config, ListenSpec, LogRing, MemoryConfig, Place,
-    Programs, SiteConfig,
+    Programs, Run, SiteConfig,
 };
 use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
 use crate::reader::Reader;
@@ -90,6 +90,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             ..OriginConfig::with_limits(&options.origin, vec![server], &limits)
         }],
         limits,
+        run: Run::default(),
         access_log: None,
         log_ring: Some(LogRing::default()),
         sites: vec![SiteConfig {

@@ -85,6 +85,7 @@ pub(crate) const TOP: Section = Section {
             "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.";
             "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.";
             "memory", TABLE, "none", "See `[memory]`.";
+            "run", TABLE, "none", "See `[run]`.";
             "admin", TABLE, "none", "See `[admin]`.";
             "varnish_cli", TABLE, "none", "See `[varnish_cli]`.";
             "htcp", TABLE, "none", "See `[htcp]`.";
@@ -104,6 +105,19 @@ pub(crate) const MEMORY: Section = Section {
     keys: || {
         keys! {
             "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "What the daemon may take for its cache. Nine tenths are given to stored responses with everything that belongs to them, the rest to what the allocator loses between them. Percentages are of the machine's memory or of the control group's limit, `auto` is half of that.";
+        }
+    },
+    later: &[],
+};
+
+pub(crate) const RUN: Section = Section {
+    title: "[run]",
+    about: "As whom the daemon runs that root has started. Read when the daemon starts; a reload does not change \
+            it.",
+    keys: || {
+        keys! {
+            "user", "a string", "\"larder\", if there is such a user", "The user that the daemon becomes once its ports are open, with the groups it is a member of. `root` keeps it root.";
+            "group", "a string", "the user's", "Its group.";
         }
     },
     later: &[],
@@ -667,6 +681,7 @@ pub(crate) const RESPOND: Section = Section {
 pub(crate) const SECTIONS: &[&Section] = &[
     &TOP,
     &MEMORY,
+    &RUN,
     &ADMIN,
     &VARNISH_CLI,
     &HTCP,

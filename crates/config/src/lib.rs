@@ -30,7 +30,7 @@ pub use keys::about;
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, CacheStatus, Certificates,
     ClientFiles, Config, Htcp, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
-    OriginTls, PairFiles, Place, Programs, SiteConfig, SiteTls, Tracing, VarnishCli,
+    OriginTls, PairFiles, Place, Programs, Run, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

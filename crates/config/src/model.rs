@@ -40,6 +40,8 @@ pub struct Config {
     pub vcl: Programs,
     /// Limits in force.
     pub limits: Limits,
+    /// As whom the daemon runs that root has started.
+    pub run: Run,
     /// Where requests are logged; `None` when they are not.
     pub access_log: Option<AccessLog>,
     /// The ring of records that `larder log` and others read; `None` when it is off.
@@ -337,6 +339,15 @@ pub struct AccessLog {
     pub target: LogTarget,
     /// In what form.
     pub format: LogFormat,
+}
+
+/// As whom the daemon runs that root has started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The user's name; `None` for the usual one.
+    pub user: Option<String>,
+    /// The group's name; `None` for the user's.
+    pub group: Option<String>,
 }
 
 /// The ring in which the last transactions' records are kept for other processes.

@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::parse_listen;
 use crate::model::{
     AdminConfig, CacheStatus, Config, ListenSpec, LogRing, MemoryConfig, MemorySize, Place,
-    Programs, SiteConfig, VarnishCli,
+    Programs, Run, SiteConfig, VarnishCli,
 };
 use crate::parse::finish;
 use crate::reader::Reader;
@@ -72,6 +72,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         tracing: None,
         vcl: Programs::Flags,
         limits: options.limits.clone(),
+        run: Run::default(),
         access_log: None,
         log_ring: Some(LogRing::default()),
         origins: Vec::new(),

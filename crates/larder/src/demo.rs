@@ -20,6 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::DemoArgs;
+use crate::account::Wanted;
 use crate::given::Sockets;
 use crate::serve::{Daemon, Settings, Source, helper_runtime, listeners};
 
@@ -42,7 +43,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     };
     let socket = std::env::temp_dir().join(format!("larder-demo-{}.sock", std::process::id()));
     let (settings, admin_socket, log_ring) = (Settings::Flags(options), socket.clone(), None);
-    let source = Source { settings, admin_socket, log_ring };
+    let (user, pid_file) = (Wanted::Same, None);
+    let source = Source { settings, admin_socket, log_ring, user, pid_file };
     let mut config = source.config()?;
     demo_settings(&mut config);
     let tokens = socket.with_extension("tokens");

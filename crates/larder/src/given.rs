@@ -1,14 +1,23 @@
 //! Listening sockets that the service manager has opened (systemd's socket activation).
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use listenfd::ListenFd;
 use net::{At, Given};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 /// The sockets, by the names they were given (`FileDescriptorName=`).
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     named: Vec<(String, Arc<Given>)>,
+}
+
+fn handle(given: &Given) -> BorrowedFd<'_> {
+    match given {
+        Given::Tcp(listener) => listener.as_fd(),
+        Given::Unix(listener) => listener.as_fd(),
+    }
 }
 
 impl Sockets {
@@ -36,6 +45,10 @@ impl Sockets {
                     .map_err(|error| format!("larder: socket `{name}`: {error}"))?
                     .map(Given::Unix),
             };
+            if let Some(given) = &given {
+                // What is started from here has nothing to do with it.
+                _ = fcntl_setfd(handle(given), FdFlags::CLOEXEC);
+            }
             named.extend(given.map(|given| (name, Arc::new(given))));
         }
         Ok(Self { named })

@@ -1,5 +1,6 @@
 //! The `larder` program: verbs over the libraries.
 
+mod account;
 mod api;
 mod build;
 mod client;
@@ -7,13 +8,16 @@ mod dashboard;
 mod demo;
 mod explain;
 mod given;
+mod holders;
 mod htcp;
 mod journal;
+mod keeper;
 mod like;
 mod live;
 mod material;
 mod metrics;
 mod notify;
+mod opened;
 mod ordered;
 mod otlp;
 mod ports;
@@ -76,6 +80,9 @@ enum Verb {
     Hist(tools::HistArgs),
     Stat(tools::StatArgs),
     Logstat(tools::LogstatArgs),
+    /// What a daemon starts beside itself.
+    #[command(hide = true)]
+    Keeper(keeper::KeeperArgs),
 }
 
 /// How `serve` is told what to do.
@@ -115,6 +122,10 @@ struct ServeArgs {
     profile: ProfileArg,
     #[command(flatten)]
     admin: AdminArgs,
+    /// Started as root, become this user once ports are open; `root` stays. By default `[run]
+    /// user`, or `larder`.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Folder of the log ring, in memory; by default it goes with the admin socket.
     #[arg(long, value_name = "DIR")]
     log_ring: Option<PathBuf>,
@@ -176,6 +187,7 @@ fn main() -> ExitCode {
         Verb::Hist(args) => tools::hist(&args),
         Verb::Stat(args) => tools::stat(&args),
         Verb::Logstat(args) => tools::logstat(&args),
+        Verb::Keeper(args) => keeper::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -221,7 +233,13 @@ fn plural(n: usize) -> &'static str {
 
 /// Reads a file; the second value is its rendered warnings.
 fn load(path: &std::path::Path) -> Result<(Config, String), String> {
-    match config::load_file(path) {
+    // What cannot be opened is told as what cannot be read is.
+    let text = keeper::read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let loaded = match text {
+        Some(text) => config::load_str(&text, &path.display().to_string()),
+        None => config::load_file(path),
+    };
+    match loaded {
         Ok((config, warnings)) => Ok((config, render(&warnings))),
         Err(problems) => Err(render(&problems)),
     }
@@ -245,6 +263,11 @@ impl serve::Source {
     /// What `serve` was told to do.
     fn of(args: ServeArgs) -> Result<Self, String> {
         let (mut admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
+        let pid_file = args.varnishd.pid_file.clone();
+        let user = match (args.user, args.varnishd.user()?) {
+            (Some(name), _) => account::Wanted::Named(name),
+            (None, jail) => jail,
+        };
         let settings = match (args.config, args.origin) {
             (Some(file), _) if !args.varnishd.is_given() => serve::Settings::File(file),
             (None, Some(origin)) if !args.varnishd.is_given() => {
@@ -287,6 +310,6 @@ impl serve::Source {
                 );
             }
         };
-        Ok(Self { settings, admin_socket, log_ring })
+        Ok(Self { settings, admin_socket, log_ring, user, pid_file })
     }
 }

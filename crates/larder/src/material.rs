@@ -14,8 +14,8 @@ use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
 use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
 
-use crate::ordered;
 use crate::varnish_cli::Guard;
+use crate::{keeper, ordered};
 
 /// How often files are looked at. A change counts when it has lasted from one look to the next, so
 /// that nothing is read while it is being written; two looks make less than a second.
@@ -371,7 +371,7 @@ fn trusting(
 
 /// A certificate that was ordered for `host`; none when there is none yet.
 fn read_stored(path: &Path, host: &str) -> Result<Option<Arc<Pair>>, String> {
-    let pem = match std::fs::read(path) {
+    let pem = match keeper::read(path) {
         Ok(pem) => pem,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{}: {error}", path.display())),
@@ -384,7 +384,7 @@ fn read_stored(path: &Path, host: &str) -> Result<Option<Arc<Pair>>, String> {
 }
 
 fn read_file(path: &Path, place: &Place) -> Result<Vec<u8>, Box<Diagnostic>> {
-    std::fs::read(path)
+    keeper::read(path)
         .map_err(|error| Box::new(place.error(format!("{}: {error}", path.display()))))
 }
 
@@ -403,7 +403,7 @@ fn stamps_of_pair(files: &PairFiles) -> Vec<Stamp> {
 }
 
 fn stamp(path: &Path) -> Stamp {
-    let meta = std::fs::metadata(path).ok()?;
+    let meta = keeper::metadata(path).ok()?;
     // The change time too: a file put in another's place may carry an old modification time.
     let changed = meta.ctime().wrapping_mul(1_000_000_000).wrapping_add(meta.ctime_nsec());
     let modified = meta.mtime().wrapping_mul(1_000_000_000).wrapping_add(meta.mtime_nsec());
@@ -414,7 +414,7 @@ fn stamp(path: &Path) -> Stamp {
 fn read_guard(cli: &config::VarnishCli) -> Result<Guard, Box<Diagnostic>> {
     let Some((path, place)) = &cli.secret else { return Ok(Guard::Open) };
     let error = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
-    let secret = std::fs::read(path).map_err(|e| error(e.to_string()))?;
+    let secret = keeper::read(path).map_err(|e| error(e.to_string()))?;
     // Of nothing everybody knows the digest.
     match secret.trim_ascii().is_empty() {
         true => Err(error("an empty secret is none".to_owned())),

@@ -24,14 +24,16 @@ use tokio::task::JoinHandle;
 
 use crate::given::Sockets;
 use crate::journal::ServerLog;
+use crate::keeper::{self, How};
 use crate::live::{self, Live};
 use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
+use crate::opened::{self, Opened};
 use crate::ordered::{self, Responder};
 use crate::varnish_cli::{self, Guard};
 use crate::varnishd;
 use crate::vcl::Vcls;
-use crate::{api, build, htcp, load, otlp, read_material, render, ring};
+use crate::{account, api, build, htcp, load, otlp, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -43,6 +45,10 @@ pub(crate) struct Source {
     pub(crate) admin_socket: PathBuf,
     /// The log ring's folder; it goes before what the configuration says.
     pub(crate) log_ring: Option<PathBuf>,
+    /// As whom it is to run.
+    pub(crate) user: account::Wanted,
+    /// The file with the process id.
+    pub(crate) pid_file: Option<PathBuf>,
 }
 
 /// A file, or what the command line said.
@@ -141,6 +147,7 @@ impl Signals {
 /// Runs the daemon until it is told to end.
 pub(crate) fn run(source: Source) -> Result<(), String> {
     let sockets = Sockets::of_environment()?;
+    account::harden();
     let config = source.config()?;
     let runtime = helper_runtime()?;
     let listen = listeners(&config, &sockets)?;
@@ -199,8 +206,11 @@ impl Daemon {
         let descriptors = raise_descriptors();
         refuse_huge_pages();
         let machine = Machine::read();
+        let workers = config.workers.unwrap_or_else(|| machine.default_workers());
+        let Opened { doors, console, ring } =
+            opened::open(&source, config, &listen, workers).await?;
+        // From here on it may do no more than at a reload.
         let material = read_material(config)?;
-        let console = api::bind(&config.admin, &source.admin_socket).await?;
         let sockets = vec![source.admin_socket.clone()];
         let cli = config.varnish_cli.iter().flat_map(|cli| cli.listen.addresses.iter().copied());
         let consoles = console.0.addresses().into_iter().chain(cli);
@@ -211,11 +221,10 @@ impl Daemon {
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
-        let workers = config.workers.unwrap_or_else(|| machine.default_workers());
-        let (records, log) = records(config, &source, workers)?;
+        let (records, log) = records(config, ring, workers)?;
         let ring = records.ring.clone();
         let connections = descriptors / 5 * 4;
-        let settings = net::Settings { listen, workers, connections, records };
+        let settings = net::Settings { connections, records };
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let (plans, planned) = watch::channel(ordered::plan(config, &material));
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
@@ -241,19 +250,24 @@ impl Daemon {
             plans,
         });
         daemon.load_programs(config).await?;
-        let server = Server::start(&daemon.shared, &settings)
+        let server = Server::start(&daemon.shared, doors, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
         tokio::spawn(live::run(Arc::clone(&daemon), live));
         api::serve(&daemon, console);
-        varnish_cli::start(&daemon, config.varnish_cli.as_ref());
-        if let Settings::Varnishd(flags) = &daemon.source.settings
+        daemon.start_ports(config);
+        Ok((daemon, server))
+    }
+
+    /// Starts what others' tools speak to, and the export of traces.
+    fn start_ports(self: &Arc<Self>, config: &Config) {
+        varnish_cli::start(self, config.varnish_cli.as_ref());
+        if let Settings::Varnishd(flags) = &self.source.settings
             && let Some(address) = &flags.reverse_cli
         {
-            varnish_cli::call_back(&daemon, address);
+            varnish_cli::call_back(self, address);
         }
-        htcp::start(&daemon, config.htcp.as_ref());
-        otlp::start(&daemon, config.tracing.as_ref());
-        Ok((daemon, server))
+        htcp::start(self, config.htcp.as_ref());
+        otlp::start(self, config.tracing.as_ref());
     }
 
     /// Reads the configuration again. A bad one changes nothing.
@@ -496,7 +510,7 @@ fn tend(origin: Arc<Origin>, shared: &Shared) -> Tended {
 /// Where records of transactions go, and what is in them.
 fn records(
     config: &Config,
-    source: &Source,
+    folder: PathBuf,
     cores: usize,
 ) -> Result<(Records, Option<AccessLog>), String> {
     let mut wanted = config.log_ring.clone();
@@ -504,10 +518,7 @@ fn records(
         ring.headers.retain(|name| !name.eq_ignore_ascii_case("traceparent"));
         ring.headers.extend(["traceparent", SENT].map(str::to_owned));
     }
-    let wanted = wanted.as_ref();
-    let folder = source.log_ring.clone().or_else(|| wanted?.folder.clone());
-    let folder = folder.unwrap_or_else(|| ring::usual_folder(&source.admin_socket));
-    let ring = wanted.and_then(|wanted| ring::start(wanted, folder, cores));
+    let ring = wanted.as_ref().and_then(|wanted| ring::start(wanted, folder, cores));
     let mut names = match &ring {
         Some(ring) => ring.names().to_vec(),
         None => Vec::new(),
@@ -532,7 +543,9 @@ fn records(
 fn open_log(log: &config::AccessLog, names: &[String]) -> Result<AccessLog, String> {
     let target = match &log.target {
         config::LogTarget::Stdout => net::LogTarget::Stdout,
-        config::LogTarget::File(path) => net::LogTarget::File(path.clone()),
+        config::LogTarget::File(path) => {
+            net::LogTarget::File(path.clone(), |path| keeper::open(path, How::Append))
+        }
         config::LogTarget::SyslogPath(path) => {
             net::LogTarget::Syslog(net::SyslogAt::Path(path.clone()))
         }

@@ -22,8 +22,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
 
-use crate::ports;
 use crate::serve::Daemon;
+use crate::{keeper, ports};
 
 pub(crate) use vcl::document;
 
@@ -102,7 +102,7 @@ pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
 /// Which command failed, and how.
 pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> Result<(), String> {
     let failed = |why: String| format!("larder: -I {}: {why}", file.display());
-    let mut text = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+    let mut text = keeper::read(file).map_err(|error| failed(error.to_string()))?;
     text.push(b'\n');
     let counters = daemon.shared.counters.register();
     let mut reader = Reader::new(text.len());

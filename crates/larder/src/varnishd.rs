@@ -10,6 +10,7 @@ use clap::Args;
 use config::{Config, Varnishd};
 use varnishcli::{Param, Params};
 
+use crate::account::Wanted;
 use crate::render;
 use crate::varnish_cli::Guard;
 
@@ -74,8 +75,9 @@ pub(crate) struct VarnishdArgs {
     /// Accepted: larder stays in the foreground; there is no CLI on standard input.
     #[arg(short = 'd')]
     pub(crate) debug: bool,
-    /// Accepted, and without effect: larder drops no privileges, the service manager does.
-    #[arg(short = 'j', value_name = "JAIL")]
+    /// Who to become when root has started it: `unix[,user=NAME]`, by default `vcache`; `none`
+    /// stays root. Other words of it have no effect.
+    #[arg(short = 'j', value_name = "JAIL[,WORD]")]
     pub(crate) jail: Option<String>,
     /// Short for -p vsl_space=SIZE.
     #[arg(short = 'l', value_name = "SIZE")]
@@ -84,6 +86,9 @@ pub(crate) struct VarnishdArgs {
     #[arg(short = 'W', value_name = "WAITER")]
     pub(crate) waiter: Option<String>,
 }
+
+/// The file of a secret that is made up, beside the admin socket, as varnishd calls it.
+pub(crate) const SECRET: &str = "_.secret";
 
 /// What varnishd's flags come to.
 #[derive(Clone, Debug)]
@@ -101,7 +106,7 @@ pub(crate) struct Flags {
     pub(crate) reverse_cli: Option<String>,
     endpoints: Vec<String>,
     cli: Vec<String>,
-    secret: Option<PathBuf>,
+    pub(crate) secret: Option<PathBuf>,
 }
 
 /// A program to load.
@@ -175,14 +180,36 @@ impl VarnishdArgs {
         })
     }
 
+    /// As whom `-j` has it run.
+    ///
+    /// # Errors
+    /// A jail that there is not.
+    pub(crate) fn user(&self) -> Result<Wanted, String> {
+        let Some(jail) = &self.jail else { return Ok(Wanted::Configured) };
+        let mut words = jail.split(',');
+        match words.next().unwrap_or_default() {
+            "none" => return Ok(Wanted::Same),
+            "unix" | "linux" => {}
+            other => return Err(format!("larder: -j {jail}: there is no jail `{other}` here")),
+        }
+        // varnishd(1).
+        let mut user = "vcache";
+        for word in words {
+            match word.split_once('=') {
+                Some(("user", name)) => user = name,
+                // Compilers have nothing to do here, and programs no other process.
+                Some(("ccgroup" | "workuser", _)) => {}
+                _ => return Err(format!("larder: -j {jail}: `{word}` is unknown")),
+            }
+        }
+        Ok(Wanted::Named(user.to_owned()))
+    }
+
     /// Says what has no effect.
     fn tell(&self) {
         let note = |text: String| eprintln!("larder: note: {text}");
         if self.debug {
             note("-d: the CLI is spoken on -T only".to_owned());
-        }
-        if let Some(jail) = &self.jail {
-            note(format!("-j {jail}: larder drops no privileges; the service manager can"));
         }
         if let Some(waiter) = &self.waiter {
             note(format!("-W {waiter}: without effect"));
@@ -258,7 +285,7 @@ impl Flags {
     pub(crate) fn guard(&self) -> std::io::Result<Guard> {
         match &self.secret {
             None => Ok(Guard::Open),
-            Some(path) => std::fs::read(path).map(|secret| Guard::Secret(secret.into())),
+            Some(path) => crate::keeper::read(path).map(|secret| Guard::Secret(secret.into())),
         }
     }
 
@@ -394,7 +421,7 @@ fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let folder = admin_socket.parent().unwrap_or_else(|| Path::new("."));
-    let path = folder.join("_.secret");
+    let path = folder.join(SECRET);
     let failed = |error: std::io::Error| format!("larder: {}: {error}", path.display());
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut bytes = [0_u8; 32];
@@ -506,6 +533,21 @@ mod tests {
         let six = backend_vcl("[::1]:81");
         assert!(six.contains(".host = \"[::1]\"") && six.contains(".port = \"81\""), "{six}");
         assert!(backend_vcl("/run/x.sock").contains(".path = \"/run/x.sock\""));
+    }
+
+    #[test]
+    fn a_jail_says_who_to_become() {
+        let user = |jail: &str| {
+            VarnishdArgs { jail: Some(jail.to_owned()), ..VarnishdArgs::default() }.user()
+        };
+        let named = |name: &str| Ok(Wanted::Named(name.to_owned()));
+        assert_eq!(user("unix,user=varnish,ccgroup=varnish"), named("varnish"));
+        assert_eq!([user("unix"), user("linux")], [named("vcache"), named("vcache")]);
+        assert_eq!(user("none"), Ok(Wanted::Same));
+        assert_eq!(VarnishdArgs::default().user(), Ok(Wanted::Configured));
+        for wrong in ["solaris", "unix,colour=red"] {
+            assert!(user(wrong).is_err_and(|why| why.contains(wrong)), "{wrong}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod wire;
 mod worker;
 
 pub use crate::listener::{At, Given};
-pub use crate::log::{AccessLog, LogFormat, LogTarget};
+pub use crate::log::{AccessLog, LogFormat, LogTarget, Opener};
 pub use crate::pulse::Pulse;
 pub use crate::syslog::SyslogAt;
-pub use crate::worker::{Listen, Server, Settings};
+pub use crate::worker::{BindError, Doors, Listen, Server, Settings};

@@ -95,10 +95,21 @@ impl fmt::Display for At {
     }
 }
 
-/// A bound socket, before its core has taken it over.
+/// A bound socket, before its core has taken it over. Nobody can connect before it listens.
+#[derive(Debug)]
 pub(crate) enum Bound {
     Tcp(std::net::TcpListener),
     Unix(std::os::unix::net::UnixListener),
+}
+
+impl Bound {
+    /// Has it listen. A given one does already, and is told again.
+    pub(crate) fn listen(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => SockRef::from(socket).listen(BACKLOG),
+            Self::Unix(socket) => SockRef::from(socket).listen(BACKLOG),
+        }
+    }
 }
 
 /// A listening socket on its core.
@@ -122,6 +133,10 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Removes it, unless another has taken its place.
     pub(crate) fn remove(&self) {
         let is_own =
@@ -175,7 +190,6 @@ fn bind_address(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
@@ -198,7 +212,6 @@ fn bind_path(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListe
     socket.bind(&SockAddr::unix(path)?)?;
     // Before it listens nobody can connect, whatever the file's permissions are.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 

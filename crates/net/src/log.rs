@@ -1,9 +1,9 @@
 //! The access log: cores hand their records over, and a thread of its own makes lines of them and
 //! writes these. A writer that falls behind costs lines, counted, never time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -25,13 +25,16 @@ pub enum LogFormat {
     Json,
 }
 
+/// How a file is opened for writing to its end.
+pub type Opener = fn(&Path) -> io::Result<File>;
+
 /// Where lines go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum LogTarget {
     /// Standard output.
     Stdout,
-    /// Appended to this file.
-    File(PathBuf),
+    /// Appended to this file, which is opened so.
+    File(PathBuf, Opener),
     /// A syslog daemon.
     Syslog(SyslogAt),
 }
@@ -89,10 +92,7 @@ impl Taker for AccessLog {
 fn open(target: &LogTarget) -> io::Result<Box<dyn Write + Send>> {
     Ok(match target {
         LogTarget::Stdout => Box::new(io::stdout()),
-        LogTarget::File(path) => {
-            let file: File = OpenOptions::new().append(true).create(true).open(path)?;
-            Box::new(file)
-        }
+        LogTarget::File(path, open) => Box::new(open(path)?),
         LogTarget::Syslog(at) => Box::new(Syslog::open(at)?),
     })
 }

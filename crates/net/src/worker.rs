@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -55,13 +56,57 @@ pub struct Listen {
     pub door: u16,
 }
 
-/// What a server listens on and how wide it is.
+/// Sockets that are bound, for every core, and do not listen yet: until they do, other daemons on
+/// the same ports are not disturbed.
+#[derive(Debug)]
+pub struct Doors {
+    addresses: Vec<Listen>,
+    per_core: Vec<Vec<Door>>,
+    files: Vec<SocketFile>,
+}
+
+/// What cannot be bound, and why.
+#[derive(Debug)]
+pub struct BindError {
+    /// As it was asked for.
+    pub at: At,
+    /// What the system says.
+    pub error: io::Error,
+}
+
+impl Doors {
+    /// Binds every address for so many cores.
+    ///
+    /// # Errors
+    /// The first that cannot be bound.
+    pub fn bind(listen: &[Listen], workers: usize) -> Result<Self, BindError> {
+        let mut doors = Self {
+            addresses: Vec::new(),
+            per_core: (0..workers).map(|_| Vec::new()).collect(),
+            files: Vec::new(),
+        };
+        for asked in listen {
+            let mut listen = asked.clone();
+            let (sockets, file) = listener::bind(&mut listen.at, workers)
+                .map_err(|error| BindError { at: asked.at.clone(), error })?;
+            for (own, socket) in doors.per_core.iter_mut().zip(sockets) {
+                own.push(Door { socket, listen: listen.clone() });
+            }
+            doors.files.extend(file);
+            doors.addresses.push(listen);
+        }
+        Ok(doors)
+    }
+
+    /// The files of unix sockets that were made.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(SocketFile::path)
+    }
+}
+
+/// How a server runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Addresses to listen on.
-    pub listen: Vec<Listen>,
-    /// Core threads.
-    pub workers: usize,
     /// Connections in all when the limit `connections` is 0.
     pub connections: u64,
     /// Where records of transactions go.
@@ -87,27 +132,15 @@ enum Stop {
 }
 
 impl Server {
-    /// Binds every address for every core and starts them. It returns when all of them accept.
+    /// Starts a core for each of those that were bound for. It returns when all of them accept.
     ///
     /// # Errors
-    /// When an address cannot be bound, a thread not be started, or a core not listen.
-    pub fn start(shared: &Arc<Shared>, settings: &Settings) -> io::Result<Self> {
-        let mut addresses = Vec::new();
-        let mut per_core: Vec<Vec<Door>> = (0..settings.workers).map(|_| Vec::new()).collect();
-        let mut files = Vec::new();
-        for asked in &settings.listen {
-            let mut listen = asked.clone();
-            let (sockets, file) = listener::bind(&mut listen.at, settings.workers)
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", asked.at)))?;
-            for (doors, socket) in per_core.iter_mut().zip(sockets) {
-                doors.push(Door { socket, listen: listen.clone() });
-            }
-            files.extend(file);
-            addresses.push(listen);
-        }
+    /// When a thread cannot be started, or a core not listen.
+    pub fn start(shared: &Arc<Shared>, doors: Doors, settings: &Settings) -> io::Result<Self> {
+        let Doors { addresses, per_core, files } = doors;
         let (stop, stopped) = watch::channel(Stop::No);
         let (peers, tunnels) = (Arc::default(), Arc::default());
-        let pulse = Pulse::new(settings.workers);
+        let pulse = Pulse::new(per_core.len());
         let mut threads = Vec::new();
         let (ready, readied) = mpsc::channel();
         for (index, doors) in per_core.into_iter().enumerate() {
@@ -153,7 +186,8 @@ impl Server {
     }
 }
 
-/// A listening socket of one core, and what it is for.
+/// A socket of one core, and what it is for.
+#[derive(Debug)]
 struct Door {
     socket: Bound,
     listen: Listen,
@@ -162,10 +196,11 @@ struct Door {
 impl Door {
     /// Registers it with the core's runtime, within which this is called.
     fn open(self) -> io::Result<(Listener, Listen)> {
-        let listener = Listener::new(self.socket, &self.listen.at).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", self.listen.at))
-        })?;
-        Ok((listener, self.listen))
+        let Self { socket, listen } = self;
+        let listening = socket.listen().and_then(|()| Listener::new(socket, &listen.at));
+        let listener = listening
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", listen.at)))?;
+        Ok((listener, listen))
     }
 }
 

@@ -118,6 +118,7 @@ impl Daemon {
             .arg(folder.join(SOCKET))
             .arg("--log-ring")
             .arg(folder.join(RING))
+            .args(stay_root(config))
             .args(arguments)
             // As systemd does for a service with `StateDirectory=`.
             .env("STATE_DIRECTORY", &folder)
@@ -343,6 +344,13 @@ pub fn binary() -> io::Result<PathBuf> {
         .map(|folder| folder.join("larder"))
         .find(|file| file.is_file())
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no larder beside the test binary"))
+}
+
+/// Has a daemon that root starts stay root, where `config` does not say who it is to become: on a
+/// machine that has a user for it, it would become that one.
+fn stay_root(config: &str) -> &'static [&'static str] {
+    let is_said = config.contains("[run]") || !rustix::process::geteuid().is_root();
+    if is_said { &[] } else { &["--user", "root"] }
 }
 
 /// A new folder below the system's temporary one.

@@ -14,7 +14,7 @@ use crate::keys;
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::{
     AccessLog, CacheStatus, Config, ListenSpec, LogFormat, LogTarget, MemoryConfig, MemorySize,
-    Programs,
+    Programs, Run,
 };
 use crate::reader::{Item, Reader, Table};
 use crate::suggest;
@@ -63,6 +63,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
             None => Programs::None,
         },
         limits,
+        run: run(r, &top),
         access_log: top.item("access_log").and_then(|item| access_log(r, &item)),
         log_ring: super::log_ring::log_ring(r, &top),
         origins,
@@ -159,6 +160,18 @@ fn memory(r: &mut Reader, top: &Table<'_>) -> MemoryConfig {
         .and_then(|table| table.item("size"))
         .and_then(|item| memory_size(r, &item));
     MemoryConfig { size: size.unwrap_or_default() }
+}
+
+fn run(r: &mut Reader, top: &Table<'_>) -> Run {
+    let table = top.item("run").and_then(|item| r.table(&item, &keys::RUN));
+    let Some(table) = table else { return Run::default() };
+    let mut name = |key| {
+        let item = table.item(key)?;
+        let text = r.text(&item)?;
+        let good = !text.is_empty() && !text.contains(['\0', ':', '/']);
+        r.check(&item, good.then(|| text.to_owned()).ok_or("takes the name of one"))
+    };
+    Run { user: name("user"), group: name("group") }
 }
 
 /// `auto`, a percentage or a size.

@@ -53,7 +53,7 @@ impl Loader for Files {
     fn load(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
         let mut missing = "No such file or directory".to_owned();
         for path in self.candidates(name, from)? {
-            match std::fs::read(&path) {
+            match crate::keeper::read(&path) {
                 Ok(text) => return Ok((path.to_string_lossy().into_owned(), text)),
                 // Another folder may have it.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

@@ -59,6 +59,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("hickory-resolver", &["origin"]),
     ("clap", &["larder"]),
     ("mimalloc", &["larder"]),
+    ("nix", &["larder"]),
     ("ratatui", &["larder"]),
     ("rustls", &["tls"]),
     ("tokio-rustls", &["acme", "origin"]),

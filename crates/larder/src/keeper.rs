@@ -1,0 +1,267 @@
+//! A process that stays root beside a daemon that does not: it opens the files that the
+//! configuration names and only root may read, such as keys that were renewed, and takes away what
+//! the daemon leaves behind, however that ends.
+//!
+//! What it must never do: open anything else. What may be opened it knows from the configuration
+//! file, which it reads itself, not from the daemon; and no part of the way to it may be somebody
+//! else's than root's.
+
+mod allowed;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use clap::Args;
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    sockopt,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::account;
+use allowed::Allowed;
+
+/// Longest path (`PATH_MAX`).
+const PATH_MAX: usize = 4096;
+
+/// How long an answer is waited for: a file may lie on a slow disk.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The daemon's end, once there is one.
+static KEEPER: OnceLock<Mutex<OwnedFd>> = OnceLock::new();
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Reading it.
+    Read,
+    /// Writing to its end; it is made when it is not there.
+    Append,
+}
+
+impl How {
+    fn letter(self) -> u8 {
+        match self {
+            Self::Read => b'r',
+            Self::Append => b'a',
+        }
+    }
+
+    fn of(letter: u8) -> Option<Self> {
+        [Self::Read, Self::Append].into_iter().find(|how| how.letter() == letter)
+    }
+
+    fn open(self, path: &Path) -> io::Result<File> {
+        match self {
+            Self::Read => File::open(path),
+            Self::Append => OpenOptions::new().append(true).create(true).open(path),
+        }
+    }
+}
+
+/// What it is told at its start.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct KeeperArgs {
+    /// Configuration file whose files may be opened, and which may be itself.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Further file that may be read; repeatable.
+    #[arg(long)]
+    file: Vec<PathBuf>,
+    /// File or folder that is taken away when the daemon has ended; repeatable.
+    #[arg(long)]
+    clear: Vec<PathBuf>,
+}
+
+impl KeeperArgs {
+    pub(crate) fn new(config: Option<PathBuf>, file: Vec<PathBuf>, clear: Vec<PathBuf>) -> Self {
+        Self { config, file, clear }
+    }
+
+    /// Starts it beside this process. It ends when this process has.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn start(&self) -> io::Result<()> {
+        let flags = SocketFlags::CLOEXEC;
+        let (own, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, Some(PATIENCE))?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("larder").arg("keeper");
+        for (flag, paths) in [("--file", &self.file), ("--clear", &self.clear)] {
+            paths.iter().for_each(|path| _ = command.arg(flag).arg(path));
+        }
+        self.config.iter().for_each(|path| _ = command.arg("--config").arg(path));
+        // A group of its own: what a terminal interrupts is the daemon.
+        command.env_clear().process_group(0);
+        command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).spawn()?;
+        // A second one would have nobody to ask it.
+        _ = KEEPER.set(Mutex::new(own));
+        Ok(())
+    }
+}
+
+/// Opens a file: as who this process is, and where that may not, through the keeper.
+///
+/// # Errors
+/// As of opening it.
+pub(crate) fn open(path: &Path, how: How) -> io::Result<File> {
+    match (how.open(path), KEEPER.get()) {
+        (Err(error), Some(keeper)) if error.kind() == io::ErrorKind::PermissionDenied => {
+            match ask(&keeper.lock(), path, how) {
+                Ok(file) => Ok(file),
+                // Not what it opens: then it is as if there were none.
+                Err(Errno::ACCESS | Errno::PERM) => Err(error),
+                Err(other) => Err(other.into()),
+            }
+        }
+        (done, _) => done,
+    }
+}
+
+/// The bytes of a file that is opened so.
+///
+/// # Errors
+/// As of opening and reading it.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, How::Read)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What is known of a file: at once, or where its folder is closed, once it is opened.
+///
+/// # Errors
+/// As of asking or opening.
+pub(crate) fn metadata(path: &Path) -> io::Result<std::fs::Metadata> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open(path, How::Read)?.metadata()
+        }
+        done => done,
+    }
+}
+
+fn ask(keeper: &OwnedFd, path: &Path, how: How) -> Result<File, Errno> {
+    let request = [&[how.letter()], path.as_os_str().as_bytes()].concat();
+    if request.len() > PATH_MAX {
+        return Err(Errno::NAMETOOLONG);
+    }
+    sendmsg(keeper, &[IoSlice::new(&request)], &mut SendAncillaryBuffer::default(), quietly())?;
+    let (mut word, mut space) = ([0; 4], [MaybeUninit::uninit(); SPACE]);
+    let mut passed = RecvAncillaryBuffer::new(&mut space);
+    let into = &mut [IoSliceMut::new(&mut word)];
+    let received = recvmsg(keeper, into, &mut passed, RecvFlags::CMSG_CLOEXEC)?;
+    if received.bytes != word.len() {
+        return Err(Errno::PIPE);
+    }
+    let errno = i32::from_le_bytes(word);
+    if errno != 0 {
+        return Err(Errno::from_raw_os_error(errno));
+    }
+    let mut files = passed.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    files.next().map(File::from).ok_or(Errno::BADF)
+}
+
+/// Room for one descriptor on its way.
+const SPACE: usize = rustix::cmsg_space!(ScmRights(1));
+
+/// A peer that is gone is an error, and no signal.
+fn quietly() -> SendFlags {
+    SendFlags::NOSIGNAL
+}
+
+/// `larder keeper`: answers on standard input until the daemon has ended.
+///
+/// # Errors
+/// Standard input is no socket.
+pub(crate) fn run(args: &KeeperArgs) -> Result<(), String> {
+    account::harden();
+    let failed = |error: io::Error| format!("larder keeper: {error}");
+    // Who stops the daemon may have told all of its processes: this one ends after it.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(failed)?;
+    let _within = runtime.enter();
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let _ignored = kinds.map(signal);
+    let clear: Vec<_> = args.clear.iter().filter_map(|path| Left::of(path)).collect();
+    let mut allowed = Allowed::new(args.config.clone(), args.file.clone());
+    let stdin = io::stdin();
+    let answered = answer_all(stdin.as_fd(), &mut allowed);
+    clear.iter().for_each(Left::clear);
+    answered.map_err(|error| failed(error.into()))
+}
+
+fn answer_all(daemon: impl AsFd, allowed: &mut Allowed) -> Result<(), Errno> {
+    let mut request = [0; PATH_MAX];
+    loop {
+        let into = &mut [IoSliceMut::new(&mut request)];
+        let none = &mut RecvAncillaryBuffer::default();
+        let length = match recvmsg(&daemon, into, none, RecvFlags::empty()) {
+            Ok(received) => received.bytes,
+            Err(Errno::INTR) => continue,
+            Err(Errno::CONNRESET) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let [letter, path @ ..] = &request[..length] else { return Ok(()) };
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        let opened = match How::of(*letter) {
+            Some(how) if allowed.may(path, how) => how.open(path),
+            _ => Err(Errno::ACCESS.into()),
+        };
+        let errno = match &opened {
+            Ok(_) => 0,
+            Err(error) => error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
+        };
+        let (word, mut space) = (errno.to_le_bytes(), [MaybeUninit::uninit(); SPACE]);
+        let mut passed = SendAncillaryBuffer::new(&mut space);
+        let file = opened.as_ref().ok().map(|file| [file.as_fd()]);
+        if let Some(file) = &file {
+            passed.push(SendAncillaryMessage::ScmRights(file));
+        }
+        match sendmsg(&daemon, &[IoSlice::new(&word)], &mut passed, quietly()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// Something that the daemon may leave behind.
+struct Left {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Left {
+    fn of(path: &Path) -> Option<Self> {
+        let found = std::fs::symlink_metadata(path).ok()?;
+        Some(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
+    }
+
+    /// Takes it away, unless another has taken its place.
+    fn clear(&self) {
+        let Ok(found) = std::fs::symlink_metadata(&self.path) else { return };
+        if (found.dev(), found.ino()) == (self.device, self.inode) {
+            _ = match found.is_dir() {
+                true => std::fs::remove_dir_all(&self.path),
+                false => std::fs::remove_file(&self.path),
+            };
+        }
+    }
+}

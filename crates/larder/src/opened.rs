@@ -1,0 +1,110 @@
+//! What a daemon that root has started opens before it becomes somebody else: ports, the admin
+//! socket, its folders. Everything later it reads as at a reload, by the [`keeper`](crate::keeper)
+//! where only root may.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use admin::{Listeners, Settings as AdminSettings};
+use config::Config;
+use net::{At, BindError, Doors, Listen};
+
+use crate::account::Account;
+use crate::keeper::KeeperArgs;
+use crate::serve::{Settings, Source};
+use crate::varnishd::Program;
+use crate::{api, holders, ring, varnishd};
+
+/// Folders that are the daemon's own, as its unit has them made.
+const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
+
+/// What is open.
+pub(crate) struct Opened {
+    pub(crate) doors: Doors,
+    pub(crate) console: (Listeners, AdminSettings),
+    /// The log ring's folder.
+    pub(crate) ring: PathBuf,
+}
+
+/// Opens it, and becomes the user that the daemon is to run as. Call within the helper runtime.
+///
+/// # Errors
+/// What cannot be had, and what can be done about it.
+pub(crate) async fn open(
+    source: &Source,
+    config: &Config,
+    listen: &[Listen],
+    workers: usize,
+) -> Result<Opened, String> {
+    let account = Account::of(&config.run, &source.user)?;
+    let socket = &source.admin_socket;
+    let had_folder = socket.parent().is_some_and(Path::exists);
+    let console = api::bind(&config.admin, socket).await?;
+    let doors = Doors::bind(listen, workers).map_err(|refused| cannot_listen(&refused))?;
+    let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
+    let ring = source.log_ring.clone().or(named);
+    let ring = ring.unwrap_or_else(|| ring::usual_folder(socket));
+    let Some(account) = account else { return Ok(Opened { doors, console, ring }) };
+    if let Some(folder) = socket.parent().filter(|_| !had_folder) {
+        account.give(folder);
+    }
+    account.give(socket);
+    account.give(&socket.with_file_name(varnishd::SECRET));
+    let mut folders = vec![api::tokens_folder(&config.admin)];
+    folders.extend(config.acme.as_ref().map(|acme| acme.storage.clone()));
+    folders.extend(config.log_ring.is_some().then(|| ring.clone()));
+    for own in OWN.map(Path::new) {
+        if socket.starts_with(own) || folders.iter().any(|folder| folder.starts_with(own)) {
+            account.give_folder(own);
+        }
+    }
+    folders.iter().for_each(|folder| account.give_folder(folder));
+    config.admin.audit.iter().for_each(|file| account.give(file));
+    // Before the change, or it could not open anything either.
+    if let Err(error) = keeper(source, &doors).start() {
+        eprintln!("larder: warning: what only root may read is not read: {error}");
+    }
+    account.become_it()?;
+    Ok(Opened { doors, console, ring })
+}
+
+/// What is opened and taken away for a daemon that is not root any more.
+fn keeper(source: &Source, doors: &Doors) -> KeeperArgs {
+    let (config, files) = match &source.settings {
+        Settings::File(path) => (Some(path.clone()), Vec::new()),
+        Settings::Flags(_) => (None, Vec::new()),
+        Settings::Varnishd(flags) => {
+            let file = |program: &Program| match program {
+                Program::File(file) => Some(PathBuf::from(file)),
+                Program::Text(_) => None,
+            };
+            let programs = flags.programs.iter().filter_map(|(_, program)| file(program));
+            (None, programs.chain(flags.secret.clone()).chain(flags.commands.clone()).collect())
+        }
+    };
+    let clear = [&source.admin_socket].into_iter().chain(&source.pid_file);
+    let clear = clear.map(PathBuf::as_path).chain(doors.files());
+    KeeperArgs::new(config, files, clear.map(Path::to_owned).collect())
+}
+
+/// Why an address cannot be listened on, and what can be done about it.
+fn cannot_listen(refused: &BindError) -> String {
+    let BindError { at, error } = refused;
+    let said = format!("larder: cannot listen: {at}: {error}");
+    match (error.kind(), at) {
+        (io::ErrorKind::AddrInUse, At::Address(address)) => match holders::of(*address) {
+            Some(who) => format!("{said}: {who} listens there"),
+            None => said,
+        },
+        (io::ErrorKind::PermissionDenied, At::Address(address)) => {
+            let port = address.port();
+            format!(
+                "{said}\n  = help: ports below 1024 are root's: start it by its unit (`systemctl \
+                 start larder`) or as root, which it does not stay; or give it the capability, \
+                 `setcap cap_net_bind_service=+ep` with the program's path; or listen on another \
+                 port than {port}, such as 8080"
+            )
+        }
+        _ => said,
+    }
+}

@@ -1,0 +1,271 @@
+//! A daemon that root has started is root no more once its ports are open, and still reads what
+//! only root may: keys that are renewed, its configuration, logs.
+//!
+//! Only root can have this tested; for others there is nothing to see, and the tests say so.
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use support::tls::{Authority, Kind, certificate};
+use support::{PATIENCE, eventually, whole};
+use testkit::client::Raw;
+use testkit::larder::{Daemon, binary};
+use testkit::origin::{Script, Scripted};
+
+/// Whom the daemon becomes; every system has it.
+const USER: &str = "nobody";
+
+fn is_root() -> bool {
+    let is = geteuid().is_root();
+    if !is {
+        eprintln!("skipped: only root can start what becomes somebody else");
+    }
+    is
+}
+
+/// The number of a user and its group.
+fn ids() -> (String, String) {
+    let users = fs::read_to_string("/etc/passwd").expect("users");
+    let row = users.lines().find(|row| row.starts_with(&format!("{USER}:"))).expect("nobody");
+    let columns: Vec<_> = row.split(':').collect();
+    (columns[2].to_owned(), columns[3].to_owned())
+}
+
+/// A row of a process's or thread's status.
+fn row(status: &str, name: &str) -> Vec<String> {
+    let row = status.lines().find_map(|row| row.strip_prefix(name)).expect("a row");
+    row.trim_start_matches(':').split_whitespace().map(str::to_owned).collect()
+}
+
+/// Asserts that no thread of the daemon may do more than the user.
+fn assert_lowered(daemon: &Daemon) {
+    let (uid, gid) = ids();
+    let threads = fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("threads");
+    let mut count = 0;
+    for thread in threads {
+        let file = thread.expect("an entry").path().join("status");
+        // A thread may end meanwhile.
+        let Ok(status) = fs::read_to_string(file) else { continue };
+        count += 1;
+        assert_eq!(row(&status, "Uid"), vec![uid.clone(); 4], "{status}");
+        assert_eq!(row(&status, "Gid"), vec![gid.clone(); 4], "{status}");
+        assert!(row(&status, "Groups").iter().all(|own| *own == gid), "{status}");
+        assert_eq!(row(&status, "NoNewPrivs"), ["1"], "{status}");
+        for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
+            assert_eq!(row(&status, set), ["0000000000000000"], "{set}: {status}");
+        }
+    }
+    assert!(count > 2, "cores and a helper");
+    let limits = fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).expect("limits");
+    let cores = limits.lines().find(|row| row.starts_with("Max core file size")).expect("a row");
+    assert_eq!(cores.split_whitespace().nth(4), Some("0"), "{cores}");
+    // What cannot be dumped belongs to root.
+    let owner = fs::metadata(format!("/proc/{}/environ", daemon.pid())).expect("a file").uid();
+    assert_eq!(owner, 0);
+}
+
+/// Processes that the daemon has started.
+fn children(daemon: &Daemon) -> Vec<u32> {
+    let is_child = |pid: &u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        !status.is_empty() && row(&status, "PPid") == [daemon.pid().to_string()]
+    };
+    let all = fs::read_dir("/proc").expect("processes").flatten();
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    all.filter(is_child).collect()
+}
+
+fn signal(daemon: &Daemon, signal: Signal) {
+    let pid = Pid::from_raw(daemon.pid() as i32).expect("a process");
+    kill_process(pid, signal).expect("a signal");
+}
+
+/// A daemon in front of an origin, whose key and log are in folders that only root can enter.
+struct Scene {
+    authority: Authority,
+    origin: Scripted,
+    daemon: Daemon,
+    log: PathBuf,
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let authority = Authority::new();
+        authority.sign("site", &["larder.test"], Kind::Elliptic);
+        fs::set_permissions(&authority.folder, Permissions::from_mode(0o700)).expect("a mode");
+        let log = authority.folder.join("access.log");
+        let origin = Scripted::start().await.expect("an origin");
+        origin.on("/page", Script::cacheable("a page"));
+        let daemon = Daemon::start(&config(&authority, &origin, "site")).expect("it starts");
+        Self { authority, origin, daemon, log }
+    }
+
+    /// What clients are shown.
+    async fn shown(&self) -> Vec<u8> {
+        // A client without tickets, since a resumed session shows no certificate.
+        let client = self.authority.client();
+        client.connect(self.daemon.addrs()[1], "larder.test").await.shown()
+    }
+
+    async fn get(&self) {
+        let mut client =
+            Raw::connect(self.daemon.addr()).await.expect("connected").patience(PATIENCE);
+        let reply = whole(client.get("/page").await.expect("sent"), "/page");
+        assert_eq!((reply.status, reply.text().as_str()), (200, "a page"));
+    }
+}
+
+fn config(authority: &Authority, origin: &Scripted, pair: &str) -> String {
+    format!(
+        "listen = [\"127.0.0.1:0\", \"127.0.0.1:0 tls\"]\nworkers = 2\naccess_log = \"{}\"\n\
+         [run]\nuser = \"{USER}\"\n[tls]\n{}\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n",
+        authority.path("access.log"),
+        authority.pair(pair).replace(", ", "\n"),
+        origin.addr()
+    )
+}
+
+fn lines(log: &Path) -> usize {
+    fs::read_to_string(log).unwrap_or_default().lines().count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn root_is_given_up_and_renewed_keys_reloads_and_logs_go_on() {
+    if !is_root() {
+        return;
+    }
+    let mut scene = Scene::start().await;
+    assert_lowered(&scene.daemon);
+    scene.get().await;
+    let of = |file: &str| certificate(&scene.authority.folder.join(file));
+    assert_eq!(scene.shown().await, of("site.crt"));
+
+    scene.authority.sign("site", &["larder.test"], Kind::Elliptic);
+    let new = of("site.crt");
+    eventually("the renewed certificate", async || scene.shown().await == new).await;
+
+    // Another pair, in a file that only root reads.
+    scene.authority.sign("next", &["larder.test"], Kind::Elliptic);
+    let file = scene.daemon.config_file();
+    fs::write(&file, config(&scene.authority, &scene.origin, "next")).expect("written");
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
+    let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(scene.shown().await, of("next.crt"));
+
+    eventually("a line of the log", async || lines(&scene.log) == 1).await;
+    fs::rename(&scene.log, scene.log.with_extension("1")).expect("moved");
+    signal(&scene.daemon, Signal::USR1);
+    eventually("a new log", async || scene.log.exists()).await;
+    scene.get().await;
+    eventually("a line of the new log", async || lines(&scene.log) == 1).await;
+    assert_lowered(&scene.daemon);
+
+    let socket = scene.daemon.admin_socket();
+    assert!(socket.exists());
+    signal(&scene.daemon, Signal::TERM);
+    assert!(scene.daemon.wait().expect("it ends").success());
+    eventually("no socket left", async || !socket.exists()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemon() {
+    if !is_root() {
+        return;
+    }
+    let scene = Scene::start().await;
+    let keepers = children(&scene.daemon);
+    let [keeper] = keepers[..] else { panic!("{keepers:?}") };
+    let status = || fs::read_to_string(format!("/proc/{keeper}/status")).unwrap_or_default();
+    assert_eq!(row(&status(), "Uid"), vec!["0"; 4]);
+    assert_eq!(row(&status(), "NoNewPrivs"), ["1"]);
+
+    // What the daemon itself may not read is not read for it because it asks.
+    let secret = scene.authority.folder.join("secret.vcl");
+    fs::write(&secret, "vcl 4.1; backend b none;").expect("written");
+    let plain = config(&scene.authority, &scene.origin, "site");
+    let open = plain.replace("[run]", &format!("vcl = \"{}\"\n[run]", secret.display()));
+    let open = open.lines().filter(|line| !line.starts_with("origin")).collect::<Vec<_>>();
+    let file = scene.daemon.config_file();
+    fs::write(&file, open.join("\n")).expect("written");
+    fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
+    let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
+    assert_eq!(reply.status, 422);
+    assert!(reply.text().contains("Permission denied"), "{}", reply.text());
+    // Once nobody but root could have written it, it is.
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("a mode");
+    let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+
+    let pid = Pid::from_raw(keeper as i32).expect("a process");
+    kill_process(pid, Signal::TERM).expect("a signal");
+    fs::write(&file, &plain).expect("written");
+    let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
+    assert_eq!(reply.status, 200, "it outlives whoever ends all of a service: {}", reply.text());
+
+    signal(&scene.daemon, Signal::KILL);
+    let socket = scene.daemon.admin_socket();
+    eventually("the end of the keeper", async || {
+        let status = status();
+        status.is_empty() || row(&status, "State").first().is_some_and(|state| state == "Z")
+    })
+    .await;
+    assert!(!socket.exists());
+}
+
+#[test]
+fn varnishds_jail_means_it() {
+    if !is_root() {
+        return;
+    }
+    let folder = support::folder::Folder::new();
+    folder.file("default.vcl", "vcl 4.1; backend b none;");
+    let vcl = folder.path().join("default.vcl");
+    fs::set_permissions(&vcl, Permissions::from_mode(0o600)).expect("a mode");
+    let mut command = Command::new(binary().expect("a binary"));
+    command.args(["serve", "-a", "127.0.0.1:0", "-T", "127.0.0.1:0", "-F", "-j"]);
+    command.arg(format!("unix,user={USER}")).arg("-f").arg(vcl);
+    command.arg("-n").arg(folder.path().join("work")).arg("-P").arg(folder.path().join("pid"));
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut all = Vec::new();
+    while !all.iter().any(|line: &String| line.starts_with("larder: listening")) {
+        all.push(said.next().expect("it serves").expect("text"));
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("a status");
+    assert_eq!(row(&status, "Uid"), vec![ids().0; 4]);
+    assert!(folder.path().join("pid").exists());
+    kill_process(Pid::from_raw(child.id() as i32).expect("a process"), Signal::TERM).expect("told");
+    assert!(child.wait().expect("it ends").success(), "{all:?}");
+    // Its end of standard error closes with the last process.
+    assert!(said.all(|line| line.is_ok()));
+    assert!(!folder.path().join("pid").exists());
+}
+
+#[tokio::test]
+async fn who_is_to_be_become_must_exist() {
+    if !is_root() {
+        return;
+    }
+    let folder = support::folder::Folder::new();
+    folder.file("socket/none", "");
+    let start = |more: &[&str]| {
+        let socket = folder.path().join("socket/admin.sock");
+        let mut command = Command::new(binary().expect("a binary"));
+        command.args(["serve", "--admin-socket"]).arg(socket).args(more);
+        let output = command.output().expect("it runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let plain = ["--origin", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--user"];
+    let (good, said) = start(&[&plain[..], &["no-such-user"]].concat());
+    assert!(!good && said.contains("there is no user `no-such-user`"), "{said}");
+    let varnishd = ["-b", "none", "-a", "127.0.0.1:0", "-j", "unix,user=no-such-user"];
+    let (good, said) = start(&varnishd);
+    assert!(!good && said.contains("there is no user `no-such-user`"), "{said}");
+}
