@@ -10,7 +10,7 @@ mod tests;
 pub use fields::{forbidden_field_names, strip_for_storage, strip_hop_by_hop, update_fields};
 pub use reason::{NotStored, evidence, lifetime_words};
 
-use crate::cache_control::{CacheControl, MAX_DELTA_SECS, Scope, delta_secs};
+use crate::cache_control::{CacheControl, Scope, delta_secs};
 use crate::date::parse_http_date;
 use crate::header::{HeaderBlock, HeaderId};
 use crate::list::{members, trim};
@@ -434,18 +434,10 @@ fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: Exchange) -> 
     apparent_ms.max(secs_ms(age_secs(headers)).saturating_add(delay_ms))
 }
 
-/// The Age a response came with. Of a list the first member counts (RFC 9111 5.1). An Age that is
-/// no number, or comes on several lines, says only that caches on the way disagree: it is read as
-/// the oldest there is, so that the response is validated before use. Members joined by comma and
-/// space were several lines before somebody combined them (RFC 9110 5.3).
+/// The Age a response came with. Of a list, on one line or on several, the first member counts; a
+/// value that is no number is ignored (RFC 9111 5.1).
 fn age_secs(headers: &HeaderBlock) -> u32 {
-    let mut lines = headers.values(HeaderId::Age);
-    match (lines.next(), lines.next()) {
-        (None, _) => 0,
-        (Some(line), None) if line.windows(2).any(|w| w == b", ") => MAX_DELTA_SECS,
-        (Some(line), None) => members([line]).next().and_then(delta_secs).unwrap_or(MAX_DELTA_SECS),
-        (Some(_), Some(_)) => MAX_DELTA_SECS,
-    }
+    members(headers.values(HeaderId::Age)).next().and_then(delta_secs).unwrap_or(0)
 }
 
 /// The date in a field that may come once only.
