@@ -112,6 +112,7 @@ counters! {
     OriginKept origin_kept_total Counter "Connections to origins kept for the next request.";
     OriginRetries origin_retries_total Counter "Origin requests tried again.";
     OriginBytesIn origin_bytes_in_total Counter "Bytes read from origins.";
+    OriginLineFeeds origin_line_feeds_total Counter "Response heads of origins with lines that ended without CR, taken because of `lenient_origin`.";
     Stores stores_total Counter "Responses stored.";
     StoreRefused store_refused_total Counter "Responses not stored for want of room.";
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";

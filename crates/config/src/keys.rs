@@ -349,6 +349,7 @@ pub(crate) const ORIGIN: Section = Section {
             "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.";
             "idle", COUNT, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.";
             "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.";
+            "lenient_origin", BOOLEAN, "false", "Whether lines of its responses' heads may end without CR, as old CGI programs have it. Otherwise such a response is a 502.";
             "retries", COUNT, "as in [limits]", "Further tries of one request.";
             "retry_budget", "a whole number of percent", "as in [limits]", "Retried requests as a share of all.";
         }

@@ -48,7 +48,7 @@ impl fmt::Display for FieldError {
 pub enum FramingError {
     /// Content-Length is not `1*DIGIT` or beyond 2^63-1.
     ContentLength,
-    /// More than one Content-Length, even if they agree.
+    /// More than one Content-Length; in a response only if they do not agree.
     DuplicateContentLength,
     /// Transfer-Encoding is not exactly one `chunked`.
     TransferEncoding,

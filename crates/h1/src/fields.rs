@@ -86,6 +86,19 @@ pub(crate) struct FieldLines {
     value_at: usize,
     value_len: usize,
     spans: Vec<Span>,
+    line_feeds: LineFeeds,
+}
+
+/// What is made of an LF without CR before it (RFC 9112 2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LineFeeds {
+    /// An error.
+    #[default]
+    Refused,
+    /// A line's end.
+    Taken,
+    /// The same, and there was one.
+    Met,
 }
 
 impl FieldLines {
@@ -119,6 +132,39 @@ impl FieldLines {
 
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Span) -> bool) {
         self.spans.retain(keep);
+    }
+
+    /// Says what is made of line ends without CR, in this section and those after it.
+    pub(crate) fn set_line_feeds(&mut self, line_feeds: LineFeeds) {
+        self.line_feeds = line_feeds;
+    }
+
+    pub(crate) fn line_feeds(&self) -> LineFeeds {
+        self.line_feeds
+    }
+
+    /// Judges a line that ends without CR.
+    ///
+    /// # Errors
+    /// When that is no line's end.
+    pub(crate) fn bare_line_feed(&mut self) -> Result<(), FieldError> {
+        if self.line_feeds == LineFeeds::Refused {
+            return Err(FieldError::BareLf);
+        }
+        self.line_feeds = LineFeeds::Met;
+        Ok(())
+    }
+
+    /// Drops the field read last.
+    pub(crate) fn drop_last(&mut self) {
+        self.spans.pop();
+    }
+
+    /// Leaves `len` bytes of the value of the field read last.
+    pub(crate) fn shorten_last(&mut self, len: usize) {
+        if let Some(last) = self.spans.last_mut() {
+            last.value_len = last.value_len.min(len as u32);
+        }
     }
 
     /// Reads on to the end of the next field line.
@@ -195,6 +241,11 @@ impl FieldLines {
                 self.pos += 1;
                 self.state = State::LastCr;
             }
+            Some(b'\n') if self.line_feeds != LineFeeds::Refused => {
+                self.bare_line_feed()?;
+                self.pos += 1;
+                return Ok(Some(Event::End));
+            }
             Some(b' ' | b'\t') if self.spans.is_empty() => {
                 return Err(FieldError::LeadingSpace.into());
             }
@@ -226,7 +277,7 @@ impl FieldLines {
                 Ok(None)
             }
             b' ' | b'\t' => Err(FieldError::SpaceBeforeColon.into()),
-            b'\n' => Err(FieldError::BareLf.into()),
+            b'\n' if self.line_feeds == LineFeeds::Refused => Err(FieldError::BareLf.into()),
             _ => Err(FieldError::Name.into()),
         }
     }
@@ -267,7 +318,11 @@ impl FieldLines {
                 Ok(None)
             }
             Some(_) if self.pos >= stop => self.long_value(buf, limits),
-            Some(b'\n') => Err(FieldError::BareLf.into()),
+            Some(b'\n') => {
+                self.bare_line_feed()?;
+                self.value_len = trimmed(&buf[self.value_at..self.pos]);
+                Ok(Some(self.field(buf)))
+            }
             Some(_) => Err(FieldError::Control.into()),
         }
     }
@@ -275,21 +330,24 @@ impl FieldLines {
     fn line_end(&mut self, buf: &[u8]) -> Result<Option<Event>, LineError> {
         match buf.get(self.pos) {
             None => Ok(Some(Event::Partial)),
-            Some(b'\n') => {
-                self.pos += 1;
-                self.state = State::LineStart;
-                let span = Span {
-                    id: HeaderId::of(&buf[self.line_at..self.name_end]),
-                    name_at: (self.line_at - self.base) as u32,
-                    name_len: (self.name_end - self.line_at) as u16,
-                    value_at: (self.value_at - self.base) as u32,
-                    value_len: self.value_len as u32,
-                };
-                self.spans.push(span);
-                Ok(Some(Event::Field(span)))
-            }
+            Some(b'\n') => Ok(Some(self.field(buf))),
             Some(_) => Err(FieldError::BareCr.into()),
         }
+    }
+
+    /// Takes the line whose LF is next.
+    fn field(&mut self, buf: &[u8]) -> Event {
+        self.pos += 1;
+        self.state = State::LineStart;
+        let span = Span {
+            id: HeaderId::of(&buf[self.line_at..self.name_end]),
+            name_at: (self.line_at - self.base) as u32,
+            name_len: (self.name_end - self.line_at) as u16,
+            value_at: (self.value_at - self.base) as u32,
+            value_len: self.value_len as u32,
+        };
+        self.spans.push(span);
+        Event::Field(span)
     }
 }
 

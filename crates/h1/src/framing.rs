@@ -26,6 +26,26 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// Notes a response's Content-Length, and that of its value so many bytes are to be kept: none of
+    /// it when there was one before. The same length said again, on a line of its own or in a list,
+    /// is one length (RFC 9110 8.6).
+    pub(crate) fn note_lengths(&mut self, value: &[u8]) -> Result<Option<usize>, FramingError> {
+        let before = self.length;
+        let mut first = None;
+        for member in value.split(|b| *b == b',').map(list::trim) {
+            let length = content_length(member).ok_or(FramingError::ContentLength)?;
+            if self.length.is_some_and(|known| known != length) {
+                return Err(FramingError::DuplicateContentLength);
+            }
+            self.length = Some(length);
+            first = first.or(Some(member.len()));
+        }
+        if self.chunked {
+            return Err(FramingError::LengthAndCoding);
+        }
+        Ok(first.filter(|_| before.is_none()))
+    }
+
     /// Notes one field.
     pub(crate) fn note(
         &mut self,

@@ -2,10 +2,10 @@
 
 use base::Limit;
 use message::header::Span;
-use message::{Framing, Method, Response, Status, Version, list, tags};
+use message::{Framing, HeaderId, Method, Response, Status, Version, list, tags};
 
 use crate::error::{FieldError, FramingError, ResponseError};
-use crate::fields::{self, Event, FieldLines};
+use crate::fields::{self, Event, FieldLines, LineFeeds};
 use crate::framing::Facts;
 use crate::{HeadLimits, Progress, class};
 
@@ -33,6 +33,8 @@ pub struct ResponseHead {
     pub keep_alive: bool,
     /// Whether its Connection names Upgrade.
     pub upgrade: bool,
+    /// Whether a line ended without CR; see [`ResponseReader::take_line_feeds`].
+    pub line_feeds: bool,
 }
 
 /// Reads one response head after another, incrementally.
@@ -63,8 +65,20 @@ impl ResponseReader {
         Self::default()
     }
 
-    /// Forgets the head begun and keeps the memory.
+    /// Whether LF alone ends a line of the heads to come (RFC 9112 2.2): of a new reader, and of one
+    /// that was [reset](Self::reset), it does not.
+    pub fn take_line_feeds(&mut self, taken: bool) {
+        let line_feeds = if taken { LineFeeds::Taken } else { LineFeeds::Refused };
+        self.lines.set_line_feeds(line_feeds);
+    }
+
+    /// Forgets the head begun, and keeps the memory.
     pub fn reset(&mut self) {
+        self.next_head();
+        self.take_line_feeds(false);
+    }
+
+    fn next_head(&mut self) {
         self.stage = Stage::Status;
         self.pos = 0;
         self.line = StatusLine::default();
@@ -92,7 +106,7 @@ impl ResponseReader {
         let window = &buf[..buf.len().min(most)];
         let complete = self.advance(window, limits)?;
         if self.lines.position() > limits.head_bytes
-            && self.lines.position() - self.tag_bytes(window) > limits.head_bytes
+            && self.lines.position().saturating_sub(self.tag_bytes(window)) > limits.head_bytes
         {
             return Err(Limit::HeaderBytes.into());
         }
@@ -110,7 +124,7 @@ impl ResponseReader {
         let section = &buf[self.lines.base()..];
         let is_tags = |span: &&Span| tags::is_tag_field(fields::name(section, span));
         let spans = self.lines.spans().iter().filter(is_tags);
-        // At least `name:value` and the line's end.
+        // At least `name:value` and the line's end, with its CR if it has one.
         let whole = spans.map(|span| usize::from(span.name_len) + span.value_len as usize + 3);
         whole.sum::<usize>() + self.lines.open_tag_bytes(buf)
     }
@@ -127,7 +141,15 @@ impl ResponseReader {
                 Event::Partial => return Ok(false),
                 Event::End => return Ok(true),
                 Event::Field(span) => {
-                    self.facts.note(&span, &buf[self.lines.base()..], self.line.version)?;
+                    let section = &buf[self.lines.base()..];
+                    if span.id != HeaderId::ContentLength {
+                        self.facts.note(&span, section, self.line.version)?;
+                        continue;
+                    }
+                    match self.facts.note_lengths(fields::value(section, &span))? {
+                        Some(len) => self.lines.shorten_last(len),
+                        None => self.lines.drop_last(),
+                    }
                 }
             }
         }
@@ -146,6 +168,8 @@ impl ResponseReader {
                     None => return Ok(false),
                     Some(b' ') => self.pos += 1,
                     Some(b'\r') => {}
+                    // An empty reason ends with it.
+                    Some(b'\n') if self.lines.line_feeds() != LineFeeds::Refused => {}
                     Some(b'\n') => return Err(FieldError::BareLf.into()),
                     Some(_) => return Err(ResponseError::StatusLine),
                 }
@@ -159,7 +183,13 @@ impl ResponseReader {
                     None => return Ok(false),
                     Some(b'\r') => {}
                     Some(_) if self.pos >= stop => return Err(Limit::HeaderFieldBytes.into()),
-                    Some(b'\n') => return Err(FieldError::BareLf.into()),
+                    Some(b'\n') => {
+                        self.lines.bare_line_feed()?;
+                        self.line.reason_end = self.pos;
+                        // The LF is read next.
+                        self.stage = Stage::ReasonCr;
+                        return Ok(true);
+                    }
                     Some(_) => return Err(FieldError::Control.into()),
                 }
                 self.line.reason_end = self.pos;
@@ -225,8 +255,12 @@ impl ResponseReader {
         let section = &buf[self.lines.base()..consumed];
         facts.drop_nominated(&mut self.lines, section);
         self.fill(buf, consumed, status, response);
-        self.reset();
-        Ok(ResponseHead { consumed, framing, keep_alive, upgrade: facts.upgrade })
+        let line_feeds = self.lines.line_feeds() == LineFeeds::Met;
+        if line_feeds {
+            self.take_line_feeds(true);
+        }
+        self.next_head();
+        Ok(ResponseHead { consumed, framing, keep_alive, upgrade: facts.upgrade, line_feeds })
     }
 
     fn fill(&self, buf: &[u8], end: usize, status: Status, response: &mut Response) {

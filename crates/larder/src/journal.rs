@@ -50,6 +50,12 @@ impl Journal for ServerLog {
     fn probed(&self, turn: &Turn<'_>) {
         self.hand_over(format!("larder: {turn}\n"));
     }
+
+    fn line_feeds(&self, server: &str) {
+        self.hand_over(format!(
+            "larder: {server}: lines of its response heads end without CR; that is let pass\n"
+        ));
+    }
 }
 
 fn write_lines(receiver: &Receiver<String>, lost: &AtomicU64, sink: &mut dyn io::Write) {

@@ -121,6 +121,7 @@ impl Call<'_> {
         events: &mut dyn Events,
     ) -> Result<Answer, Failure> {
         let mut work = Workspace::lend(self.core);
+        work.reader.take_line_feeds(self.server.lenient);
         work.out.extend_from_slice(&self.first);
         match self.cgi {
             None => h1::encode::request_head(&mut work.out, self.request),
@@ -270,6 +271,9 @@ impl Attempt<'_, '_, '_> {
             let Progress::Complete(head) = progress else { return Ok(None) };
             parts.start += head.consumed;
             server.tally.head_came(head.consumed);
+            if head.line_feeds {
+                core.note_line_feeds(server);
+            }
             if !self.response.status.is_interim() {
                 return Ok(Some((head.framing, head.keep_alive)));
             }

@@ -49,6 +49,9 @@ pub struct OriginConfig {
     pub idle_timeout_ms: u64,
     /// Passive ejection.
     pub eject: EjectConfig,
+    /// LF alone ends a line of its servers' response heads (RFC 9112 2.2), as CGI programs of old
+    /// send it.
+    pub lenient: bool,
     /// What its FastCGI servers run; without it they run nothing.
     pub scripts: Option<ScriptsConfig>,
     /// What its X-Accel-* fields and X-Sendfile may do; nothing without it.
@@ -338,6 +341,7 @@ impl OriginConfig {
             idle_max: if fastcgi { 0 } else { clamp(limits.origin_idle) },
             idle_timeout_ms: limits.origin_idle_timeout,
             eject: EjectConfig::default(),
+            lenient: false,
             scripts: None,
             accel: None,
             tls: None,

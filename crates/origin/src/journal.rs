@@ -10,6 +10,10 @@ pub trait Journal: Send + Sync {
 
     /// Notes that probes have made a server healthy or sick. Called where probes run.
     fn probed(&self, turn: &Turn<'_>);
+
+    /// Notes that lines of a server's response heads end without CR, which was let pass; once for
+    /// each server.
+    fn line_feeds(&self, server: &str);
 }
 
 /// A server that probes have made healthy or sick: `Backend_health` of Varnish's log.

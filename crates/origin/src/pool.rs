@@ -159,6 +159,16 @@ impl Core {
         }
     }
 
+    /// Notes a head of `server` with lines that ended without CR.
+    pub(crate) fn note_line_feeds(&self, server: &Server) {
+        self.counters.inc(Counter::OriginLineFeeds);
+        if server.tell_of_line_feeds()
+            && let Some(journal) = &self.journal
+        {
+            journal.line_feeds(&server.name);
+        }
+    }
+
     /// Notes an exchange that gave no usable response. The client's failures are counted where it
     /// is served.
     pub(crate) fn note_failure(&self, error: &Error) {

@@ -79,6 +79,10 @@ pub(crate) struct Server {
     pub(crate) idle_max: usize,
     pub(crate) idle_timeout_ms: u64,
     eject: EjectConfig,
+    /// LF alone ends a line of its response heads.
+    pub(crate) lenient: bool,
+    /// Somebody was told that a head needed it.
+    lenience_told: AtomicBool,
     secure: Option<Secure>,
     reserved: Arc<Reserved>,
     /// What an operator said, as [`Order`].
@@ -119,6 +123,8 @@ impl Server {
             idle_timeout_ms: origin.idle_timeout_ms,
             changed_ms: AtomicU64::new(System.now().unix_ms),
             eject: origin.eject,
+            lenient: origin.lenient,
+            lenience_told: AtomicBool::new(false),
             secure: match (&config.address, &origin.tls) {
                 (Address::Tcp { host, .. }, Some(tls)) if config.tls => Secure::new(tls, host),
                 _ => None,
@@ -337,6 +343,12 @@ impl Server {
             self.ejection.failed(self.eject, now_ms);
         }
         self.note_error(error.to_string());
+    }
+
+    /// Whether nobody has been told yet that its lines end without CR.
+    pub(crate) fn tell_of_line_feeds(&self) -> bool {
+        let told = &self.lenience_told;
+        !told.load(Ordering::Relaxed) && !told.swap(true, Ordering::Relaxed)
     }
 
     pub(crate) fn note_error(&self, text: String) {

@@ -142,6 +142,8 @@ fn origin(r: &mut Reader, table: &Table<'_>, name: &str, limits: &Limits) -> Ori
         config.eject = eject(r, &item);
     }
     bounds(r, table, &mut config);
+    config.lenient =
+        table.item("lenient_origin").and_then(|item| r.boolean(&item)).unwrap_or(false);
     config.accel = super::files::accel(r, table);
     config.scripts = super::scripts::scripts(r, table, &config.servers);
     config

@@ -209,6 +209,8 @@ fn origin_of(
         max_connections: spec.max_connections,
         queue: 0,
         retries: 0,
+        // As Varnish takes them.
+        lenient: true,
         eject: EjectConfig { failures: 0, ..EjectConfig::default() },
         lookups: spec.lookups.map(lookups).unwrap_or_default(),
         idle_timeout_ms: ms(params.seconds(Param::BackendIdleTimeout)),

@@ -3,7 +3,7 @@
 use h1::{BodyError, FieldError, FramingError, ResponseError};
 use message::Method;
 
-use crate::support::{Connection, Cuts, Ended, read_responses};
+use crate::support::{Connection, Cuts, Ended, read_lenient, read_responses};
 
 type Answer = Connection<ResponseError>;
 
@@ -165,15 +165,73 @@ fn malformed_heads_are_refused() {
 }
 
 #[test]
+fn the_same_length_said_again_is_one() {
+    for fields in [
+        &b"Content-Length: 2\r\nA: b\r\nContent-Length: 2\r\n"[..],
+        b"Content-Length: 2, 2\r\nA: b\r\n",
+        b"Content-Length: 2 ,\t02\r\nA: b\r\nContent-Length: 2\r\n",
+    ] {
+        let answer = read(&ok(fields, b"hi"), &Method::Get);
+        let (said, body) = &answer.messages[0];
+        assert_eq!((&body[..], answer.ended), (&b"hi"[..], Ended::Clean));
+        assert!(said.contains("Length(2)"), "{said}");
+        assert_eq!(said.matches("id: ContentLength").count(), 1, "{said}");
+        assert!(said.contains("value_at: 16, value_len: 1"), "{said}");
+    }
+}
+
+#[test]
+fn line_feeds_end_lines_of_lenient_origins_only() {
+    for bytes in [
+        &b"HTTP/1.1 200 OK\nContent-Length: 2\nA: b\n\nhi"[..],
+        b"HTTP/1.1 200\nContent-Length: 2\nA: b\n\nhi",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\nA: b \r\n\nhi",
+        b"HTTP/1.1 200 OK\nContent-Length: 2\r\nA: b\n\r\nhi",
+        b"HTTP/1.1 103 Early\nX: y\n\nHTTP/1.1 200 OK\nContent-Length: 2\nA: b\n\nhi",
+    ] {
+        let answer = read_lenient(bytes, Cuts::None, &Method::Get);
+        let (said, body) = answer.messages.last().expect("a response");
+        assert_eq!((&body[..], answer.ended), (&b"hi"[..], Ended::Clean), "{said}");
+        assert!(said.contains("line_feeds: true") && said.contains("keep_alive: true"), "{said}");
+        for cuts in [Cuts::EveryByte, Cuts::AfterCr, Cuts::AfterLf] {
+            assert_eq!(read_lenient(bytes, cuts, &Method::Get), answer, "{}", bytes.escape_ascii());
+        }
+        let strict = read(bytes, &Method::Get).ended;
+        assert_eq!(strict, Ended::Head(ResponseError::Field(FieldError::BareLf)));
+    }
+    let usual = read_lenient(&ok(b"Content-Length: 0\r\n", b""), Cuts::None, &Method::Get);
+    assert!(usual.messages[0].0.contains("line_feeds: false"), "{:?}", usual.messages);
+}
+
+#[test]
+fn a_lenient_reader_is_strict_about_all_else() {
+    use FieldError::{BareCr, LeadingSpace, Name, ObsFold};
+    for (bytes, error) in [
+        (&b"HTTP/1.1 200 OK\nA: b\rc\n\n"[..], BareCr),
+        (b"HTTP/1.1 200 OK\nA: b\n\r\r\n", BareCr),
+        (b"HTTP/1.1 200 OK\nA\n\n", Name),
+        (b"HTTP/1.1 200 OK\nA: b\n c\n\n", ObsFold),
+        (b"HTTP/1.1 200 OK\n A: b\n\n", LeadingSpace),
+    ] {
+        let ended = read_lenient(bytes, Cuts::None, &Method::Get).ended;
+        let refused = Ended::Head(ResponseError::Field(error));
+        assert_eq!(ended, refused, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
 fn doubtful_framing_is_refused() {
     use FramingError::{
         Connection, ContentLength, DuplicateContentLength, LengthAndCoding, Lookalike,
         TransferEncoding, TransferEncodingForbidden, UnknownCoding,
     };
     for (fields, error) in [
-        (&b"Content-Length: 5\r\nContent-Length: 5\r\n"[..], DuplicateContentLength),
-        (b"Content-Length: 5\r\nContent-Length: 6\r\n", DuplicateContentLength),
-        (b"Content-Length: 5, 5\r\n", ContentLength),
+        (&b"Content-Length: 5\r\nContent-Length: 6\r\n"[..], DuplicateContentLength),
+        (b"Content-Length: 5, 6\r\n", DuplicateContentLength),
+        (b"Content-Length: 5, 5\r\nContent-Length: 6\r\n", DuplicateContentLength),
+        (b"Content-Length: 5,\r\n", ContentLength),
+        (b"Content-Length: 5\r\nContent-Length:\r\n", ContentLength),
+        (b"Content-Length: 5, 5\r\nTransfer-Encoding: chunked\r\n", LengthAndCoding),
         (b"Content-Length: +5\r\n", ContentLength),
         (b"Content-Length: -1\r\n", ContentLength),
         (b"Content-Length: 0x5\r\n", ContentLength),

@@ -107,8 +107,27 @@ pub(crate) fn read_responses(
     cuts: Cuts<'_>,
     method: &Method,
 ) -> Connection<ResponseError> {
-    let limits = HeadLimits::from(&Limits::default());
+    read_responses_of(ResponseReader::new(), bytes, cuts, method)
+}
+
+/// The same with a reader that takes LF alone for a line's end.
+pub(crate) fn read_lenient(
+    bytes: &[u8],
+    cuts: Cuts<'_>,
+    method: &Method,
+) -> Connection<ResponseError> {
     let mut reader = ResponseReader::new();
+    reader.take_line_feeds(true);
+    read_responses_of(reader, bytes, cuts, method)
+}
+
+fn read_responses_of(
+    mut reader: ResponseReader,
+    bytes: &[u8],
+    cuts: Cuts<'_>,
+    method: &Method,
+) -> Connection<ResponseError> {
+    let limits = HeadLimits::from(&Limits::default());
     let mut response = Response::new(Status::OK);
     read(bytes, cuts, |buf| {
         let Progress::Complete(head) = reader.read(buf, &limits, method, &mut response)? else {

@@ -166,6 +166,8 @@ impl Journal for Heard {
     fn probed(&self, turn: &Turn<'_>) {
         self.0.lock().push(turn.to_string());
     }
+
+    fn line_feeds(&self, _: &str) {}
 }
 
 #[tokio::test]

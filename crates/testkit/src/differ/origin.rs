@@ -251,7 +251,11 @@ fn give(stream: &mut Stream, request: &ParsedRequest, answer: &Answer) -> io::Re
     } else if !lengthless && !own("content-length") {
         head.push_str(&format!("Content-Length: {}\r\n", answer.body.len()));
     }
-    stream.write_all(format!("{head}\r\n").as_bytes())?;
+    head.push_str("\r\n");
+    if manner.lf {
+        head = head.replace("\r\n", "\n");
+    }
+    stream.write_all(head.as_bytes())?;
     if !bodiless {
         body(stream, answer)?;
     }

@@ -95,6 +95,8 @@ pub struct Manner {
     pub chunked: bool,
     /// `!close`: the connection's end is the body's.
     pub close: bool,
+    /// `!lf`: lines of the head end without CR.
+    pub lf: bool,
     /// `!cut`: half of the body, and the connection's end.
     pub cut: bool,
     /// `!quiet`: the request is not remembered. For probes, which come when they come.

@@ -174,6 +174,7 @@ fn how(answer: &mut Answer, manner: &str) -> Option<()> {
         ("drop", "") => own.drop = true,
         ("chunked", "") => own.chunked = true,
         ("close", "") => own.close = true,
+        ("lf", "") => own.lf = true,
         ("cut", "") => own.cut = true,
         ("quiet", "") => own.quiet = true,
         ("echo", "") => own.echo = true,
