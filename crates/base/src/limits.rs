@@ -123,6 +123,7 @@ limits! {
     TraceSpans trace_spans Count 2_000, "Spans handed to the collector of traces every half second; further ones are dropped.";
     TraceTimeout trace_timeout Ms 5_000, "One delivery to the collector of traces; then its spans are dropped.";
     OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";
+    OriginShare origin_share Percent 75, "Share of the connections to one origin server that one client (IPv4 address or IPv6 /64; on loopback one connection) gets when nobody else has any, and less the fewer are free; beyond it its requests queue, client by client in turn. 100: no limit.";
     OriginQueue origin_queue Count 1_000, "Requests waiting for an origin connection; beyond it 503.";
     OriginQueueTimeout origin_queue_timeout Ms 5_000, "Waiting for an origin connection; beyond it 503.";
     OriginIdle origin_idle Count 128, "Idle connections kept per origin server and core.";

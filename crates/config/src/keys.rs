@@ -345,6 +345,7 @@ pub(crate) const ORIGIN: Section = Section {
             "between_bytes_timeout", DURATION, "as in [limits]", "A response's body without a new byte.";
             "total_timeout", DURATION, "as in [limits]", "One exchange in all.";
             "connections", COUNT, "as in [limits]", "Connections in use to one server; 0 for no bound.";
+            "client_share", "a whole number of percent", "as in [limits]", "What one client gets of the connections to one server; see `origin_share`.";
             "queue", COUNT, "as in [limits]", "Requests waiting for a connection to one server.";
             "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.";
             "idle", COUNT, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.";

@@ -160,7 +160,8 @@ impl Core {
         if version != self.version.get() {
             let next = self.shared.live.load_full();
             if next.limits != self.live.borrow().limits {
-                *self.pool.borrow_mut() = pool(&self.shared, &self.counters, &next);
+                let pool = self.pool().with_limits(&next.limits);
+                *self.pool.borrow_mut() = pool;
             }
             *self.live.borrow_mut() = Rc::new(next);
             self.version.set(version);
@@ -491,5 +492,6 @@ fn make_reader(request: &mut Request) {
 
 /// A core's connections to origins.
 fn pool(shared: &Shared, counters: &Arc<Counters>, live: &Live) -> CorePool {
-    CorePool::with_journal(Arc::clone(counters), &live.limits, shared.journal.clone())
+    let (depot, journal) = (Arc::clone(&shared.depot), shared.journal.clone());
+    CorePool::with_journal(Arc::clone(counters), &live.limits, depot, journal)
 }

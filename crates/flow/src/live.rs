@@ -9,7 +9,7 @@ use base::{HashSeed, Limits, counters::Registry, tally::Tallies};
 use cache::Cache;
 use files::Root;
 use h1::HeadLimits;
-use origin::{Journal, Origin};
+use origin::{Depot, Journal, Origin};
 use policy::{Policy, Purge, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
 use varnishcli::Params;
@@ -140,6 +140,8 @@ pub struct Shared {
     /// What they count by site and by time.
     pub tallies: Tallies,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// Idle connections to origins, of all cores.
+    pub(crate) depot: Arc<Depot>,
     /// Held by the sweep of the store that is under way.
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
     /// Held by the look at all that is stored that is under way.
@@ -182,6 +184,7 @@ impl Shared {
             vcl,
             tallies: Tallies::default(),
             journal,
+            depot: Arc::default(),
             sweeping: Arc::default(),
             listing: Arc::default(),
             rounds: Arc::default(),

@@ -26,9 +26,9 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Notes a response's Content-Length, and that of its value so many bytes are to be kept: none of
-    /// it when there was one before. The same length said again, on a line of its own or in a list,
-    /// is one length (RFC 9110 8.6).
+    /// Notes a response's Content-Length, and says how many bytes of its value are to be kept: none
+    /// of it when there was one before. The same length said again, on a line of its own or in a
+    /// list, is one length (RFC 9110 8.6).
     pub(crate) fn note_lengths(&mut self, value: &[u8]) -> Result<Option<usize>, FramingError> {
         let before = self.length;
         let mut first = None;

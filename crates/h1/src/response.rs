@@ -65,8 +65,8 @@ impl ResponseReader {
         Self::default()
     }
 
-    /// Whether LF alone ends a line of the heads to come (RFC 9112 2.2): of a new reader, and of one
-    /// that was [reset](Self::reset), it does not.
+    /// Whether LF alone ends a line of the heads to come (RFC 9112 2.2): for a new reader, and for
+    /// one that was [reset](Self::reset), it does not.
     pub fn take_line_feeds(&mut self, taken: bool) {
         let line_feeds = if taken { LineFeeds::Taken } else { LineFeeds::Refused };
         self.lines.set_line_feeds(line_feeds);

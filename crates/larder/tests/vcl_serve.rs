@@ -189,6 +189,30 @@ async fn programs_are_changed_while_it_runs_and_end_once() {
 }
 
 #[tokio::test]
+async fn connections_to_backends_outlive_the_programs_that_made_them() {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.otherwise(Script::ok("", "a page"));
+    let pass = |mark: &str| {
+        let rest = "sub vcl_recv { return (pass); }\nsub vcl_deliver { set resp.http.X-In = ";
+        vcl(&origin, &format!("{rest}\"{mark}\"; }}"))
+    };
+    let serve = Serve::start(&pass("boot"), &[]);
+    let mut cli = serve.cli().await;
+    for (kept, name) in (1..).zip(["boot", "second", "third", "boot"]) {
+        if name != "boot" {
+            let inline = format!("vcl.inline {name} << END\n{}\nEND", pass(name));
+            assert_eq!(cli.ask(&inline).await.0, 200);
+        }
+        if kept > 1 {
+            assert_eq!(cli.ask(&format!("vcl.use {name}")).await.0, 200);
+        }
+        assert!(serve.get("/").await.contains(&format!("X-In: {name}\r\n")));
+        cli.counted(&[("MAIN.backend_recycle", kept)]).await;
+    }
+    assert_eq!(origin.recorded().len(), 1);
+}
+
+#[tokio::test]
 async fn varnishadm_changes_programs_parameters_and_backends_and_bans() {
     let origin = Scripted::start().await.expect("an origin");
     origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));

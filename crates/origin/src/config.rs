@@ -35,6 +35,9 @@ pub struct OriginConfig {
     /// Exchanges under way with one server, over all cores; idle connections do not count (as with
     /// nginx's `max_conns` and Varnish's `max_connections`). 0: no bound.
     pub max_connections: u32,
+    /// What one client gets of these when nobody else has any, in percent, and less the fewer are
+    /// left; what is beyond it waits. 100 for no bound.
+    pub client_share_percent: u32,
     /// Requests waiting for one server's next free connection, over all cores.
     pub queue: u32,
     /// How long one of them waits, in milliseconds.
@@ -334,6 +337,7 @@ impl OriginConfig {
                 total_ms: limits.total_timeout,
             },
             max_connections: clamp(limits.origin_connections),
+            client_share_percent: clamp(limits.origin_share),
             queue: clamp(limits.origin_queue),
             queue_timeout_ms: limits.origin_queue_timeout,
             retries: clamp(limits.retries),

@@ -16,12 +16,14 @@ mod balance;
 mod budget;
 mod config;
 mod deadline;
+mod depot;
 mod error;
 mod exchange;
 mod health;
 mod journal;
 mod names;
 mod origin;
+mod places;
 mod pool;
 mod probe;
 mod reserved;
@@ -41,6 +43,7 @@ pub use config::{
     ProbeConfig, Protocol, ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError, Timeouts,
     TlsConfig, parse_server,
 };
+pub use depot::Depot;
 pub use error::{Error, RequestBodyError, SourceError, Step};
 pub use exchange::Exchange;
 pub use fastcgi::script::{Rules as ScriptRules, Try};

@@ -1,7 +1,7 @@
 //! One core's connections: idle ones by server, and the buffers that those under way work in.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use base::{Counter, Counters, Limits};
 use h1::{HeadLimits, ResponseReader};
 
+use crate::depot::{Depot, Lane, Shelf};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::scripts::Lookups;
@@ -43,21 +44,18 @@ pub(crate) struct Core {
     stderr_bytes: usize,
     journal: Option<Arc<dyn Journal>>,
     buffer_bytes: usize,
-    idle: RefCell<HashMap<usize, Kept>>,
+    depot: Arc<Depot>,
+    kept: Rc<RefCell<HashMap<usize, Kept>>>,
     spare: RefCell<Vec<Parts>>,
     /// Buffers that no exchange has anything in.
     buffers: RefCell<Vec<Box<[u8]>>>,
 }
 
-/// Idle connections to one server, the latest used last.
+/// This core's idle connections of one way.
 struct Kept {
-    server: Arc<Server>,
-    connections: VecDeque<Idle>,
-}
-
-struct Idle {
-    link: Link,
-    since_ms: u64,
+    /// Keeps its address, which is the key, from meaning another one.
+    _lane: Arc<Lane>,
+    shelf: Arc<Shelf>,
 }
 
 /// A connection, and the address it was made to.
@@ -67,39 +65,39 @@ pub(crate) struct Link {
     pub(crate) peer: Option<SocketAddr>,
 }
 
+impl Link {
+    /// The same for the calling core.
+    pub(crate) fn moved(self) -> Option<Self> {
+        let stream = self.stream.moved().ok()?;
+        Some(Self { stream, ..self })
+    }
+}
+
 impl CorePool {
-    /// A pool without connections. Response heads are held to `limits`; all that concerns one
-    /// origin is in its own settings.
+    /// A pool without connections, alone with its idle ones. Response heads are held to `limits`;
+    /// all that concerns one origin is in its own settings.
     pub fn new(counters: Arc<Counters>, limits: &Limits) -> Self {
-        Self::with_journal(counters, limits, None)
+        Self::with_journal(counters, limits, Arc::default(), None)
     }
 
-    /// As [`CorePool::new`]; what servers say besides responses goes to `journal`.
+    /// As [`CorePool::new`]; idle connections are shared with all pools of `depot`, and what
+    /// servers say besides responses goes to `journal`.
     pub fn with_journal(
         counters: Arc<Counters>,
         limits: &Limits,
+        depot: Arc<Depot>,
         journal: Option<Arc<dyn Journal>>,
     ) -> Self {
-        let head_limits = HeadLimits::of_origins(limits);
-        let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
-        Self {
-            core: Rc::new(Core {
-                counters,
-                head_limits,
-                trailer_bytes: size(limits.trailer_bytes),
-                interim_responses: size(limits.interim_responses),
-                spool_bytes: limits.spool_bytes,
-                script_lookups: size(limits.script_lookups),
-                lookups: Lookups::default(),
-                stderr_bytes: size(limits.stderr_bytes),
-                journal,
-                // A head is parsed where it was read, so the largest one must fit.
-                buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
-                idle: RefCell::default(),
-                spare: RefCell::default(),
-                buffers: RefCell::default(),
-            }),
-        }
+        Self { core: Rc::new(Core::new(counters, limits, depot, journal, Rc::default())) }
+    }
+
+    /// The same core's pool with other limits. Exchanges under way keep those they began with.
+    #[must_use]
+    pub fn with_limits(&self, limits: &Limits) -> Self {
+        let Core { counters, depot, journal, kept, .. } = &*self.core;
+        let (counters, depot) = (Arc::clone(counters), Arc::clone(depot));
+        let core = Core::new(counters, limits, depot, journal.clone(), Rc::clone(kept));
+        Self { core: Rc::new(core) }
     }
 
     /// Closes connections idle for too long, closed by their server, or to an address its name no
@@ -107,30 +105,54 @@ impl CorePool {
     /// [`base::Now::mono_ms`].
     pub fn sweep(&self, now_ms: u64) {
         self.core.lookups.sweep(now_ms);
-        self.core.idle.borrow_mut().retain(|_, kept| {
-            let Kept { server, connections } = kept;
-            connections.retain(|idle| idle.is_usable(server, now_ms));
-            !connections.is_empty()
-        });
+        self.core.kept.borrow_mut().retain(|_, kept| !kept.shelf.sweep(now_ms));
     }
 
     /// How many connections are idle.
     pub fn idle_connections(&self) -> usize {
-        self.core.idle.borrow().values().map(|kept| kept.connections.len()).sum()
+        self.core.kept.borrow().values().map(|kept| kept.shelf.len()).sum()
     }
 }
 
 impl Core {
-    /// The idle connection to `server` used last, if there is a good one.
-    pub(crate) fn checkout(&self, server: &Arc<Server>, now_ms: u64) -> Option<Link> {
-        let mut idle = self.idle.borrow_mut();
-        let kept = idle.get_mut(&key(server))?;
-        while let Some(latest) = kept.connections.pop_back() {
-            if latest.is_usable(server, now_ms) {
-                return Some(latest.link);
-            }
+    fn new(
+        counters: Arc<Counters>,
+        limits: &Limits,
+        depot: Arc<Depot>,
+        journal: Option<Arc<dyn Journal>>,
+        kept: Rc<RefCell<HashMap<usize, Kept>>>,
+    ) -> Self {
+        let head_limits = HeadLimits::of_origins(limits);
+        let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+        Self {
+            counters,
+            head_limits,
+            trailer_bytes: size(limits.trailer_bytes),
+            interim_responses: size(limits.interim_responses),
+            spool_bytes: limits.spool_bytes,
+            script_lookups: size(limits.script_lookups),
+            lookups: Lookups::default(),
+            stderr_bytes: size(limits.stderr_bytes),
+            journal,
+            // A head is parsed where it was read, so the largest one must fit.
+            buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
+            depot,
+            kept,
+            spare: RefCell::default(),
+            buffers: RefCell::default(),
         }
-        None
+    }
+
+    /// The idle connection to `server` used last, if there is a good one: of this core, or else of
+    /// another.
+    pub(crate) fn checkout(&self, server: &Arc<Server>, now_ms: u64) -> Option<Link> {
+        if server.idle_max == 0 {
+            return None;
+        }
+        let lane = server.lane(&self.depot);
+        let kept = self.kept.borrow();
+        let own = kept.get(&key(lane)).and_then(|kept| kept.shelf.take(server, now_ms, |_| true));
+        own.or_else(|| lane.take_over(server, now_ms))
     }
 
     /// Keeps a connection for the next request. The caller has seen its exchange end cleanly.
@@ -138,14 +160,12 @@ impl Core {
         if server.idle_max == 0 {
             return;
         }
-        let mut idle = self.idle.borrow_mut();
-        let kept = idle
-            .entry(key(server))
-            .or_insert_with(|| Kept { server: Arc::clone(server), connections: VecDeque::new() });
-        if kept.connections.len() >= server.idle_max {
-            kept.connections.pop_front();
-        }
-        kept.connections.push_back(Idle { link, since_ms: now_ms });
+        let lane = server.lane(&self.depot);
+        let mut kept = self.kept.borrow_mut();
+        let kept = kept
+            .entry(key(lane))
+            .or_insert_with(|| Kept { shelf: lane.shelf(), _lane: Arc::clone(lane) });
+        kept.shelf.put(server, link, now_ms);
         self.counters.inc(Counter::OriginKept);
     }
 
@@ -181,18 +201,9 @@ impl Core {
     }
 }
 
-/// Identifies a server while it is in the map, whose entry keeps it alive.
-fn key(server: &Arc<Server>) -> usize {
-    Arc::as_ptr(server).addr()
-}
-
-impl Idle {
-    fn is_usable(&self, server: &Server, now_ms: u64) -> bool {
-        now_ms.saturating_sub(self.since_ms) < server.idle_timeout_ms
-            && server.keeps_connections()
-            && self.link.peer.is_none_or(|peer| server.is_at(peer))
-            && self.link.stream.is_quiet()
-    }
+/// Identifies a lane while it is in the map, whose entry keeps it alive.
+fn key(lane: &Arc<Lane>) -> usize {
+    Arc::as_ptr(lane).addr()
 }
 
 /// What an exchange works in, lent by its core and given back when it is dropped.
@@ -363,6 +374,28 @@ mod tests {
             server.set_addresses(addresses);
             assert_eq!(pool.core.checkout(&server, 0).is_some(), stays);
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_idle_is_kept_by_address_for_whoever_asks_on_any_core() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let here = listener.local_addr().expect("an address");
+        let depot = Arc::<Depot>::default();
+        let limits = Limits::default();
+        let pool = || CorePool::with_journal(Arc::default(), &limits, Arc::clone(&depot), None);
+        let (pools, url) = ([pool(), pool()], format!("http://{here}"));
+        let stream = Stream::connect_tcp(here).await.expect("a connection");
+        pools[0].core.checkin(&server(&url), Link { stream, peer: Some(here) }, 0);
+        // Another origin, after a change of the limits, on another core.
+        let later = pools[0].with_limits(&Limits { header_bytes: 4096, ..Limits::default() });
+        let link = later.core.checkout(&server(&url), 0).expect("it is kept");
+        later.core.checkin(&server(&url), link, 0);
+        let fastcgi = server(&url.replace("http", "fastcgi"));
+        assert!(pools[1].core.checkout(&fastcgi, 0).is_none(), "that is another language");
+        let taken = pools[1].core.checkout(&server(&url), 0).expect("the other core's");
+        assert!(pools[0].core.checkout(&server(&url), 0).is_none());
+        pools[1].core.checkin(&server(&url), taken, 0);
+        assert_eq!([&pools[0], &pools[1]].map(|pool| pool.idle_connections()), [0, 1]);
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::exchange::{Exchange, Origins};
 use crate::origin::Origin;
+use crate::places::Holder;
 use crate::pool::{Core, CorePool, Link};
 use crate::scripts;
 use crate::server::Server;
@@ -92,6 +93,7 @@ impl CorePool {
             },
             timeouts,
             ends: caller.ends,
+            holder: Holder::of(caller.client, caller.ends),
             total: Deadline::new(Step::Total, Instant::now(), timeouts.total_ms),
             events,
             tried: Vec::new(),
@@ -183,6 +185,8 @@ struct Sender<'a, 'b> {
     timeouts: Timeouts,
     /// Both ends of the client's connection.
     ends: Option<(SocketAddr, SocketAddr)>,
+    /// On whose account it goes.
+    holder: Option<Holder>,
     total: Deadline,
     events: &'a mut dyn Events,
     /// Servers that failed it.
@@ -216,7 +220,9 @@ impl Sender<'_, '_> {
         let origin = self.origin;
         let server = &origin.shared()[at];
         let unconnected = |error: &Error| server.tally.unconnected(error);
-        let permit = server.permit(origin.config(), self.total).await.inspect_err(unconnected)?;
+        let (holder, counters) = (self.holder, &self.core.counters);
+        let permit = server.permit(origin.config(), holder, self.total, counters).await;
+        let permit = permit.inspect_err(unconnected)?;
         let now_ms = clock::System.now().mono_ms;
         let mut kept = self.core.checkout(server, now_ms);
         loop {

@@ -3,19 +3,22 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use base::clock::System;
+use base::{Counters, Limit};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Address, EjectConfig, Opening, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
+use crate::depot::{Depot, Lane, Way};
 use crate::error::{Error, Step};
 use crate::health::{Ejection, Order, ProbeWindow, Probed, Standing};
+use crate::places::{Holder, Places};
 use crate::reserved::Reserved;
 use crate::stream::{Secure, Stream};
 use crate::tally::Tally;
@@ -92,8 +95,10 @@ pub(crate) struct Server {
     /// The latest lookup of its name failed.
     unresolvable: AtomicBool,
     turn: AtomicU32,
-    free: Semaphore,
-    bounded: bool,
+    /// None without a bound.
+    places: Option<Places>,
+    way: Way,
+    lane: OnceLock<Arc<Lane>>,
     in_flight: AtomicU32,
     waiting: AtomicU32,
     requests: AtomicU64,
@@ -105,7 +110,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(config: ServerConfig, origin: &OriginConfig) -> Self {
         let name: Arc<str> = config.address.to_string().into();
-        let bounded = origin.max_connections != 0;
+        let places = |all| Places::new(all, origin.client_share_percent);
         let server = Self {
             seed: fnv1a(name.as_bytes()),
             name,
@@ -135,8 +140,9 @@ impl Server {
             answered: Notify::new(),
             unresolvable: AtomicBool::new(false),
             turn: AtomicU32::new(0),
-            free: Semaphore::new(origin.max_connections as usize),
-            bounded,
+            places: Some(origin.max_connections).filter(|all| *all != 0).map(places),
+            way: Way::new(&config, origin),
+            lane: OnceLock::new(),
             in_flight: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             requests: AtomicU64::new(0),
@@ -192,9 +198,14 @@ impl Server {
         self.answer.load().as_ref().map_or_else(Vec::new, |answer| answer.addresses.clone())
     }
 
-    /// Whether `peer` is still one of the server's addresses.
+    /// Whether `peer` is still one of the server's addresses, as far as those are known.
     pub(crate) fn is_at(&self, peer: SocketAddr) -> bool {
-        self.answer.load().as_ref().is_some_and(|answer| answer.addresses.contains(&peer))
+        self.answer.load().as_ref().is_none_or(|answer| answer.addresses.contains(&peer))
+    }
+
+    /// Where its idle connections are kept.
+    pub(crate) fn lane(&self, depot: &Depot) -> &Arc<Lane> {
+        self.lane.get_or_init(|| depot.lane(self.way.clone()))
     }
 
     /// Notes that the name could not be resolved. Known addresses stay in use.
@@ -377,28 +388,29 @@ impl Server {
 
     /// Whether an exchange could begin without waiting.
     pub(crate) fn has_room(&self) -> bool {
-        !self.bounded || self.free.available_permits() > 0
+        self.places.as_ref().is_none_or(Places::has_room)
     }
 
-    /// Waits for the right to begin an exchange, first come first served over all cores.
+    /// Waits for the right to begin an exchange on the account of `holder`, over all cores, client
+    /// by client in turn.
     pub(crate) async fn permit(
         self: &Arc<Self>,
         origin: &OriginConfig,
+        holder: Option<Holder>,
         total: Deadline,
+        counters: &Counters,
     ) -> Result<Permit, Error> {
-        if !self.bounded || self.free.try_acquire().map(SemaphorePermit::forget).is_ok() {
-            return Ok(Permit::new(self));
+        let Some(places) = &self.places else { return Ok(Permit::new(self, None)) };
+        let Err(wait) = places.take(holder) else { return Ok(Permit::new(self, Some(holder))) };
+        if wait.by_share {
+            counters.limit(Limit::OriginShare);
         }
         let _place = Place::take(self, origin.queue)
             .ok_or_else(|| Error::QueueFull { server: Arc::clone(&self.name) })?;
         let patience = Deadline::new(Step::Queue, Instant::now(), origin.queue_timeout_ms);
         let deadline = patience.or(total);
-        let permit = timeout_at(deadline.at, self.free.acquire())
-            .await
-            .map_err(|_| self.late(deadline))?
-            .expect("the semaphore is never closed");
-        permit.forget();
-        Ok(Permit::new(self))
+        timeout_at(deadline.at, wait.granted()).await.map_err(|_| self.late(deadline))?;
+        Ok(Permit::new(self, Some(holder)))
     }
 }
 
@@ -406,21 +418,21 @@ impl Server {
 #[derive(Debug)]
 pub(crate) struct Permit {
     server: Arc<Server>,
-    /// Whether its place is one of a bounded number.
-    bounded: bool,
+    /// On whose account it has one of a bounded number of places; none where it has none.
+    place: Option<Option<Holder>>,
 }
 
 impl Permit {
-    fn new(server: &Arc<Server>) -> Self {
+    fn new(server: &Arc<Server>, place: Option<Option<Holder>>) -> Self {
         server.in_flight.fetch_add(1, Ordering::Relaxed);
         server.requests.fetch_add(1, Ordering::Relaxed);
-        Self { server: Arc::clone(server), bounded: server.bounded }
+        Self { server: Arc::clone(server), place }
     }
 
     /// Lets the next request in; the exchange goes on, and still counts as under way.
     pub(crate) fn make_room(&mut self) {
-        if std::mem::take(&mut self.bounded) {
-            self.server.free.add_permits(1);
+        if let (Some(holder), Some(places)) = (self.place.take(), &self.server.places) {
+            places.give_back(holder);
         }
     }
 

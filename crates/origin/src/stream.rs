@@ -76,6 +76,21 @@ impl Stream {
         Ok(Self::Unwatched(Some(socket.into())))
     }
 
+    /// Whether another core's runtime can watch it instead: a TLS session does not let go of its
+    /// socket.
+    pub(crate) fn can_move(&self) -> bool {
+        !matches!(self, Self::Tls(_))
+    }
+
+    /// Has the calling core's runtime watch it from now on.
+    pub(crate) fn moved(self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream.into_std()?)?),
+            Self::Unix(stream) => Self::Unix(UnixStream::from_std(stream.into_std()?)?),
+            stream @ (Self::Unwatched(_) | Self::Tls(_)) => stream,
+        })
+    }
+
     /// Has the runtime watch the socket from now on, if it does not yet.
     fn watch(&mut self) -> io::Result<()> {
         if let Self::Unwatched(stream) = self {

@@ -170,6 +170,7 @@ fn bounds(r: &mut Reader, table: &Table<'_>, config: &mut OriginConfig) {
         }
     };
     count("connections", &mut config.max_connections, u32::MAX);
+    count("client_share", &mut config.client_share_percent, 100);
     count("queue", &mut config.queue, u32::MAX);
     count("idle", &mut config.idle_max, u32::MAX);
     count("retries", &mut config.retries, 10);

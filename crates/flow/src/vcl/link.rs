@@ -1,8 +1,8 @@
 //! A program's backends and our origins: each backend is an origin with one server.
 //!
-//! Varnish knows no ejection, no queue in front of a busy backend and no retry but that of a kept
-//! connection which turns out to be closed: neither has such an origin. Its addresses are those of
-//! the load, however long the program lives.
+//! Varnish knows no ejection, no queue in front of a busy backend, no client's share of it and no
+//! retry but that of a kept connection which turns out to be closed: neither has such an origin.
+//! Its addresses are those of the load, however long the program lives.
 
 use std::any::Any;
 use std::path::PathBuf;
@@ -207,6 +207,7 @@ fn origin_of(
         host_default: Some(host.to_owned()),
         opening: Opening { preamble, proxy },
         max_connections: spec.max_connections,
+        client_share_percent: 100,
         queue: 0,
         retries: 0,
         // As Varnish takes them.

@@ -65,7 +65,9 @@ fn the_least_loaded_server_is_chosen_by_weight() {
     for _ in 0..40 {
         let at = balancer.pick(&servers, 0, &[], 0).expect("a server");
         let total = Deadline::new(Step::Total, Instant::now(), 60_000);
-        held.push(runtime.block_on(servers[at].permit(&config, total)).expect("room"));
+        let counters = base::Counters::default();
+        let permit = servers[at].permit(&config, None, total, &counters);
+        held.push(runtime.block_on(permit).expect("room"));
     }
     assert_eq!((servers[0].in_flight(), servers[1].in_flight()), (10, 30));
     drop(held);

@@ -1,0 +1,174 @@
+//! Where idle connections lie: by address and way of connecting, whatever origin, program or
+//! configuration they were made for.
+//!
+//! Each core has shelves of its own, and looks on those of others before it connects anew: that
+//! costs less than a connection, on both sides. A shelf is locked for as long as it takes to look
+//! at it, mostly by its own core.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::config::{Address, Opening, OriginConfig, Protocol, ServerConfig, TlsConfig};
+use crate::pool::Link;
+use crate::reserved::Reserved;
+use crate::server::Server;
+
+/// Where a connection leads, and all that makes it other than another one to the same place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    to: To,
+    protocol: Protocol,
+    /// With the name that certificates are verified for.
+    tls: Option<(TlsConfig, String)>,
+    opening: Opening,
+    reserved: Arc<Reserved>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum To {
+    Addresses(Vec<SocketAddr>),
+    Name(String, u16),
+    Socket(PathBuf),
+}
+
+impl Hash for Way {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to.hash(state);
+    }
+}
+
+impl Way {
+    /// How `server` of `origin` is connected to.
+    pub(crate) fn new(server: &ServerConfig, origin: &OriginConfig) -> Self {
+        let to = match &server.address {
+            Address::Unix(path) => To::Socket(path.clone()),
+            Address::Fixed { addresses, .. } => To::Addresses(addresses.clone()),
+            Address::Tcp { host, port } => match host.parse::<IpAddr>() {
+                Ok(ip) => To::Addresses(vec![SocketAddr::new(ip, *port)]),
+                Err(_) => To::Name(host.clone(), *port),
+            },
+        };
+        let name = match &server.address {
+            Address::Tcp { host, .. } => host.clone(),
+            Address::Fixed { .. } | Address::Unix(_) => String::new(),
+        };
+        Self {
+            to,
+            protocol: server.protocol,
+            tls: origin.tls.clone().filter(|_| server.tls).map(|tls| (tls, name)),
+            opening: origin.opening.clone(),
+            reserved: Arc::clone(&origin.reserved),
+        }
+    }
+}
+
+/// The ways in use, each once.
+#[derive(Debug, Default)]
+pub struct Depot {
+    lanes: Mutex<HashMap<Way, Weak<Lane>>>,
+}
+
+impl Depot {
+    /// The lane of `way`.
+    pub(crate) fn lane(&self, way: Way) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock();
+        if let Some(lane) = lanes.get(&way).and_then(Weak::upgrade) {
+            return lane;
+        }
+        lanes.retain(|_, lane| lane.strong_count() > 0);
+        let lane = Arc::new(Lane::default());
+        lanes.insert(way, Arc::downgrade(&lane));
+        lane
+    }
+}
+
+/// One way of connecting, with the shelves that all cores have for it.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    shelves: Mutex<Vec<Weak<Shelf>>>,
+}
+
+impl Lane {
+    /// A new shelf of the calling core.
+    pub(crate) fn shelf(&self) -> Arc<Shelf> {
+        let shelf = Arc::new(Shelf::default());
+        let mut shelves = self.shelves.lock();
+        shelves.retain(|shelf| shelf.strong_count() > 0);
+        shelves.push(Arc::downgrade(&shelf));
+        shelf
+    }
+
+    /// An idle connection of another core, which is this one's from now on.
+    pub(crate) fn take_over(&self, server: &Server, now_ms: u64) -> Option<Link> {
+        let shelves = self.shelves.lock();
+        let mut all = shelves.iter().filter_map(Weak::upgrade);
+        all.find_map(|shelf| shelf.take(server, now_ms, |link| link.stream.can_move())?.moved())
+    }
+}
+
+/// One core's idle connections of one way, the latest used last.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    idle: Mutex<VecDeque<Idle>>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    link: Link,
+    since_ms: u64,
+    /// Whose request it carried last.
+    server: Arc<Server>,
+}
+
+impl Shelf {
+    /// The latest connection that `server` can use and that `fits`.
+    pub(crate) fn take(
+        &self,
+        server: &Server,
+        now_ms: u64,
+        fits: impl Fn(&Link) -> bool,
+    ) -> Option<Link> {
+        let mut all = self.idle.lock();
+        while all.back().is_some_and(|latest| fits(&latest.link)) {
+            let latest = all.pop_back()?;
+            if latest.is_usable(server, now_ms) {
+                return Some(latest.link);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection that `server` has just used, and no more than it wants to be kept.
+    pub(crate) fn put(&self, server: &Arc<Server>, link: Link, now_ms: u64) {
+        let mut all = self.idle.lock();
+        if all.len() >= server.idle_max {
+            all.pop_front();
+        }
+        all.push_back(Idle { link, since_ms: now_ms, server: Arc::clone(server) });
+    }
+
+    /// Closes what is of no more use; whether nothing is left.
+    pub(crate) fn sweep(&self, now_ms: u64) -> bool {
+        let mut all = self.idle.lock();
+        all.retain(|idle| idle.is_usable(&idle.server, now_ms));
+        all.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.idle.lock().len()
+    }
+}
+
+impl Idle {
+    fn is_usable(&self, server: &Server, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.since_ms) < server.idle_timeout_ms
+            && server.keeps_connections()
+            && self.link.peer.is_none_or(|peer| server.is_at(peer))
+            && self.link.stream.is_quiet()
+    }
+}
