@@ -352,6 +352,8 @@ pub(crate) const ORIGIN: Section = Section {
             "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.";
             "lenient_origin", BOOLEAN, "false", "Whether lines of its responses' heads may end without CR, as old CGI programs have it. Otherwise such a response is a 502.";
             "retries", COUNT, "as in [limits]", "Further tries of one request.";
+            "retry_on", "a list of \"connect\", \"drop\", \"timeout\" and statuses such as \"503\"", "[\"connect\", \"drop\", \"timeout\"]", "What of an idempotent request is tried again: there was no connection, it ended before an answer, it took too long, or the answer has this status (400 to 527). For the last two another server is asked.";
+            "slow_start", DURATION, "0s", "From a server's recovery to its whole share of the requests, which grows evenly until then.";
             "retry_budget", "a whole number of percent", "as in [limits]", "Retried requests as a share of all.";
         }
     },
@@ -410,6 +412,7 @@ pub(crate) const EJECT: Section = Section {
         keys! {
             "failures", COUNT, "3", "Consecutive failures that eject it; 0 switches ejection off.";
             "time", DURATION, "\"10s\"", "How long it gets no requests; then one tries it.";
+            "statuses", TEXTS, "none", "Answers that count as failures, such as \"503\": 400 to 527.";
         }
     },
     later: &[],

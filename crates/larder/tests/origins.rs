@@ -4,7 +4,8 @@
 mod support;
 
 use testkit::h2::Request;
-use testkit::origin::Script;
+use testkit::larder::Daemon;
+use testkit::origin::{Script, Scripted};
 
 use support::h2::{H2C, client};
 use support::{Setup, Stage, is_hit};
@@ -88,4 +89,66 @@ async fn one_client_does_not_get_the_last_connections_to_an_origin() {
         assert_eq!(stage.get("/well").await.text(), "well");
     }
     assert_eq!(stage.origin.targets().len(), 4);
+}
+
+/// Three servers, of which the first always answers 500, and a daemon that balances over them with
+/// further keys for the origin.
+async fn one_bad_of_three(origin: &str) -> (Vec<Scripted>, Daemon) {
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let server = Scripted::start().await.expect("a port");
+        server.otherwise(Script::ok("Cache-Control: no-store\r\n", "well"));
+        servers.push(server);
+    }
+    let bad = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 3\r\n\r\nbad";
+    servers[0].otherwise(Script::respond(bad));
+    let urls: Vec<_> =
+        servers.iter().map(|server| format!("\"http://{}\"", server.addr())).collect();
+    let file = format!(
+        r#"
+listen = "127.0.0.1:0"
+workers = 1
+[[origin]]
+name = "app"
+servers = [{}]
+{origin}
+[[site]]
+host = "*"
+origin = "app"
+"#,
+        urls.join(", ")
+    );
+    (servers, Daemon::start(&file).expect("larder starts"))
+}
+
+async fn statuses(daemon: &Daemon, method: &str, requests: usize) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for number in 0..requests {
+        let bytes = testkit::client::request(method, &format!("/{number}"), "");
+        let seen = testkit::client::Raw::connect(daemon.addr()).await.expect("a connection");
+        statuses.push(support::whole(seen.exchange(&bytes).await, "an answer").status);
+    }
+    statuses
+}
+
+#[tokio::test]
+async fn a_bad_server_of_three_costs_no_reader_an_answer() {
+    let settings =
+        "retry_on = [\"connect\", \"500\"]\neject = { statuses = [\"500\"], time = \"1h\" }";
+    let (servers, daemon) = one_bad_of_three(settings).await;
+    assert_eq!(statuses(&daemon, "GET", 60).await, [200; 60]);
+    assert_eq!(servers[0].targets().len(), 3, "then it is left alone");
+    daemon.counted("larder_origin_retries_total", 3).await;
+    let connections = servers.iter().map(|server| server.recorded().len());
+    assert_eq!(connections.sum::<usize>(), 3, "those that answered 500 are kept, too");
+}
+
+#[tokio::test]
+async fn what_is_tried_again_is_within_the_budget_and_idempotent() {
+    let settings = "retry_on = [\"500\"]\nretry_budget = 0";
+    let (_servers, daemon) = one_bad_of_three(settings).await;
+    assert_eq!(statuses(&daemon, "GET", 3).await.iter().filter(|code| **code == 500).count(), 1);
+    daemon.limit_counted("retry_budget", 1).await;
+    let (_servers, daemon) = one_bad_of_three("retry_on = [\"500\"]").await;
+    assert_eq!(statuses(&daemon, "POST", 3).await.iter().filter(|code| **code == 500).count(), 1);
 }

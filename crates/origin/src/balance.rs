@@ -57,30 +57,27 @@ impl Balancer {
     ) -> Option<usize> {
         let open = |s: &Server| !s.is_sick() && s.standing(now_ms) == Standing::Open;
         let fresh = |at: &usize| !tried.contains(at);
-        self.choose(servers, hash, |at| fresh(&at) && open(&servers[at]))
-            .or_else(|| self.choose(servers, hash, |at| open(&servers[at])))
-            .or_else(|| self.choose(servers, hash, |at| fresh(&at) && !servers[at].is_sick()))
-            .or_else(|| self.choose(servers, hash, |at| !servers[at].is_sick()))
+        let of = Of { servers, hash, now_ms };
+        self.choose(&of, |at| fresh(&at) && open(&servers[at]))
+            .or_else(|| self.choose(&of, |at| open(&servers[at])))
+            .or_else(|| self.choose(&of, |at| fresh(&at) && !servers[at].is_sick()))
+            .or_else(|| self.choose(&of, |at| !servers[at].is_sick()))
     }
 
-    fn choose(
-        &self,
-        servers: &[Arc<Server>],
-        hash: u64,
-        may: impl Fn(usize) -> bool + Clone,
-    ) -> Option<usize> {
+    fn choose(&self, of: &Of<'_>, may: impl Fn(usize) -> bool + Clone) -> Option<usize> {
+        let servers = of.servers;
         let candidates = (0..servers.len()).filter(|at| may(*at));
         match self.how {
             Balance::RoundRobin => {
                 // A server at its bound is passed over while another has room; when none has,
                 // requests queue in turn.
                 let roomy = |at: &usize| may(*at) && servers[*at].has_room();
-                self.in_turn(servers, (0..servers.len()).filter(roomy))
-                    .or_else(|| self.in_turn(servers, candidates))
+                self.in_turn(of, (0..servers.len()).filter(roomy))
+                    .or_else(|| self.in_turn(of, candidates))
             }
-            Balance::LeastRequests => self.least(servers, candidates),
+            Balance::LeastRequests => self.least(of, candidates),
             Balance::Hash => candidates
-                .map(|at| (score(&servers[at], hash), at))
+                .map(|at| (score(&servers[at], of.hash, of.now_ms), at))
                 .max_by(|a, b| a.0.total_cmp(&b.0))
                 .map(|(_, at)| at),
         }
@@ -88,16 +85,12 @@ impl Balancer {
 
     /// Smooth weighted round robin: every candidate is owed its weight, the one owed most is chosen
     /// and pays for all. Servers of large weight come often but not in a row.
-    fn in_turn(
-        &self,
-        servers: &[Arc<Server>],
-        candidates: impl Iterator<Item = usize>,
-    ) -> Option<usize> {
+    fn in_turn(&self, of: &Of<'_>, candidates: impl Iterator<Item = usize>) -> Option<usize> {
         let mut owed = self.owed.lock();
         let mut all = 0;
         let mut chosen: Option<usize> = None;
         for at in candidates {
-            let weight = i64::from(weight(&servers[at]));
+            let weight = of.servers[at].weight(of.now_ms) as i64;
             all += weight;
             owed[at] += weight;
             if chosen.is_none_or(|best| owed[at] > owed[best]) {
@@ -111,18 +104,23 @@ impl Balancer {
     }
 
     /// Those with the fewest exchanges for their weight, in turn.
-    fn least(
-        &self,
-        servers: &[Arc<Server>],
-        candidates: impl Iterator<Item = usize> + Clone,
-    ) -> Option<usize> {
-        let load =
-            |at: usize| (u64::from(servers[at].in_flight()), u64::from(weight(&servers[at])));
+    fn least(&self, of: &Of<'_>, candidates: impl Iterator<Item = usize> + Clone) -> Option<usize> {
+        let load = |at: usize| {
+            let server = &of.servers[at];
+            (u64::from(server.in_flight()), server.weight(of.now_ms))
+        };
         // Exchanges by weight, compared without the division.
         let order = |a: (u64, u64), b: (u64, u64)| (a.0 * b.1).cmp(&(b.0 * a.1));
         let least = candidates.clone().map(load).min_by(|a, b| order(*a, *b))?;
-        self.in_turn(servers, candidates.filter(|at| order(load(*at), least).is_le()))
+        self.in_turn(of, candidates.filter(|at| order(load(*at), least).is_le()))
     }
+}
+
+/// Of what is chosen, for which request, and when.
+struct Of<'a> {
+    servers: &'a [Arc<Server>],
+    hash: u64,
+    now_ms: u64,
 }
 
 /// Whether an ejected server is to be tried again.
@@ -130,17 +128,13 @@ fn is_due(server: &Server, now_ms: u64) -> bool {
     !server.is_sick() && server.standing(now_ms) == Standing::HalfOpen
 }
 
-fn weight(server: &Server) -> u32 {
-    server.config.weight.max(1)
-}
-
 /// Rendezvous hashing with weights: the server with the highest score gets the request. Each
 /// server's score depends on itself and the hash alone, so that only the share of a server that
 /// leaves moves.
-fn score(server: &Server, hash: u64) -> f64 {
+fn score(server: &Server, hash: u64, now_ms: u64) -> f64 {
     // 53 bits are what a double holds; the half keeps the logarithm off zero.
     let uniform = ((mix(hash ^ server.seed) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    -f64::from(weight(server)) / uniform.ln()
+    -(server.weight(now_ms) as f64) / uniform.ln()
 }
 
 /// The finalizer of splitmix64: every bit of the input moves every bit of the output.

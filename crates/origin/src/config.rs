@@ -12,6 +12,7 @@ use bytes::Bytes;
 use fastcgi::script::Rules;
 
 use crate::reserved::Reserved;
+use crate::retry::{RetryOn, Statuses};
 
 /// An origin: one or more servers that answer for the same content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct OriginConfig {
     pub queue_timeout_ms: u64,
     /// Further tries of one request after the first.
     pub retries: u32,
+    /// What is tried again.
+    pub retry_on: RetryOn,
     /// Retried requests as a share of all requests to this origin, in percent.
     pub retry_budget_percent: u32,
     /// Idle connections kept per server and core.
@@ -52,6 +55,9 @@ pub struct OriginConfig {
     pub idle_timeout_ms: u64,
     /// Passive ejection.
     pub eject: EjectConfig,
+    /// From a server's recovery to its whole share of the requests, in milliseconds: it grows
+    /// evenly (HAProxy: `slowstart`, nginx: `slow_start`).
+    pub slow_start_ms: u64,
     /// LF alone ends a line of its servers' response heads (RFC 9112 2.2), as CGI programs of old
     /// send it.
     pub lenient: bool,
@@ -307,11 +313,13 @@ pub struct EjectConfig {
     pub failures: u32,
     /// How long it gets no requests, in milliseconds; then one request tries it.
     pub for_ms: u64,
+    /// Answers that count as failures.
+    pub statuses: Statuses,
 }
 
 impl Default for EjectConfig {
     fn default() -> Self {
-        Self { failures: 3, for_ms: 10_000 }
+        Self { failures: 3, for_ms: 10_000, statuses: Statuses::default() }
     }
 }
 
@@ -341,10 +349,12 @@ impl OriginConfig {
             queue: clamp(limits.origin_queue),
             queue_timeout_ms: limits.origin_queue_timeout,
             retries: clamp(limits.retries),
+            retry_on: RetryOn::default(),
             retry_budget_percent: clamp(limits.retry_budget),
             idle_max: if fastcgi { 0 } else { clamp(limits.origin_idle) },
             idle_timeout_ms: limits.origin_idle_timeout,
             eject: EjectConfig::default(),
+            slow_start_ms: 0,
             lenient: false,
             scripts: None,
             accel: None,

@@ -123,6 +123,13 @@ pub enum Error {
         /// The server.
         server: Arc<str>,
     },
+    /// The server answered with a status for which another server is asked.
+    Unwanted {
+        /// The server.
+        server: Arc<str>,
+        /// Its answer's.
+        status: Status,
+    },
     /// The request's body is not what its framing said, or could not be had.
     RequestBody(RequestBodyError),
 }
@@ -325,6 +332,7 @@ impl fmt::Display for Error {
             Self::Truncated { server } => {
                 write!(f, "{server}: the connection ended before the response's body did")
             }
+            Self::Unwanted { server, status } => write!(f, "{server}: answered {status}"),
             Self::RequestBody(error) => write!(f, "request body: {error}"),
         }
     }

@@ -1,9 +1,12 @@
 //! A response from its head to the end of its body.
 
 use std::fmt;
+use std::future::Future as _;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use base::clock;
 use bytes::Bytes;
@@ -18,6 +21,9 @@ use crate::pool::{Link, Parts, Workspace};
 use crate::server::Permit;
 use crate::talk::Heard;
 use crate::tunnel::Tunnel;
+
+/// Buffers of an unwanted body that are read off to keep its connection: an error page fits.
+const DISCARDS: usize = 2;
 
 /// A response whose body is still to be read.
 ///
@@ -160,6 +166,16 @@ impl Exchange {
                 self.body = body;
                 None
             }
+        }
+    }
+
+    /// Gives up the rest of the body. What of it is there already is read off, so that the
+    /// connection can be kept if that is all.
+    pub(crate) fn discard(&mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..DISCARDS {
+            let mut sink = |_: &[u8]| {};
+            let Poll::Ready(Ok(true)) = pin!(self.next(&mut sink)).poll(&mut cx) else { return };
         }
     }
 

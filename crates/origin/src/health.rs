@@ -49,15 +49,13 @@ impl Ejection {
             .is_ok()
     }
 
-    /// Notes an answer.
-    pub(crate) fn succeeded(&self) {
+    /// Notes an answer; true when it ended an ejection.
+    pub(crate) fn succeeded(&self) -> bool {
         // The usual case only reads.
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
         }
-        if self.until_ms.load(Ordering::Relaxed) != 0 {
-            self.until_ms.store(0, Ordering::Relaxed);
-        }
+        self.until_ms.load(Ordering::Relaxed) != 0 && self.until_ms.swap(0, Ordering::Relaxed) != 0
     }
 
     /// Notes a failure; true when it ejected a server that had been open.
@@ -273,13 +271,15 @@ impl ProbeWindow {
 mod tests {
     use super::*;
 
-    const CONFIG: EjectConfig = EjectConfig { failures: 3, for_ms: 1_000 };
+    fn config(failures: u32) -> EjectConfig {
+        EjectConfig { failures, for_ms: 1_000, ..EjectConfig::default() }
+    }
 
     fn ejected_at(now_ms: u64) -> Ejection {
         let ejection = Ejection::default();
-        assert!(!ejection.failed(CONFIG, now_ms));
-        assert!(!ejection.failed(CONFIG, now_ms));
-        assert!(ejection.failed(CONFIG, now_ms));
+        assert!(!ejection.failed(config(3), now_ms));
+        assert!(!ejection.failed(config(3), now_ms));
+        assert!(ejection.failed(config(3), now_ms));
         ejection
     }
 
@@ -295,8 +295,8 @@ mod tests {
     fn an_answer_between_failures_starts_the_count_again() {
         let ejection = Ejection::default();
         for _ in 0..10 {
-            ejection.failed(CONFIG, 0);
-            ejection.failed(CONFIG, 0);
+            ejection.failed(config(3), 0);
+            ejection.failed(config(3), 0);
             ejection.succeeded();
         }
         assert_eq!(ejection.standing(0), Standing::Open);
@@ -306,9 +306,9 @@ mod tests {
     #[test]
     fn a_half_open_server_gets_one_trial() {
         let ejection = ejected_at(0);
-        assert!(!ejection.claim_trial(CONFIG, 999));
-        assert!(ejection.claim_trial(CONFIG, 1_000));
-        assert!(!ejection.claim_trial(CONFIG, 1_000));
+        assert!(!ejection.claim_trial(config(3), 999));
+        assert!(ejection.claim_trial(config(3), 1_000));
+        assert!(!ejection.claim_trial(config(3), 1_000));
         assert_eq!(ejection.standing(1_500), Standing::Ejected);
         ejection.succeeded();
         assert_eq!(ejection.standing(1_500), Standing::Open);
@@ -317,8 +317,8 @@ mod tests {
     #[test]
     fn a_failed_trial_ejects_again() {
         let ejection = ejected_at(0);
-        assert!(ejection.claim_trial(CONFIG, 1_000));
-        assert!(!ejection.failed(CONFIG, 1_200), "it was ejected already");
+        assert!(ejection.claim_trial(config(3), 1_000));
+        assert!(!ejection.failed(config(3), 1_200), "it was ejected already");
         assert_eq!(ejection.left_ms(1_200), 1_000);
     }
 
@@ -326,7 +326,7 @@ mod tests {
     fn ejection_can_be_switched_off() {
         let ejection = Ejection::default();
         for _ in 0..100 {
-            assert!(!ejection.failed(EjectConfig { failures: 0, for_ms: 1_000 }, 0));
+            assert!(!ejection.failed(config(0), 0));
         }
         assert_eq!(ejection.standing(0), Standing::Open);
     }

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock;
 use base::units::DurationMs;
 use fastcgi::params::{self, Environment, Script};
 use h1::{HeadLimits, Progress, ResponseError, ResponseReader};
@@ -54,8 +55,12 @@ pub(crate) async fn probe_for_ever(
         seen.ended(&outcome);
         seen.seconds = begun.elapsed().as_secs_f64();
         let seconds = seen.seconds;
+        let was_sick = window.state() == Probed::Sick;
         if window.note(seen, probe.window, probe.threshold) {
             server.note_change();
+            if was_sick {
+                server.recovered(clock::System.now().mono_ms);
+            }
             let why = outcome.as_ref().err().map(ToString::to_string);
             if let Some(journal) = &journal {
                 journal.probed(&Turn {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, clock};
+use base::{Counter, Limit, clock};
 use message::{Framing, Request, Response};
 use tokio::time::Instant;
 
@@ -203,7 +203,14 @@ impl Sender<'_, '_> {
                 .pick(hash, &self.tried, now_ms)
                 .ok_or_else(|| Error::NoHealthyServer { origin: Arc::clone(self.origin.name()) })?;
             let failure = match self.ask(at).await {
-                Ok(exchange) => return Ok(exchange),
+                Ok(exchange) if !self.wants_another(&exchange) => return Ok(exchange),
+                Ok(mut exchange) => {
+                    let server = Arc::clone(&exchange.server_name);
+                    let status = exchange.response.status;
+                    exchange.discard();
+                    self.note_retry(&Error::Unwanted { server, status });
+                    continue;
+                }
                 Err(failure) => failure,
             };
             self.origin.shared()[at].failed(&failure.error, clock::System.now().mono_ms);
@@ -238,7 +245,7 @@ impl Sender<'_, '_> {
             self.tries += 1;
             match self.attempt(server, link, reused).await {
                 Ok(answer) => {
-                    server.succeeded();
+                    server.answered(answer.response.status, clock::System.now().mono_ms);
                     let of = Origins {
                         server: at,
                         reused,
@@ -303,26 +310,45 @@ impl Sender<'_, '_> {
 
     /// Whether to try again after a failure that is the server's.
     fn may_retry(&self, failure: &Failure) -> bool {
-        let config = self.origin.config();
-        let helps = match &failure.error {
-            Error::Connect { .. } | Error::Resolve { .. } => true,
-            error if error.is_drop() => true,
-            // It has done nothing, but more of the same would not help it either.
-            Error::NoAnswer { protocol: fastcgi::Protocol::Overloaded, .. } => {
-                self.origin.has_other(&self.tried)
-            }
-            // A server that is slow is not helped by more of the same.
-            Error::Timeout { step: Step::Connect | Step::Send | Step::FirstByte, .. } => {
-                self.origin.has_other(&self.tried)
-            }
-            _ => false,
-        };
-        helps
+        let on = self.origin.config().retry_on;
+        on.helps(&failure.error, || self.origin.has_other(&self.tried))
             && self.can_repeat(failure)
             && (self.request.method.is_idempotent() || failure.reach == Reach::Nothing)
-            && self.tried.len() <= config.retries as usize
-            && Instant::now() < self.total.at
-            && self.origin.budget().withdraw()
+            && self.has_tries()
+    }
+
+    /// Whether another server is to be asked instead of making do with this answer. If so, its
+    /// server counts as tried.
+    fn wants_another(&mut self, exchange: &Exchange) -> bool {
+        let on = self.origin.config().retry_on;
+        if !on.statuses.has(exchange.response.status)
+            || !self.request.method.is_idempotent()
+            || self.upload.started()
+        {
+            return false;
+        }
+        self.tried.push(exchange.server);
+        self.origin.has_other(&self.tried) && self.has_tries()
+    }
+
+    /// Whether the limits allow one more try, which is counted then.
+    fn has_tries(&self) -> bool {
+        let counters = &self.core.counters;
+        let retries = self.origin.config().retries as usize;
+        if self.tried.len() > retries {
+            if retries > 0 {
+                counters.limit(Limit::Retries);
+            }
+            return false;
+        }
+        if Instant::now() >= self.total.at {
+            return false;
+        }
+        let allowed = self.origin.budget().withdraw();
+        if !allowed {
+            counters.limit(Limit::RetryBudget);
+        }
+        allowed
     }
 
     fn note_retry(&mut self, error: &Error) {

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwapOption;
 use base::clock::System;
 use base::{Counters, Limit};
+use message::Status;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -82,6 +83,9 @@ pub(crate) struct Server {
     pub(crate) idle_max: usize,
     pub(crate) idle_timeout_ms: u64,
     eject: EjectConfig,
+    slow_start_ms: u64,
+    /// When it recovered last, in milliseconds of the monotonic clock; 0 when it never fell ill.
+    recovered_ms: AtomicU64,
     /// LF alone ends a line of its response heads.
     pub(crate) lenient: bool,
     /// Somebody was told that a head needed it.
@@ -128,6 +132,8 @@ impl Server {
             idle_timeout_ms: origin.idle_timeout_ms,
             changed_ms: AtomicU64::new(System.now().unix_ms),
             eject: origin.eject,
+            slow_start_ms: origin.slow_start_ms,
+            recovered_ms: AtomicU64::new(0),
             lenient: origin.lenient,
             lenience_told: AtomicBool::new(false),
             secure: match (&config.address, &origin.tls) {
@@ -339,8 +345,40 @@ impl Server {
         self.ejection.claim_trial(self.eject, now_ms)
     }
 
-    pub(crate) fn succeeded(&self) {
-        self.ejection.succeeded();
+    /// Notes an answer that does not speak against it.
+    pub(crate) fn succeeded(&self, now_ms: u64) {
+        if self.ejection.succeeded() {
+            self.recovered(now_ms);
+        }
+    }
+
+    /// Notes an answer of `status`, which may count as a failure.
+    pub(crate) fn answered(&self, status: Status, now_ms: u64) {
+        if !self.eject.statuses.has(status) {
+            return self.succeeded(now_ms);
+        }
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        self.ejection.failed(self.eject, now_ms);
+        self.note_error(format!("answered {status}"));
+    }
+
+    /// Begins its slow start.
+    pub(crate) fn recovered(&self, now_ms: u64) {
+        self.recovered_ms.store(now_ms.max(1), Ordering::Relaxed);
+    }
+
+    /// Its share of the requests relative to other servers', in thousandths of a weight.
+    pub(crate) fn weight(&self, now_ms: u64) -> u64 {
+        const WHOLE: u64 = 1_000;
+        // What is left at least, so that it is not forgotten.
+        const LEAST: u64 = 10;
+        let weight = u64::from(self.config.weight.max(1));
+        let recovered_ms = self.recovered_ms.load(Ordering::Relaxed);
+        let since_ms = now_ms.saturating_sub(recovered_ms);
+        if recovered_ms == 0 || since_ms >= self.slow_start_ms {
+            return weight * WHOLE;
+        }
+        weight * (since_ms.saturating_mul(WHOLE) / self.slow_start_ms).max(LEAST)
     }
 
     /// Notes a failed request; one that speaks of the server's reachability counts towards

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::Limits;
 use origin::{
-    Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, ServerConfig, parse_server,
+    Balance, EjectConfig, OriginConfig, ProbeConfig, Protocol, RetryOn, ServerConfig, parse_server,
 };
 
 use super::tls;
@@ -137,6 +137,9 @@ fn origin(r: &mut Reader, table: &Table<'_>, name: &str, limits: &Limits) -> Ori
         config.balance = r.word(&item, &words).unwrap_or_default();
     }
     config.host_header = table.item("host").and_then(|item| host(r, &item));
+    if let Some(item) = table.item("retry_on") {
+        config.retry_on = retry_on(r, &item);
+    }
     config.probe = table.item("probe").and_then(|item| probe(r, &item));
     if let Some(item) = table.item("eject") {
         config.eject = eject(r, &item);
@@ -162,6 +165,7 @@ fn bounds(r: &mut Reader, table: &Table<'_>, config: &mut OriginConfig) {
     time("first_byte_timeout", &mut config.timeouts.first_byte_ms, 1);
     time("between_bytes_timeout", &mut config.timeouts.between_bytes_ms, 1);
     time("total_timeout", &mut config.timeouts.total_ms, 1);
+    time("slow_start", &mut config.slow_start_ms, 0);
     time("queue_timeout", &mut config.queue_timeout_ms, 0);
     time("idle_timeout", &mut config.idle_timeout_ms, 1);
     let mut count = |key, slot: &mut u32, most| {
@@ -278,6 +282,27 @@ fn probe_path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     None
 }
 
+fn retry_on(r: &mut Reader, item: &Item<'_>) -> RetryOn {
+    let mut on = RetryOn::NOTHING;
+    for item in item.each() {
+        match r.text(&item) {
+            Some("connect") => on.connect = true,
+            Some("drop") => on.drop = true,
+            Some("timeout") => on.timeout = true,
+            Some(text) if text.parse().is_ok_and(|code| on.statuses.insert(code)) => {}
+            Some(text) => {
+                let close = suggest::closest(text, ["connect", "drop", "timeout"]);
+                let message =
+                    "expected \"connect\", \"drop\", \"timeout\" or a status from 400 to 527";
+                r.error(item.span.clone(), message).help =
+                    close.map(|word| format!("did you mean \"{word}\"?"));
+            }
+            None => {}
+        }
+    }
+    on
+}
+
 fn eject(r: &mut Reader, item: &Item<'_>) -> EjectConfig {
     let mut eject = EjectConfig::default();
     if let Some(table) = r.table(item, &keys::EJECT) {
@@ -286,6 +311,13 @@ fn eject(r: &mut Reader, item: &Item<'_>) -> EjectConfig {
         }
         if let Some(item) = table.item("time") {
             eject.for_ms = r.duration(&item).unwrap_or_default();
+        }
+        for item in table.item("statuses").iter().flat_map(Item::each) {
+            if let Some(text) = r.text(&item)
+                && !text.parse().is_ok_and(|code| eject.statuses.insert(code))
+            {
+                r.error(item.span.clone(), "expected a status from 400 to 527, such as \"503\"");
+            }
         }
     }
     eject

@@ -626,3 +626,25 @@ origin = "http://localhost:6080"
       = help: clients would reach it through the site: give one of them another port
     "#);
 }
+
+#[test]
+fn what_is_tried_again_is_named_by_words_and_statuses() {
+    let text = r#"[[origin]]
+name = "app"
+servers = "http://127.0.0.1:8080"
+retry_on = ["conect", "503"]
+eject = { statuses = ["200"] }
+[[site]]
+host = "*"
+origin = "app"
+"#;
+    let said = said(text);
+    for part in [
+        "expected \"connect\", \"drop\", \"timeout\" or a status from 400 to 527",
+        "did you mean \"connect\"?",
+        "expected a status from 400 to 527, such as \"503\"",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(said.matches("error:").count(), 2, "{said}");
+}

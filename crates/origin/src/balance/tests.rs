@@ -16,7 +16,7 @@ fn servers(weights: &[u32], change: impl FnOnce(&mut OriginConfig)) -> Vec<Arc<S
     };
     let list: Vec<_> = weights.iter().enumerate().map(server).collect();
     let mut config = OriginConfig::with_limits("o", list, &base::Limits::default());
-    config.eject = EjectConfig { failures: 1, for_ms: 1_000 };
+    config.eject = EjectConfig { failures: 1, for_ms: 1_000, ..EjectConfig::default() };
     change(&mut config);
     config.servers.iter().map(|s| Arc::new(Server::new(s.clone(), &config))).collect()
 }
@@ -45,6 +45,27 @@ fn round_robin_follows_the_weights_exactly_and_smoothly() {
         (0..7).map(|_| balancer.pick(&servers, 0, &[], 0).expect("a server")).collect();
     assert_eq!(picks, [0, 0, 1, 0, 2, 0, 0]);
     assert_eq!(spread(&balancer, &servers, 700), [500, 100, 100]);
+}
+
+#[test]
+fn a_server_that_has_recovered_gets_its_share_little_by_little() {
+    for how in [Balance::RoundRobin, Balance::LeastRequests, Balance::Hash] {
+        let servers = servers(&[1, 1], |config| config.slow_start_ms = 10_000);
+        let balancer = Balancer::new(how, 2);
+        let share = |now_ms: u64| {
+            let at = |hash| balancer.pick(&servers, mix(hash), &[], now_ms).expect("a server");
+            (0..1_000).filter(|hash| at(*hash) == 0).count()
+        };
+        let usual = 430..570;
+        assert!(usual.contains(&share(0)), "{how:?}: nothing has failed");
+        eject(&servers[0], 0);
+        assert_eq!(share(500), 0);
+        servers[0].succeeded(2_000);
+        assert!((1..40).contains(&share(2_000)), "{how:?}");
+        // A third of the other's weight is a quarter of all.
+        assert!((190..310).contains(&share(5_333)), "{how:?}");
+        assert!(usual.contains(&share(12_000)), "{how:?}");
+    }
 }
 
 #[test]
