@@ -423,12 +423,13 @@ impl State {
             }
             let tail = self.tail.data.len();
             cursor.pass(tail);
+            if self.window.is_some() && tail > 0 {
+                // Handed over as it is: what passes through is copied once. What is passed over
+                // makes room, too.
+                self.freeze_tail();
+                continue;
+            }
             if cursor.at < tail {
-                if self.window.is_some() {
-                    // Handed over as it is: what passes through is copied once.
-                    self.freeze_tail();
-                    continue;
-                }
                 let end = tail.min(cursor.at + COPY_BYTES);
                 let data = Bytes::copy_from_slice(&self.tail.data[cursor.at..end]);
                 cursor.at = end;

@@ -72,6 +72,19 @@ impl Lead {
         self.refuse_for(hit_for_miss_until_ms.map(Some));
     }
 
+    /// As [`Lead::refuse`] without a time; `old`, in whose place the response stands, leaves the
+    /// index with it. It stays when this fetch was invalidated.
+    pub fn supersede(mut self, old: &Arc<Object>) {
+        let place = self.cache.place(self.busy.hash);
+        let mut dead = Dead::new();
+        let mut shard = self.cache.shard(place.shard);
+        if shard.leave(place.h32, &self.busy) {
+            shard.expel(place.h32, old, &mut dead);
+        }
+        drop(shard);
+        self.conclude(Waited::Refused);
+    }
+
     /// The fetch failed; those who wait are told so.
     pub fn fail(mut self) {
         self.give_up();

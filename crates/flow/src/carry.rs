@@ -1,40 +1,170 @@
 //! From an origin's exchange to where its body goes, and under what it is kept: the same for sites
 //! with a declared policy and with a program.
 
-use cache::{BodyWriter, Push, Variant};
+use std::future::pending;
+
+use cache::{Abandoned, BodyWriter, Filling, NotKept, Push, Variant, Watch};
 use message::Request;
 use message::vary::{VaryNames, vary_signature};
 use origin::Exchange;
 
-/// Pushes a body through a window; false when the origin did not send it to its end.
-pub(crate) async fn pass_on(mut exchange: Exchange, mut writer: BodyWriter) -> bool {
-    let watch = writer.watch();
-    loop {
+use crate::gzip;
+
+/// What became of a body.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) end: End,
+    /// Bytes of it that came.
+    pub(crate) bytes: u64,
+    /// Whether it is stored.
+    pub(crate) stored: bool,
+}
+
+/// How a body ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It came to its end.
+    Whole,
+    /// Nobody was left to take it.
+    Left,
+    /// It broke off, for this reason; or it was not as long as declared.
+    Cut(Option<origin::Error>),
+    /// It claimed to be in gzip.
+    NoGzip,
+}
+
+impl End {
+    /// Whether the origin is to blame for what is missing.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self, Self::Cut(_) | Self::NoGzip)
+    }
+}
+
+/// Where a body goes to.
+pub(crate) trait Sink {
+    fn push(&mut self, data: &[u8]) -> Push;
+    async fn room(&mut self) -> Result<(), Abandoned>;
+    fn finish(self) -> bool;
+    fn abort(self);
+
+    /// Whether the store keeps it.
+    fn stored(&self) -> bool {
+        false
+    }
+
+    /// Why the store does not keep it, if it was meant to.
+    fn refused(&self) -> Option<NotKept> {
+        None
+    }
+
+    /// Who tells that nobody is left to take it, where that ends it at once.
+    fn watch(&self) -> Option<Watch> {
+        None
+    }
+}
+
+impl Sink for Filling {
+    fn push(&mut self, data: &[u8]) -> Push {
+        Self::push(self, data)
+    }
+
+    async fn room(&mut self) -> Result<(), Abandoned> {
+        Self::room(self).await
+    }
+
+    fn finish(self) -> bool {
+        Self::finish(self)
+    }
+
+    fn abort(self) {
+        Self::abort(self);
+    }
+
+    fn stored(&self) -> bool {
+        Self::stored(self)
+    }
+
+    fn refused(&self) -> Option<NotKept> {
+        Self::refused(self)
+    }
+}
+
+impl Sink for BodyWriter {
+    fn push(&mut self, data: &[u8]) -> Push {
+        Self::push(self, data)
+    }
+
+    async fn room(&mut self) -> Result<(), Abandoned> {
+        Self::room(self).await
+    }
+
+    fn finish(self) -> bool {
+        Self::finish(self)
+    }
+
+    fn abort(self) {
+        Self::abort(self);
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        Some(Self::watch(self))
+    }
+}
+
+/// Pushes an answer's body into `sink`, through `test` where it claims to be in gzip; `refused` is
+/// told when the store does not keep it.
+pub(crate) async fn carry(
+    mut exchange: Exchange,
+    mut sink: impl Sink,
+    mut test: Option<gzip::Test>,
+    refused: impl Fn(NotKept),
+) -> Carried {
+    let watch = sink.watch();
+    let left = async || match &watch {
+        Some(watch) => watch.abandoned().await,
+        None => pending().await,
+    };
+    let mut bytes = 0;
+    let end = loop {
         let mut push = Push::Ok;
-        let sink = &mut |data: &[u8]| push = writer.push(data);
+        let take = &mut |data: &[u8]| {
+            bytes += data.len() as u64;
+            match &mut test {
+                Some(test) => test.take(data),
+                None => push = sink.push(data),
+            }
+        };
         let next = tokio::select! {
             biased;
-            next = exchange.next(sink) => next,
-            () = watch.abandoned() => return true,
+            next = exchange.next(take) => next,
+            () = left() => break End::Left,
         };
+        if let (Ok(more), Some(test)) = (&next, &mut test)
+            && !test.go_on(!more, |tested| push = sink.push(tested)).await
+        {
+            break End::NoGzip;
+        }
         match next {
             Ok(true) if push == Push::Ok => {}
             Ok(true) => {
-                if writer.room().await.is_err() {
-                    writer.abort();
-                    return true;
+                sink.refused().inspect(|why| refused(*why));
+                if sink.room().await.is_err() {
+                    break End::Left;
                 }
             }
             Ok(false) => {
-                writer.finish();
-                return true;
+                sink.refused().inspect(|why| refused(*why));
+                let stored = sink.stored();
+                return match sink.finish() {
+                    true => Carried { end: End::Whole, bytes, stored },
+                    false => Carried { end: End::Cut(None), bytes, stored: false },
+                };
             }
-            Err(_) => {
-                writer.abort();
-                return false;
-            }
+            Err(error) => break End::Cut(Some(error)),
         }
-    }
+    };
+    sink.abort();
+    Carried { end, bytes, stored: false }
 }
 
 /// Reads an answer whose body nobody needs to its end, so that the connection can be kept.

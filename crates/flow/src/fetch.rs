@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
-use cache::{Body, Flags, Lead, NewObject, NotKept, Object, Push, Reader, Tags};
+use cache::{Body, Flags, Lead, NewObject, NotKept, Object, Reader, Tags};
 use files::Root;
 use message::date::parse_http_date;
 use message::freshness::Freshness;
@@ -24,7 +24,7 @@ use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, 
 use tokio::sync::oneshot;
 
 use crate::accel::{self, Named, Said};
-use crate::carry::{self, Selected, drain};
+use crate::carry::{Selected, carry, drain};
 use crate::core::{Ask, Core, Front, LiveRef};
 use crate::decide::freshness;
 use crate::finish::Background;
@@ -552,7 +552,7 @@ async fn keep(
     let length = declared_length(exchange.framing);
     let tags = std::mem::take(&mut job.tags);
     let new = NewObject { tags, ..new_object(&exchange.response, plan, now, length) };
-    let mut filling = lead.store(new, selected.as_ref().map(Selected::variant));
+    let filling = lead.store(new, selected.as_ref().map(Selected::variant));
     core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
     let note = |refused: Option<NotKept>| {
         if let Some(why) = refused {
@@ -564,38 +564,8 @@ async fn keep(
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = object.reader();
     _ = tell.send(Fetched::Object { object, stored: filling.stored(), reader });
-    let mut bytes = 0;
-    loop {
-        let mut push = Push::Ok;
-        let mut take = |data: &[u8]| {
-            push = filling.push(data);
-            bytes += data.len() as u64;
-        };
-        match exchange.next(&mut take).await {
-            Ok(true) if push == Push::Ok => {}
-            Ok(true) => {
-                note(filling.refused());
-                if filling.room().await.is_err() {
-                    return filling.abort();
-                }
-            }
-            Ok(false) => {
-                note(filling.refused());
-                let stored = filling.stored();
-                let whole = filling.finish();
-                if !whole {
-                    job.note_why("cut");
-                }
-                return job.note_body(bytes, whole && stored);
-            }
-            Err(error) => {
-                job.note_why("cut");
-                job.note_body(bytes, false);
-                job.note_error(&error);
-                return filling.abort();
-            }
-        }
-    }
+    let carried = carry(exchange, filling, None, |why| note(Some(why))).await;
+    job.note(|trace| trace.note_body(&carried));
 }
 
 /// Why the store does not keep a response, as the log says it.
@@ -635,7 +605,7 @@ async fn pass(
     }
     // How long it takes is the client's business, as long as it goes on.
     exchange.lift_total();
-    carry::pass_on(exchange, writer).await;
+    carry(exchange, writer, None, |_| {}).await;
 }
 
 /// What the answer is kept under beside its key.

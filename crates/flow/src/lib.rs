@@ -16,6 +16,7 @@ mod fetch;
 mod files;
 pub mod finish;
 mod forward;
+mod gzip;
 mod interims;
 mod lengths;
 pub mod live;

@@ -11,6 +11,7 @@ use base::Limit;
 use message::trace_context::TraceContext;
 use vcl::backend::Leaf;
 
+use crate::carry::{Carried, End};
 use crate::live::{Live, Site};
 
 /// What a reply tells of how it came about. None of it is sent.
@@ -101,6 +102,24 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Notes what became of a body that came for the store.
+    pub(crate) fn note_body(&self, carried: &Carried) {
+        self.body_bytes.set(carried.bytes);
+        self.stored.set(carried.stored);
+        match &carried.end {
+            End::Whole | End::Left => {}
+            End::NoGzip => self.not_stored.set("no-gzip"),
+            End::Cut(error) => {
+                self.not_stored.set("cut");
+                let trouble = |error: &origin::Error| Trouble {
+                    error: error.to_string().into(),
+                    limit: error.limit(),
+                };
+                *self.trouble.borrow_mut() = error.as_ref().map(trouble);
+            }
+        }
+    }
+
     /// Of the request whose record has this number.
     pub(crate) fn numbered(number: u64) -> Rc<Self> {
         Rc::new(Self { number: Cell::new(number), ..Self::default() })

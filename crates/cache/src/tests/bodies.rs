@@ -288,3 +288,17 @@ fn a_standalone_window_keeps_to_its_declared_length() {
     assert!(!writer.finish());
     assert_eq!(read_all(reader), Err(Aborted));
 }
+
+#[test]
+fn what_a_reader_passes_over_makes_room_in_a_window() {
+    let (mut writer, mut reader) = Body::window(1000);
+    reader.skip(5000);
+    for _ in 0..10 {
+        assert_eq!(writer.push(&[b'a'; 500]), Push::Ok);
+        assert_eq!(read_once(&mut reader), None);
+        assert_eq!(writer.held(), 0);
+    }
+    assert_eq!(writer.push(b"b"), Push::Ok);
+    assert!(writer.finish());
+    assert_eq!(read_all(reader).expect("complete"), b"b");
+}

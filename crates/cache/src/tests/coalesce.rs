@@ -221,3 +221,22 @@ fn without_memory_requests_fetch_alone_and_store_nothing() {
     assert_eq!(read_all(reader).expect("complete"), b"abc");
     assert_eq!(cache.stats().bytes, 0);
 }
+
+#[test]
+fn what_is_superseded_is_gone_and_those_who_wait_are_refused() {
+    let cache = cache();
+    let old = put(&cache, "/a", b"old");
+    let lead = cache.begin_refresh(&key("/a"), &old).expect("there and idle");
+    let options = BeginOptions { rejected: Some(&old), ..BeginOptions::default() };
+    let waiting = ticket(cache.begin(&key("/a"), &mut plain, options, 0));
+    lead.supersede(&old);
+    assert!(!old.is_live() && found(&cache, "/a").is_none());
+    assert!(matches!(block_on(waiting), Waited::Refused));
+    // An invalidation in between keeps its word: what came after it stays.
+    let old = put(&cache, "/a", b"old");
+    let lead = cache.begin_refresh(&key("/a"), &old).expect("there and idle");
+    cache.invalidate(&key("/a"));
+    let new = put(&cache, "/a", b"new");
+    lead.supersede(&old);
+    assert!(new.is_live());
+}

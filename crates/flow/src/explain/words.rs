@@ -36,6 +36,7 @@ pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
         "no-room" => ("The cache had no memory for it.", "`[memory] size`"),
         "invalidated" => ("It was purged, or a ban met it, while it was fetched.", "RFC 9111 4.4"),
         "cut" => ("Its body did not come whole.", "RFC 9111 3.3"),
+        "no-gzip" => ("Its body claimed to be in gzip and was not.", "RFC 1952"),
         "file" => ("The origin named a file to answer with.", "X-Accel-Redirect, X-Sendfile"),
         "failed" => ("The origin gave no usable answer.", "the error"),
         _ => return None,

@@ -7,7 +7,7 @@ use message::store::{self, NotStored, StorePlan};
 use origin::Exchange;
 
 use super::Job;
-use crate::trace::{Trace, Trouble};
+use crate::trace::Trace;
 
 impl Job {
     pub(super) fn note(&self, note: impl FnOnce(&Trace)) {
@@ -19,20 +19,6 @@ impl Job {
     /// Notes why an answer is not stored.
     pub(super) fn note_why(&self, token: &'static str) {
         self.note(|trace| trace.not_stored.set(token));
-    }
-
-    /// Notes the body that came for the store, and whether all of it is there.
-    pub(super) fn note_body(&self, bytes: u64, stored: bool) {
-        self.note(|trace| {
-            trace.body_bytes.set(bytes);
-            trace.stored.set(stored);
-        });
-    }
-
-    /// Notes why a body broke off.
-    pub(super) fn note_error(&self, error: &origin::Error) {
-        let trouble = || Trouble { error: error.to_string().into(), limit: error.limit() };
-        self.note(|trace| *trace.trouble.borrow_mut() = Some(trouble()));
     }
 
     pub(super) fn note_begun(&self, now_us: u64) {

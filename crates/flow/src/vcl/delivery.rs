@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::Now;
 use bytes::Bytes;
-use cache::{Object, Reader};
+use cache::{Body, Object, Reader, Whole};
 use message::conditional::{self, Outcome};
 use message::date::{HttpDate, parse_http_date};
 use message::{HeaderBlock, HeaderId, Method, Response, Status, Version};
@@ -22,6 +22,7 @@ use super::storages;
 use super::turn::{Env, Seen, Turn};
 use crate::deliver::{SELECTORS, whole_body};
 use crate::forward::add_via;
+use crate::gzip;
 use crate::live::Live;
 use crate::reply::{Forward, Head, Reply, ReplyBody, Served, Varnish, number};
 
@@ -47,6 +48,10 @@ pub(crate) struct Passing {
     pub(crate) uncacheable: bool,
     /// The number of the fetch.
     pub(crate) xid: u64,
+    /// The body is in gzip.
+    pub(crate) gzip: bool,
+    /// Bytes that it may be ahead of its client.
+    pub(crate) window: u64,
     /// The request was passed: ranges and conditions were the backend's business.
     pub(crate) private: bool,
 }
@@ -73,6 +78,10 @@ pub(crate) fn age_at(state: &ReqState, now: Now, object: &Object) -> Age {
     if now_ms < until {
         return Age::Fresh;
     }
+    // Too old for this request alone, it has no grace.
+    if now_ms < object.fresh_until_ms() {
+        return Age::Over;
+    }
     let grace = i64::try_from(object.grace_ms()).unwrap_or(i64::MAX);
     let grace = state.grace.map_or(grace, |own| grace.min(ms(own.max(0.0))));
     if grace > 0 && now_ms <= until.saturating_add(grace) { Age::Grace } else { Age::Over }
@@ -83,6 +92,7 @@ pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
     let kept_ms = object.grace_ms().saturating_add(object.stale_if_error_ms());
     let has_validator = object.etag().is_some() || object.last_modified().is_some();
     !object.flags().is_mark()
+        && !object.is_fresh(now_ms)
         && object.status() == Status::OK
         && has_validator
         && object.stale_ms(now_ms) <= kept_ms
@@ -141,14 +151,11 @@ fn stored(
         found: turn.is_hit.then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
     };
-    let unfolds = unfolds(turn, object);
+    let unfolds = unfolds(turn, env, object.flags().gzip);
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds || parts || turn.instance.program().uses().head.has(Sub::Deliver) {
-        shaped(turn, env, object, &mut reply, (varnish, age_s))?;
-        if unfolds {
-            unfold(env, object, &mut reply);
-        }
+        shaped(turn, env, object, &mut reply, (varnish, age_s, unfolds))?;
     } else {
         reply.varnish = Some(varnish);
         reply.age_s = Some(age_s);
@@ -158,6 +165,7 @@ fn stored(
             let validators = Validators {
                 etag: object.etag(),
                 modified: object.last_modified(),
+                shown: object.last_modified(),
                 date: object.date(),
             };
             select(turn, env, &validators, &mut reply, |_| {});
@@ -173,17 +181,17 @@ fn shaped(
     env: &Env<'_>,
     object: &Arc<Object>,
     reply: &mut Reply,
-    (varnish, age_s): (Varnish, u64),
+    (varnish, age_s, unfolds): (Varnish, u64, bool),
 ) -> Result<(), Step> {
     let mut response = Response::new(object.status());
     if h1::parse_stored_head(object.head(), &mut response).is_err() {
         // What was stored was written by the same engine.
         return Err(Step::Fail);
     }
-    if unfolds(turn, object) {
-        response.headers.remove(HeaderId::ContentEncoding);
+    if unfolds {
         weaken_etag(&mut response.headers);
-    } else if let Some(length) = object.length() {
+    }
+    if let Some(length) = object.length() {
         response.headers.push_with(HeaderId::ContentLength, |out| number(out, length));
     }
     announce(env, &mut response, (varnish, age_s));
@@ -202,14 +210,15 @@ fn shaped(
         // A program gave a 204 a status of which a length is said.
         reply.body = empty(&env.asked.method);
     }
+    if unfolds {
+        response.headers.remove(HeaderId::ContentEncoding);
+        let length = object.whole().and_then(gzip::unfolded_length);
+        unfold(&mut reply.body, length, env.live.limits.window_bytes);
+    }
     if turn.req.headers.contains_any(&SELECTORS) {
         let headers = response.headers.clone();
-        let validators = Validators::of(&headers, env, object.date());
-        select(turn, env, &validators, reply, |reply| {
-            if !unfolds(turn, object) {
-                cut(turn, reply);
-            }
-        });
+        let validators = Validators::of(&headers, env, (object.last_modified(), object.date()));
+        select(turn, env, &validators, reply, |reply| cut(turn, reply));
     }
     own_head(turn, reply, response);
     Ok(())
@@ -223,27 +232,34 @@ fn empty(method: &Method) -> ReplyBody {
     }
 }
 
-/// Whether what is stored in gzip must be unfolded for this client.
-fn unfolds(turn: &Turn, object: &Object) -> bool {
-    object.flags().gzip && !heads::takes_gzip(&turn.req.headers)
+/// Whether a body, `gzip` or not, must be unfolded for this client.
+fn unfolds(turn: &Turn, env: &Env<'_>, gzip: bool) -> bool {
+    gzip && !heads::takes_gzip(&turn.req.headers) && env.live.params.is_on(Param::HttpGzipSupport)
 }
 
-/// Gives the reply the body in plain.
-fn unfold(env: &Env<'_>, object: &Arc<Object>, reply: &mut Reply) {
-    let coded = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+/// Unfolds `body`, to `length` bytes where that is known, at most `window` bytes ahead of the
+/// client.
+fn unfold(body: &mut ReplyBody, length: Option<u64>, window: u64) {
+    let folded = match std::mem::replace(body, ReplyBody::None) {
         ReplyBody::Stream { reader, .. } => reader,
-        ReplyBody::Stored(..) => object.reader(),
+        ReplyBody::Stored(object, _) => object.reader(),
+        ReplyBody::Bytes(bytes) if !bytes.is_empty() => {
+            let (mut writer, reader) = Body::window(bytes.len() as u64);
+            // A window takes what it is given, and its reader is there.
+            _ = writer.push(&bytes);
+            writer.finish();
+            reader
+        }
         ReplyBody::Head(_) => {
-            reply.body = ReplyBody::Head(None);
+            *body = ReplyBody::Head(length);
             return;
         }
         other => {
-            reply.body = other;
+            *body = other;
             return;
         }
     };
-    let reader = super::gunzip::unfold(coded, env.live.limits.window_bytes);
-    reply.body = ReplyBody::Stream { reader, length: None };
+    *body = ReplyBody::Stream { reader: gzip::unfold(folded, window), length };
 }
 
 /// Marks the entity tag as that of the same in another coding.
@@ -263,11 +279,12 @@ fn run(
     response: &mut Response,
     state: &mut RespState,
 ) -> Result<(), Step> {
-    let action = with_obj(env, object, |obj| {
-        let seen = Seen { obj: Some(obj), resp: Some((response, state)), ..Seen::default() };
-        turn.run(env, Sub::Deliver, seen)
-    });
-    after_deliver(action)
+    let mut obj = obj_of(env.live, env.now, object);
+    if !turn.is_hit {
+        obj.hits = 0;
+    }
+    let seen = Seen { obj: Some(&obj), resp: Some((response, state)), ..Seen::default() };
+    after_deliver(turn.run(env, Sub::Deliver, seen))
 }
 
 fn after_deliver(action: Action) -> Result<(), Step> {
@@ -283,11 +300,17 @@ fn after_deliver(action: Action) -> Result<(), Step> {
 /// Delivers what is for this request only.
 fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Step> {
     let Passing { mut response, body, head_length, times, came_ms, .. } = passing;
-    let Passing { uncacheable, private, xid: fetched, .. } = passing;
+    let Passing { uncacheable, private, xid: fetched, window, .. } = passing;
+    let unfolds = unfolds(turn, env, passing.gzip);
+    if unfolds {
+        weaken_etag(&mut response.headers);
+    }
     let mut head = Vec::new();
     if turn.instance.program().uses().head.has(Sub::Deliver) {
         h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
     }
+    let modified = response.headers.value(HeaderId::LastModified);
+    let modified = modified.and_then(|value| parse_http_date(value, env.now.unix_secs()));
     let status = response.status;
     let since = env.now.mono_ms.saturating_sub(came_ms) as f64 / 1000.0;
     let (xid, ranges) = (turn.state.xid, !private && offers_ranges(env, status));
@@ -315,10 +338,45 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
     let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
     after_deliver(action)?;
     response.status = sent_status(state.status);
-    let body = match body {
-        _ if response.status.has_no_body() => ReplyBody::None,
+    let mut body = match response.status.has_no_body() {
+        true => ReplyBody::None,
+        false => passing_body(env, body, head_length, private || uncacheable),
+    };
+    if unfolds {
+        response.headers.remove(HeaderId::ContentEncoding);
+        let length = match &body {
+            ReplyBody::Bytes(whole) => gzip::unfolded_length(Whole::One(whole)),
+            _ => None,
+        };
+        unfold(&mut body, length, window);
+    }
+    let reason = match (private, turn.state.is_hitmiss) {
+        (true, _) => Forward::Bypass,
+        (false, true) => Forward::HitForMiss,
+        (false, false) => Forward::UriMiss,
+    };
+    let served = Served::Fetched { reason, stored: false, collapsed: false };
+    let mut reply = bare(response.status, body, served);
+    if turn.req.headers.contains_any(&SELECTORS) {
+        let headers = response.headers.clone();
+        let validators = Validators::of(&headers, env, (modified, None));
+        select(turn, env, &validators, &mut reply, |reply| cut(turn, reply));
+    }
+    own_head(turn, &mut reply, response);
+    finish(turn, env, &mut reply);
+    Ok(reply)
+}
+
+/// The body of a reply that is not stored; `own` where it is for this request only.
+fn passing_body(
+    env: &Env<'_>,
+    body: PassingBody,
+    head_length: Option<u64>,
+    own: bool,
+) -> ReplyBody {
+    match body {
         // What stands in for a response that is for this request only is not what GET would get.
-        PassingBody::Bytes(_) if env.asked.method == Method::Head && (private || uncacheable) => {
+        PassingBody::Bytes(_) if env.asked.method == Method::Head && own => {
             ReplyBody::Head(head_length)
         }
         PassingBody::Bytes(bytes) if env.asked.method == Method::Head => {
@@ -329,22 +387,7 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
         }
         PassingBody::Bytes(bytes) => ReplyBody::Bytes(bytes),
         PassingBody::Stream { reader, length } => ReplyBody::Stream { reader, length },
-    };
-    let reason = match (private, turn.state.is_hitmiss) {
-        (true, _) => Forward::Bypass,
-        (false, true) => Forward::HitForMiss,
-        (false, false) => Forward::UriMiss,
-    };
-    let served = Served::Fetched { reason, stored: false, collapsed: false };
-    let mut reply = bare(response.status, body, served);
-    if turn.req.headers.contains_any(&SELECTORS) {
-        let headers = response.headers.clone();
-        let validators = Validators::of(&headers, env, None);
-        select(turn, env, &validators, &mut reply, |reply| cut(turn, reply));
     }
-    own_head(turn, &mut reply, response);
-    finish(turn, env, &mut reply);
-    Ok(reply)
 }
 
 /// Runs `vcl_synth` and makes the reply, unless it goes on elsewhere.
@@ -434,19 +477,37 @@ fn announce(env: &Env<'_>, response: &mut Response, (varnish, age_s): (Varnish, 
 struct Validators<'a> {
     etag: Option<&'a [u8]>,
     modified: Option<u64>,
+    /// The Last-Modified that the client sees, for If-Range.
+    shown: Option<u64>,
     date: Option<u64>,
 }
 
 impl<'a> Validators<'a> {
-    fn of(headers: &'a HeaderBlock, env: &Env<'_>, date: Option<u64>) -> Self {
-        let now_s = env.now.unix_secs();
-        let parse = |id| headers.value(id).and_then(|value| parse_http_date(value, now_s));
+    /// Those of a response as `vcl_deliver` has left it. `modified` and `date` are of before: what
+    /// it takes out still counts.
+    fn of(
+        headers: &'a HeaderBlock,
+        env: &Env<'_>,
+        (modified, date): (Option<u64>, Option<u64>),
+    ) -> Self {
+        let parse = |value| parse_http_date(value, env.now.unix_secs());
+        // What is no date is later than any.
+        let shown = headers.value(HeaderId::LastModified).map(|v| parse(v).unwrap_or(u64::MAX));
         Self {
             etag: headers.value(HeaderId::Etag),
-            modified: parse(HeaderId::LastModified),
-            date: parse(HeaderId::Date).or(date),
+            modified: shown.or(modified),
+            shown,
+            date: headers.value(HeaderId::Date).and_then(parse).or(date),
         }
     }
+}
+
+/// Whether only a time that has not come yet is asked for, which is no condition.
+fn asks_for_the_future(turn: &Turn, env: &Env<'_>) -> bool {
+    let (headers, now_s) = (&turn.req.headers, env.now.unix_secs());
+    let since = headers.value(HeaderId::IfModifiedSince);
+    !headers.contains(HeaderId::IfNoneMatch)
+        && since.and_then(|since| parse_http_date(since, now_s)).is_some_and(|since| since > now_s)
 }
 
 /// Narrows the reply to what the request's conditions and ranges ask for, after `vcl_deliver`.
@@ -460,14 +521,17 @@ fn select(
     if reply.status != Status::OK {
         return;
     }
-    let Validators { etag, modified, date } = *validators;
-    let outcome = conditional::evaluate(&turn.req, etag, modified, date, reply.status);
+    let Validators { etag, modified, shown, date } = *validators;
+    let outcome = match asks_for_the_future(turn, env) {
+        true => Outcome::Proceed,
+        false => conditional::evaluate(&turn.req, etag, modified, date, reply.status),
+    };
     if outcome == Outcome::NotModified {
         reply.status = Status::NOT_MODIFIED;
         reply.body = ReplyBody::None;
     } else if matches!(env.asked.method, Method::Get | Method::Head)
         && env.live.params.is_on(Param::HttpRangeSupport)
-        && conditional::if_range_matches(&turn.req.headers, etag, modified, date)
+        && conditional::if_range_matches(&turn.req.headers, etag, shown, date)
     {
         cut(reply);
     }

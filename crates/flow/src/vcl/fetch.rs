@@ -22,7 +22,7 @@ use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
 use super::counts::{Count, Counts};
-use super::delivery::{Source, usual_reason};
+use super::delivery::{Source, may_confirm, usual_reason};
 use super::heads::{self, OneHop};
 use super::lifetime::{self, Lifetime};
 use super::link::Connected;
@@ -69,7 +69,7 @@ pub(crate) struct Job {
     /// What it was asked for, as it is kept with what it brings.
     pub(crate) asked: Box<[u8]>,
     pub(crate) lead: Option<Lead>,
-    /// What is stored, which the origin may confirm.
+    /// The stored object that the answer replaces, and that the origin may confirm.
     pub(crate) stale: Option<Arc<Object>>,
     pub(crate) upload: Upload,
     /// Bytes that a passing body may be ahead of its client.
@@ -92,6 +92,8 @@ pub(crate) struct Answer {
     pub(crate) pass_s: Option<f64>,
     /// What of it is not passed on.
     pub(crate) one_hop: OneHop,
+    /// The body is in gzip.
+    pub(crate) gzip: bool,
 }
 
 /// Where an answer's body comes from.
@@ -299,7 +301,7 @@ impl Job {
         heads::collect(&mut response.headers, HeaderId::Vary);
         let private = self.is_private();
         let times = match private {
-            true => Lifetime::default(),
+            true => Lifetime { age: lifetime::age(&response.headers), ..Lifetime::default() },
             false => {
                 let (status, time) = (response.status.code(), seconds(now));
                 lifetime::of(status, &response.headers, time, &self.live.params)
@@ -329,7 +331,15 @@ impl Job {
         let action = self.call(Sub::BackendResponse, beresp);
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
-        let mut answer = Answer { response, state, body, pass_s: None, one_hop };
+        let gzip = match (&body, &self.stale) {
+            (Body::Stale(_), Some(stale)) => stale.flags().gzip,
+            (Body::Exchange(exchange), _) => {
+                let is_empty = matches!(exchange.framing, Framing::None | Framing::Length(0));
+                heads::settle_coding(&mut response, !is_empty)
+            }
+            _ => false,
+        };
+        let mut answer = Answer { response, state, body, pass_s: None, one_hop, gzip };
         match action {
             Action::Deliver | Action::Pass(_) if answer.state.cut_off => {
                 self.count(Count::FetchFailed);
@@ -352,7 +362,9 @@ impl Job {
     /// Makes `response`, a 304, the stored one that it confirms, whose body is the result; none
     /// where it confirms nothing.
     fn confirm(&self, response: &mut Response) -> Option<Body> {
-        let Some(stale) = &self.stale else {
+        let Some(stale) =
+            self.stale.as_ref().filter(|stale| may_confirm(stale, self.now().mono_ms))
+        else {
             self.count(Count::FetchFailed);
             self.note_error("304 response but not conditional fetch");
             return None;
@@ -420,7 +432,14 @@ impl Job {
             Action::Deliver => {
                 let body = Body::Whole(std::mem::take(&mut state.body).into());
                 let one_hop = OneHop::default();
-                Step::Use(Box::new(Answer { response, state, body, pass_s: None, one_hop }))
+                Step::Use(Box::new(Answer {
+                    response,
+                    state,
+                    body,
+                    pass_s: None,
+                    one_hop,
+                    gzip: false,
+                }))
             }
             Action::Retry => self.retry("Too many retries, failing", Step::Fail),
             action => Self::give_up(action),

@@ -1,7 +1,7 @@
 //! The heads that a program sees, made of the ones that came: which fields go along from request to
 //! backend request, and from a backend's response to what is stored, as Varnish has them.
 
-use message::{HeaderBlock, HeaderId, Request, Upgrade};
+use message::{HeaderBlock, HeaderId, Request, Response, Status, Upgrade};
 
 /// What a request to a backend is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,19 @@ const OF_ONE_CLIENT: [HeaderId; 10] = [
     HeaderId::ProxyAuthorization,
     HeaderId::Range,
 ];
+
+/// What becomes of a backend's response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is the answer to a request that was passed.
+    Passed,
+    /// It was fetched for the store, and is for one request only.
+    Uncacheable,
+    Stored,
+}
+
+/// Fields between a proxy and its client.
+const OF_A_PROXY: [HeaderId; 2] = [HeaderId::ProxyAuthenticate, HeaderId::ProxyAuthorization];
 
 /// The lines, names and values, that a message's Connection says are for one hop. As in Varnish
 /// these are the lines that came: what a program puts in their place goes on.
@@ -95,14 +108,42 @@ pub(crate) fn bereq(bereq: &mut Request, asked: &Request, purpose: Purpose, gzip
 
 /// Takes out of a backend's response what is not kept with it, and not passed on; `one_hop` is of
 /// the response as it came.
-pub(crate) fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, stored: bool) {
+pub(crate) fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, fate: Fate) {
     headers.retain(|field| {
         let dropped = HOP_BY_HOP.contains(&field.id)
             || matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
-            || (stored && field.id == HeaderId::AcceptRanges)
+            || (fate != Fate::Passed && field.id == HeaderId::AcceptRanges)
+            || (fate == Fate::Stored && OF_A_PROXY.contains(&field.id))
             || one_hop.has(field.name, field.value);
         !dropped
     });
+}
+
+/// Brings the fields of a backend's response into line with its body's coding; whether that is
+/// gzip, which all clients get as they can take it. A part (206) is handed on as it is.
+pub(crate) fn settle_coding(response: &mut Response, has_body: bool) -> bool {
+    let headers = &mut response.headers;
+    if !has_body {
+        headers.remove(HeaderId::ContentEncoding);
+        return false;
+    }
+    let coding = headers.value(HeaderId::ContentEncoding);
+    let is_gzip = response.status != Status::PARTIAL_CONTENT
+        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
+    if is_gzip && !names_accept_encoding(headers) {
+        let before = headers.values(HeaderId::Vary).collect::<Vec<_>>().join(&b", "[..]);
+        let vary = match before.is_empty() {
+            true => b"Accept-Encoding".to_vec(),
+            false => [&before, &b", Accept-Encoding"[..]].concat(),
+        };
+        headers.set(HeaderId::Vary, &vary);
+    }
+    is_gzip
+}
+
+fn names_accept_encoding(headers: &HeaderBlock) -> bool {
+    let names = headers.values(HeaderId::Vary).flat_map(|line| line.split(|b| *b == b','));
+    names.into_iter().any(|name| name.trim_ascii().eq_ignore_ascii_case(b"accept-encoding"))
 }
 
 /// Makes one line of several of the same name.
@@ -228,7 +269,7 @@ mod tests {
         bereq(&mut own, &asked, Purpose::Pass, false);
         assert_eq!(names(&own.headers), ["X-Bar", "X-Foo"]);
         let mut answer = asked.headers.clone();
-        beresp(&mut answer, &OneHop::of(&asked.headers), false);
+        beresp(&mut answer, &OneHop::of(&asked.headers), Fate::Passed);
         assert_eq!(names(&answer), ["X-Bar"]);
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Lifetime {
 
 /// The times of an answer of `status` that came at `now` (seconds since 1970).
 pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> Lifetime {
-    let age = headers.value(HeaderId::Age).map_or(0.0, seconds);
+    let age = age(headers);
     let mut lifetime = Lifetime {
         ttl: 0.0,
         grace: params.seconds(Param::DefaultGrace),
@@ -42,6 +42,11 @@ pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) 
     }
     lifetime.ttl = ttl.max(0.0) - age;
     lifetime
+}
+
+/// How old an answer came.
+pub(crate) fn age(headers: &HeaderBlock) -> f64 {
+    headers.value(HeaderId::Age).map_or(0.0, seconds)
 }
 
 /// Which field or parameter the time of an answer of `status` is from, in words.

@@ -8,7 +8,6 @@ pub mod counts;
 mod delivery;
 mod fetch;
 pub(crate) mod foretell;
-mod gunzip;
 mod heads;
 mod lifetime;
 mod line;

@@ -14,12 +14,12 @@ use vcl::ctx::{Bereq, BereqState};
 use vcl::sub::{Action, Sub};
 
 use super::counts::Count;
-use super::heads::{self, OneHop, Purpose};
+use super::heads::{self, Fate, OneHop, Purpose};
 use super::send::{self, Upload};
 use super::steps::{Step, has_body, said};
 use super::turn::{Env, Seen, Turn};
 use super::wait;
-use crate::carry::pass_on;
+use crate::carry::carry;
 use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, ReplyBody, Served};
 use crate::trace::Trace;
@@ -74,7 +74,7 @@ pub(crate) async fn pipe(
     };
     let served = Served::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
     let mut response = exchange.response.clone();
-    heads::beresp(&mut response.headers, &OneHop::of(&exchange.response.headers), false);
+    heads::beresp(&mut response.headers, &OneHop::of(&exchange.response.headers), Fate::Passed);
     if let Some(tunnel) = exchange.take_tunnel() {
         return Ok(turn.signed(env, Reply::owned(response, ReplyBody::Tunnel(tunnel), served)));
     }
@@ -84,7 +84,7 @@ pub(crate) async fn pipe(
         framing => {
             let (writer, reader) = Window::window(job.window);
             exchange.lift_total();
-            tokio::task::spawn_local(pass_on(exchange, writer));
+            tokio::task::spawn_local(carry(exchange, writer, None, |_| {}));
             ReplyBody::Stream { reader, length: declared_length(framing) }
         }
     };

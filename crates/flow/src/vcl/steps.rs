@@ -44,7 +44,7 @@ pub(crate) enum Step {
 /// A miss, with the duty to fetch.
 pub(crate) struct Missing {
     pub(crate) lead: Lead,
-    /// What is stored, too old to be used, which the origin may confirm.
+    /// The stored object that it replaces.
     pub(crate) stale: Option<Arc<Object>>,
 }
 
@@ -269,9 +269,7 @@ impl Turn {
             match cache.begin(&self.key, &mut select, options, env.now.mono_ms) {
                 Begin::Lead(lead) | Begin::Alone(lead) => {
                     env.count(Count::CacheMiss);
-                    let may_help = |old: &&Arc<Object>| delivery::may_confirm(old, env.now.mono_ms);
-                    let stale = stale.filter(may_help).cloned();
-                    return Step::Miss(Missing { lead, stale });
+                    return Step::Miss(Missing { lead, stale: stale.cloned() });
                 }
                 // It came meanwhile, unless this request wants nothing that is stored.
                 Begin::Object(object) if !coalesce => rejected = Some(object),

@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use base::Now;
 use bytes::Bytes;
-use cache::{Body as Window, Filling, Flags, NewObject, Push, Tags};
+use cache::{Body as Window, Flags, NewObject, Object, Tags};
 use message::date::parse_http_date;
 use message::vary::Vary;
-use message::{Framing, HeaderId, Method, Response, Version};
-use origin::Exchange;
+use message::{Framing, HeaderId, Method, Version};
 use varnishcli::Param;
 use vcl::ctx::BerespState;
 
 use super::counts::Count;
 use super::delivery::{Passing, PassingBody, Source};
 use super::fetch::{Answer, Body, Got, Job};
+use super::heads::Fate;
 use super::{heads, lifetime, note, storages};
-use crate::carry::{Selected, drain, pass_on};
+use crate::carry::{Carried, End, Selected, carry, drain};
+use crate::gzip::Test;
 use crate::lengths::{content_length, declared_length};
 use crate::tags;
 
@@ -33,7 +34,12 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
     }
     answer.response.status = super::delivery::sent_status(answer.state.status);
     let head_length = content_length(&answer.response);
-    heads::beresp(&mut answer.response.headers, &answer.one_hop, !private);
+    let fate = match (private, answer.state.uncacheable) {
+        (true, _) => Fate::Passed,
+        (false, true) => Fate::Uncacheable,
+        (false, false) => Fate::Stored,
+    };
+    heads::beresp(&mut answer.response.headers, &answer.one_hop, fate);
     let tags = match read_tags(&job, &answer) {
         Ok(tags) => tags,
         Err(limit) => {
@@ -57,7 +63,7 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
     }
     let flags = Flags {
         http10: answer.response.version == Version::Http10,
-        gzip: is_gzip(&job, &answer.response),
+        gzip: answer.gzip,
         ..Flags::default()
     };
     let length = length(&answer.body);
@@ -80,7 +86,14 @@ fn mark(job: &mut Job, answer: &Answer, selected: Option<&Selected>) {
         None => state.uncacheable && is_ever_fresh(state),
     };
     if !kept {
-        return lead.refuse(None);
+        // What `vcl_backend_error` made replaces nothing.
+        let is_made = state.backend.is_none();
+        let now_ms = job.now().mono_ms;
+        let over = |old: &Arc<Object>| !old.is_fresh(now_ms) && !old.flags().is_mark();
+        return match job.stale.take().filter(|old| !is_made && over(old)) {
+            Some(old) => lead.supersede(&old),
+            None => lead.refuse(None),
+        };
     }
     let is_pass = answer.pass_s.is_some();
     let flags = Flags { hit_for_pass: is_pass, hit_for_miss: !is_pass, ..Flags::default() };
@@ -96,11 +109,11 @@ fn mark(job: &mut Job, answer: &Answer, selected: Option<&Selected>) {
 
 /// Delivers an answer past the store.
 async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: bool) {
-    let Answer { response, state, body, .. } = answer;
+    let Answer { response, state, body, gzip, .. } = answer;
+    let length = length(&body);
     let (window, exchange) = match body {
         Body::Exchange(exchange) if exchange.framing != Framing::None => {
             let (writer, reader) = Window::window(job.window);
-            let length = declared_length(exchange.framing);
             (PassingBody::Stream { reader, length }, Some((exchange, writer)))
         }
         Body::Exchange(exchange) => {
@@ -108,10 +121,7 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
             (PassingBody::Bytes(Bytes::new()), None)
         }
         Body::Whole(bytes) => (PassingBody::Bytes(bytes), None),
-        Body::Stale(reader) => {
-            let length = reader.length();
-            (PassingBody::Stream { reader, length }, None)
-        }
+        Body::Stale(reader) => (PassingBody::Stream { reader, length }, None),
     };
     let passing = Passing {
         response,
@@ -127,15 +137,17 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
         uncacheable: state.uncacheable,
         private,
         xid: job.state.xid,
+        gzip,
+        window: job.window,
     };
     if !job.tell(Got::Answer(Source::Passing(Box::new(passing)))) {
         return;
     }
     if let Some((mut exchange, writer)) = exchange {
         exchange.lift_total();
-        let counts = job.counts;
-        if !pass_on(*exchange, writer).await {
-            counts.inc(Count::FetchFailed);
+        let test = gzip.then(|| Test::new(length));
+        if carry(*exchange, writer, test, |_| {}).await.end.is_failure() {
+            job.count(Count::FetchFailed);
         }
     }
 }
@@ -155,53 +167,32 @@ async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Sel
         }
         return;
     }
+    let length = new.length;
     let mut filling = lead.store(new, variant);
     let object = Arc::clone(filling.object());
-    let stored = filling.stored();
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = Some(object.reader());
-    let stands = match answer.body {
+    let carried = match answer.body {
         Body::Exchange(exchange) => {
             job.tell(Got::Answer(Source::Object { object, reader }));
-            fill(*exchange, filling).await
+            let test = answer.gzip.then(|| Test::new(length));
+            carry(*exchange, filling, test, |_| {}).await
         }
         Body::Whole(bytes) => {
             _ = filling.push(&bytes);
-            let whole = filling.finish();
+            let (bytes, stored) = (bytes.len() as u64, filling.stored());
+            let end = if filling.finish() { End::Whole } else { End::Cut(None) };
             job.tell(Got::Answer(Source::Object { object, reader }));
-            whole
+            Carried { end, bytes, stored }
         }
         Body::Stale(_) => {
             filling.abort();
-            false
+            Carried { end: End::Cut(None), bytes: 0, stored: false }
         }
     };
-    job.note(|trace| trace.stored.set(stands && stored));
-    if !stands {
+    job.note(|trace| trace.note_body(&carried));
+    if carried.end.is_failure() {
         job.count(Count::FetchFailed);
-        job.note(|trace| trace.not_stored.set("cut"));
-    }
-}
-
-/// Pushes a body into an object; whether it came to its end.
-pub(crate) async fn fill(mut exchange: Exchange, mut filling: Filling) -> bool {
-    loop {
-        let mut push = Push::Ok;
-        match exchange.next(&mut |data| push = filling.push(data)).await {
-            Ok(true) if push == Push::Ok => {}
-            Ok(true) => {
-                if filling.room().await.is_err() {
-                    filling.abort();
-                    return false;
-                }
-            }
-            // A body that only its connection's end ends may have been cut; Varnish takes it.
-            Ok(false) => return filling.finish(),
-            Err(_) => {
-                filling.abort();
-                return false;
-            }
-        }
     }
 }
 
@@ -227,15 +218,15 @@ pub(crate) async fn hold(job: &Job, answer: &mut Answer) -> Result<(), String> {
             Err(error) => return Err(error.to_string()),
         }
     }
+    if answer.gzip {
+        let mut test = Test::new(Some(whole.len() as u64));
+        test.take(&whole);
+        if !test.go_on(true, |_| {}).await {
+            return Err("the body claims to be in gzip and is not".to_owned());
+        }
+    }
     answer.body = Body::Whole(whole.into());
     Ok(())
-}
-
-/// Whether the body is in gzip, which all clients get as they can take it.
-fn is_gzip(job: &Job, response: &Response) -> bool {
-    let coding = response.headers.value(HeaderId::ContentEncoding);
-    job.live.params.is_on(Param::HttpGzipSupport)
-        && coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"))
 }
 
 fn length(body: &Body) -> Option<u64> {

@@ -14,6 +14,7 @@ use vcl::ctx::{BereqState, Task};
 use vcl::workspace::Workspace;
 
 use super::counts::Count;
+use super::delivery::may_confirm;
 use super::fetch::{self, Got, Job, Report};
 use super::heads::{self, Purpose};
 use super::note;
@@ -127,8 +128,7 @@ async fn keep_body(turn: &mut Turn, env: &Env<'_>, upload: &mut Upload) {
 
 /// Starts the fetch behind an answer that is delivered stale.
 pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
-    let may_help = super::delivery::may_confirm(stale, env.now.mono_ms);
-    let missing = Missing { lead, stale: may_help.then(|| Arc::clone(stale)) };
+    let missing = Missing { lead, stale: Some(Arc::clone(stale)) };
     let trace = Rc::new(Trace::default());
     let mut job = job(turn, env, Some(missing), &mut Upload::None, Some(&trace));
     job.state.is_bgfetch = true;
@@ -151,11 +151,11 @@ fn job(
     let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
     heads::bereq(&mut bereq, env.asked, purpose, gzip);
     bereq.framing = env.asked.framing;
-    let stale = missing.as_ref().and_then(|missing| missing.stale.clone());
     if !private {
         bereq.method = Method::Get;
     }
-    if let Some(stale) = &stale {
+    let stale = missing.as_ref().and_then(|missing| missing.stale.as_ref());
+    if let Some(stale) = stale.filter(|stale| may_confirm(stale, env.now.mono_ms)) {
         add_validators(&mut bereq, stale);
     }
     if private {
@@ -175,7 +175,7 @@ fn job(
         has_body: upload.is_some() && has_body(env.asked),
         ..BereqState::default()
     };
-    assemble(turn, env, (bereq, state), upload, (missing, stale), trace)
+    assemble(turn, env, (bereq, state), upload, missing, trace)
 }
 
 /// What hands a request of `vcl_pipe` over.
@@ -186,7 +186,7 @@ pub(crate) fn job_of_pipe(
     upload: &mut Upload,
     trace: &Rc<Trace>,
 ) -> Box<Job> {
-    assemble(turn, env, (bereq, state), upload, (None, None), Some(trace))
+    assemble(turn, env, (bereq, state), upload, None, Some(trace))
 }
 
 fn assemble(
@@ -194,7 +194,7 @@ fn assemble(
     env: &Env<'_>,
     (bereq, state): (Request, BereqState),
     upload: &mut Upload,
-    (missing, stale): (Option<Missing>, Option<Arc<Object>>),
+    missing: Option<Missing>,
     trace: Option<&Rc<Trace>>,
 ) -> Box<Job> {
     let upload = match upload {
@@ -203,6 +203,7 @@ fn assemble(
         Upload::Spent | Upload::Stream(..) => std::mem::replace(upload, Upload::Spent),
     };
     let limits = &env.live.limits;
+    let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
     Box::new(Job {
         core: Rc::clone(env.core),
         live: Rc::clone(env.live),
@@ -216,8 +217,8 @@ fn assemble(
         key: turn.key.bytes().into(),
         key_hash: turn.key.hash(),
         asked: note::asked_of(&turn.req),
-        lead: missing.map(|missing| missing.lead),
-        stale,
+        lead,
+        stale: stale.flatten(),
         upload,
         window: match env.front.window {
             0 => env.live.limits.window_bytes,

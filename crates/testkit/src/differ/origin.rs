@@ -14,9 +14,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use parking_lot::Mutex;
 
-use super::scenario::Answer;
+use super::scenario::{Answer, Manner};
 use crate::strict::{self, ParsedRequest};
 
 #[derive(Debug, Default)]
@@ -238,6 +240,12 @@ fn give(stream: &mut Stream, request: &ParsedRequest, answer: &Answer) -> io::Re
         return Ok(false);
     }
     let mut head = format!("HTTP/1.1 {}\r\n", answer.status);
+    let content = if manner.gzip && takes_gzip(request) {
+        head.push_str("Content-Encoding: gzip\r\n");
+        gzip(answer.body.as_bytes())?
+    } else {
+        answer.body.clone().into_bytes()
+    };
     for (name, value) in &answer.fields {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -249,7 +257,7 @@ fn give(stream: &mut Stream, request: &ParsedRequest, answer: &Answer) -> io::Re
     if manner.chunked {
         head.push_str("Transfer-Encoding: chunked\r\n");
     } else if !lengthless && !own("content-length") {
-        head.push_str(&format!("Content-Length: {}\r\n", answer.body.len()));
+        head.push_str(&format!("Content-Length: {}\r\n", content.len()));
     }
     head.push_str("\r\n");
     if manner.lf {
@@ -257,7 +265,7 @@ fn give(stream: &mut Stream, request: &ParsedRequest, answer: &Answer) -> io::Re
     }
     stream.write_all(head.as_bytes())?;
     if !bodiless {
-        body(stream, answer)?;
+        body(stream, manner, &content)?;
     }
     Ok(!manner.close && !manner.cut)
 }
@@ -273,9 +281,17 @@ fn echo(stream: &mut Stream) -> io::Result<()> {
     }
 }
 
-fn body(stream: &mut Stream, answer: &Answer) -> io::Result<()> {
-    let manner = &answer.manner;
-    let bytes = answer.body.as_bytes();
+fn takes_gzip(request: &ParsedRequest) -> bool {
+    request.values("accept-encoding").iter().any(|value| value.starts_with(b"gzip"))
+}
+
+fn gzip(plain: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(plain)?;
+    encoder.finish()
+}
+
+fn body(stream: &mut Stream, manner: &Manner, bytes: &[u8]) -> io::Result<()> {
     let (first, second) = bytes.split_at(bytes.len() / 2);
     for (part, last) in [(first, false), (second, true)] {
         if last {

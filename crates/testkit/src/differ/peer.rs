@@ -23,6 +23,13 @@ const LOOKS: usize = 1500;
 
 const SECRET: &[u8] = b"a secret of the differ\n";
 
+/// Parameters that both are started with.
+const PARAMS: [(&str, &str); 2] = [
+    ("http_gzip_support", "off"),
+    // What is counted is told at once.
+    ("thread_stats_rate", "0"),
+];
+
 /// The names of the origins of a scenario.
 const ORIGINS: [&str; 4] = ["o1", "o2", "o3", "o4"];
 
@@ -101,9 +108,12 @@ impl Peer {
         let mut child = Command::new(&kind.command[0])
             .args(&kind.command[1..])
             .args(["-a", &plain.to_string(), "-a", &format!("behind={proxied},PROXY")])
-            .args(["-T", &cli.to_string(), "-s", "malloc,64m", "-p", "http_gzip_support=off"])
-            // What is counted is told at once.
-            .args(["-p", "thread_stats_rate=0"])
+            .args(["-T", &cli.to_string(), "-s", "malloc,64m"])
+            .args(
+                PARAMS
+                    .iter()
+                    .flat_map(|(name, value)| ["-p".to_owned(), format!("{name}={value}")]),
+            )
             .arg("-S")
             .arg(folder.join("secret"))
             .arg("-n")
@@ -254,7 +264,10 @@ impl Peer {
     /// Puts back what a scenario has changed.
     pub(super) fn restore(&mut self, scenario: &Scenario) -> Result<(), String> {
         for (name, _) in &scenario.params {
-            self.command(&format!("param.reset {name}"))?;
+            match PARAMS.iter().find(|(own, _)| own == name) {
+                Some((_, value)) => self.command(&format!("param.set {name} {value}"))?,
+                None => self.command(&format!("param.reset {name}"))?,
+            };
         }
         Ok(())
     }

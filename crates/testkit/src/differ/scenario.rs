@@ -93,6 +93,8 @@ pub struct Manner {
     pub drop: bool,
     /// `!chunked`: the body comes in two chunks.
     pub chunked: bool,
+    /// `!gzip`: the body comes in gzip where the request takes it, with a Content-Encoding.
+    pub gzip: bool,
     /// `!close`: the connection's end is the body's.
     pub close: bool,
     /// `!lf`: lines of the head end without CR.

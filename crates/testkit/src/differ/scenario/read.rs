@@ -173,6 +173,7 @@ fn how(answer: &mut Answer, manner: &str) -> Option<()> {
         ("stall", time) => own.stall_ms = ms(time)?,
         ("drop", "") => own.drop = true,
         ("chunked", "") => own.chunked = true,
+        ("gzip", "") => own.gzip = true,
         ("close", "") => own.close = true,
         ("lf", "") => own.lf = true,
         ("cut", "") => own.cut = true,
