@@ -14,6 +14,8 @@ pub enum Kind {
     Counter,
     /// Grows and shrinks.
     Gauge,
+    /// The largest value of any core.
+    Peak,
 }
 
 /// One row of the table.
@@ -104,6 +106,8 @@ counters! {
     TunnelsOpen tunnels_open Gauge "The same, open now.";
     TunnelBytesIn tunnel_bytes_in_total Counter "Bytes they carried from clients to origins.";
     TunnelBytesOut tunnel_bytes_out_total Counter "Bytes they carried from origins to clients.";
+    LongTurns long_turns_total Counter "Times that a core did one thing for more than 100 ms, while everything else of that core waited.";
+    LongestTurn longest_turn_ms Peak "The longest of them, and of shorter ones, in milliseconds, about.";
     Panics panics_total Counter "Requests ended by a bug (the request only).";
     Fetches origin_requests_total Counter "Requests sent to origins.";
     FetchFailures origin_failures_total Counter "Origin requests without a usable response.";
@@ -161,6 +165,13 @@ impl Counters {
         bump(&self.cells[counter as usize], u64::MAX);
     }
 
+    /// Raises a peak to `value`, if it is lower.
+    pub fn peak(&self, counter: Counter, value: u64) {
+        let cell = &self.cells[counter as usize];
+        // One writer per block.
+        cell.store(cell.load(Ordering::Relaxed).max(value), Ordering::Relaxed);
+    }
+
     /// Notes that `limit` was reached.
     pub fn limit(&self, limit: Limit) {
         bump(&self.cells[COUNTERS + limit as usize], 1);
@@ -192,9 +203,15 @@ impl Registry {
         block
     }
 
-    /// The sum of `counter` over all cores.
+    /// The sum of `counter` over all cores; of a peak the largest.
     pub fn sum(&self, counter: Counter) -> u64 {
-        self.sum_cell(counter as usize)
+        match TABLE[counter as usize].kind {
+            Kind::Peak => {
+                let blocks = self.blocks.lock();
+                blocks.iter().map(|block| block.value(counter)).max().unwrap_or(0)
+            }
+            Kind::Counter | Kind::Gauge => self.sum_cell(counter as usize),
+        }
     }
 
     /// How often `limit` was reached.
@@ -222,6 +239,16 @@ mod tests {
         assert_eq!(registry.sum(Counter::Requests), 3);
         assert_eq!(registry.limit_sum(Limit::HeaderBytes), 1);
         assert_eq!(registry.limit_sum(Limit::HeaderCount), 0);
+    }
+
+    #[test]
+    fn a_peak_is_the_largest_of_all_cores() {
+        let registry = Registry::default();
+        let (a, b) = (registry.register(), registry.register());
+        a.peak(Counter::LongestTurn, 7);
+        b.peak(Counter::LongestTurn, 5);
+        b.peak(Counter::LongestTurn, 3);
+        assert_eq!(registry.sum(Counter::LongestTurn), 7);
     }
 
     #[test]

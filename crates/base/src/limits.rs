@@ -87,12 +87,15 @@ limits! {
     HandshakeTimeout handshake_timeout Ms 10_000, "From a TLS connection's beginning to the end of its handshake; then it is closed.";
     Handshakes handshakes Count 1_000, "TLS handshakes under way on one core; beyond it the oldest is closed.";
     IdleTimeout idle_timeout Ms 30_000, "A kept-alive client connection without a request; then it is closed.";
+    DrainTime drain_time Ms 30_000, "Requests under way at a stop; then they are cut.";
     DrainWait drain_wait Ms 1_000, "At a stop, a connection that has not sent anything yet, counted from its beginning; then it is closed.";
     BodyTimeout body_timeout Ms 30_000, "A request body without a new byte; beyond it 408 and close.";
-    BodyMinRate body_min_rate BytesPerSecond KIB, "Slowest request body after its first 10 s; below it 408 and close.";
+    BodyMinRate body_min_rate BytesPerSecond KIB, "Slowest request body after body_rate_leeway; below it 408 and close, over HTTP/2 the end of its stream.";
+    BodyRateLeeway body_rate_leeway Ms 10_000, "How long a request body may be slower than body_min_rate.";
     SendTimeout send_timeout Ms 30_000, "A response of which the client takes no byte; then the connection is closed.";
-    ResponseTime response_time Ms 0, "Sending one response over HTTP/1, from its first byte to its last; then the connection is closed. 0: no limit.";
-    SendMinRate send_min_rate BytesPerSecond KIB, "Slowest client after the first 60 s of a response; below it the connection is closed.";
+    ResponseTime response_time Ms 0, "Sending one response, from its first byte to its last; then the connection is closed, over HTTP/2 its stream ends. 0: no limit.";
+    SendMinRate send_min_rate BytesPerSecond KIB, "Slowest client after send_rate_leeway; below it the connection is closed, over HTTP/2 the stream ends whose window is that slow.";
+    SendRateLeeway send_rate_leeway Ms 60_000, "How long a response may be taken more slowly than send_min_rate.";
     LingerTime linger_time Ms 30_000, "Reading off what a client still sends after the last response of a connection, in all; then the connection is closed.";
     LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed.";
     DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response.";
@@ -103,6 +106,7 @@ limits! {
     RequestBodyBytes request_body_bytes Bytes GIB, "One request body; beyond it 413.";
     BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Request body received before an origin connection is taken for it; what is longer streams from there on. 0: none.";
     SpoolBytes spool_bytes Bytes MIB, "A request body of unknown length, kept in memory until its length can be told to a FastCGI server; beyond it 413.";
+    BlockingThreads blocking_threads Count 64, "Threads of one core for what blocks, such as reading files and testing stored responses against bans, counted at the start; beyond it such work queues.";
     ScriptLookups script_lookups Count 10_000, "Paths per origin and core whose script is remembered, each for a second; beyond it all are looked up anew.";
     OpenFiles open_files Count 1_000, "Paths per core of which is known what file they mean, files held open; beyond it those not asked for lately are closed. 0: every request looks anew.";
     FilesRecheck files_recheck Ms 1_000, "How long what a path means is trusted before the disk is asked again.";

@@ -49,6 +49,7 @@ pub fn reference_markdown() -> String {
         let kind = match spec.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Peak => "peak",
         };
         push(&mut page, format_args!("| `{}` | {kind} | {} |\n", spec.name, cell(spec.about)));
     }

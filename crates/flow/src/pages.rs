@@ -2,7 +2,7 @@
 
 use base::Limit;
 use bytes::Bytes;
-use message::{HeaderId, Method, Request, Response, Status};
+use message::{Framing, HeaderId, Method, Request, Response, Status};
 use policy::Synthetic;
 
 use crate::purge::Outcome;
@@ -175,7 +175,9 @@ pub(crate) fn synthetic(request: &Request, synthetic: &Synthetic) -> Reply {
     } else {
         own(request, response, Bytes::copy_from_slice(&synthetic.body))
     };
-    reply.close = synthetic.close;
+    // A TRACE has no content (RFC 9110 9.3.8): what one brings may be meant as another request.
+    let is_odd = request.method == Method::Trace && request.framing != Framing::None;
+    reply.close = synthetic.close || is_odd;
     reply
 }
 

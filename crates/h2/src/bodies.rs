@@ -158,6 +158,11 @@ impl Connection {
         self.receive_window < i64::from(self.settings.connection_window / 2)
     }
 
+    /// Whether the client may send nothing of any body, until some of them is used.
+    pub fn is_full(&self) -> bool {
+        self.receive_window <= 0
+    }
+
     /// Says that no more of a request's body is wanted; what still comes is dropped.
     pub fn refuse_body(&mut self, at: StreamAt, out: &mut Vec<u8>) {
         let stream = self.streams.get_mut(at.place);

@@ -184,6 +184,8 @@ pub struct Connection {
     pub(crate) client_leaves: bool,
     /// Where the head that is being written begins.
     pub(crate) head_at: usize,
+    /// By how much the connection's window is larger than the client knows.
+    pub(crate) untold: u32,
 }
 
 /// Table of fields that clients may have us keep.
@@ -228,6 +230,7 @@ impl Connection {
             farewell: Farewell::No,
             client_leaves: false,
             head_at: 0,
+            untold: settings.connection_window.saturating_sub(FIRST_WINDOW),
         };
         connection.say_settings(out);
         connection
@@ -246,10 +249,6 @@ impl Connection {
             payload.extend_from_slice(&value.to_be_bytes());
         }
         frame::write(out, kind::SETTINGS, 0, 0, &payload);
-        let more = self.settings.connection_window.saturating_sub(FIRST_WINDOW);
-        if more > 0 {
-            frame::write(out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
-        }
     }
 
     /// Whether the client has shown that it speaks HTTP/2, and said its settings.

@@ -51,6 +51,11 @@ impl Connection {
         // All streams once, however often a frame says it.
         self.set_first_window(window)?;
         frame::write(out, kind::SETTINGS, flag::ACK, 0, &[]);
+        // Behind the first of these, so that nothing stands between the client's settings and it.
+        let more = std::mem::take(&mut self.untold);
+        if more > 0 {
+            frame::write(out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
+        }
         Ok(())
     }
 

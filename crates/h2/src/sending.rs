@@ -252,6 +252,18 @@ impl Connection {
             && (stream.send_window <= 0 || self.send_window <= 0)
     }
 
+    /// Whether bytes of a stream wait that its own window holds back.
+    pub fn is_shut_to(&self, at: StreamAt) -> bool {
+        let stream = self.streams.get(at.place);
+        stream.id == at.id && stream.offered > 0 && stream.send_window <= 0
+    }
+
+    /// Whether bytes of any stream wait that the connection's window holds back.
+    pub fn is_shut(&self) -> bool {
+        self.send_window <= 0
+            && self.streams.places().any(|place| self.streams.get(place).offered > 0)
+    }
+
     /// Says that no streams are taken for long; true when it was not said before. The last one is
     /// named when the client has answered the PING behind this: by then it knows (RFC 9113 6.8).
     pub fn announce_end(&mut self, out: &mut Vec<u8>) -> bool {

@@ -163,12 +163,13 @@ fn asked(stream: u32, path: &str, ends: bool) -> Seen {
 }
 
 #[test]
-fn it_begins_with_settings_and_a_window_and_acknowledges_the_clients() {
+fn it_begins_with_settings_and_acknowledges_the_clients_before_anything_else() {
     let mut server = Server::new(&limits());
-    assert_eq!(server.kinds(), [(kind::SETTINGS, 0), (kind::WINDOW_UPDATE, 0)]);
+    assert_eq!(server.kinds(), [(kind::SETTINGS, 0)]);
     assert_eq!(server.read(&hello()), Ok(vec![]));
-    let [(head, payload)] = &server.frames()[..] else { panic!("one frame") };
+    let [(head, payload), (window, _)] = &server.frames()[..] else { panic!("two frames") };
     assert!(head.kind == kind::SETTINGS && head.has(flag::ACK) && payload.is_empty());
+    assert_eq!((window.kind, window.stream), (kind::WINDOW_UPDATE, 0));
     let ping = framed(kind::PING, 0, 0, b"12345678");
     assert_eq!(server.read(&ping), Ok(vec![]));
     assert_eq!(server.frames()[0].1, b"12345678");

@@ -38,17 +38,21 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>) {
         match socket.and_then(|socket| Ok((socket.local_addr()?, socket))) {
             Ok((bound, socket)) => {
                 eprintln!("larder: HTCP listening on {bound}");
-                tokio::spawn(serve(Arc::clone(&port), socket));
+                let (port, socket) = (Arc::clone(&port), Arc::new(socket));
+                tokio::spawn(async move {
+                    let serve = || serve(&port, &socket);
+                    net::keep(serve, || port.counters.inc(Counter::Panics)).await;
+                });
             }
             Err(e) => eprintln!("larder: no HTCP on {address}: {e}"),
         }
     }
 }
 
-async fn serve(port: Arc<Port>, socket: UdpSocket) {
+async fn serve(port: &Port, socket: &UdpSocket) {
     let mut buffer = vec![0; htcp::DATAGRAM_BYTES];
     loop {
-        if take(&port, &socket, &mut buffer).await.is_err() {
+        if take(port, socket, &mut buffer).await.is_err() {
             // What is received and sent tells of earlier errors too.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

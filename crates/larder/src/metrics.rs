@@ -83,7 +83,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
     for (name, kind, about, value) in figures(daemon) {
         let kind = match kind {
             counters::Kind::Counter => "counter",
-            counters::Kind::Gauge => "gauge",
+            counters::Kind::Gauge | counters::Kind::Peak => "gauge",
         };
         page.head(name, kind, about);
         page.sample(name, &[], value);

@@ -36,7 +36,8 @@ use crate::vcl::Vcls;
 use crate::{account, api, build, htcp, load, otlp, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
-const DRAIN: Duration = Duration::from_secs(30);
+/// How often it is said that a core stood still, at most.
+const TURNS: Duration = Duration::from_secs(5);
 
 /// Where the configuration comes from; asked again at every reload.
 #[derive(Clone, Debug)]
@@ -161,6 +162,7 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     }
     daemon.notify.ready("serving");
     let watchdog = Watchdog::of_environment(server.pulse());
+    runtime.spawn(tell_of_turns(server.pulse()));
     runtime.block_on(async {
         let watch = async {
             match watchdog {
@@ -175,7 +177,7 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     });
     daemon.notify.stopping();
     eprintln!("larder: finishing requests under way");
-    server.drain(DRAIN);
+    server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     daemon.vcls.end();
     if let Some(log) = &daemon.log {
         log.sync();
@@ -183,7 +185,20 @@ pub(crate) fn run(source: Source) -> Result<(), String> {
     if let Some(ring) = &daemon.ring {
         ring.end();
     }
+    // What it waits for, a name's lookup or a slow disk, holds the end up no longer.
+    runtime.shutdown_background();
     Ok(())
+}
+
+/// Says when a core has stood still.
+async fn tell_of_turns(pulse: net::Pulse) {
+    let mut look = tokio::time::interval(TURNS);
+    loop {
+        look.tick().await;
+        if let Some((core, ms)) = pulse.take_longest() {
+            eprintln!("larder: core {core} did one thing for {ms} ms while its requests waited");
+        }
+    }
 }
 
 /// The runtime of everything that is not a request: admin, probes, name resolution, signals.

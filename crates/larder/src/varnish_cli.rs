@@ -67,7 +67,11 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>) {
         match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
             Ok((bound, listener)) => {
                 eprintln!("larder: Varnish CLI listening on {bound}");
-                tokio::spawn(serve(Arc::clone(&port), listener));
+                let port = Arc::clone(&port);
+                tokio::spawn(async move {
+                    let serve = || serve(&port, &listener);
+                    net::keep(serve, || port.counters.inc(Counter::Panics)).await;
+                });
             }
             Err(e) => eprintln!("larder: no Varnish CLI on {address}: {e}"),
         }
@@ -136,7 +140,7 @@ pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> R
     }
 }
 
-async fn serve(port: Arc<Port>, listener: TcpListener) {
+async fn serve(port: &Arc<Port>, listener: &TcpListener) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // Out of descriptors, mostly.
@@ -149,7 +153,7 @@ async fn serve(port: Arc<Port>, listener: TcpListener) {
             continue;
         }
         port.open.fetch_add(1, Ordering::Relaxed);
-        let open = Open(Arc::clone(&port));
+        let open = Open(Arc::clone(port));
         tokio::spawn(async move {
             let port = &open.0;
             let Some(guard) = port.guard_of(&stream) else { return };

@@ -437,3 +437,29 @@ async fn memory_arrives_in_small_pages() {
     let huge = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
     assert_eq!(huge.map(str::trim), Some("0"));
 }
+
+#[tokio::test]
+async fn a_stop_is_over_in_its_time_whatever_hangs() {
+    let stage = Setup { limits: "drain_time = \"300ms\"", ..Setup::default() }.start().await;
+    stage.origin.on("/hung", Script::default().hang());
+    let mut client = stage.connect().await;
+    client.send(&request("GET", "/hung", ""), Pieces::Whole).await.expect("sent");
+    eventually("the exchange that hangs", async || stage.origin.seen("/hung") == 1).await;
+    send(&stage.daemon, Signal::TERM);
+    let Stage { origin: _origin, mut daemon } = stage;
+    let ended = tokio::task::spawn_blocking(move || (daemon.wait(), daemon.log())).await;
+    let (ended, log) = ended.expect("no panic");
+    assert!(ended.expect("it ends").success());
+    assert!(log.contains("1 connections open (limit: drain_time)"), "{log}");
+}
+
+#[tokio::test]
+async fn a_core_that_stands_still_is_counted_and_told_of() {
+    let stage = Stage::new().await;
+    send(&stage.daemon, Signal::STOP);
+    support::pause(500).await;
+    send(&stage.daemon, Signal::CONT);
+    eventually("it is counted", async || stage.metric("larder_long_turns_total").await > 0).await;
+    assert!(stage.metric("larder_longest_turn_ms").await > 100);
+    eventually("it is told", async || stage.daemon.log().contains("did one thing for")).await;
+}

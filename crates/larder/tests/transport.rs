@@ -469,3 +469,25 @@ async fn an_early_answer_reaches_the_client_though_its_upload_goes_on() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_trace_with_a_body_ends_its_connection() {
+    let stage = Stage::new().await;
+    let head = "TRACE /page HTTP/1.1\r\nHost: larder.test\r\n";
+    let inner = request("GET", "/smuggled", "");
+    let length = format!("{head}Content-Length: {}\r\n\r\n", inner.len());
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", inner.len());
+    for (before, after) in [(length, ""), (chunked, "\r\n0\r\n\r\n")] {
+        let asked = [before.as_bytes(), &inner, after.as_bytes()].concat();
+        let mut client = stage.connect().await;
+        client.send(&asked, Pieces::Whole).await.expect("sent");
+        let reply = whole(client.reply("TRACE").await, "TRACE");
+        assert_eq!((reply.status, reply.closes()), (405, true));
+        assert_eq!(client.rest().await, (Vec::new(), End::Closed));
+    }
+    let mut client = stage.connect().await;
+    client.send(format!("{head}\r\n").as_bytes(), Pieces::Whole).await.expect("sent");
+    let reply = whole(client.reply("TRACE").await, "TRACE");
+    assert_eq!((reply.status, reply.closes()), (405, false), "without one it goes on");
+    assert_eq!(stage.received().len(), 0);
+}

@@ -47,6 +47,11 @@ pub(crate) struct CoreCtx {
 }
 
 impl CoreCtx {
+    /// Counts a bug that ended what is begun anew.
+    pub(crate) fn note_panic(&self) {
+        self.flow.counters.inc(base::Counter::Panics);
+    }
+
     pub(crate) fn new(flow: Rc<Core>, tunnels: Arc<Peers>) -> Rc<Self> {
         let scratch =
             Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), work: Work::default() };

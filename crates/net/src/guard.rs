@@ -126,6 +126,12 @@ impl Guard {
         })
     }
 
+    /// Enters `phase`, which has lasted since then.
+    pub(crate) fn enter_since(&self, phase: Phase, since_ms: u64) {
+        self.phase.set(phase);
+        self.since_ms.set(since_ms);
+    }
+
     /// Enters `phase`; staying in one does not restart its time.
     pub(crate) fn enter(&self, phase: Phase, now_ms: u64) {
         if self.phase.replace(phase) != phase || phase == Phase::Idle {
@@ -237,12 +243,12 @@ impl Guard {
             _ => None,
         };
         let receive = || {
-            self.receive.overdue(now_ms, limits.body_timeout, limits.body_min_rate, 10_000).map(
-                |o| match o {
+            self.receive
+                .overdue(now_ms, limits.body_timeout, limits.body_min_rate, limits.body_rate_leeway)
+                .map(|o| match o {
                     Overdue::Stall => Limit::BodyTimeout,
                     Overdue::Rate => Limit::BodyMinRate,
-                },
-            )
+                })
         };
         let stall_ms = match own.idle_send {
             // What SO_SNDTIMEO makes of it (socket(7)).
@@ -250,10 +256,12 @@ impl Guard {
             own => own.map_or(limits.send_timeout, millis),
         };
         let send = || {
-            self.send.overdue(now_ms, stall_ms, limits.send_min_rate, 60_000).map(|o| match o {
-                Overdue::Stall => Limit::SendTimeout,
-                Overdue::Rate => Limit::SendMinRate,
-            })
+            self.send.overdue(now_ms, stall_ms, limits.send_min_rate, limits.send_rate_leeway).map(
+                |o| match o {
+                    Overdue::Stall => Limit::SendTimeout,
+                    Overdue::Rate => Limit::SendMinRate,
+                },
+            )
         };
         let whole_ms = match limits.response_time {
             _ if let Some(own) = own.send => millis(own),
@@ -353,7 +361,12 @@ impl Sweep {
 
     /// Whether no connection is left.
     pub(crate) fn is_empty(&self) -> bool {
-        self.guards.borrow().len() == self.free.borrow().len()
+        self.open() == 0
+    }
+
+    /// Connections and tunnels that are left.
+    pub(crate) fn open(&self) -> usize {
+        self.guards.borrow().len() - self.free.borrow().len()
     }
 }
 

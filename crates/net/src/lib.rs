@@ -4,6 +4,7 @@
 //! (`SO_REUSEPORT`) and its own connections, which never leave it. Nothing here decides about
 //! caching or policy.
 
+mod again;
 mod conn;
 mod core;
 mod diag;
@@ -29,6 +30,7 @@ mod wait;
 mod wire;
 mod worker;
 
+pub use crate::again::keep;
 pub use crate::listener::{At, Given};
 pub use crate::log::{AccessLog, LogFormat, LogTarget, Opener};
 pub use crate::pulse::Pulse;

@@ -5,23 +5,59 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts each core's rounds of chores, one a second.
 #[derive(Clone, Debug)]
-pub struct Pulse(Arc<[AtomicU64]>);
+pub struct Pulse(Arc<[Core]>);
+
+#[derive(Debug, Default)]
+struct Core {
+    beats: AtomicU64,
+    /// The longest turn since it was last asked for, in milliseconds.
+    turn_ms: AtomicU64,
+}
 
 impl Pulse {
     /// For so many cores.
     pub fn new(cores: usize) -> Self {
-        Self((0..cores).map(|_| AtomicU64::new(0)).collect())
+        Self((0..cores).map(|_| Core::default()).collect())
     }
 
     /// Counts a round of core `index`.
     pub fn beat(&self, index: usize) {
-        if let Some(beats) = self.0.get(index) {
-            beats.fetch_add(1, Ordering::Relaxed);
+        if let Some(core) = self.0.get(index) {
+            core.beats.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Notes a long turn of core `index`.
+    pub fn turned(&self, index: usize, ms: u64) {
+        if let Some(core) = self.0.get(index) {
+            core.turn_ms.fetch_max(ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the longest of the long turns since the last call, with the number of its core.
+    pub fn take_longest(&self) -> Option<(usize, u64)> {
+        let turns = self.0.iter().map(|core| core.turn_ms.swap(0, Ordering::Relaxed));
+        turns.enumerate().filter(|(_, ms)| *ms > 0).max_by_key(|(_, ms)| *ms)
     }
 
     /// The rounds so far, core by core.
     pub fn beats(&self) -> Vec<u64> {
-        self.0.iter().map(|beats| beats.load(Ordering::Relaxed)).collect()
+        self.0.iter().map(|core| core.beats.load(Ordering::Relaxed)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_turn_is_told_once() {
+        let pulse = Pulse::new(2);
+        assert_eq!(pulse.take_longest(), None);
+        pulse.turned(0, 120);
+        pulse.turned(1, 300);
+        pulse.turned(1, 200);
+        assert_eq!(pulse.take_longest(), Some((1, 300)));
+        assert_eq!(pulse.take_longest(), None);
     }
 }

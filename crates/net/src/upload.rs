@@ -25,7 +25,7 @@ const TOGETHER_MS: u64 = 1_000;
 /// The body of the request at hand.
 pub(crate) struct Upload {
     /// Received and not yet decoded; after the body's end, the next request.
-    held: Vec<u8>,
+    held: Held,
     reader: BodyReader,
     writer: Option<BodyWriter>,
     declared: Option<u64>,
@@ -50,7 +50,7 @@ enum Fault {
 impl Upload {
     pub(crate) fn new(framing: Framing, held: Vec<u8>, live: &Live, now_ms: u64) -> Self {
         Self {
-            held,
+            held: Held { bytes: held, from: 0 },
             reader: BodyReader::new(framing, live.limits.trailer_bytes as usize),
             writer: None,
             declared: match framing {
@@ -87,12 +87,12 @@ impl Upload {
 
     /// Whether no byte of the body has been received yet.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.held.is_empty()
+        self.held.rest().is_empty()
     }
 
     /// Whether the body is read and nothing was received after it.
     pub(crate) fn is_spent(&self) -> bool {
-        self.ended && self.held.is_empty()
+        self.ended && self.held.rest().is_empty()
     }
 
     /// The answer to a request whose body cannot be taken further.
@@ -162,7 +162,7 @@ impl Upload {
     /// request. One that ends it together with the request (`nc -N`) still reads. nginx takes both
     /// for gone, and so do Envoy and Go's server.
     fn poll_gone(&mut self, cx: &mut Context<'_>, core: &CoreCtx, stream: &Both<'_>) -> Poll<()> {
-        while self.ended && !self.half_closed && self.held.len() < AHEAD_BYTES {
+        while self.ended && !self.half_closed && self.held.rest().len() < AHEAD_BYTES {
             let mut scratch = core.scratch.borrow_mut();
             let mut buf = ReadBuf::new(&mut scratch.input);
             let read = ready!(stream.borrow_mut().poll_read(cx, &mut buf, &core.sealed));
@@ -179,7 +179,7 @@ impl Upload {
                 self.half_closed = true;
             }
             core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
-            self.held.extend_from_slice(buf.filled());
+            self.held.add(buf.filled());
         }
         Poll::Pending
     }
@@ -236,13 +236,13 @@ impl Upload {
 
     /// Decodes one piece of what is held and passes it on; false when more must be received first.
     fn decode(&mut self) -> Result<bool, Fault> {
-        let step = self.reader.read(&self.held).map_err(Fault::Framing)?;
+        let step = self.reader.read(self.held.rest()).map_err(Fault::Framing)?;
         if let Some(writer) = &mut self.writer {
             // Whether there is room for more is asked before the next piece.
-            _ = writer.push(&self.held[step.data.clone()]);
+            _ = writer.push(&self.held.rest()[step.data.clone()]);
         }
         self.received += step.data.len() as u64;
-        self.held.drain(..step.consumed);
+        self.held.take(step.consumed);
         self.ended = step.done;
         if self.received > self.max {
             return Err(Fault::TooLarge);
@@ -269,7 +269,7 @@ impl Upload {
             return Poll::Ready(Err(Fault::Gone));
         }
         let filled = buf.filled();
-        self.held.extend_from_slice(filled);
+        self.held.add(filled);
         core.flow.counters.add(Counter::BytesIn, filled.len() as u64);
         guard.received(filled.len(), core.flow.now().mono_ms);
         Poll::Ready(Ok(()))
@@ -312,6 +312,88 @@ impl Upload {
 
     /// Takes what was received after the body.
     pub(crate) fn take_rest(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+        std::mem::take(&mut self.held).into_rest()
+    }
+}
+
+/// Bytes received, taken from the front. A body may come in chunks of one byte each: to move what
+/// follows for every one of them would cost the square of what was received at once.
+#[derive(Default)]
+struct Held {
+    bytes: Vec<u8>,
+    from: usize,
+}
+
+impl Held {
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+
+    /// Takes bytes from the front.
+    fn take(&mut self, bytes: usize) {
+        self.from += bytes;
+        if self.from == self.bytes.len() {
+            self.bytes.clear();
+            self.from = 0;
+        }
+    }
+
+    /// Appends what was received.
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..std::mem::take(&mut self.from));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn into_rest(mut self) -> Vec<u8> {
+        self.bytes.drain(..self.from);
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes moved while a body of one-byte chunks is decoded, received in pieces of that size.
+    fn moved(chunks: usize, piece: usize) -> usize {
+        let wire = [b"1\r\nx\r\n".repeat(chunks), b"0\r\n\r\n".to_vec()].concat();
+        let (mut held, mut reader) = (Held::default(), BodyReader::new(Framing::Chunked, 1024));
+        let (mut moved, mut body) = (0, 0);
+        for received in wire.chunks(piece) {
+            moved += held.rest().len();
+            held.add(received);
+            loop {
+                let step = reader.read(held.rest()).expect("good framing");
+                let at = held.rest().as_ptr().wrapping_add(step.consumed);
+                body += step.data.len();
+                held.take(step.consumed);
+                if held.rest().as_ptr() != at {
+                    moved += held.rest().len();
+                }
+                if step.done || step.consumed == 0 {
+                    break;
+                }
+            }
+        }
+        assert_eq!(body, chunks);
+        moved
+    }
+
+    #[test]
+    fn one_byte_chunks_move_less_than_was_received() {
+        for (chunks, piece) in [(10_000, 64 * 1024), (10_000, 1_000), (50, 1)] {
+            let moved = moved(chunks, piece);
+            assert!(moved <= 6 * chunks, "{moved} bytes for {chunks} chunks by {piece}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_body_is_kept_in_order() {
+        let mut held = Held { bytes: b"abc".to_vec(), from: 0 };
+        held.take(1);
+        held.add(b"de");
+        assert_eq!(held.rest(), b"bcde");
+        held.take(2);
+        assert_eq!(held.into_rest(), b"de");
     }
 }

@@ -3,12 +3,13 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::{Counter, Limit};
 use flow::finish::Records;
@@ -16,6 +17,7 @@ use flow::{Core, Peer, Shared};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tokio::sync::watch;
 
+use crate::again::keep;
 use crate::conn::Conn;
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
@@ -32,6 +34,15 @@ use crate::wire::Wire;
 /// Pause after an accept failed for want of descriptors or memory: trying at once would only burn
 /// time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often a core looks whether it stood still, and what it calls that.
+const TURN: Duration = Duration::from_millis(50);
+const LONG_TURN_MS: u64 = 100;
+
+/// What a core gets beyond the time to drain before the process ends without it.
+const OVERTIME: Duration = Duration::from_secs(2);
+/// How often it is asked whether it has ended.
+const ASK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What tunnels get at the end of a drain to be closed in order.
 const LAST_WORDS: Duration = Duration::from_millis(50);
@@ -176,12 +187,19 @@ impl Server {
         self.pulse.clone()
     }
 
-    /// Stops accepting, lets requests under way finish for at most `grace`, and waits for the end.
+    /// Stops accepting, lets requests under way finish for at most `grace`, and waits for the end:
+    /// not for a core that stands still.
     pub fn drain(self, grace: Duration) {
         self.files.iter().for_each(SocketFile::remove);
         _ = self.stop.send(Stop::Drain(grace));
+        let last = Instant::now() + grace + OVERTIME;
         for thread in self.threads {
-            _ = thread.join();
+            while !thread.is_finished() && Instant::now() < last {
+                thread::sleep(ASK_PAUSE);
+            }
+            if thread.is_finished() {
+                _ = thread.join();
+            }
         }
     }
 }
@@ -225,6 +243,7 @@ impl Worker {
         pin_to(index);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .max_blocking_threads(self.shared.live().limits.blocking_threads as usize)
             .build_local(tokio::runtime::LocalOptions::default());
         // Nobody waits for a word any more where another core has failed before.
         let runtime = match runtime {
@@ -243,6 +262,8 @@ impl Worker {
                 _ = ready.send(Ok(()));
                 drop(ready);
                 runtime.block_on(self.serve(index, listeners));
+                // A file that cannot be read to its end holds nobody up.
+                runtime.shutdown_background();
             }
             Err(error) => {
                 _ = ready.send(Err(of_core(index, &error)));
@@ -262,17 +283,23 @@ impl Worker {
                     connections: self.connections,
                     listen,
                 };
-                tokio::task::spawn_local(gate.accept(listener, self.stopped.clone()))
+                tokio::task::spawn_local(gate.keep_accepting(listener, self.stopped.clone()))
             })
             .collect();
         let flushing = Rc::clone(&core);
-        tokio::task::spawn_local(async move { flushing.flow.log.keep_flushing().await });
+        tokio::task::spawn_local(async move {
+            keep(|| flushing.flow.log.keep_flushing(), || flushing.note_panic()).await;
+        });
+        tokio::task::spawn_local(watch_turns(Rc::clone(&core), self.pulse.clone(), index));
         let mut stopped = self.stopped;
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         let grace = loop {
             tokio::select! {
                 _ = tick.tick() => {
-                    sweep(&core);
+                    // A bug in it must not end the core.
+                    if catch_unwind(AssertUnwindSafe(|| sweep(&core))).is_err() {
+                        core.note_panic();
+                    }
                     self.pulse.beat(index);
                 }
                 changed = stopped.changed() => match *stopped.borrow() {
@@ -296,9 +323,26 @@ impl Worker {
         // Tunnels end by themselves or now, and say so to both sides.
         core.sweep.end_tunnels();
         if !core.sweep.is_empty() {
+            core.flow.counters.limit(Limit::DrainTime);
+            let (limit, open) = (Limit::DrainTime.name(), core.sweep.open());
+            eprintln!("larder: core {index} ends with {open} connections open (limit: {limit})");
             tokio::time::sleep(LAST_WORDS).await;
         }
         core.flow.log.flush();
+    }
+}
+
+/// Notes how long the core does one thing: that much later than it should it is asked again.
+async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
+    loop {
+        let due = tokio::time::Instant::now() + TURN;
+        tokio::time::sleep_until(due).await;
+        let ms = due.elapsed().as_millis() as u64;
+        core.flow.counters.peak(Counter::LongestTurn, ms);
+        if ms > LONG_TURN_MS {
+            core.flow.counters.inc(Counter::LongTurns);
+            pulse.turned(index, ms);
+        }
     }
 }
 
@@ -335,14 +379,19 @@ struct Gate {
 }
 
 impl Gate {
-    async fn accept(self, listener: Listener, mut stopped: watch::Receiver<Stop>) {
-        // Nothing but a stop is ever said.
-        self.accept_until(&listener, stopped.changed()).await;
-        if listener.turn_away() {
-            self.accept_until(&listener, tokio::time::sleep(HANDSHAKES)).await;
-        }
+    async fn keep_accepting(self, listener: Listener, stopped: watch::Receiver<Stop>) {
+        let accept = || self.accept(&listener, stopped.clone());
+        keep(accept, || self.core.note_panic()).await;
         // What the kernel has queued by now would be reset together with the listener.
         listener.close(|wire, remote| self.admit(wire, remote));
+    }
+
+    async fn accept(&self, listener: &Listener, mut stopped: watch::Receiver<Stop>) {
+        // Nothing but a stop is ever said.
+        self.accept_until(listener, stopped.changed()).await;
+        if listener.turn_away() {
+            self.accept_until(listener, tokio::time::sleep(HANDSHAKES)).await;
+        }
     }
 
     async fn accept_until(&self, listener: &Listener, end: impl Future) {

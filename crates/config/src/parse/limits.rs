@@ -56,7 +56,12 @@ pub(super) fn range(spec: &limits::Spec) -> (u64, u64) {
         | Limit::WaitTimeout
         | Limit::HitForMissTtl
         | Limit::ResponseTime
+        | Limit::BodyRateLeeway
+        | Limit::SendRateLeeway
+        | Limit::DrainTime
         | Limit::OriginQueueTimeout => (0, YEAR_MS),
+        // Without any, nothing that blocks would ever be done.
+        Limit::BlockingThreads => (1, 10_000),
         Limit::Retries => (0, 10),
         Limit::InterimResponses => (0, 100),
         Limit::Ranges => (0, 1000),

@@ -16,5 +16,6 @@ mod errors;
 mod flow;
 mod listeners;
 mod priority;
+mod slow;
 mod streams;
 mod websocket;

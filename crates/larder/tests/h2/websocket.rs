@@ -169,6 +169,21 @@ async fn the_origin_sees_the_usual_handshake() {
     assert_eq!((answer.status, answer.text().as_str()), (403, "no"));
 }
 
+/// To the client any success says that the tunnel is open.
+#[tokio::test]
+async fn a_success_that_is_no_tunnel_is_an_error() {
+    let scene = Scene::listening("127.0.0.1:0 h2c", "").await;
+    let mut client = client(&scene.daemon).await;
+    let stream = client.ask(&opening(), false).await.expect("sent");
+    let mut origin = scene.origin().await;
+    origin.head().await;
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
+    let answer = client.outcome(stream).await.answer("/chat");
+    assert_eq!(answer.status, 502);
+    assert!(!answer.text().contains("hello"));
+    assert!(client.ping().await, "the connection goes on");
+}
+
 #[tokio::test]
 async fn a_tunnel_ends_with_either_side() {
     for by_client in [true, false] {

@@ -155,7 +155,7 @@ impl H2 {
         let Some(lane) = self.lane(at) else { return };
         lane.reply = Some(reply);
         lane.source = source;
-        lane.moved_ms = now.mono_ms;
+        (lane.moved_ms, lane.begun_ms) = (now.mono_ms, now.mono_ms);
         (lane.reply_us, lane.head_out) = (core.flow.log.micros(now), head_out);
         if ends {
             self.finished(core, at);

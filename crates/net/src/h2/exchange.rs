@@ -169,6 +169,11 @@ impl Task {
         let mut reply = self.reply(slow, None).await;
         let origin = match std::mem::replace(&mut reply.body, ReplyBody::None) {
             ReplyBody::Tunnel(origin) => origin,
+            // A success would say that the tunnel is open (RFC 8441 5).
+            _ if reply.status.code() / 100 == 2 => {
+                let reason = "The origin answered without a change of the protocol.";
+                return self.hand_over(pages::refused(Status::BAD_GATEWAY, reason)).await;
+            }
             body => {
                 reply.body = body;
                 return self.hand_over(reply).await;

@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 
 use super::mail::Feed;
 use super::outgoing::Outgoing;
+use super::rate::Behind;
 
 /// A request that is not answered at once, and what belongs to it.
 pub(crate) struct Asked {
@@ -52,6 +53,10 @@ pub(crate) struct Lane {
     pub(crate) cut_off: bool,
     /// When the last of them was.
     pub(crate) moved_ms: u64,
+    /// How slowly the client takes the reply.
+    pub(crate) taking: Behind,
+    /// When the reply began to be sent.
+    pub(crate) begun_ms: u64,
 }
 
 /// A task that ends with its stream.
@@ -137,6 +142,8 @@ pub(crate) struct Upload {
     /// Bytes wait to be taken, and the connection is woken when some are.
     pub(crate) waits: bool,
     pub(crate) moved_ms: u64,
+    /// How slowly it comes.
+    pub(crate) coming: Behind,
 }
 
 /// What has become of the bytes received.
@@ -152,7 +159,15 @@ pub(crate) enum Taken {
 impl Upload {
     pub(crate) fn new(writer: BodyWriter, now_ms: u64) -> Self {
         let watch = writer.watch();
-        Self { writer: Some(writer), watch, given: 0, used: 0, waits: false, moved_ms: now_ms }
+        Self {
+            writer: Some(writer),
+            watch,
+            given: 0,
+            used: 0,
+            waits: false,
+            moved_ms: now_ms,
+            coming: Behind::default(),
+        }
     }
 
     /// Bytes received.
@@ -166,6 +181,7 @@ impl Upload {
             _ = writer.push(bytes);
         }
         self.given += bytes.len() as u64;
+        self.coming.moved(bytes.len() as u64);
         self.moved_ms = now_ms;
     }
 

@@ -14,6 +14,8 @@ mod lane;
 mod mail;
 mod outgoing;
 mod prepared;
+mod rate;
+mod timing;
 mod uploads;
 
 use std::future::poll_fn;
@@ -22,7 +24,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use base::{Counter, Limit, Now};
+use base::{Counter, Now};
 use flow::finish::{Started, Told};
 use flow::{Client, LiveRef, ReplyBody, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
@@ -35,6 +37,7 @@ use self::lane::{Asked, Lane, Running, Source, Upload};
 use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
 pub(crate) use self::prepared::Prepared;
+use self::rate::Behind;
 use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
 use crate::guard::{Guard, Phase};
@@ -45,8 +48,6 @@ use crate::wire::Wire;
 
 /// What nginx logs for a client that left before its answer; never sent.
 const CLIENT_CLOSED: u16 = 499;
-/// How often streams are looked at that may stand still.
-const TICK_MS: u64 = 1_000;
 /// What a passing body may be ahead of its client, however many streams there are.
 const SMALLEST_WINDOW: u64 = 4 * 1024;
 /// Bytes that wait in the kernel at most, before those that are in flight.
@@ -69,6 +70,10 @@ pub(crate) struct H2 {
     uploads: Vec<StreamAt>,
     /// What the sweep knows the connection to be doing.
     phase: Phase,
+    /// When the last request was under way.
+    worked_ms: u64,
+    /// How slowly the client opens the window of all streams.
+    taking: Behind,
     /// Bytes set apart for passing bodies.
     reserved: u64,
     served: u64,
@@ -167,6 +172,8 @@ impl H2 {
             held,
             uploads: Vec::new(),
             phase: Phase::New,
+            worked_ms: now_ms,
+            taking: Behind::default(),
             reserved: 0,
             view: View::default(),
             served: 0,
@@ -229,22 +236,6 @@ impl H2 {
             }
             self.enter_phase(now.mono_ms);
         }
-    }
-
-    fn phase(&self) -> Phase {
-        match self.engine.streams() {
-            0 if !self.engine.is_greeted() => Phase::New,
-            0 if self.engine.is_idle() => Phase::Idle,
-            0 => Phase::Head,
-            _ => Phase::Busy,
-        }
-    }
-
-    /// Tells the sweep what the connection is doing; being idle begins anew.
-    fn enter_phase(&mut self, now_ms: u64) {
-        self.phase = self.phase();
-        self.guard.enter(self.phase, now_ms);
-        self.guard.ticks(self.phase == Phase::Busy);
     }
 
     /// Reads what the client says, and answers what can be answered at once.
@@ -312,6 +303,7 @@ impl H2 {
     ) {
         let now = started.at;
         self.served += 1;
+        self.worked_ms = now.mono_ms;
         let extended = request.upgrade != Change::None;
         if extended {
             head::as_http1_upgrade(request);
@@ -475,8 +467,10 @@ impl H2 {
             if let Some(lane) = self.lanes.get_mut(at.place) {
                 lane.source.take(grant.bytes, &mut self.out);
                 lane.sent += grant.bytes as u64;
+                lane.taking.moved(grant.bytes as u64);
                 lane.moved_ms = now.mono_ms;
             }
+            self.taking.moved(grant.bytes as u64);
             if grant.ends {
                 self.engine.sent_all(at, &mut self.out.bytes);
                 self.finished(core, at);
@@ -498,47 +492,6 @@ impl H2 {
             Poll::Ready(_) => self.guard.send_done(),
         }
         done
-    }
-
-    /// Looks for streams that stand still, and for reasons to end the connection.
-    fn tick(&mut self, core: &Rc<CoreCtx>, now: Now) {
-        let live = core.flow.live();
-        let limits = &live.limits;
-        let age_ms = now.mono_ms - self.opened_ms;
-        let leaves = core.draining.get()
-            || self.served >= limits.keepalive_requests
-            || age_ms >= limits.connection_lifetime;
-        if leaves && self.engine.announce_end(&mut self.out.bytes) {
-            self.ticked_ms = now.mono_ms;
-        }
-        if now.mono_ms < self.ticked_ms + TICK_MS {
-            return;
-        }
-        self.ticked_ms = now.mono_ms;
-        if self.engine.is_leaving() {
-            // A client that has not answered by now does not answer.
-            self.engine.say_last(&mut self.out.bytes);
-        }
-        for place in 0..self.lanes.len() {
-            let lane = &mut self.lanes[place];
-            let at = StreamAt { place, id: lane.id };
-            if at.id == 0 {
-                continue;
-            }
-            let still_ms = now.mono_ms.saturating_sub(lane.moved_ms);
-            if still_ms > limits.h2_stall_timeout && self.engine.is_held_back(at) {
-                core.flow.counters.limit(Limit::H2StallTimeout);
-                self.cut(core, at, Code::Cancel);
-            } else if let Some(upload) = &mut lane.upload {
-                if upload.waits || upload.is_whole() {
-                    upload.moved_ms = now.mono_ms;
-                } else if now.mono_ms.saturating_sub(upload.moved_ms) > limits.body_timeout {
-                    core.flow.counters.limit(Limit::BodyTimeout);
-                    let reason = "The request's body came too slowly (limit: body_timeout).";
-                    self.refuse(core, at, 408, reason, Some(Limit::BodyTimeout));
-                }
-            }
-        }
     }
 
     /// A stream's reply has been handed to the socket, all of it.
@@ -608,24 +561,5 @@ impl H2 {
         for lane in &mut self.lanes {
             lane.task = None;
         }
-    }
-
-    /// A limit ended the connection.
-    fn expired(&mut self, limit: Limit) -> End {
-        let in_order = matches!(limit, Limit::IdleTimeout | Limit::DrainWait);
-        let code = if in_order { Code::None } else { Code::EnhanceYourCalm };
-        let fatal = Fatal { code, limit: Some(limit), reason: "a limit of this end's" };
-        if self.out.is_empty() {
-            self.engine.end(&fatal, &mut self.out.bytes);
-            let bytes = std::mem::take(&mut self.out.bytes);
-            // As much as the socket takes at once.
-            self.stream.write_now(&bytes);
-        }
-        if !in_order {
-            return End::Gone;
-        }
-        // The end of its last answer may still be on its way to a client that reads slowly.
-        self.guard.pardon();
-        End::Linger
     }
 }

@@ -1,0 +1,151 @@
+//! How long a connection and its streams may take: idle, standing still, too slow, too long in all.
+
+use std::rc::Rc;
+
+use base::{Limit, Limits, Now};
+use h2::{Code, Fatal, StreamAt};
+
+use super::{End, H2};
+use crate::core::CoreCtx;
+use crate::guard::Phase;
+
+/// How often streams are looked at that may stand still.
+const TICK_MS: u64 = 1_000;
+
+impl H2 {
+    pub(super) fn phase(&self) -> Phase {
+        match self.engine.streams() {
+            0 if !self.engine.is_greeted() => Phase::New,
+            0 if self.engine.is_idle() => Phase::Idle,
+            0 => Phase::Head,
+            _ => Phase::Busy,
+        }
+    }
+
+    /// Tells the sweep what the connection is doing. It has been idle since its last request:
+    /// frames that carry none (PING) do not keep it.
+    pub(super) fn enter_phase(&mut self, now_ms: u64) {
+        if self.phase == Phase::Busy || self.phase == Phase::New {
+            self.worked_ms = now_ms;
+        }
+        self.phase = self.phase();
+        match self.phase {
+            Phase::Idle => self.guard.enter_since(Phase::Idle, self.worked_ms),
+            phase => self.guard.enter(phase, now_ms),
+        }
+        self.guard.ticks(self.phase == Phase::Busy);
+    }
+
+    /// Looks for streams that stand still, and for reasons to end the connection.
+    pub(super) fn tick(&mut self, core: &Rc<CoreCtx>, now: Now) {
+        let live = core.flow.live();
+        let limits = &live.limits;
+        let age_ms = now.mono_ms - self.opened_ms;
+        let leaves = core.draining.get()
+            || self.served >= limits.keepalive_requests
+            || age_ms >= limits.connection_lifetime;
+        if leaves && self.engine.announce_end(&mut self.out.bytes) {
+            self.ticked_ms = now.mono_ms;
+        }
+        let since_ms = now.mono_ms.saturating_sub(self.ticked_ms);
+        if since_ms < TICK_MS {
+            return;
+        }
+        self.ticked_ms = now.mono_ms;
+        if self.engine.is_leaving() {
+            // A client that has not answered by now does not answer.
+            self.engine.say_last(&mut self.out.bytes);
+        }
+        for place in 0..self.lanes.len() {
+            let at = StreamAt { place, id: self.lanes[place].id };
+            if at.id == 0 {
+                continue;
+            }
+            if let Some(limit) = self.overdue(at, limits, now.mono_ms, since_ms) {
+                core.flow.counters.limit(limit);
+                self.cut(core, at, Code::Cancel);
+            } else if let Some(limit) = self.upload_overdue(at, limits, now.mono_ms, since_ms) {
+                core.flow.counters.limit(limit);
+                let name = limit.name();
+                let reason = format!("The request's body came too slowly (limit: {name}).");
+                self.refuse(core, at, 408, &reason, Some(limit));
+            }
+        }
+        let (rate, leeway_ms) = (limits.send_min_rate, limits.send_rate_leeway);
+        if self.engine.is_shut() && self.taking.waited(since_ms, rate, leeway_ms) {
+            core.flow.counters.limit(Limit::SendMinRate);
+            self.guard.expire(Limit::SendMinRate);
+        }
+    }
+
+    /// The limit that a stream's reply has reached on its way out.
+    fn overdue(
+        &mut self,
+        at: StreamAt,
+        limits: &Limits,
+        now_ms: u64,
+        since_ms: u64,
+    ) -> Option<Limit> {
+        let lane = &mut self.lanes[at.place];
+        lane.reply.as_ref()?;
+        let whole_ms = match limits.response_time {
+            _ if let Some(own) = self.guard.times().send => (own * 1000.0) as u64,
+            0 => u64::MAX,
+            limit => limit,
+        };
+        if now_ms.saturating_sub(lane.begun_ms) > whole_ms {
+            return Some(Limit::ResponseTime);
+        }
+        if !self.engine.is_held_back(at) {
+            return None;
+        }
+        if now_ms.saturating_sub(lane.moved_ms) > limits.h2_stall_timeout {
+            return Some(Limit::H2StallTimeout);
+        }
+        // What the connection's window holds back is the connection's business.
+        let (rate, leeway_ms) = (limits.send_min_rate, limits.send_rate_leeway);
+        let slow = self.engine.is_shut_to(at) && lane.taking.waited(since_ms, rate, leeway_ms);
+        slow.then_some(Limit::SendMinRate)
+    }
+
+    /// The limit that a stream's request body has reached.
+    fn upload_overdue(
+        &mut self,
+        at: StreamAt,
+        limits: &Limits,
+        now_ms: u64,
+        since_ms: u64,
+    ) -> Option<Limit> {
+        let upload = self.lanes[at.place].upload.as_mut()?;
+        // Not the client is slow, but who takes the body, or other streams' bodies are in the way.
+        if upload.waits || upload.is_whole() || self.engine.is_full() {
+            upload.moved_ms = now_ms;
+            return None;
+        }
+        if now_ms.saturating_sub(upload.moved_ms) > limits.body_timeout {
+            return Some(Limit::BodyTimeout);
+        }
+        let (rate, leeway_ms) = (limits.body_min_rate, limits.body_rate_leeway);
+        let slow = upload.coming.waited(since_ms, rate, leeway_ms);
+        slow.then_some(Limit::BodyMinRate)
+    }
+
+    /// A limit ended the connection.
+    pub(super) fn expired(&mut self, limit: Limit) -> End {
+        let in_order = matches!(limit, Limit::IdleTimeout | Limit::DrainWait);
+        let code = if in_order { Code::None } else { Code::EnhanceYourCalm };
+        let fatal = Fatal { code, limit: Some(limit), reason: "a limit of this end's" };
+        if self.out.is_empty() {
+            self.engine.end(&fatal, &mut self.out.bytes);
+            let bytes = std::mem::take(&mut self.out.bytes);
+            // As much as the socket takes at once.
+            self.stream.write_now(&bytes);
+        }
+        if !in_order {
+            return End::Gone;
+        }
+        // The end of its last answer may still be on its way to a client that reads slowly.
+        self.guard.pardon();
+        End::Linger
+    }
+}
