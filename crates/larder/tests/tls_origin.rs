@@ -2,7 +2,10 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -173,5 +176,66 @@ async fn a_server_that_speaks_no_tls_or_nothing_gets_no_plain_request() {
         let bytes = heard.recv().await.expect("a connection");
         assert_eq!(bytes.first(), Some(&22), "a handshake and nothing else");
         assert!(!bytes.windows(4).any(|w| w == b"HTTP"));
+    }
+}
+
+/// `openssl s_server` with a certificate of X.509's version 1.
+struct VersionOne {
+    child: Child,
+    /// Open, so that it may go on to talk.
+    _said: Lines<BufReader<ChildStdout>>,
+    address: String,
+}
+
+impl VersionOne {
+    fn start(folder: &Path, more: &[&str]) -> Self {
+        let openssl = |arguments: &[&str]| {
+            let mut command = Command::new("openssl");
+            command.current_dir(folder).args(arguments);
+            let output = command.output().expect("openssl is installed");
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        openssl(&["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "v1.key"]);
+        openssl(&["req", "-new", "-key", "v1.key", "-subj", "/CN=old", "-out", "v1.csr"]);
+        openssl(&["x509", "-req", "-in", "v1.csr", "-signkey", "v1.key", "-out", "v1.pem"]);
+        assert!(openssl(&["x509", "-in", "v1.pem", "-noout", "-text"]).contains("Version: 1 "));
+        let mut child = Command::new("openssl")
+            .current_dir(folder)
+            .args(["s_server", "-accept", "127.0.0.1:0", "-www", "-cert", "v1.pem"])
+            .args(["-key", "v1.key"])
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl is installed");
+        let mut said = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let accepts = |line: String| line.strip_prefix("ACCEPT ").map(str::to_owned);
+        let address = said.by_ref().map_while(Result::ok).find_map(accepts);
+        Self { child, _said: said, address: address.expect("an address") }
+    }
+}
+
+impl Drop for VersionOne {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn certificates_of_version_1_are_believed_where_nothing_is_verified() {
+    for version in ["-tls1_2", "-tls1_3"] {
+        let authority = Authority::new();
+        let folder = authority.folder.clone();
+        let server = tokio::task::spawn_blocking(move || VersionOne::start(&folder, &[version]));
+        let server = server.await.expect("no panic");
+        let url = format!("https://{}", server.address);
+        let reply = get(&start(&url, "verify = false")).await;
+        assert_eq!(reply.status, 200, "{version}: {}", reply.text());
+        let refused = get(&start(&url, &format!("ca = \"{}\"", authority.path("ca.pem")))).await;
+        assert_eq!(refused.status, 502, "{version}");
+        assert!(refused.text().contains("TLS: its certificate"), "{}", refused.text());
+        assert!(!refused.text().contains("Unsupported"), "{}", refused.text());
     }
 }

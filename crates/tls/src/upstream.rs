@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::crypto::{
+    verify_tls12_signature, verify_tls13_signature, verify_tls13_signature_with_raw_key,
+};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
+use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::error::MaterialError;
 use crate::pair::{Pair, certificates};
@@ -87,8 +90,8 @@ impl Upstream {
     }
 }
 
-/// Believes every certificate, for those who said so. That its owner holds the key is still
-/// checked.
+/// Believes every certificate, of X.509's version 1 too, for those who said so. That its owner
+/// holds the key is still checked.
 #[derive(Debug)]
 struct Anyone;
 
@@ -112,6 +115,7 @@ impl ServerCertVerifier for Anyone {
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = provider().signature_verification_algorithms;
         verify_tls12_signature(message, cert, signed, &algorithms)
+            .or_else(|_| verify_with_key(message, &public_key(cert)?, signed))
     }
 
     fn verify_tls13_signature(
@@ -121,7 +125,10 @@ impl ServerCertVerifier for Anyone {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = provider().signature_verification_algorithms;
-        verify_tls13_signature(message, cert, signed, &algorithms)
+        verify_tls13_signature(message, cert, signed, &algorithms).or_else(|_| {
+            let key = SubjectPublicKeyInfoDer::from(public_key(cert)?.raw);
+            verify_tls13_signature_with_raw_key(message, &key, signed, &algorithms)
+        })
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -129,24 +136,30 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-/// What went wrong in a handshake with an origin, for its operator. `error` is what the connector
-/// gave; other errors are as they say themselves.
-pub fn explain(error: &std::io::Error) -> String {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    let why = match inner {
-        Some(Error::InvalidCertificate(why)) => why,
-        Some(error) => return format!("TLS: {error}"),
-        None => return format!("TLS: {error}"),
-    };
-    let reason = match why {
-        CertificateError::UnknownIssuer => "its certificate is not signed by a trusted authority",
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate has expired"
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is for another name"
-        }
-        other => return format!("TLS: its certificate is refused: {other}"),
-    };
-    format!("TLS: {reason}")
+/// The key in a certificate of whatever version.
+fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Result<SubjectPublicKeyInfo<'a>, Error> {
+    match x509_parser::parse_x509_certificate(certificate) {
+        Ok((_, parsed)) => Ok(parsed.tbs_certificate.subject_pki),
+        Err(_) => Err(Error::InvalidCertificate(CertificateError::BadEncoding)),
+    }
+}
+
+/// Whether the owner of `key` has signed, as TLS 1.2 has it: the scheme alone does not say of which
+/// curve the key is.
+fn verify_with_key(
+    message: &[u8],
+    key: &SubjectPublicKeyInfo<'_>,
+    signed: &DigitallySignedStruct,
+) -> Result<HandshakeSignatureValid, Error> {
+    let mapping = provider().signature_verification_algorithms.mapping;
+    let of_scheme = mapping.iter().find(|(scheme, _)| *scheme == signed.scheme);
+    let mut algorithms = of_scheme.into_iter().flat_map(|(_, algorithms)| *algorithms);
+    let fits = algorithms.any(|algorithm| {
+        let key = &key.subject_public_key.data;
+        algorithm.verify_signature(key, message, signed.signature()).is_ok()
+    });
+    match fits {
+        true => Ok(HandshakeSignatureValid::assertion()),
+        false => Err(Error::InvalidCertificate(CertificateError::BadSignature)),
+    }
 }
