@@ -43,6 +43,8 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     strip_hop_by_hop(&mut request.headers);
     request.headers.remove(HeaderId::Expect);
     request.headers.remove(HeaderId::Host);
+    // For a proxy, which is this one (RFC 9110 11.7.2).
+    request.headers.remove(HeaderId::ProxyAuthorization);
     // It is sent in HTTP/1.1 whatever this says, which is what scripts are told (SERVER_PROTOCOL):
     // they must not answer in HTTP/1.0 what is kept for others.
     request.version = request.version.max(Version::Http11);
@@ -135,6 +137,9 @@ pub(crate) fn keepable(response: &mut Response, site: &Site, unix_secs: u64) {
 /// Makes the origin's head fit to be passed on.
 pub(crate) fn passable(response: &mut Response, site: &Site, live: &Live, unix_secs: u64) {
     strip_hop_by_hop(&mut response.headers);
+    // No client of this proxy has to prove to it who it is (RFC 9110 11.7).
+    response.headers.remove(HeaderId::ProxyAuthenticate);
+    response.headers.remove(HeaderId::ProxyAuthenticationInfo);
     hide_tags(response, site);
     add_date(response, unix_secs);
     add_via(&mut response.headers, response.version, &live.pseudonym);

@@ -137,3 +137,21 @@ async fn a_cacheable_get_that_comes_round_is_refused_without_waiting_for_itself(
     let reply = whole(client.patience(PATIENCE).get("/page").await.expect("sent"), "/page");
     assert_eq!(reply.status, 508);
 }
+
+#[tokio::test]
+async fn what_is_between_a_client_and_a_proxy_ends_here() {
+    let stage = Stage::new().await;
+    let asks = "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\nProxy-Authentication-Info: a=b\r\n\
+                Cache-Control: no-store\r\nContent-Length: 0\r\n\r\n";
+    stage.origin.on("/page", Script::respond(asks));
+    for method in ["GET", "POST"] {
+        let fields = "Proxy-Authorization: Basic eA==\r\nContent-Length: 0\r\n";
+        let reply = stage.ask(method, "/page", fields).await;
+        assert_eq!(reply.status, 407);
+        assert_eq!(reply.field("proxy-authenticate"), None);
+        assert_eq!(reply.field("proxy-authentication-info"), None);
+    }
+    for request in stage.received() {
+        assert!(request.values("proxy-authorization").is_empty());
+    }
+}
