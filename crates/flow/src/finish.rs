@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use base::tally::{Outcome, Tally};
 use base::{Counter, Counters, Now, clock};
+use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId, Request};
 use observe::record::SENT;
 use observe::ring::{BATCH, Ring, Writer};
@@ -117,6 +118,8 @@ struct Batch {
 enum Name {
     Known(HeaderId),
     Other(Box<[u8]>),
+    /// The `traceparent` that the request brought; two of them are none.
+    Brought,
     /// The `traceparent` that the origin was sent.
     Sent,
 }
@@ -125,6 +128,7 @@ impl Name {
     fn of(name: &str) -> Self {
         match HeaderId::of(name.as_bytes()) {
             HeaderId::Other if name == SENT => Self::Sent,
+            HeaderId::Other if name.as_bytes() == FIELD => Self::Brought,
             HeaderId::Other => Self::Other(name.as_bytes().into()),
             known => Self::Known(known),
         }
@@ -134,6 +138,10 @@ impl Name {
         match self {
             Self::Known(id) => headers.value(*id),
             Self::Other(name) => headers.value_named(name),
+            Self::Brought => {
+                let mut values = headers.values_named(FIELD);
+                values.next().filter(|_| values.next().is_none())
+            }
             Self::Sent => None,
         }
     }

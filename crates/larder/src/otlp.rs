@@ -142,7 +142,7 @@ impl Exporter {
 fn found(follower: &mut Follower, tracing: &Tracing, most: usize) -> io::Result<Found> {
     let mut found = Found::default();
     let at = |name: &str| follower.names().iter().position(|own| own.eq_ignore_ascii_case(name));
-    let (brought, sent) = (at("traceparent"), at(SENT));
+    let (brought, state, sent) = (at("traceparent"), at("tracestate"), at(SENT));
     let polled = follower.poll(&mut |record| {
         // What nobody waited for is in no client's trace.
         if !record.is_client() {
@@ -151,7 +151,15 @@ fn found(follower: &mut Follower, tracing: &Tracing, most: usize) -> io::Result<
         let value = |at: Option<usize>| record.values.iter().nth(at?)??.to_vec().into();
         let parse = |value: Option<Vec<u8>>| TraceContext::parse(&value?);
         let (brought, sent) = (parse(value(brought)), parse(value(sent)));
-        let Some((server, client)) = spans(record, brought, sent, tracing) else { return };
+        let Some((mut server, mut client)) = spans(record, brought, sent, tracing) else { return };
+        // It belongs to the trace that it came with.
+        if brought.is_some()
+            && let Some(state) = value(state)
+        {
+            for span in [Some(&mut server), client.as_mut()].into_iter().flatten() {
+                span["traceState"] = text(&state).into();
+            }
+        }
         if found.spans.len() + 2 > most {
             found.dropped += 1 + u64::from(client.is_some());
             return;
@@ -211,11 +219,8 @@ fn spans(
             "kind": 3,
             "startTimeUnixNano": moment(from.into()),
             "endTimeUnixNano": moment(until),
-            "attributes": [
-                attribute("server.address", text(record.server).into()),
-                attribute("larder.origin", text(record.origin).into()),
-                attribute("larder.tries", u64::from(record.tries).into()),
-            ],
+            "attributes": client_attributes(record),
+            "status": client_status(record),
         })
     });
     Some((server, client))
@@ -243,7 +248,7 @@ fn attributes(record: &Record<'_>) -> Vec<Value> {
     };
     let texts = [
         ("http.request.method", text(record.method)),
-        ("url.scheme", if record.flags.has(Flags::TLS) { "https" } else { "http" }.to_owned()),
+        ("url.scheme", scheme(record).to_owned()),
         ("server.address", text(record.host)),
         ("url.path", path.to_owned()),
         ("url.query", query.to_owned()),
@@ -265,6 +270,50 @@ fn attributes(record: &Record<'_>) -> Vec<Value> {
     texts.chain(numbers.map(|(key, number)| attribute(key, number.into()))).collect()
 }
 
+/// The same of asking the origin.
+fn client_attributes(record: &Record<'_>) -> Vec<Value> {
+    let scheme = scheme(record);
+    let full = format!("{scheme}://{}{}", text(record.host), text(record.target));
+    let server = text(record.server);
+    let (address, port) = address_and_port(&server);
+    let texts = [
+        ("http.request.method", text(record.method)),
+        // As the origin is told it, in Host and X-Forwarded-Proto.
+        ("url.full", full),
+        ("server.address", address.to_owned()),
+        ("larder.origin", text(record.origin)),
+    ];
+    let numbers = [
+        ("http.response.status_code", u64::from(record.origin_status)),
+        ("server.port", port.into()),
+        ("larder.tries", record.tries.into()),
+    ];
+    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let texts = texts.map(|(key, text)| attribute(key, text.into()));
+    let numbers = numbers.into_iter().filter(|(_, number)| *number > 0);
+    texts.chain(numbers.map(|(key, number)| attribute(key, number.into()))).collect()
+}
+
+/// An error of the origin's, or its silence, is one of the span's in which it was asked.
+fn client_status(record: &Record<'_>) -> Value {
+    match record.origin_status {
+        0 | 500.. => json!({ "code": 2, "message": text(record.error) }),
+        _ => json!({}),
+    }
+}
+
+fn scheme(record: &Record<'_>) -> &'static str {
+    if record.flags.has(Flags::TLS) { "https" } else { "http" }
+}
+
+/// A host and its port, 0 where it says none; IPv6 without its brackets. A socket's path has none.
+fn address_and_port(text: &str) -> (&str, u16) {
+    let split = text.rsplit_once(':').filter(|_| !text.starts_with("unix:"));
+    let found = split.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    let (host, port) = found.unwrap_or((text, 0));
+    (host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host), port)
+}
+
 /// An error of this server's is one of its span's (OpenTelemetry's conventions for HTTP).
 fn status(record: &Record<'_>) -> Value {
     match record.status {
@@ -284,4 +333,22 @@ fn body(spans: Vec<Value>) -> String {
         "scopeSpans": [{ "scope": { "name": "larder", "version": version }, "spans": spans }],
     }] })
     .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_name_is_taken_apart() {
+        for (text, parts) in [
+            ("127.0.0.1:8080", ("127.0.0.1", 8080)),
+            ("[::1]:80", ("::1", 80)),
+            ("app.test", ("app.test", 0)),
+            ("unix:/run/a:80", ("unix:/run/a:80", 0)),
+            ("", ("", 0)),
+        ] {
+            assert_eq!(address_and_port(text), parts);
+        }
+    }
 }

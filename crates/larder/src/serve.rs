@@ -530,8 +530,9 @@ fn records(
 ) -> Result<(Records, Option<AccessLog>), String> {
     let mut wanted = config.log_ring.clone();
     if let (Some(ring), Some(_)) = (&mut wanted, &config.tracing) {
-        ring.headers.retain(|name| !name.eq_ignore_ascii_case("traceparent"));
-        ring.headers.extend(["traceparent", SENT].map(str::to_owned));
+        let own = ["traceparent", "tracestate", SENT];
+        ring.headers.retain(|name| !own.iter().any(|own| name.eq_ignore_ascii_case(own)));
+        ring.headers.extend(own.map(str::to_owned));
     }
     let ring = wanted.as_ref().and_then(|wanted| ring::start(wanted, folder, cores));
     let mut names = match &ring {

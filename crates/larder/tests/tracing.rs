@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Setup, Stage, is_hit, sent_field};
 use testkit::origin::Script;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -129,7 +129,21 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
     ] {
         assert_eq!(attribute(server, key), value, "{key}");
     }
-    assert_eq!(attribute(client, "larder.origin"), "app");
+    let port = stage.origin.addr().port().to_string();
+    for (key, value) in [
+        ("larder.origin", "app"),
+        ("http.request.method", "GET"),
+        ("http.response.status_code", "200"),
+        ("url.full", "http://larder.test/page?a=b"),
+        ("server.address", "127.0.0.1"),
+        ("server.port", &port),
+    ] {
+        assert_eq!(attribute(client, key), value, "{key}");
+    }
+    assert_eq!(
+        (&server["traceState"], &client["traceState"]),
+        (&json!("vendor=value"), &json!("vendor=value"))
+    );
     let (start, end) = ("startTimeUnixNano", "endTimeUnixNano");
     assert!(time(server, start) <= time(client, start));
     assert!(time(client, start) <= time(client, end) && time(client, end) <= time(server, end));
@@ -185,6 +199,30 @@ async fn traces_are_begun_where_none_is_brought() {
     let spans = collector.spans(5).await;
     let broken = spans.iter().find(|span| attribute(span, "url.path") == "/broken");
     assert_eq!(broken.expect("a span")["status"]["code"], 2);
+    let asked = spans.iter().find(|span| attribute(span, "url.full").ends_with("/broken"));
+    assert_eq!(asked.expect("a span")["status"]["code"], 2);
+}
+
+#[tokio::test]
+async fn two_contexts_are_none_to_the_origin_and_to_the_collector() {
+    let collector = Collector::start().await;
+    let stage = collector.stage("1").await;
+    stage.origin.on("/page", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
+    let other = traceparent("01").replace(TRACE, "0af7651916cd43dd8448eb211c80319c");
+    let fields = format!("{}{other}tracestate: a=b\r\n", traceparent("01"));
+    stage.ask("GET", "/page", &fields).await;
+    let sent = sent_field(&stage.sole_request("/page"), "traceparent");
+    let spans = collector.spans(2).await;
+    for span in &spans {
+        let trace = span["traceId"].as_str().expect("an id");
+        assert!(trace != TRACE && sent.contains(trace), "{sent}: {span:#?}");
+        assert_eq!(span["traceState"], Value::Null);
+    }
+    assert_eq!(spans[0]["parentSpanId"], Value::Null);
+    assert!(sent.contains(spans[1]["spanId"].as_str().expect("an id")));
+    // A hit is in none of the two, either.
+    assert!(is_hit(&stage.ask("GET", "/page", &fields).await));
+    assert_ne!(collector.spans(3).await[2]["traceId"], TRACE);
 }
 
 #[tokio::test]
