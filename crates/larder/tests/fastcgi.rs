@@ -475,6 +475,7 @@ async fn noise_on_stderr_neither_holds_up_a_deadline_nor_fills_the_log() {
     let log = stage.daemon.log();
     assert!(log.contains(&format!("{name}PHP Warning: noise")), "{log}");
     assert!(log.contains("bytes more (limit: stderr_bytes)"), "{log}");
+    stage.daemon.limit_counted("stderr_bytes", 2).await;
     assert!(log.lines().count() < 40, "{log}");
 }
 

@@ -212,3 +212,29 @@ async fn a_slow_origin_is_no_reason_to_close_the_client() {
     raw.send(&[form, b"ok".to_vec()].concat(), Pieces::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "POST /slow").text(), "slowpage");
 }
+
+#[tokio::test]
+async fn a_long_body_that_nobody_reads_ends_its_connection_and_is_counted() {
+    let stage = with_limits("").await;
+    let early = Script::ok("Cache-Control: no-store\r\n", "early").without_reading_body();
+    stage.origin.on("/early", early);
+    let mut raw = stage.connect().await;
+    let form = request("POST", "/early", "Content-Length: 200000\r\n");
+    raw.send(&[form, vec![b'x'; 20_000]].concat(), Pieces::Whole).await.expect("sent");
+    let reply = whole(raw.reply("POST").await, "/early");
+    assert_eq!((reply.text().as_str(), reply.closes()), ("early", true));
+    stage.daemon.limit_counted("drain_bytes", 1).await;
+}
+
+#[tokio::test]
+async fn who_waits_for_a_connection_to_an_origin_is_counted() {
+    let origin = "connections = 1\nqueue_timeout = \"100ms\"";
+    let stage = Setup { origin, ..Setup::default() }.start().await;
+    stage.origin.on("/held", Script::default().hang());
+    let mut held = stage.connect().await;
+    held.send(&request("GET", "/held", ""), Pieces::Whole).await.expect("sent");
+    support::eventually("it is asked for", async || stage.origin.seen("/held") == 1).await;
+    assert_eq!(stage.get("/other").await.status, 503);
+    stage.daemon.limit_counted("origin_connections", 1).await;
+    stage.daemon.limit_counted("origin_queue_timeout", 1).await;
+}

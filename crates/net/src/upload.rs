@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use base::{Counter, Limit, Limits};
+use base::{Counter, Counters, Limit, Limits};
 use cache::{Body, BodyWriter, Reader};
 use flow::{Live, Reply, pages};
 use h1::BodyReader;
@@ -277,10 +277,15 @@ impl Upload {
 
     /// Whether the connection can go on after this request: its body is read, or its rest is short
     /// enough to be read off.
-    pub(crate) fn may_finish(&self, limits: &Limits) -> bool {
-        self.ended
-            || self.fault.is_none()
-                && self.reader.remaining().is_none_or(|left| left <= limits.drain_bytes)
+    pub(crate) fn may_finish(&self, limits: &Limits, counters: &Counters) -> bool {
+        if self.ended || self.fault.is_some() {
+            return self.ended;
+        }
+        let is_short = self.reader.remaining().is_none_or(|left| left <= limits.drain_bytes);
+        if !is_short {
+            counters.limit(Limit::DrainBytes);
+        }
+        is_short
     }
 
     /// Reads the rest of the body off; false when it is too much, too slow or broken.
@@ -296,7 +301,10 @@ impl Upload {
         guard.enter(Phase::Linger, core.flow.now().mono_ms);
         while !self.ended {
             match self.decode() {
-                Ok(_) if self.received > allowed => return false,
+                Ok(_) if self.received > allowed => {
+                    core.flow.counters.limit(Limit::DrainBytes);
+                    return false;
+                }
                 Ok(true) => {}
                 Ok(false) => {
                     let filled = poll_fn(|cx| self.poll_fill(cx, core, guard, stream)).await;

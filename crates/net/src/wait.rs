@@ -158,7 +158,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let Some(reply) = reply else { return note.gone(upload.received()) };
     let mut reply = upload.refusal().unwrap_or(reply);
     // A body that was not read to its end here is read off afterwards, if it is short.
-    let keep = keep && upload.may_finish(&live.limits) && !reply.close;
+    let keep = keep && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
     let early = early.rest();
     let (live, request, head_bytes) = (&live, &request, Cell::new(0));
     let sending = Sending { core, guard: &guard, live, request, early, keep, head_bytes };

@@ -143,20 +143,27 @@ impl Shelf {
         None
     }
 
-    /// Keeps a connection that `server` has just used, and no more than it wants to be kept.
-    pub(crate) fn put(&self, server: &Arc<Server>, link: Link, now_ms: u64) {
+    /// Keeps a connection that `server` has just used; true when it is one too many, and the oldest
+    /// had to go.
+    pub(crate) fn put(&self, server: &Arc<Server>, link: Link, now_ms: u64) -> bool {
         let mut all = self.idle.lock();
-        if all.len() >= server.idle_max {
+        let is_full = all.len() >= server.idle_max;
+        if is_full {
             all.pop_front();
         }
         all.push_back(Idle { link, since_ms: now_ms, server: Arc::clone(server) });
+        is_full
     }
 
-    /// Closes what is of no more use; whether nothing is left.
-    pub(crate) fn sweep(&self, now_ms: u64) -> bool {
+    /// Closes what is of no more use.
+    pub(crate) fn sweep(&self, now_ms: u64) -> Swept {
         let mut all = self.idle.lock();
-        all.retain(|idle| idle.is_usable(&idle.server, now_ms));
-        all.is_empty()
+        let mut late = 0;
+        all.retain(|idle| {
+            late += usize::from(idle.is_late(&idle.server, now_ms));
+            idle.is_usable(&idle.server, now_ms)
+        });
+        Swept { late, left: all.len() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -164,9 +171,21 @@ impl Shelf {
     }
 }
 
+/// What [`Shelf::sweep`] came to.
+pub(crate) struct Swept {
+    /// Connections that were idle for too long.
+    pub(crate) late: usize,
+    /// Those that stay.
+    pub(crate) left: usize,
+}
+
 impl Idle {
+    fn is_late(&self, server: &Server, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.since_ms) >= server.idle_timeout_ms
+    }
+
     fn is_usable(&self, server: &Server, now_ms: u64) -> bool {
-        now_ms.saturating_sub(self.since_ms) < server.idle_timeout_ms
+        !self.is_late(server, now_ms)
             && server.keeps_connections()
             && self.link.peer.is_none_or(|peer| server.is_at(peer))
             && self.link.stream.is_quiet()

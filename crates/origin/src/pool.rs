@@ -9,13 +9,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use base::{Counter, Counters, Limits};
+use base::{Counter, Counters, Limit, Limits, clock};
 use h1::{HeadLimits, ResponseReader};
+use message::Request;
 
+use crate::config::ScriptsConfig;
 use crate::depot::{Depot, Lane, Shelf};
 use crate::error::Error;
 use crate::journal::Journal;
-use crate::scripts::Lookups;
+use crate::origin::Origin;
+use crate::scripts::{Found, Lookups};
 use crate::server::Server;
 use crate::stream::Stream;
 use crate::talk::{Reading, Talk};
@@ -39,8 +42,8 @@ pub(crate) struct Core {
     pub(crate) trailer_bytes: usize,
     pub(crate) interim_responses: usize,
     pub(crate) spool_bytes: u64,
-    pub(crate) script_lookups: usize,
-    pub(crate) lookups: Lookups,
+    script_lookups: usize,
+    lookups: Lookups,
     stderr_bytes: usize,
     journal: Option<Arc<dyn Journal>>,
     buffer_bytes: usize,
@@ -105,7 +108,11 @@ impl CorePool {
     /// [`base::Now::mono_ms`].
     pub fn sweep(&self, now_ms: u64) {
         self.core.lookups.sweep(now_ms);
-        self.core.kept.borrow_mut().retain(|_, kept| !kept.shelf.sweep(now_ms));
+        self.core.kept.borrow_mut().retain(|_, kept| {
+            let swept = kept.shelf.sweep(now_ms);
+            (0..swept.late).for_each(|_| self.core.counters.limit(Limit::OriginIdleTimeout));
+            swept.left > 0
+        });
     }
 
     /// How many connections are idle.
@@ -165,8 +172,21 @@ impl Core {
         let kept = kept
             .entry(key(lane))
             .or_insert_with(|| Kept { shelf: lane.shelf(), _lane: Arc::clone(lane) });
-        kept.shelf.put(server, link, now_ms);
+        if kept.shelf.put(server, link, now_ms) {
+            self.counters.limit(Limit::OriginIdle);
+        }
         self.counters.inc(Counter::OriginKept);
+    }
+
+    /// Which script or file of `origin` `request` means.
+    pub(crate) async fn look_up(
+        &self,
+        origin: &Arc<Origin>,
+        scripts: &ScriptsConfig,
+        request: &Request,
+    ) -> Rc<Found> {
+        let (now_ms, most) = (clock::System.now().mono_ms, self.script_lookups);
+        self.lookups.find(origin, scripts, request, now_ms, most, &self.counters).await
     }
 
     /// What reading a script's response from `server` needs to know.
@@ -328,6 +348,9 @@ impl DerefMut for Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
+        if self.parts.talk.has_dropped() {
+            self.core.counters.limit(Limit::StderrBytes);
+        }
         if let Some(journal) = &self.core.journal
             && let Some(said) = self.parts.talk.said()
         {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::{Counters, Limit};
 use bytes::Bytes;
 use fastcgi::script::{Kind, Target, Tree};
 use message::{HeaderId, Method, Request, Response, Status, path};
@@ -54,6 +55,7 @@ impl Lookups {
         request: &Request,
         now_ms: u64,
         most: usize,
+        counters: &Counters,
     ) -> Rc<Found> {
         let mut normal = Vec::new();
         let Ok(differs) = path::normal_form(request.path(), &mut normal) else {
@@ -84,6 +86,7 @@ impl Lookups {
             .entry(key)
             .or_insert_with(|| Known { _origin: Arc::clone(origin), paths: HashMap::new() });
         if known.paths.len() >= most {
+            counters.limit(Limit::ScriptLookups);
             known.paths.clear();
         }
         if most > 0 {

@@ -107,8 +107,7 @@ impl CorePool {
     pub async fn file(&self, origin: &Arc<Origin>, request: &Request) -> Option<Vec<u8>> {
         let core = &self.core;
         let scripts = origin.config().scripts.as_ref()?;
-        let now_ms = clock::System.now().mono_ms;
-        let found = core.lookups.find(origin, scripts, request, now_ms, core.script_lookups).await;
+        let found = core.look_up(origin, scripts, request).await;
         match &found.target {
             fastcgi::script::Target::File(name) => Some(name.clone()),
             _ => None,
@@ -128,8 +127,7 @@ impl CorePool {
             .scripts
             .as_ref()
             .ok_or_else(|| Error::NoScripts { origin: Arc::clone(origin.name()) })?;
-        let now_ms = clock::System.now().mono_ms;
-        let found = core.lookups.find(origin, scripts, request, now_ms, core.script_lookups).await;
+        let found = core.look_up(origin, scripts, request).await;
         Ok(match scripts::answer(request, &found.target) {
             None => Ok(Cgi { found, caller, keep: config.idle_max > 0 }),
             Some((response, body)) => Err(Exchange::own(response, body, origin.name())),

@@ -440,9 +440,7 @@ impl Server {
     ) -> Result<Permit, Error> {
         let Some(places) = &self.places else { return Ok(Permit::new(self, None)) };
         let Err(wait) = places.take(holder) else { return Ok(Permit::new(self, Some(holder))) };
-        if wait.by_share {
-            counters.limit(Limit::OriginShare);
-        }
+        counters.limit(if wait.by_share { Limit::OriginShare } else { Limit::OriginConnections });
         let _place = Place::take(self, origin.queue)
             .ok_or_else(|| Error::QueueFull { server: Arc::clone(&self.name) })?;
         let patience = Deadline::new(Step::Queue, Instant::now(), origin.queue_timeout_ms);

@@ -137,6 +137,11 @@ impl Talk {
         })
     }
 
+    /// Whether more was said than is kept.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.stderr_dropped > 0
+    }
+
     pub(crate) fn has_head(&self) -> bool {
         self.has_head
     }
