@@ -31,6 +31,8 @@ pub enum NotKept {
     NoRoom,
     /// It was invalidated while it was fetched.
     Invalidated,
+    /// Its end said that something had gone wrong.
+    Unwanted,
 }
 
 /// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the
@@ -165,6 +167,16 @@ impl Filling {
         }
         self.fill.end(Phase::Finished);
         true
+    }
+
+    /// The body is complete, and is not kept all the same: the object leaves the index, and those
+    /// who read it already get all of it. False as of [`Filling::finish`].
+    pub fn finish_unkept(mut self) -> bool {
+        if self.open && self.refused.is_none() {
+            self.refused = Some(NotKept::Unwanted);
+            self.withdraw(false);
+        }
+        self.finish()
     }
 
     /// The body ends here and is not complete: the object leaves the index.

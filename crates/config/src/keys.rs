@@ -350,6 +350,7 @@ pub(crate) const ORIGIN: Section = Section {
             "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.";
             "idle", COUNT, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.";
             "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.";
+            "store_close_delimited", BOOLEAN, "false", "Whether bodies that end with their connection are stored, as HTTP/1.0, CGI programs and `php -S` end them: a clean end counts (FIN; over TLS close_notify), a reset never does. A server that crashes in the middle may end cleanly, too.";
             "lenient_origin", BOOLEAN, "false", "Whether lines of its responses' heads may end without CR, as old CGI programs have it. Otherwise such a response is a 502.";
             "retries", COUNT, "as in [limits]", "Further tries of one request.";
             "retry_on", "a list of \"connect\", \"drop\", \"timeout\" and statuses such as \"503\"", "[\"connect\", \"drop\", \"timeout\"]", "What of an idempotent request is tried again: there was no connection, it ended before an answer, it took too long, or the answer has this status (400 to 527). For the last two another server is asked.";

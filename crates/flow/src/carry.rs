@@ -47,6 +47,14 @@ pub(crate) trait Sink {
     fn finish(self) -> bool;
     fn abort(self);
 
+    /// Ends it as whole, and nobody else gets it.
+    fn finish_unkept(self) -> bool
+    where
+        Self: Sized,
+    {
+        self.finish()
+    }
+
     /// Whether the store keeps it.
     fn stored(&self) -> bool {
         false
@@ -78,6 +86,10 @@ impl Sink for Filling {
 
     fn abort(self) {
         Self::abort(self);
+    }
+
+    fn finish_unkept(self) -> bool {
+        Self::finish_unkept(self)
     }
 
     fn stored(&self) -> bool {
@@ -154,8 +166,15 @@ pub(crate) async fn carry(
             }
             Ok(false) => {
                 sink.refused().inspect(|why| refused(*why));
-                let stored = sink.stored();
-                return match sink.finish() {
+                let stored = sink.stored() && !exchange.has_failed();
+                let whole = match exchange.has_failed() {
+                    true => {
+                        refused(NotKept::Unwanted);
+                        sink.finish_unkept()
+                    }
+                    false => sink.finish(),
+                };
+                return match whole {
                     true => Carried { end: End::Whole, bytes, stored },
                     false => Carried { end: End::Cut(None), bytes, stored: false },
                 };

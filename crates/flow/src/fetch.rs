@@ -274,12 +274,12 @@ async fn run(
             }
             None => return,
         },
-        // A body that only its connection's end ends may have been cut: it is never kept (RFC 9112
-        // 8).
+        // A body that only its connection's end ends may have been cut: it is kept only of origins
+        // that are said to end them so (RFC 9112 8).
         Outcome::Use(exchange, plan)
             if job.lead.is_some()
                 && plan.store.is_ok()
-                && exchange.framing != Framing::UntilClose =>
+                && (exchange.framing != Framing::UntilClose || job.keeps_until_close()) =>
         {
             keep(&core, job, exchange, &plan, tell).await;
             return;
@@ -327,13 +327,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             return Outcome::File(name);
         }
         let told = &mut Told(job.interims.as_deref());
-        let caller = Caller {
-            client: job.notes.client.and_then(Peer::address),
-            ends: job.ends,
-            read_at_most: job.read_at_most,
-            timeouts: None,
-        };
-        let sending = pool.send(&origin, &request, stream, job.key_hash, caller, told);
+        let sending = pool.send(&origin, &request, stream, job.key_hash, job.caller(), told);
         let mut exchange = match sending.await {
             Ok(exchange) => exchange,
             Err(error) => return Outcome::Failed(unanswered(job, &error, sent)),
@@ -343,6 +337,9 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
         let said = accel::take(&mut exchange.response.headers, accel, sent.unix_secs());
         if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {
             return Outcome::Confirmed(exchange, said);
+        }
+        if is_unasked(&request, exchange.response.status) {
+            return Outcome::Failed(refused(job, exchange.response.status, sent));
         }
         if let Some(tunnel) = exchange.take_tunnel() {
             let mut response = exchange.response.clone();
@@ -361,6 +358,17 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
                 return Outcome::Failed(refused(job, exchange.response.status, sent));
             }
         }
+    }
+}
+
+/// Whether an answer of `status` says that less than a whole representation comes although
+/// `request` has not asked for that (RFC 9110 15.3.7, 15.4.5).
+fn is_unasked(request: &Request, status: Status) -> bool {
+    let has = |id| request.headers.contains(id);
+    match status {
+        Status::NOT_MODIFIED => !has(HeaderId::IfNoneMatch) && !has(HeaderId::IfModifiedSince),
+        Status::PARTIAL_CONTENT => !has(HeaderId::Range),
+        _ => false,
     }
 }
 
@@ -574,6 +582,7 @@ fn token(why: NotKept) -> &'static str {
         NotKept::TooLarge => "too-large",
         NotKept::NoRoom => "no-room",
         NotKept::Invalidated => "invalidated",
+        NotKept::Unwanted => "script-failed",
     }
 }
 
@@ -667,6 +676,22 @@ impl Job {
             (false, _) => Errand::Store(self.old.as_deref()),
         };
         forward::origin_request(&ask, &errand)
+    }
+
+    /// For whom the origin is asked.
+    fn caller(&self) -> Caller {
+        Caller {
+            client: self.notes.client.and_then(Peer::address),
+            ends: self.ends,
+            read_at_most: self.read_at_most,
+            timeouts: None,
+        }
+    }
+
+    /// Whether bodies are stored whose end is their connection's.
+    fn keeps_until_close(&self) -> bool {
+        let origin = self.site.origins.get(self.notes.origin as usize);
+        origin.is_some_and(|origin| origin.config().store_close_delimited)
     }
 
     /// How long requests for the key shall not wait for each other after this uncacheable answer;

@@ -336,6 +336,30 @@ async fn an_answer_that_comes_before_the_body_was_read_is_whole_and_ends_the_con
 }
 
 #[tokio::test]
+async fn an_answer_is_not_stored_whose_script_says_at_its_end_that_it_failed() {
+    let stage = Stage::new().await;
+    // END_REQUEST, and an appStatus of 255: PHP has died.
+    let died = record(3, 1, &[0, 0, 0, 255, 0, 0, 0, 0], 0);
+    for head in [CACHEABLE.to_owned(), format!("Content-Length: 4\r\n{CACHEABLE}")] {
+        stage.app.on(
+            "/page",
+            Program::new(vec![
+                Act::ReadStdin,
+                stdout(format!("{head}page")),
+                Act::Raw(died.clone()),
+            ]),
+        );
+        for _ in 0..2 {
+            let reply = stage.get("/page").await;
+            assert_eq!((reply.text().as_str(), is_hit(&reply)), ("page", false));
+        }
+    }
+    stage.app.on("/page", Program::answer(format!("{CACHEABLE}well")));
+    assert_eq!(stage.get("/page").await.text(), "well");
+    assert!(is_hit(&stage.get("/page").await));
+}
+
+#[tokio::test]
 async fn broken_answers_are_errors_and_never_stored() {
     let stage =
         Setup { site: "cache = { stale_if_error = \"0s\" }", ..Setup::default() }.start().await;

@@ -152,3 +152,48 @@ async fn what_is_tried_again_is_within_the_budget_and_idempotent() {
     let (_servers, daemon) = one_bad_of_three("retry_on = [\"500\"]").await;
     assert_eq!(statuses(&daemon, "POST", 3).await.iter().filter(|code| **code == 500).count(), 1);
 }
+
+#[tokio::test]
+async fn less_than_a_whole_page_is_an_error_unless_it_was_asked_for() {
+    let site = "[[site.route]]\npath = \"/passed/*\"\ncache = false";
+    let stage = Setup { site, ..Setup::default() }.start().await;
+    let unchanged = || Script::respond("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n");
+    let part =
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/9\r\nContent-Length: 2\r\n\r\nab";
+    for target in ["/304", "/passed/304"] {
+        stage.origin.on(target, unchanged());
+        assert_eq!(stage.get(target).await.status, 502, "{target}");
+    }
+    for target in ["/206", "/passed/206"] {
+        stage.origin.on(target, Script::respond(part));
+        assert_eq!(stage.get(target).await.status, 502, "{target}");
+    }
+    let asked = stage.ask("GET", "/passed/304", "If-None-Match: \"a\"\r\n").await;
+    assert_eq!(asked.status, 304);
+    assert_eq!(stage.ask("GET", "/passed/206", "Range: bytes=0-1\r\n").await.status, 206);
+}
+
+#[tokio::test]
+async fn bodies_that_end_with_their_connection_are_stored_where_that_is_allowed() {
+    let head = "HTTP/1.0 200 OK\r\nCache-Control: max-age=60\r\n\r\n";
+    let page = || Script::respond(format!("{head}a page")).close();
+    let usual = Setup::default().start().await;
+    usual.origin.on("/page", page());
+    for _ in 0..2 {
+        let reply = usual.get("/page").await;
+        assert_eq!((reply.text().as_str(), is_hit(&reply)), ("a page", false));
+    }
+    let stage = Setup { origin: "store_close_delimited = true", ..Setup::default() }.start().await;
+    stage.origin.on("/page", page());
+    stage.origin.on("/reset", Script::respond(format!("{head}a pa")).delay_ms(100).reset());
+    for hit in [false, true] {
+        let reply = stage.get("/page").await;
+        assert_eq!((reply.text().as_str(), is_hit(&reply)), ("a page", hit));
+    }
+    for seen in 1..3 {
+        let bytes = testkit::client::request("GET", "/reset", "");
+        let reply = stage.connect().await.exchange(&bytes).await;
+        assert!(reply.complete().is_none_or(|reply| reply.status == 502), "{reply:?}");
+        assert_eq!(stage.origin.seen("/reset"), seen);
+    }
+}

@@ -58,6 +58,9 @@ pub struct OriginConfig {
     /// From a server's recovery to its whole share of the requests, in milliseconds: it grows
     /// evenly (HAProxy: `slowstart`, nginx: `slow_start`).
     pub slow_start_ms: u64,
+    /// A body that ends with its connection, by FIN or over TLS by close_notify, is taken for whole
+    /// and may be stored.
+    pub store_close_delimited: bool,
     /// LF alone ends a line of its servers' response heads (RFC 9112 2.2), as CGI programs of old
     /// send it.
     pub lenient: bool,
@@ -355,6 +358,7 @@ impl OriginConfig {
             idle_timeout_ms: limits.origin_idle_timeout,
             eject: EjectConfig::default(),
             slow_start_ms: 0,
+            store_close_delimited: false,
             lenient: false,
             scripts: None,
             accel: None,

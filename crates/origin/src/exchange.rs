@@ -47,6 +47,7 @@ pub struct Exchange {
     /// How often the request was sent, this time included.
     pub tries: u32,
     body: Body,
+    failed: bool,
 }
 
 /// What is left of the exchange.
@@ -111,6 +112,7 @@ impl Exchange {
             reused: of.reused,
             tries: of.tries,
             body: Body::Ended,
+            failed: false,
         };
         if let Some(protocol) = switched {
             exchange.body = Body::Switched(Box::new(Tunnel::new(link, &work, protocol, of.permit)));
@@ -148,6 +150,7 @@ impl Exchange {
             reused: false,
             tries: 0,
             body: Body::Ready(body),
+            failed: false,
         }
     }
 
@@ -156,6 +159,12 @@ impl Exchange {
         if let Body::Open(open) = &mut self.body {
             open.total = Deadline::new(Step::Total, Instant::now(), u64::MAX);
         }
+    }
+
+    /// Whether its end said that the script had failed (FastCGI's appStatus): the answer is whole
+    /// and may be wrong. Known once the body was read to its end.
+    pub fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// The connection, when the server has changed its protocol as it was asked to (a 101); once.
@@ -212,6 +221,7 @@ impl Exchange {
         match stepped {
             Ok(true) => Ok(true),
             Ok(false) => {
+                self.failed = open.work.talk.has_failed();
                 if let Body::Open(open) = std::mem::replace(&mut self.body, Body::Ended) {
                     open.finish();
                 }

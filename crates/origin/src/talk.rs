@@ -151,6 +151,11 @@ impl Talk {
         self.end.is_some_and(|end| end.protocol == Protocol::Complete)
     }
 
+    /// Whether the script ended with a status that means failure, as PHP's does that has died.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.end.is_some_and(|end| end.app_status != 0)
+    }
+
     /// Reads on in `bytes`, advancing `start`, until the head is whole and, while `sending`, there
     /// is no room for more of the body.
     pub(crate) fn read_head(

@@ -145,8 +145,9 @@ fn origin(r: &mut Reader, table: &Table<'_>, name: &str, limits: &Limits) -> Ori
         config.eject = eject(r, &item);
     }
     bounds(r, table, &mut config);
-    config.lenient =
-        table.item("lenient_origin").and_then(|item| r.boolean(&item)).unwrap_or(false);
+    let on = |r: &mut Reader, key| table.item(key).and_then(|item| r.boolean(&item));
+    config.store_close_delimited = on(r, "store_close_delimited").unwrap_or_default();
+    config.lenient = on(r, "lenient_origin").unwrap_or_default();
     config.accel = super::files::accel(r, table);
     config.scripts = super::scripts::scripts(r, table, &config.servers);
     config

@@ -30,11 +30,14 @@ pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
         ),
         "framing" => (
             "Its body ended with its connection, so nobody knows whether it is whole.",
-            "RFC 9112 8",
+            "RFC 9112 8; the origin's `store_close_delimited`",
         ),
         "too-large" => ("Its body is larger than the limit.", "limit `object_bytes`"),
         "no-room" => ("The cache had no memory for it.", "`[memory] size`"),
         "invalidated" => ("It was purged, or a ban met it, while it was fetched.", "RFC 9111 4.4"),
+        "script-failed" => {
+            ("Its script ended with a status that means failure.", "FastCGI's appStatus, not 0")
+        }
         "cut" => ("Its body did not come whole.", "RFC 9111 3.3"),
         "no-gzip" => ("Its body claimed to be in gzip and was not.", "RFC 1952"),
         "file" => ("The origin named a file to answer with.", "X-Accel-Redirect, X-Sendfile"),

@@ -340,10 +340,11 @@ impl Job {
             _ => false,
         };
         let mut answer = Answer { response, state, body, pass_s: None, one_hop, gzip };
+        let useless = self.why_useless(&answer);
         match action {
-            Action::Deliver | Action::Pass(_) if answer.state.cut_off => {
+            Action::Deliver | Action::Pass(_) if useless.is_some() => {
                 self.count(Count::FetchFailed);
-                self.note_error("No backend connection (rollback?)");
+                self.note_error(useless.unwrap_or_default());
                 Step::Error(None)
             }
             Action::Deliver => Step::Use(Box::new(answer)),
@@ -357,6 +358,18 @@ impl Job {
             Action::Error(said) => Step::Error(Some(said)),
             action => Self::give_up(action),
         }
+    }
+
+    /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a
+    /// part of something although no part was asked for.
+    fn why_useless(&self, answer: &Answer) -> Option<&'static str> {
+        let is_part = answer.response.headers.contains(HeaderId::ContentRange)
+            && !self.original.headers.contains(HeaderId::Range)
+            && self.live.params.is_on(Param::HttpRangeSupport);
+        if answer.state.cut_off {
+            return Some("No backend connection (rollback?)");
+        }
+        is_part.then_some("Unexpected content-range header")
     }
 
     /// Makes `response`, a 304, the stored one that it confirms, whose body is the result; none
