@@ -233,3 +233,22 @@ async fn a_slow_server_is_not_asked_twice_but_another_one_is() {
     });
     assert_eq!(client.get().await.expect("a response"), "ok");
 }
+
+#[tokio::test]
+async fn a_server_that_is_late_with_its_answers_is_ejected() {
+    let slow = Scripted::new(|_, mut conn| async move {
+        conn.head().await;
+        conn.hang().await;
+    })
+    .await;
+    let good = Scripted::answering(OK).await;
+    let client = Client::new(&[&slow.url, &good.url], |config| {
+        config.timeouts.first_byte_ms = 50;
+        config.eject.failures = 2;
+        config.eject.for_ms = 3_600_000;
+    });
+    for _ in 0..10 {
+        assert_eq!(client.get().await.expect("a response"), "ok");
+    }
+    assert_eq!(slow.connections(), 2);
+}
