@@ -84,10 +84,15 @@ async fn origin(authority: &Authority, names: &[&str], expired: bool, checks: bo
 }
 
 fn start(server: &str, tls: &str) -> Daemon {
+    start_with(server, tls, "")
+}
+
+/// The same with further keys of the origin.
+fn start_with(server: &str, tls: &str, more: &str) -> Daemon {
     let tls = if tls.is_empty() { String::new() } else { format!("tls = {{ {tls} }}") };
     let config = format!(
         "listen = \"127.0.0.1:0\"\nworkers = 1\n[limits]\nconnect_timeout = \"1s\"\nretries = 0\n\
-         [[origin]]\nname = \"app\"\nservers = \"{server}\"\n{tls}\n\
+         [[origin]]\nname = \"app\"\nservers = \"{server}\"\n{tls}\n{more}\n\
          [[site]]\nhost = \"*\"\norigin = \"app\"\n"
     );
     Daemon::start(&config).expect("larder starts")
@@ -237,5 +242,48 @@ async fn certificates_of_version_1_are_believed_where_nothing_is_verified() {
         assert_eq!(refused.status, 502, "{version}");
         assert!(refused.text().contains("TLS: its certificate"), "{}", refused.text());
         assert!(!refused.text().contains("Unsupported"), "{}", refused.text());
+    }
+}
+
+/// An origin whose answers end with their connection, which TLS is told of if `clean`.
+async fn closing(authority: &Authority, clean: bool) -> SocketAddr {
+    authority.sign("own", &["127.0.0.1"], Kind::Elliptic);
+    let acceptor = authority.acceptor("own");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let addr = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(tcp).await else { continue };
+            let mut received = Vec::new();
+            while !received.ends_with(b"\r\n\r\n") {
+                if !stream.read_buf(&mut received).await.is_ok_and(|read| read > 0) {
+                    break;
+                }
+            }
+            let answer = b"HTTP/1.0 200 OK\r\nCache-Control: max-age=60\r\n\r\nsecret";
+            _ = stream.write_all(answer).await;
+            _ = stream.flush().await;
+            if clean {
+                _ = stream.shutdown().await;
+            }
+        }
+    });
+    addr
+}
+
+#[tokio::test]
+async fn a_body_that_ends_with_its_connection_is_whole_only_if_tls_says_so() {
+    for clean in [true, false] {
+        let authority = Authority::new();
+        let url = format!("https://{}", closing(&authority, clean).await);
+        let daemon = start_with(&url, "verify = false", "store_close_delimited = true");
+        let stored = async || {
+            let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+            let seen = raw.get("/page").await.expect("sent");
+            seen.complete().is_some_and(support::is_hit)
+        };
+        assert!(!stored().await);
+        assert_eq!(stored().await, clean);
+        assert_eq!(stored().await, clean);
     }
 }
