@@ -49,9 +49,40 @@ pub(super) fn check_origins(
     origins: &[OriginConfig],
 ) {
     let Some(listen) = &admin.listen else { return };
+    if let Some(origin) = origins.iter().find(|origin| leads_to(origin, listen))
+        && let Some(item) = top.item("admin")
+    {
+        let span = item.key("listen").map_or(item.span, |listen| listen.span);
+        let message = format!("origin `{}` is this admin listener", origin.name);
+        r.error(span, message).help =
+            Some("clients would reach it through the site: give one of them another port".into());
+    }
+}
+
+/// An origin that is a listener for clients may send requests round and round.
+pub(super) fn warn_of_loops(
+    r: &mut Reader,
+    top: &Table<'_>,
+    listen: &[ListenSpec],
+    origins: &[OriginConfig],
+) {
+    let Some(item) = top.item("listen") else { return };
+    for origin in origins {
+        if let Some(spec) = listen.iter().find(|spec| leads_to(origin, spec)) {
+            let (name, at) = (&origin.name, &spec.text);
+            let message = format!("origin `{name}` is this daemon's own listener {at}");
+            r.warning(item.span.clone(), message).help = Some(
+                "a request that comes back to a site with this origin is answered 508".to_owned(),
+            );
+        }
+    }
+}
+
+/// Whether a server of `origin` is this listener.
+fn leads_to(origin: &OriginConfig, listen: &ListenSpec) -> bool {
     let ports = listen.addresses.iter().copied().filter(|address| address.port() != 0);
     let reserved = Reserved::new(ports, Vec::new());
-    let is_own = |address: &Address| match address {
+    origin.servers.iter().any(|server| match &server.address {
         Address::Tcp { host, port } => match host.parse::<IpAddr>() {
             Ok(ip) => reserved.has(SocketAddr::new(ip, *port)),
             Err(_) if host == "localhost" => {
@@ -60,17 +91,8 @@ pub(super) fn check_origins(
             Err(_) => false,
         },
         Address::Fixed { addresses, .. } => addresses.iter().any(|at| reserved.has(*at)),
-        Address::Unix(_) => false,
-    };
-    let leads_here = |origin: &&OriginConfig| origin.servers.iter().any(|s| is_own(&s.address));
-    if let Some(origin) = origins.iter().find(leads_here)
-        && let Some(item) = top.item("admin")
-    {
-        let span = item.key("listen").map_or(item.span, |listen| listen.span);
-        let message = format!("origin `{}` is this admin listener", origin.name);
-        r.error(span, message).help =
-            Some("clients would reach it through the site: give one of them another port".into());
-    }
+        Address::Unix(path) => listen.path.as_ref().is_some_and(|(own, _)| own == path),
+    })
 }
 
 fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {

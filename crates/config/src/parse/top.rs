@@ -44,6 +44,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     let (origins, origin_tls) = origins.into_configs();
     let admin = super::admin::admin(r, &top);
     super::admin::check_origins(r, &top, &admin, &origins);
+    super::admin::warn_of_loops(r, &top, &listen, &origins);
     let certificates = super::tls::default_pairs(r, &top);
     let acme = super::acme::acme(r, &top, &listen);
     super::tls::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);

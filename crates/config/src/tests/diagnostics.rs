@@ -304,6 +304,26 @@ origin = "http://127.0.0.1:8080"
 }
 
 #[test]
+fn an_origin_that_is_the_daemons_own_listener_is_a_warning() {
+    for (listen, server) in [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+        (":8080", "http://localhost:8080"),
+        ("unix:/run/larder/http.sock", "unix:/run/larder/http.sock"),
+    ] {
+        let text = |server: &str| {
+            format!(
+                "listen = \"{listen}\"\n[[origin]]\nname = \"app\"\nservers = \"{server}\"\n\
+                 [[site]]\nhost = \"*\"\norigin = \"app\"\n"
+            )
+        };
+        let told = said(&text(server));
+        assert!(told.contains("warning: origin `app` is this daemon's own listener"), "{told}");
+        let told = said(&text("http://127.0.0.1:8081"));
+        assert!(!told.contains("own listener"), "{told}");
+    }
+}
+
+#[test]
 fn two_origins_of_one_name_are_shown_both() {
     let text = r#"[[origin]]
 name = "a"
