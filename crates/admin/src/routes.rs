@@ -48,6 +48,8 @@ pub enum Operation {
     Dashboard,
     /// Figures as they come, for the dashboard.
     Live,
+    /// Have records keep header fields for a while.
+    Watch,
 }
 
 /// How a route is asked.
@@ -318,6 +320,21 @@ pub const TABLE: &[Route] = &[
         about: "Where the log ring is.",
         also: &[(404, "The log ring is off.")],
         ..get("/api/v1/ring", READ, Operation::Ring, Content::Json("Ring"))
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/api/v1/log/fields",
+        about: "Has records in the log ring keep header fields of requests and responses, of \
+                clients and origins, for some seconds from now on; who asks again goes on. \
+                Secrets are masked unless the role `config` asks for them.",
+        takes: Takes::Json("Watch"),
+        also: &[
+            (403, "Secrets need the role `config`."),
+            (404, "The log ring is off."),
+            (422, "A filter that is none."),
+            (503, "As many ask as may: `log_readers`."),
+        ],
+        ..get("/api/v1/log/fields", READ, Operation::Watch, Content::Json("Watched"))
     },
     Route {
         verb: Verb::Post,

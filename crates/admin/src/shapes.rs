@@ -44,7 +44,29 @@ fn flag(about: &str) -> Value {
     json!({ "type": "boolean", "description": about })
 }
 
-fn figures() -> [Named; 3] {
+/// Header fields that records are to keep.
+fn watch() -> Value {
+    let name = json!({ "type": "string", "pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$" });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "names": {
+                "type": "array", "minItems": 1, "maxItems": 100, "items": name,
+                "description": "Names of the fields; all when it is not said.",
+            },
+            "filter": {
+                "type": "string",
+                "maxLength": 4096,
+                "description": "Of which transactions, in the language of `larder log -q`.",
+                "examples": ["resp.status >= 500"],
+            },
+            "secrets": flag("Values of Authorization, Cookie and the like as they are."),
+        },
+    })
+}
+
+fn figures() -> [Named; 5] {
     let number = json!({ "type": "integer" });
     let ring = object(json!({
         "folder": text("Where its files are."),
@@ -70,6 +92,8 @@ fn figures() -> [Named; 3] {
             }),
         ),
         ("Ring", ring),
+        ("Watch", watch()),
+        ("Watched", object(json!({ "seconds": self::number("How long it holds.") }))),
     ]
 }
 

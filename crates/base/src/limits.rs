@@ -124,6 +124,8 @@ limits! {
     VarnishCliConnections varnish_cli_connections Count 32, "Connections to the Varnish CLI port; beyond it new ones are closed at once.";
     VarnishCliAuthTimeout varnish_cli_auth_timeout Ms 10_000, "From a connection to the Varnish CLI port to the proof that the client knows the secret; then it is closed.";
     VarnishCliIdleTimeout varnish_cli_idle_timeout Ms 300_000, "A connection to the Varnish CLI port without a command, or with a reply that is not taken; then it is closed.";
+    LogHeads log_heads Bytes 16 * KIB, "Header fields kept with one transaction's record while a reader asks for them, at most 64 KiB; the rest is left out.";
+    LogReaders log_readers Count 16, "Readers of the log that ask for header fields at once; beyond it the next is refused.";
     TraceSpans trace_spans Count 2_000, "Spans handed to the collector of traces every half second; further ones are dropped.";
     TraceTimeout trace_timeout Ms 5_000, "One delivery to the collector of traces; then its spans are dropped.";
     OriginConnections origin_connections Count 1_000, "Connections to one origin server in all; beyond it requests queue.";

@@ -138,6 +138,7 @@ impl Core {
         let log = CoreLog::new(records, index, &shared, &counters);
         let version = shared.version.load(Ordering::Acquire);
         let live = shared.live.load_full();
+        log.want(shared.wanted());
         Rc::new(Self {
             pool: RefCell::new(pool(&shared, &counters, &live)),
             log,
@@ -165,6 +166,7 @@ impl Core {
             }
             *self.live.borrow_mut() = Rc::new(next);
             self.version.set(version);
+            self.log.want(self.shared.wanted());
         }
         Rc::clone(&self.live.borrow())
     }
@@ -200,6 +202,7 @@ impl Core {
         self.live();
         self.sweep_bans(now.mono_ms);
         self.drop_over(now.mono_ms);
+        self.log.forget(now.mono_ms);
         // It keeps its program, which may have been discarded.
         drop(self.spare_turn.take());
         self.pool().sweep(now.mono_ms);

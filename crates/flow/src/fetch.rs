@@ -319,7 +319,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             None => RequestBody::None,
         };
         let sent = core.now();
-        job.note_begun(core.micros());
+        job.note_begun(core, &request, &origin);
         let pool = core.pool();
         if job.site.beside_scripts.get(job.notes.origin as usize).is_some_and(Option::is_some)
             && let Some(name) = pool.file(&origin, &request).await
@@ -332,7 +332,7 @@ async fn ask_origin(core: &Rc<Core>, job: &mut Job, body: Option<Reader>) -> Out
             Ok(exchange) => exchange,
             Err(error) => return Outcome::Failed(unanswered(job, &error, sent)),
         };
-        job.note_answered(&exchange, core.micros());
+        job.note_answered(core, &exchange);
         let accel = job.site.accel.get(job.notes.origin as usize).and_then(Option::as_ref);
         let said = accel::take(&mut exchange.response.headers, accel, sent.unix_secs());
         if exchange.response.status == Status::NOT_MODIFIED && job.old.is_some() {

@@ -5,6 +5,7 @@
 //! a request up: what cannot be handed on is lost and counted.
 
 mod background;
+mod heads;
 mod record;
 
 use std::cell::{Cell, RefCell};
@@ -16,6 +17,7 @@ use base::tally::{Outcome, Tally};
 use base::{Counter, Counters, Now, clock};
 use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId, Request};
+use observe::Wanted;
 use observe::record::SENT;
 use observe::ring::{BATCH, Ring, Writer};
 use policy::Peer;
@@ -90,6 +92,8 @@ pub struct CoreLog {
     sinks: Option<Sinks>,
     tally: RefCell<Tally>,
     counters: Arc<Counters>,
+    /// The header fields that readers ask for; none mostly.
+    wanted: RefCell<Option<Arc<Wanted>>>,
 }
 
 #[derive(Debug)]
@@ -159,7 +163,7 @@ impl CoreLog {
         let counters = Arc::clone(counters);
         let ring = records.ring.as_ref().and_then(|ring| ring.writer(index).ok());
         if ring.is_none() && records.log.is_none() {
-            return Self { sinks: None, tally, counters };
+            return Self { sinks: None, tally, counters, wanted: RefCell::default() };
         }
         let core = Sinks {
             ring: ring.map(RefCell::new),
@@ -170,7 +174,7 @@ impl CoreLog {
             batch: RefCell::default(),
             begun: Notify::new(),
         };
-        Self { sinks: Some(core), tally, counters }
+        Self { sinks: Some(core), tally, counters, wanted: RefCell::default() }
     }
 
     /// Microseconds of the monotonic clock; with nobody to tell them, as coarse as `now`.
@@ -199,7 +203,14 @@ impl CoreLog {
         self.count(reply, told, end_us);
         if let Some(core) = &self.sinks {
             let id = reply.about.number().unwrap_or_else(|| core.number());
-            core.add(|names, batch| record::answered(reply, told, (id, end_us), names, batch));
+            let at = core.add(|names, batch| {
+                record::answered(reply, told, (id, end_us), names, batch);
+            });
+            if self.is_asked() {
+                let most = told.live.limits.log_heads;
+                self.add_heads(core, (at, most), |writer| writer.answered(reply, told));
+            }
+            core.flush_if_full();
         }
     }
 
@@ -207,7 +218,12 @@ impl CoreLog {
     fn fetched(&self, fetch: &Background) {
         if let Some(core) = &self.sinks {
             let (id, end_us) = (core.number(), clock::System.micros());
-            core.add(|names, batch| record::fetched(fetch, (id, end_us), names, batch));
+            let at = core.add(|names, batch| record::fetched(fetch, (id, end_us), names, batch));
+            if self.is_asked() {
+                let most = fetch.core.live().limits.log_heads;
+                self.add_heads(core, (at, most), |writer| writer.fetched(&fetch.trace));
+            }
+            core.flush_if_full();
         }
     }
 
@@ -284,15 +300,20 @@ impl Sinks {
         id
     }
 
-    fn add(&self, write: impl FnOnce(&[Name], &mut Batch)) {
+    /// Adds a record to the batch; the result is where in it.
+    fn add(&self, write: impl FnOnce(&[Name], &mut Batch)) -> usize {
         let mut batch = self.batch.borrow_mut();
         if batch.count == 0 {
             self.begun.notify_one();
         }
         batch.count += 1;
+        let at = batch.bytes.len();
         write(&self.names, &mut batch);
-        if batch.bytes.len() >= BATCH {
-            drop(batch);
+        at
+    }
+
+    fn flush_if_full(&self) {
+        if self.batch.borrow().bytes.len() >= BATCH {
             self.flush();
         }
     }

@@ -9,7 +9,9 @@ use base::{HashSeed, Limits, counters::Registry, tally::Tallies};
 use cache::Cache;
 use files::Root;
 use h1::HeadLimits;
+use observe::{Want, Wanted};
 use origin::{Depot, Journal, Origin};
+use parking_lot::Mutex;
 use policy::{Policy, Purge, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
 use varnishcli::Params;
@@ -142,6 +144,8 @@ pub struct Shared {
     pub(crate) journal: Option<Arc<dyn Journal>>,
     /// Idle connections to origins, of all cores.
     pub(crate) depot: Arc<Depot>,
+    /// The header fields that readers of the log ask for.
+    wanted: Mutex<Option<Arc<Wanted>>>,
     /// Held by the sweep of the store that is under way.
     pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
     /// Held by the look at all that is stored that is under way.
@@ -185,6 +189,7 @@ impl Shared {
             tallies: Tallies::default(),
             journal,
             depot: Arc::default(),
+            wanted: Mutex::default(),
             sweeping: Arc::default(),
             listing: Arc::default(),
             rounds: Arc::default(),
@@ -196,6 +201,24 @@ impl Shared {
         self.vcl.memory.set_limits(&live.limits);
         self.live.store(Arc::new(live));
         self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Has the cores keep with records what a reader wants, from `now_ms` until `until_ms`; false
+    /// when as many as may ask already.
+    pub fn want(&self, want: Want, (now_ms, until_ms): (u64, u64)) -> bool {
+        let most = self.live().limits.log_readers as usize;
+        let mut wanted = self.wanted.lock();
+        let before = wanted.as_deref().cloned().unwrap_or_default();
+        let Some(next) = before.with(want, (now_ms, until_ms), most) else { return false };
+        *wanted = Some(Arc::new(next));
+        drop(wanted);
+        self.version.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// What readers of the log ask for.
+    pub(crate) fn wanted(&self) -> Option<Arc<Wanted>> {
+        self.wanted.lock().clone()
     }
 
     /// Where it goes what origin servers say besides responses.

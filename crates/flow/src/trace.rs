@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base::Limit;
 use message::trace_context::TraceContext;
+use observe::heads::Heads;
 use vcl::backend::Leaf;
 
 use crate::carry::{Carried, End};
@@ -99,6 +100,7 @@ pub struct Trace {
     pub(crate) stored: Cell<bool>,
     pub(crate) body_bytes: Cell<u64>,
     pub(crate) trouble: RefCell<Option<Trouble>>,
+    pub(crate) heads: RefCell<Option<Box<Heads>>>,
 }
 
 impl Trace {

@@ -1,5 +1,6 @@
 //! What the admin listener asks of the daemon.
 
+mod log;
 mod state;
 mod store;
 
@@ -112,6 +113,7 @@ impl Api for Daemon {
             Operation::Config => Ok(self.config()),
             Operation::Check => self.check(asked),
             Operation::Parameters => Ok(self.parameters()),
+            Operation::Watch => self.watch(asked),
             Operation::Explain => Ok(explain::answer(self, &asked.body).await),
             Operation::Dashboard => Ok(dashboard::file(&asked.path)),
             Operation::Live => Ok(dashboard::live(self, asked.caller)),

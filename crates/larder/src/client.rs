@@ -130,6 +130,11 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<(u16, Strin
     exchange(socket, method, path, None)
 }
 
+/// Asks the daemon with a body in JSON; the status and the body of its answer.
+pub(crate) fn post(socket: &Path, path: &str, body: &Value) -> Result<(u16, String), String> {
+    exchange(socket, "POST", path, Some(&body.to_string()))
+}
+
 fn exchange(
     socket: &Path,
     method: &str,

@@ -8,6 +8,7 @@ mod log;
 mod logstat;
 mod screen;
 mod stat;
+mod tags;
 mod top;
 mod why;
 

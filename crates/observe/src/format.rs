@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use message::date::LogDate;
 
+use crate::heads;
 use crate::record::{Flags, Record};
 use crate::steps;
 use crate::text::{Printable, json_text, quote};
@@ -46,7 +47,7 @@ impl Fields {
 }
 
 /// A protocol version as the request line has it.
-fn version(version: u8) -> &'static str {
+pub(crate) fn version(version: u8) -> &'static str {
     match version {
         10 => "HTTP/1.0",
         20 => "HTTP/2.0",
@@ -167,6 +168,7 @@ fn rest_of_json(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::
         write!(out, ",\"origin_status\":{}", record.origin_status)?;
     }
     steps::json(record.vcl, out)?;
+    heads::json(record.heads, out)?;
     out.extend_from_slice(b",\"phases_us\":{");
     for (name, us) in phases(record) {
         write!(out, "\"{name}\":{us},")?;
@@ -269,6 +271,9 @@ fn write_detail(
     }
     for (name, text) in steps::steps(record.vcl).map(steps::Step::line) {
         line(&name, text)?;
+    }
+    for (name, text) in heads::fields(record.heads).map(heads::Field::line) {
+        line(name, text)?;
     }
     line("cache", cache(record))?;
     if !record.origin.is_empty() {

@@ -7,7 +7,9 @@
 pub mod access;
 pub mod format;
 pub mod fuzz;
+pub mod heads;
 pub mod histogram;
+pub mod pattern;
 pub mod query;
 pub mod record;
 pub mod ring;
@@ -16,6 +18,9 @@ pub mod tally;
 pub mod text;
 pub mod troubles;
 pub mod visits;
+pub mod wanted;
 
+pub use pattern::Pattern;
 pub use query::{Query, QueryError};
 pub use record::{Flags, Kind, Record, Served};
+pub use wanted::{Want, Wanted};

@@ -27,8 +27,9 @@ use regex::bytes::Regex;
 use crate::format::Fields;
 use crate::record::Record;
 
+use field::Field;
 pub use field::{ABOUT, About};
-use field::{Field, Seen};
+pub(crate) use field::{NamedField, Seen};
 
 /// A filter, ready to be asked.
 #[derive(Clone, Debug)]

@@ -28,6 +28,8 @@
 //! | 160 | 4 + 4 | numbers of the transaction and its session under VCL; 0 without |
 //! | 168 | 8 | number of the transaction that caused it; 0 without one |
 //!
+//! Where the flags say so, the [heads](crate::heads) of all sides follow.
+//!
 //! A field's value is its length in two bytes (all ones: the request has no such field), then its
 //! bytes. Which fields these are stands once, in the ring's head.
 
@@ -53,6 +55,9 @@ pub const SENT: &str = "traceparent>";
 /// Longest field value; as [`TEXT_MAX`].
 pub const VALUE_MAX: usize = 2 * 1024;
 
+/// Bytes of heads that a record has room for; the limit `log_heads` is mostly less.
+pub const HEADS_MAX: usize = 64 * 1024;
+
 const TEXTS: usize = 12;
 const LENGTHS_AT: usize = 132;
 const VALUES_AT: usize = LENGTHS_AT + 2 * TEXTS;
@@ -61,7 +66,7 @@ const NEVER: u32 = u32::MAX;
 const ABSENT: u16 = u16::MAX;
 
 /// The longest record there can be.
-pub const RECORD_MAX: usize = FIXED + TEXTS * TEXT_MAX + VALUES_MAX * (VALUE_MAX + 2);
+pub const RECORD_MAX: usize = FIXED + TEXTS * TEXT_MAX + VALUES_MAX * (VALUE_MAX + 2) + HEADS_MAX;
 
 /// What is true or not of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +95,8 @@ impl Flags {
     pub const STORED: Self = Self(1 << 9);
     /// The connection became a tunnel.
     pub const TUNNEL: Self = Self(1 << 10);
+    /// Heads stand behind it.
+    pub const HEADS: Self = Self(1 << 11);
 
     /// Whether all of `other` are set.
     pub fn has(self, other: Self) -> bool {
@@ -274,6 +281,11 @@ pub struct Record<'a> {
     pub session: u32,
     /// Values of the chosen request fields, in the order of their names in the ring's head.
     pub values: Values<'a>,
+    /// Its heads on all sides, as far as somebody asked for them; [`heads::fields`] takes them
+    /// apart.
+    ///
+    /// [`heads::fields`]: crate::heads::fields
+    pub heads: &'a [u8],
 }
 
 /// Values of request fields as they stand in a record.
@@ -418,10 +430,12 @@ impl<'a> Record<'a> {
         for _ in 0..fixed[VALUES_AT] {
             (_, after) = split_value(after)?;
         }
-        if !after.is_empty() {
+        let record = Self::of_fixed(fixed, texts)?;
+        if !after.is_empty() && !record.flags.has(Flags::HEADS) {
             return None;
         }
-        Some((Self { values: Values { bytes: tail }, ..Self::of_fixed(fixed, texts)? }, rest))
+        let values = Values { bytes: &tail[..tail.len() - after.len()] };
+        Some((Self { values, heads: after, ..record }, rest))
     }
 
     fn of_fixed(fixed: &[u8; FIXED], texts: [&'a [u8]; TEXTS]) -> Option<Self> {
@@ -510,6 +524,18 @@ impl<'a> Record<'a> {
     pub fn ttfb_us(&self) -> u64 {
         self.phases.reply.or(self.phases.head).map_or(self.phases.end, u64::from)
     }
+}
+
+/// Puts `heads` behind the record that begins at `at` and is the last in `out`; `is_cut` when there
+/// was more.
+pub fn add_heads(out: &mut Vec<u8>, at: usize, heads: &[u8], is_cut: bool) {
+    out.extend_from_slice(heads);
+    let Some(record) = out.get_mut(at..).filter(|record| record.len() >= FIXED) else { return };
+    let length = record.len() as u32;
+    record[..4].copy_from_slice(&length.to_le_bytes());
+    let flags = Flags(u16::from_le_bytes([record[6], record[7]]));
+    let flags = flags.with(Flags::HEADS, true).with(Flags::CUT, is_cut);
+    record[6..8].copy_from_slice(&flags.0.to_le_bytes());
 }
 
 fn client(flags: Flags, address: [u8; 16]) -> Option<IpAddr> {

@@ -1,5 +1,6 @@
 //! An origin as all cores share it.
 
+use message::Request;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -41,6 +42,12 @@ impl Origin {
     /// Its settings.
     pub fn config(&self) -> &OriginConfig {
         &self.config
+    }
+
+    /// The Host that `request` is sent with in place of its own; none where it keeps that.
+    pub fn host_for(&self, request: &Request) -> Option<&str> {
+        let missing = self.config.host_default.as_deref().filter(|_| request.host.is_empty());
+        self.config.host_header.as_deref().or(missing)
     }
 
     /// Its name.

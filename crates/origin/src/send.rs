@@ -137,9 +137,7 @@ impl CorePool {
 
 /// The request with the origin's own Host, if it has one.
 fn with_host<'a>(origin: &Origin, request: &'a Request) -> Cow<'a, Request> {
-    let config = origin.config();
-    let missing = config.host_default.as_ref().filter(|_| request.host.is_empty());
-    match config.host_header.as_ref().or(missing) {
+    match origin.host_for(request) {
         None => Cow::Borrowed(request),
         Some(host) => {
             let mut request = request.clone();

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use message::Response;
 use message::store::{self, NotStored, StorePlan};
-use origin::Exchange;
+use message::{Request, Response};
+use origin::{Exchange, Origin};
 
 use super::Job;
+use crate::core::Core;
 use crate::trace::Trace;
 
 impl Job {
@@ -21,14 +22,18 @@ impl Job {
         self.note(|trace| trace.not_stored.set(token));
     }
 
-    pub(super) fn note_begun(&self, now_us: u64) {
+    pub(super) fn note_begun(&self, core: &Core, request: &Request, origin: &Origin) {
+        let now_us = core.micros();
+        core.log.note_bereq(self.trace.as_deref(), request, origin);
         self.note(|trace| {
             trace.fetch_us.set(trace.fetch_us.get().or(Some(now_us)));
             trace.origin.set(Some(self.notes.origin));
         });
     }
 
-    pub(super) fn note_answered(&self, exchange: &Exchange, now_us: u64) {
+    pub(super) fn note_answered(&self, core: &Core, exchange: &Exchange) {
+        let now_us = core.micros();
+        core.log.note_beresp(self.trace.as_deref(), &exchange.response);
         self.note(|trace| {
             trace.head_us.set(Some(now_us));
             trace.origin_status.set(exchange.response.status.code());

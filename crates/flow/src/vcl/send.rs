@@ -99,6 +99,7 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Un
     if !message::header::is_token(bereq.method.token()) {
         return Err("not sent: bereq.method is no token".to_owned().into());
     }
+    job.core.log.note_bereq(job.trace.as_deref(), &job.bereq, &origin);
     let started_us = job.core.micros();
     job.note(|trace| trace.fetch_us.set(trace.fetch_us.get().or(Some(started_us))));
     let caller = Caller { timeouts: Some(timeouts(job, leaf)), ..job.front.caller };
@@ -117,6 +118,7 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Un
     }
     let exchange = sent.map_err(|error| Unsent::by(leaf, &error))?;
     let answered_us = job.core.micros();
+    job.core.log.note_beresp(job.trace.as_deref(), &exchange.response);
     job.note(|trace| {
         trace.head_us.set(Some(answered_us));
         trace.origin_status.set(exchange.response.status.code());

@@ -2,17 +2,22 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use observe::format::Fields;
 use observe::ring::{Follower, From, Polled};
 use observe::{Query, Record};
+use serde_json::{Value, json};
 
-use crate::client::ask;
+use crate::client::{ask, post};
 use crate::{AdminArgs, ring};
 
 /// Looks at the ring at once, each of a megabyte per core at most.
 const POLLS: usize = 64;
+
+/// How often the daemon is asked to go on keeping header fields: it does so for ten seconds.
+const ASK: Duration = Duration::from_secs(3);
 
 /// Which daemon, and which of its requests.
 #[derive(Clone, Debug, Args)]
@@ -64,6 +69,35 @@ pub(crate) struct Feed {
     text: Option<String>,
     query: Option<Query>,
     kinds: Kinds,
+    lease: Option<Lease>,
+}
+
+/// Header fields that the daemon keeps for this reader as long as it asks.
+struct Lease {
+    socket: PathBuf,
+    wanted: Value,
+    asked: Instant,
+}
+
+impl Lease {
+    /// Asks anew when it is time. A daemon that is gone is asked again when the next is there.
+    fn renew(&mut self) {
+        if self.asked.elapsed() > ASK {
+            self.asked = Instant::now();
+            _ = self.ask();
+        }
+    }
+
+    fn ask(&self) -> Result<(), String> {
+        match post(&self.socket, "/api/v1/log/fields", &self.wanted)? {
+            (200, _) => Ok(()),
+            (_, body) => {
+                let value: Value = serde_json::from_str(&body).unwrap_or_default();
+                let why = value["error"].as_str().unwrap_or("its answer cannot be read");
+                Err(format!("larder: the daemon keeps no header fields: {why}"))
+            }
+        }
+    }
 }
 
 impl FeedArgs {
@@ -81,6 +115,7 @@ impl FeedArgs {
             text,
             query: None,
             kinds: Kinds::default(),
+            lease: None,
         };
         feed.renew()?;
         Ok(feed)
@@ -148,6 +183,28 @@ impl Feed {
         Ok(())
     }
 
+    /// Has the daemon keep the header fields called `names` (all where there are none) with the
+    /// records that the filter holds for, from now on.
+    pub(crate) fn ask_for(
+        &mut self,
+        args: &FeedArgs,
+        names: &[String],
+        secrets: bool,
+    ) -> Result<(), String> {
+        let mut wanted = json!({ "secrets": secrets });
+        if !names.is_empty() {
+            wanted["names"] = json!(names);
+        }
+        if let Some(text) = &self.text {
+            wanted["filter"] = json!(text);
+        }
+        let socket = args.admin.admin_socket.clone();
+        let lease = Lease { socket, wanted, asked: Instant::now() };
+        lease.ask()?;
+        self.lease = Some(lease);
+        Ok(())
+    }
+
     /// Hands on transactions of these kinds, unless the filter itself says which.
     pub(crate) fn show(&mut self, kinds: Kinds) {
         let says = self.query.as_ref().is_some_and(Query::names_kind);
@@ -159,6 +216,9 @@ impl Feed {
         &mut self,
         sink: &mut dyn FnMut(&Record<'_>, &Fields),
     ) -> Result<Polled, String> {
+        if let Some(lease) = &mut self.lease {
+            lease.renew();
+        }
         let (query, fields, kinds) = (&self.query, &self.fields, self.kinds);
         let polled = self.follower.poll(&mut |record| {
             if kinds.has(record) && query.as_ref().is_none_or(|query| query.matches(record)) {

@@ -7,10 +7,12 @@ use std::time::Duration;
 use clap::Args;
 use observe::Record;
 use observe::format::{self, Fields};
+use observe::pattern::{Pattern, View};
 use observe::ring::From;
 
 use super::feed::{Feed, FeedArgs, Kinds};
 use super::print;
+use super::tags::Tags;
 
 /// How often the ring is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -25,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(50);
     larder log -n 20                                  the last 20 requests\n  \
     larder log -q 'served == miss and time.total > 1s'  slow misses, as they come\n  \
     larder log --detail -q 'not_stored'               why answers are not stored\n  \
+    larder log --headers -q 'req.url ~ ^/cart'         all header fields of some requests\n  \
+    larder log -F '%h %{Varnish:hitmiss}x %r'          lines of your own\n  \
     larder log --json | jq .agent")]
 pub(crate) struct LogArgs {
     #[command(flatten)]
@@ -41,6 +45,28 @@ pub(crate) struct LogArgs {
     /// Only what clients asked for, with --detail too; without it that shows background fetches.
     #[arg(short = 'c', long)]
     clients: bool,
+    /// Header fields of the requests and responses of clients and origins, of all names or of
+    /// those given; with a filter, of the requests that it holds for. They are kept from now on,
+    /// for as long as somebody asks.
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true,
+          value_delimiter = ',', default_missing_value = "")]
+    headers: Option<Vec<String>>,
+    /// With --headers or -F: values of Authorization, Cookie and the like as they are. Without it
+    /// they are masked.
+    #[arg(long)]
+    secrets: bool,
+    /// Lines of this format, with varnishncsa's formatters (%h "%r" %s %{X-Cache}o ...) or nginx's
+    /// variables ($remote_addr "$request" $status ...); `@FILE` is the first line of a file. With
+    /// --json, values are written so that the line can be JSON.
+    #[arg(short = 'F', long, value_name = "FORMAT", conflicts_with = "detail")]
+    format: Option<String>,
+    /// Of --detail only these lines, by their names or by varnishlog's tags (ReqHeader, VCL_call
+    /// ...); repeatable, or with commas.
+    #[arg(short = 'i', long, value_name = "TAG", value_delimiter = ',')]
+    include: Vec<String>,
+    /// Of --detail all lines but these.
+    #[arg(short = 'x', long, value_name = "TAG", value_delimiter = ',')]
+    exclude: Vec<String>,
     /// Only the last N requests that are still in the ring.
     #[arg(short = 'n', long = "last", value_name = "N")]
     last: Option<usize>,
@@ -52,23 +78,60 @@ pub(crate) struct LogArgs {
     follow: bool,
 }
 
+impl LogArgs {
+    /// Whether each request has several lines.
+    fn is_detailed(&self) -> bool {
+        let lines = self.headers.is_some() || !self.include.is_empty() || !self.exclude.is_empty();
+        self.detail || lines && !self.json && self.format.is_none()
+    }
+}
+
 /// How requests are shown.
-#[derive(Clone, Copy)]
 enum Form {
     Combined,
     Json,
-    Detail,
+    /// These lines of it.
+    Detail(Tags),
+    /// From the sides of the client and of the origin, as far as they are to be shown.
+    Pattern(Pattern, Kinds),
 }
 
 impl Form {
-    fn write(self, record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
+    fn of(args: &LogArgs, kinds: Kinds) -> Result<Self, String> {
+        match (&args.format, args.json) {
+            (Some(format), json) => {
+                let text = match format.strip_prefix('@') {
+                    Some(file) => first_line(file)?,
+                    None => format.clone(),
+                };
+                let pattern = Pattern::parse(&text, json)
+                    .map_err(|why| format!("larder: this format cannot be used: {why}"))?;
+                Ok(Self::Pattern(pattern, kinds))
+            }
+            (_, true) => Ok(Self::Json),
+            _ if args.is_detailed() => Ok(Self::Detail(Tags::new(&args.include, &args.exclude))),
+            _ => Ok(Self::Combined),
+        }
+    }
+
+    fn write(&self, record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
         match self {
             Self::Combined => format::combined(record, fields, out),
+            Self::Pattern(pattern, kinds) => {
+                if record.is_client() && *kinds != Kinds::Backend {
+                    pattern.write(record, fields, View::Client, out);
+                }
+                if record.phases.fetch.is_some()
+                    && (*kinds != Kinds::Clients || !record.is_client())
+                {
+                    pattern.write(record, fields, View::Backend, out);
+                }
+            }
             Self::Json => format::json(record, fields, true, out),
-            Self::Detail => {
+            Self::Detail(tags) => {
                 let mut text = String::new();
                 format::detail(record, fields, &mut text);
-                out.extend_from_slice(text.as_bytes());
+                tags.of(&text).for_each(|line| out.extend_from_slice(line.as_bytes()));
             }
         }
     }
@@ -76,32 +139,54 @@ impl Form {
 
 /// Runs it.
 pub(crate) fn run(args: &LogArgs) -> Result<(), String> {
-    let form = match (args.json, args.detail) {
-        (true, _) => Form::Json,
-        (_, true) => Form::Detail,
-        _ => Form::Combined,
-    };
-    let past = args.once || args.last.is_some();
-    let from = if past { From::Oldest } else { From::Now };
-    let mut feed = args.feed.open(from)?;
-    feed.show(match (args.backend, args.clients) {
+    let kinds = match (args.backend, args.clients) {
         (true, false) => Kinds::Backend,
         (false, true) => Kinds::Clients,
         (true, true) => Kinds::All,
-        (false, false) if args.detail => Kinds::All,
+        (false, false) if args.is_detailed() => Kinds::All,
         (false, false) => Kinds::Clients,
-    });
-    if past && !print(&last(&mut feed, form, args.last)?)? {
+    };
+    let form = Form::of(args, kinds)?;
+    let past = args.once || args.last.is_some();
+    let from = if past { From::Oldest } else { From::Now };
+    let mut feed = args.feed.open(from)?;
+    feed.show(kinds);
+    // What is in the ring already has the fields that others have asked for.
+    if let (true, Some(names)) = (!past || args.follow, wanted(args, &form)) {
+        feed.ask_for(&args.feed, &names, args.secrets)?;
+    }
+    if past && !print(&last(&mut feed, &form, args.last)?)? {
         return Ok(());
     }
     if past && !args.follow {
         return Ok(());
     }
-    follow(&mut feed, form)
+    follow(&mut feed, &form)
+}
+
+/// The names of the header fields that are to be kept; none of them means all.
+fn wanted(args: &LogArgs, form: &Form) -> Option<Vec<String>> {
+    let mut names: Vec<String> = match &args.headers {
+        Some(names) => names.iter().filter(|name| !name.is_empty()).cloned().collect(),
+        None => Vec::new(),
+    };
+    if args.headers.is_some() && names.is_empty() {
+        return Some(names);
+    }
+    if let Form::Pattern(pattern, _) = form {
+        names.extend(pattern.headers());
+    }
+    (!names.is_empty()).then_some(names)
+}
+
+/// The first line of a file.
+fn first_line(file: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("larder: {file}: {error}"))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
 /// What is in the ring; of it the last `count`, if it is said.
-fn last(feed: &mut Feed, form: Form, count: Option<usize>) -> Result<Vec<u8>, String> {
+fn last(feed: &mut Feed, form: &Form, count: Option<usize>) -> Result<Vec<u8>, String> {
     let mut kept: VecDeque<Vec<u8>> = VecDeque::new();
     loop {
         let polled = feed.poll(&mut |record, fields| {
@@ -118,7 +203,7 @@ fn last(feed: &mut Feed, form: Form, count: Option<usize>) -> Result<Vec<u8>, St
     }
 }
 
-fn follow(feed: &mut Feed, form: Form) -> Result<(), String> {
+fn follow(feed: &mut Feed, form: &Form) -> Result<(), String> {
     let mut waiting = false;
     loop {
         let mut out = Vec::new();

@@ -105,8 +105,30 @@ fields! {
     "origin.status" OriginStatus Count "Status of the origin's answer.";
 }
 
+/// A field that stands alone, not in a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedField(Field);
+
+impl NamedField {
+    /// The field called `name`; otherwise what is wrong with that.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        Field::named(name, &Fields::default()).map(|(field, _)| Self(field))
+    }
+
+    /// The field whose name is `name` with dots in the places of underscores.
+    pub(crate) fn named_with_underscores(name: &str) -> Result<Self, String> {
+        let own = ABOUT.iter().find(|about| about.name.replace('.', "_") == name);
+        own.map_or_else(|| Self::named(name), |about| Ok(Self(about.field)))
+    }
+
+    /// What `record` says of it.
+    pub(crate) fn of<'a>(self, record: &Record<'a>) -> Seen<'a> {
+        self.0.of(record)
+    }
+}
+
 /// What a record says of a field.
-pub(super) enum Seen<'a> {
+pub(crate) enum Seen<'a> {
     Nothing,
     Text(&'a [u8]),
     Number(i128),

@@ -134,7 +134,26 @@ fn the_longest_record_is_as_long_as_it_says() {
     let mut bytes = Vec::new();
     let values = std::iter::repeat_n(Some(&long[..]), VALUES_MAX + 3);
     with_texts(Record::default(), &texts).write(values, &mut bytes);
+    add_heads(&mut bytes, 0, &vec![b'x'; HEADS_MAX], false);
     assert_eq!(bytes.len(), RECORD_MAX);
+}
+
+#[test]
+fn heads_stand_behind_a_record_and_are_told_from_what_is_damaged() {
+    let mut bytes = Vec::new();
+    Record::default().write([Some(&b"a"[..]), None], &mut bytes);
+    let (at, without) = (bytes.len(), bytes.clone());
+    Record { status: 404, ..Record::default() }.write([Some(&b"b"[..])], &mut bytes);
+    add_heads(&mut bytes, at, b"heads", true);
+    let (first, rest) = Record::read(&bytes).expect("a record");
+    let (second, end) = Record::read(rest).expect("another");
+    assert_eq!((first.heads, first.flags.has(Flags::HEADS)), (&b""[..], false));
+    assert_eq!((second.heads, second.status, end), (&b"heads"[..], 404, &b""[..]));
+    assert_eq!(second.values.iter().collect::<Vec<_>>(), [Some(&b"b"[..])]);
+    assert!(second.flags.has(Flags::HEADS) && second.flags.has(Flags::CUT));
+    let mut damaged = [&without[..], b"x"].concat();
+    damaged[..4].copy_from_slice(&(without.len() as u32 + 1).to_le_bytes());
+    assert!(Record::read(&damaged).is_none());
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! What readers of the log ring ask of the daemon.
+
+use admin::{Answer, Asked, Role};
+use base::{Limit, clock};
+use http::StatusCode;
+use observe::format::Fields;
+use observe::{Query, Want};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::store::Refused;
+use super::{body, said};
+use crate::serve::Daemon;
+
+/// How long the cores keep fields for a reader that does not ask again.
+const LEASE_S: u64 = 10;
+/// Names of fields of one reader.
+const NAMES_MAX: usize = 100;
+
+/// Header fields that records are to keep.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Watch {
+    #[serde(default, deserialize_with = "said")]
+    names: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "said")]
+    filter: Option<String>,
+    #[serde(default)]
+    secrets: bool,
+}
+
+impl Daemon {
+    /// Has records keep header fields for some seconds.
+    pub(super) fn watch(&self, asked: Asked) -> Result<Answer, Refused> {
+        let Watch { names, filter, secrets } = body(asked.body)?;
+        if secrets && asked.caller.role < Some(Role::Config) {
+            let why = "secrets need the role `config`; without `secrets` they are masked";
+            return Err((StatusCode::FORBIDDEN, why.to_owned()));
+        }
+        let Some(ring) = &self.ring else {
+            let why = "the log ring is off: see `log_ring`";
+            return Err((StatusCode::NOT_FOUND, why.to_owned()));
+        };
+        let good = |name: &String| message::header::is_token(name.as_bytes());
+        if !names.iter().flatten().all(good) || names.as_ref().is_some_and(Vec::is_empty) {
+            let why = "`names` are names of header fields, one at least";
+            return Err((StatusCode::BAD_REQUEST, why.to_owned()));
+        }
+        if names.as_ref().is_some_and(|names| names.len() > NAMES_MAX) {
+            let why = format!("{NAMES_MAX} names at most");
+            return Err((StatusCode::BAD_REQUEST, why));
+        }
+        let text = filter.unwrap_or_default();
+        let query = match text.as_str() {
+            "" => None,
+            text => Some(
+                Query::parse(text, &Fields::new(ring.names()))
+                    .map_err(|error| (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?,
+            ),
+        };
+        let want = Want { names: names.unwrap_or_default(), query, text, secrets };
+        let now_ms = clock::System.now().mono_ms;
+        if !self.shared.want(want, (now_ms, now_ms + LEASE_S * 1000)) {
+            self.admin_counts.lock().limit(Limit::LogReaders);
+            let why = "as many readers ask for header fields as may (limit: log_readers)";
+            return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
+        }
+        Ok(Answer::json(&json!({ "seconds": LEASE_S })))
+    }
+}

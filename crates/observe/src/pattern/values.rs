@@ -1,0 +1,245 @@
+//! What a record says of each thing that a format may tell.
+
+use std::borrow::Cow;
+
+use super::{Item, Unit, View};
+use crate::format::{Fields, version};
+use crate::heads::{self, Side};
+use crate::query::Seen;
+use crate::record::{Flags, Record, Served};
+use crate::steps::{self, Step};
+use crate::wanted::basic_user;
+
+/// A value.
+pub(super) enum Value<'a> {
+    Text(Cow<'a, [u8]>),
+    /// A number that is there.
+    Number(String),
+    /// A text that is not there.
+    NoText,
+    /// A number that is not.
+    NoNumber,
+}
+
+impl<'a> Value<'a> {
+    fn text(text: &'a [u8]) -> Self {
+        Self::Text(text.into())
+    }
+
+    fn word(word: &'static str) -> Self {
+        Self::Text(word.as_bytes().into())
+    }
+
+    fn own(text: String) -> Self {
+        Self::Text(text.into_bytes().into())
+    }
+
+    fn number(number: u64) -> Self {
+        Self::Number(number.to_string())
+    }
+
+    fn maybe(text: Option<&'a [u8]>) -> Self {
+        text.map_or(Self::NoText, Self::text)
+    }
+
+    fn some(text: &'a [u8]) -> Self {
+        Self::maybe(Some(text).filter(|text| !text.is_empty()))
+    }
+}
+
+/// What `record` says of `item`.
+pub(super) fn value<'a>(
+    item: &Item,
+    record: &Record<'a>,
+    fields: &Fields,
+    view: View,
+) -> Value<'a> {
+    let back = view == View::Backend;
+    match item {
+        Item::Address if back => match address(record.server) {
+            Some(address) => Value::own(address),
+            None => Value::NoText,
+        },
+        Item::Address => match record.client {
+            Some(client) => Value::own(client.to_string()),
+            None if record.is_client() => Value::word("unix:"),
+            None => Value::NoText,
+        },
+        Item::Never => Value::NoText,
+        Item::User => header(record, fields, Side::Req, b"authorization")
+            .and_then(basic_user)
+            .map_or(Value::NoText, |user| Value::Text(user.into())),
+        Item::Field(side, name) => {
+            let side = match (side, back) {
+                (Side::Req, true) => Side::Bereq,
+                (Side::Resp, true) => Side::Beresp,
+                (side, _) => *side,
+            };
+            Value::maybe(header(record, fields, side, name))
+        }
+        Item::Status | Item::OriginStatus if back || matches!(item, Item::OriginStatus) => {
+            match record.origin_status {
+                0 => Value::NoNumber,
+                status => Value::number(status.into()),
+            }
+        }
+        Item::Status => Value::number(record.status.into()),
+        Item::BodyOut => Value::number(record.body_out),
+        Item::BytesIn => Value::number(u64::from(record.head_in) + record.body_in),
+        Item::BytesOut => Value::number(u64::from(record.head_out) + record.body_out),
+        Item::HitMiss => Value::word(if record.served.is_hit() { "hit" } else { "miss" }),
+        Item::Handling => Value::word(handling(record)),
+        Item::ClientOrBackend => Value::word(if back { "b" } else { "c" }),
+        Item::Number if record.xid != 0 => Value::number(record.xid.into()),
+        Item::Number => Value::own(format!("{:x}", record.id)),
+        Item::Session => Value::number(record.session.into()),
+        Item::Logged(key) => Value::maybe(logged(record, key)),
+        Item::Server => Value::some(record.server),
+        Item::CacheStatus => cache_status(record.served).map_or(Value::NoText, Value::word),
+        Item::Site => Value::some(record.site),
+        Item::Own(field) => match field.of(record) {
+            Seen::Nothing | Seen::Client(None) => Value::NoText,
+            Seen::Text(text) => Value::some(text),
+            Seen::Number(number) => Value::Number(number.to_string()),
+            Seen::Client(Some(client)) => Value::own(client.to_string()),
+        },
+        item => match moment(item, record, back) {
+            Some(value) => value,
+            None => of_request(item, record, fields, back),
+        },
+    }
+}
+
+/// What is told of times; none where it is something else.
+fn moment<'a>(item: &Item, record: &Record<'a>, back: bool) -> Option<Value<'a>> {
+    let p = &record.phases;
+    let (sent, head) = (p.fetch.map(u64::from), p.head.map(u64::from));
+    let since = |us: Option<u64>| us.zip(sent).map(|(us, sent)| us.saturating_sub(sent));
+    let start_us = record.start_unix_ms * 1000;
+    let began_us = start_us + sent.filter(|_| back).unwrap_or(0);
+    let took = if back { since(Some(p.end)) } else { Some(p.end) };
+    let first = if back { since(head) } else { Some(record.ttfb_us()) };
+    Some(match item {
+        Item::Began => {
+            let date = message::date::LogDate::new(began_us / 1_000_000);
+            Value::own(format!("[{}]", date.as_str()))
+        }
+        Item::BeganAs(format) => Value::own(format.text(began_us)),
+        Item::EndedAs(format) => Value::own(format.text(start_us + p.end)),
+        Item::Took(unit) => time(took, *unit),
+        Item::FirstByte(unit) => time(first, *unit),
+        Item::OriginTook(unit) => time(since(Some(p.end)), *unit),
+        Item::OriginFirstByte(unit) => time(since(head), *unit),
+        _ => return None,
+    })
+}
+
+fn time<'a>(us: Option<u64>, unit: Unit) -> Value<'a> {
+    let Some(us) = us else { return Value::NoNumber };
+    Value::Number(match unit {
+        Unit::Seconds => (us / 1_000_000).to_string(),
+        Unit::Millis => (us / 1000).to_string(),
+        Unit::Micros => us.to_string(),
+        Unit::SecondsMillis => format!("{}.{:03}", us / 1_000_000, us / 1000 % 1000),
+        Unit::SecondsMicros => format!("{}.{:06}", us / 1_000_000, us % 1_000_000),
+    })
+}
+
+/// What is told of the request.
+fn of_request<'a>(item: &Item, record: &Record<'a>, fields: &Fields, back: bool) -> Value<'a> {
+    let target = record.target;
+    let query_at = memchr::memchr(b'?', target);
+    let (path, query) = target.split_at(query_at.unwrap_or(target.len()));
+    let protocol = version(if back { 11 } else { record.version });
+    match item {
+        // Nothing of it could be read.
+        _ if record.flags.has(Flags::REFUSED) => match item {
+            Item::Query | Item::HasArguments => Value::word(""),
+            Item::Protocol => Value::word("HTTP/1.0"),
+            _ => Value::NoText,
+        },
+        Item::RequestUrl => {
+            let side = if back { Side::Bereq } else { Side::Req };
+            let host = header(record, fields, side, b"host").unwrap_or(record.host);
+            let parts = [record.method, b" http://", host, target, b" ", protocol.as_bytes()];
+            Value::Text(parts.concat().into())
+        }
+        Item::RequestLine => {
+            Value::Text([record.method, b" ", target, b" ", protocol.as_bytes()].concat().into())
+        }
+        Item::Method => Value::some(record.method),
+        Item::Target => Value::some(target),
+        Item::Path => Value::some(path),
+        Item::Query => Value::text(query),
+        Item::Arguments => Value::some(query.get(1..).unwrap_or_default()),
+        Item::Argument(name) => Value::maybe(argument(query.get(1..).unwrap_or_default(), name)),
+        Item::HasArguments => Value::word(if query.len() > 1 { "?" } else { "" }),
+        Item::Protocol => Value::word(protocol),
+        Item::Scheme => Value::word(if record.flags.has(Flags::TLS) { "https" } else { "http" }),
+        Item::Tls => Value::word(if record.flags.has(Flags::TLS) { "on" } else { "" }),
+        Item::Host => Value::some(record.host),
+        _ => Value::NoText,
+    }
+}
+
+/// A field's value, from what was asked for or from what the ring keeps of requests.
+fn header<'a>(record: &Record<'a>, fields: &Fields, side: Side, name: &[u8]) -> Option<&'a [u8]> {
+    let kept = || {
+        let name = std::str::from_utf8(name).ok().filter(|_| side == Side::Req)?;
+        record.values.iter().nth(fields.position(name)?).flatten()
+    };
+    heads::value(record.heads, side, name).or_else(kept)
+}
+
+fn argument<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    query.split(|byte| *byte == b'&').find_map(|pair| {
+        let (own, value) = pair.split_at_checked(name.len())?;
+        if own.eq_ignore_ascii_case(name) { value.strip_prefix(b"=") } else { None }
+    })
+}
+
+/// The value that a program has logged as `key:value`, the last time.
+fn logged<'a>(record: &Record<'a>, key: &[u8]) -> Option<&'a [u8]> {
+    let of_key = |step: Step<'a>| match step {
+        Step::Logged { tag: b"VCL_Log", text } => {
+            let (own, value) = text.split_at_checked(key.len())?;
+            let value = value.strip_prefix(b":")?;
+            own.eq_ignore_ascii_case(key).then(|| value.trim_ascii())
+        }
+        _ => None,
+    };
+    steps::steps(record.vcl).filter_map(of_key).last()
+}
+
+/// The address in a server's name.
+fn address(server: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(server);
+    let text = text.rsplit_once("://").map_or(&*text, |(_, rest)| rest);
+    let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
+    (!host.is_empty()).then(|| host.trim_matches(['[', ']']).to_owned())
+}
+
+/// In the words of varnishncsa's `Varnish:handling`.
+fn handling(record: &Record<'_>) -> &'static str {
+    match record.served {
+        _ if record.flags.has(Flags::TUNNEL) => "pipe",
+        Served::Pass => "pass",
+        Served::Synth => "synth",
+        served if served.is_hit() => "hit",
+        _ => "miss",
+    }
+}
+
+/// In the words of nginx's `$upstream_cache_status`.
+fn cache_status(served: Served) -> Option<&'static str> {
+    Some(match served {
+        Served::Hit | Served::Collapsed => "HIT",
+        Served::Stale => "UPDATING",
+        Served::StaleOnError => "STALE",
+        Served::Revalidated => "REVALIDATED",
+        Served::Miss | Served::HitForMiss => "MISS",
+        Served::Pass => "BYPASS",
+        Served::Refresh => "EXPIRED",
+        Served::Synth | Served::File => return None,
+    })
+}
