@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod counters;
+pub mod descriptors;
 pub mod hash;
 pub mod limits;
 pub mod tally;

@@ -101,7 +101,8 @@ limits! {
     DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response.";
     KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.";
     ConnectionLifetime connection_lifetime Ms 3_600_000, "Age of a client connection beyond which the next response closes it.";
-    Connections connections Count 0, "Client connections in all; beyond it new ones are closed at once. 0: four fifths of the process's file descriptors.";
+    Connections connections Count 0, "Client connections in all; beyond it new ones are closed at once. 0: four fifths of the process's file descriptors, those of `descriptors_reserve` apart.";
+    DescriptorsReserve descriptors_reserve Count 64, "File descriptors kept back for operators (the admin socket, Varnish's CLI): what clients, origins and files would take of them is refused.";
     ConnectionsPerIp connections_per_ip Count 256, "Client connections of one IPv4 address or IPv6 /64, loopback apart; beyond it new ones are closed at once. 0: no limit.";
     RequestBodyBytes request_body_bytes Bytes GIB, "One request body; beyond it 413.";
     BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Request body received before an origin connection is taken for it; what is longer streams from there on. 0: none.";

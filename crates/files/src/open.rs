@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use base::descriptors::is_kept;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
@@ -87,11 +88,12 @@ pub(crate) fn below(directory: &OwnedFd, path: &[u8], depth: Depth) -> Result<Ow
     if depth == Depth::Cached {
         resolve |= ResolveFlags::CACHED;
     }
-    match openat2(directory, OsStr::from_bytes(path), READ, Mode::empty(), resolve) {
+    let opened = match openat2(directory, OsStr::from_bytes(path), READ, Mode::empty(), resolve) {
         Err(Errno::NOSYS | Errno::PERM) if depth == Depth::Cached => Err(Failure::WouldBlock),
         Err(Errno::NOSYS | Errno::PERM) => walk(directory, path),
         opened => opened.map_err(Failure::of),
-    }
+    };
+    opened.and_then(|file| if is_kept(&file) { Err(Failure::Exhausted) } else { Ok(file) })
 }
 
 /// As [`below`], name by name, for kernels without openat2 (before Linux 5.6, gVisor).

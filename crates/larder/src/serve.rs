@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::counters::Counters;
+use base::descriptors::keep_back;
 use config::sizing::Machine;
 use config::{CliOptions, Config};
 use flow::Shared;
@@ -89,6 +90,8 @@ pub(crate) struct Daemon {
     /// The admin listener, where no origin leads.
     reserved: Arc<Reserved>,
     machine: Machine,
+    /// How many descriptors this process may have.
+    descriptors: u64,
     cores: usize,
     log: Option<AccessLog>,
     pub(crate) ring: Option<Arc<Ring>>,
@@ -238,7 +241,7 @@ impl Daemon {
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
         let (records, log) = records(config, ring, workers)?;
         let ring = records.ring.clone();
-        let connections = descriptors / 5 * 4;
+        let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let (plans, planned) = watch::channel(ordered::plan(config, &material));
@@ -254,6 +257,7 @@ impl Daemon {
             shared,
             reserved,
             machine,
+            descriptors,
             cores: workers,
             log,
             ring,
@@ -306,6 +310,7 @@ impl Daemon {
         // From here on nothing is refused.
         programs.take_up();
         self.shared.cache.set_config(build::cache_config(&config, &self.machine));
+        keep_back(self.descriptors, config.limits.descriptors_reserve);
         self.plans.send_replace(ordered::plan(&config, &material));
         self.replace(&mut running, config, material, tls);
         Ok(())

@@ -6,9 +6,10 @@ mod support;
 
 use std::time::Duration;
 
-use support::{PATIENCE, Setup, Stage, eventually, pattern, whole};
-use testkit::client::{Pieces, request};
-use testkit::origin::Script;
+use support::{PATIENCE, Setup, Stage, eventually, pattern, raise_descriptors, whole};
+use testkit::client::{Pieces, Raw, request};
+use testkit::larder::Daemon;
+use testkit::origin::{Script, Scripted};
 use testkit::reply::{End, Seen};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -17,6 +18,51 @@ async fn with_limits(limits: &str) -> Stage {
     let stage = Setup { limits, ..Setup::default() }.start().await;
     stage.origin.on("/page", Script::cacheable("page"));
     stage
+}
+
+#[tokio::test]
+async fn however_many_clients_wait_operators_have_descriptors_left() {
+    raise_descriptors();
+    let origin = Scripted::start().await.expect("an origin");
+    origin.on("/page", Script::cacheable("page"));
+    origin.on("/slow", Script::default().hang());
+    let binary = testkit::larder::binary().expect("a binary");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -n 256; exec \"$0\" \"$@\""]).arg(binary);
+    let config = Setup::default().file(&origin);
+    let daemon = Daemon::start_command(command, &config, &[]).expect("it starts");
+
+    // Each takes two: its own, and the origin's. There is room for 153, and for 192 in all.
+    let mut clients = Vec::new();
+    for _ in 0..300 {
+        let mut client = TcpStream::connect(daemon.addr()).await.expect("a connection");
+        // One that is refused may be gone before it has asked.
+        _ = client.write_all(&request("GET", "/slow", "Cookie: id=1\r\n")).await;
+        clients.push(client);
+    }
+    let reserve = "limit=\"descriptors_reserve\"";
+    let refused = "larder_limit_hits_total";
+    eventually("the end of descriptors", async || {
+        let metrics = daemon.metrics().await.expect("operators are answered");
+        metrics.lines().any(|line| {
+            line.starts_with(refused) && line.contains(reserve) && !line.ends_with(" 0")
+        })
+    })
+    .await;
+    let open = || std::fs::read_dir(format!("/proc/{}/fd", daemon.pid())).map(Iterator::count);
+    assert!(open().expect("descriptors") >= 180, "they were nearly all taken");
+    // Many operators at once.
+    let asked: Vec<_> = (0..20).map(|_| daemon.ask_admin("GET", "/stats")).collect();
+    for reply in futures_util::future::join_all(asked).await {
+        assert_eq!(reply.expect("an answer").status, 200);
+    }
+
+    drop(clients);
+    eventually("room again", async || {
+        let Ok(mut client) = Raw::connect(daemon.addr()).await else { return false };
+        matches!(client.get("/page").await, Ok(Seen::Complete(reply)) if reply.status == 200)
+    })
+    .await;
 }
 
 #[tokio::test]

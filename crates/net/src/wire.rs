@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -36,6 +36,15 @@ impl From<TcpStream> for Wire {
 impl From<UnixStream> for Wire {
     fn from(unix: UnixStream) -> Self {
         Self { socket: Socket::Unix(unix), pace: None }
+    }
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.socket {
+            Socket::Tcp(tcp) => tcp.as_fd(),
+            Socket::Unix(unix) => unix.as_fd(),
+        }
     }
 }
 

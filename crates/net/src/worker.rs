@@ -11,6 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use base::descriptors::is_kept;
 use base::{Counter, Limit};
 use flow::finish::Records;
 use flow::{Core, Peer, Shared};
@@ -402,6 +403,12 @@ impl Gate {
                 _ = &mut end => return,
             };
             match accepted {
+                Ok((wire, _)) if is_kept(&wire) => {
+                    let counters = &self.core.flow.counters;
+                    counters.inc(Counter::Connections);
+                    counters.inc(Counter::ConnectionsRefused);
+                    counters.limit(Limit::DescriptorsReserve);
+                }
                 Ok((wire, remote)) => self.admit(wire, remote),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,

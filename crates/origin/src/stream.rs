@@ -10,9 +10,10 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use base::descriptors::unkept;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -51,9 +52,17 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    };
+    unkept(socket?)?.connect(address).await
+}
+
 impl Stream {
     pub(crate) async fn connect_tcp(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
+        let stream = connect(address).await?;
         // Requests are written whole: waiting for more to fill a segment only delays them.
         stream.set_nodelay(true)?;
         Ok(Self::Tcp(stream))
@@ -61,7 +70,7 @@ impl Stream {
 
     /// As [`Stream::connect_tcp`], with a TLS handshake for `name`.
     pub(crate) async fn connect_tls(address: SocketAddr, tls: &Secure) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
+        let stream = connect(address).await?;
         stream.set_nodelay(true)?;
         let connected = tls.connector.connect(tls.name.clone(), stream).await;
         let stream =
@@ -71,7 +80,7 @@ impl Stream {
 
     /// Connects without waiting: a full backlog is an error at once (`WouldBlock`).
     pub(crate) fn connect_unix(path: &Path) -> io::Result<Self> {
-        let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+        let socket = unkept(Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?)?;
         socket.connect(&SockAddr::unix(path)?)?;
         Ok(Self::Unwatched(Some(socket.into())))
     }
