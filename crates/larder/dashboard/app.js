@@ -146,5 +146,21 @@ document.addEventListener('visibilitychange', () => {
   }
 });
 
+// A link may bring a token in its fragment, which no server is sent. It leaves the address at once, and with it the
+// history.
+function takeToken() {
+  const brought = /^#token=(.+)$/.exec(location.hash)?.[1];
+  if (brought === undefined) return false;
+  history.replaceState(null, '', location.pathname + location.search);
+  if (!token.isOne(brought)) return false;
+  token.set(brought);
+  return true;
+}
+
+window.addEventListener('hashchange', () => {
+  if (takeToken()) follow();
+});
+
+takeToken();
 if (token.get() !== null) follow();
 else byId('token').focus();

@@ -11,7 +11,7 @@ use h1::{HeadLimits, Progress, ResponseReader};
 use message::{Framing, Method, Response, Status};
 use serde_json::{Map, Value, json};
 
-use crate::AdminArgs;
+use crate::{AdminArgs, nearby};
 
 /// How long an answer is waited for: one that counts what a purge hit takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -143,7 +143,8 @@ fn exchange(
 ) -> Result<(u16, String), String> {
     let failed =
         |e: io::Error| format!("larder: no running daemon answers at {}: {e}", socket.display());
-    let mut stream = UnixStream::connect(socket).map_err(failed)?;
+    let mut stream =
+        UnixStream::connect(socket).map_err(|error| nearby::unanswered(socket, &error))?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     let fields = body.map_or_else(String::new, |body| {
         format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())

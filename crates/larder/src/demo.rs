@@ -3,9 +3,11 @@
 //! The origin is a site as people have them: its front page takes 180 ms of work and weighs 58 KB,
 //! and `/gen/<KB>?as=<n>` gives pages of a size that are cacheable exactly when `as` is there.
 
+use std::fs::DirBuilder;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,10 +20,13 @@ use h1::{HeadLimits, Progress, RequestReader};
 use message::{HeaderBlock, HeaderId, Request, Scheme, Status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::DemoArgs;
 use crate::account::Wanted;
 use crate::given::Sockets;
+use crate::keeper::KeeperArgs;
+use crate::ring;
 use crate::serve::{Daemon, Settings, Source, helper_runtime, listeners};
 
 /// What the origin's front page costs.
@@ -41,13 +46,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
         listen: vec![args.listen.clone()],
         ..CliOptions::default()
     };
-    let socket = std::env::temp_dir().join(format!("larder-demo-{}.sock", std::process::id()));
-    let (settings, admin_socket, log_ring) = (Settings::Flags(options), socket.clone(), None);
+    let left = Leftovers::new()?;
+    let socket = left.folder.join("admin.sock");
+    let (settings, admin_socket) = (Settings::Flags(options), socket.clone());
+    let log_ring = Some(left.ring.clone());
     let (user, pid_file) = (Wanted::Same, None);
     let source = Source { settings, admin_socket, log_ring, user, pid_file };
     let mut config = source.config()?;
     demo_settings(&mut config);
-    let tokens = socket.with_extension("tokens");
+    let tokens = left.folder.join("tokens");
     console_settings(&mut config, &tokens);
     let listen = listeners(&config, &Sockets::default())?;
     let (daemon, server) = runtime.block_on(Daemon::start(source, &config, listen))?;
@@ -62,8 +69,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     println!("  origin    http://{origin}/             the same pages, without Larder");
     if let Some(at) = daemon.admin_addresses.first() {
         let token = std::fs::read_to_string(admin::Tokens::file(&tokens, admin::Role::Config));
-        println!("  dashboard http://{at}/");
-        println!("            token {}", token.unwrap_or_default().trim());
+        println!("  dashboard http://{at}/#token={}", token.unwrap_or_default().trim());
     }
     println!("  figures   larder stat --admin-socket {}", socket.display());
     println!("  requests  larder top --admin-socket {}", socket.display());
@@ -81,11 +87,41 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     server.drain(Duration::from_secs(2));
     if let Some(ring) = &daemon.ring {
         ring.end();
-        _ = std::fs::remove_dir_all(ring.folder());
     }
-    _ = std::fs::remove_dir_all(tokens);
-    _ = std::fs::remove_file(socket);
+    drop(left);
     Ok(())
+}
+
+/// What the demo would leave behind. It is gone with this, or where the demo is killed, by the
+/// process that is started for it.
+struct Leftovers {
+    folder: PathBuf,
+    ring: PathBuf,
+}
+
+impl Leftovers {
+    fn new() -> Result<Self, String> {
+        let folder = std::env::temp_dir().join(format!("larder-demo-{}", std::process::id()));
+        let ring = ring::usual_folder(&folder.join("admin.sock"));
+        for folder in [&folder, &ring] {
+            DirBuilder::new()
+                .mode(0o700)
+                .create(folder)
+                .map_err(|error| format!("larder: {}: {error}", folder.display()))?;
+        }
+        // Without it a demo that is killed leaves some files, nothing worse.
+        _ = KeeperArgs::new(None, Vec::new(), vec![ring.clone(), folder.clone()]).start();
+        Ok(Self { folder, ring })
+    }
+}
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        for folder in [&self.ring, &self.folder] {
+            // The ring may lie in the folder.
+            _ = std::fs::remove_dir_all(folder);
+        }
+    }
 }
 
 /// The dashboard on a port of its own, with tokens that end with the demo.
@@ -132,12 +168,17 @@ fn show(
     runtime.block_on(async {
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         tick.tick().await;
+        let mut ends =
+            [SignalKind::terminate(), SignalKind::hangup()].map(|kind| signal(kind).ok());
+        let [terminated, hung_up] = &mut ends;
         let mut last = 0;
         let mut shown = 0;
         loop {
             tokio::select! {
                 _ = tick.tick() => {}
                 _ = tokio::signal::ctrl_c() => return,
+                () = told(terminated) => return,
+                () = told(hung_up) => return,
             }
             let sum = |counter| shared.counters.sum(counter);
             let requests = sum(Counter::Requests);
@@ -162,6 +203,14 @@ fn show(
             }
         }
     });
+}
+
+/// Waits for a signal; for ever where it cannot be heeded.
+async fn told(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn start_origin(pages: Arc<AtomicU64>) -> std::io::Result<SocketAddr> {

@@ -16,6 +16,7 @@ mod like;
 mod live;
 mod material;
 mod metrics;
+mod nearby;
 mod notify;
 mod opened;
 mod ordered;

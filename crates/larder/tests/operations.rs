@@ -463,3 +463,116 @@ async fn a_core_that_stands_still_is_counted_and_told_of() {
     assert!(stage.metric("larder_longest_turn_ms").await > 100);
     eventually("it is told", async || stage.daemon.log().contains("did one thing for")).await;
 }
+
+/// A demo that runs.
+struct Demo {
+    child: std::process::Child,
+    /// What it has printed at its start.
+    said: String,
+}
+
+impl Demo {
+    async fn start() -> Self {
+        let started = tokio::task::spawn_blocking(|| {
+            use std::io::{BufRead, BufReader};
+            let mut command = std::process::Command::new(binary().expect("a binary"));
+            command.args(["demo", "--listen", "127.0.0.1:0"]).stdout(std::process::Stdio::piped());
+            let mut child = command.spawn().expect("it starts");
+            let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+            let mut said = String::new();
+            while !said.contains("requests/s") {
+                said.push_str(&lines.next().expect("more").expect("text"));
+                said.push('\n');
+            }
+            // Whoever prints into a closed pipe ends.
+            std::thread::spawn(move || lines.for_each(drop));
+            Self { child, said }
+        });
+        started.await.expect("no panic")
+    }
+
+    /// The word behind another in what it has printed.
+    fn word(&self, before: &str) -> &str {
+        let (_, rest) = self.said.split_once(before).expect(before);
+        rest.split_whitespace().next().expect("a word")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_has_a_link_that_signs_in_and_leaves_nothing_however_it_ends() {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let mut demo = Demo::start().await;
+        let link = demo.word("dashboard ").strip_prefix("http://").expect("a link").to_owned();
+        let (address, token) = link.split_once("/#token=").expect("a token in the fragment");
+        let mut client =
+            Raw::connect(address.parse().expect("an address")).await.expect("connected");
+        let ask = format!(
+            "GET /stats HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+        );
+        client.send(ask.as_bytes(), Pieces::Whole).await.expect("sent");
+        assert_eq!(whole(client.reply("GET").await, "/stats").status, 200);
+
+        let socket = PathBuf::from(demo.word("--admin-socket "));
+        let folder = socket.parent().expect("a folder").to_owned();
+        let output = run(&["stat", "--json", "--admin-socket", demo.word("--admin-socket ")]).await;
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let mut stream = tokio::net::UnixStream::connect(&socket).await.expect("its socket");
+        let ring = ring_of(&mut stream).await;
+        assert!(folder.is_dir() && ring.is_dir(), "{}", ring.display());
+
+        let pid = Pid::from_raw(demo.child.id() as i32).expect("a process");
+        kill_process(pid, signal).expect("a signal");
+        demo.child.wait().expect("it ends");
+        eventually("nothing left", async || !folder.exists() && !ring.exists()).await;
+    }
+}
+
+/// Where a daemon says its log ring is.
+async fn ring_of(socket: &mut tokio::net::UnixStream) -> PathBuf {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let ask = "GET /ring HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    socket.write_all(ask.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.expect("an answer");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    body["folder"].as_str().expect("a folder").into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_the_port_is_named_and_a_daemon_elsewhere_too() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let output = run(&["demo", "--listen", &address]).await;
+    let said = text(&output.stderr);
+    let own = format!("(pid {}) listens there", std::process::id());
+    assert!(!output.status.success() && said.contains(&own), "{said}");
+
+    let stage = Stage::new().await;
+    let output = run(&["stat", "--json", "--admin-socket", "/nonexistent/admin.sock"]).await;
+    let said = text(&output.stderr);
+    assert!(said.contains("no running daemon answers") && said.contains("= help: "), "{said}");
+    drop(stage);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_low_port_without_the_right_to_it_says_what_to_do() {
+    use std::os::unix::process::CommandExt;
+    let unprivileged = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let first: u16 = unprivileged.expect("a setting").trim().parse().expect("a number");
+    if first == 0 || !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: it takes root to become nobody, and ports that are root's");
+        return;
+    }
+    let folder = Folder::new("low-port");
+    let copy = folder.0.join("larder");
+    std::fs::copy(binary().expect("a binary"), &copy).expect("a copy that nobody may run");
+    let mut command = std::process::Command::new(copy);
+    command.args(["serve", "--origin", "http://127.0.0.1:1", "--listen", "127.0.0.1:1"]);
+    command.arg("--admin-socket").arg("/nonexistent/admin.sock").uid(65534).gid(65534);
+    let waited = tokio::task::spawn_blocking(move || command.output()).await;
+    let output = waited.expect("no panic").expect("it starts");
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && said.contains("127.0.0.1:1: Permission denied"), "{said}");
+    assert!(said.contains("systemctl start larder") && said.contains("setcap"), "{said}");
+}
