@@ -1,8 +1,8 @@
 //! File descriptors that are kept back for operators, however many clients there are.
 //!
-//! The kernel gives out the lowest number that is free. So whoever gets one of the highest knows that
-//! nearly all are taken, and nothing has to be counted for it: what is not an operator's gives such a
-//! one back at once.
+//! The kernel gives out the lowest number that is free. So whoever gets one of the highest knows
+//! that nearly all are taken, and nothing has to be counted for it: what is not an operator's gives
+//! such a one back at once.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
