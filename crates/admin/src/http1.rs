@@ -17,6 +17,7 @@ use crate::api::{Answer, Api, Asked, Caller, Peer, Role};
 use crate::audit::{Audit, Change};
 use crate::body::Sent;
 use crate::guard::{self, Names, Type};
+use crate::lobby::Place;
 use crate::openapi;
 use crate::routes::{self, Needs, Operation, Route, Takes, Verb};
 use crate::tokens::{Tokens, Worth};
@@ -181,7 +182,13 @@ impl<A: Api> Desk<A> {
         let wrong_max = self.api.limits().admin_wrong_tokens;
         let worth = self.tokens.as_ref().map(|tokens| tokens.weigh(token, address, wrong_max));
         match worth.unwrap_or(Worth::Nothing) {
-            Worth::Role(role) => Ok(role),
+            Worth::Role(role) => {
+                if let Some(place) = head.extensions.get::<Arc<Place>>() {
+                    // Where too many are known already, it may still be asked to leave.
+                    _ = place.make_known(self.api.limits().admin_connections);
+                }
+                Ok(role)
+            }
             Worth::Nothing => {
                 refused("the token is wrong", "Bearer realm=\"larder\", error=\"invalid_token\"")
             }

@@ -16,6 +16,7 @@ mod explanation;
 mod guard;
 mod http1;
 mod listen;
+pub mod lobby;
 mod openapi;
 mod patient;
 pub mod routes;

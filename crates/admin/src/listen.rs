@@ -10,17 +10,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::Limit;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
 
 use crate::api::{Api, Peer};
 use crate::audit::Audit;
 use crate::guard::Names;
 use crate::http1::Desk;
+use crate::lobby::Lobby;
 use crate::patient::Patient;
 use crate::tokens::Tokens;
 
@@ -117,14 +119,12 @@ impl Listeners {
             SocketAddr::V6(address) => format!("[{}]", address.ip()),
         });
         let names = Names::new(hosts.into_iter().chain(own.collect::<Vec<_>>()));
-        let connections = usize::try_from(api.limits().admin_connections).unwrap_or(usize::MAX);
-        let places = || Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS)));
         let desk = Arc::new(Desk { api, names, tokens: self.tokens, audit, open_metrics });
         if let Some(listener) = self.socket {
-            tokio::spawn(serve_socket(Arc::clone(&desk), listener, places()));
+            tokio::spawn(serve_socket(Arc::clone(&desk), listener, Lobby::new()));
         }
         for (listener, _) in self.addresses {
-            tokio::spawn(serve_address(Arc::clone(&desk), listener, places()));
+            tokio::spawn(serve_address(Arc::clone(&desk), listener, Lobby::new()));
         }
     }
 }
@@ -160,25 +160,25 @@ fn bind_socket(socket: &Socket) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn serve_socket<A: Api>(desk: Arc<Desk<A>>, listener: UnixListener, places: Arc<Semaphore>) {
+async fn serve_socket<A: Api>(desk: Arc<Desk<A>>, listener: UnixListener, lobby: Arc<Lobby>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Without a name there is nothing to write into the log of changes.
                 let Ok(peer) = stream.peer_cred() else { continue };
                 let peer = Peer::Local { uid: peer.uid(), pid: peer.pid() };
-                admit(&desk, &places, stream, peer);
+                admit(&desk, &lobby, stream, peer);
             }
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
 }
 
-async fn serve_address<A: Api>(desk: Arc<Desk<A>>, listener: TcpListener, places: Arc<Semaphore>) {
+async fn serve_address<A: Api>(desk: Arc<Desk<A>>, listener: TcpListener, lobby: Arc<Lobby>) {
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                admit(&desk, &places, stream, Peer::Address(from.ip().to_canonical()));
+                admit(&desk, &lobby, stream, Peer::Address(from.ip().to_canonical()));
             }
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
@@ -188,24 +188,32 @@ async fn serve_address<A: Api>(desk: Arc<Desk<A>>, listener: TcpListener, places
 /// Answers a connection's requests, if there is a place left for it.
 fn admit<A: Api>(
     desk: &Arc<Desk<A>>,
-    places: &Arc<Semaphore>,
+    lobby: &Arc<Lobby>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
 ) {
-    let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+    let most = desk.api.limits().admin_connections;
+    let (place, leave, is_full) = lobby.enter(most);
+    // Who may open the socket is known by that.
+    let is_local = matches!(peer, Peer::Local { .. });
+    let refused = is_local && !place.make_known(most);
+    if is_full || refused {
         desk.api.count_limit(Limit::AdminConnections);
+    }
+    if refused {
         return;
-    };
+    }
     let desk = Arc::clone(desk);
     tokio::spawn(async move {
-        let _place = place;
+        let place = Arc::new(place);
         let limits = desk.api.limits();
         let patience = Duration::from_millis(limits.admin_timeout);
         let head_bytes = limits.admin_head_bytes.max(HEAD_BYTES_MIN);
         // Whether something has come since the last answer.
         let heard = Arc::new(AtomicBool::new(false));
-        let service = service_fn(|request| {
+        let service = service_fn(|mut request: Request<Incoming>| {
             let (desk, heard) = (Arc::clone(&desk), Arc::clone(&heard));
+            request.extensions_mut().insert(Arc::clone(&place));
             async move {
                 let answer = desk.answer(peer, request).await;
                 heard.store(false, Ordering::Relaxed);
@@ -220,8 +228,11 @@ fn admit<A: Api>(
             .header_read_timeout(patience)
             .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
             .max_headers(FIELDS_MAX)
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
+            .serve_connection(TokioIo::new(stream), service);
+        let served = tokio::select! {
+            served = served => served,
+            () = leave.asked() => return,
+        };
         // A connection that is merely kept reaches no limit by its end. Other failures are the
         // client's: it has been answered, or is gone.
         if let Err(error) = served {

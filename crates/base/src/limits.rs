@@ -121,8 +121,9 @@ limits! {
     TagBytes tag_bytes Bytes 512 * KIB, "Fields with surrogate keys of one response in all, not counted in header_bytes; beyond it the response is not stored, beyond twice as much 502.";
     Tags tags Count 20_000, "Surrogate keys of one response; beyond it the response is not stored.";
     Bans bans Count 1_000, "Bans kept for what may not have been tested against them; beyond it the oldest are completed before another is made.";
-    VarnishCliBytes varnish_cli_bytes Bytes 64 * KIB, "One line on the Varnish CLI port, and one here-document; beyond it the connection is closed.";
-    VarnishCliConnections varnish_cli_connections Count 32, "Connections to the Varnish CLI port; beyond it new ones are closed at once.";
+    VarnishCliBytes varnish_cli_bytes Bytes 4 * MIB, "One line on the Varnish CLI port, and one here-document, of a client that knows the secret, 4KiB of others; beyond it the connection is closed. With varnishd's flags it is `cli_limit` where that is more.";
+    VarnishCliConnections varnish_cli_connections Count 32, "Connections to the Varnish CLI port whose clients know the secret; beyond it new ones are closed. As many may have not shown it yet; beyond it the oldest of those is closed.";
+    VarnishCliWrongAnswer varnish_cli_wrong_answer Ms 1_000, "From a wrong answer to the secret to the reply to it, one at a time for the whole port.";
     VarnishCliAuthTimeout varnish_cli_auth_timeout Ms 10_000, "From a connection to the Varnish CLI port to the proof that the client knows the secret; then it is closed.";
     VarnishCliIdleTimeout varnish_cli_idle_timeout Ms 300_000, "A connection to the Varnish CLI port without a command, or with a reply that is not taken; then it is closed.";
     LogHeads log_heads Bytes 16 * KIB, "Header fields kept with one transaction's record while a reader asks for them, at most 64 KiB; the rest is left out.";
@@ -151,7 +152,7 @@ limits! {
     AcmeRetryWait acme_retry_wait Ms 60_000, "From a failed certificate order to the next for the same name, about; twice as long after every further failure.";
     AcmeRetryWaitMax acme_retry_wait_max Ms 21_600_000, "The longest of these waits, unless the authority asks for a longer one.";
     AcmeAnswerBytes acme_answer_bytes Bytes MIB, "Body of one answer of a certificate authority; beyond it the order fails.";
-    AdminConnections admin_connections Count 64, "Connections to the admin socket, and as many to each of its addresses; beyond it new ones are closed at once.";
+    AdminConnections admin_connections Count 64, "Connections to the admin socket; beyond it new ones are closed at once. As many to each of its addresses may have shown a token, and as many none yet; beyond it the oldest without one is closed.";
     AdminHeadBytes admin_head_bytes Bytes 16 * KIB, "Head of a request to the admin listener, at least 8KiB; beyond it 431.";
     AdminBodyBytes admin_body_bytes Bytes MIB, "Body of a request to the admin listener; beyond it 413.";
     AdminTimeout admin_timeout Ms 10_000, "A connection to the admin listener that waits for a request's head, for its body, or for a byte of an answer to be taken; then it is closed.";

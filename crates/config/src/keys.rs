@@ -148,7 +148,7 @@ pub(crate) const VARNISH_CLI: Section = Section {
     keys: || {
         keys! {
             "listen", "a string", "required", "Where it listens, as in `listen`: Varnish's usual port is 6082.";
-            "secret", "an absolute path", "none", "File with the secret, as varnishd's `-S`: clients show that they know it, every byte of it. Required unless only this machine can connect.";
+            "secret", "an absolute path, or `\"none\"`", "made by the daemon", "File with the secret, as varnishd's `-S`: clients show that they know it, every byte of it. Without the key the daemon makes one at its start and writes it to `_.secret` beside the admin socket, for its own user only. `none` is for ports that only this machine can connect to: all of its users may then ban, load programs and with them read files as the daemon.";
         }
     },
     later: &[],

@@ -29,8 +29,9 @@ pub use diagnostic::{Diagnostic, Severity, render};
 pub use keys::about;
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, CacheStatus, Certificates,
-    ClientFiles, Config, Htcp, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize,
-    OriginTls, PairFiles, Place, Programs, Run, SiteConfig, SiteTls, Tracing, VarnishCli,
+    CliSecret, ClientFiles, Config, Htcp, ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig,
+    MemorySize, OriginTls, PairFiles, Place, Programs, Run, SiteConfig, SiteTls, Tracing,
+    VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::reference_markdown;

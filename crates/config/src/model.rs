@@ -300,14 +300,24 @@ impl Default for AdminConfig {
     }
 }
 
+/// What clients of the CLI must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CliSecret {
+    /// Nothing: only where all addresses are loopback ones.
+    None,
+    /// What the daemon makes by itself, in a file beside the admin socket.
+    Own,
+    /// What is in this file, and where that is written.
+    File(PathBuf, Place),
+}
+
 /// `[varnish_cli]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VarnishCli {
     /// Where it listens: addresses only.
     pub listen: ListenSpec,
-    /// The secret's file, and where that is written; `None` only where all addresses are loopback
-    /// ones.
-    pub secret: Option<(PathBuf, Place)>,
+    /// What its clients must know.
+    pub secret: CliSecret,
 }
 
 /// `[htcp]`.

@@ -11,8 +11,8 @@ use policy::acl::parse_net;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::parse_listen;
 use crate::model::{
-    AdminConfig, CacheStatus, Config, ListenSpec, LogRing, MemoryConfig, MemorySize, Place,
-    Programs, Run, SiteConfig, VarnishCli,
+    AdminConfig, CacheStatus, CliSecret, Config, ListenSpec, LogRing, MemoryConfig, MemorySize,
+    Place, Programs, Run, SiteConfig, VarnishCli,
 };
 use crate::parse::finish;
 use crate::reader::Reader;
@@ -161,7 +161,10 @@ fn cli(r: &mut Reader, options: &Varnishd) -> Option<VarnishCli> {
         r.error_nowhere("-S none: without a secret the CLI listens on loopback addresses only")
             .help = Some("-S /etc/varnish/secret, or -T localhost:6082".to_owned());
     }
-    let secret = options.secret.clone().map(|path| (path, Place::nowhere()));
+    let secret = match options.secret.clone() {
+        Some(path) => CliSecret::File(path, Place::nowhere()),
+        None => CliSecret::None,
+    };
     Some(VarnishCli { listen, secret })
 }
 
@@ -208,7 +211,7 @@ mod tests {
         };
         assert!(from_varnishd(&options(None, "0.0.0.0:6082")).is_err());
         let config = from_varnishd(&options(Some("/s"), "0.0.0.0:6082")).expect("a configuration");
-        assert!(config.varnish_cli.is_some_and(|cli| cli.secret.is_some()));
+        assert!(config.varnish_cli.is_some_and(|cli| matches!(cli.secret, CliSecret::File(..))));
         assert!(from_varnishd(&options(None, "localhost:6082")).is_ok());
         assert!(from_varnishd(&options(None, "6082")).is_err());
     }

@@ -112,6 +112,9 @@ pub struct Live {
     pub pseudonym: String,
     /// Varnish's parameters, for sites that have a VCL.
     pub params: Arc<Params>,
+    /// Whether clients may begin with HTTP/2 without TLS, where a parameter says so and not each
+    /// listener for itself.
+    pub h2c: Option<bool>,
     /// The VCLs that `return (vcl(label))` goes on in, by label.
     pub labels: HashMap<Box<str>, Arc<Instance>>,
     /// `server.identity`

@@ -99,6 +99,7 @@ pub(crate) fn live(
         announce: announce(config),
         tracing: config.tracing.as_ref().map(|tracing| Arc::new(Tracing::new(tracing.sample))),
         pseudonym: config.via.clone(),
+        h2c: (config.vcl == Programs::Flags).then(|| view.params.has_feature("http2")),
         params: view.params,
         labels: view.labels,
         identity: view.identity,

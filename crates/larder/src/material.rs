@@ -412,7 +412,11 @@ fn stamp(path: &Path) -> Stamp {
 
 /// Reads what guards the Varnish CLI port.
 fn read_guard(cli: &config::VarnishCli) -> Result<Guard, Box<Diagnostic>> {
-    let Some((path, place)) = &cli.secret else { return Ok(Guard::Open) };
+    let (path, place) = match &cli.secret {
+        config::CliSecret::None => return Ok(Guard::Open),
+        config::CliSecret::Own => return Ok(Guard::Own),
+        config::CliSecret::File(path, place) => (path, place),
+    };
     let error = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
     let secret = keeper::read(path).map_err(|e| error(e.to_string()))?;
     // Of nothing everybody knows the digest.

@@ -137,7 +137,8 @@ impl Source {
                     hostname,
                     endpoints,
                     storages: vec![storage("s0"), storage("Transient")],
-                    read_only: Vec::new(),
+                    // What says where files may be read is not for who may load programs.
+                    read_only: ["vcl_path", "vcc_unsafe_path"].map(str::to_owned).to_vec(),
                     as_varnishd: false,
                 };
                 Vcls::new(about, Params::default())

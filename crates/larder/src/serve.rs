@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -415,6 +415,11 @@ impl Daemon {
             Settings::Flags(_) | Settings::Varnishd(_) => (self.source.config()?, String::new()),
         };
         read_material(&config).map(|_| warnings)
+    }
+
+    /// The admin socket's path; what the daemon keeps for its operators is beside it.
+    pub(crate) fn admin_socket(&self) -> &Path {
+        &self.source.admin_socket
     }
 
     /// What guards the Varnish CLI port; `None` when there is to be none.

@@ -11,10 +11,10 @@ mod vcl;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use admin::lobby::{Lobby, Place};
 use base::{Counter, Counters, Limit, Limits};
 use socket2::Type;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
 
 use crate::serve::Daemon;
-use crate::{keeper, ports};
+use crate::{keeper, ports, varnishd};
 
 pub(crate) use vcl::document;
 
@@ -32,6 +32,8 @@ pub(crate) use vcl::document;
 pub(crate) enum Guard {
     /// Whoever can connect, which only this machine can.
     Open,
+    /// Who knows the secret that the daemon has made.
+    Own,
     /// Who knows this.
     Secret(Arc<[u8]>),
 }
@@ -41,26 +43,37 @@ impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Open => "Open",
+            Self::Own => "Own",
             Self::Secret(_) => "Secret(..)",
         })
     }
 }
 
 /// Bytes read at once.
-const CHUNK: usize = 4096;
+const CHUNK: usize = 16 << 10;
+
+/// Most bytes of a line of who has not shown the secret: an answer to it has less than a hundred.
+const STRANGERS_BYTES: usize = 4 << 10;
 
 /// What connections share.
 struct Port {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
-    open: AtomicU64,
+    lobby: Arc<Lobby>,
+    /// The secret that the daemon has made, once it is needed; none where it could not be written.
+    own: OnceLock<Option<Arc<[u8]>>>,
+    /// Wrong answers are replied to one after the other.
+    wrong: tokio::sync::Mutex<()>,
 }
 
 /// Listens where the configuration says; what cannot be had is told, and done without.
 pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>) {
     let Some(config) = config else { return };
-    let counters = daemon.shared.counters.register();
-    let port = Arc::new(Port { daemon: Arc::clone(daemon), counters, open: AtomicU64::new(0) });
+    let port = Port::new(daemon);
+    if config.secret == config::CliSecret::Own {
+        // Who is to connect finds it there when the port is.
+        _ = port.own_secret();
+    }
     for address in &config.listen.addresses {
         let listener = ports::bind(*address, Type::STREAM)
             .and_then(|socket| TcpListener::from_std(socket.into()));
@@ -82,17 +95,20 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>) {
 pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
     /// From a connection's end to the next one.
     const PAUSE: Duration = Duration::from_secs(1);
-    let counters = daemon.shared.counters.register();
-    let port = Arc::new(Port { daemon: Arc::clone(daemon), counters, open: AtomicU64::new(0) });
+    let port = Port::new(daemon);
     let address = address.to_owned();
     tokio::spawn(async move {
         loop {
             if let Ok(stream) = TcpStream::connect(&address).await
                 && let (Ok(peer), Some(guard)) = (stream.peer_addr(), port.daemon.reverse_guard())
             {
-                let limits = port.daemon.shared.live().limits.clone();
+                let (place, leave, _) = port.lobby.enter(1);
+                let mut session = Session::new(&port, peer, place);
                 // Who is gone is called again.
-                _ = Session::new(&port, peer, limits).run(stream, guard).await;
+                tokio::select! {
+                    _ = session.run(stream, guard) => {}
+                    () = leave.asked() => {}
+                }
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -147,36 +163,58 @@ async fn serve(port: &Arc<Port>, listener: &TcpListener) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let limits = port.daemon.shared.live().limits.clone();
-        if port.open.load(Ordering::Relaxed) >= limits.varnish_cli_connections {
+        let (place, leave, is_full) =
+            port.lobby.enter(port.daemon.shared.live().limits.varnish_cli_connections);
+        if is_full {
             port.counters.limit(Limit::VarnishCliConnections);
-            continue;
         }
-        port.open.fetch_add(1, Ordering::Relaxed);
-        let open = Open(Arc::clone(port));
+        let port = Arc::clone(port);
         tokio::spawn(async move {
-            let port = &open.0;
             let Some(guard) = port.guard_of(&stream) else { return };
-            // A client that is gone needs no answer.
-            _ = Session::new(port, peer, limits).run(stream, guard).await;
+            let mut session = Session::new(&port, peer, place);
+            tokio::select! {
+                // A client that is gone needs no answer.
+                _ = session.run(stream, guard) => {}
+                () = leave.asked() => {}
+            }
         });
     }
 }
 
-/// A connection that counts, until it is dropped.
-struct Open(Arc<Port>);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Port {
+    fn new(daemon: &Arc<Daemon>) -> Arc<Self> {
+        Arc::new(Self {
+            daemon: Arc::clone(daemon),
+            counters: daemon.shared.counters.register(),
+            lobby: Lobby::new(),
+            own: OnceLock::new(),
+            wrong: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The secret that the daemon makes by itself.
+    fn own_secret(&self) -> Option<Arc<[u8]>> {
+        let made = self.own.get_or_init(|| {
+            let read = |path: &std::path::PathBuf| {
+                std::fs::read(path).map_err(|e| format!("larder: {}: {e}", path.display()))
+            };
+            let made = varnishd::own_secret(self.daemon.admin_socket());
+            let secret = made.and_then(|path| read(&path));
+            secret
+                .map_err(|why| eprintln!("{why}: nobody gets into the Varnish CLI"))
+                .ok()
+                .map(Arc::from)
+        });
+        made.clone()
+    }
+
     /// What guards the port now. None where nobody may connect any more: a reload has taken the
     /// port away, or the secret of one that others than this machine can reach.
     fn guard_of(&self, stream: &TcpStream) -> Option<Guard> {
-        let guard = self.daemon.varnish_cli()?;
+        let guard = match self.daemon.varnish_cli()? {
+            Guard::Own => Guard::Secret(self.own_secret()?),
+            guard => guard,
+        };
         let is_here = || stream.local_addr().is_ok_and(|own| own.ip().is_loopback());
         (matches!(guard, Guard::Secret(_)) || is_here()).then_some(guard)
     }
@@ -186,6 +224,7 @@ impl Port {
 struct Session<'a> {
     port: &'a Port,
     peer: SocketAddr,
+    place: Place,
     limits: Limits,
     begun: Instant,
     /// What the client has not answered yet, and the secret it must know.
@@ -193,13 +232,16 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn new(port: &'a Port, peer: SocketAddr, limits: Limits) -> Self {
-        Self { port, peer, limits, begun: Instant::now(), asked: None }
+    fn new(port: &'a Port, peer: SocketAddr, place: Place) -> Self {
+        let limits = port.daemon.shared.live().limits.clone();
+        Self { port, peer, place, limits, begun: Instant::now(), asked: None }
     }
 
     async fn run(&mut self, mut stream: TcpStream, guard: Guard) -> io::Result<()> {
         let greeting = match guard {
-            Guard::Open => answers::banner(),
+            // It is made before anybody is let in.
+            Guard::Own => Reply::new(Status::Close, ""),
+            Guard::Open => self.welcome(),
             Guard::Secret(secret) => {
                 let challenge = Challenge::new(random()?);
                 let reply = challenge.reply();
@@ -208,9 +250,16 @@ impl<'a> Session<'a> {
             }
         };
         self.send(&mut stream, &greeting).await?;
-        let mut reader = Reader::new(self.limits.varnish_cli_bytes as usize);
+        if greeting.status == Status::Close {
+            return stream.shutdown().await;
+        }
+        let bytes = self.limits.varnish_cli_bytes as usize;
+        let mut reader = Reader::new(bytes.min(STRANGERS_BYTES));
         let mut chunk = [0; CHUNK];
         loop {
+            if self.asked.is_none() {
+                reader.set_limit(bytes);
+            }
             let reply = match reader.next(self.asked.is_none()) {
                 Ok(Some(Ok(words))) => self.answer(words).await,
                 Ok(Some(Err(error))) => Reply::syntax(error),
@@ -271,7 +320,7 @@ impl<'a> Session<'a> {
             return Reply::new(Status::Close, "This is no HTTP server.\n");
         }
         match varnishcli::read(words, self.asked.is_none()) {
-            Ok(call) if call.verb == Verb::Auth => self.authenticate(&call),
+            Ok(call) if call.verb == Verb::Auth => self.authenticate(&call).await,
             Ok(call) => {
                 self.port.counters.inc(Counter::CliCommands);
                 answers::answer(&self.port.daemon, &self.port.counters, self.peer, &call).await
@@ -282,21 +331,42 @@ impl<'a> Session<'a> {
 
     /// One try. As with varnishd, whoever is wrong, or has authenticated already, has to connect
     /// again.
-    fn authenticate(&mut self, call: &Call) -> Reply {
+    async fn authenticate(&mut self, call: &Call) -> Reply {
         let answer = call.arguments.first().map_or(&b""[..], Vec::as_slice);
         match self.asked.take() {
-            Some((challenge, secret)) if challenge.is_answered(&secret, answer) => {
-                answers::banner()
-            }
+            Some((challenge, secret)) if challenge.is_answered(&secret, answer) => self.welcome(),
             asked => {
                 self.asked = asked;
                 self.port.counters.inc(Counter::CliRefused);
                 if self.asked.is_some() {
+                    self.slow_down().await;
                     eprintln!("larder: Varnish CLI: {}: a wrong answer to the secret", self.peer);
                 }
                 Reply::new(Status::Close, "")
             }
         }
+    }
+}
+
+impl Session<'_> {
+    /// The greeting of who may give commands, if there is a place for one more of those.
+    fn welcome(&self) -> Reply {
+        if self.place.make_known(self.limits.varnish_cli_connections) {
+            return answers::banner();
+        }
+        self.port.counters.limit(Limit::VarnishCliConnections);
+        Reply::new(Status::Close, "Too many connections\n")
+    }
+
+    /// Holds back the reply to a wrong answer: however many guess, there are few guesses a second.
+    async fn slow_down(&self) {
+        let wait_ms = self.limits.varnish_cli_wrong_answer;
+        if wait_ms == 0 {
+            return;
+        }
+        self.port.counters.limit(Limit::VarnishCliWrongAnswer);
+        let _one = self.port.wrong.lock().await;
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
     }
 }
 

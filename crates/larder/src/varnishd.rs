@@ -357,6 +357,10 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
             *limit = value;
         }
     }
+    if counts(Param::CliLimit) {
+        let cli_limit = params.number(Param::CliLimit);
+        limits.varnish_cli_bytes = limits.varnish_cli_bytes.max(cli_limit);
+    }
     let pipes = params.number(Param::PipeSessMax);
     if pipes > 0 {
         limits.tunnels = pipes;
@@ -417,7 +421,7 @@ fn storage_bytes(spec: &str) -> Result<Option<u64>, String> {
 
 /// The secret that is made up where -S names none: in a file only its owner can read, beside the
 /// admin socket.
-fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
+pub(crate) fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let folder = admin_socket.parent().unwrap_or_else(|| Path::new("."));
@@ -473,7 +477,7 @@ mod tests {
         let config = flags.config().expect("a configuration");
         assert_eq!(config.listen[0].addresses.len(), 2);
         assert_eq!(config.memory.size, config::MemorySize::Bytes(256 << 20));
-        assert!(config.varnish_cli.is_some_and(|cli| cli.secret.is_some()));
+        assert!(config.varnish_cli.is_some_and(|cli| cli.secret != config::CliSecret::None));
         assert!(matches!(&flags.programs[..], [(name, Program::File(file))]
                 if name == "boot" && file == "/etc/varnish/default.vcl"));
         let storages: Vec<_> = flags.storages.iter().map(|one| one.name.as_str()).collect();

@@ -492,6 +492,35 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
 }
 
 #[tokio::test]
+async fn who_has_shown_a_token_keeps_the_place_and_others_give_way() {
+    let stage = Setup { top: LISTENS, limits: "admin_connections = 2\n", ..Setup::default() };
+    let stage = stage.start().await;
+    let addr = stage.daemon.admin().expect("a listener");
+    let token = stage.daemon.token("read").expect("a token");
+    let asked = format!(
+        "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    let mut known = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+    let ask = async |client: &mut Raw| {
+        client.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+        whole(client.reply("GET").await, "status").status
+    };
+    assert_eq!(ask(&mut known).await, 200);
+    let mut silent = Vec::new();
+    for _ in 0..6 {
+        silent.push(TcpStream::connect(addr).await.expect("a connection"));
+    }
+    let mut other = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+    assert_eq!(ask(&mut other).await, 200);
+    assert_eq!(ask(&mut known).await, 200);
+    stage.daemon.limit_counted("admin_connections", 5).await;
+    for stream in &mut silent[..5] {
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "the oldest have given way");
+    }
+}
+
+#[tokio::test]
 async fn heads_and_bodies_that_are_too_large_are_refused() {
     let limits = "admin_body_bytes = \"1KiB\"\nadmin_head_bytes = \"8KiB\"\n";
     let stage = Setup { top: LISTENS, limits, ..Setup::default() }.start().await;

@@ -3,9 +3,10 @@
 mod support;
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 
 use support::cli::{Cli, SECRET, auth, stage, varnishadm};
-use support::{Setup, Stage, is_hit};
+use support::{Setup, Stage, eventually, is_hit};
 use testkit::origin::Script;
 
 async fn cli(stage: &Stage) -> Cli {
@@ -156,8 +157,28 @@ async fn without_the_table_a_reload_closes_the_port() {
 }
 
 #[tokio::test]
-async fn without_a_secret_this_machine_gets_in_and_http_does_not() {
+async fn without_a_secret_in_its_table_the_daemon_makes_one() {
     let top = "varnish_cli = { listen = \"127.0.0.1:0\" }\n";
+    let stage = Setup { top, ..Setup::default() }.start().await;
+    let (mut cli, (status, greeting)) = connect(&stage).await;
+    assert_eq!(status, 107);
+    let log = stage.daemon.log();
+    let told = log.lines().find_map(|line| line.split("the CLI's secret is in ").nth(1));
+    let path = std::path::PathBuf::from(told.expect("its path"));
+    assert_eq!(path.parent(), stage.daemon.admin_socket().parent());
+    let mode = std::fs::metadata(&path).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let secret = std::fs::read(&path).expect("read");
+    assert!(secret.len() > 32);
+    let (status, banner) = cli.ask(&auth(&greeting, &secret)).await;
+    assert_eq!(status, 200);
+    // By this line clients know which Varnish they speak to.
+    assert!(banner.lines().any(|line| line.starts_with("varnish-7.1.1 revision ")), "{banner}");
+}
+
+#[tokio::test]
+async fn without_a_secret_this_machine_gets_in_and_http_does_not() {
+    let top = "varnish_cli = { listen = \"127.0.0.1:0\", secret = \"none\" }\n";
     let stage = Setup { top, ..Setup::default() }.start().await;
     let (mut cli, (status, banner)) = connect(&stage).await;
     assert_eq!(status, 200);
@@ -194,8 +215,6 @@ async fn connections_lines_and_waits_are_bounded() {
     let (stage, _folder) = stage(limits).await;
     let mut one = cli(&stage).await;
     let (mut two, _) = connect(&stage).await;
-    assert_eq!(connect(&stage).await.1.0, 0);
-    assert!(stage.limit_hits("varnish_cli_connections").await >= 1);
     assert_eq!(one.ask(&format!("ping {}", "x".repeat(2000))).await.0, 500);
     assert!(one.ends().await);
     stage.daemon.limit_counted("varnish_cli_bytes", 1).await;
@@ -206,6 +225,85 @@ async fn connections_lines_and_waits_are_bounded() {
     let mut idle = cli(&stage).await;
     assert!(idle.ends().await);
     stage.daemon.limit_counted("varnish_cli_idle_timeout", 1).await;
+}
+
+#[tokio::test]
+async fn strangers_lock_nobody_out() {
+    let (stage, _folder) = stage("varnish_cli_connections = 2\n").await;
+    let mut known = cli(&stage).await;
+    let mut strangers = Vec::new();
+    for _ in 0..5 {
+        strangers.push(connect(&stage).await.0);
+    }
+    stage.daemon.limit_counted("varnish_cli_connections", 3).await;
+    // The oldest have given way, for whoever knows the secret, too.
+    let mut second = cli(&stage).await;
+    for stranger in &mut strangers[..4] {
+        assert!(stranger.ends().await);
+    }
+    for cli in [&mut known, &mut second] {
+        assert_eq!(cli.ask("status").await.0, 200);
+    }
+    let (mut third, (_, greeting)) = connect(&stage).await;
+    assert_eq!(third.ask(&auth(&greeting, SECRET)).await.0, 500);
+    assert!(third.ends().await);
+    drop(second);
+    eventually("there is a place again", async || {
+        let (mut third, (_, greeting)) = connect(&stage).await;
+        third.ask(&auth(&greeting, SECRET)).await.0 == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn wrong_answers_are_replied_to_one_after_the_other() {
+    let (stage, _folder) = stage("varnish_cli_wrong_answer = \"300ms\"\n").await;
+    let begun = std::time::Instant::now();
+    let guess = async || {
+        let (mut cli, (_, greeting)) = connect(&stage).await;
+        cli.ask(&auth(&greeting, b"a guess\n")).await.0
+    };
+    let all = tokio::join!(guess(), guess(), guess());
+    assert_eq!(all, (500, 500, 500));
+    // A machine that is slow takes longer, and none takes less.
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(900));
+    assert_eq!(stage.limit_hits("varnish_cli_wrong_answer").await, 3);
+    assert_eq!(cli(&stage).await.ask("ping").await.0, 200);
+}
+
+#[tokio::test]
+async fn programs_are_loaded_from_their_folders_only() {
+    let (stage, folder) = stage("").await;
+    let mut cli = cli(&stage).await;
+    folder.file("private", b"a token of somebody\n");
+    let path = folder.path().join("private").display().to_string();
+    let include = format!("\"vcl 4.1; backend b none; include \\\"{path}\\\";\"");
+    for line in [format!("vcl.load x {path}"), format!("vcl.inline x {include}")] {
+        let (status, said) = cli.ask(&line).await;
+        assert_eq!(status, 106, "{line}: {said}");
+        assert!(said.contains("neither in vcl_path") && !said.contains("token"), "{said}");
+    }
+    for line in [
+        format!("param.set vcl_path {}", folder.path().display()),
+        "param.set vcc_unsafe_path on".to_owned(),
+        "param.reset vcl_path".to_owned(),
+    ] {
+        assert_eq!(cli.ask(&line).await.0, 107, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_of_two_megabytes_comes_in_line() {
+    let (stage, _folder) = stage("").await;
+    let mut cli = cli(&stage).await;
+    let lines = format!("# {}\n", "x".repeat(97)).repeat(20_000);
+    let program = format!("vcl 4.1;\nbackend b none;\n{lines}");
+    assert_eq!(cli.ask(&format!("vcl.inline here << END\n{program}END")).await.0, 200);
+    let quoted = program.replace('\n', "\\n");
+    assert_eq!(cli.ask(&format!("vcl.inline quoted \"{quoted}\"")).await.0, 200);
+    assert_eq!(cli.ask("vcl.show quoted").await.1, program);
+    let (mut stranger, _) = connect(&stage).await;
+    assert_eq!(stranger.ask(&format!("ping {}", "x".repeat(5000))).await.0, 500);
 }
 
 #[tokio::test]

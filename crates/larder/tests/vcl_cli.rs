@@ -11,7 +11,8 @@ use support::PATIENCE;
 use support::cli::{Cli, SECRET, auth};
 use support::folder::Folder;
 use testkit::larder::binary;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 const NONE: &str = "vcl 4.1; backend x none;";
@@ -223,7 +224,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(mut command: Command, master: &TcpListener) -> Option<Self> {
+    fn start(mut command: Command, master: &TcpListener, listen: &str) -> Option<Self> {
         let folder = Folder::new();
         folder.file("secret", SECRET);
         folder.file(
@@ -234,7 +235,7 @@ impl Peer {
         let master = master.local_addr().expect("bound").to_string();
         let started = command
             .args(["-F", "-s", "malloc,10m", "-s", "big=malloc,5m", "-s", "malloc,5m"])
-            .args(["-a", "127.0.0.1:0", "-M", &master])
+            .args(["-a", listen, "-M", &master])
             .args(["-n", &at("work"), "-S", &at("secret"), "-f", &at("boot.vcl")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -254,17 +255,62 @@ impl Drop for Peer {
     }
 }
 
-async fn holds(command: Command) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let Some(peer) = Peer::start(command, &listener) else {
-        return eprintln!("skipped: no varnishd");
+/// A server that has connected to `master`, once it runs; none where there is no varnishd.
+async fn run(command: Command, master: &TcpListener, listen: &str) -> Option<(Peer, Cli)> {
+    let Some(peer) = Peer::start(command, master, listen) else {
+        eprintln!("skipped: no varnishd");
+        return None;
     };
-    let accepted = timeout(PATIENCE, listener.accept()).await.expect("it connects");
+    let accepted = timeout(PATIENCE, master.accept()).await.expect("it connects");
     let (mut cli, (_, greeting)) = Cli::over(accepted.expect("a connection").0).await;
     assert_eq!(cli.ask(&auth(&greeting, SECRET)).await.0, 200);
     while cli.ask("status").await.1 != "Child in state running" {
         support::pause(50).await;
     }
+    Some((peer, cli))
+}
+
+/// HTTP/2 can be switched on and off while it runs, for connections that come then.
+async fn switches_http2(command: Command, address: &str) {
+    let master = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    // An address that nobody else here listens on: its ports are free.
+    let free = TcpListener::bind(address).await.expect("a port").local_addr().expect("bound");
+    let Some((_peer, mut cli)) = run(command, &master, &free.to_string()).await else { return };
+    for (line, speaks) in
+        [("ping", false), ("param.set feature +http2", true), ("param.set feature -http2", false)]
+    {
+        assert_eq!(cli.ask(line).await.0, 200, "{line}");
+        support::eventually(line, async || speaks_http2(free).await == speaks).await;
+    }
+}
+
+/// Whether who listens there answers the preface of HTTP/2 (RFC 9113 3.4) with its own.
+async fn speaks_http2(address: std::net::SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
+    if stream.write_all(preface).await.is_err() {
+        return false;
+    }
+    let mut frame = [0; 9];
+    let read = timeout(PATIENCE, stream.read_exact(&mut frame)).await;
+    matches!(read, Ok(Ok(_))) && frame[3] == 4
+}
+
+#[tokio::test]
+async fn larder_switches_http2_while_it_runs() {
+    let mut command = Command::new(binary().expect("the binary"));
+    command.arg("serve");
+    switches_http2(command, "127.78.0.1:0").await;
+}
+
+#[tokio::test]
+async fn varnishd_switches_http2_while_it_runs() {
+    switches_http2(Command::new("varnishd"), "127.78.0.2:0").await;
+}
+
+async fn holds(command: Command) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let Some((peer, mut cli)) = run(command, &listener, "127.0.0.1:0").await else { return };
     let mut faults = Vec::new();
     for (line, status, text) in table(&peer.folder.path().join("boot.vcl").display().to_string()) {
         let (own, said) = cli.ask(&line).await;

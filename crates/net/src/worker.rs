@@ -446,6 +446,7 @@ impl Gate {
                 counters.inc(Counter::ConnectionsOpen);
                 let open = Open { core: Rc::clone(core), place, entry, end };
                 let Listen { tls, h2c, door, .. } = self.listen;
+                let h2c = live.h2c.unwrap_or(h2c);
                 let arrived = Arrived { wire, guard, open, tls, h2c, door };
                 if self.listen.proxy {
                     tokio::task::spawn_local(arrived.serve_proxied(remote));

@@ -49,6 +49,11 @@ impl Reader {
         Self { limit, buffer: Vec::new(), taken: 0, looked_at: 0, here: None }
     }
 
+    /// Has requests from now on at most `limit` bytes.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Takes what was received.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.taken);

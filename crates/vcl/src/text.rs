@@ -11,6 +11,7 @@ use crate::backend::Backend;
 use crate::ctx::Ctx;
 use crate::headers;
 use crate::value::{Failure, Value};
+use crate::vmods::blob::codec;
 
 /// The greatest INT, and the least when negated: numbers have fifteen digits.
 pub const INT_MAX: i64 = 999_999_999_999_999;
@@ -51,6 +52,7 @@ pub fn append_plain(value: &Value, out: &mut Vec<u8>) -> Result<(), Failure> {
             out.extend_from_slice(name.as_bytes());
         }
         Value::Enum(word) => out.extend_from_slice(word.as_bytes()),
+        Value::Blob(Some(bytes)) => append_blob(bytes, out),
         _ => {}
     }
     Ok(())
@@ -60,10 +62,21 @@ pub fn append_plain(value: &Value, out: &mut Vec<u8>) -> Result<(), Failure> {
 pub fn is_none(ctx: &Ctx<'_>, value: &Value) -> bool {
     match value {
         Value::Header(header) => headers::get(ctx, header).is_none(),
-        Value::String(None) | Value::Ip(None) | Value::Stevedore(None) | Value::Void => true,
+        Value::String(None)
+        | Value::Blob(None)
+        | Value::Ip(None)
+        | Value::Stevedore(None)
+        | Value::Void => true,
         Value::Backend(backend) => matches!(backend, Backend::None),
         _ => false,
     }
+}
+
+/// Appends a blob: base 64 between colons.
+pub fn append_blob(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b':');
+    out.extend(codec::encode("BASE64", false, bytes));
+    out.push(b':');
 }
 
 /// Appends an INT.

@@ -7,7 +7,7 @@ use policy::acl::{CidrSet, parse_net};
 use super::tls::path;
 use super::{settings, top::one_listen};
 use crate::keys::{self, Section};
-use crate::model::{Htcp, ListenSpec, VarnishCli};
+use crate::model::{CliSecret, Htcp, ListenSpec, VarnishCli};
 use crate::reader::{Item, Reader, Table};
 
 /// Whose datagrams count where nothing is said.
@@ -19,14 +19,16 @@ pub(super) fn varnish_cli(r: &mut Reader, top: &Table<'_>) -> Option<VarnishCli>
     let table = r.table(&item, &keys::VARNISH_CLI)?;
     let listen = listen(r, &item, &table, &keys::VARNISH_CLI, "6082");
     let secret = match table.item("secret") {
-        Some(item) => Some(path(r, &item)?),
-        None => None,
+        Some(item) if item.value.as_str() == Some("none") => CliSecret::None,
+        Some(item) => path(r, &item).map(|(path, place)| CliSecret::File(path, place))?,
+        None => CliSecret::Own,
     };
     let listen = listen?;
-    if secret.is_none() {
+    if secret == CliSecret::None {
         let is_here = |address: &SocketAddr| address.ip().is_loopback();
         if listen.addresses.iter().all(is_here) {
-            r.warning(item.span, "everybody on this machine may ban: there is no `secret`");
+            let text = "everybody on this machine may ban and load programs: there is no `secret`";
+            r.warning(item.span, text);
         } else {
             r.error(item.span, "without a `secret` it listens on loopback addresses only").help =
                 Some("secret = \"/etc/varnish/secret\", or listen = \"127.0.0.1:6082\"".into());

@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{load, said};
+use crate::CliSecret;
 
 fn file(tables: &str) -> String {
     format!("{tables}\n[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n")
@@ -20,7 +21,10 @@ fn a_port_with_a_secret_may_be_anywhere() {
     assert_eq!(said(&text), "");
     let cli = load(&text).varnish_cli.expect("a port");
     assert_eq!(cli.listen.addresses.len(), 2);
-    assert_eq!(cli.secret.expect("a path").0.as_os_str(), "/etc/varnish/secret");
+    let CliSecret::File(path, _) = cli.secret else { panic!("{:?}", cli.secret) };
+    assert_eq!(path.as_os_str(), "/etc/varnish/secret");
+    let own = load(&file("[varnish_cli]\nlisten = \":6082\"")).varnish_cli.expect("a port");
+    assert_eq!(own.secret, CliSecret::Own);
 }
 
 #[test]
@@ -36,7 +40,7 @@ fn htcp_is_for_this_machine_unless_something_else_is_said() {
 
 #[test]
 fn what_would_open_the_port_to_strangers_is_refused() {
-    assert_snapshot!(said(&file("[varnish_cli]\nlisten = \":6082\"")), @r#"
+    assert_snapshot!(said(&file("[varnish_cli]\nlisten = \":6082\"\nsecret = \"none\"")), @r#"
     error: without a `secret` it listens on loopback addresses only
      --> larder.toml:1:1
       |
@@ -45,8 +49,8 @@ fn what_would_open_the_port_to_strangers_is_refused() {
       |
       = help: secret = "/etc/varnish/secret", or listen = "127.0.0.1:6082"
     "#);
-    assert_snapshot!(said(&file("[varnish_cli]\nlisten = \"127.0.0.1:6082\"")), @r#"
-    warning: everybody on this machine may ban: there is no `secret`
+    assert_snapshot!(said(&file("[varnish_cli]\nlisten = \"127.0.0.1:6082\"\nsecret = \"none\"")), @r#"
+    warning: everybody on this machine may ban and load programs: there is no `secret`
      --> larder.toml:1:1
       |
     1 | [varnish_cli]

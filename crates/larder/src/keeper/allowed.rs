@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use config::{Config, LogTarget, PairFiles, Programs};
+use config::{CliSecret, Config, LogTarget, PairFiles, Programs};
 
 use super::How;
 
@@ -91,9 +91,12 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     if let Programs::File(path, _) = &config.vcl {
         all.insert(path.clone());
     }
-    let secret = config.varnish_cli.as_ref().and_then(|cli| cli.secret.as_ref());
+    let secret = config.varnish_cli.as_ref().map(|cli| &cli.secret);
+    if let Some(CliSecret::File(path, _)) = secret {
+        all.insert(path.clone());
+    }
     let authority = config.acme.as_ref().and_then(|acme| acme.ca.as_ref());
-    all.extend(secret.into_iter().chain(authority).map(|(path, _)| path.clone()));
+    all.extend(authority.into_iter().map(|(path, _)| path.clone()));
     all
 }
 

@@ -19,14 +19,17 @@ const COUNT_MS: u64 = 50;
 /// What the loaded configuration is called where Varnish has a VCL.
 pub(super) const NAME: &str = "larder";
 
+/// The Varnish whose CLI this is, in the words by which clients know its version.
+const LIKE: &str = "varnish-7.1.1 revision 7cee1c581bead20e88d101ab3d72afb29f14d87a";
+
 /// Says who is there.
 pub(super) fn banner() -> Reply {
     const RULE: &str = "-----------------------------";
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
     let version = env!("CARGO_PKG_VERSION");
     Reply::ok(format!(
-        "{RULE}\nVarnish Cache CLI 1.0\n{RULE}\n{system},{machine}\nlarder-{version}\n\nType 'help' \
-         for command list.\nType 'quit' to close CLI session.\n"
+        "{RULE}\nVarnish Cache CLI 1.0\n{RULE}\n{system},{machine}\n{LIKE} (larder-{version})\n\nType \
+         'help' for command list.\nType 'quit' to close CLI session.\n"
     ))
 }
 

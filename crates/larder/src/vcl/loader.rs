@@ -13,6 +13,9 @@ pub(crate) struct Files {
     folders: Vec<PathBuf>,
     /// Whether names may lead anywhere (`vcc_unsafe_path`).
     anywhere: bool,
+    /// The folders that files must be in, whatever their names say; none where they may be
+    /// anywhere.
+    within: Option<Vec<PathBuf>>,
 }
 
 impl Files {
@@ -22,7 +25,24 @@ impl Files {
         Self {
             folders: folders.map(PathBuf::from).collect(),
             anywhere: params.is_on(Param::VccUnsafePath),
+            within: None,
         }
+    }
+
+    /// Only those in `vcl_path` and in `folders`: for who may load programs and not read whatever
+    /// the daemon may read, which an error shows.
+    pub(crate) fn within(mut self, folders: Vec<PathBuf>) -> Self {
+        let all = self.folders.iter().cloned().chain(folders);
+        // One that is not there has no files.
+        self.within = Some(all.filter_map(|folder| folder.canonicalize().ok()).collect());
+        self
+    }
+
+    /// Whether the file at `path` may be read. One that is not there may: it is not found.
+    fn is_within(&self, path: &Path) -> bool {
+        let Some(folders) = &self.within else { return true };
+        let Ok(full) = path.canonicalize() else { return !path.exists() };
+        folders.iter().any(|folder| full.starts_with(folder))
     }
 
     /// Reads the file called `name`: an absolute one, or one below `vcl_path`.
@@ -53,6 +73,10 @@ impl Loader for Files {
     fn load(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
         let mut missing = "No such file or directory".to_owned();
         for path in self.candidates(name, from)? {
+            if !self.is_within(&path) {
+                missing = "It is neither in vcl_path nor beside a site's VCL".to_owned();
+                continue;
+            }
             match crate::keeper::read(&path) {
                 Ok(text) => return Ok((path.to_string_lossy().into_owned(), text)),
                 // Another folder may have it.
@@ -181,5 +205,32 @@ mod tests {
             assert!(refused.contains("`vcc_unsafe_path` is off"), "{refused}");
         }
         std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn files_can_be_held_to_their_folders() {
+        let folder = folder();
+        let (inside, outside) = (folder.join("inside"), folder.join("outside"));
+        for one in [&inside, &outside] {
+            std::fs::create_dir_all(one).expect("made");
+            std::fs::write(one.join("a.vcl"), "vcl 4.1;").expect("written");
+        }
+        std::os::unix::fs::symlink(outside.join("a.vcl"), inside.join("link.vcl")).expect("made");
+        let mut params = Params::default();
+        params.set("vcl_path", &inside.to_string_lossy()).expect("a path");
+        let name = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
+        let files = Files::new(&params).within(Vec::new());
+        for good in ["a.vcl".to_owned(), name(&inside, "a.vcl")] {
+            assert!(files.read(&good).is_ok(), "{good}");
+        }
+        let (link, up) = ("link.vcl".to_owned(), name(&inside, "../outside/a.vcl"));
+        for bad in [name(&outside, "a.vcl"), link, up, "/etc/hostname".to_owned()] {
+            let why = files.read(&bad).expect_err(&bad);
+            assert!(why.contains("neither in vcl_path"), "{why}");
+        }
+        assert!(files.read("nothing.vcl").expect_err("none").contains("No such file"));
+        let both = Files::new(&params).within(vec![outside.clone()]);
+        assert!(both.read(&name(&outside, "a.vcl")).is_ok());
+        assert!(Files::new(&params).read("link.vcl").is_ok(), "who may read everything may");
     }
 }

@@ -222,7 +222,7 @@ impl Vcls {
     /// The refusal, in varnishd's frame; nothing has changed then.
     pub(crate) fn load(&self, name: &str, from: Code<'_>, state: State) -> Result<Reply, Reply> {
         let _one = self.changing.lock();
-        let (instance, said) = self.make(name, from, 0)?;
+        let (instance, said) = self.make(&self.files_of_cli(), name, from, 0)?;
         let used = Instant::now();
         let (warm, configured, file) = (false, false, None);
         let loaded = Loaded { instance, state, warm, used, configured, file };
@@ -231,17 +231,34 @@ impl Vcls {
         Ok(Reply::ok(said))
     }
 
+    /// The files that programs may be made from which the CLI loads. Under varnishd's flags those
+    /// are all, as with varnishd; elsewhere those beside what the configuration names.
+    fn files_of_cli(&self) -> Files {
+        let files = Files::new(&self.params());
+        if self.about.as_varnishd {
+            return files;
+        }
+        let registry = self.registry.lock();
+        let configured = registry.loaded().filter(|(_, loaded)| loaded.configured);
+        let named = configured.flat_map(|(_, loaded)| {
+            let sources = loaded.instance.program().sources().files();
+            sources.first().map(|main| PathBuf::from(&*main.name))
+        });
+        files.within(named.filter_map(|file| Some(file.parent()?.to_owned())).collect())
+    }
+
     /// Compiles a program and brings it to life, beside `made` others that are not taken up yet.
     /// The second value is what is to be said of it.
     fn make(
         &self,
+        files: &Files,
         name: &str,
         from: Code<'_>,
         made: usize,
     ) -> Result<(Arc<Instance>, String), Reply> {
         self.registry.lock().admit(name)?;
         let crowd = self.crowd(made)?;
-        let (program, warnings) = self.compile(from)?;
+        let (program, warnings) = self.compile(from, files)?;
         let instance = self.start(name, &program)?;
         let said = match warnings.is_empty() {
             true => String::new(),
@@ -276,14 +293,14 @@ impl Vcls {
     ///
     /// # Errors
     /// The faults, in varnishd's frame.
-    pub(crate) fn compile(&self, from: Code<'_>) -> Result<(Arc<Program>, String), Reply> {
+    fn compile(&self, from: Code<'_>, files: &Files) -> Result<(Arc<Program>, String), Reply> {
         let params = self.params();
         let registry = self.registry.lock();
         let labels: Vec<String> = registry.labels().map(|(name, _)| name.to_owned()).collect();
         drop(registry);
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         let storages: Vec<&str> = self.about.storages.iter().map(|own| own.name.as_str()).collect();
-        compile(from, &params, &storages, &labels).map_err(|faults| {
+        compile_with(files, from, &params, &storages, &labels).map_err(|faults| {
             let faults = faults.trim_end();
             refuse(format!(
                 "Message from VCC-compiler:\n{faults}\nRunning VCC-compiler failed, exited with \
@@ -512,7 +529,8 @@ impl Vcls {
         let mut prepared = Prepared { vcls: self, made: Vec::new(), _one: self.changing.lock() };
         for one in wanted {
             let name = self.free_name(one.name, &prepared.made);
-            let made = self.make(&name, one.from, prepared.made.len());
+            let files = Files::new(&self.params());
+            let made = self.make(&files, &name, one.from, prepared.made.len());
             let (instance, said) = made.map_err(|refused| refused.text)?;
             if !said.is_empty() {
                 eprintln!("larder: VCL {name}: {}", said.trim_end());
@@ -595,7 +613,17 @@ pub(crate) fn compile(
     storages: &[&str],
     labels: &[&str],
 ) -> Result<(Arc<Program>, String), String> {
-    let files = Files::new(params);
+    compile_with(&Files::new(params), from, params, storages, labels)
+}
+
+/// The same with these files.
+fn compile_with(
+    files: &Files,
+    from: Code<'_>,
+    params: &Params,
+    storages: &[&str],
+    labels: &[&str],
+) -> Result<(Arc<Program>, String), String> {
     let read;
     let (name, text) = match from {
         Code::Text(name, text) => (name, text),
@@ -610,7 +638,7 @@ pub(crate) fn compile(
         include_depth: INCLUDE_DEPTH,
         unused_is_error: params.is_on(Param::VccErrUnref),
     };
-    let compiled = Program::compile(&Input { name, text, loader: &files, rules })?;
+    let compiled = Program::compile(&Input { name, text, loader: files, rules })?;
     Ok((compiled.program, compiled.warnings))
 }
 

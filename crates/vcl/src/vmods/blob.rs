@@ -1,6 +1,6 @@
 //! `blob`: bytes of any value, and the texts that stand for them.
 
-mod codec;
+pub(crate) mod codec;
 
 use std::any::Any;
 use std::sync::Arc;

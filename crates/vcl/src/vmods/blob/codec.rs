@@ -29,7 +29,7 @@ pub(super) fn decode(code: &str, text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The text for `bytes`.
-pub(super) fn encode(code: &str, is_upper: bool, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn encode(code: &str, is_upper: bool, bytes: &[u8]) -> Vec<u8> {
     match code {
         "BASE64" => BASE64.encode(bytes),
         "BASE64URL" => BASE64URL.encode(bytes),
