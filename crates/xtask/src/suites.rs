@@ -11,10 +11,10 @@ mod run;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use report::Tally;
 use run::Suite;
 
@@ -99,7 +99,7 @@ fn cores() -> usize {
 /// Runs every suite once, then the tests that failed again.
 fn side_by_side(suites: &[Suite], tally: &mut Tally) {
     let queue: Mutex<VecDeque<&Suite>> = Mutex::new(suites.iter().collect());
-    let next = || queue.lock().ok().and_then(|mut queue| queue.pop_front());
+    let next = || queue.lock().pop_front();
     let outcomes = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         // One more than there are cores: a suite that waits leaves a core to another.
@@ -108,14 +108,12 @@ fn side_by_side(suites: &[Suite], tally: &mut Tally) {
                 while let Some(suite) = next() {
                     let outcome = suite.run(None);
                     println!("{}", outcome.line(&suite.name));
-                    if let Ok(mut outcomes) = outcomes.lock() {
-                        outcomes.push((suite, outcome));
-                    }
+                    outcomes.lock().push((suite, outcome));
                 }
             });
         }
     });
-    for (suite, outcome) in outcomes.into_inner().unwrap_or_default() {
+    for (suite, outcome) in outcomes.into_inner() {
         tally.add(suite, outcome);
     }
 }
