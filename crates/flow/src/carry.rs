@@ -3,12 +3,16 @@
 
 use std::future::pending;
 
-use cache::{Abandoned, BodyWriter, Filling, NotKept, Push, Variant, Watch};
+use base::Counter;
+use cache::{Abandoned, BodyWriter, Filling, Lead, NewObject, NotKept, Push, Variant, Watch};
 use message::Request;
 use message::vary::{VaryNames, vary_signature};
 use origin::Exchange;
 
+use crate::core::Core;
 use crate::gzip;
+use crate::trace::Trace;
+use crate::why::Why;
 
 /// What became of a body.
 #[derive(Debug)]
@@ -123,13 +127,13 @@ impl Sink for BodyWriter {
     }
 }
 
-/// Pushes an answer's body into `sink`, through `test` where it claims to be in gzip; `refused` is
-/// told when the store does not keep it.
+/// Pushes an answer's body into `sink`, through `test` where it claims to be in gzip. Notes in
+/// `trace` why the store does not keep it.
 pub(crate) async fn carry(
     mut exchange: Exchange,
     mut sink: impl Sink,
     mut test: Option<gzip::Test>,
-    refused: impl Fn(NotKept),
+    trace: Option<&Trace>,
 ) -> Carried {
     let watch = sink.watch();
     let left = async || match &watch {
@@ -159,17 +163,17 @@ pub(crate) async fn carry(
         match next {
             Ok(true) if push == Push::Ok => {}
             Ok(true) => {
-                sink.refused().inspect(|why| refused(*why));
+                note_refused(trace, sink.refused());
                 if sink.room().await.is_err() {
                     break End::Left;
                 }
             }
             Ok(false) => {
-                sink.refused().inspect(|why| refused(*why));
+                note_refused(trace, sink.refused());
                 let stored = sink.stored() && !exchange.has_failed();
                 let whole = match exchange.has_failed() {
                     true => {
-                        refused(NotKept::Unwanted);
+                        note_refused(trace, Some(NotKept::Unwanted));
                         sink.finish_unkept()
                     }
                     false => sink.finish(),
@@ -184,6 +188,26 @@ pub(crate) async fn carry(
     };
     sink.abort();
     Carried { end, bytes, stored: false }
+}
+
+/// Begins to store a response; counts whether that can be, and notes why not.
+pub(crate) fn begin(
+    core: &Core,
+    trace: Option<&Trace>,
+    lead: Lead,
+    new: NewObject,
+    variant: Option<Variant<'_>>,
+) -> Filling {
+    let filling = lead.store(new, variant);
+    core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
+    note_refused(trace, filling.refused());
+    filling
+}
+
+fn note_refused(trace: Option<&Trace>, refused: Option<NotKept>) {
+    if let (Some(trace), Some(why)) = (trace, refused) {
+        trace.note_why(Why::Store(why));
+    }
 }
 
 /// Reads an answer whose body nobody needs to its end, so that the connection can be kept.

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
-use cache::{Body, Flags, Lead, NewObject, NotKept, Object, Reader, Tags};
+use cache::{Body, Flags, Lead, NewObject, Object, Reader, Tags};
 use files::Root;
 use message::date::parse_http_date;
 use message::freshness::Freshness;
@@ -24,7 +24,7 @@ use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, 
 use tokio::sync::oneshot;
 
 use crate::accel::{self, Named, Said};
-use crate::carry::{Selected, carry, drain};
+use crate::carry::{self, Selected, carry, drain};
 use crate::core::{Ask, Core, Front, LiveRef};
 use crate::decide::freshness;
 use crate::finish::Background;
@@ -35,6 +35,7 @@ use crate::live::Site;
 use crate::pages::Problem;
 use crate::tags;
 use crate::trace::Trace;
+use crate::why::Why;
 
 /// What a fetch came to, as soon as its head is known.
 pub(crate) enum Fetched {
@@ -463,7 +464,7 @@ fn plan_by(
 
 /// What was named belongs to this request: it is not stored, and others do not wait for it.
 fn name_file(core: &Core, job: &mut Job, exchange: &Exchange, named: &Named) -> NamedFile {
-    job.note_why("file");
+    job.note_why(Why::File);
     if let Some(lead) = job.lead.take() {
         lead.refuse(Some(core.now().mono_ms + job.live.limits.hit_for_miss_ttl));
     }
@@ -477,7 +478,7 @@ fn name_file(core: &Core, job: &mut Job, exchange: &Exchange, named: &Named) -> 
 }
 
 fn fail(core: &Core, mut job: Job, failure: Failure) -> Fetched {
-    job.note_why("failed");
+    job.note_why(Why::Failed);
     job.note(|trace| {
         trace.made_status.set(failure.problem.status().code());
         *trace.trouble.borrow_mut() = Some(failure.problem.trouble());
@@ -530,7 +531,7 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
         Err(limit) => {
             core.counters.limit(limit);
             job.note(|trace| trace.limit.set(Some(limit)));
-            job.note_why(NotStored::Tags.as_str());
+            job.note_why(Why::Rule(NotStored::Tags));
             job.note(|trace| trace.stored.set(false));
             // Not by all its tags could it be invalidated: good for this answer alone.
             new = NewObject {
@@ -560,30 +561,14 @@ async fn keep(
     let length = declared_length(exchange.framing);
     let tags = std::mem::take(&mut job.tags);
     let new = NewObject { tags, ..new_object(&exchange.response, plan, now, length) };
-    let filling = lead.store(new, selected.as_ref().map(Selected::variant));
-    core.counters.inc(if filling.stored() { Counter::Stores } else { Counter::StoreRefused });
-    let note = |refused: Option<NotKept>| {
-        if let Some(why) = refused {
-            job.note_why(token(why));
-        }
-    };
-    note(filling.refused());
+    let trace = job.trace.as_deref();
+    let filling = carry::begin(core, trace, lead, new, selected.as_ref().map(Selected::variant));
     let object = Arc::clone(filling.object());
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = object.reader();
     _ = tell.send(Fetched::Object { object, stored: filling.stored(), reader });
-    let carried = carry(exchange, filling, None, |why| note(Some(why))).await;
+    let carried = carry(exchange, filling, None, trace).await;
     job.note(|trace| trace.note_body(&carried));
-}
-
-/// Why the store does not keep a response, as the log says it.
-fn token(why: NotKept) -> &'static str {
-    match why {
-        NotKept::TooLarge => "too-large",
-        NotKept::NoRoom => "no-room",
-        NotKept::Invalidated => "invalidated",
-        NotKept::Unwanted => "script-failed",
-    }
 }
 
 async fn pass(
@@ -614,7 +599,7 @@ async fn pass(
     }
     // How long it takes is the client's business, as long as it goes on.
     exchange.lift_total();
-    carry(exchange, writer, None, |_| {}).await;
+    carry(exchange, writer, None, None).await;
 }
 
 /// What the answer is kept under beside its key.

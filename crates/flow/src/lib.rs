@@ -32,6 +32,7 @@ mod trace;
 pub mod tracing;
 pub mod vcl;
 mod wait;
+mod why;
 
 pub use policy::{Peer, acl::CidrSet};
 

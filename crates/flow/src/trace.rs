@@ -10,10 +10,12 @@ use std::sync::Arc;
 use base::Limit;
 use message::trace_context::TraceContext;
 use observe::heads::Heads;
+use origin::Exchange;
 use vcl::backend::Leaf;
 
 use crate::carry::{Carried, End};
 use crate::live::{Live, Site};
+use crate::why::Why;
 
 /// What a reply tells of how it came about. None of it is sent.
 #[derive(Debug, Default)]
@@ -104,15 +106,34 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Notes why an answer is not stored.
+    pub(crate) fn note_why(&self, why: Why) {
+        self.not_stored.set(why.as_str());
+    }
+
+    /// Notes that an origin is asked.
+    pub(crate) fn note_begun(&self, now_us: u64) {
+        self.fetch_us.set(self.fetch_us.get().or(Some(now_us)));
+    }
+
+    /// Notes the head of its answer.
+    pub(crate) fn note_answered(&self, exchange: &Exchange, now_us: u64) {
+        self.head_us.set(Some(now_us));
+        self.origin_status.set(exchange.response.status.code());
+        *self.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
+        self.reused.set(exchange.reused);
+        self.tries.set(self.tries.get() + exchange.tries);
+    }
+
     /// Notes what became of a body that came for the store.
     pub(crate) fn note_body(&self, carried: &Carried) {
         self.body_bytes.set(carried.bytes);
         self.stored.set(carried.stored);
         match &carried.end {
             End::Whole | End::Left => {}
-            End::NoGzip => self.not_stored.set("no-gzip"),
+            End::NoGzip => self.note_why(Why::NoGzip),
             End::Cut(error) => {
-                self.not_stored.set("cut");
+                self.note_why(Why::Cut);
                 let trouble = |error: &origin::Error| Trouble {
                     error: error.to_string().into(),
                     limit: error.limit(),

@@ -1,6 +1,6 @@
 //! Numbers and reasons in words.
 
-use message::store::NotStored;
+use crate::why::Why;
 
 /// A duration for people: short ones to the millisecond, and round ones in the larger unit, too.
 pub(crate) fn duration(ms: u64) -> String {
@@ -19,31 +19,8 @@ pub(crate) fn duration(ms: u64) -> String {
 /// Why an answer is not stored, going by the token in its record: a sentence, and the rule or the
 /// setting behind it. None for a token that is not known.
 pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
-    if let Some(reason) = NotStored::of(token) {
-        return Some((reason.about(), reason.rule()));
-    }
-    Some(match token {
-        "pass" => ("The request went past the cache.", "its rule"),
-        "beside-stored" => (
-            "Something is stored under its key that is not for this request, and stays.",
-            "RFC 9111 4",
-        ),
-        "framing" => (
-            "Its body ended with its connection, so nobody knows whether it is whole.",
-            "RFC 9112 8; the origin's `store_close_delimited`",
-        ),
-        "too-large" => ("Its body is larger than the limit.", "limit `object_bytes`"),
-        "no-room" => ("The cache had no memory for it.", "`[memory] size`"),
-        "invalidated" => ("It was purged, or a ban met it, while it was fetched.", "RFC 9111 4.4"),
-        "script-failed" => {
-            ("Its script ended with a status that means failure.", "FastCGI's appStatus, not 0")
-        }
-        "cut" => ("Its body did not come whole.", "RFC 9111 3.3"),
-        "no-gzip" => ("Its body claimed to be in gzip and was not.", "RFC 1952"),
-        "file" => ("The origin named a file to answer with.", "X-Accel-Redirect, X-Sendfile"),
-        "failed" => ("The origin gave no usable answer.", "the error"),
-        _ => return None,
-    })
+    let (_, sentence, rule) = Why::of(token)?.told();
+    Some((sentence, rule))
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! What a fetch notes of how it fares, for the records of those that wait for it.
 
-use std::sync::Arc;
-
 use message::store::{self, NotStored, StorePlan};
 use message::{Request, Response};
 use origin::{Exchange, Origin};
@@ -9,6 +7,7 @@ use origin::{Exchange, Origin};
 use super::Job;
 use crate::core::Core;
 use crate::trace::Trace;
+use crate::why::Why;
 
 impl Job {
     pub(super) fn note(&self, note: impl FnOnce(&Trace)) {
@@ -18,15 +17,15 @@ impl Job {
     }
 
     /// Notes why an answer is not stored.
-    pub(super) fn note_why(&self, token: &'static str) {
-        self.note(|trace| trace.not_stored.set(token));
+    pub(super) fn note_why(&self, why: Why) {
+        self.note(|trace| trace.note_why(why));
     }
 
     pub(super) fn note_begun(&self, core: &Core, request: &Request, origin: &Origin) {
         let now_us = core.micros();
         core.log.note_bereq(self.trace.as_deref(), request, origin);
         self.note(|trace| {
-            trace.fetch_us.set(trace.fetch_us.get().or(Some(now_us)));
+            trace.note_begun(now_us);
             trace.origin.set(Some(self.notes.origin));
         });
     }
@@ -34,13 +33,7 @@ impl Job {
     pub(super) fn note_answered(&self, core: &Core, exchange: &Exchange) {
         let now_us = core.micros();
         core.log.note_beresp(self.trace.as_deref(), &exchange.response);
-        self.note(|trace| {
-            trace.head_us.set(Some(now_us));
-            trace.origin_status.set(exchange.response.status.code());
-            *trace.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
-            trace.reused.set(exchange.reused);
-            trace.tries.set(trace.tries.get() + exchange.tries);
-        });
+        self.note(|trace| trace.note_answered(exchange, now_us));
     }
 
     /// Notes which field keeps an answer from being stored.
@@ -66,14 +59,14 @@ impl Job {
         limit.map_or_else(String::new, |limit| format!("{tags} tags, limit {}", limit.name()))
     }
 
-    /// Why an answer is not stored, as the log says it.
-    pub(super) fn why_passing(&self, plan: &StorePlan) -> &'static str {
+    /// Why an answer is not stored.
+    pub(super) fn why_passing(&self, plan: &StorePlan) -> Why {
         match plan.store {
-            _ if self.beside => "beside-stored",
-            _ if self.lead.is_none() => "pass",
-            Err(reason) => reason.as_str(),
+            _ if self.beside => Why::Beside,
+            _ if self.lead.is_none() => Why::Pass,
+            Err(reason) => Why::Rule(reason),
             // It ends with its connection, so nobody knows whether it is whole.
-            Ok(()) => "framing",
+            Ok(()) => Why::Framing,
         }
     }
 }

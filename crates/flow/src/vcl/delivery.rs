@@ -283,12 +283,18 @@ fn run(
     if !turn.is_hit {
         obj.hits = 0;
     }
-    let seen = Seen { obj: Some(&obj), resp: Some((response, state)), ..Seen::default() };
-    after_deliver(turn.run(env, Sub::Deliver, seen))
+    let resp = Some((response, &mut *state));
+    let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
+    after_deliver(turn, action, state.status)
 }
 
-fn after_deliver(action: Action) -> Result<(), Step> {
+/// What comes after `vcl_deliver`, which has left this status.
+fn after_deliver(turn: &Turn, action: Action, status: u16) -> Result<(), Step> {
     match action {
+        Action::Deliver if is_interim(status) => {
+            turn.note_error(&format!("no final answer can have the status {status}"));
+            Err(Step::Fail)
+        }
         Action::Deliver => Ok(()),
         Action::Restart => Err(Step::Restart),
         Action::Synth(said) => Err(Step::Synth(said)),
@@ -336,7 +342,7 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
     };
     let resp = Some((&mut response, &mut state));
     let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
-    after_deliver(action)?;
+    after_deliver(turn, action, state.status)?;
     response.status = sent_status(state.status);
     let mut body = match response.status.has_no_body() {
         true => ReplyBody::None,
@@ -394,6 +400,12 @@ fn passing_body(
 pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> {
     env.count(Count::SSynth);
     let code = if turn.said.status < 100 { 501 } else { turn.said.status };
+    if turn.said.reason.is_none() {
+        turn.said.reason = Some(usual_reason(sent_status(code)).into());
+    }
+    if is_interim(code) {
+        return Err(Step::Fail);
+    }
     let mut response = Response::new(sent_status(code));
     let date = HttpDate::new(env.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
@@ -401,19 +413,17 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
     let varnish = Varnish { xid: turn.state.xid, found: None, ranges: false };
     response.headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     response.no_reason = turn.said.reason.as_ref().is_some_and(|reason| reason.is_empty());
-    response.reason = match &turn.said.reason {
-        Some(reason) => reason.to_vec(),
-        None => usual_reason(response.status).to_vec(),
-    };
+    response.reason = turn.said.reason.as_deref().unwrap_or_default().to_vec();
     let mut state = RespState { status: code, time: env.time(), ..RespState::default() };
     let resp = Some((&mut response, &mut state));
     match turn.run(env, Sub::Synth, Seen { resp, ..Seen::default() }) {
         Action::Restart
-            if u64::from(turn.state.restarts) < env.live.params.number(Param::MaxRestarts) =>
+            if u64::from(turn.state.restarts) <= env.live.params.number(Param::MaxRestarts) =>
         {
             return Err(Step::Restart);
         }
         Action::Fail(_) => return Ok(failed(turn, env)),
+        _ if is_interim(state.status) => return Ok(failed(turn, env)),
         _ => {}
     }
     response.status = sent_status(state.status);
@@ -446,15 +456,18 @@ fn failed(turn: &mut Turn, env: &Env<'_>) -> Reply {
 
 /// The usual reason phrase of a status, as Varnish says it.
 pub(crate) fn usual_reason(status: Status) -> &'static [u8] {
-    match status.reason() {
-        "" => b"Unknown HTTP Status",
-        reason => reason.as_bytes(),
-    }
+    vcl::headers::reason(status.code()).as_bytes()
 }
 
 /// The status that is sent of one that a program may have set beyond three digits.
 pub(crate) fn sent_status(code: u16) -> Status {
     Status::new(code % 1000).unwrap_or(Status::SERVICE_UNAVAILABLE)
+}
+
+/// Whether `code` is sent as a status that ends no exchange (RFC 9110 15.2): whoever gets it would
+/// wait for another, or take the connection for a tunnel.
+pub(crate) fn is_interim(code: u16) -> bool {
+    sent_status(code).code() < 200
 }
 
 /// Whether parts of a response of this status can be asked for.

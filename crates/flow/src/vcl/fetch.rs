@@ -22,7 +22,7 @@ use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
 use super::counts::{Count, Counts};
-use super::delivery::{Source, may_confirm, usual_reason};
+use super::delivery::{Source, is_interim, may_confirm, usual_reason};
 use super::heads::{self, OneHop};
 use super::lifetime::{self, Lifetime};
 use super::link::Connected;
@@ -177,7 +177,10 @@ impl Job {
         let mut step = Step::Send;
         loop {
             step = match step {
-                Step::Send => self.ask().await,
+                Step::Send => match self.ask_while_wanted().await {
+                    Some(step) => step,
+                    None => return,
+                },
                 Step::Error(said) => self.error(said),
                 Step::Use(mut answer) => match store::hold(&self, &mut answer).await {
                     Ok(()) => return store::conclude(*self, *answer).await,
@@ -197,6 +200,26 @@ impl Job {
                 }
             };
         }
+    }
+
+    /// [`Job::ask`], given up when the client of a safe request that was passed has left: nobody
+    /// else gains by its answer.
+    async fn ask_while_wanted(&mut self) -> Option<Step> {
+        let can_leave = self.is_private() && self.original.method.is_safe();
+        let mut tell = self.tell.take_if(|_| can_leave);
+        let left = async {
+            match &mut tell {
+                Some(tell) => tell.closed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let step = tokio::select! {
+            biased;
+            step = self.ask() => step,
+            () = left => return None,
+        };
+        self.tell = tell.or_else(|| self.tell.take());
+        Some(step)
     }
 
     /// Runs `sub` of the backend's side.
@@ -328,14 +351,14 @@ impl Job {
             ..BerespState::default()
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let action = self.call(Sub::BackendResponse, beresp);
+        let mut action = self.call(Sub::BackendResponse, beresp);
+        self.refuse_interim(&mut action, state.status);
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
         let gzip = match (&body, &self.stale) {
             (Body::Stale(_), Some(stale)) => stale.flags().gzip,
             (Body::Exchange(exchange), _) => {
-                let is_empty = matches!(exchange.framing, Framing::None | Framing::Length(0));
-                heads::settle_coding(&mut response, !is_empty)
+                heads::settle_coding(&mut response, has_content(exchange.framing))
             }
             _ => false,
         };
@@ -370,6 +393,14 @@ impl Job {
             return Some("No backend connection (rollback?)");
         }
         is_part.then_some("Unexpected content-range header")
+    }
+
+    /// Has a program fail that makes a final answer of an interim status.
+    fn refuse_interim(&self, action: &mut Action, status: u16) {
+        if matches!(action, Action::Deliver | Action::Pass(_)) && is_interim(status) {
+            self.note_vcl_error(&format!("no final answer can have the status {status}"));
+            *action = Action::Fail("an interim status".into());
+        }
     }
 
     /// Makes `response`, a 304, the stored one that it confirms, whose body is the result; none
@@ -439,7 +470,8 @@ impl Job {
             ..BerespState::default()
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let action = self.call(Sub::BackendError, beresp);
+        let mut action = self.call(Sub::BackendError, beresp);
+        self.refuse_interim(&mut action, state.status);
         self.state.uncacheable = state.uncacheable;
         match action {
             Action::Deliver => {
@@ -458,6 +490,11 @@ impl Job {
             action => Self::give_up(action),
         }
     }
+}
+
+/// Whether a body of this framing may have bytes.
+fn has_content(framing: Framing) -> bool {
+    !matches!(framing, Framing::None | Framing::Length(0))
 }
 
 /// What counts an answer to a request of `method`, as its body is framed.

@@ -84,7 +84,7 @@ pub(crate) async fn pipe(
         framing => {
             let (writer, reader) = Window::window(job.window);
             exchange.lift_total();
-            tokio::task::spawn_local(carry(exchange, writer, None, |_| {}));
+            tokio::task::spawn_local(carry(exchange, writer, None, None));
             ReplyBody::Stream { reader, length: declared_length(framing) }
         }
     };

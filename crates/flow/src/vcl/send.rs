@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use cache::Reader;
-use message::{Framing, HeaderId, Response, Status, Version};
+use message::{Framing, HeaderId, Method, Request, Response, Status, Version};
 use origin::{BodySource, Caller, Exchange, RequestBody, SourceError, Timeouts};
 use varnishcli::Param;
 use vcl::backend::Leaf;
@@ -91,6 +91,7 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Un
         Connected::of(leaf).ok_or_else(|| format!("backend {}: not connected", leaf.name))?;
     let origin = Arc::clone(&connected.origin);
     follow_host(&mut job.bereq);
+    spell_host(&mut job.bereq);
     let (mut source, framing) = body(job)?;
     let bereq = &mut job.bereq;
     bereq.framing = framing;
@@ -99,9 +100,16 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Un
     if !message::header::is_token(bereq.method.token()) {
         return Err("not sent: bereq.method is no token".to_owned().into());
     }
+    if !is_target(&bereq.target, &bereq.method) {
+        return Err("not sent: bereq.url does not begin with a slash".to_owned().into());
+    }
+    if let Some(tracing) = &job.live.tracing {
+        let sent = tracing.pass_on(&mut bereq.headers);
+        job.note(|trace| trace.sent.set(sent));
+    }
     job.core.log.note_bereq(job.trace.as_deref(), &job.bereq, &origin);
     let started_us = job.core.micros();
-    job.note(|trace| trace.fetch_us.set(trace.fetch_us.get().or(Some(started_us))));
+    job.note(|trace| trace.note_begun(started_us));
     let caller = Caller { timeouts: Some(timeouts(job, leaf)), ..job.front.caller };
     let told = &mut Told(job.front.interims.as_deref());
     let pool = job.core.pool();
@@ -119,14 +127,27 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Un
     let exchange = sent.map_err(|error| Unsent::by(leaf, &error))?;
     let answered_us = job.core.micros();
     job.core.log.note_beresp(job.trace.as_deref(), &exchange.response);
-    job.note(|trace| {
-        trace.head_us.set(Some(answered_us));
-        trace.origin_status.set(exchange.response.status.code());
-        *trace.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
-        trace.reused.set(exchange.reused);
-        trace.tries.set(trace.tries.get() + exchange.tries);
-    });
+    job.note(|trace| trace.note_answered(&exchange, answered_us));
     Ok(exchange)
+}
+
+/// Has Host sent as the program has left it: letter case and port are not made canonical.
+fn spell_host(bereq: &mut Request) {
+    if !bereq.host.is_empty()
+        && let Some(spelled) = bereq.headers.value(HeaderId::Host)
+    {
+        bereq.host.clear();
+        bereq.host.extend_from_slice(spelled.trim_ascii());
+        bereq.port = None;
+    }
+}
+
+/// Whether a request can ask for `target` (RFC 9112 3.2): a path, an absolute URI, or `*` for
+/// OPTIONS.
+fn is_target(target: &[u8], method: &Method) -> bool {
+    target.starts_with(b"/")
+        || [&b"http://"[..], b"https://"].iter().any(|scheme| target.starts_with(scheme))
+        || (target == b"*" && *method == Method::Options)
 }
 
 /// Writes what could split the request line (a program may set any `bereq.url`) in percent-coding;

@@ -8,7 +8,8 @@ use cache::{Begin, BeginOptions, Found, Lead, Object, Ticket};
 use message::authority::parse_authority;
 use message::{Framing, HeaderBlock, HeaderId, Request};
 use varnishcli::Param;
-use vcl::ctx::Tag;
+use vcl::ctx::{ReqState, Session, Tag};
+use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
 use super::counts::Count;
@@ -98,7 +99,9 @@ impl Turn {
                         Step::Start
                     } else {
                         self.note_error("Too many restarts");
-                        Step::Synth(said(503, ""))
+                        // The reason stays that of an earlier `vcl_synth`.
+                        let reason = std::mem::take(&mut self.said.reason);
+                        Step::Synth(Said { status: 503, reason })
                     }
                 }
                 Step::Fail => {
@@ -185,11 +188,7 @@ impl Turn {
     /// Makes `req` what a program first sees.
     fn prepare(&mut self, env: &Env<'_>) {
         self.req.clone_from(env.asked);
-        self.state.backend_hint = self.instance.default_backend().clone();
-        (self.state.grace, self.state.ttl, self.state.storage) = (None, None, None);
-        (self.state.hash_always_miss, self.state.hash_ignore_busy) = (false, false);
-        (self.state.hash_ignore_vary, self.state.no_esi) = (false, false);
-        self.session.identity = None;
+        begin_program(&mut self.state, &mut self.session, &self.instance);
         arrive(&mut self.req.headers, self.address.as_bytes());
     }
 
@@ -337,6 +336,15 @@ impl Turn {
         let action = self.run(env, Sub::Purge, Seen::default());
         Self::common(action)
     }
+}
+
+/// Forgets what another program has set.
+pub(super) fn begin_program(state: &mut ReqState, session: &mut Session, instance: &Instance) {
+    state.backend_hint = instance.default_backend().clone();
+    (state.grace, state.ttl, state.storage) = (None, None, None);
+    (state.hash_always_miss, state.hash_ignore_busy) = (false, false);
+    (state.hash_ignore_vary, state.no_esi) = (false, false);
+    session.identity = None;
 }
 
 /// Makes fields that came from `address` what a program first sees.

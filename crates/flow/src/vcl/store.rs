@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use base::Now;
+use base::{Counter, Now};
 use bytes::Bytes;
 use cache::{Body as Window, Flags, NewObject, Object, Tags};
 use message::date::parse_http_date;
+use message::store::NotStored;
 use message::vary::Vary;
 use message::{Framing, HeaderId, Method, Version};
 use varnishcli::Param;
@@ -16,10 +17,11 @@ use super::delivery::{Passing, PassingBody, Source};
 use super::fetch::{Answer, Body, Got, Job};
 use super::heads::Fate;
 use super::{heads, lifetime, note, storages};
-use crate::carry::{Carried, End, Selected, carry, drain};
+use crate::carry::{self, Carried, End, Selected, carry, drain};
 use crate::gzip::Test;
 use crate::lengths::{content_length, declared_length};
 use crate::tags;
+use crate::why::Why;
 
 /// A marked response has no body of its own in the store.
 const NO_BODY: u64 = 0;
@@ -27,8 +29,10 @@ const NO_BODY: u64 = 0;
 /// Delivers `answer` to who waits, and stores it as far as it is to be.
 pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
     let private = job.is_private();
+    let mut why = if private { Why::Pass } else { Why::Uncacheable };
     let vary = Vary::of(&answer.response.headers);
     if vary == Vary::Never && !private {
+        why = Why::Rule(NotStored::VaryAny);
         job.note_error("Illegal 'Vary' header from backend, making this a pass.");
         answer.state.uncacheable = true;
     }
@@ -46,6 +50,7 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
             job.core.counters.limit(limit);
             job.note_error(&format!("not stored: too many keys (limit: {})", limit.name()));
             answer.state.uncacheable = true;
+            why = Why::Rule(NotStored::Tags);
             Tags::default()
         }
     };
@@ -58,6 +63,8 @@ pub(crate) async fn conclude(mut job: Job, mut answer: Answer) {
         job.count(Count::BerespShortlived);
     }
     if private || state.uncacheable || !is_worth {
+        let has_time = private || state.uncacheable;
+        job.note(|trace| trace.note_why(if has_time { why } else { Why::NoLifetime }));
         mark(&mut job, &answer, selected.as_ref());
         return pass(job, answer, head_length, private).await;
     }
@@ -146,7 +153,7 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
     if let Some((mut exchange, writer)) = exchange {
         exchange.lift_total();
         let test = gzip.then(|| Test::new(length));
-        if carry(*exchange, writer, test, |_| {}).await.end.is_failure() {
+        if carry(*exchange, writer, test, None).await.end.is_failure() {
             job.count(Count::FetchFailed);
         }
     }
@@ -161,6 +168,7 @@ async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Sel
     {
         let object = lead.freshen(&stale, NewObject { length: None, ..new }, variant);
         job.note(|trace| trace.stored.set(true));
+        job.core.counters.inc(Counter::Revalidated);
         job.tell(Got::Answer(Source::Object { object, reader: None }));
         if let Body::Exchange(exchange) = answer.body {
             drain(*exchange).await;
@@ -168,7 +176,9 @@ async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Sel
         return;
     }
     let length = new.length;
-    let mut filling = lead.store(new, variant);
+    let trace = job.trace.clone();
+    let trace = trace.as_deref();
+    let mut filling = carry::begin(&job.core, trace, lead, new, variant);
     let object = Arc::clone(filling.object());
     // A body too large to keep is a window: who reads it must be there before it moves.
     let reader = Some(object.reader());
@@ -176,7 +186,7 @@ async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Sel
         Body::Exchange(exchange) => {
             job.tell(Got::Answer(Source::Object { object, reader }));
             let test = answer.gzip.then(|| Test::new(length));
-            carry(*exchange, filling, test, |_| {}).await
+            carry(*exchange, filling, test, trace).await
         }
         Body::Whole(bytes) => {
             _ = filling.push(&bytes);

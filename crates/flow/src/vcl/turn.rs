@@ -154,6 +154,7 @@ impl Turn {
         turn.task.renew(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
         turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
         (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
+        turn.said = Said { status: 0, reason: None };
         turn.ran.clear();
         turn.switched = None;
         turn

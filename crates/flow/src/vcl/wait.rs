@@ -73,11 +73,11 @@ impl Waiting {
                 }
                 Halt::Fetch(missing) => {
                     let job = job(&turn, env, Some(missing), &mut upload, Some(trace));
-                    fetched(&mut turn, fetch::start(job).await)
+                    fetched(&mut turn, env, fetch::start(job).await)
                 }
                 Halt::Pass => {
                     let job = job(&turn, env, None, &mut upload, Some(trace));
-                    fetched(&mut turn, fetch::start(job).await)
+                    fetched(&mut turn, env, fetch::start(job).await)
                 }
                 Halt::Pipe => match super::pipe::pipe(&mut turn, env, &mut upload, trace).await {
                     Ok(reply) => return reply,
@@ -91,9 +91,14 @@ impl Waiting {
 }
 
 /// What comes of a fetch.
-fn fetched(turn: &mut Turn, told: Result<(Got, Report), oneshot::error::RecvError>) -> Step {
+fn fetched(
+    turn: &mut Turn,
+    env: &Env<'_>,
+    told: Result<(Got, Report), oneshot::error::RecvError>,
+) -> Step {
     let Ok((got, report)) = told else {
         // It ended by a bug.
+        env.core.counters.inc(Counter::Panics);
         turn.note_error("the fetch ended by a fault of this proxy");
         return Step::Synth(said(503, ""));
     };

@@ -163,9 +163,12 @@ fn say((status, reason): &(Expr, Option<Text>), ctx: &mut Ctx<'_>) -> Result<Sai
         return Err(Failure::new(format!("no answer can have the status {status}")));
     };
     let reason = match reason {
-        Some(text) => text.bytes(ctx)?.map(|bytes| bytes.as_ref().into()),
+        Some(text) => text.bytes(ctx)?.map(|bytes| Box::<[u8]>::from(bytes.as_ref())),
         None => None,
     };
+    if reason.as_ref().is_some_and(|reason| !headers::is_valid(reason)) {
+        return Err(Failure::new("a reason cannot have control characters".to_owned()));
+    }
     Ok(Said { status, reason })
 }
 

@@ -22,7 +22,7 @@ use vcl::sub::{Action, Said, Sub};
 
 use super::delivery::{age_at, may_confirm, obj_of, sent_status, usual_reason};
 use super::heads::{self, Purpose};
-use super::steps::{Age, arrive, follow_host, said, wash_codings};
+use super::steps::{Age, arrive, begin_program, follow_host, said, wash_codings};
 use super::turn::{Seen, seconds};
 use crate::core::{Ask, Front, LiveRef};
 use crate::decide::select_by;
@@ -111,8 +111,12 @@ impl Teller<'_> {
         }
         let mut action = self.on.run(Sub::Recv, Seen::default());
         if let Action::Vcl(label) = &action {
-            let next = self.live.labels.get(label).filter(|_| self.on.state.restarts == 0);
-            let Some(next) = next else { return self.synth(said(503, "")) };
+            if self.on.state.restarts > 0 {
+                return self.synth(said(503, ""));
+            }
+            let Some(next) = self.live.labels.get(label) else {
+                return self.common(Action::Fail("no such label".into()));
+            };
             self.on.instance = Arc::clone(next);
             self.prepare();
             action = self.on.run(Sub::Recv, Seen::default());
@@ -160,7 +164,7 @@ impl Teller<'_> {
     fn prepare(&mut self) {
         let on = &mut self.on;
         on.req.clone_from(on.asked);
-        on.state.backend_hint = on.instance.default_backend().clone();
+        begin_program(&mut on.state, &mut on.session, &on.instance);
         arrive(&mut on.req.headers, on.address.as_bytes());
     }
 
@@ -212,7 +216,7 @@ impl Teller<'_> {
         let time = seconds(self.on.now);
         let mut state = RespState { status: code, time, ..RespState::default() };
         match self.on.run_over(Sub::Synth, None, (&mut response, &mut state)) {
-            Action::Restart if u64::from(self.on.state.restarts) < most => return End::Again,
+            Action::Restart if u64::from(self.on.state.restarts) <= most => return End::Again,
             Action::Fail(_) => {
                 let (foreseen, summary) = self.unanswered();
                 return End::Told(foreseen, summary);

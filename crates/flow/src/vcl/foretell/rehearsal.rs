@@ -27,7 +27,7 @@ pub(super) struct Rehearsal<'a> {
     pub(super) steps: Vec<Step>,
     pub(super) now: Now,
     world: Onlooker<'a>,
-    session: Session,
+    pub(super) session: Session,
     task: Task,
 }
 
