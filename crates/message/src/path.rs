@@ -58,9 +58,9 @@ pub fn normal_form(path: &[u8], out: &mut Vec<u8>) -> Result<bool, PathError> {
     Ok(out != path)
 }
 
-/// Nothing in it that the normal form would change or refuse. Takes no more than one look at each
-/// byte.
-fn is_ordinary(path: &[u8]) -> bool {
+/// Nothing in it that the normal form would change or refuse, nor that some origins read in a way
+/// of their own: `;` and `\`. Takes no more than one look at each byte.
+pub fn is_ordinary(path: &[u8]) -> bool {
     let mut refused = ALWAYS;
     path.iter().all(|byte| {
         let class = CLASSES[usize::from(*byte)];
@@ -70,7 +70,7 @@ fn is_ordinary(path: &[u8]) -> bool {
     })
 }
 
-/// What makes a path other than ordinary wherever it stands: `%` and controls.
+/// What makes a path other than ordinary wherever it stands: `%`, `;`, `\` and controls.
 const ALWAYS: u8 = 1;
 /// What does so behind a slash: another one, and a dot.
 const BEHIND_SLASH: u8 = 2;
@@ -82,7 +82,7 @@ static CLASSES: [u8; 256] = {
     let mut byte = 0;
     while byte < 256 {
         let (here, next) = match byte as u8 {
-            b'%' | 0..b' ' | 0x7f => (ALWAYS, ALWAYS),
+            b'%' | b';' | b'\\' | 0..b' ' | 0x7f => (ALWAYS, ALWAYS),
             b'/' => (BEHIND_SLASH, ALWAYS | BEHIND_SLASH),
             b'.' => (BEHIND_SLASH, ALWAYS),
             _ => (0, ALWAYS),
@@ -92,6 +92,33 @@ static CLASSES: [u8; 256] = {
     }
     classes
 };
+
+/// The normal form of `path` as some origins read it: of each segment what follows a `;` is a
+/// parameter and left out (RFC 3986 3.3; servlet containers), and an escaped `\` is a slash (IIS).
+/// `None` when there is no such thing in it.
+///
+/// # Errors
+/// As [`normal_form`].
+pub fn other_reading(path: &[u8]) -> Result<Option<Vec<u8>>, PathError> {
+    let mut bare = Vec::with_capacity(path.len());
+    for (at, segment) in path.split(|b| *b == b'/').enumerate() {
+        if at > 0 {
+            bare.push(b'/');
+        }
+        let end = segment.iter().position(|b| *b == b';').unwrap_or(segment.len());
+        let mut rest = &segment[..end];
+        while let [byte, after @ ..] = rest {
+            let escaped = matches!(rest, [b'%', b'5', b'c' | b'C', ..]);
+            bare.push(if escaped { b'/' } else { *byte });
+            rest = if escaped { &rest[3..] } else { after };
+        }
+    }
+    if bare == path {
+        return Ok(None);
+    }
+    let mut normal = Vec::new();
+    Ok(Some(if normal_form(&bare, &mut normal)? { normal } else { bare }))
+}
 
 /// Takes the next byte, decoding an escape.
 fn decoded(rest: &mut &[u8]) -> Result<Option<u8>, PathError> {
@@ -223,5 +250,24 @@ mod tests {
                 prop_assert_eq!(normal(&once), Ok(None));
             }
         }
+    }
+
+    #[test]
+    fn parameters_and_escaped_backslashes_make_another_reading() {
+        for (path, other) in [
+            ("/admin;x", Some("/admin")),
+            ("/x/..;/admin", Some("/admin")),
+            ("/;/admin", Some("/admin")),
+            ("/a;b=c/d;e", Some("/a/d")),
+            ("/static/..%5cadmin", Some("/admin")),
+            ("/admin%5Cx", Some("/admin/x")),
+            ("/a/b", None),
+            ("/a%2fb", None),
+            ("/a%3bb", None),
+        ] {
+            let read = other_reading(path.as_bytes()).expect("a normal form");
+            assert_eq!(read.as_deref(), other.map(str::as_bytes), "{path}");
+        }
+        assert_eq!(other_reading(b"/..;/x"), Err(PathError::AboveRoot));
     }
 }

@@ -84,6 +84,17 @@ impl fmt::Display for Redirect {
 }
 
 impl Redirect {
+    /// As it would be written, but for the user and password of a URL.
+    pub fn without_credentials(&self) -> String {
+        let text = self.to_string();
+        let Some(begin) = text.find("://").map(|at| at + 3) else { return text };
+        let end = text[begin..].find(['/', '?', '#']).map_or(text.len(), |at| begin + at);
+        match text[begin..end].rfind('@') {
+            Some(at) => format!("{}(secret){}", &text[..begin], &text[begin + at..]),
+            None => text,
+        }
+    }
+
     /// Reads a target: an absolute URL or a path, with `$host` (name and port), `$path`, `$query`
     /// (with its question mark; empty when the request has none), and `$$` for a dollar sign.
     ///

@@ -44,6 +44,8 @@ pub struct Declared {
     forwarded: bool,
     redirect_https: Option<Redirect>,
     /// Which requests a route is for; the first that matches counts.
+    /// Whether rules hold as well for what an origin may take for their paths.
+    guards_spellings: bool,
     matchers: Vec<Matcher>,
     /// What to do with them: that of the site itself first, then those of `matchers`.
     plans: Vec<Plan>,

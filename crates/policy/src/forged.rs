@@ -64,7 +64,9 @@ fn is_forged(field: Field<'_>) -> bool {
 }
 
 /// Known fields that speak for a proxy.
-const FORGED: [HeaderId; 4] = [
+const FORGED: [HeaderId; 5] = [
+    // For the first proxy that asked for it (RFC 9110 11.7.2); none behind us has.
+    HeaderId::ProxyAuthorization,
     HeaderId::XForwardedFor,
     HeaderId::XForwardedHost,
     HeaderId::XForwardedProto,
@@ -73,8 +75,10 @@ const FORGED: [HeaderId; 4] = [
 
 /// Beginnings of names that speak for a proxy. Client-Cert is RFC 9440's (2.4); the others that
 /// tell of a client's certificate are nginx's, HAProxy's and IIS's customs. X-Accel-Mapping:
-/// CVE-2025-61780.
-const PREFIXES: [&[u8]; 10] = [
+/// CVE-2025-61780. X-Middleware-*: Next.js (CVE-2025-29927).
+const PREFIXES: [&[u8]; 12] = [
+    b"x-forward-",
+    b"x-middleware-",
     b"x-forwarded-",
     b"x-original-",
     b"client-cert",
@@ -89,17 +93,24 @@ const PREFIXES: [&[u8]; 10] = [
 
 /// Names that say who asks or with which scheme, or that change the route, the method or the
 /// environment (Proxy: CVE-2016-5385) at an origin.
-const NAMES: [&[u8]; 40] = [
+const NAMES: [&[u8]; 53] = [
+    b"base-url",
     b"cf-connecting-ip",
     b"cf-connecting-ipv6",
     b"cf-pseudo-ipv4",
     b"client-ip",
     b"cloudfront-forwarded-proto",
     b"fastly-client-ip",
+    b"fastly-ssl",
     b"fly-client-ip",
     b"front-end-https",
+    b"http-host",
     b"proxy",
     b"proxy-client-ip",
+    b"proxy-host",
+    b"remote-user",
+    b"request-uri",
+    b"ssl-offloaded",
     b"true-client-ip",
     b"wl-proxy-client-ip",
     b"wl-proxy-ssl",
@@ -116,28 +127,52 @@ const NAMES: [&[u8]; 40] = [
     b"x-http-host-override",
     b"x-http-method",
     b"x-http-method-override",
+    b"x-http-path-override",
     b"x-https",
+    b"x-invoke-path",
     b"x-method-override",
+    b"x-now-route-matches",
     b"x-originating-ip",
     b"x-override-url",
     b"x-proxyuser-ip",
     b"x-real-ip",
     b"x-remote-addr",
     b"x-remote-ip",
+    b"x-remote-user",
+    b"x-rewrite-uri",
     b"x-rewrite-url",
     b"x-scheme",
     b"x-script-name",
     b"x-sendfile-type",
     b"x-true-client-ip",
+    b"x-url",
     b"x-url-scheme",
 ];
 
 /// How names on the two lists begin.
-const BEGINNINGS: [[u8; 2]; 12] = [
-    *b"x-", *b"x_", *b"cf", *b"cl", *b"fa", *b"fl", *b"fo", *b"fr", *b"pr", *b"ss", *b"tr", *b"wl",
+const BEGINNINGS: [[u8; 2]; 15] = [
+    *b"x-", *b"x_", *b"ba", *b"cf", *b"cl", *b"fa", *b"fl", *b"fo", *b"fr", *b"ht", *b"pr", *b"re",
+    *b"ss", *b"tr", *b"wl",
 ];
 
+/// Bytes of the longest name that is looked up with `-` for `_`.
+const NAME_BYTES: usize = 40;
+
+/// Whether `name` is a known field's but for `_` where that has `-`: what descends from CGI takes
+/// it for that field, past all that was made of the field itself here.
+fn shadows_known(name: &[u8]) -> bool {
+    let mut dashed = [0; NAME_BYTES];
+    let Some(dashed) = dashed.get_mut(..name.len()) else { return false };
+    for (to, from) in dashed.iter_mut().zip(name) {
+        *to = if *from == b'_' { b'-' } else { *from };
+    }
+    HeaderId::of(dashed) != HeaderId::Other
+}
+
 fn is_forged_name(name: &[u8]) -> bool {
+    if memchr::memchr(b'_', name).is_some() && shadows_known(name) {
+        return true;
+    }
     // Few names begin like these: the lists are not looked at for the others.
     let begins_like_one = name.first_chunk().is_some_and(|[a, b]| {
         BEGINNINGS.contains(&[a.to_ascii_lowercase(), b.to_ascii_lowercase()])
@@ -205,6 +240,30 @@ mod tests {
             "X-Accel-Mapping",
             "X-Sendfile-Type",
             "Forwarded-For",
+            "X-Middleware-Rewrite",
+            "x-middleware-subrequest",
+            "X-Invoke-Path",
+            "X-Now-Route-Matches",
+            "X-Http-Path-Override",
+            "X-Rewrite-Uri",
+            "X-Url",
+            "X-Forward-Host",
+            "X-Forward-For",
+            "SSL-Offloaded",
+            "Fastly-SSL",
+            "Proxy-Host",
+            "Http-Host",
+            "HTTP_HOST",
+            "Base-Url",
+            "Request-Uri",
+            "REQUEST_URI",
+            "Remote-User",
+            "X-Remote-User",
+            "if_none_match",
+            "If_Range",
+            "Content_Length",
+            "transfer_encoding",
+            "Proxy-Authorization",
         ];
         let innocent = [
             "Accept",
@@ -214,6 +273,9 @@ mod tests {
             "X",
             "Client",
             "X-Forward",
+            "X-Urls",
+            "Remote-Users",
+            "some_field",
             "X-Real",
         ];
         let mut headers = HeaderBlock::new();

@@ -52,6 +52,9 @@ pub struct SiteRules {
     pub forwarded: bool,
     /// Where requests over plain HTTP are sent, those of certificate authorities apart.
     pub redirect_https: Option<Redirect>,
+    /// Whether paths mean what their bytes say, and nothing else: `;` begins no parameters, and an
+    /// escaped `\` is no slash.
+    pub opaque_spellings: bool,
     /// Routes in the order of the file; the first that matches counts.
     pub routes: Vec<RouteRules>,
     /// Settings of requests no route matches.
@@ -194,6 +197,20 @@ pub enum Bypass {
     AnyQuery,
     /// A query parameter has such a name, and such a value if one is given.
     Query(NamePattern, Option<ValuePattern>),
+}
+
+impl Bypass {
+    /// What is looked at, for everybody's eyes: a value that must be there may be a secret, and
+    /// stands for itself only where it is a pattern.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Header(name, Some(_)) => format!("header {name}: (value)"),
+            Self::Query(name, Some(value)) if !value.to_string().starts_with('~') => {
+                format!("query {name}=(value)")
+            }
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Bypass {

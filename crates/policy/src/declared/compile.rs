@@ -126,6 +126,7 @@ impl Declared {
             client_field,
             forwarded,
             redirect_https,
+            opaque_spellings,
             routes,
             settings,
         } = rules;
@@ -144,6 +145,7 @@ impl Declared {
             client_field,
             forwarded,
             redirect_https,
+            guards_spellings: !opaque_spellings,
             matchers,
             plans,
             route_names,
@@ -154,6 +156,17 @@ impl Declared {
 }
 
 impl Plan {
+    /// Whether `client` is not let in.
+    pub(super) fn keeps_out(&self, client: Peer) -> bool {
+        self.access.as_ref().is_some_and(|access| !access.admits(client))
+    }
+
+    /// Whether the origin is not asked, or is never asked for what is stored: what an access rule
+    /// or `respond` keeps from it, and `cache = false` from others.
+    pub(super) fn is_guard(&self) -> bool {
+        self.access.is_some() || self.answer.is_some() || !self.cache
+    }
+
     fn new(profile: Profile, settings: Settings, rule_names: &mut Vec<String>) -> Self {
         let safe = profile == Profile::Safe;
         let store = store_rules(profile, &settings);
@@ -262,7 +275,7 @@ impl Bypass {
         let mut bypass = Self::default();
         for reason in reasons {
             let rule = rule_names.len() as u32;
-            rule_names.push(format!("bypass {reason}"));
+            rule_names.push(format!("bypass {}", reason.told()));
             match reason {
                 rules::Bypass::Path(pattern) => bypass.paths.push((pattern, rule)),
                 rules::Bypass::Cookie(name) => bypass.cookies.push((name, rule)),

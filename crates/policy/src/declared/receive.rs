@@ -27,6 +27,17 @@ pub(super) struct Readings {
     normal: Vec<u8>,
     /// As sent, but for escapes of bytes that cannot be sent otherwise.
     literal: Vec<u8>,
+    /// Without parameters, and with escaped backslashes for slashes, where that makes another path.
+    other: Option<Vec<u8>>,
+}
+
+/// Which plan is for a request.
+#[derive(Clone, Copy, Debug)]
+struct Routed {
+    /// The number of the plan.
+    plan: usize,
+    /// That of the plan whose access rules hold as well: an origin may take the path for its.
+    also: Option<usize>,
 }
 
 impl Declared {
@@ -61,7 +72,7 @@ impl Declared {
             return ReceiveVerdict::Synth(self.redirect(redirect, ctx.request));
         }
         let mut readings = None;
-        let Some(route) = self.route(ctx.request, &mut readings) else {
+        let Some(Routed { plan: route, also }) = self.route(ctx.request, &mut readings) else {
             ctx.notes.rule = Rule::PathForm as u32;
             told.hear(|| narrate::ambiguous(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.path));
@@ -75,7 +86,7 @@ impl Declared {
         if let Some(access) = &plan.access {
             told.hear(|| narrate::access(plan, access, client));
         }
-        if plan.access.as_ref().is_some_and(|access| !access.admits(client)) {
+        if plan.keeps_out(client) || also.is_some_and(|also| self.plans[also].keeps_out(client)) {
             ctx.notes.rule = Rule::Access as u32;
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.access));
         }
@@ -130,17 +141,43 @@ impl Declared {
     /// read in two ways of which each leads to another route (path confusion: a rule for one would
     /// be slipped past by the other).
     #[inline(always)]
-    fn route(&self, request: &Request, readings: &mut Option<Readings>) -> Option<usize> {
+    fn route(&self, request: &Request, readings: &mut Option<Readings>) -> Option<Routed> {
         let path = request.path();
+        if path::is_ordinary(path) {
+            return Some(Routed { plan: self.find(path, &request.method), also: None });
+        }
+        self.route_of_odd(request, readings)
+    }
+
+    /// The same of a path that origins may read in several ways.
+    #[inline(never)]
+    fn route_of_odd(&self, request: &Request, readings: &mut Option<Readings>) -> Option<Routed> {
+        let path = request.path();
+        // No URL has it (RFC 3986 3.3), and Windows' servers take it for a slash.
+        if path.contains(&b'\\') {
+            return None;
+        }
         let mut normal = Vec::new();
         if !path::normal_form(path, &mut normal).ok()? {
-            return Some(self.find(path, &request.method));
+            normal = path.to_vec();
         }
         let literal = decode_necessary(path);
-        let route = self.find(&normal, &request.method);
-        let same = route == self.find(&literal, &request.method);
-        *readings = Some(Readings { normal, literal });
-        same.then_some(route)
+        let plan = self.find(&normal, &request.method);
+        let same = plan == self.find(&literal, &request.method);
+        let other = match self.guards_spellings {
+            true => path::other_reading(path).ok()?,
+            false => None,
+        };
+        let another = other.as_deref().map(|other| self.find(other, &request.method));
+        *readings = Some(Readings { normal, literal, other });
+        same.then(|| match another.filter(|another| *another != plan) {
+            // What an origin may take for a path that we answer, or never store, is treated as that
+            // path: nothing slips past by another spelling.
+            Some(another) if self.plans[another].is_guard() && !self.plans[plan].is_guard() => {
+                Routed { plan: another, also: Some(plan) }
+            }
+            also => Routed { plan, also },
+        })
     }
 
     fn find(&self, path: &[u8], method: &Method) -> usize {
@@ -247,7 +284,9 @@ impl super::compile::Bypass {
     fn reason(&self, request: &Request, readings: Option<&Readings>) -> Option<u32> {
         let path = self.paths.iter().find(|(pattern, _)| match readings {
             Some(readings) => {
-                pattern.matches(&readings.normal) || pattern.matches(&readings.literal)
+                pattern.matches(&readings.normal)
+                    || pattern.matches(&readings.literal)
+                    || readings.other.as_ref().is_some_and(|other| pattern.matches(other))
             }
             None => pattern.matches(request.path()),
         });
