@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -148,7 +148,11 @@ fn bind_socket(socket: &Socket) -> io::Result<UnixListener> {
         let folder_mode = if mode & 0o070 == 0 { 0o700 } else { 0o750 };
         std::fs::DirBuilder::new().recursive(true).mode(folder_mode).create(dir)?;
     }
-    if path.exists() {
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            let why = "what lies there is no socket, and stays";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        }
         // A socket that nobody answers on was left behind by a daemon that did not end well.
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon answers there"));
@@ -243,4 +247,25 @@ fn admit<A: Api>(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_socket_is_never_removed() {
+        let folder = std::env::temp_dir().join(format!("larder-listen-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let file = folder.join("file");
+        std::fs::write(&file, b"somebody's").expect("written");
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        for path in [&file, &link, &folder] {
+            let error = bind_socket(&Socket { path: path.clone(), mode: 0o600 }).map(|_| ());
+            assert_eq!(error.map_err(|e| e.kind()), Err(io::ErrorKind::AlreadyExists));
+        }
+        assert_eq!(std::fs::read(&file).expect("still there"), b"somebody's");
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
 }

@@ -239,7 +239,8 @@ impl Daemon {
         let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
         let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
         let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
-        let (records, log) = records(config, ring, workers)?;
+        let lines = shared.counters.register();
+        let (records, log) = records(config, ring, workers, lines)?;
         let ring = records.ring.clone();
         let connections = keep_back(descriptors, config.limits.descriptors_reserve) / 5 * 4;
         let settings = net::Settings { connections, records };
@@ -537,6 +538,7 @@ fn records(
     config: &Config,
     folder: PathBuf,
     cores: usize,
+    counters: Arc<Counters>,
 ) -> Result<(Records, Option<AccessLog>), String> {
     let mut wanted = config.log_ring.clone();
     if let (Some(ring), Some(_)) = (&mut wanted, &config.tracing) {
@@ -558,7 +560,7 @@ fn records(
                     names.push(name.to_owned());
                 }
             }
-            Some(open_log(log, &names)?)
+            Some(open_log(log, &names, counters)?)
         }
         None => None,
     };
@@ -566,7 +568,11 @@ fn records(
     Ok((Records { ring, log: taker, names }, log))
 }
 
-fn open_log(log: &config::AccessLog, names: &[String]) -> Result<AccessLog, String> {
+fn open_log(
+    log: &config::AccessLog,
+    names: &[String],
+    counters: Arc<Counters>,
+) -> Result<AccessLog, String> {
     let target = match &log.target {
         config::LogTarget::Stdout => net::LogTarget::Stdout,
         config::LogTarget::File(path) => {
@@ -583,7 +589,8 @@ fn open_log(log: &config::AccessLog, names: &[String]) -> Result<AccessLog, Stri
         config::LogFormat::Combined => net::LogFormat::Combined,
         config::LogFormat::Json => net::LogFormat::Json,
     };
-    AccessLog::start(target, format, names).map_err(|e| format!("larder: access log: {e}"))
+    let started = AccessLog::start(target, format, names, counters);
+    started.map_err(|e| format!("larder: access log: {e}"))
 }
 
 /// Has memory arrive in small pages. The kernel clears a huge one of 2 MiB within one page fault,

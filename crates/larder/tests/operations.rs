@@ -576,3 +576,13 @@ async fn a_low_port_without_the_right_to_it_says_what_to_do() {
     assert!(!output.status.success() && said.contains("127.0.0.1:1: Permission denied"), "{said}");
     assert!(said.contains("systemctl start larder") && said.contains("setcap"), "{said}");
 }
+
+#[tokio::test]
+async fn lines_that_a_full_disk_has_no_room_for_are_counted() {
+    let stage = Setup { top: "access_log = \"/dev/full\"\n", ..Setup::default() }.start().await;
+    stage.origin.on("/a", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
+    for _ in 0..3 {
+        assert_eq!(stage.get("/a").await.status, 200);
+    }
+    stage.daemon.counted("larder_log_lost_total", 3).await;
+}

@@ -4,9 +4,11 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use base::{Counter, Counters};
 use flow::finish::Taker;
 use observe::Record;
 use observe::format::{self, Fields};
@@ -54,17 +56,23 @@ enum Batch {
 }
 
 impl AccessLog {
-    /// Opens the target and starts the writer. Records have the values of `names`.
+    /// Opens the target and starts the writer. Records have the values of `names`; lines that could
+    /// not be written are counted in `counters`.
     ///
     /// # Errors
     /// When the file cannot be opened or the thread not be started.
-    pub fn start(target: LogTarget, format: LogFormat, names: &[String]) -> io::Result<Self> {
+    pub fn start(
+        target: LogTarget,
+        format: LogFormat,
+        names: &[String],
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(QUEUE);
         let sink = open(&target)?;
         let lines = Lines { format, fields: Fields::new(names) };
         thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write_lines(&receiver, &target, sink, &lines))?;
+            .spawn(move || write_lines(&receiver, &target, sink, &lines, &counters))?;
         Ok(Self { sender })
     }
 
@@ -87,6 +95,23 @@ impl Taker for AccessLog {
     fn take(&self, records: Vec<u8>) -> bool {
         self.sender.try_send(Batch::Records(records)).is_ok()
     }
+}
+
+/// Writes `out` as far as it goes; also how many of its lines are not there to their end.
+fn write_out(sink: &mut dyn Write, out: &[u8]) -> (io::Result<()>, u64) {
+    let mut rest = out;
+    let ended = loop {
+        if rest.is_empty() {
+            break sink.flush();
+        }
+        match sink.write(rest) {
+            Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => rest = rest.get(n..).unwrap_or_default(),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => break Err(e),
+        }
+    };
+    (ended, memchr::memchr_iter(b'\n', rest).count() as u64)
 }
 
 fn open(target: &LogTarget) -> io::Result<Box<dyn Write + Send>> {
@@ -124,6 +149,7 @@ fn write_lines(
     target: &LogTarget,
     sink: Box<dyn Write + Send>,
     lines: &Lines,
+    counters: &Counters,
 ) {
     let (mut sink, mut out) = (sink, Vec::new());
     for batch in receiver {
@@ -133,7 +159,10 @@ fn write_lines(
                 lines.of(&records, &mut out);
                 // A full disk must not end the log for good: the next batch tries again. A syslog
                 // daemon may have been started anew.
-                let wrote = sink.write_all(&out).and_then(|()| sink.flush());
+                let (wrote, left) = write_out(&mut *sink, &out);
+                if left > 0 {
+                    counters.add(Counter::LogLost, left);
+                }
                 if let (Err(_), LogTarget::Syslog(_), Ok(new)) = (wrote, target, open(target)) {
                     sink = new;
                 }
