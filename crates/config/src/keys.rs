@@ -161,8 +161,9 @@ pub(crate) const HTCP: Section = Section {
             forged: for networks that keep strangers' out. Read when the daemon starts.",
     keys: || {
         keys! {
-            "listen", "a string", "required", "Where it listens, as in `listen`: HTCP's usual port is 4827.";
+            "listen", "a string", "required", "Where it listens, as in `listen`: HTCP's usual port is 4827. A multicast group's address is joined.";
             "allow", TEXTS, "[\"127.0.0.0/8\", \"::1\"]", "Addresses or networks whose datagrams count; to others nothing is said.";
+            "interface", "a string", "as the routes say", "The network interface, such as `eth1`, through which a multicast group that `listen` names is joined.";
         }
     },
     later: &[],
@@ -454,6 +455,7 @@ pub(crate) const SITE: Section = Section {
             "server_timing", BOOLEAN, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.";
             "show_tags", BOOLEAN, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).";
             "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
+            "guard_spellings", BOOLEAN, "true", "Whether `deny`, `allow`, `respond`, `redirect`, `bypass` and `cache = false` also hold for paths that an origin may take for theirs: with parameters (`/admin;x`, as servlet containers read it) and with `%5c` for a slash (as IIS does).";
             "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.";
         };
         keys.append(&mut settings());

@@ -327,6 +327,8 @@ pub struct Htcp {
     pub listen: ListenSpec,
     /// Whose datagrams count.
     pub allow: CidrSet,
+    /// The interface through which multicast groups are joined; the routes' where there is none.
+    pub interface: Option<String>,
 }
 
 /// `[tracing]`.
@@ -448,6 +450,8 @@ pub struct SiteConfig {
     pub hsts: Option<String>,
     /// Who may purge it, and how; `None` when no client may.
     pub purge: Option<Purge>,
+    /// Whether HTCP's datagrams purge it: not with `purge = false`, nor where a token is wanted.
+    pub by_htcp: bool,
     /// Whether responses say Server-Timing.
     pub server_timing: bool,
     /// Whether clients see the fields with surrogate keys.

@@ -103,14 +103,17 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
             return;
         }
         Some(Answer::Redirect(redirect)) => {
-            page.line("answers", redirect);
+            match page.discreet {
+                true => page.line("answers", redirect.without_credentials()),
+                false => page.line("answers", redirect),
+            }
             return;
         }
         None => {}
     }
     if let Some(files) = settings.files.and_then(|at| site.files.get(at as usize)) {
         page.line("files", self::files(files));
-        changes(page, "to the client", &settings.response_headers);
+        to_client(page, settings);
         return;
     }
     let origin = usize::try_from(settings.origin).ok().and_then(|at| site.origins.get(at));
@@ -143,7 +146,17 @@ fn settings(page: &mut Page, config: &Config, site: &SiteConfig, settings: &Sett
     } else {
         changes(page, "to the origin", &settings.request_headers);
     }
-    changes(page, "to the client", &settings.response_headers);
+    to_client(page, settings);
+}
+
+/// Changes to responses, which may hold secrets of the operator's towards others.
+fn to_client(page: &mut Page, settings: &Settings) {
+    if page.discreet {
+        let names = settings.response_headers.iter().map(|(field, _)| format!("{field} is set"));
+        page.lines("to the client", names);
+    } else {
+        changes(page, "to the client", &settings.response_headers);
+    }
 }
 
 /// A root, and what of a path is looked for in it.
@@ -175,8 +188,12 @@ fn removed(page: &mut Page, settings: &Settings, safe: bool) {
 
 /// Paths are looked at first, then cookies, header fields, and the query.
 fn bypass(page: &mut Page, settings: &Settings) {
+    let discreet = page.discreet;
     let looks = |kind: &'static str| {
-        let reasons = settings.bypass.iter().map(ToString::to_string);
+        let reasons = settings.bypass.iter().map(move |reason| match discreet {
+            true => reason.told(),
+            false => reason.to_string(),
+        });
         reasons.filter_map(move |reason| {
             let rest = reason.strip_prefix(kind)?;
             Some(if rest.is_empty() { "any".to_owned() } else { rest.trim_start().to_owned() })

@@ -84,6 +84,7 @@ pub(crate) fn site() -> Site {
         client_auth: None,
         certificate_fields: CertificateFields::default(),
         purge: None,
+        by_htcp: true,
         server_timing: false,
         shows_tags: false,
         hsts: None,

@@ -48,6 +48,8 @@ pub struct Site {
     pub certificate_fields: CertificateFields,
     /// Who may purge it, and how; `None` when no client may.
     pub purge: Option<Purge>,
+    /// Whether HTCP's datagrams purge it, too.
+    pub by_htcp: bool,
     /// Whether responses say Server-Timing, where [`Announce::server_timing`] says so.
     pub server_timing: bool,
     /// Whether clients see the fields with surrogate keys.

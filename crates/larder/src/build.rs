@@ -66,6 +66,7 @@ pub(crate) fn live(
                 accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
                 hsts,
                 purge: site.purge.clone(),
+                by_htcp: site.by_htcp,
                 server_timing: site.server_timing,
                 shows_tags: site.shows_tags,
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),

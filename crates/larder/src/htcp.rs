@@ -33,8 +33,10 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>) {
     let allow = config.allow.clone();
     let port = Arc::new(Port { daemon: Arc::clone(daemon), counters, allow });
     for address in &config.listen.addresses {
-        let socket = ports::bind(*address, Type::DGRAM)
-            .and_then(|socket| UdpSocket::from_std(socket.into()));
+        let socket = ports::bind(*address, Type::DGRAM).and_then(|socket| {
+            ports::join(&socket, *address, config.interface.as_deref())?;
+            UdpSocket::from_std(socket.into())
+        });
         match socket.and_then(|socket| Ok((socket.local_addr()?, socket))) {
             Ok((bound, socket)) => {
                 eprintln!("larder: HTCP listening on {bound}");
@@ -62,12 +64,14 @@ async fn serve(port: &Port, socket: &UdpSocket) {
 /// Takes one datagram, and answers it if that is wanted.
 async fn take(port: &Port, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<()> {
     let (len, peer) = socket.recv_from(buffer).await?;
-    let clear = match htcp::Clear::read(&buffer[..len]) {
-        Ok(clear) if port.allow.contains(peer.ip()) => clear,
-        _ => {
-            port.counters.inc(Counter::HtcpRefused);
-            return Ok(());
-        }
+    // What strangers send is not even taken apart.
+    let clear = match port.allow.contains(peer.ip()) {
+        true => htcp::Clear::read(&buffer[..len]).ok(),
+        false => None,
+    };
+    let Some(clear) = clear else {
+        port.counters.inc(Counter::HtcpRefused);
+        return Ok(());
     };
     let Some(objects) = purge(port, clear.url, peer).await else {
         port.counters.inc(Counter::HtcpRefused);
@@ -81,7 +85,8 @@ async fn take(port: &Port, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<
     Ok(())
 }
 
-/// How many stored responses of an absolute URL were purged; `None` when it is none of a site.
+/// How many stored responses of an absolute URL were purged; `None` when it is none of a site that
+/// is purged by HTCP.
 async fn purge(port: &Port, url: &[u8], peer: SocketAddr) -> Option<u64> {
     if class::skip_target(url, 0) != url.len() {
         return None;
@@ -91,7 +96,7 @@ async fn purge(port: &Port, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
     let is_absolute = target::read(url, scheme, &mut request).ok()?;
     let live = port.daemon.shared.live();
-    let site = live.sites.find(&request.host).filter(|_| is_absolute)?;
+    let site = live.sites.find(&request.host).filter(|site| is_absolute && site.by_htcp)?;
     let (client, now) = (Peer::Host(peer.ip()), System.now());
     let page = Page { live: &live, site, request: &request, client, now };
     Some(port.daemon.shared.purge_url(&page, &request.target, false).await.objects)

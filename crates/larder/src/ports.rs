@@ -1,9 +1,10 @@
 //! Sockets of the ports that others' tools speak to.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use socket2::{Domain, Socket, Type};
+use rustix::net::netdevice::name_to_index;
+use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 
 /// Binds one address, and an IPv6 one for IPv6 only: `:6082` is two of them. What is a stream
 /// listens.
@@ -14,7 +15,8 @@ pub(crate) fn bind(address: SocketAddr, kind: Type) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    if kind == Type::STREAM {
+    // A group's address is every member's on this machine.
+    if kind == Type::STREAM || address.ip().is_multicast() {
         socket.set_reuse_address(true)?;
     }
     socket.set_nonblocking(true)?;
@@ -23,4 +25,36 @@ pub(crate) fn bind(address: SocketAddr, kind: Type) -> io::Result<Socket> {
         socket.listen(BACKLOG)?;
     }
     Ok(socket)
+}
+
+/// Joins the group that `address` is of, if it is one's: through `interface`, or else where the
+/// routes say that it is.
+pub(crate) fn join(
+    socket: &Socket,
+    address: SocketAddr,
+    interface: Option<&str>,
+) -> io::Result<()> {
+    if !address.ip().is_multicast() {
+        return Ok(());
+    }
+    let joined = || {
+        let index = match interface {
+            Some(name) => Some(name_to_index(socket, name)?),
+            None => None,
+        };
+        match address.ip() {
+            IpAddr::V4(group) => {
+                let through = match index {
+                    Some(index) => InterfaceIndexOrAddress::Index(index),
+                    None => InterfaceIndexOrAddress::Address(Ipv4Addr::UNSPECIFIED),
+                };
+                socket.join_multicast_v4_n(&group, &through)
+            }
+            IpAddr::V6(group) => socket.join_multicast_v6(&group, index.unwrap_or(0)),
+        }
+    };
+    joined().map_err(|e: io::Error| {
+        let through = interface.map_or_else(String::new, |name| format!(" through {name}"));
+        io::Error::new(e.kind(), format!("cannot join the multicast group{through}: {e}"))
+    })
 }

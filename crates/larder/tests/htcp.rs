@@ -116,3 +116,50 @@ async fn strangers_and_malformed_datagrams_do_nothing_and_are_counted() {
     friend.send_to(&mediawikis(url, 0), port(&stage)).await.expect("sent");
     support::eventually("purged", async || !is_hit(&stage.get("/a").await)).await;
 }
+
+#[tokio::test]
+async fn a_site_that_nobody_purges_or_only_with_a_token_is_not_purged() {
+    for site in [
+        "preset = \"mediawiki\"\npurge = false\n",
+        "purge = false\n",
+        "purge = { token = \"a-token-for-this-test\" }\n",
+    ] {
+        let stage = stage("", site).await;
+        store(&stage, "/a").await;
+        let socket = socket("127.0.0.1:0").await;
+        let clear = mediawikis("http://larder.test/a", 0);
+        socket.send_to(&clear, port(&stage)).await.expect("sent");
+        stage.daemon.counted("larder_htcp_refused_total", 1).await;
+        assert!(is_hit(&stage.get("/a").await), "{site}");
+    }
+}
+
+#[tokio::test]
+async fn a_multicast_group_is_joined_and_one_that_cannot_be_is_named() {
+    let group = "239.128.0.112";
+    // A port of nobody's: of a group every member has the same.
+    let port = {
+        let free = socket("127.0.0.1:0").await;
+        free.local_addr().expect("an address").port()
+    };
+    let top = |interface: &str| {
+        format!(
+            "htcp = {{ listen = \"{group}:{port}\", allow = [\"127.0.0.1\"], \
+             interface = \"{interface}\" }}\n"
+        )
+    };
+    let stage = Setup { top: &top("lo"), ..Setup::default() }.start().await;
+    store(&stage, "/a").await;
+    let socket =
+        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None).expect("a socket");
+    socket.set_multicast_if_v4(&std::net::Ipv4Addr::LOCALHOST).expect("an interface");
+    let to: SocketAddr = format!("{group}:{port}").parse().expect("an address");
+    let clear = mediawikis("http://larder.test/a", 0);
+    socket.send_to(&clear, &to.into()).expect("sent");
+    support::eventually("purged", async || !is_hit(&stage.get("/a").await)).await;
+    stage.daemon.counted("larder_htcp_clears_total", 1).await;
+    let stage = Setup { top: &top("nowhere0"), ..Setup::default() }.start().await;
+    let why =
+        format!("no HTCP on {group}:{port}: cannot join the multicast group through nowhere0");
+    support::eventually(&why, async || stage.daemon.log().contains(&why)).await;
+}

@@ -381,3 +381,31 @@ async fn a_purge_with_a_body_leaves_the_connection_usable() {
     assert_eq!(support::whole(raw.reply("PURGE").await, "PURGE").status, 200);
     assert!(!is_hit(&support::whole(raw.reply("GET").await, "GET")));
 }
+
+#[tokio::test]
+async fn this_machine_may_by_whichever_address_it_calls_itself() {
+    let origin = testkit::origin::Scripted::start().await.expect("a port");
+    let config = format!(
+        "listen = \"127.0.0.9:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n\
+         purge = {{ allow = [\"127.0.0.1\"] }}\n",
+        origin.addr()
+    );
+    let daemon = testkit::larder::Daemon::start(&config).expect("larder starts");
+    let purge_from = async |address: &str, fields: &str| {
+        let from = std::net::SocketAddr::new(address.parse().expect("an address"), 0);
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind(from).expect("bound");
+        let mut stream = socket.connect(daemon.addr()).await.expect("connected");
+        let request = format!("PURGE / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        let read = tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut answer);
+        read.await.expect("an answer");
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    // The address that it goes to, the one that `allow` has, and any other.
+    assert_eq!(purge_from("127.0.0.9", "").await, "200");
+    assert_eq!(purge_from("127.0.0.1", "").await, "200");
+    assert_eq!(purge_from("127.0.0.8", "").await, "403");
+    assert_eq!(purge_from("127.0.0.9", "X-Forwarded-For: 127.0.0.9\r\n").await, "403");
+}

@@ -46,7 +46,8 @@ pub(super) fn htcp(r: &mut Reader, top: &Table<'_>) -> Option<Htcp> {
         Some(item) => settings::nets(r, &item),
         None => HERE.iter().filter_map(|text| parse_net(text).ok()).collect(),
     };
-    Some(Htcp { listen: listen?, allow: CidrSet::new(&nets) })
+    let interface = table.item("interface").and_then(|item| Some(r.text(&item)?.to_owned()));
+    Some(Htcp { listen: listen?, allow: CidrSet::new(&nets), interface })
 }
 
 /// Addresses without TLS or anything else.

@@ -44,6 +44,13 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>, preset: Dialects) -> Option
     Some(Purge { allow: CidrSet::new(&allow), token, dialects, group })
 }
 
+/// Whether HTCP purges a site, which has no way to bring a token along.
+pub(super) fn by_htcp(site: &Table<'_>, purge: Option<&Purge>) -> bool {
+    let is_off =
+        site.item("purge").is_some_and(|item| matches!(item.value, DeValue::Boolean(false)));
+    !is_off && purge.is_none_or(|purge| purge.token.is_none())
+}
+
 /// Whether a site's clients see surrogate keys.
 pub(super) fn shows_tags(r: &mut Reader, site: &Table<'_>) -> bool {
     site.item("show_tags").and_then(|item| r.boolean(&item)).unwrap_or(false)

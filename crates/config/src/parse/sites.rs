@@ -90,12 +90,15 @@ pub(super) fn sites(
                 client_field: fronts.field.clone(),
                 forwarded: fronts.forwarded,
                 redirect_https: super::tls::redirect(r, table, https_port),
+                opaque_spellings: table.item("guard_spellings").and_then(|item| r.boolean(&item))
+                    == Some(false),
                 ..rules(r, table, profile, &presets, (&mut origins, decided))
             };
             let (origins, files) = origins.into_parts();
             let (tls, hsts) = (super::tls::site(r, table), super::tls::hsts(r, table));
             let dialects = presets.dialects(r);
             let purge = super::purge::site(r, table, dialects);
+            let by_htcp = super::purge::by_htcp(table, purge.as_ref());
             let shows_tags = super::purge::shows_tags(r, table);
             let presets = presets.names();
             let timing = table.item("server_timing");
@@ -109,6 +112,7 @@ pub(super) fn sites(
                 tls,
                 hsts,
                 purge,
+                by_htcp,
                 server_timing: timing.and_then(|item| r.boolean(&item)).unwrap_or(false),
                 shows_tags,
             }

@@ -91,3 +91,24 @@ fn what_cannot_be_is_shown() {
       = help: did you mean "drupal"?
     "#);
 }
+
+#[test]
+fn what_may_be_a_secret_is_not_told_to_everybody() {
+    let config = load(
+        "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n\
+         bypass = { header = { X-Preview = \"hush-1\" }, query = { preview = \"hush-2\" } }\n\
+         response_headers.set = { X-Pass = \"hush-3\" }\n\
+         request_headers.set = { X-Key = \"hush-4\" }\n\
+         [[site.route]]\npath = \"/old\"\n\
+         redirect = \"https://user:hush-5@example.org/new\"\n",
+    );
+    let told = crate::show_site(&config, &config.sites[0]);
+    assert!(!told.contains("hush"), "{told}");
+    for name in ["X-Preview", "preview", "X-Pass", "X-Key", "@example.org/new"] {
+        assert!(told.contains(name), "{name}: {told}");
+    }
+    let own = crate::show(&config);
+    for secret in 1..=5 {
+        assert!(own.contains(&format!("hush-{secret}")), "{own}");
+    }
+}

@@ -367,6 +367,7 @@ fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         client_auth: None,
         certificate_fields: CertificateFields::default(),
         purge: None,
+        by_htcp: true,
         server_timing: false,
         shows_tags: false,
         hsts: None,
