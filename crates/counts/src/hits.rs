@@ -116,6 +116,7 @@ pub(crate) fn live(site: Site) -> Live {
         params: Arc::default(),
         labels: HashMap::new(),
         identity: "".into(),
+        h2c: None,
         hostname: "".into(),
         endpoints: Arc::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
