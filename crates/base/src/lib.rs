@@ -1,4 +1,5 @@
-//! What every layer stands on: clock readings, limits, units, keyed hashes and per-core counters.
+//! What every layer stands on: clock readings, limits, the account of memory, units, keyed hashes
+//! and per-core counters.
 //!
 //! Nothing here knows HTTP. Only [`clock::System`] reads the operating system's clocks, and only
 //! the outer layers call it: everything else is handed a [`Now`].
@@ -8,6 +9,7 @@ pub mod counters;
 pub mod descriptors;
 pub mod hash;
 pub mod limits;
+pub mod memory;
 pub mod tally;
 pub mod units;
 
@@ -15,3 +17,4 @@ pub use clock::Now;
 pub use counters::{Counter, Counters};
 pub use hash::{HashSeed, KeyBuf, key_fields};
 pub use limits::{Limit, Limits};
+pub use memory::{Account, Held, Memory};

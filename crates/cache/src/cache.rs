@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::KeyBuf;
+use base::{KeyBuf, Memory};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::bans::Bans;
@@ -27,15 +27,17 @@ const GROWTHS_MAX: usize = 8;
 /// The cache's settings; all may change while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes the cache may use in all.
+    /// Bytes that may be used in all.
     pub budget_bytes: u64,
+    /// Bytes of these that may be held for clients.
+    pub held_bytes_max: u64,
     /// Variants of one key; beyond it the oldest is evicted.
     pub max_variants: usize,
     /// Largest body that is kept.
     pub object_bytes_max: u64,
     /// Requests waiting for one fetch.
     pub waiters_max: usize,
-    /// Bytes held of a body that is not kept, beside the budget: they belong to the exchange.
+    /// Bytes held of a body that is not kept, where the exchange has no narrower window.
     pub window_bytes: u64,
     /// How long after a body turned out too large to be kept requests for its key do not wait for
     /// each other.
@@ -115,9 +117,10 @@ struct Padded(RwLock<Shard>);
 impl Cache {
     /// An empty cache.
     pub fn new(config: Config) -> Arc<Self> {
-        let ledger = Arc::new(Ledger::new(config.budget_bytes));
+        let memory = Memory::new(config.budget_bytes, config.held_bytes_max);
+        let ledger = Arc::new(Ledger::new(memory));
         let shards = (0..SHARDS).map(|_| Padded(RwLock::new(Shard::new(&ledger)))).collect();
-        Arc::new(Self {
+        let cache = Arc::new(Self {
             shards,
             ledger,
             cursor: AtomicUsize::new(0),
@@ -131,7 +134,17 @@ impl Cache {
             bans_max: AtomicUsize::new(config.bans_max),
             bans: Bans::default(),
             sweeping: Mutex::new(()),
-        })
+        });
+        let weak = Arc::downgrade(&cache);
+        cache
+            .memory()
+            .make_room_by(move |bytes| weak.upgrade().is_some_and(|cache| cache.make_room(bytes)));
+        cache
+    }
+
+    /// The account of all memory, for what is held beside the store.
+    pub fn memory(&self) -> &Arc<Memory> {
+        self.ledger.memory()
     }
 
     /// Changes the settings. A smaller budget evicts at once what it can; the rest follows as
@@ -143,15 +156,21 @@ impl Cache {
         self.window_bytes.store(config.window_bytes, Ordering::Relaxed);
         self.hit_for_miss_ms.store(config.hit_for_miss_ms, Ordering::Relaxed);
         self.bans_max.store(config.bans_max, Ordering::Relaxed);
-        self.ledger.set_budget(config.budget_bytes);
+        self.resize(config.budget_bytes, config.held_bytes_max);
+    }
+
+    /// Changes the budget and the clients' share of it alone, as [`Cache::set_config`] does.
+    pub fn resize(&self, budget_bytes: u64, held_bytes_max: u64) {
+        self.memory().set_budget(budget_bytes, held_bytes_max);
         let mut visits = VISITS_MAX;
-        while self.ledger.is_over() && self.evict(&mut visits) {}
+        while self.memory().is_over() && self.evict(&mut visits) {}
     }
 
     /// The settings in force.
     pub fn config(&self) -> Config {
         Config {
-            budget_bytes: self.ledger.budget(),
+            budget_bytes: self.memory().budget(),
+            held_bytes_max: self.memory().held_max(),
             max_variants: self.max_variants.load(Ordering::Relaxed),
             object_bytes_max: self.object_bytes_max.load(Ordering::Relaxed),
             waiters_max: self.waiters_max.load(Ordering::Relaxed),
@@ -360,10 +379,21 @@ impl Cache {
             if let Some(charge) = Charge::try_new(&self.ledger, bytes) {
                 return Some(charge);
             }
-            if bytes > self.ledger.budget() || !self.evict(&mut visits) {
+            if bytes > self.memory().budget() || !self.evict(&mut visits) {
                 return None;
             }
         }
+    }
+
+    /// Reserves `bytes` for a client, evicting as long as that makes room.
+    fn make_room(&self, bytes: u64) -> bool {
+        let mut visits = VISITS_MAX;
+        while self.evict(&mut visits) {
+            if self.memory().try_store(bytes) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Visits shards in turn until something leaves; false when nothing does.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::Held;
 use bytes::Bytes;
 
 use crate::ledger::Charge;
@@ -89,15 +90,24 @@ impl Chunks {
     }
 }
 
-/// Bytes that give their charge back when the last reader has dropped them.
+/// Who has reserved a chunk's memory.
+#[derive(Debug)]
+pub(crate) enum Cost {
+    /// The store.
+    Stored(Charge),
+    /// The client that the body passes through to.
+    Held(#[expect(dead_code, reason = "it is there to be dropped")] Held),
+}
+
+/// Bytes that give their cost back when the last reader has dropped them.
 pub(crate) struct Owned {
     data: Vec<u8>,
-    _charge: Charge,
+    _cost: Cost,
 }
 
 impl Owned {
-    pub(crate) fn into_bytes(data: Vec<u8>, charge: Charge) -> Bytes {
-        Bytes::from_owner(Self { data, _charge: charge })
+    pub(crate) fn into_bytes(data: Vec<u8>, cost: Cost) -> Bytes {
+        Bytes::from_owner(Self { data, _cost: cost })
     }
 }
 

@@ -4,24 +4,44 @@
 //! Two ways of going. A body that is kept grows without regard to its readers. A window holds only
 //! what the slowest reader has yet to take, and tells the writer to wait when that is too much.
 //!
-//! Nothing is allocated for a kept body here: the writer brings chunks it has reserved. No lock of
-//! the index is ever taken under this one's lock, and no task is woken under it.
+//! Nothing is allocated for a kept body here: the writer brings chunks it has reserved. A window's
+//! chunks are held for the client that it belongs to. No lock of the index is ever taken under this
+//! one's lock, so nothing is reserved under it, and no task is woken.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use base::Account;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use crate::chunks::Owned;
+use crate::chunks::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::ledger::Charge;
+use crate::size;
 use crate::slots::Slots;
 use crate::sync::Mutex;
 
 /// The most a reader is given of an unfinished chunk at once; it is a copy, made under the lock.
-const COPY_BYTES: usize = 64 * 1024;
-/// The smallest buffer of a window.
-const WINDOW_CHUNK_BYTES: usize = 4096;
+pub(crate) const COPY_BYTES: usize = 64 * 1024;
+/// The smallest buffer of a window, and what a window holds at least.
+pub(crate) const WINDOW_CHUNK_BYTES: usize = 4096;
+
+/// What a body that passes through may hold.
+#[derive(Clone, Debug)]
+pub struct Passage {
+    /// Bytes after which its writer has to wait.
+    pub bytes: u64,
+    /// The client for whom they are held; none where something else bounds them. A client that has
+    /// no more memory gets the smallest window, which is counted with its request.
+    pub account: Option<Arc<Account>>,
+}
+
+impl From<u64> for Passage {
+    fn from(bytes: u64) -> Self {
+        Self { bytes, account: None }
+    }
+}
 
 /// The body ended without being complete: the writer failed, or went away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,21 +91,37 @@ pub(crate) enum Phase {
     Aborted,
 }
 
-/// A chunk being filled. A window's is not charged: it belongs to the exchange, whose bound it is.
+/// A chunk being filled.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     pub(crate) data: Vec<u8>,
-    pub(crate) charge: Option<Charge>,
+    pub(crate) cost: Option<Cost>,
 }
 
 impl Tail {
+    /// Room for `bytes` in a window; whether they are more than the client may hold.
+    fn of_window(bytes: usize, account: Option<&Arc<Account>>) -> (Self, bool) {
+        let bytes = bytes.max(WINDOW_CHUNK_BYTES);
+        let cost = size::class(bytes) + CHUNK_OVERHEAD;
+        let held = account.map(|account| (account.hold(cost), account));
+        let short = matches!(held, Some((Err(_), _)));
+        let held = held.and_then(|(held, account)| match held {
+            Ok(held) => Some(held),
+            // What is held for the request has room for the smallest window.
+            Err(_) if bytes <= WINDOW_CHUNK_BYTES => None,
+            // It has been read already: it is taken, and counted.
+            Err(_) => Some(account.hold_anyway(cost)),
+        });
+        (Self { data: Vec::with_capacity(bytes), cost: held.map(Cost::Held) }, short)
+    }
+
     fn spare(&self) -> usize {
         self.data.capacity() - self.data.len()
     }
 
     fn freeze(self) -> Bytes {
-        match self.charge {
-            Some(charge) => Owned::into_bytes(self.data, charge),
+        match self.cost {
+            Some(cost) => Owned::into_bytes(self.data, cost),
             None => Bytes::from(self.data),
         }
     }
@@ -125,6 +161,10 @@ impl Cursor {
 #[derive(Debug)]
 pub(crate) enum Step {
     Data(Bytes),
+    /// A copy of what a kept body's unfinished chunk has for this reader.
+    Copy(Vec<u8>),
+    /// There is so much of that, and no copy was wanted.
+    Tail(usize),
     End,
     /// The body is complete and in its object.
     Whole,
@@ -163,6 +203,8 @@ struct State {
     phase: Phase,
     /// Bytes the window may hold; `None` for a body that is kept.
     window: Option<u64>,
+    /// What the window may hold when the client has memory for it, and whose client that is.
+    passage: Option<Passage>,
     followers: Slots<Follower>,
     /// Whether there ever was a reader.
     followed: bool,
@@ -172,7 +214,11 @@ struct State {
 }
 
 impl Fill {
-    pub(crate) fn new(declared: Option<u64>, window: Option<u64>, charge: Option<Charge>) -> Self {
+    pub(crate) fn new(
+        declared: Option<u64>,
+        passage: Option<Passage>,
+        charge: Option<Charge>,
+    ) -> Self {
         let state = State {
             chunks: VecDeque::new(),
             first: 0,
@@ -180,7 +226,8 @@ impl Fill {
             tail: Tail::default(),
             len: 0,
             phase: Phase::Open,
-            window,
+            window: passage.as_ref().map(|passage| passage.bytes),
+            passage,
             followers: Slots::default(),
             followed: false,
             writer: None,
@@ -248,10 +295,11 @@ impl Fill {
     // The writer of a window.
 
     /// From here on what every reader has taken is freed, and the writer waits for the slowest.
-    pub(crate) fn open_window(&self, bytes: u64) {
+    pub(crate) fn open_window(&self, passage: Passage) {
         let gone = {
             let mut state = self.state.lock();
-            state.window = Some(bytes);
+            state.window = Some(passage.bytes);
+            state.passage = Some(passage);
             state.advance()
         };
         drop(gone);
@@ -259,19 +307,29 @@ impl Fill {
 
     /// Takes all of `data` into the window.
     pub(crate) fn push_window(&self, data: &[u8]) -> Push {
-        let (push, wakers) = {
+        let mut next: Option<(Tail, bool)> = None;
+        let (push, wakers) = loop {
             let mut state = self.state.lock();
             if state.is_abandoned() {
                 return Push::Abandoned;
             }
             let fits = data.len().min(state.tail.spare());
             let (now, later) = data.split_at(fits);
-            state.tail.data.extend_from_slice(now);
             if !later.is_empty() {
+                let Some((mut tail, short)) = next.take_if(|(tail, _)| tail.spare() >= later.len())
+                else {
+                    let account = state.passage.as_ref().and_then(|it| it.account.clone());
+                    drop(state);
+                    next = Some(Tail::of_window(later.len(), account.as_ref()));
+                    continue;
+                };
+                tail.data.extend_from_slice(later);
+                state.tail.data.extend_from_slice(now);
                 state.freeze_tail();
-                let mut chunk = Vec::with_capacity(later.len().max(WINDOW_CHUNK_BYTES));
-                chunk.extend_from_slice(later);
-                state.tail = Tail { data: chunk, charge: None };
+                state.tail = tail;
+                state.narrow(short);
+            } else {
+                state.tail.data.extend_from_slice(now);
             }
             state.len += data.len() as u64;
             let push = match (state.is_abandoned(), state.is_full()) {
@@ -279,10 +337,26 @@ impl Fill {
                 (false, true) => Push::Wait,
                 (false, false) => Push::Ok,
             };
-            (push, state.parked())
+            break (push, state.parked());
         };
         wake(wakers);
         push
+    }
+
+    /// Bytes that may come at once: few where the client whose window it is has little memory left.
+    pub(crate) fn at_most(&self) -> usize {
+        let state = self.state.lock();
+        let account = state.passage.as_ref().and_then(|it| Some((it.account.as_ref()?, it.bytes)));
+        match account {
+            Some((account, bytes)) if account.left() < bytes => WINDOW_CHUNK_BYTES,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Whether the client whose window it is has no memory for more.
+    pub(crate) fn is_short(&self) -> bool {
+        let state = self.state.lock();
+        state.passage.as_ref().is_some_and(|passage| state.window < Some(passage.bytes))
     }
 
     /// Ready when the window has room, or nobody to make any.
@@ -364,16 +438,18 @@ impl Fill {
         wake(writer);
     }
 
-    /// The next bytes for the reader at `place`.
+    /// The next bytes for the reader at `place`; of an unfinished chunk that is kept, a copy of at
+    /// most `copied` bytes.
     pub(crate) fn poll_read(
         &self,
         place: u32,
         cursor: &mut Cursor,
+        copied: usize,
         cx: &Context<'_>,
     ) -> Poll<Result<Step, Aborted>> {
         let (step, writer, gone) = {
             let mut state = self.state.lock();
-            let step = state.read(place, cursor, cx);
+            let step = state.read(place, cursor, copied, cx);
             let moved = state.followers.get_mut(place).is_some_and(|follower| {
                 std::mem::replace(&mut follower.chunk, cursor.chunk) != cursor.chunk
             });
@@ -405,6 +481,7 @@ impl State {
         &mut self,
         place: u32,
         cursor: &mut Cursor,
+        copied: usize,
         cx: &Context<'_>,
     ) -> Poll<Result<Step, Aborted>> {
         match self.phase {
@@ -430,10 +507,13 @@ impl State {
                 continue;
             }
             if cursor.at < tail {
-                let end = tail.min(cursor.at + COPY_BYTES);
-                let data = Bytes::copy_from_slice(&self.tail.data[cursor.at..end]);
+                if copied == 0 {
+                    return Poll::Ready(Ok(Step::Tail(tail - cursor.at)));
+                }
+                let end = tail.min(cursor.at + copied);
+                let data = self.tail.data[cursor.at..end].to_vec();
                 cursor.at = end;
-                return Poll::Ready(Ok(Step::Data(data)));
+                return Poll::Ready(Ok(Step::Copy(data)));
             }
             return match self.phase {
                 Phase::Finished => Poll::Ready(Ok(Step::End)),
@@ -457,6 +537,14 @@ impl State {
 
     fn held(&self) -> u64 {
         self.len - self.base
+    }
+
+    /// Has the window hold no more than it must while its client has no memory for more.
+    fn narrow(&mut self, short: bool) {
+        if let Some(passage) = &self.passage {
+            let least = passage.bytes.min(WINDOW_CHUNK_BYTES as u64);
+            self.window = Some(if short { least } else { passage.bytes });
+        }
     }
 
     fn is_full(&self) -> bool {

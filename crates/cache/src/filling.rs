@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use crate::cache::Cache;
-use crate::chunks::{CHUNK_OVERHEAD, Chunks, Owned};
-use crate::fill::{Abandoned, Fill, Phase, Push, Tail};
+use crate::chunks::{CHUNK_OVERHEAD, Chunks, Cost, Owned};
+use crate::fill::{Abandoned, Fill, Passage, Phase, Push, Tail};
 use crate::ledger::{Charge, count};
 use crate::object::Object;
 use crate::shard::Dead;
@@ -46,6 +46,8 @@ pub struct Filling {
     /// Why it is not kept, if it is not.
     refused: Option<NotKept>,
     window: bool,
+    /// The window it becomes, if it does.
+    passage: Option<Passage>,
     open: bool,
     /// For the list of chunks, should there be more than one.
     spare: Option<Charge>,
@@ -56,17 +58,18 @@ impl Filling {
     pub(crate) const BYTES: u64 = Self::STATE_BYTES + Chunks::OTHER_BYTES;
     pub(crate) const STATE_BYTES: u64 = size::arc::<Fill>();
 
-    /// A body to be kept; `spare` is the rest of [`Filling::BYTES`].
+    /// A body to be kept; `spare` is the rest of [`Filling::BYTES`], `passage` what it may hold if
+    /// it is not kept after all.
     pub(crate) fn kept(
         cache: Arc<Cache>,
         object: Arc<Object>,
         fill: Arc<Fill>,
         hash: u64,
         refused: Option<NotKept>,
-        spare: Charge,
+        (spare, passage): (Charge, Passage),
     ) -> Self {
-        let spare = Some(spare);
-        Self { cache, object, fill, hash, refused, window: false, open: true, spare }
+        let (spare, passage) = (Some(spare), Some(passage));
+        Self { cache, object, fill, hash, refused, window: false, passage, open: true, spare }
     }
 
     /// A body that passes through a window.
@@ -78,7 +81,8 @@ impl Filling {
         refused: NotKept,
     ) -> Self {
         let refused = Some(refused);
-        Self { cache, object, fill, hash, refused, window: true, open: true, spare: None }
+        let (passage, spare) = (None, None);
+        Self { cache, object, fill, hash, refused, window: true, passage, open: true, spare }
     }
 
     /// The object being filled.
@@ -132,6 +136,11 @@ impl Filling {
             }
             push => push,
         }
+    }
+
+    /// As [`crate::BodyWriter::at_most`]: any number while the body is kept.
+    pub fn at_most(&self) -> usize {
+        if self.window { self.fill.at_most() } else { usize::MAX }
     }
 
     /// Ready when more may be pushed; at once unless the body passes through a window.
@@ -207,7 +216,9 @@ impl Filling {
         count(&self.cache.ledger().refused, 1);
         self.withdraw(true);
         self.window = true;
-        self.fill.open_window(self.cache.config().window_bytes);
+        if let Some(passage) = self.passage.take() {
+            self.fill.open_window(passage);
+        }
     }
 
     /// Brings memory for `more` bytes or some of them; false when there is none.
@@ -226,7 +237,7 @@ impl Filling {
         let Some(charge) = self.cache.reserve(size::class(bytes) + CHUNK_OVERHEAD) else {
             return false;
         };
-        let next = Tail { data: Vec::with_capacity(bytes), charge: Some(charge) };
+        let next = Tail { data: Vec::with_capacity(bytes), cost: Some(Cost::Stored(charge)) };
         if widen {
             self.fill.widen_tail(next);
         } else {
@@ -238,8 +249,8 @@ impl Filling {
     /// Makes the complete body of what was pushed.
     fn seal(&mut self) -> Chunks {
         let (mut chunks, tail) = self.fill.seal();
-        let Tail { mut data, charge } = tail;
-        let Some(mut charge) = charge else { return Chunks::One(Box::default()) };
+        let Tail { mut data, cost } = tail;
+        let Some(Cost::Stored(mut charge)) = cost else { return Chunks::One(Box::default()) };
         let exact = self.trim(&mut data, &mut charge);
         if chunks.is_empty() && exact {
             charge.shrink_to(size::class(data.len()));
@@ -248,7 +259,7 @@ impl Filling {
         }
         let chunk_cost = |chunk: &Bytes| size::class(chunk.len()) + CHUNK_OVERHEAD;
         let cost = chunks.iter().map(chunk_cost).sum::<u64>() + charge.bytes();
-        chunks.push_back(Owned::into_bytes(data, charge));
+        chunks.push_back(Owned::into_bytes(data, Cost::Stored(charge)));
         // The object gives these bytes back.
         self.spare.take().map(Charge::into_ledger);
         Chunks::many(Vec::from(chunks).into_boxed_slice(), cost)

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_left_recently_is_known_once() {
-        let ledger = Arc::new(Ledger::new(1 << 20));
+        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0)));
         let mut ghost = Ghost::default();
         assert!(!ghost.take(7, 100));
         ghost.insert(7, 100, &ledger);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_left_long_ago_is_forgotten() {
-        let ledger = Arc::new(Ledger::new(1 << 20));
+        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0)));
         let mut ghost = Ghost::default();
         ghost.insert(7, 100, &ledger);
         for other in 0..100_u32 {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_by_the_window_and_given_back() {
-        let ledger = Arc::new(Ledger::new(4096));
+        let ledger = Arc::new(Ledger::new(base::Memory::new(4096, 0)));
         let mut ghost = Ghost::default();
         for h32 in 0..10_000 {
             ghost.insert(h32, 1_000_000, &ledger);

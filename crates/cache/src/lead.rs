@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::busy::{Busy, Waited};
 use crate::cache::Cache;
 use crate::chunks::{Chunks, Whole};
-use crate::fill::Fill;
+use crate::fill::{Fill, Passage};
 use crate::filling::{Filling, NotKept};
 use crate::ledger::{Charge, count};
 use crate::object::{Making, NewObject, Object};
@@ -24,16 +24,23 @@ pub struct Lead {
     cache: Arc<Cache>,
     busy: Arc<Busy>,
     owing: bool,
+    /// The window of a body that is not kept; the configured one when it is not set.
+    passage: Option<Passage>,
 }
 
 impl Lead {
     pub(crate) fn new(cache: Arc<Cache>, busy: Arc<Busy>) -> Self {
-        Self { cache, busy, owing: true }
+        Self { cache, busy, owing: true, passage: None }
     }
 
     /// Whether others wait for this fetch.
     pub fn is_watched(&self) -> bool {
         self.busy.is_watched()
+    }
+
+    /// Says what the body may hold if it turns out not to be kept, and for whom.
+    pub fn passes_by(&mut self, passage: Passage) {
+        self.passage = Some(passage);
     }
 
     /// Stores the response, whose body is now to be pushed, and gives it to those who wait.
@@ -44,12 +51,13 @@ impl Lead {
     /// from the start: not stored, refused to those who wait, and the key is marked hit-for-miss.
     pub fn store(mut self, new: NewObject, vary: Option<Variant<'_>>) -> Filling {
         let config = self.cache.config();
+        let passage = self.passage.take().unwrap_or(config.window_bytes.into());
         let bytes_max = config.object_bytes_max.min(config.budget_bytes);
         let fits = new.length.is_none_or(|length| length <= bytes_max);
         let cost = Object::cost(&new, &self.busy.key, vary);
         let charge = if fits { self.cache.reserve(cost + Filling::BYTES) } else { None };
         let Some(mut charge) = charge else {
-            let fill = Arc::new(Fill::new(new.length, Some(config.window_bytes), None));
+            let fill = Arc::new(Fill::new(new.length, Some(passage), None));
             let object = self.make(&new, vary, None, Some(Arc::clone(&fill)));
             object.set_broken();
             count(&self.cache.ledger().refused, 1);
@@ -63,7 +71,8 @@ impl Lead {
         let object = self.make(&new, vary, Some(charge), Some(Arc::clone(&fill)));
         let refused = self.admit(&object, None).err();
         self.conclude(Waited::Ready(Arc::clone(&object)));
-        Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, refused, spare)
+        let parts = (spare, passage);
+        Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, refused, parts)
     }
 
     /// The response is for the one who asked only; those who wait fetch for themselves. With a

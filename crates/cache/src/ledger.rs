@@ -1,9 +1,10 @@
-//! The budget: every byte is reserved here before it is allocated and given back when it is really
-//! freed.
+//! What the store reserves of the budget ([`base::Memory`]), and its counters.
 //!
 //! Eviction is the cache's business ([`crate::Cache`]); the ledger only counts and says no.
 
 use std::sync::Arc;
+
+use base::Memory;
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -15,8 +16,12 @@ pub struct Stats {
     /// Hit-for-miss markers, expired ones not yet found out included.
     pub markers: u64,
     /// Bytes in use: heads, keys, index, bodies (of evicted objects too while somebody reads them),
-    /// waiters.
+    /// waiters, and what is held for clients.
     pub bytes: u64,
+    /// Of these, the bytes held for clients.
+    pub held: u64,
+    /// Bytes that may be held for clients.
+    pub held_max: u64,
     /// Bytes that may be in use.
     pub budget: u64,
     /// Responses evicted to make room, or because their key had too many variants.
@@ -49,8 +54,7 @@ pub struct Stats {
 /// Bytes in use against the budget, and the counters that go with them.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    used: AtomicU64,
-    budget: AtomicU64,
+    memory: Arc<Memory>,
     pub(crate) objects: AtomicU64,
     pub(crate) markers: AtomicU64,
     pub(crate) evictions: AtomicU64,
@@ -68,10 +72,9 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(budget: u64) -> Self {
+    pub(crate) fn new(memory: Arc<Memory>) -> Self {
         Self {
-            used: AtomicU64::new(0),
-            budget: AtomicU64::new(budget),
+            memory,
             objects: AtomicU64::new(0),
             markers: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -89,16 +92,8 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn set_budget(&self, bytes: u64) {
-        self.budget.store(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn budget(&self) -> u64 {
-        self.budget.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.used.load(Ordering::Relaxed) > self.budget()
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     /// Things that eviction could take out.
@@ -108,28 +103,11 @@ impl Ledger {
 
     /// Counts `bytes` as used if the budget has them.
     pub(crate) fn try_reserve(&self, bytes: u64) -> bool {
-        let mut used = self.used.load(Ordering::Relaxed);
-        loop {
-            match used.checked_add(bytes) {
-                Some(next) if next <= self.budget() => {
-                    match self.used.compare_exchange_weak(
-                        used,
-                        next,
-                        Ordering::Relaxed,
-                        Ordering::Relaxed,
-                    ) {
-                        Ok(_) => return true,
-                        Err(now) => used = now,
-                    }
-                }
-                _ => return false,
-            }
-        }
+        self.memory.try_store(bytes)
     }
 
     pub(crate) fn release(&self, bytes: u64) {
-        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
-        debug_assert!(before >= bytes, "more given back than was reserved");
+        self.memory.release(bytes);
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -137,8 +115,10 @@ impl Ledger {
         Stats {
             objects: read(&self.objects),
             markers: read(&self.markers),
-            bytes: read(&self.used),
-            budget: self.budget(),
+            bytes: self.memory.used(),
+            held: self.memory.held(),
+            held_max: self.memory.held_max(),
+            budget: self.memory.budget(),
             evictions: read(&self.evictions),
             stores: read(&self.stores),
             refused: read(&self.refused),
@@ -241,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_charge_never_exceeds_the_budget_and_is_given_back() {
-        let ledger = Arc::new(Ledger::new(100));
+        let ledger = Arc::new(Ledger::new(Memory::new(100, 0)));
         let mut a = Charge::try_new(&ledger, 60).expect("there is room");
         assert!(Charge::try_new(&ledger, 41).is_none());
         let b = a.split(20);

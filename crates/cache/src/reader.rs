@@ -4,11 +4,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use base::Account;
 use bytes::Bytes;
 
-use crate::chunks::Whole;
-use crate::fill::{Aborted, Cursor, Fill, Step};
+use crate::chunks::{CHUNK_OVERHEAD, Cost, Owned, Whole};
+use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, WINDOW_CHUNK_BYTES};
 use crate::object::Object;
+use crate::size;
 
 /// Reads a body from its beginning. Several readers of one object do not know of each other.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct Reader {
     fill: Option<(Arc<Fill>, u32)>,
     cursor: Cursor,
     behind: bool,
+    /// For whom copies of what is still being filled are held.
+    account: Option<Arc<Account>>,
 }
 
 /// Keeps an object alive for bytes that point into it.
@@ -41,7 +45,7 @@ impl Reader {
             Some((None, _)) => (None, true),
             None => (None, false),
         };
-        Self { object: Some(object), fill, cursor: Cursor::default(), behind }
+        Self { object: Some(object), fill, cursor: Cursor::default(), behind, account: None }
     }
 
     /// The reader of a standalone window.
@@ -52,7 +56,19 @@ impl Reader {
             behind: place.is_none(),
             fill: place.map(|place| (fill, place)),
             cursor: Cursor::default(),
+            account: None,
         }
+    }
+
+    /// Has what this reader copies count as held for a client; one that has no more memory gets
+    /// little at once.
+    pub fn hold_for(&mut self, account: &Arc<Account>) {
+        self.account = Some(Arc::clone(account));
+    }
+
+    /// Whether this is a window whose client has no memory for more.
+    pub fn is_short(&self) -> bool {
+        self.fill.as_ref().is_some_and(|(fill, _)| fill.is_short())
     }
 
     /// Whether the body became a window whose beginning was gone before this reader came: it reads
@@ -67,6 +83,8 @@ impl Reader {
     /// # Errors
     /// [`Aborted`] after the last byte that came, when the writer did not finish.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Aborted>> {
+        let mut copied = if self.account.is_some() { 0 } else { COPY_BYTES };
+        let mut held = None;
         loop {
             if let Some(whole) = self.object.as_ref().and_then(|object| object.whole()) {
                 let next = next_of(&mut self.cursor, whole, self.object.as_ref());
@@ -76,8 +94,24 @@ impl Reader {
             let Some((fill, place)) = &self.fill else {
                 return Poll::Ready(Err(Aborted));
             };
-            match ready!(fill.poll_read(*place, &mut self.cursor, cx))? {
+            match ready!(fill.poll_read(*place, &mut self.cursor, copied, cx))? {
                 Step::Data(data) => return Poll::Ready(Ok(Some(data))),
+                Step::Copy(data) => {
+                    return Poll::Ready(Ok(Some(match held.take() {
+                        Some(held) => Owned::into_bytes(data, Cost::Held(held)),
+                        None => data.into(),
+                    })));
+                }
+                Step::Tail(bytes) => {
+                    let Some(account) = &self.account else { return Poll::Ready(Err(Aborted)) };
+                    let cost = |bytes| size::class(bytes) + CHUNK_OVERHEAD;
+                    copied = bytes.min(COPY_BYTES);
+                    held = account.hold(cost(copied)).ok();
+                    if held.is_none() {
+                        // So much is counted with the request.
+                        copied = copied.min(WINDOW_CHUNK_BYTES);
+                    }
+                }
                 Step::End => return Poll::Ready(Ok(None)),
                 Step::Whole if self.object.is_none() => return Poll::Ready(Ok(None)),
                 Step::Whole => {}

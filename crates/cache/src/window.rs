@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::fill::{Abandoned, Fill, Phase, Push};
+use crate::fill::{Abandoned, Fill, Passage, Phase, Push};
 use crate::reader::Reader;
 
 /// A body between one writer and one reader.
@@ -12,15 +12,16 @@ use crate::reader::Reader;
 pub struct Body;
 
 impl Body {
-    /// A window that holds about `capacity` bytes: the writer is told to wait once more are held.
-    pub fn window(capacity: u64) -> (BodyWriter, Reader) {
-        Self::window_of(capacity, None)
+    /// A window that holds about as much as `passage` says: the writer is told to wait once more is
+    /// held.
+    pub fn window(passage: impl Into<Passage>) -> (BodyWriter, Reader) {
+        Self::window_of(passage, None)
     }
 
     /// A window for a body of a known `length`, which the reader can ask for; a writer that pushes
     /// another number of bytes fails.
-    pub fn window_of(capacity: u64, length: Option<u64>) -> (BodyWriter, Reader) {
-        let fill = Arc::new(Fill::new(length, Some(capacity), None));
+    pub fn window_of(passage: impl Into<Passage>, length: Option<u64>) -> (BodyWriter, Reader) {
+        let fill = Arc::new(Fill::new(length, Some(passage.into()), None));
         let reader = Reader::of_window(Arc::clone(&fill));
         (BodyWriter { fill, open: true }, reader)
     }
@@ -90,6 +91,12 @@ impl BodyWriter {
     /// As [`BodyWriter::poll_room`].
     pub async fn room(&mut self) -> Result<(), Abandoned> {
         poll_fn(|cx| self.poll_room(cx)).await
+    }
+
+    /// Bytes that had better be pushed at once: where the client has little memory left, no more
+    /// than the smallest window holds.
+    pub fn at_most(&self) -> usize {
+        self.fill.at_most()
     }
 
     /// Bytes pushed that the reader has not taken.

@@ -102,6 +102,7 @@ fn purges_at_a_million_objects() {
     }
     let cache = Cache::new(Config {
         budget_bytes: 4 << 30,
+        held_bytes_max: 2 << 30,
         max_variants: 4,
         object_bytes_max: 1 << 20,
         waiters_max: 100,

@@ -24,6 +24,7 @@ pub(crate) fn store(budget_bytes: u64) -> Arc<Cache> {
     let limits = Limits::default();
     Cache::new(Config {
         budget_bytes,
+        held_bytes_max: budget_bytes / 2,
         max_variants: usize::try_from(limits.variants).expect("a few"),
         object_bytes_max: limits.object_bytes,
         waiters_max: usize::try_from(limits.waiters).expect("some thousand"),

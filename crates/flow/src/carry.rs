@@ -59,6 +59,9 @@ pub(crate) trait Sink {
         self.finish()
     }
 
+    /// Bytes that had better come at once.
+    fn at_most(&self) -> usize;
+
     /// Whether the store keeps it.
     fn stored(&self) -> bool {
         false
@@ -96,6 +99,10 @@ impl Sink for Filling {
         Self::finish_unkept(self)
     }
 
+    fn at_most(&self) -> usize {
+        Self::at_most(self)
+    }
+
     fn stored(&self) -> bool {
         Self::stored(self)
     }
@@ -122,6 +129,10 @@ impl Sink for BodyWriter {
         Self::abort(self);
     }
 
+    fn at_most(&self) -> usize {
+        Self::at_most(self)
+    }
+
     fn watch(&self) -> Option<Watch> {
         Some(Self::watch(self))
     }
@@ -143,6 +154,7 @@ pub(crate) async fn carry(
     let mut bytes = 0;
     let end = loop {
         let mut push = Push::Ok;
+        exchange.read_at_most(sink.at_most());
         let take = &mut |data: &[u8]| {
             bytes += data.len() as u64;
             match &mut test {

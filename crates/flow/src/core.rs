@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::clock::System;
-use base::{Counter, Counters, KeyBuf, Now};
-use cache::{Begin, BeginOptions, Found, Object};
+use base::{Account, Counter, Counters, KeyBuf, Limits, Now};
+use cache::{Begin, BeginOptions, Found, Object, Passage};
 use files::{Table, WouldBlock};
 use message::{HeaderId, Method, Request, Scheme};
 use origin::CorePool;
@@ -58,6 +58,16 @@ pub struct Front<'a> {
     /// Bytes of a passing body held for it, where the connection has to share with others; 0 for
     /// the limit `window_bytes`.
     pub window: u64,
+    /// For whom it is held.
+    pub account: Option<&'a Arc<Account>>,
+}
+
+impl Front<'_> {
+    /// What a body that passes to the client may hold.
+    pub(crate) fn passage(&self, limits: &Limits) -> Passage {
+        let bytes = if self.window == 0 { limits.window_bytes } else { self.window };
+        Passage { bytes, account: self.account.cloned() }
+    }
 }
 
 impl Ask<'_> {

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
-use cache::{Body, Flags, Lead, NewObject, Object, Reader, Tags};
+use cache::{Body, Flags, Lead, NewObject, Object, Passage, Reader, Tags};
 use files::Root;
 use message::date::parse_http_date;
 use message::freshness::Freshness;
@@ -121,8 +121,8 @@ pub(crate) struct Job {
     interims: Option<Rc<Interims>>,
     /// Both ends of the client's connection.
     ends: Option<(SocketAddr, SocketAddr)>,
-    /// Bytes that a passing body may be ahead of its client.
-    window: u64,
+    /// What a passing body may be ahead of its client.
+    passage: Passage,
     /// Bytes of it read at once, where the client's connection has to share; 0 for any.
     read_at_most: u64,
     /// Where it is noted how it fares, for the client that waits for it.
@@ -177,10 +177,7 @@ impl Job {
             beside: false,
             interims: ask.front.interims.cloned(),
             ends: ask.front.ends,
-            window: match ask.front.window {
-                0 => ask.live.limits.window_bytes,
-                window => window,
-            },
+            passage: ask.front.passage(&ask.live.limits),
             read_at_most: ask.front.window,
             trace: ask.trace.cloned(),
         }
@@ -553,7 +550,8 @@ async fn keep(
     plan: &StorePlan,
     tell: oneshot::Sender<Fetched>,
 ) {
-    let Some(lead) = job.lead.take() else { return };
+    let Some(mut lead) = job.lead.take() else { return };
+    lead.passes_by(job.passage.clone());
     core.note_fetch(job.key_hash, None);
     let now = core.now();
     let selected = selected(&exchange.response, &job.request);
@@ -586,7 +584,7 @@ async fn pass(
     }
     invalidate_after(core, &job, &exchange.response);
     forward::passable(&mut exchange.response, &job.site, &job.live, now.unix_secs());
-    let (writer, reader) = Body::window(job.window);
+    let (writer, reader) = Body::window(job.passage.clone());
     let passing = Passing {
         no_body: exchange.framing == Framing::None,
         length: declared_length(exchange.framing),
@@ -644,6 +642,17 @@ fn new_object(response: &Response, plan: &StorePlan, now: Now, length: Option<u6
 }
 
 impl Job {
+    /// On whose behalf the origin is asked.
+    fn caller(&self) -> Caller {
+        Caller {
+            client: self.notes.client.and_then(Peer::address),
+            ends: self.ends,
+            read_at_most: self.read_at_most,
+            account: self.passage.account.clone(),
+            timeouts: None,
+        }
+    }
+
     fn origin_request(&self, core: &Core) -> Request {
         let ask = Ask {
             live: &self.live,
@@ -651,7 +660,12 @@ impl Job {
             request: &self.request,
             notes: self.notes,
             now: core.now(),
-            front: Front { interims: None, ends: self.ends, window: self.window },
+            front: Front {
+                interims: None,
+                ends: self.ends,
+                window: self.passage.bytes,
+                account: self.passage.account.as_ref(),
+            },
             trace: None,
         };
         let errand = match (self.own, &self.lead) {
@@ -661,16 +675,6 @@ impl Job {
             (false, _) => Errand::Store(self.old.as_deref()),
         };
         forward::origin_request(&ask, &errand)
-    }
-
-    /// For whom the origin is asked.
-    fn caller(&self) -> Caller {
-        Caller {
-            client: self.notes.client.and_then(Peer::address),
-            ends: self.ends,
-            read_at_most: self.read_at_most,
-            timeouts: None,
-        }
     }
 
     /// Whether bodies are stored whose end is their connection's.

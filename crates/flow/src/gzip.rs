@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use cache::{Body, BodyWriter, Push, Reader, Whole};
+use cache::{Body, BodyWriter, Passage, Push, Reader, Whole};
 use flate2::write::GzDecoder;
 
 /// Bytes unfolded at once: gzip makes at most about a thousand of one.
@@ -92,7 +92,7 @@ pub(crate) fn unfolded_length(folded: Whole<'_>) -> Option<u64> {
 
 /// The body that `coded` unfolds to, at most about `window` bytes ahead of who reads it. What is no
 /// gzip, or not all of it, breaks off.
-pub(crate) fn unfold(coded: Reader, window: u64) -> Reader {
+pub(crate) fn unfold(coded: Reader, window: impl Into<Passage>) -> Reader {
     let (writer, reader) = Body::window(window);
     tokio::task::spawn_local(pump(coded, writer));
     reader

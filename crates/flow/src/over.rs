@@ -68,6 +68,7 @@ mod tests {
     fn over_at(now_ms: u64, of: impl FnOnce(&mut NewObject)) -> bool {
         let cache = Cache::new(Config {
             budget_bytes: 1 << 20,
+            held_bytes_max: 1 << 19,
             max_variants: 1,
             object_bytes_max: 1 << 20,
             waiters_max: 1,

@@ -169,8 +169,10 @@ fn index_of(values: &mut Vec<String>, value: &str) -> Option<u16> {
 /// The store's settings.
 pub(crate) fn cache_config(config: &Config, machine: &Machine) -> cache::Config {
     let limits = &config.limits;
+    let budget_bytes = machine.cache_bytes(config.memory.size);
     cache::Config {
-        budget_bytes: machine.cache_bytes(config.memory.size),
+        budget_bytes,
+        held_bytes_max: budget_bytes / 100 * limits.client_memory,
         max_variants: limits.variants as usize,
         object_bytes_max: limits.object_bytes,
         waiters_max: limits.waiters as usize,

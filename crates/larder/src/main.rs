@@ -23,6 +23,7 @@ mod ordered;
 mod otlp;
 mod ports;
 mod preset;
+mod pressure;
 mod programs;
 mod ring;
 mod serve;

@@ -20,8 +20,15 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
     let store = daemon.shared.cache.stats();
     all.extend([
         ("objects", Gauge, "Stored responses.", store.objects),
-        ("memory_bytes", Gauge, "Bytes the memory cache uses.", store.bytes),
-        ("memory_budget_bytes", Gauge, "Bytes the memory cache may use.", store.budget),
+        ("memory_bytes", Gauge, "Bytes in use, stored or held for clients.", store.bytes),
+        ("memory_budget_bytes", Gauge, "Bytes that may be in use.", store.budget),
+        ("memory_held_bytes", Gauge, "Of the bytes in use, those held for clients.", store.held),
+        (
+            "memory_held_max_bytes",
+            Gauge,
+            "Bytes that may be held for clients (limit client_memory).",
+            store.held_max,
+        ),
         ("cache_evictions_total", Counter, "Stored responses evicted.", store.evictions),
         (
             "cache_expired_total",

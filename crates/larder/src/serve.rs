@@ -34,7 +34,7 @@ use crate::ordered::{self, Responder};
 use crate::varnish_cli::{self, Guard};
 use crate::varnishd;
 use crate::vcl::Vcls;
-use crate::{account, api, build, htcp, load, otlp, read_material, render, ring};
+use crate::{account, api, build, htcp, load, otlp, pressure, read_material, render, ring};
 
 /// How long requests under way may take to finish after a stop was asked for.
 /// How often it is said that a core stood still, at most.
@@ -214,6 +214,17 @@ pub(crate) fn helper_runtime() -> Result<tokio::runtime::Runtime, String> {
         .map_err(|e| format!("larder: cannot start: {e}"))
 }
 
+/// Memory, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// What the process may take.
+    pub(crate) size: u64,
+    /// Of this, what may be reserved for what is stored or held.
+    pub(crate) budget: u64,
+    /// Of that, what may be held for clients.
+    pub(crate) share: u64,
+}
+
 impl Daemon {
     /// Starts the cores, listening on `listen`. Call within the helper runtime.
     pub(crate) async fn start(
@@ -273,6 +284,7 @@ impl Daemon {
         let server = Server::start(&daemon.shared, doors, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
         tokio::spawn(live::run(Arc::clone(&daemon), live));
+        tokio::spawn(pressure::run(Arc::clone(&daemon)));
         api::serve(&daemon, console);
         daemon.start_ports(config);
         Ok((daemon, server))
@@ -435,6 +447,14 @@ impl Daemon {
             Settings::Varnishd(flags) => flags.guard().ok(),
             Settings::File(_) | Settings::Flags(_) => None,
         }
+    }
+
+    /// What memory it may take, as configured.
+    pub(crate) fn memory(&self) -> Memory {
+        let running = self.running.lock();
+        let cache = build::cache_config(&running.config, &self.machine);
+        let size = self.machine.memory_bytes(running.config.memory.size);
+        Memory { size, budget: cache.budget_bytes, share: cache.held_bytes_max }
     }
 
     /// How long it has been running.

@@ -320,6 +320,21 @@ impl Clone for HeaderBlock {
 const _: () = assert!((HeaderId::Other as u32) < u128::BITS);
 
 impl HeaderBlock {
+    /// Bytes of memory that its fields take.
+    pub fn memory(&self) -> usize {
+        self.bytes.len() + self.spans.len() * size_of::<Span>()
+    }
+
+    /// Gives back memory that is not needed, where it is much.
+    pub fn fit(&mut self) {
+        if self.bytes.capacity() > 2 * self.bytes.len() {
+            self.bytes.shrink_to_fit();
+        }
+        if self.spans.capacity() > 2 * self.spans.len() {
+            self.spans.shrink_to_fit();
+        }
+    }
+
     /// An empty block.
     pub fn new() -> Self {
         Self::default()

@@ -211,6 +211,19 @@ impl Clone for Request {
 }
 
 impl Request {
+    /// Bytes of memory that it takes once it fits.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.host.len() + self.target.len() + self.headers.memory()
+    }
+
+    /// Gives back memory that larger requests before it needed: for one that stays.
+    pub fn fit(&mut self) {
+        self.headers.fit();
+        if self.target.capacity() > 2 * self.target.len() {
+            self.target.shrink_to_fit();
+        }
+    }
+
     /// An empty request.
     pub fn new() -> Self {
         Self::default()

@@ -4,6 +4,7 @@
 //! (`SO_REUSEPORT`) and its own connections, which never leave it. Nothing here decides about
 //! caching or policy.
 
+mod account;
 mod again;
 mod conn;
 mod core;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::Counter;
+use bytes::{Buf, Bytes};
 use cache::Object;
 use files::Opened;
 use tokio::io::AsyncWrite;
@@ -22,6 +23,8 @@ const SLICES: usize = 64;
 pub(crate) enum Tail {
     /// Part of a complete stored body.
     Stored(Arc<Object>, Range<u64>),
+    /// Bytes that are shared with others, and what of our own follows them.
+    Shared(Bytes, &'static [u8]),
     /// Part of a file.
     File(FileTail),
 }
@@ -34,6 +37,7 @@ impl Tail {
     fn left(&self) -> u64 {
         match self {
             Self::Stored(_, range) => range.end - range.start,
+            Self::Shared(bytes, after) => (bytes.len() + after.len()) as u64,
             Self::File(tail) => tail.left(),
         }
     }
@@ -106,8 +110,13 @@ impl Segments {
         cx: &mut Context<'_>,
         stream: Pin<&mut (impl AsyncWrite + Unpin)>,
     ) -> Poll<io::Result<usize>> {
-        let Some(Tail::Stored(object, range)) = &self.tail else {
-            return stream.poll_write(cx, &self.bytes[self.sent..]);
+        let (object, range) = match &self.tail {
+            Some(Tail::Stored(object, range)) => (object, range),
+            Some(Tail::Shared(bytes, after)) => {
+                let slices = [&self.bytes[self.sent..], &bytes[..], *after].map(IoSlice::new);
+                return stream.poll_write_vectored(cx, &slices);
+            }
+            _ => return stream.poll_write(cx, &self.bytes[self.sent..]),
         };
         let mut slices = [IoSlice::new(&[]); SLICES];
         let mut used = 0;
@@ -125,8 +134,14 @@ impl Segments {
     fn advance(&mut self, wrote: usize) {
         let own = wrote.min(self.bytes.len() - self.sent);
         self.sent += own;
-        if let Some(Tail::Stored(_, range)) = &mut self.tail {
-            range.start += (wrote - own) as u64;
+        match &mut self.tail {
+            Some(Tail::Stored(_, range)) => range.start += (wrote - own) as u64,
+            Some(Tail::Shared(bytes, after)) => {
+                let shared = (wrote - own).min(bytes.len());
+                bytes.advance(shared);
+                *after = &after[wrote - own - shared..];
+            }
+            _ => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Counters, Limit, Limits};
-use cache::{Body, BodyWriter, Reader};
+use cache::{Body, BodyWriter, Passage, Reader};
 use flow::{Live, Reply, pages};
 use h1::BodyReader;
 use message::{Framing, Status};
@@ -78,8 +78,8 @@ impl Upload {
     }
 
     /// Opens the window through which the body is taken.
-    pub(crate) fn open(&mut self, core: &CoreCtx, guard: &Guard, window: u64) -> Reader {
-        let (writer, reader) = Body::window(window);
+    pub(crate) fn open(&mut self, core: &CoreCtx, guard: &Guard, passage: Passage) -> Reader {
+        let (writer, reader) = Body::window(passage);
         guard.receiving(core.flow.now().mono_ms);
         self.writer = Some(writer);
         reader

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use base::{Counter, Limit};
+use base::{Account, Counter, Held, Limit};
 use cache::Reader;
 use flow::finish::{Started, Told};
 use flow::{Front, LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
@@ -17,6 +17,7 @@ use h1::encode::{self, BodyFraming};
 use message::{Framing, Request, Status};
 use tokio::io::{AsyncWrite, ReadBuf};
 
+use crate::account;
 use crate::conn::{Answer, Conn, Step, Then, Waiting, append, end_after};
 use crate::core::CoreCtx;
 use crate::early::Early;
@@ -29,6 +30,10 @@ use crate::upload::Upload;
 
 /// What a client that sent `Expect: 100-continue` waits for (RFC 9110 10.1.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Pieces of a body up to this size are copied behind what stands before them: a plain write of
+/// them is the cheaper one. Longer ones leave from where they lie.
+const COPY_MAX: usize = 4 * 1024;
 
 /// What nginx logs for a client that left before its answer; never sent.
 const CLIENT_CLOSED: u16 = 499;
@@ -117,7 +122,7 @@ async fn write_all(
 
 /// One request's exchange: its body goes up while its answer is awaited and sent.
 async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then {
-    let Waiting { before, request, live, answer, client, keep, started } = waiting;
+    let Waiting { before, mut request, live, answer, client, keep, started } = waiting;
     let guard = Rc::clone(&conn.guard);
     let held = std::mem::take(&mut conn.held);
     let ends = conn.ends.pair(&conn.stream);
@@ -136,8 +141,10 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     if awaited && say_continue(&guard, core, stream).await.is_err() {
         return Then::Close;
     }
+    let (account, _held, answer) = hold_memory(core, &mut request, answer);
     let (_place, answer) = hold_place(core, client, &live, answer);
-    let body = wanted.then(|| upload.open(core, &guard, live.limits.window_bytes));
+    let passage = account::passage(&account, &live.limits);
+    let body = wanted.then(|| upload.open(core, &guard, passage.clone()));
     if !late {
         upload.gather(core, &guard, stream, &live.limits).await;
     }
@@ -147,7 +154,9 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         (Answer::Slow(_), refusal @ Some(_)) => refusal,
         (Answer::Slow(slow), None) => {
             let interims = early.interims();
-            let front = Front { interims: interims.as_ref(), ends, window: 0 };
+            let window = account::narrowed(&passage, &live.limits);
+            let (interims, account) = (interims.as_ref(), Some(&account));
+            let front = Front { interims, ends, window, account };
             let answer = pin!(slow.run(&core.flow, &request, body, front));
             let answer = pin!(early.beside(core, stream, answer));
             upload.beside(core, &guard, stream, answer, true).await
@@ -161,7 +170,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let keep = keep && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
     let early = early.rest();
     let (live, request, head_bytes) = (&live, &request, Cell::new(0));
-    let sending = Sending { core, guard: &guard, live, request, early, keep, head_bytes };
+    let (guard, account) = (&guard, &account);
+    let sending = Sending { core, guard, account, live, request, early, keep, head_bytes };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
     let sent = match sent {
         Ok(sent) => sent,
@@ -186,6 +196,24 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
 /// Has the client send its body.
 async fn say_continue(guard: &Guard, core: &CoreCtx, stream: &Both<'_>) -> io::Result<()> {
     write_all(guard, core, stream, &mut Segments::new(CONTINUE.to_vec(), None)).await
+}
+
+/// Opens the account of a request; one that must wait holds memory for that, and is refused when
+/// there is none.
+fn hold_memory(
+    core: &CoreCtx,
+    request: &mut Request,
+    answer: Answer,
+) -> (Arc<Account>, Option<Held>, Answer) {
+    let account = account::open(core, u64::MAX);
+    if matches!(answer, Answer::Reply(_)) {
+        return (account, None, answer);
+    }
+    request.fit();
+    match account::hold_waiting(&account, request) {
+        Ok(held) => (account, Some(held), answer),
+        Err(_) => (account, None, Answer::Reply(account::no_memory(core))),
+    }
 }
 
 /// A request that may become a tunnel holds a place for it; refused when there is none.
@@ -258,6 +286,7 @@ struct Sent {
 struct Sending<'a> {
     core: &'a CoreCtx,
     guard: &'a Guard,
+    account: &'a Arc<Account>,
     live: &'a LiveRef,
     request: &'a Request,
     /// Interim responses that did not leave yet.
@@ -322,7 +351,7 @@ impl Sending<'_> {
         upload: &mut Upload,
         reply: &mut Reply,
     ) -> Result<Sent, SendError> {
-        let Self { core, guard, .. } = *self;
+        let Self { core, guard, account, .. } = *self;
         let mut head = Vec::with_capacity(512);
         head.extend_from_slice(self.early);
         let framing = append(self.live, self.request, reply, self.keep, &mut head);
@@ -333,6 +362,10 @@ impl Sending<'_> {
         let body = match body {
             ReplyBody::Tunnel(origin) => {
                 return self.become_tunnel(stream, upload, head, origin).await;
+            }
+            ReplyBody::Stream { mut reader, length } => {
+                reader.hold_for(account);
+                ReplyBody::Stream { reader, length }
             }
             body => body,
         };
@@ -459,7 +492,7 @@ async fn send_stream(
 ) -> Result<(), SendError> {
     let chunked = framing == BodyFraming::Chunked;
     let mut left = length.unwrap_or(u64::MAX);
-    let mut out = head;
+    let (mut out, mut shared) = (head, None);
     let mut cut = SendError::Early;
     loop {
         let next = poll_fn(|cx| match reader.poll_next(cx) {
@@ -480,21 +513,27 @@ async fn send_stream(
             if chunked {
                 encode::chunk_start(&mut out, data.len());
             }
-            out.extend_from_slice(&data);
-            if chunked {
-                out.extend_from_slice(encode::CHUNK_END);
+            let after = if chunked { encode::CHUNK_END } else { b"" };
+            if data.len() <= COPY_MAX {
+                out.extend_from_slice(&data);
+                out.extend_from_slice(after);
+            } else {
+                shared = Some(Tail::Shared(data, after));
             }
-            if left == 0 {
+            if left == 0 && shared.is_none() {
                 break;
             }
         }
         // Nothing to send is no stall of the client's.
         guard.sending(core.flow.now().mono_ms);
-        let mut segments = Segments::new(std::mem::take(&mut out), None);
+        let mut segments = Segments::new(std::mem::take(&mut out), shared.take());
         write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)?;
         guard.send_done();
         out = segments.into_buffer();
         cut = SendError::Cut;
+        if left == 0 {
+            break;
+        }
     }
     if chunked {
         out.extend_from_slice(encode::LAST_CHUNK);

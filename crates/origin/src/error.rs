@@ -161,6 +161,8 @@ pub enum RequestBodyError {
     /// It is of unknown length, its length must be told beforehand, and it is too long to be kept
     /// until that is known.
     TooLarge,
+    /// There is no memory to hold it whole.
+    NoMemory,
     /// Its source failed: as a rule the client went away.
     Source(SourceError),
 }
@@ -175,6 +177,7 @@ impl Error {
     pub fn status(&self) -> Status {
         let code = match self {
             Self::RequestBody(RequestBodyError::TooLarge) => 413,
+            Self::RequestBody(RequestBodyError::NoMemory) => 503,
             Self::NoAnswer { protocol: fastcgi::Protocol::Overloaded, .. } => 503,
             Self::RequestBody(_) => 400,
             Self::Resolve { .. }
@@ -197,6 +200,7 @@ impl Error {
             Self::Body { source, .. } => source.limit(),
             Self::ScriptHead { source, .. } => source.limit(),
             Self::RequestBody(RequestBodyError::TooLarge) => Some(Limit::SpoolBytes),
+            Self::RequestBody(RequestBodyError::NoMemory) => Some(Limit::ClientMemory),
             _ => None,
         }
     }
@@ -372,6 +376,11 @@ impl fmt::Display for RequestBodyError {
                 f,
                 "of unknown length and too long to be kept until it is known ({})",
                 limit_name(Limit::SpoolBytes),
+            ),
+            Self::NoMemory => write!(
+                f,
+                "of unknown length, and no memory is left to keep it until it is known ({})",
+                limit_name(Limit::ClientMemory),
             ),
             Self::Source(error) => error.fmt(f),
         }

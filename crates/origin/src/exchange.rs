@@ -76,6 +76,7 @@ struct Open {
     between_bytes_ms: u64,
     /// Bytes read at once.
     most: usize,
+    most_now: usize,
     permit: Permit,
 }
 
@@ -127,6 +128,7 @@ impl Exchange {
             total: of.total,
             between_bytes_ms: of.between_bytes_ms,
             most: of.read_at_most,
+            most_now: of.read_at_most,
             permit: of.permit,
         };
         if is_over {
@@ -165,6 +167,14 @@ impl Exchange {
     /// and may be wrong. Known once the body was read to its end.
     pub fn has_failed(&self) -> bool {
         self.failed
+    }
+
+    /// Reads at most `bytes` at once from now on, and never more than the caller of the request
+    /// wanted.
+    pub fn read_at_most(&mut self, bytes: usize) {
+        if let Body::Open(open) = &mut self.body {
+            open.most_now = open.most.min(bytes);
+        }
     }
 
     /// The connection, when the server has changed its protocol as it was asked to (a 101); once.
@@ -306,7 +316,7 @@ impl Open {
         let between =
             Deadline::new(Step::BetweenBytes, *since.get_or_insert(now), self.between_bytes_ms);
         let deadline = between.or(self.total);
-        let Self { link, work, most, .. } = self;
+        let Self { link, work, most_now: most, .. } = self;
         let read = deadline.wait(|cx| work.poll_fill(cx, &mut link.stream, *most)).await;
         match read.ok_or_else(|| self.permit.server().late(deadline))? {
             Ok(read) => Ok(read > 0),

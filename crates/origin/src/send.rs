@@ -68,15 +68,16 @@ impl CorePool {
         let mut body = body;
         let mut cgi = None;
         if origin.protocol() == Protocol::FastCgi {
-            match self.script(origin, &request, caller).await? {
+            match self.script(origin, &request, caller.clone()).await? {
                 Ok(script) => cgi = Some(script),
                 Err(answered) => return Ok(answered),
             }
             if request.framing == Framing::Chunked {
-                let whole = upload::spool(body, core.spool_bytes).await.map_err(Error::RequestBody);
+                let whole = upload::spool(body, core.spool_bytes, caller.account.as_ref()).await;
+                let whole = whole.map_err(Error::RequestBody);
                 let whole = whole.inspect_err(|error| core.note_failure(error))?;
-                request.to_mut().framing = Framing::Length(whole.len() as u64);
-                body = RequestBody::Stream(Box::new(upload::Whole(whole)));
+                request.to_mut().framing = Framing::Length(whole.len());
+                body = RequestBody::Stream(Box::new(whole));
             }
         }
         core.counters.inc(Counter::Fetches);

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::Account;
 use fastcgi::params::{Environment, Script};
 use fastcgi::script::Target;
 use fastcgi::{End, Event, HeadLimits, HeadReader, Protocol, RecordReader, encode, params};
@@ -22,7 +23,7 @@ use crate::scripts::Found;
 const HELD_BYTES: usize = 64 << 10;
 
 /// What is known of a request besides what it says.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// On whose behalf it is made.
     pub client: Option<IpAddr>,
@@ -31,6 +32,8 @@ pub struct Caller {
     /// Bytes of the answer read at once, for a caller that must not hold more; 0 for as many as
     /// there is room for.
     pub read_at_most: u64,
+    /// For whom a body is held that must be there as a whole; none for nobody's account.
+    pub account: Option<Arc<Account>>,
     /// The request's own timeouts; the origin's when not set.
     pub timeouts: Option<Timeouts>,
 }

@@ -47,6 +47,9 @@ impl Shard {
         let total = self.small.bytes + self.main.bytes;
         let from_main = self.small.bytes * SMALL_SHARE < total;
         match self.evict_from(from_main, dead) {
+            // What was asked for once and is still being read must not push out what is asked for
+            // again and again: beyond half of the bytes it gets no more.
+            Visit::Nothing if !from_main && self.small.bytes * 2 > total => Visit::Nothing,
             Visit::Nothing => self.evict_from(!from_main, dead),
             visit => visit,
         }

@@ -24,6 +24,7 @@ const MIB: u64 = 1 << 20;
 fn config(budget_bytes: u64) -> Config {
     Config {
         budget_bytes,
+        held_bytes_max: 0,
         max_variants: 4,
         object_bytes_max: MIB,
         waiters_max: 100,

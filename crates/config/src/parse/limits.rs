@@ -49,6 +49,8 @@ pub(super) fn range(spec: &limits::Spec) -> (u64, u64) {
         Limit::TrailerBytes => (0, MIB),
         // Less than a read's worth would stall every transfer.
         Limit::WindowBytes => (16 * KIB, 1 << 30),
+        // Without any of it nothing could pass; with all of it nothing would stay stored.
+        Limit::ClientMemory => (5, 90),
         Limit::ObjectBytes => (KIB, 1 << 40),
         Limit::KeepaliveRequests | Limit::Variants => (1, u64::from(u32::MAX)),
         // No time to wait is a way not to wait.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::Now;
 use bytes::Bytes;
-use cache::{Body, Object, Reader, Whole};
+use cache::{Body, Object, Passage, Reader, Whole};
 use message::conditional::{self, Outcome};
 use message::date::{HttpDate, parse_http_date};
 use message::{HeaderBlock, HeaderId, Method, Response, Status, Version};
@@ -51,7 +51,7 @@ pub(crate) struct Passing {
     /// The body is in gzip.
     pub(crate) gzip: bool,
     /// Bytes that it may be ahead of its client.
-    pub(crate) window: u64,
+    pub(crate) window: Passage,
     /// The request was passed: ranges and conditions were the backend's business.
     pub(crate) private: bool,
 }
@@ -213,7 +213,7 @@ fn shaped(
     if unfolds {
         response.headers.remove(HeaderId::ContentEncoding);
         let length = object.whole().and_then(gzip::unfolded_length);
-        unfold(&mut reply.body, length, env.live.limits.window_bytes);
+        unfold(&mut reply.body, length, env.front.passage(&env.live.limits));
     }
     if turn.req.headers.contains_any(&SELECTORS) {
         let headers = response.headers.clone();
@@ -239,7 +239,7 @@ fn unfolds(turn: &Turn, env: &Env<'_>, gzip: bool) -> bool {
 
 /// Unfolds `body`, to `length` bytes where that is known, at most `window` bytes ahead of the
 /// client.
-fn unfold(body: &mut ReplyBody, length: Option<u64>, window: u64) {
+fn unfold(body: &mut ReplyBody, length: Option<u64>, window: Passage) {
     let folded = match std::mem::replace(body, ReplyBody::None) {
         ReplyBody::Stream { reader, .. } => reader,
         ReplyBody::Stored(object, _) => object.reader(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use base::{Limit, Now};
 use bytes::Bytes;
-use cache::{Lead, Object, Reader};
+use cache::{Lead, Object, Passage, Reader};
 use message::date::HttpDate;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
@@ -72,8 +72,8 @@ pub(crate) struct Job {
     /// The stored object that the answer replaces, and that the origin may confirm.
     pub(crate) stale: Option<Arc<Object>>,
     pub(crate) upload: Upload,
-    /// Bytes that a passing body may be ahead of its client.
-    pub(crate) window: u64,
+    /// What a passing body may be ahead of its client.
+    pub(crate) passage: Passage,
     pub(crate) front: send::Front,
     pub(crate) trace: Option<Rc<Trace>>,
     pub(crate) lines: RefCell<Vec<Line>>,

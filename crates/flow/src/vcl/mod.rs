@@ -4,6 +4,7 @@
 //! Each step runs a subroutine and returns what comes next. Nothing here waits but where a fetch, a
 //! waiting list or a request's body does; a hit does not.
 
+mod collect;
 pub mod counts;
 mod delivery;
 mod fetch;

@@ -82,7 +82,7 @@ pub(crate) async fn pipe(
         _ if response.status.has_no_body() => ReplyBody::None,
         _ if env.asked.method == Method::Head => ReplyBody::Head(content_length(&response)),
         framing => {
-            let (writer, reader) = Window::window(job.window);
+            let (writer, reader) = Window::window(job.passage.clone());
             exchange.lift_total();
             tokio::task::spawn_local(carry(exchange, writer, None, None));
             ReplyBody::Stream { reader, length: declared_length(framing) }

@@ -110,7 +110,7 @@ pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Un
     job.core.log.note_bereq(job.trace.as_deref(), &job.bereq, &origin);
     let started_us = job.core.micros();
     job.note(|trace| trace.note_begun(started_us));
-    let caller = Caller { timeouts: Some(timeouts(job, leaf)), ..job.front.caller };
+    let caller = Caller { timeouts: Some(timeouts(job, leaf)), ..job.front.caller.clone() };
     let told = &mut Told(job.front.interims.as_deref());
     let pool = job.core.pool();
     let body = match &mut source {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::{Counter, Now};
+use base::{Counter, Limit, Now};
 use bytes::Bytes;
 use cache::{Body as Window, Flags, NewObject, Object, Tags};
 use message::date::parse_http_date;
@@ -12,6 +12,7 @@ use message::{Framing, HeaderId, Method, Version};
 use varnishcli::Param;
 use vcl::ctx::BerespState;
 
+use super::collect::Collected;
 use super::counts::Count;
 use super::delivery::{Passing, PassingBody, Source};
 use super::fetch::{Answer, Body, Got, Job};
@@ -120,7 +121,7 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
     let length = length(&body);
     let (window, exchange) = match body {
         Body::Exchange(exchange) if exchange.framing != Framing::None => {
-            let (writer, reader) = Window::window(job.window);
+            let (writer, reader) = Window::window(job.passage.clone());
             (PassingBody::Stream { reader, length }, Some((exchange, writer)))
         }
         Body::Exchange(exchange) => {
@@ -145,7 +146,7 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
         private,
         xid: job.state.xid,
         gzip,
-        window: job.window,
+        window: job.passage.clone(),
     };
     if !job.tell(Got::Answer(Source::Passing(Box::new(passing)))) {
         return;
@@ -161,7 +162,7 @@ async fn pass(mut job: Job, answer: Answer, head_length: Option<u64>, private: b
 
 /// Stores an answer, whose body is delivered while it comes.
 async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Selected>) {
-    let Some(lead) = job.lead.take() else { return };
+    let Some(mut lead) = job.lead.take() else { return };
     let variant = selected.as_ref().map(Selected::variant);
     if answer.state.was_304
         && let Some(stale) = job.stale.take()
@@ -176,6 +177,7 @@ async fn keep(mut job: Job, answer: Answer, new: NewObject, selected: Option<Sel
         return;
     }
     let length = new.length;
+    lead.passes_by(job.passage.clone());
     let trace = job.trace.clone();
     let trace = trace.as_deref();
     let mut filling = carry::begin(&job.core, trace, lead, new, variant);
@@ -216,18 +218,30 @@ pub(crate) async fn hold(job: &Job, answer: &mut Answer) -> Result<(), String> {
     }
     let Body::Exchange(exchange) = &mut answer.body else { return Ok(()) };
     let most = job.core.shared.cache.config().object_bytes_max;
-    let mut whole = Vec::new();
+    let too_large = || Err("body too large (limit: object_bytes)".to_owned());
+    let length = declared_length(exchange.framing);
+    if length.is_some_and(|length| length > most) {
+        return too_large();
+    }
+    let no_memory = |_| {
+        job.core.counters.limit(Limit::ClientMemory);
+        "no memory for the body (limit: client_memory)".to_owned()
+    };
+    let memory = job.core.shared.cache.memory();
+    let mut whole = Collected::new(memory, length).map_err(no_memory)?;
     loop {
-        let more = exchange.next(&mut |data| whole.extend_from_slice(data)).await;
+        let mut taken = Ok(());
+        let sink = &mut |data: &[u8]| taken = taken.and_then(|()| whole.push(data));
+        let more = exchange.next(sink).await;
+        taken.map_err(no_memory)?;
         match more {
-            Ok(_) if whole.len() as u64 > most => {
-                return Err("body too large (limit: object_bytes)".to_owned());
-            }
+            Ok(_) if whole.len() > most => return too_large(),
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => return Err(error.to_string()),
         }
     }
+    let whole = whole.into_bytes();
     if answer.gzip {
         let mut test = Test::new(Some(whole.len() as u64));
         test.take(&whole);
@@ -235,7 +249,7 @@ pub(crate) async fn hold(job: &Job, answer: &mut Answer) -> Result<(), String> {
             return Err("the body claims to be in gzip and is not".to_owned());
         }
     }
-    answer.body = Body::Whole(whole.into());
+    answer.body = Body::Whole(whole);
     Ok(())
 }
 

@@ -225,16 +225,14 @@ fn assemble(
         lead,
         stale: stale.flatten(),
         upload,
-        window: match env.front.window {
-            0 => env.live.limits.window_bytes,
-            window => window,
-        },
+        passage: env.front.passage(&env.live.limits),
         front: Front {
             interims: env.front.interims.cloned(),
             caller: Caller {
                 client: turn.session.client.map(|client| client.ip()),
                 ends: turn.session.client.zip(turn.session.server),
                 read_at_most: env.front.window,
+                account: env.front.account.cloned(),
                 ..Caller::default()
             },
         },

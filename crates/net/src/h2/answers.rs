@@ -2,17 +2,19 @@
 
 use std::rc::Rc;
 
+use base::memory::Full;
 use base::{Counter, Limit, Now};
 use bytes::Bytes;
-use flow::finish::Started;
+use flow::finish::{Started, Told};
 use flow::{LiveRef, Reply, ReplyBody, pages};
 use h2::{Code, Connection, RequestError, StreamAt};
-use message::Status;
+use message::{Request, Status};
 
 use super::lane::Source;
 use super::mail::Feed;
 use super::outgoing::BATCH;
 use super::{H2, head};
+use crate::account;
 use crate::core::CoreCtx;
 use crate::file;
 
@@ -68,6 +70,42 @@ impl H2 {
             }
         }
         core.flow.log.refused(live, self.ends.peer, &reply, started, head_out);
+    }
+
+    /// Answers a request for which there is no memory: one too many of this connection's can be
+    /// made again, after its others; where all of the clients' memory is in use, it is said.
+    pub(super) fn no_memory(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        live: &LiveRef,
+        at: StreamAt,
+        (request, started): (&Request, &Started),
+        full: Full,
+    ) {
+        if full == Full::Own {
+            core.flow.counters.limit(Limit::H2Memory);
+            return self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes);
+        }
+        self.engine.refuse_body(at, &mut self.out.bytes);
+        let mut reply = account::no_memory(core);
+        match self.answer_now(core, live, at, &mut reply, started.at) {
+            Some(head_out) => {
+                let told = Told {
+                    client: self.ends.peer,
+                    live,
+                    request: Some(request),
+                    started,
+                    reply_us: None,
+                    head_out,
+                    body_in: 0,
+                    body_out: reply.length().unwrap_or(0),
+                    cut_off: false,
+                };
+                core.flow.log.answered(&reply, &told);
+            }
+            // Not even that can leave now.
+            None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),
+        }
     }
 
     /// Sends a whole reply, when it is at hand and the client can take it now; returns the bytes of

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use base::Account;
 use bytes::{Buf, Bytes};
 use cache::Reader;
 use files::Opened;
@@ -33,6 +34,8 @@ pub(crate) struct Task {
     pub(crate) ends: Option<Pair>,
     /// Bytes that a passing body may be ahead of its client.
     pub(crate) window: u64,
+    /// For whom they are held.
+    pub(crate) account: Arc<Account>,
     pub(crate) promise: Promise,
 }
 
@@ -48,9 +51,10 @@ impl Task {
 
     /// Waits for the reply, handing over interim responses meanwhile.
     async fn reply(&self, slow: Box<Slow>, body: Option<Reader>) -> Reply {
-        let Self { core, asked, ends, window, promise } = self;
+        let Self { core, asked, ends, window, account, promise } = self;
         let interims = Rc::<Interims>::default();
-        let front = Front { interims: Some(&interims), ends: *ends, window: *window };
+        let (interims_to, account) = (Some(&interims), Some(account));
+        let front = Front { interims: interims_to, ends: *ends, window: *window, account };
         let mut run = pin!(slow.run(&core.flow, &asked.request, body, front));
         poll_fn(|cx| {
             let done = run.as_mut().poll(cx);
@@ -126,6 +130,7 @@ impl Task {
     /// Hands a body over as it comes. A body that fails before its first byte becomes a page that
     /// says so.
     async fn stream(self, reply: Reply, mut reader: Reader, length: Option<u64>) {
+        reader.hold_for(&self.account);
         let first = poll_fn(|cx| match reader.poll_next(cx) {
             Poll::Pending => Poll::Ready(None),
             come => come.map(Some),

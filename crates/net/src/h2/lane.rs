@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use base::Held;
 use bytes::Bytes;
 use cache::{BodyWriter, Object, Reader, Watch};
 use flow::finish::Started;
@@ -24,6 +25,8 @@ pub(crate) struct Asked {
     pub(crate) live: LiveRef,
     pub(crate) client: Peer,
     pub(crate) started: Started,
+    /// What it takes while it is here.
+    pub(crate) _held: Held,
 }
 
 /// A stream's side of the connection.

@@ -22,9 +22,11 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::{Counter, Now};
+use base::{Account, Counter, Now};
+use cache::Passage;
 use flow::finish::{Started, Told};
 use flow::{Client, LiveRef, ReplyBody, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
@@ -38,6 +40,7 @@ use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
 pub(crate) use self::prepared::Prepared;
 use self::rate::Behind;
+use crate::account::{self, SMALLEST_WINDOW};
 use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
 use crate::guard::{Guard, Phase};
@@ -48,8 +51,8 @@ use crate::wire::Wire;
 
 /// What nginx logs for a client that left before its answer; never sent.
 const CLIENT_CLOSED: u16 = 499;
-/// What a passing body may be ahead of its client, however many streams there are.
-const SMALLEST_WINDOW: u64 = 4 * 1024;
+/// What a connection may hold whatever is set, as the limit `h2_memory` says.
+const LEAST_MEMORY: u64 = 512 * 1024;
 /// Bytes that wait in the kernel at most, before those that are in flight.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
@@ -76,6 +79,8 @@ pub(crate) struct H2 {
     taking: Behind,
     /// Bytes set apart for passing bodies.
     reserved: u64,
+    /// What is held for the client.
+    account: Arc<Account>,
     served: u64,
     opened_ms: u64,
     ticked_ms: u64,
@@ -175,6 +180,7 @@ impl H2 {
             worked_ms: now_ms,
             taking: Behind::default(),
             reserved: 0,
+            account: account::open(core, core.flow.live().limits.h2_memory.max(LEAST_MEMORY)),
             view: View::default(),
             served: 0,
             opened_ms: now_ms,
@@ -335,8 +341,17 @@ impl H2 {
             }
             slow @ Start::Slow(_) => slow,
         };
+        let held = match &start {
+            Start::Reply(_) => account::hold_answered(&self.account, request),
+            Start::Slow(_) => account::hold_waiting(&self.account, request),
+        };
+        let held = match held {
+            Ok(held) => held,
+            Err(full) => return self.no_memory(core, live, at, (request, &started), full),
+        };
         let live = Rc::clone(live);
-        let asked = Asked { request: std::mem::take(request), live, client, started };
+        request.fit();
+        let asked = Asked { request: std::mem::take(request), live, client, started, _held: held };
         let asked = Rc::new(asked);
         self.new_lane(at, now.mono_ms).asked = Some(Rc::clone(&asked));
         match start {
@@ -361,12 +376,14 @@ impl H2 {
         // limit, since each may be held several times on its way.
         let limits = &asked.live.limits;
         let share = (limits.h2_memory / 16).saturating_sub(self.reserved) / 8;
-        let window = share.max(SMALLEST_WINDOW).min(limits.window_bytes);
+        let scarce = account::window(&self.account, limits);
+        let window = share.min(scarce).max(SMALLEST_WINDOW).min(limits.window_bytes);
         self.reserved += window;
         if let Some(lane) = self.lane(at) {
             lane.window = window;
         }
-        Task { core: Rc::clone(core), asked, ends, window, promise }
+        let account = Arc::clone(&self.account);
+        Task { core: Rc::clone(core), asked, ends, window, account, promise }
     }
 
     fn set_task(&mut self, at: StreamAt, running: &tokio::task::JoinHandle<()>) {
@@ -401,7 +418,8 @@ impl H2 {
         }
         // We are woken when half of it was taken: long before the client has to stop.
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
-        let (writer, reader) = cache::Body::window(window);
+        let passage = Passage { bytes: window, account: Some(Arc::clone(&self.account)) };
+        let (writer, reader) = cache::Body::window(passage);
         let now_ms = core.flow.now().mono_ms;
         let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None && !late;
         let Some(lane) = self.lane(at) else { return };

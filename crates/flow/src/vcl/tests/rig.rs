@@ -344,6 +344,7 @@ fn store() -> Arc<Cache> {
     let limits = Limits::default();
     Cache::new(Config {
         budget_bytes: 16 << 20,
+        held_bytes_max: 8 << 20,
         max_variants: 10,
         object_bytes_max: 1 << 20,
         waiters_max: 100,

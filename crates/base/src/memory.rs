@@ -1,0 +1,493 @@
+//! The one account of memory: what is stored and what is held for clients, against one budget.
+//! Every byte is reserved here before it is taken, and given back when it is really freed.
+//!
+//! What is stored may use all of the budget but a small part, which is kept for connections that
+//! hold little: one request of theirs finds room however much the others hold. What is held for
+//! clients (bodies on their way, heads, what waits) may use a share of the budget, for which stored
+//! responses make room; and one client's connection at most a part of what is left of that share,
+//! so that those who come later find some.
+//!
+//! It only counts and says no. What leaves the store to make room is the store's business.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What one account may take of a share of which nothing is in use: one part of so many. It is less
+/// by the square of what is left, so that of a share `n` greedy accounts leave one part in
+/// `1 + n / PARTS`, in whatever order they come.
+const PARTS: u64 = 16;
+/// The same for what must be there as a whole before it can go on.
+const LARGE_PARTS: u64 = 2;
+/// What an account may take as long as the share has it, however little is left: a request with its
+/// head and the smallest windows.
+const FLOOR: u64 = 32 * 1024;
+/// Accounts take and give back in multiples of this, so that small pieces cost no shared counter.
+const GRAIN: u64 = 4 * 1024;
+/// Of the clients' share, one part of so many is kept for accounts that hold no more than the
+/// floor, and at most so many bytes: room for five hundred of them.
+const CUSHION_PARTS: u64 = 8;
+const CUSHION_MAX: u64 = 16 << 20;
+
+/// Reserves bytes by having something else leave; false when nothing can.
+type Room = Box<dyn Fn(u64) -> bool + Send + Sync>;
+
+/// Bytes in use against the budget.
+pub struct Memory {
+    used: AtomicU64,
+    budget: AtomicU64,
+    /// Of those used, the bytes held for clients.
+    held: AtomicU64,
+    held_max: AtomicU64,
+    /// Of those held, the bytes that accounts hold which hold little, for want of other room.
+    cushion: AtomicU64,
+    /// The last account that asked found no room, and nothing could make any.
+    is_tight: AtomicBool,
+    /// How often cores were asked to give back what they hold free.
+    calls_back: AtomicU64,
+    room: OnceLock<Room>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("used", &self.used)
+            .field("budget", &self.budget)
+            .field("held", &self.held)
+            .field("held_max", &self.held_max)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    /// A budget of `bytes`, of which at most `held_max` may be held for clients.
+    pub fn new(bytes: u64, held_max: u64) -> Arc<Self> {
+        Arc::new(Self {
+            used: AtomicU64::new(0),
+            budget: AtomicU64::new(bytes),
+            held: AtomicU64::new(0),
+            held_max: AtomicU64::new(held_max),
+            cushion: AtomicU64::new(0),
+            is_tight: AtomicBool::new(false),
+            calls_back: AtomicU64::new(0),
+            room: OnceLock::new(),
+        })
+    }
+
+    /// Has `room` reserve bytes for clients where they must be made free first; once.
+    pub fn make_room_by(&self, room: impl Fn(u64) -> bool + Send + Sync + 'static) {
+        // A second one would be a second store on the same account: there is none.
+        _ = self.room.set(Box::new(room));
+    }
+
+    /// Changes the budget, and what of it may be held for clients.
+    pub fn set_budget(&self, bytes: u64, held_max: u64) {
+        self.budget.store(bytes, Ordering::Relaxed);
+        self.held_max.store(held_max, Ordering::Relaxed);
+    }
+
+    /// Bytes that may be used.
+    pub fn budget(&self) -> u64 {
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in use, those held for clients included.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes held for clients.
+    pub fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may be held for clients.
+    pub fn held_max(&self) -> u64 {
+        self.held_max.load(Ordering::Relaxed)
+    }
+
+    /// Whether more is in use than may be.
+    pub fn is_over(&self) -> bool {
+        self.used() > self.budget()
+    }
+
+    /// Reserves `bytes` for what is stored, if the budget has them.
+    pub fn try_store(&self, bytes: u64) -> bool {
+        self.try_use(bytes, self.common())
+    }
+
+    /// The budget but for what is kept for accounts that hold little.
+    fn common(&self) -> u64 {
+        self.budget().saturating_sub(self.cushion_max())
+    }
+
+    fn cushion_max(&self) -> u64 {
+        (self.held_max() / CUSHION_PARTS).min(CUSHION_MAX)
+    }
+
+    /// Asks all cores to give back to the allocator what they hold free: each looks now and then
+    /// whether [`Memory::calls_back`] has grown.
+    pub fn call_back(&self) {
+        self.calls_back.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often that was asked.
+    pub fn calls_back(&self) -> u64 {
+        self.calls_back.load(Ordering::Relaxed)
+    }
+
+    fn try_use(&self, bytes: u64, most: u64) -> bool {
+        let more = |used: u64| used.checked_add(bytes).filter(|next| *next <= most);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Gives back what [`Memory::try_store`] reserved.
+    pub fn release(&self, bytes: u64) {
+        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "more given back than was reserved");
+    }
+
+    /// Reserves `bytes` for the account that holds `mine` already, in what way it can.
+    fn hold(&self, mine: u64, bytes: u64, parts: u64) -> Option<Taken> {
+        if self.hold_of_share(mine, bytes, parts) {
+            return Some(Taken::Share);
+        }
+        let most = self.cushion_max();
+        let more = |held: u64| held.checked_add(bytes).filter(|next| *next <= most);
+        let is_little = mine.saturating_add(bytes) <= FLOOR;
+        if !is_little
+            || self.cushion.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err()
+        {
+            return None;
+        }
+        self.hold_anyway(bytes);
+        Some(Taken::Cushion)
+    }
+
+    fn hold_of_share(&self, mine: u64, bytes: u64, parts: u64) -> bool {
+        let most = self.held_max();
+        let more = |held: u64| {
+            let next = held.checked_add(bytes).filter(|next| *next <= most)?;
+            (mine.saturating_add(bytes) <= fair(most, held, parts).max(FLOOR)).then_some(next)
+        };
+        if self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            return false;
+        }
+        let has_room =
+            self.try_store(bytes) || self.room.get().is_some_and(|make_room| make_room(bytes));
+        if self.is_tight.load(Ordering::Relaxed) == has_room {
+            self.is_tight.store(!has_room, Ordering::Relaxed);
+        }
+        if !has_room {
+            self.held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    /// Counts `bytes` that are there already.
+    fn hold_anyway(&self, bytes: u64) {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn let_go(&self, bytes: u64) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.release(bytes);
+    }
+}
+
+/// What one account may hold of a share of `most` bytes, `held` of which are in use.
+fn fair(most: u64, held: u64, parts: u64) -> u64 {
+    let left = u128::from(most.saturating_sub(held));
+    let fair = left * left / u128::from(most.max(1)) / u128::from(parts);
+    u64::try_from(fair).unwrap_or(u64::MAX)
+}
+
+/// From what an account's bytes were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// The clients' share.
+    Share,
+    /// What is kept for those that hold little.
+    Cushion,
+}
+
+/// What is held for one client's connection. Used from one thread, but for what is dropped on
+/// another.
+#[derive(Debug)]
+pub struct Account {
+    memory: Arc<Memory>,
+    parts: u64,
+    /// Bytes it may hold in all.
+    most: u64,
+    /// Bytes held.
+    used: AtomicU64,
+    /// Bytes reserved for that.
+    taken: AtomicU64,
+    /// Of these, the bytes of the cushion.
+    cushion: AtomicU64,
+}
+
+/// Why an account does not get more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// The connection has what one may have.
+    Own,
+    /// Nothing is left of the share for all, or this connection has its part of that.
+    Share,
+}
+
+impl Account {
+    /// An account that holds nothing yet, and at most `most` bytes.
+    pub fn open(memory: &Arc<Memory>, most: u64) -> Arc<Self> {
+        Self::of(memory, most, PARTS)
+    }
+
+    /// An account for something that must be there as a whole before it can go on: it gets a larger
+    /// part of what is left.
+    pub fn open_large(memory: &Arc<Memory>) -> Arc<Self> {
+        Self::of(memory, u64::MAX, LARGE_PARTS)
+    }
+
+    fn of(memory: &Arc<Memory>, most: u64, parts: u64) -> Arc<Self> {
+        Arc::new(Self {
+            memory: Arc::clone(memory),
+            parts,
+            most,
+            used: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            cushion: AtomicU64::new(0),
+        })
+    }
+
+    /// Holds `bytes`.
+    ///
+    /// # Errors
+    /// When there is not so much for this account.
+    pub fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
+        self.take(bytes)?;
+        Ok(Held { account: Arc::clone(self), bytes })
+    }
+
+    /// Counts `bytes` as held that are there already, whether there is so much or not.
+    pub fn hold_anyway(self: &Arc<Self>, bytes: u64) -> Held {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let missing = used.saturating_sub(self.taken.load(Ordering::Relaxed));
+        self.memory.hold_anyway(missing);
+        self.taken.fetch_add(missing, Ordering::Relaxed);
+        Held { account: Arc::clone(self), bytes }
+    }
+
+    /// Bytes held.
+    pub fn held(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that it could hold more, at this moment and at least.
+    pub fn left(&self) -> u64 {
+        if self.memory.is_tight.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let (most, taken) = (self.memory.held_max(), self.taken.load(Ordering::Relaxed));
+        let fair = fair(most, self.memory.held(), self.parts).saturating_sub(taken);
+        fair.min(self.most.saturating_sub(self.held()))
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), Full> {
+        if bytes > self.most {
+            return Err(Full::Own);
+        }
+        if bytes > self.memory.held_max() {
+            return Err(Full::Share);
+        }
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let taken = self.taken.load(Ordering::Relaxed);
+        let missing = used.saturating_sub(taken).next_multiple_of(GRAIN);
+        let from = if used > self.most {
+            Err(Full::Own)
+        } else if missing == 0 {
+            return Ok(());
+        } else {
+            self.memory.hold(taken, missing, self.parts).ok_or(Full::Share)
+        };
+        match from {
+            Ok(Taken::Share) => {}
+            Ok(Taken::Cushion) => _ = self.cushion.fetch_add(missing, Ordering::Relaxed),
+            Err(full) => {
+                self.used.fetch_sub(bytes, Ordering::Relaxed);
+                return Err(full);
+            }
+        }
+        self.taken.fetch_add(missing, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give(&self, bytes: u64) {
+        let used = self.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
+        let taken = self.taken.load(Ordering::Relaxed);
+        let spare = taken.saturating_sub(used.next_multiple_of(GRAIN));
+        // Somebody else who has changed it meanwhile gives back, or this account's end does.
+        if spare > 0
+            && self
+                .taken
+                .compare_exchange(taken, taken - spare, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            self.let_go(spare);
+        }
+    }
+
+    fn let_go(&self, bytes: u64) {
+        let cushion = self.cushion.load(Ordering::Relaxed);
+        let back = cushion.min(bytes);
+        let update = self.cushion.compare_exchange(
+            cushion,
+            cushion - back,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if update.is_ok() {
+            self.memory.cushion.fetch_sub(back, Ordering::Relaxed);
+        }
+        self.memory.let_go(bytes);
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.memory.cushion.fetch_sub(self.cushion.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.memory.let_go(self.taken.load(Ordering::Relaxed));
+    }
+}
+
+/// Bytes held for a client, given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    account: Arc<Account>,
+    bytes: u64,
+}
+
+impl Held {
+    /// Bytes of it.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Holds `bytes` more.
+    ///
+    /// # Errors
+    /// As [`Account::hold`].
+    pub fn grow(&mut self, bytes: u64) -> Result<(), Full> {
+        self.account.take(bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Gives back what exceeds `bytes`.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let more = self.bytes.saturating_sub(bytes);
+        if more > 0 {
+            self.bytes -= more;
+            self.account.give(more);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.account.give(self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn what_is_held_is_counted_and_given_back() {
+        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let account = Account::open(&memory, MIB);
+        let mut held = account.hold(10_000).expect("there is room");
+        assert_eq!((account.held(), memory.held(), memory.used()), (10_000, 12_288, 12_288));
+        held.grow(2_000).expect("there is room");
+        assert_eq!((account.held(), memory.held()), (12_000, 12_288));
+        let more = account.hold_anyway(5_000);
+        held.shrink_to(1_000);
+        assert_eq!((account.held(), memory.held()), (6_000, 8_192));
+        drop((held, more));
+        assert_eq!((account.held(), memory.held(), memory.used()), (0, 0, 0));
+    }
+
+    #[test]
+    fn one_account_leaves_most_of_the_share_to_others() {
+        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let greedy: Vec<_> = (0..64).map(|_| Account::open(&memory, u64::MAX)).collect();
+        let mut all = Vec::new();
+        for account in &greedy {
+            while let Ok(held) = account.hold(GRAIN) {
+                all.push(held);
+            }
+        }
+        assert!(greedy[0].held() <= MIB / 2, "a sixteenth of it all: {}", greedy[0].held());
+        assert!(memory.held() < 7 * MIB, "{}", memory.held());
+        let late = Account::open(&memory, u64::MAX);
+        assert!(late.hold(FLOOR).is_ok());
+        drop(all);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn an_account_has_a_bound_of_its_own() {
+        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let account = Account::open(&memory, 8_192);
+        let held = account.hold(8_192).expect("there is room");
+        assert_eq!(account.hold(1).err(), Some(Full::Own));
+        assert_eq!(account.left(), 0);
+        drop(held);
+        assert_eq!(account.left(), 8_192);
+        assert_eq!(account.hold(u64::from(u32::MAX)).err(), Some(Full::Own));
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn what_is_stored_leaves_a_little_for_clients_and_makes_room_for_more() {
+        let memory = Memory::new(16 * MIB, 8 * MIB);
+        assert!(!memory.try_store(16 * MIB));
+        assert!(memory.try_store(15 * MIB));
+        assert!(!memory.try_store(1));
+        let account = Account::open(&memory, u64::MAX);
+        let held = account.hold(FLOOR).expect("kept back for that");
+        assert_eq!(account.hold(GRAIN).err(), Some(Full::Share), "nobody makes room");
+        assert_eq!(account.left(), 0);
+        let others: Vec<_> = (0..31)
+            .map(|_| Account::open(&memory, u64::MAX).hold(FLOOR).expect("room for 32 of them"))
+            .collect();
+        assert!(Account::open(&memory, u64::MAX).hold(FLOOR).is_err());
+        drop(others);
+        let weak = Arc::downgrade(&memory);
+        memory.make_room_by(move |bytes| {
+            weak.upgrade().is_some_and(|memory| {
+                memory.release(bytes + FLOOR);
+                memory.try_store(bytes)
+            })
+        });
+        let more = account.hold(GRAIN).expect("something leaves");
+        assert_eq!((memory.used(), memory.held()), (15 * MIB, FLOOR + GRAIN));
+        drop((held, more));
+        assert_eq!((memory.used(), memory.held()), (15 * MIB - FLOOR - GRAIN, 0));
+    }
+
+    #[test]
+    fn without_a_share_nothing_is_held_and_all_is_for_the_store() {
+        let memory = Memory::new(100, 0);
+        assert_eq!(Account::open(&memory, u64::MAX).hold(1).err(), Some(Full::Share));
+        assert!(memory.try_store(100) && memory.used() == memory.budget());
+        memory.set_budget(50, 0);
+        assert!(memory.is_over());
+        memory.release(100);
+    }
+}

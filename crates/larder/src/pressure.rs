@@ -1,0 +1,117 @@
+//! Keeps what the process really takes below what it may take.
+//!
+//! The account of memory counts what is asked of the allocator. What the allocator loses between
+//! blocks of different sizes, and what is counted nowhere (connections, tables, the program's own
+//! data), shows only in the memory that the kernel has given. As long as that is too much, the
+//! budget shrinks; when it fits again the budget grows back.
+
+use std::fs;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::serve::{Daemon, Memory};
+
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(100);
+/// Of the excess, one part in so many is taken from the budget at each look: what is evicted is
+/// given back to the kernel a moment later.
+const SHRINKS_BY: u64 = 4;
+/// Of what may be taken, one part in so many comes back at each look.
+const GROWS_BY: u64 = 512;
+/// The budget grows while so much is free, as one part of what may be taken: less would be a
+/// swing.
+const SLACK: u64 = 32;
+/// The budget never shrinks below one part in so many of what may be taken.
+const LEAST: u64 = 4;
+/// As soon as one part in so many of what may be taken lies idle, the allocator is to give back.
+const LOST: u64 = 8;
+/// Looks between two requests to the allocator to give back what it holds free.
+const LOOKS_PER_PURGE: u32 = 10;
+
+/// What the kernel has given this process for itself, files and shared memory apart: they are the
+/// kernel's to take back.
+fn private_bytes() -> Option<u64> {
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    private_of(&statm, rustix::param::page_size() as u64)
+}
+
+fn private_of(statm: &str, page_bytes: u64) -> Option<u64> {
+    let mut fields = statm.split_ascii_whitespace().skip(1).map(|n| n.parse::<u64>().ok());
+    let (resident, shared) = (fields.next()??, fields.next()??);
+    Some(resident.saturating_sub(shared) * page_bytes)
+}
+
+/// The budget that follows `budget` when the process takes `private` of the `size` that it may
+/// take; `most` is the configured one.
+fn next_budget(budget: u64, private: u64, size: u64, most: u64) -> u64 {
+    let least = (size / LEAST).min(most);
+    if private > size {
+        return budget.saturating_sub((private - size) / SHRINKS_BY).clamp(least, most);
+    }
+    if private < size - size / SLACK {
+        return (budget + size / GROWS_BY).clamp(least, most);
+    }
+    budget.clamp(least, most)
+}
+
+/// Has the allocator give back to the kernel what it holds free: it does so when a thread ends.
+fn purge() {
+    // Without a thread it does so when next something large is freed.
+    _ = thread::Builder::new().name("purge".to_owned()).spawn(|| ());
+}
+
+/// Looks again and again.
+pub(crate) async fn run(daemon: Arc<Daemon>) {
+    let cache = &daemon.shared.cache;
+    let mut look = tokio::time::interval(LOOK);
+    let mut looks: u32 = 0;
+    let mut base = u64::MAX;
+    loop {
+        look.tick().await;
+        let Some(private) = private_bytes() else { return };
+        let Memory { size, budget: most, share } = daemon.memory();
+        let budget = cache.memory().budget();
+        let uncounted = private.saturating_sub(cache.memory().used());
+        // What is lost for a while is not what the process needs in any case.
+        base = base.saturating_add(size / GROWS_BY / 10).min(uncounted);
+        let most = most.min(size.saturating_sub(base)).max(size / LEAST);
+        let next = next_budget(budget, private, size, most);
+        // Where all that is left is being read, evicting more would only empty the store.
+        let in_vain = next < budget && cache.memory().is_over();
+        if next != budget && !in_vain {
+            cache.resize(next, share);
+        }
+        looks = looks.wrapping_add(1);
+        let lost = uncounted.saturating_sub(base);
+        if looks.is_multiple_of(LOOKS_PER_PURGE) && (private > size || lost > size / LOST) {
+            cache.memory().call_back();
+            purge();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn what_is_shared_is_not_counted() {
+        assert_eq!(private_of("90000 5000 2000 700 0 9000 0\n", 4096), Some(3000 * 4096));
+        assert_eq!(private_of("90000 5000", 4096), None);
+        assert_eq!(private_of("", 4096), None);
+        assert!(private_bytes().is_some_and(|bytes| bytes > 0));
+    }
+
+    #[test]
+    fn the_budget_shrinks_while_too_much_is_taken_and_comes_back() {
+        let (size, most) = (64 * MIB, 58 * MIB);
+        assert_eq!(next_budget(most, 72 * MIB, size, most), 56 * MIB);
+        assert_eq!(next_budget(56 * MIB, 63 * MIB, size, most), 56 * MIB);
+        assert_eq!(next_budget(56 * MIB, 50 * MIB, size, most), 56 * MIB + MIB / 8);
+        assert_eq!(next_budget(most, 50 * MIB, size, most), most);
+        assert_eq!(next_budget(17 * MIB, 500 * MIB, size, most), 16 * MIB);
+    }
+}
