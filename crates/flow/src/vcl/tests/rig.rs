@@ -395,6 +395,7 @@ fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         params: Arc::new(params.clone()),
         labels: vcl.into_iter().map(|instance| ("other".into(), instance)).collect(),
         identity: "me".into(),
+        h2c: None,
         hostname: "host".into(),
         endpoints: Default::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
