@@ -51,7 +51,7 @@ impl Lead {
     /// from the start: not stored, refused to those who wait, and the key is marked hit-for-miss.
     pub fn store(mut self, new: NewObject, vary: Option<Variant<'_>>) -> Filling {
         let config = self.cache.config();
-        let passage = self.passage.take().unwrap_or(config.window_bytes.into());
+        let passage = self.passage.take().unwrap_or_else(|| config.window_bytes.into());
         let bytes_max = config.object_bytes_max.min(config.budget_bytes);
         let fits = new.length.is_none_or(|length| length <= bytes_max);
         let cost = Object::cost(&new, &self.busy.key, vary);

@@ -170,7 +170,8 @@ impl CoreLog {
             log: records.log.clone(),
             names: records.names.iter().map(|name| Name::of(name)).collect(),
             counters: Arc::clone(&counters),
-            next: Cell::new((index as u64) << 48),
+            // 0 is nobody's number: it stands for no cause.
+            next: Cell::new(((index as u64) << 48) + 1),
             batch: RefCell::default(),
             begun: Notify::new(),
         };

@@ -168,9 +168,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let mut reply = upload.refusal().unwrap_or(reply);
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep = keep && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
-    let early = early.rest();
-    let (live, request, head_bytes) = (&live, &request, Cell::new(0));
-    let (guard, account) = (&guard, &account);
+    let (early, head_bytes) = (early.rest(), Cell::new(0));
+    let (live, request, guard, account) = (&live, &request, &guard, &account);
     let sending = Sending { core, guard, account, live, request, early, keep, head_bytes };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
     let sent = match sent {
@@ -184,7 +183,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         guard.ends_as(end);
         return if upload.is_spent() { Then::Close } else { Then::Linger };
     }
-    if !upload.finish(core, &guard, stream, &live.limits).await {
+    if !upload.finish(core, guard, stream, &live.limits).await {
         guard.ends_as(Counter::ClosedBody);
         return Then::Linger;
     }

@@ -50,7 +50,6 @@ pub(crate) struct Missing {
 }
 
 /// Why no further step is taken.
-#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
 pub(crate) enum Halt {
     /// It is answered.
     Reply(Reply),
