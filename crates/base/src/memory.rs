@@ -19,6 +19,8 @@ use std::sync::{Arc, OnceLock};
 const PARTS: u64 = 16;
 /// The same for what must be there as a whole before it can go on.
 const LARGE_PARTS: u64 = 2;
+/// The same for requests: bodies can go on with less, a request is answered or refused.
+const REQUEST_PARTS: u64 = 4;
 /// What an account may take as long as the share has it, however little is left: a request with its
 /// head and the smallest windows.
 const FLOOR: u64 = 32 * 1024;
@@ -218,8 +220,10 @@ enum Taken {
 pub struct Account {
     memory: Arc<Memory>,
     parts: u64,
-    /// Bytes it may hold in all.
+    /// Bytes with which bodies get no more.
     most: u64,
+    /// What requests may hold beyond that.
+    requests: u64,
     /// Bytes held.
     used: AtomicU64,
     /// Bytes reserved for that.
@@ -240,20 +244,27 @@ pub enum Full {
 impl Account {
     /// An account that holds nothing yet, and at most `most` bytes.
     pub fn open(memory: &Arc<Memory>, most: u64) -> Arc<Self> {
-        Self::of(memory, most, PARTS)
+        Self::of(memory, (most, 0), PARTS)
+    }
+
+    /// An account of a connection with many requests: for these there are `requests` bytes more,
+    /// which bodies leave alone.
+    pub fn open_for(memory: &Arc<Memory>, most: u64, requests: u64) -> Arc<Self> {
+        Self::of(memory, (most, requests), PARTS)
     }
 
     /// An account for something that must be there as a whole before it can go on: it gets a larger
     /// part of what is left.
     pub fn open_large(memory: &Arc<Memory>) -> Arc<Self> {
-        Self::of(memory, u64::MAX, LARGE_PARTS)
+        Self::of(memory, (u64::MAX, 0), LARGE_PARTS)
     }
 
-    fn of(memory: &Arc<Memory>, most: u64, parts: u64) -> Arc<Self> {
+    fn of(memory: &Arc<Memory>, (most, requests): (u64, u64), parts: u64) -> Arc<Self> {
         Arc::new(Self {
             memory: Arc::clone(memory),
             parts,
             most,
+            requests,
             used: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             cushion: AtomicU64::new(0),
@@ -265,7 +276,17 @@ impl Account {
     /// # Errors
     /// When there is not so much for this account.
     pub fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
-        self.take(bytes)?;
+        self.take(bytes, self.most, self.parts)?;
+        Ok(Held { account: Arc::clone(self), bytes })
+    }
+
+    /// Holds `bytes` for a request that is to be answered.
+    ///
+    /// # Errors
+    /// As [`Account::hold`], but later.
+    pub fn hold_request(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
+        let most = self.most.saturating_add(self.requests);
+        self.take(bytes, most, self.parts.min(REQUEST_PARTS))?;
         Ok(Held { account: Arc::clone(self), bytes })
     }
 
@@ -293,8 +314,8 @@ impl Account {
         fair.min(self.most.saturating_sub(self.held()))
     }
 
-    fn take(&self, bytes: u64) -> Result<(), Full> {
-        if bytes > self.most {
+    fn take(&self, bytes: u64, most: u64, parts: u64) -> Result<(), Full> {
+        if bytes > most {
             return Err(Full::Own);
         }
         if bytes > self.memory.held_max() {
@@ -303,12 +324,12 @@ impl Account {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let taken = self.taken.load(Ordering::Relaxed);
         let missing = used.saturating_sub(taken).next_multiple_of(GRAIN);
-        let from = if used > self.most {
+        let from = if used > most {
             Err(Full::Own)
         } else if missing == 0 {
             return Ok(());
         } else {
-            self.memory.hold(taken, missing, self.parts).ok_or(Full::Share)
+            self.memory.hold(taken, missing, parts).ok_or(Full::Share)
         };
         match from {
             Ok(Taken::Share) => {}
@@ -378,7 +399,7 @@ impl Held {
     /// # Errors
     /// As [`Account::hold`].
     pub fn grow(&mut self, bytes: u64) -> Result<(), Full> {
-        self.account.take(bytes)?;
+        self.account.take(bytes, self.account.most, self.account.parts)?;
         self.bytes += bytes;
         Ok(())
     }
@@ -450,6 +471,24 @@ mod tests {
         drop(held);
         assert_eq!(account.left(), 8_192);
         assert_eq!(account.hold(u64::from(u32::MAX)).err(), Some(Full::Own));
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn bodies_leave_requests_their_part() {
+        let memory = Memory::new(64 * MIB, 32 * MIB);
+        let account = Account::open_for(&memory, MIB, MIB);
+        let bodies = account.hold(MIB).expect("there is room");
+        assert_eq!(account.hold(1).err(), Some(Full::Own));
+        let request = account.hold_request(MIB).expect("kept for it");
+        assert_eq!(account.hold_request(1).err(), Some(Full::Own));
+        drop((bodies, request));
+        let many = Account::open_for(&memory, u64::MAX, 0);
+        let bodies: Vec<_> = std::iter::from_fn(|| many.hold(GRAIN).ok()).collect();
+        assert!(many.held() < 2 * MIB, "a sixteenth, less by what it holds: {}", many.held());
+        let requests: Vec<_> = std::iter::from_fn(|| many.hold_request(GRAIN).ok()).collect();
+        assert!(many.held() > 5 * MIB, "{}", many.held());
+        drop((bodies, requests));
         assert_eq!(memory.used(), 0);
     }
 

@@ -204,7 +204,7 @@ fn hold_memory(
     request: &mut Request,
     answer: Answer,
 ) -> (Arc<Account>, Option<Held>, Answer) {
-    let account = account::open(core, u64::MAX);
+    let account = account::open(core, u64::MAX, 0);
     if matches!(answer, Answer::Reply(_)) {
         return (account, None, answer);
     }

@@ -43,6 +43,24 @@ async fn a_hundred_at_once_get_their_own_answers() {
 }
 
 #[tokio::test]
+async fn requests_find_room_beside_the_bodies_of_others() {
+    let stage = limited("h2_memory = \"512KiB\"\n").await;
+    stage.origin.otherwise(Script::ok(UNCACHED, &"x".repeat(30_000)));
+    let mut client = client(&stage.daemon).await;
+    for round in 0..3 {
+        let mut streams = Vec::new();
+        for n in 0..100 {
+            let request = Request::get(&format!("/{round}/{n}"));
+            streams.push(client.ask(&request, true).await.expect("sent"));
+        }
+        for stream in streams {
+            let reply = client.outcome(stream).await.answer("/");
+            assert_eq!((reply.status, reply.text().len()), (200, 30_000));
+        }
+    }
+}
+
+#[tokio::test]
 async fn bodies_may_come_in_any_order_and_mixed() {
     let stage = stage().await;
     stage.origin.otherwise(Script::mirror(UNCACHED));

@@ -161,7 +161,9 @@ impl H2 {
         let now_ms = core.flow.now().mono_ms;
         let scheme = if secured.is_some() { Scheme::Https } else { Scheme::Http };
         let mut out = Outgoing::default();
-        let (settings, seed) = (Settings::from(&core.flow.live().limits), core.flow.shared.seed);
+        let limits = &core.flow.live().limits;
+        let (settings, seed) = (Settings::from(limits), core.flow.shared.seed);
+        let account = account::open(core, limits.h2_memory.max(LEAST_MEMORY), limits.h2_streams);
         let engine = Connection::new(settings, scheme, seed, now_ms, &mut out.bytes);
         stream.hold_unsent(UNSENT_BYTES);
         core.flow.counters.inc(Counter::H2Connections);
@@ -180,7 +182,7 @@ impl H2 {
             worked_ms: now_ms,
             taking: Behind::default(),
             reserved: 0,
-            account: account::open(core, core.flow.live().limits.h2_memory.max(LEAST_MEMORY)),
+            account,
             view: View::default(),
             served: 0,
             opened_ms: now_ms,
