@@ -77,6 +77,8 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
         listen,
         trusted_proxies: Vec::new(),
         http2: true,
+        raw_utf8: true,
+        health_check: None,
         workers: options.workers.filter(|n| *n > 0),
         profile: options.profile,
         memory: MemoryConfig { size: size.unwrap_or_default() },

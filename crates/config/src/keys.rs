@@ -73,6 +73,8 @@ pub(crate) const TOP: Section = Section {
         keys! {
             "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 h2c` for balancers that speak HTTP/2 without TLS; `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol; `unix:/path` for a unix socket, with `mode=660` for its permissions; `fd:name` for sockets that systemd hands over.";
             "http2", BOOLEAN, "true", "Whether clients that speak TLS may speak HTTP/2, which ALPN agrees on. Without TLS, HTTP/2 is spoken where `listen` says `h2c`.";
+            "raw_utf8", BOOLEAN, "true", "Whether a URL may have UTF-8 in it that is not escaped, as clients other than browsers send it. It is escaped before anything looks at it; without this it is refused with 400.";
+            "health_check", "a path", "none", "A path such as `/health` that is answered 200 when a request's Host names no site: for balancers that ask a server by its address. Sites are not asked.";
             "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.";
             "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.";
             "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front; `unix:` for those that connect over a unix socket. What they say of the client and its scheme is believed (see `client_field`), and only they get through to listeners with `proxy`.";

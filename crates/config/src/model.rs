@@ -22,6 +22,10 @@ pub struct Config {
     pub trusted_proxies: Vec<Net>,
     /// Whether TLS clients may speak HTTP/2.
     pub http2: bool,
+    /// Whether UTF-8 may stand in a target as it is.
+    pub raw_utf8: bool,
+    /// A path that is answered where no site is asked.
+    pub health_check: Option<String>,
     /// Core threads; `None` for one per usable core ([`crate::sizing::Machine::default_workers`]).
     pub workers: Option<usize>,
     /// Defaults of sites that do not choose their own.

@@ -63,6 +63,8 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         listen,
         trusted_proxies: trusted,
         http2: true,
+        raw_utf8: true,
+        health_check: None,
         workers: None,
         profile: Profile::default(),
         memory: MemoryConfig { size },

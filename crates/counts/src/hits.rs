@@ -117,6 +117,7 @@ pub(crate) fn live(site: Site) -> Live {
         labels: HashMap::new(),
         identity: "".into(),
         h2c: None,
+        health_check: None,
         hostname: "".into(),
         endpoints: Arc::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),

@@ -237,6 +237,7 @@ impl Core {
                 self.counters.inc(Counter::AcmeChallenges);
                 return (Start::Reply(pages::challenge(request, answer)), client.peer);
             }
+            Entry::Health => return (Start::Reply(pages::health(request)), client.peer),
             Entry::Refused(problem) => {
                 return (Start::Reply(pages::problem(request, problem)), client.peer);
             }

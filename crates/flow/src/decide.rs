@@ -11,7 +11,7 @@ use cache::{Found, Object};
 use message::cache_control::CacheControl;
 use message::freshness::{Freshness, State};
 use message::vary::vary_signature;
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Scheme, conditional};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Scheme, conditional, target};
 use origin::Protocol;
 use policy::{HitCtx, HitVerdict, Notes, ReceiveVerdict, Synthetic};
 
@@ -27,6 +27,8 @@ use crate::reply::{Forward, Served};
 pub(crate) enum Entry<'l> {
     /// A certificate authority asks for this.
     Challenge(Bytes),
+    /// A balancer asks whether this server answers.
+    Health,
     /// Nowhere.
     Refused(Problem),
     /// It is a purge of this site.
@@ -35,20 +37,26 @@ pub(crate) enum Entry<'l> {
     Site(&'l Arc<Site>),
 }
 
-/// Where `request` belongs.
+/// Where `request` belongs. Its path has one spelling from here on, unless a program of the site
+/// sees it: there it is as it came, as with Varnish.
 #[inline(always)]
 pub(crate) fn enter<'l>(
     shared: &Shared,
     live: &'l Live,
-    request: &Request,
+    request: &mut Request,
     client: &Client<'_>,
 ) -> Entry<'l> {
     if let Some(answer) = shared.challenges.answer(request) {
         return Entry::Challenge(answer);
     }
-    let Some(site) = live.sites.find(&request.host) else {
+    let found = live.sites.find(&request.host);
+    if found.is_none_or(|site| site.vcl.is_none()) {
+        target::canonical(request);
+    }
+    let Some(site) = found else {
         return match purge::find(live, None, request, client) {
             Some((site, read)) => Entry::Purge(site, read),
+            None if is_health_check(live, request) => Entry::Health,
             None => Entry::Refused(Problem::NoSite),
         };
     };
@@ -61,6 +69,11 @@ pub(crate) fn enter<'l>(
         return Entry::Purge(site, read);
     }
     Entry::Site(site)
+}
+
+fn is_health_check(live: &Live, request: &Request) -> bool {
+    let safe = matches!(request.method, Method::Get | Method::Head | Method::Options);
+    safe && live.health_check.as_deref() == Some(request.path())
 }
 
 /// What comes of policy's verdict, once it is known that no file answers.

@@ -145,6 +145,10 @@ impl Teller<'_> {
                 self.steps.push(Step::new("ACME", why).decisive());
                 return answered(&pages::challenge(request, bytes::Bytes::new()), "by ACME");
             }
+            Entry::Health => {
+                self.steps.push(Step::new("health_check", "no site's, but this path").decisive());
+                return answered(&pages::health(request), "by health_check");
+            }
             Entry::Refused(problem) => {
                 let reply = pages::problem(request, problem);
                 self.steps.push(Step::new("site", error_of(&reply)).decisive());

@@ -8,6 +8,7 @@ mod background;
 mod heads;
 mod record;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use base::{Counter, Counters, Now, clock};
 use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId, Request};
 use observe::Wanted;
-use observe::record::SENT;
+use observe::record::{SENT, USER};
 use observe::ring::{BATCH, Ring, Writer};
 use policy::Peer;
 use tokio::sync::Notify;
@@ -71,6 +72,8 @@ pub struct Told<'a> {
     pub live: &'a Live,
     /// None when it could not be read.
     pub request: Option<&'a Request>,
+    /// What there is of a request that could not be read.
+    pub received: &'a [u8],
     /// How it began.
     pub started: &'a Started,
     /// When the answer was ready; none where it left at once.
@@ -126,20 +129,23 @@ enum Name {
     Brought,
     /// The `traceparent` that the origin was sent.
     Sent,
+    /// Who signed in.
+    User,
 }
 
 impl Name {
     fn of(name: &str) -> Self {
         match HeaderId::of(name.as_bytes()) {
             HeaderId::Other if name == SENT => Self::Sent,
+            HeaderId::Other if name == USER => Self::User,
             HeaderId::Other if name.as_bytes() == FIELD => Self::Brought,
             HeaderId::Other => Self::Other(name.as_bytes().into()),
             known => Self::Known(known),
         }
     }
 
-    fn value<'a>(&self, headers: &'a HeaderBlock) -> Option<&'a [u8]> {
-        match self {
+    fn value<'a>(&self, headers: &'a HeaderBlock) -> Option<Cow<'a, [u8]>> {
+        let value = match self {
             Self::Known(id) => headers.value(*id),
             Self::Other(name) => headers.value_named(name),
             Self::Brought => {
@@ -147,7 +153,12 @@ impl Name {
                 values.next().filter(|_| values.next().is_none())
             }
             Self::Sent => None,
-        }
+            Self::User => {
+                let credentials = headers.value(HeaderId::Authorization)?;
+                return observe::basic_user(credentials).map(Cow::Owned);
+            }
+        };
+        value.map(Cow::Borrowed)
     }
 }
 
@@ -265,12 +276,20 @@ impl CoreLog {
         client: Peer,
         reply: &Reply,
         started: &Started,
-        head_out: u64,
+        (received, head_out): (&[u8], u64),
     ) {
-        let body_out = reply.length().unwrap_or(0);
-        let (request, reply_us, body_in, cut_off) = (None, None, 0, false);
-        let told =
-            Told { client, live, request, started, reply_us, head_out, body_in, body_out, cut_off };
+        let told = Told {
+            client,
+            live,
+            request: None,
+            received: first_line(received),
+            started,
+            reply_us: None,
+            head_out,
+            body_in: 0,
+            body_out: reply.length().unwrap_or(0),
+            cut_off: false,
+        };
         self.answered(reply, &told);
     }
 
@@ -292,6 +311,16 @@ impl CoreLog {
             core.flush();
         }
     }
+}
+
+/// As much of `received` as a log tells of it.
+fn first_line(received: &[u8]) -> &[u8] {
+    // Longer than the longest a log of Apache shows by default, shorter than a record's text.
+    const MOST: usize = 1024;
+    let empty = received.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+    let line = &received[empty..received.len().min(empty + MOST)];
+    let end = line.iter().position(|b| matches!(b, b'\r' | b'\n'));
+    &line[..end.unwrap_or(line.len())]
 }
 
 impl Sinks {

@@ -106,6 +106,8 @@ pub struct Live {
     pub limits: Limits,
     /// The limits on heads, as the engine wants them.
     pub head_limits: HeadLimits,
+    /// The path that is answered 200 where Host names no site.
+    pub health_check: Option<Box<[u8]>>,
     /// What responses say about the cache.
     pub announce: Announce,
     /// How traces are continued and begun; none where trace context is passed on as it is.

@@ -238,6 +238,14 @@ pub(crate) fn challenge(request: &Request, answer: Bytes) -> Reply {
     own(request, response, answer)
 }
 
+/// The answer to a balancer that asks whether this server answers.
+pub(crate) fn health(request: &Request) -> Reply {
+    let mut response = Response::new(Status::OK);
+    response.headers.push(HeaderId::ContentType, b"text/plain; charset=utf-8");
+    response.headers.push(HeaderId::CacheControl, b"no-store");
+    own(request, response, Bytes::from_static(b"ok\n"))
+}
+
 /// The answer to OPTIONS where the request may go no further (RFC 9110 7.6.2 and 9.3.7).
 pub(crate) fn options(request: &Request) -> Reply {
     let mut response = Response::new(Status::NO_CONTENT);

@@ -40,6 +40,8 @@ pub struct HeadLimits {
     pub field_count: usize,
     /// Bytes of a request target.
     pub target_bytes: usize,
+    /// Whether UTF-8 may stand in a target as it is; it is escaped.
+    pub raw_utf8: bool,
     /// Bytes of a response's fields with surrogate keys, beside the others; no more than
     /// `field_bytes` for one when it is zero.
     pub tag_bytes: usize,
@@ -61,6 +63,7 @@ impl From<&base::Limits> for HeadLimits {
             field_bytes: bytes(limits.header_field_bytes),
             field_count: bytes(limits.header_count),
             target_bytes: bytes(limits.target_bytes),
+            raw_utf8: true,
             tag_bytes: 0,
         }
     }

@@ -18,7 +18,7 @@ const VERSION_BYTES: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
-    /// Before the request line; one CRLF may stand here (RFC 9112 2.2).
+    /// Before the request line; empty lines may stand here (RFC 9112 2.2).
     #[default]
     Start,
     StartCr,
@@ -42,7 +42,6 @@ pub struct RequestReader {
     /// Where the method, and after it the target, begins.
     part_at: usize,
     target_end: usize,
-    blank_seen: bool,
     lines: FieldLines,
     facts: Facts,
     absolute: bool,
@@ -73,7 +72,6 @@ impl RequestReader {
         self.pos = 0;
         self.part_at = 0;
         self.target_end = 0;
-        self.blank_seen = false;
         self.facts = Facts::default();
         self.absolute = false;
         self.host_seen = false;
@@ -158,11 +156,10 @@ impl RequestReader {
         match (self.stage, b) {
             (Stage::StartCr, b'\n') => {
                 self.pos += 1;
-                self.blank_seen = true;
                 self.stage = Stage::Start;
             }
             (Stage::StartCr, _) => return Err(FieldError::BareCr.into()),
-            (_, b'\r') if !self.blank_seen => {
+            (_, b'\r') => {
                 self.pos += 1;
                 self.stage = Stage::StartCr;
             }
@@ -196,10 +193,18 @@ impl RequestReader {
 
     fn target(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<bool, RequestError> {
         let stop = self.part_at.saturating_add(limits.target_bytes);
-        self.pos = class::skip_target(&buf[..buf.len().min(stop)], self.pos);
+        let window = &buf[..buf.len().min(stop)];
+        self.pos = class::skip_target(window, self.pos);
+        while limits.raw_utf8 && window.get(self.pos).is_some_and(|b| !b.is_ascii()) {
+            self.pos = class::skip_target(window, self.pos + 1);
+        }
         match buf.get(self.pos) {
             None => Ok(false),
             Some(b' ') if self.pos > self.part_at => {
+                let escaped = target::escaped_len(&buf[self.part_at..self.pos]);
+                if escaped.ok_or(RequestError::TargetByte)? > limits.target_bytes {
+                    return Err(Limit::TargetBytes.into());
+                }
                 self.target_end = self.pos;
                 self.pos += 1;
                 self.stage = Stage::Version;

@@ -33,6 +33,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The same, where UTF-8 may or may not stand in `:path` as it is.
+    pub fn with_raw_utf8(mut self, raw_utf8: bool) -> Self {
+        self.list.raw_utf8 = raw_utf8;
+        self
+    }
+
     /// Bytes of one request's body that are taken before any is used.
     pub fn stream_window(&self) -> u32 {
         self.stream_window

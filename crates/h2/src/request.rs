@@ -45,6 +45,8 @@ pub(crate) struct ListLimits {
     pub(crate) target_bytes: usize,
     /// The same as `list_bytes`, for a trailer section.
     pub(crate) trailer_bytes: usize,
+    /// Whether UTF-8 may stand in `:path` as it is; it is escaped.
+    pub(crate) raw_utf8: bool,
 }
 
 impl From<&Limits> for ListLimits {
@@ -56,6 +58,7 @@ impl From<&Limits> for ListLimits {
             field_bytes: bytes(limits.header_field_bytes),
             target_bytes: bytes(limits.target_bytes),
             trailer_bytes: bytes(limits.trailer_bytes),
+            raw_utf8: true,
         }
     }
 }
@@ -169,11 +172,17 @@ impl Collector {
                 request.port = parse_authority(value, request.scheme, &mut request.host)?;
             }
             pseudo::PATH => {
-                if value.len() > limits.target_bytes {
-                    return Err(Limit::TargetBytes.into());
-                }
                 // Checked at the end, when the method is known.
-                request.target.extend_from_slice(value);
+                match target::escaped_len(value).filter(|_| limits.raw_utf8) {
+                    Some(len) if len > limits.target_bytes => {
+                        return Err(Limit::TargetBytes.into());
+                    }
+                    Some(_) => target::push(value, &mut request.target),
+                    None if value.len() > limits.target_bytes => {
+                        return Err(Limit::TargetBytes.into());
+                    }
+                    None => request.target.extend_from_slice(value),
+                }
             }
             _ => {
                 check_value(value)?;
@@ -305,16 +314,12 @@ impl Collector {
     /// Completes `request`. `ends`: the stream ends with the block, there is no body.
     ///
     /// # Errors
-    /// Of what was found first. As much of the request as is known and fit to be logged is there.
+    /// Of what was found first. As much of the request as is known is there, the target as it came.
     pub(crate) fn finish(&mut self, ends: bool, request: &mut Request) -> Result<(), RequestError> {
-        let whole = match self.fault {
+        match self.fault {
             Some(fault) => Err(fault),
             None => self.complete(ends, request),
-        };
-        if whole.is_err() && class::skip_target(&request.target, 0) != request.target.len() {
-            request.target.clear();
         }
-        whole
     }
 
     fn complete(&mut self, ends: bool, request: &mut Request) -> Result<(), RequestError> {

@@ -83,9 +83,8 @@ pub(crate) fn live(
         let bare = site.hosts.iter().find(missing).map(|_| built(without()));
         for host in &site.hosts {
             let built = bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
-            // Hosts were checked, and checked against each other, when the file was read.
             let inserted = sites.insert(host, Arc::clone(built));
-            debug_assert!(inserted.is_ok(), "a checked host is refused: {host}");
+            debug_assert!(inserted.is_ok(), "hosts were checked when the file was read: {host}");
         }
     }
     let limits = view.limits(&config.limits);
@@ -95,10 +94,11 @@ pub(crate) fn live(
         tls,
         trusted: CidrSet::new(&config.trusted_proxies),
         hsts,
-        head_limits: HeadLimits::from(&limits),
+        head_limits: HeadLimits { raw_utf8: config.raw_utf8, ..HeadLimits::from(&limits) },
+        health_check: config.health_check.as_ref().map(|path| path.as_bytes().into()),
         limits,
         announce: announce(config),
-        tracing: config.tracing.as_ref().map(|tracing| Arc::new(Tracing::new(tracing.sample))),
+        tracing: tracing(config),
         pseudonym: config.via.clone(),
         h2c: (config.vcl == Programs::Flags).then(|| view.params.has_feature("http2")),
         params: view.params,
@@ -109,6 +109,10 @@ pub(crate) fn live(
         storages: view.storages,
     };
     (live, origins)
+}
+
+fn tracing(config: &Config) -> Option<Arc<Tracing>> {
+    config.tracing.as_ref().map(|tracing| Arc::new(Tracing::new(tracing.sample)))
 }
 
 /// The program that decides for a site, where it has one.

@@ -13,7 +13,7 @@ use config::{CliOptions, Config};
 use flow::Shared;
 use flow::finish::{Records, Taker};
 use net::{AccessLog, Server};
-use observe::record::SENT;
+use observe::record::{SENT, USER};
 use observe::ring::Ring;
 use origin::{Order, Origin, Reserved, ServerStatus};
 use parking_lot::Mutex;
@@ -575,7 +575,7 @@ fn records(
         Some(log) => {
             // These are part of its lines. What readers of the ring have no names for, they leave
             // out.
-            for name in ["Referer", "User-Agent"] {
+            for name in ["Referer", "User-Agent", USER] {
                 if !names.iter().any(|own| own.eq_ignore_ascii_case(name)) {
                     names.push(name.to_owned());
                 }

@@ -365,7 +365,7 @@ async fn the_access_log_has_combined_lines() {
     let with_fields =
         lines.iter().filter(|l| l.ends_with("\"http://other.test/\\x22x\\x22\" \"test/1\""));
     assert_eq!(with_fields.count(), 2, "{lines:?}");
-    assert!(lines.iter().any(|l| l.contains("] \"-\" 400 ")), "{lines:?}");
+    assert!(lines.iter().any(|l| l.contains("] \"GET / HTTP/1.1\" 400 ")), "{lines:?}");
 }
 
 #[tokio::test]

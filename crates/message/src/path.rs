@@ -1,6 +1,7 @@
 //! The normal form of a path, in which routes are matched.
 //!
-//! Only for matching: keyed and forwarded is always the path as received. Two paths that an origin
+//! Only for matching: keyed and forwarded is the path as received, but for its spelling
+//! ([`target::canonical`](crate::target::canonical)). Two paths that an origin
 //! may hold for the same have one normal form, so that no spelling slips past a rule (nginx matches
 //! locations against the same form).
 

@@ -162,8 +162,8 @@ pub struct Request {
     pub host: Vec<u8>,
     /// Port, unless it is the scheme's default.
     pub port: Option<u16>,
-    /// Path and query, byte for byte as they will be keyed and forwarded; begins with `/`, or is
-    /// `*` for OPTIONS.
+    /// Path and query, byte for byte as they will be keyed and forwarded, in ASCII; begins with
+    /// `/`, or is `*` for OPTIONS.
     pub target: Vec<u8>,
     /// Header fields as received, Host included.
     pub headers: HeaderBlock,

@@ -1,4 +1,5 @@
-//! The request target: whatever its form (RFC 9112 3.2), what comes out is the origin-form.
+//! The request target: whatever its form (RFC 9112 3.2), what comes out is the origin-form, in
+//! ASCII; and the one spelling of its path ([`canonical`]).
 
 use std::fmt;
 
@@ -41,13 +42,14 @@ impl From<AuthorityError> for TargetError {
 /// Reads `raw` in origin-form, absolute-form or, for OPTIONS, asterisk-form. Sets `request.target`,
 /// and from an absolute target `request.host` and `request.port`. Returns whether it was absolute.
 ///
-/// `request.method` must be there, and each byte of `raw` must be of [`class::TARGET`].
+/// Bytes beyond ASCII are escaped. `request.method` must be there, and each other byte of `raw`
+/// must be of [`class::TARGET`].
 ///
 /// # Errors
 /// [`TargetError`]; never [`TargetError::Byte`].
 #[inline]
 pub fn read(raw: &[u8], scheme: Scheme, request: &mut Request) -> Result<bool, TargetError> {
-    debug_assert!(class::skip_target(raw, 0) == raw.len(), "a target's bytes are checked");
+    debug_assert!(raw.iter().all(|b| !b.is_ascii() || class::is(*b, class::TARGET)), "checked");
     request.target.clear();
     let (path, absolute) = match raw {
         [b'/', ..] => (raw, false),
@@ -57,9 +59,88 @@ pub fn read(raw: &[u8], scheme: Scheme, request: &mut Request) -> Result<bool, T
     if !path.starts_with(b"/") && path != b"*" {
         request.target.push(b'/');
     }
-    request.target.extend_from_slice(path);
+    push(path, &mut request.target);
     refuse_nul(request)?;
     Ok(absolute)
+}
+
+/// How long `raw` is once [`push`] has escaped it; `None` when it is not UTF-8.
+pub fn escaped_len(raw: &[u8]) -> Option<usize> {
+    if raw.is_ascii() {
+        return Some(raw.len());
+    }
+    let text = std::str::from_utf8(raw).ok()?;
+    Some(raw.len() + 2 * text.bytes().filter(|b| !b.is_ascii()).count())
+}
+
+/// Appends `raw` to a target, each byte beyond ASCII as an escape (RFC 3987 3.1).
+#[inline]
+pub fn push(raw: &[u8], target: &mut Vec<u8>) {
+    if raw.is_ascii() {
+        return target.extend_from_slice(raw);
+    }
+    for byte in raw {
+        match byte {
+            0..0x80 => target.push(*byte),
+            _ => push_escape(*byte, target),
+        }
+    }
+}
+
+/// Brings the path of `request.target` to the spelling that RFC 3986 6.2.2 prefers: escapes in
+/// capitals, and none where the byte may stand as it is. Two paths that differ in nothing else are
+/// one page.
+///
+/// An escaped dot stays one: servers do not agree on whether `%2e%2e` leads upwards. A path with a
+/// malformed escape stays as it is, as does the query, over which applications make signatures.
+#[inline]
+pub fn canonical(request: &mut Request) {
+    if memchr::memchr(b'%', &request.target).is_some() {
+        spell(&mut request.target);
+    }
+}
+
+fn spell(target: &mut Vec<u8>) {
+    let end = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let (mut from, mut to) = (0, 0);
+    // Nothing is changed before all of it is known to be well-formed: what is decoded beside a
+    // stray `%` might become an escape.
+    let escapes = memchr::memchr_iter(b'%', &target[..end]);
+    if escapes.into_iter().any(|at| escaped(&target[at..end]).is_none()) {
+        return;
+    }
+    while from < end {
+        let Some(byte) = escaped(&target[from..end]) else {
+            target[to] = target[from];
+            (from, to) = (from + 1, to + 1);
+            continue;
+        };
+        from += 3;
+        if byte != b'.' && class::is(byte, class::HOST) {
+            target[to] = byte;
+            to += 1;
+        } else {
+            target[to..to + 3].copy_from_slice(&escape(byte));
+            to += 3;
+        }
+    }
+    target.drain(to..end);
+}
+
+/// The byte that `bytes` begin with as an escape.
+fn escaped(bytes: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = bytes else { return None };
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    Some((digit(*high)? << 4 | digit(*low)?) as u8)
+}
+
+fn escape(byte: u8) -> [u8; 3] {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    [b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
+}
+
+fn push_escape(byte: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(&escape(byte));
 }
 
 /// Checks `request.target` where it is, as it came in `:path`: origin-form or, for OPTIONS,
@@ -155,6 +236,41 @@ mod tests {
         ] {
             let read = read(raw.as_bytes(), Scheme::Http, &mut request(method));
             assert_eq!(read, Err(error), "{raw}");
+        }
+    }
+
+    #[test]
+    fn bytes_beyond_ascii_are_escaped() {
+        let mut request = request(Method::Get);
+        let raw = "http://a.example/caf\u{e9}?q=\u{20ac}".as_bytes();
+        assert_eq!(read(raw, Scheme::Http, &mut request), Ok(true));
+        assert_eq!(request.target, b"/caf%C3%A9?q=%E2%82%AC");
+        assert_eq!(escaped_len("/caf\u{e9}".as_bytes()), Some("/caf%C3%A9".len()));
+        assert_eq!(escaped_len(b"/caf\xe9"), None);
+    }
+
+    #[test]
+    fn a_path_has_one_spelling() {
+        for (target, spelt) in [
+            ("/caf%c3%a9", "/caf%C3%A9"),
+            ("/%7euser/%61%2D%5f", "/~user/a-_"),
+            ("/a%2fb%3b%5c", "/a%2Fb%3B%5C"),
+            ("/a/%2e%2e/b", "/a/%2E%2E/b"),
+            ("/%25%36%31", "/%2561"),
+            ("/a?q=%c3%7e", "/a?q=%c3%7e"),
+            ("/%7e?q=%c3", "/~?q=%c3"),
+            // None of these may become an escape.
+            ("/%%36%31", "/%%36%31"),
+            ("/%7e%6", "/%7e%6"),
+            ("/%7e%?61", "/%7e%?61"),
+            ("/plain", "/plain"),
+        ] {
+            let mut request = request(Method::Get);
+            request.target.extend_from_slice(target.as_bytes());
+            canonical(&mut request);
+            assert_eq!(request.target, spelt.as_bytes(), "{target}");
+            canonical(&mut request);
+            assert_eq!(request.target, spelt.as_bytes(), "{target} again");
         }
     }
 

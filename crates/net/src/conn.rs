@@ -264,7 +264,8 @@ impl Conn {
                     let reply = flow::pages::refused(error.status(), &error.to_string())
                         .because_of(error.limit());
                     let started = Started { head_bytes: bytes.len() - used, ..begun };
-                    self.refuse(core, &live, &reply, &started, &mut work.output);
+                    let received = &bytes[used..];
+                    self.refuse(core, &live, (&reply, received), &started, &mut work.output);
                     used = bytes.len();
                     stop = Some(Stop::Send(None, Then::Linger));
                 }
@@ -281,7 +282,7 @@ impl Conn {
         &self,
         core: &CoreCtx,
         live: &LiveRef,
-        reply: &Reply,
+        (reply, received): (&Reply, &[u8]),
         started: &Started,
         output: &mut Vec<u8>,
     ) {
@@ -291,7 +292,8 @@ impl Conn {
         if let ReplyBody::Bytes(body) = &reply.body {
             output.extend_from_slice(body);
         }
-        core.flow.log.refused(live, self.ends.peer, reply, started, head_out);
+        let told = (received, head_out);
+        core.flow.log.refused(live, self.ends.peer, reply, started, told);
     }
 
     /// When the request began whose head is not whole, and what came of it.
@@ -341,6 +343,7 @@ impl Conn {
                     client,
                     live,
                     request,
+                    received: &[],
                     started,
                     reply_us,
                     head_out,

@@ -82,7 +82,8 @@ async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
     let now = core.flow.now();
     let started = conn.half_read(now, core.flow.log.micros(now));
     let mut out = Vec::new();
-    conn.refuse(core, &core.flow.live(), &reply, &started, &mut out);
+    let received = (&reply, &conn.held[..]);
+    conn.refuse(core, &core.flow.live(), received, &started, &mut out);
     // As much as the socket takes at once; a client this slow gets no more of our time.
     conn.stream.write_now(&out);
 }
@@ -249,6 +250,7 @@ impl Note<'_> {
             client: self.client,
             live: self.live,
             request: Some(self.request),
+            received: &[],
             started: self.started,
             reply_us: Some(self.ready_us),
             head_out: sent.head_bytes,

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use message::date::LogDate;
 
 use crate::heads;
-use crate::record::{Flags, Record};
+use crate::record::{Flags, Record, USER};
 use crate::steps;
 use crate::text::{Printable, json_text, quote};
 
@@ -16,13 +16,15 @@ pub struct Fields {
     names: Vec<String>,
     referer: Option<usize>,
     agent: Option<usize>,
+    user: Option<usize>,
 }
 
 impl Fields {
     /// For records with values of `names`.
     pub fn new(names: &[String]) -> Self {
         let at = |name: &str| names.iter().position(|own| own.eq_ignore_ascii_case(name));
-        Self { names: names.to_vec(), referer: at("Referer"), agent: at("User-Agent") }
+        let (referer, agent, user) = (at("Referer"), at("User-Agent"), at(USER));
+        Self { names: names.to_vec(), referer, agent, user }
     }
 
     /// Their names.
@@ -44,6 +46,11 @@ impl Fields {
     pub fn agent<'a>(&self, record: &Record<'a>) -> Option<&'a [u8]> {
         self.agent.and_then(|at| record.values.iter().nth(at).flatten())
     }
+
+    /// Who signed in by the scheme Basic.
+    pub fn user<'a>(&self, record: &Record<'a>) -> Option<&'a [u8]> {
+        self.user.and_then(|at| record.values.iter().nth(at).flatten())
+    }
 }
 
 /// A protocol version as the request line has it.
@@ -54,6 +61,11 @@ pub(crate) fn version(version: u8) -> &'static str {
         30 => "HTTP/3.0",
         _ => "HTTP/1.1",
     }
+}
+
+/// The first line of a request that could not be read, as it came.
+pub(crate) fn received<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
+    Some(record.target).filter(|line| !line.is_empty())
 }
 
 /// Who asked: an address, or `unix:` as nginx has it.
@@ -74,9 +86,11 @@ pub fn combined(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
 
 fn write_combined(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::Result<()> {
     let date = LogDate::new(record.start_unix_ms / 1000);
-    write!(out, "{} - - [{}] \"", client(record), date.as_str())?;
+    write!(out, "{} - ", client(record))?;
+    quote(out, fields.user(record).unwrap_or(b"-"));
+    write!(out, " [{}] \"", date.as_str())?;
     if record.flags.has(Flags::REFUSED) {
-        out.push(b'-');
+        quote(out, received(record).unwrap_or(b"-"));
     } else {
         quote(out, record.method);
         out.push(b' ');
@@ -110,10 +124,12 @@ fn write_json(
     write!(out, ",\"status\":{status},\"bytes\":{body_out}")?;
     write!(out, ",\"ms\":{},\"ttfb_ms\":{}", ms(record.phases.end), ms(record.ttfb_us()))?;
     text(out, "cache", record.served.word().as_bytes())?;
+    let target = if record.flags.has(Flags::REFUSED) { "received" } else { "target" };
     for (name, value) in [
         ("method", record.method),
         ("host", record.host),
-        ("target", record.target),
+        (target, record.target),
+        ("user", fields.user(record).unwrap_or_default()),
         ("referer", fields.referer(record).unwrap_or_default()),
         ("agent", fields.agent(record).unwrap_or_default()),
         ("site", record.site),
@@ -234,23 +250,28 @@ pub fn detail(record: &Record<'_>, fields: &Fields, out: &mut String) {
     _ = write_detail(record, fields, out);
 }
 
+/// What was asked for.
+fn request(record: &Record<'_>) -> String {
+    let target = Printable(record.target);
+    if record.flags.has(Flags::REFUSED) {
+        let colon = if record.target.is_empty() { "" } else { ": " };
+        return format!("could not be read{colon}{target}");
+    }
+    let scheme = if record.flags.has(Flags::TLS) { "https" } else { "http" };
+    let (method, host) = (Printable(record.method), Printable(record.host));
+    format!("{method} {scheme}://{host}{target}")
+}
+
 fn write_detail(
     record: &Record<'_>,
     fields: &Fields,
     out: &mut String,
 ) -> Result<(), std::fmt::Error> {
     let date = LogDate::new(record.start_unix_ms / 1000);
-    let scheme = if record.flags.has(Flags::TLS) { "https" } else { "http" };
     let (served, status) = (record.served.word(), record.status);
     writeln!(out, "* {:x}  {}  {served} {status}", record.id, date.as_str())?;
     let mut line = |name: &str, value: String| writeln!(out, "-   {name:<10} {value}");
-    if record.flags.has(Flags::REFUSED) {
-        line("request", "could not be read".to_owned())?;
-    } else {
-        let (method, host) = (Printable(record.method), Printable(record.host));
-        let target = Printable(record.target);
-        line("request", format!("{method} {scheme}://{host}{target}"))?;
-    }
+    line("request", request(record))?;
     let Record { head_out, body_out, .. } = record;
     let (name, who) = cause(record);
     line(name, who)?;

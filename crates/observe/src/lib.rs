@@ -23,4 +23,4 @@ pub mod wanted;
 pub use pattern::Pattern;
 pub use query::{Query, QueryError};
 pub use record::{Flags, Kind, Record, Served};
-pub use wanted::{Want, Wanted};
+pub use wanted::{Want, Wanted, basic_user};

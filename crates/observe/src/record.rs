@@ -51,6 +51,8 @@ pub const VALUES_MAX: usize = 20;
 
 /// The name under which the `traceparent` stands that an origin was sent. It is no field's.
 pub const SENT: &str = "traceparent>";
+/// The name under which a record has the user who signed in by the scheme Basic; no field's name.
+pub const USER: &str = "authorization>user";
 
 /// Longest field value; as [`TEXT_MAX`].
 pub const VALUE_MAX: usize = 2 * 1024;
@@ -317,7 +319,11 @@ fn split_value(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
 
 impl<'a> Record<'a> {
     /// Appends the record to `out`, with `values` in place of its own.
-    pub fn write<'v>(&self, values: impl IntoIterator<Item = Option<&'v [u8]>>, out: &mut Vec<u8>) {
+    pub fn write<V: AsRef<[u8]>>(
+        &self,
+        values: impl IntoIterator<Item = Option<V>>,
+        out: &mut Vec<u8>,
+    ) {
         let at = out.len();
         let mut fixed = [0; FIXED];
         let mut flags = self.flags;
@@ -338,7 +344,7 @@ impl<'a> Record<'a> {
             match value {
                 None => out.extend_from_slice(&ABSENT.to_le_bytes()),
                 Some(value) => {
-                    let value = short(value, VALUE_MAX, &mut flags);
+                    let value = short(value.as_ref(), VALUE_MAX, &mut flags);
                     out.extend_from_slice(&(value.len() as u16).to_le_bytes());
                     out.extend_from_slice(value);
                 }

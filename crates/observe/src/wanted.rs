@@ -122,7 +122,7 @@ fn mask<'a>(name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
 }
 
 /// The user in the credentials of the scheme Basic (RFC 7617), which are masked or as they came.
-pub(crate) fn basic_user(credentials: &[u8]) -> Option<Vec<u8>> {
+pub fn basic_user(credentials: &[u8]) -> Option<Vec<u8>> {
     use base64::Engine as _;
     let (scheme, rest) = credentials.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {

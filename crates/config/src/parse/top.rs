@@ -52,6 +52,8 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         listen,
         trusted_proxies: fronts.trusted,
         http2: top.item("http2").and_then(|item| r.boolean(&item)).unwrap_or(true),
+        raw_utf8: top.item("raw_utf8").and_then(|item| r.boolean(&item)).unwrap_or(true),
+        health_check: top.item("health_check").and_then(|item| health_check(r, &item)),
         workers: top.item("workers").and_then(|item| workers(r, &item)),
         profile,
         memory: memory(r, &top),
@@ -211,6 +213,12 @@ fn enough(bytes: u64) -> Result<MemorySize, &'static str> {
     } else {
         Ok(MemorySize::Bytes(bytes))
     }
+}
+
+fn health_check(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+    let text = r.text(item)?;
+    let good = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic() && b != b'?');
+    r.check(item, good.then(|| text.to_owned()).ok_or("takes a path such as \"/health\""))
 }
 
 fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {

@@ -1,5 +1,6 @@
 //! Records of transactions, written.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use message::{HeaderBlock, Request, Scheme, Version};
@@ -51,6 +52,7 @@ pub(super) fn answered(
         record.site = site.name.as_bytes();
         record.rule = about.rule_name(live).unwrap_or_default().as_bytes();
     }
+    record.target = told.received;
     if let Some(request) = request {
         record.method = request.method.token();
         record.host = &request.host;
@@ -119,7 +121,7 @@ pub(super) fn fetched(
 fn values<'a>(
     names: &'a [Name],
     headers: Option<&'a HeaderBlock>,
-) -> impl Iterator<Item = Option<&'a [u8]>> {
+) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> {
     names.iter().map(move |name| headers.and_then(|headers| name.value(headers)))
 }
 
@@ -133,7 +135,7 @@ fn write_with(
 ) {
     let sent = trace.sent().map(|context| context.to_string());
     let values = names.iter().zip(values(names, headers)).map(|(name, value)| match name {
-        Name::Sent => sent.as_ref().map(String::as_bytes),
+        Name::Sent => sent.as_ref().map(|sent| Cow::Borrowed(sent.as_bytes())),
         _ => value,
     });
     let (server, evidence, backend) = (trace.server(), trace.evidence(), trace.backend());

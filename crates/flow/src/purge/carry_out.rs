@@ -7,7 +7,7 @@ use std::time::Duration;
 use ban::{Expression, Field, Term};
 use base::{KeyBuf, Now};
 use cache::{Ban, NewBan, Tags, Which};
-use message::{Framing, HeaderBlock, Method, Request, Scheme};
+use message::{Framing, HeaderBlock, Method, Request, Scheme, target};
 use policy::{Notes, ReceiveCtx};
 
 use super::dialects::of_host;
@@ -391,6 +391,9 @@ fn as_read(page: &Page<'_>, target: &[u8], scheme: Scheme, port: Option<u16>) ->
         framing: Framing::None,
         ..page.request.clone()
     };
+    if page.site.vcl.is_none() {
+        target::canonical(&mut request);
+    }
     let mut notes = Notes::default();
     let Page { client, now, .. } = *page;
     let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };

@@ -162,6 +162,7 @@ fn each_limit_has_its_status() {
         field_bytes: 20,
         field_count: 2,
         target_bytes: 5,
+        raw_utf8: true,
         tag_bytes: 0,
     };
     let status = |text: &str| {

@@ -106,6 +106,18 @@ fn check(rows: &[Row<'_>]) {
 }
 
 #[test]
+fn utf8_in_a_path_is_escaped_unless_that_is_not_wanted() {
+    let lines = [":method: GET", ":scheme: https", ":authority: a.example", ":path: /é?é"];
+    let form = |limits: &ListLimits| read(Tls, &lines, limits).map(|request| describe(&request));
+    assert_eq!(form(&limits()), Ok("GET a.example /%C3%A9?%C3%A9 none".to_owned()));
+    let strict = ListLimits { raw_utf8: false, ..limits() };
+    assert_eq!(form(&strict), Err(Malformed::Target(TargetError::Byte).into()));
+    // Its length is that of what it becomes.
+    let short = ListLimits { target_bytes: 13, ..limits() };
+    assert_eq!(form(&short), Err(Limit::TargetBytes.into()));
+}
+
+#[test]
 fn requests_have_one_form() {
     check(&[
         row("as a browser sends it", Tls, &["..."], As("GET a.example / none")),
@@ -272,7 +284,6 @@ fn their_values_are_what_they_must_be() {
         (":path: /a\tb", target(TargetError::Byte)),
         (":path: /\0", target(TargetError::Byte)),
         (":path: /\x7f", target(TargetError::Byte)),
-        (":path: /é", target(TargetError::Byte)),
         (":path: / HTTP/1.1\r\nHost: b", target(TargetError::Byte)),
         (":path: /a%00", target(TargetError::EncodedNul)),
     ] {
@@ -594,13 +605,16 @@ fn the_first_fault_counts() {
 }
 
 #[test]
-fn what_is_logged_of_a_refused_request_was_checked() {
-    for lines in [&[":method: PUT", ":path: /\x1b"][..], &[":path: /\n", "A: 1", ":method: GET"]] {
+fn what_a_refused_request_asked_for_is_known() {
+    for (lines, target) in [
+        (&[":method: PUT", ":path: /\x1b"][..], "/\x1b"),
+        (&[":path: /\n", "A: 1", ":method: GET"], "/\n"),
+    ] {
         let (mut collector, mut request) = (Collector::default(), Request::new());
         collector.start(Scheme::Https, &mut request);
         feed(&mut collector, lines, &limits(), &mut request);
         assert!(collector.finish(true, &mut request).is_err());
-        assert_eq!(request.target, b"");
+        assert_eq!(request.target, target.as_bytes());
     }
 }
 

@@ -161,7 +161,7 @@ mod tests {
     /// Writes records into a ring of one core.
     fn write(ring: &mut observe::ring::Writer, records: &[Record<'_>]) {
         let mut bytes = Vec::new();
-        records.iter().for_each(|record| record.write([], &mut bytes));
+        records.iter().for_each(|record| record.write([None::<&[u8]>; 0], &mut bytes));
         ring.append(&bytes, records.len() as u32).expect("room");
     }
 

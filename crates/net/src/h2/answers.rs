@@ -46,7 +46,7 @@ impl H2 {
         &mut self,
         core: &Rc<CoreCtx>,
         live: &LiveRef,
-        at: Option<StreamAt>,
+        (at, request): (Option<StreamAt>, &Request),
         error: &RequestError,
         started: &Started,
     ) {
@@ -69,7 +69,12 @@ impl H2 {
                 None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),
             }
         }
-        core.flow.log.refused(live, self.ends.peer, &reply, started, head_out);
+        let method = request.method.token();
+        let received = match request.target.is_empty() {
+            true => Vec::new(),
+            false => [method, b" ", &request.target, b" HTTP/2.0"].concat(),
+        };
+        core.flow.log.refused(live, self.ends.peer, &reply, started, (&received, head_out));
     }
 
     /// Answers a request for which there is no memory: one too many of this connection's can be
@@ -94,6 +99,7 @@ impl H2 {
                     client: self.ends.peer,
                     live,
                     request: Some(request),
+                    received: &[],
                     started,
                     reply_us: None,
                     head_out,

@@ -161,8 +161,9 @@ impl H2 {
         let now_ms = core.flow.now().mono_ms;
         let scheme = if secured.is_some() { Scheme::Https } else { Scheme::Http };
         let mut out = Outgoing::default();
-        let limits = &core.flow.live().limits;
-        let (settings, seed) = (Settings::from(limits), core.flow.shared.seed);
+        let live = core.flow.live();
+        let (limits, seed) = (&live.limits, core.flow.shared.seed);
+        let settings = Settings::from(limits).with_raw_utf8(live.head_limits.raw_utf8);
         let account = account::open(core, limits.h2_memory.max(LEAST_MEMORY), limits.h2_streams);
         let engine = Connection::new(settings, scheme, seed, now_ms, &mut out.bytes);
         stream.hold_unsent(UNSENT_BYTES);
@@ -270,7 +271,7 @@ impl H2 {
                     self.request(core, &live, request, (stream, ends), started);
                 }
                 Event::Refused { stream, error } => {
-                    self.refused(core, &live, stream, &error, &started);
+                    self.refused(core, &live, (stream, request), &error, &started);
                 }
                 Event::Data { stream, bytes } => self.data(core, stream, bytes, now, cx),
                 Event::End { stream } => self.body_ends(core, stream, cx),
@@ -330,6 +331,7 @@ impl H2 {
                         client,
                         live,
                         request: Some(&*request),
+                        received: &[],
                         started: &started,
                         reply_us: None,
                         head_out,
@@ -524,6 +526,7 @@ impl H2 {
                 client: asked.client,
                 live: &asked.live,
                 request: Some(&asked.request),
+                received: &[],
                 started: &asked.started,
                 reply_us: Some(lane.reply_us),
                 head_out: lane.head_out,

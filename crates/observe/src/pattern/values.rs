@@ -156,6 +156,7 @@ fn of_request<'a>(item: &Item, record: &Record<'a>, fields: &Fields, back: bool)
         _ if record.flags.has(Flags::REFUSED) => match item {
             Item::Query | Item::HasArguments => Value::word(""),
             Item::Protocol => Value::word("HTTP/1.0"),
+            Item::RequestLine => Value::some(record.target),
             _ => Value::NoText,
         },
         Item::RequestUrl => {

@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn a_record_cut_short_is_none(record in numbers(), cut in 0..FIXED + 4) {
         let mut bytes = Vec::new();
-        Record { target: b"/abc", ..record }.write([], &mut bytes);
+        Record { target: b"/abc", ..record }.write([None::<&[u8]>; 0], &mut bytes);
         prop_assert_eq!(Record::read(&bytes[..cut]), None);
     }
 }

@@ -41,7 +41,7 @@ impl Drop for Folder {
 
 fn record(id: u64, target: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Record { id, start_us: id, target, ..Record::default() }.write([], &mut bytes);
+    Record { id, start_us: id, target, ..Record::default() }.write([None::<&[u8]>; 0], &mut bytes);
     bytes
 }
 

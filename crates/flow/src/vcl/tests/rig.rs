@@ -396,6 +396,7 @@ fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         labels: vcl.into_iter().map(|instance| ("other".into(), instance)).collect(),
         identity: "me".into(),
         h2c: None,
+        health_check: None,
         hostname: "host".into(),
         endpoints: Default::default(),
         storages: ["s0", "Transient"].map(Into::into).into(),
