@@ -35,7 +35,7 @@ const CONDITIONS: [HeaderId; 6] = [
 const CAPABILITY: &str = "larder=\"Surrogate/1.0\"";
 
 /// Passes through this proxy after which a request is held to go round in a circle.
-const VIA_MAX: usize = 8;
+pub(crate) const HOPS_MAX: usize = 8;
 
 /// Builds the origin request from the client's canonical one.
 pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
@@ -110,7 +110,7 @@ fn add_validators(headers: &mut HeaderBlock, object: &Object) {
 
 /// Whether the request has passed this proxy too often already.
 pub(crate) fn loops(request: &Request, live: &Live) -> bool {
-    passes(request, live) >= VIA_MAX
+    passes(request, live) >= HOPS_MAX
 }
 
 /// Whether the request has passed this proxy before.

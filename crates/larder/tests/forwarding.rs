@@ -4,7 +4,7 @@ mod support;
 
 use support::folder::Folder;
 use support::{PATIENCE, Setup, Stage, eventually, is_hit, sent_field, whole};
-use testkit::client::Raw;
+use testkit::client::{Pieces, Raw, request};
 use testkit::larder::Daemon;
 use testkit::origin::Script;
 
@@ -154,4 +154,75 @@ async fn what_is_between_a_client_and_a_proxy_ends_here() {
     for request in stage.received() {
         assert!(request.values("proxy-authorization").is_empty());
     }
+}
+
+/// A daemon whose program sends requests on to the daemon's own listener, and says how it treats
+/// them.
+fn ring(folder: &Folder, program: &str) -> Daemon {
+    let socket = folder.path().join("http.sock").display().to_string();
+    let vcl = folder.path().join("ring.vcl").display().to_string();
+    let patience = ".first_byte_timeout = 600s;";
+    folder.file(
+        "ring.vcl",
+        format!("vcl 4.1;\nbackend own {{ .path = \"{socket}\"; {patience} }}\n{program}"),
+    );
+    let file = format!(
+        "listen = [\"127.0.0.1:0\", \"unix:{socket}\"]\nvcl = \"{vcl}\"\n[[site]]\nhost = \"*\"\n"
+    );
+    Daemon::start(&file).expect("larder starts")
+}
+
+async fn status_of(daemon: &Daemon, method: &str, target: &str) -> u16 {
+    let mut client = Raw::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE);
+    let asked = request(method, target, "Content-Length: 0\r\n");
+    client.send(&asked, Pieces::Whole).await.expect("sent");
+    whole(client.reply(method).await, target).status
+}
+
+#[tokio::test]
+async fn a_request_that_a_program_sends_round_is_refused_without_waiting_for_itself() {
+    let folder = Folder::new();
+    let daemon = ring(
+        &folder,
+        "sub vcl_recv {\n    if (req.url ~ \"pass\") { return (pass); }\n    \
+         if (req.url ~ \"pipe\") { return (pipe); }\n}\n",
+    );
+    for (method, target) in
+        [("GET", "/page"), ("POST", "/page"), ("GET", "/pass"), ("GET", "/pipe"), ("GET", "/page")]
+    {
+        assert_eq!(status_of(&daemon, method, target).await, 508, "{method} {target}");
+    }
+}
+
+#[tokio::test]
+async fn a_ring_that_is_tried_again_ends() {
+    let folder = Folder::new();
+    // The last to be refused is sent anew once, for which the way is as long as before.
+    let daemon = ring(
+        &folder,
+        "sub vcl_backend_response {\n    \
+         if (beresp.status == 508 && bereq.retries == 0) { return (retry); }\n}\n",
+    );
+    assert_eq!(status_of(&daemon, "GET", "/page").await, 508);
+}
+
+#[tokio::test]
+async fn a_program_behind_a_program_of_the_same_daemon_is_no_ring_and_fetches_once_for_all() {
+    let stage = Stage::new().await;
+    stage.origin.on("/page", Script::cacheable("a page").delay_ms(300));
+    let folder = Folder::new();
+    let (host, port) = (stage.origin.addr().ip(), stage.origin.addr().port());
+    let daemon = ring(
+        &folder,
+        &format!(
+            "backend last {{ .host = \"{host}\"; .port = \"{port}\"; }}\n\
+             sub vcl_recv {{\n    if (!req.http.Tier) {{ set req.http.Tier = \"2\"; \
+             set req.backend_hint = own; return (pass); }}\n    \
+             set req.backend_hint = last;\n}}\n"
+        ),
+    );
+    let asked = || status_of(&daemon, "GET", "/page");
+    let (first, second, third) = tokio::join!(asked(), asked(), asked());
+    assert_eq!((first, second, third), (200, 200, 200));
+    assert_eq!(stage.origin.seen("/page"), 1);
 }

@@ -30,6 +30,7 @@ use super::send::{self, Upload};
 use super::told::{Ran, Switched, Told, number};
 use super::turn::seconds;
 use super::world::{Line, Sight};
+use super::xids::Sent;
 use super::{storages, store};
 use crate::core::{Core, LiveRef};
 use crate::finish::Background;
@@ -75,6 +76,8 @@ pub(crate) struct Job {
     /// What a passing body may be ahead of its client.
     pub(crate) passage: Passage,
     pub(crate) front: send::Front,
+    /// Its request is with a backend.
+    pub(crate) sent: Option<Sent>,
     pub(crate) trace: Option<Rc<Trace>>,
     pub(crate) lines: RefCell<Vec<Line>>,
     pub(crate) ran: Vec<Ran>,
@@ -273,9 +276,12 @@ impl Job {
     /// `vcl_backend_fetch`, the request, and `vcl_backend_response`.
     async fn ask(&mut self) -> Step {
         let number = self.state.xid.to_string();
+        self.sent = None;
         if self.state.retries > 0 {
-            self.bereq.headers.remove(HeaderId::XVarnish);
+            heads::leave_own_numbers(&mut self.bereq.headers, &self.core.shared.vcl.xids);
         }
+        let led = self.lead.as_ref().map(|_| self.key_hash);
+        self.sent = Some(Sent::new(&self.core.shared, self.state.xid, led));
         self.bereq.headers.push(HeaderId::XVarnish, number.as_bytes());
         match self.call(Sub::BackendFetch, None) {
             Action::Fetch => {}

@@ -3,6 +3,10 @@
 
 use message::{HeaderBlock, HeaderId, Request, Response, Status, Upgrade};
 
+use super::turn::Env;
+use super::xids::Xids;
+use crate::forward::{self, HOPS_MAX};
+
 /// What a request to a backend is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -144,6 +148,42 @@ pub(crate) fn settle_coding(response: &mut Response, has_body: bool) -> bool {
 fn names_accept_encoding(headers: &HeaderBlock) -> bool {
     let names = headers.values(HeaderId::Vary).flat_map(|line| line.split(|b| *b == b','));
     names.into_iter().any(|name| name.trim_ascii().eq_ignore_ascii_case(b"accept-encoding"))
+}
+
+/// Whether the request has been through here too often, as its Via says, or its X-Varnish: each
+/// transaction that waits for the answer to it has left its number there.
+pub(crate) fn loops(env: &Env<'_>) -> bool {
+    let xids = &env.core.shared.vcl.xids;
+    let passes = HOPS_MAX - 1;
+    // The numbers are looked up, behind a lock, only where there are enough of them.
+    forward::loops(env.asked, env.live)
+        || (env.asked.headers.values(HeaderId::XVarnish).nth(passes).is_some()
+            && numbers(&env.asked.headers)
+                .filter(|number| xids.is_sent(*number))
+                .nth(passes)
+                .is_some())
+}
+
+/// Whether a fetch for the object with this key waits for the answer to the request. Numbers of
+/// another Varnish in front may be the same by chance; its key hardly is.
+pub(crate) fn is_awaited_by(env: &Env<'_>, key_hash: u64) -> bool {
+    let xids = &env.core.shared.vcl.xids;
+    numbers(&env.asked.headers).any(|number| xids.leads(number, key_hash))
+}
+
+/// Leaves of X-Varnish what tells a loop, when a request is sent anew: Varnish leaves nothing.
+pub(crate) fn leave_own_numbers(headers: &mut HeaderBlock, xids: &Xids) {
+    let own: Vec<u64> = numbers(headers).filter(|number| xids.is_sent(*number)).collect();
+    headers.remove(HeaderId::XVarnish);
+    for number in own {
+        headers.push(HeaderId::XVarnish, number.to_string().as_bytes());
+    }
+}
+
+/// The transactions that the request has been part of.
+fn numbers(headers: &HeaderBlock) -> impl Iterator<Item = u64> {
+    let number = |value: &[u8]| std::str::from_utf8(value).ok()?.parse().ok();
+    headers.values(HeaderId::XVarnish).filter_map(number)
 }
 
 /// Makes one line of several of the same name.

@@ -19,6 +19,7 @@ use super::send::{self, Upload};
 use super::steps::{Step, has_body, said};
 use super::turn::{Env, Seen, Turn};
 use super::wait;
+use super::xids::Sent;
 use crate::carry::carry;
 use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, ReplyBody, Served};
@@ -59,6 +60,7 @@ pub(crate) async fn pipe(
         _ => Upgrade::Granted,
     };
     let mut job = wait::job_of_pipe(turn, env, (bereq, state), upload, trace);
+    job.sent = Some(Sent::new(&env.core.shared, turn.state.xid, None));
     turn.close = true;
     let Some(leaf) = job.resolve() else {
         turn.note_fetch_error("No backend");

@@ -150,6 +150,10 @@ impl Turn {
         (self.is_hit, self.state.is_hitmiss, self.state.is_hitpass) = (false, false, false);
         if self.state.restarts == 0 {
             self.prepare(env);
+            if heads::loops(env) {
+                self.note_error("The request has passed this proxy too often");
+                return Step::Synth(said(508, ""));
+            }
         }
         let mut action = self.run(env, Sub::Recv, Seen::default());
         if let Action::Vcl(label) = &action {
@@ -259,6 +263,8 @@ impl Turn {
     }
 
     fn take_on(&mut self, env: &Env<'_>, stale: Option<&Arc<Object>>, coalesce: bool) -> Step {
+        // A request of the very fetch would wait for itself.
+        let coalesce = coalesce && !heads::is_awaited_by(env, self.key.hash());
         let cache = &env.core.shared.cache;
         let mut rejected = stale.cloned();
         loop {

@@ -236,6 +236,7 @@ fn assemble(
                 ..Caller::default()
             },
         },
+        sent: None,
         trace: trace.cloned(),
         lines: Default::default(),
         ran: Vec::new(),

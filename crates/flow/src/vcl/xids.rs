@@ -1,17 +1,47 @@
 //! The numbers of transactions: sessions, requests and fetches, as Varnish numbers them.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::live::Shared;
 
 /// Numbers wrap before this, as in Varnish 7.1 (30 bits).
 const WRAP: u64 = 1 << 30;
 
 /// Hands numbers out, each once until they wrap.
 #[derive(Debug)]
-pub struct Xids(AtomicU64);
+pub struct Xids {
+    next: AtomicU64,
+    /// Those of requests that are with a backend, with the key of the object that is fetched.
+    out: Mutex<BTreeMap<u64, Option<u64>>>,
+}
 
 impl Default for Xids {
     fn default() -> Self {
-        Self(AtomicU64::new(1))
+        Self { next: AtomicU64::new(1), out: Mutex::default() }
+    }
+}
+
+/// A request that is with a backend, until this is dropped.
+pub(crate) struct Sent {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Sent {
+    /// One with this number, which leads the fetch of the object whose key has the hash `led`.
+    pub(crate) fn new(shared: &Arc<Shared>, number: u64, led: Option<u64>) -> Self {
+        shared.vcl.xids.out.lock().insert(number, led);
+        Self { shared: Arc::clone(shared), number }
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.shared.vcl.xids.out.lock().remove(&self.number);
     }
 }
 
@@ -19,7 +49,7 @@ impl Xids {
     /// The next number.
     pub fn next(&self) -> u64 {
         loop {
-            let number = self.0.fetch_add(1, Ordering::Relaxed) % WRAP;
+            let number = self.next.fetch_add(1, Ordering::Relaxed) % WRAP;
             // 0 is no transaction.
             if number != 0 {
                 return number;
@@ -29,12 +59,22 @@ impl Xids {
 
     /// The last number that was handed out, or 0.
     pub fn last(&self) -> u64 {
-        self.0.load(Ordering::Relaxed).saturating_sub(1) % WRAP
+        self.next.load(Ordering::Relaxed).saturating_sub(1) % WRAP
+    }
+
+    /// Whether a request with this number is with a backend.
+    pub(crate) fn is_sent(&self, number: u64) -> bool {
+        self.out.lock().contains_key(&number)
+    }
+
+    /// Whether it is the fetch of the object whose key has this hash.
+    pub(crate) fn leads(&self, number: u64, key_hash: u64) -> bool {
+        self.out.lock().get(&number) == Some(&Some(key_hash))
     }
 
     /// Has the next number be the one after `last` (`debug.xid`).
     pub fn set(&self, last: u64) {
-        self.0.store(last + 1, Ordering::Relaxed);
+        self.next.store(last + 1, Ordering::Relaxed);
     }
 }
 
