@@ -15,6 +15,7 @@ mod reader;
 mod reference;
 mod show;
 pub mod sizing;
+mod sniff;
 mod suggest;
 mod varnishd;
 
@@ -36,6 +37,7 @@ pub use model::{
 pub use parse::load_str;
 pub use reference::reference_markdown;
 pub use show::{show, show_site};
+pub use sniff::is_program;
 pub use varnishd::{Varnishd, from_varnishd};
 
 /// Reads the configuration in the file at `path`, as [`load_str`] does.

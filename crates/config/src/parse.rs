@@ -36,14 +36,18 @@ use crate::reader::Reader;
 /// Problems reported of one file; who made more will want to see the first ones first.
 const PROBLEMS_MAX: usize = 100;
 
-/// Lines that are no TOML reported of one file.
+/// Lines that are no TOML reported of one file, where one wrong line makes others wrong.
 const SYNTAX_MAX: usize = 3;
+
+/// How often a file is read without the lines that are no TOML.
+const MENDS_MAX: usize = 8;
 
 /// Reads the configuration in `text`. `file_name` is what messages call it.
 ///
 /// # Errors
-/// Everything that is wrong, warnings included, in the order of the file. Problems of syntax are
-/// reported alone: what the rest means is not known before they are mended.
+/// Everything that is wrong, warnings included, in the order of the file. Beside lines that are no
+/// TOML the others are told only where it is certain what they mean, and nothing that may be in
+/// those lines is missed.
 pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
     let mut reader = Reader::new(source);
@@ -51,26 +55,78 @@ pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>)
     let config = if syntax.is_empty() {
         top::config(&mut reader, &document)
     } else {
-        syntax_errors(&mut reader, &syntax);
+        faulty(&mut reader, syntax);
         None
     };
     finish(reader, config)
 }
 
-/// Notes the first few lines that are no TOML, each once: after an unclosed bracket or quote every
-/// line is wrong in several ways.
-fn syntax_errors(reader: &mut Reader, errors: &[toml::de::Error]) {
-    let end = reader.source.text.len();
+/// Notes the lines that are no TOML, each once, and where each of them is one value, what is wrong
+/// with the others. After an unclosed bracket or quote every line is wrong in several ways: then
+/// only the first few.
+fn faulty(reader: &mut Reader, mut errors: Vec<toml::de::Error>) {
+    let mut text = reader.source.text.clone();
     let mut lines = Vec::new();
+    for _ in 0..MENDS_MAX {
+        let known = lines.len();
+        syntax_errors(reader, &errors, &mut lines);
+        let mended = lines[known..].iter().all(|line| blank(&mut text, *line));
+        if !mended || lines.len() == known {
+            break;
+        }
+        let (document, left) = DeTable::parse_recoverable(&text);
+        if left.is_empty() {
+            let before = reader.found.len();
+            top::config(reader, &document);
+            let header = |d: &Diagnostic| {
+                d.span.as_ref().is_none_or(|span| text[span.start..].starts_with('['))
+            };
+            // What is missing may be in a line that could not be read.
+            let others = reader.found.split_off(before);
+            reader.found.extend(others.into_iter().filter(|found| !header(found)));
+            return;
+        }
+        errors = left;
+    }
+    reader.found.truncate(SYNTAX_MAX);
+}
+
+/// Notes `errors`, one for each line that is not among `lines` yet.
+fn syntax_errors(reader: &mut Reader, errors: &[toml::de::Error], lines: &mut Vec<usize>) {
+    let end = reader.source.text.len();
     for error in errors {
         let span = error.span().unwrap_or(end..end);
         let before = &reader.source.text.as_bytes()[..span.start.min(end)];
         let line = before.iter().filter(|b| **b == b'\n').count();
-        if !lines.contains(&line) && lines.len() < SYNTAX_MAX {
+        if !lines.contains(&line) {
             lines.push(line);
             reader.error(span, error.message());
         }
     }
+}
+
+/// Makes a line with a key and its value one of spaces. Others are left: what a table's header is
+/// for, or a name that others use, nobody knows without them.
+fn blank(text: &mut String, number: usize) -> bool {
+    let start = match number {
+        0 => 0,
+        _ => match text.match_indices('\n').nth(number - 1) {
+            Some((at, _)) => at + 1,
+            None => return false,
+        },
+    };
+    let end = text[start..].find('\n').map_or(text.len(), |len| start + len);
+    let is_key = |key: &str| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        !key.is_empty() && key != "name" && key.bytes().all(plain)
+    };
+    // What a bracket or quote before it leaves open is no line of its own.
+    let begins = || DeTable::parse_recoverable(&text[..start]).1.is_empty();
+    if !text[start..end].split_once('=').is_some_and(|(key, _)| is_key(key.trim())) || !begins() {
+        return false;
+    }
+    text.replace_range(start..end, &" ".repeat(end - start));
+    true
 }
 
 /// Sorts what `reader` found and decides whether `config` can be used.

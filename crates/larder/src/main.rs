@@ -201,7 +201,7 @@ fn main() -> ExitCode {
 }
 
 fn check(path: &std::path::Path, show: bool) -> Result<(), String> {
-    if path.extension().is_some_and(|ending| ending == "vcl") {
+    if is_program(path) {
         return programs::check(path);
     }
     let (config, warnings) = load(path)?;
@@ -219,6 +219,13 @@ fn check(path: &std::path::Path, show: bool) -> Result<(), String> {
         preset::print(&config::show(&config))?;
     }
     Ok(())
+}
+
+/// Whether the file is a program, as its first word says; its ending only where that says nothing.
+fn is_program(path: &std::path::Path) -> bool {
+    let text = keeper::read(path).unwrap_or_default();
+    config::is_program(&String::from_utf8_lossy(&text))
+        .unwrap_or_else(|| path.extension().is_some_and(|ending| ending == "vcl"))
 }
 
 fn check_audit(path: &std::path::Path) -> Result<(), String> {

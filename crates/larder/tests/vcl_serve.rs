@@ -329,6 +329,22 @@ fn a_file_is_checked_and_every_fault_named() {
     }
 }
 
+#[test]
+fn what_a_file_holds_tells_how_it_is_checked_and_not_its_ending() {
+    let folder = Folder::new();
+    folder.file("program.conf", format!("# A comment = first\n{}", says("one")));
+    let origin = "[[origin]]\nname = \"app\"\nservers = \"http://127.0.0.1:8080\"\n";
+    folder.file("configuration.vcl", format!("{origin}[[site]]\nhost = \"*\"\norigin = \"app\"\n"));
+    for (file, good) in [
+        ("program.conf", "program.conf: good\n"),
+        ("configuration.vcl", ": good: 1 site, 1 origin\n"),
+    ] {
+        let output = run(&["check", &folder.path().join(file).display().to_string()]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && said.ends_with(good), "{said}");
+    }
+}
+
 /// A program with faults of several kinds, two of them in a file that it includes.
 const SEVERAL: &str = r#"vcl 4.1;
 

@@ -13,7 +13,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use names::{HeaderVar, StorageFact, StorageVar, header, storage};
+pub use names::{HeaderVar, StorageFact, StorageVar, header, nearest_header, storage};
 pub use response::add_to_body;
 
 use base::key_fields;

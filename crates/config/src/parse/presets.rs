@@ -220,7 +220,7 @@ impl Chosen {
             chosen.with_reader(r, |r| r.check_keys(&Reader::preset(&chosen.document)));
             return Some(chosen);
         }
-        chosen.with_reader(r, |r| syntax_errors(r, &errors));
+        chosen.with_reader(r, |r| syntax_errors(r, &errors, &mut Vec::new()));
         None
     }
 

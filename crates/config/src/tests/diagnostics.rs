@@ -449,6 +449,30 @@ profile = "safe
 }
 
 #[test]
+fn lines_that_are_no_toml_hide_no_other_problem() {
+    let text = r#"listen = :80
+memory = 12x
+workerz = 3
+x_cache = 5
+profile = "safe
+
+[[site]]
+host = "*"
+orgin = "app"
+origin = http://127.0.0.1:8080
+"#;
+    let told = said(text);
+    let lines: Vec<_> = told.lines().filter(|line| line.contains("-->")).collect();
+    let at =
+        |place: &str| lines.iter().any(|line| line.trim() == format!("--> larder.toml:{place}"));
+    for place in ["1:10", "2:10", "3:1", "4:11", "9:1", "10:10"] {
+        assert!(at(place), "{place}\n{told}");
+    }
+    assert_eq!(lines.len(), 7, "{told}");
+    assert!(!told.contains("a site without origin"), "{told}");
+}
+
+#[test]
 fn every_problem_of_a_file_is_reported_in_its_order() {
     let text = r#"workers = 0
 x_cache = "yes"

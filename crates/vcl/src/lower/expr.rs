@@ -249,7 +249,11 @@ impl Lowering<'_> {
             Type::Sub => self.symbols.names(|k| matches!(k, Kind::Sub(_))).collect(),
             _ => self.symbols.names(|_| true).chain(near).collect(),
         };
-        let entry = self.report.error(name.span, what).did_you_mean(text, candidates);
+        let entry = self.report.error(name.span, what);
+        match crate::vars::nearest_header(text) {
+            Some(header) => entry.help(format!("did you mean `{header}`?")),
+            None => entry.did_you_mean(text, candidates),
+        };
         if matches!(wanted, Type::String) && !text.contains('.') {
             entry.note("strings stand in double quotes");
         }

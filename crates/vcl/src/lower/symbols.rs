@@ -184,13 +184,14 @@ impl Lowering<'_> {
         }
         if is_step && !self.steps_of_builtin.contains(&name.text) {
             let known: Vec<&str> = self.steps_of_builtin.iter().map(|step| &**step).collect();
-            self.report
+            let entry = self
+                .report
                 .error(name.span, format!("there is no subroutine `{}`", name.text))
-                .note("names that begin with `vcl_` are those of the subroutines Varnish calls")
-                .did_you_mean(&name.text, known);
-            if let Some(help) = super::advice::old_sub(&name.text) {
-                self.report.last().map(|entry| entry.help(help));
-            }
+                .note("names that begin with `vcl_` are those of the subroutines Varnish calls");
+            match super::advice::old_sub(&name.text) {
+                Some(help) => entry.help(help),
+                None => entry.did_you_mean(&name.text, known),
+            };
         }
         let number = self.facts.len() as u32;
         if self.declare_one(name, Kind::Sub(number)) {

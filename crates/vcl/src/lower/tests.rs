@@ -142,3 +142,26 @@ fn returns_behind_which_no_safety_is_left_are_warned_of() {
     let part = warnings("sub vcl_hash { hash_data(regsub(req.url, \"a\", \"\")); }");
     assert!(part.contains("the key has a part of `req.url` only"), "{part}");
 }
+
+#[test]
+fn what_was_meant_is_told_once() {
+    let said = |text: &str| {
+        compile(&format!("vcl 4.1; backend default none; {text}")).expect_err("it is wrong")
+    };
+    for (slip, meant) in [
+        ("sub vcl_recv { set req.htp.X = \"1\"; }", "req.http.X"),
+        ("sub vcl_recv { if (rex.http.Host) { return (pass); } }", "req.http.Host"),
+        ("sub vcl_deliver { unset resp.httpp.Via; }", "resp.http.Via"),
+    ] {
+        let told = said(slip);
+        assert!(told.contains(&format!("did you mean `{meant}`?")), "{told}");
+    }
+    for (old, instead) in [
+        ("sub vcl_fetch { }", "`vcl_fetch` was VCL 3"),
+        ("sub vcl_recv { return (hit_for_pass); }", "write `set beresp.uncacheable"),
+        ("sub vcl_hit { return (discard); }", "these were VCL 2"),
+    ] {
+        let told = said(old);
+        assert!(told.contains(instead) && !told.contains("did you mean"), "{told}");
+    }
+}

@@ -52,13 +52,11 @@ impl Lowering<'_> {
 
     fn unknown_verb(&mut self, given: &ast::Return) {
         let word = &*given.verb.text;
-        let entry = self
-            .report
-            .error(given.verb.span, format!("there is no action `{word}`"))
-            .did_you_mean(word, Verb::ALL.iter().map(|verb| verb.word()));
-        if let Some(help) = super::advice::old_verb(word) {
-            entry.help(help);
-        }
+        let entry = self.report.error(given.verb.span, format!("there is no action `{word}`"));
+        match super::advice::old_verb(word) {
+            Some(help) => entry.help(help),
+            None => entry.did_you_mean(word, Verb::ALL.iter().map(|verb| verb.word())),
+        };
     }
 
     fn arguments_of_verb(&mut self, given: &ast::Return, what: &str) -> Option<Op> {

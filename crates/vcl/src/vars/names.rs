@@ -116,6 +116,18 @@ pub(super) fn nearest(
         .map(|(_, candidate)| candidate)
 }
 
+/// The header that is meant by a name with a slip in `http` or in the message (`req.htp.Host`).
+pub fn nearest_header(name: &str) -> Option<String> {
+    let (message, rest) = name.split_once('.')?;
+    let (http, header) = rest.split_once('.')?;
+    if header.is_empty() || distance(http.as_bytes(), b"http") > 2 {
+        return None;
+    }
+    let near = |known: &str| distance(message.as_bytes(), known.as_bytes());
+    let (known, ..) = MESSAGES.into_iter().min_by_key(|(known, ..)| near(known))?;
+    (near(known) <= 1).then(|| format!("{known}.http.{header}"))
+}
+
 /// Letters put in, left out or changed between the two (Levenshtein).
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
