@@ -45,8 +45,6 @@ pub struct Memory {
     cushion: AtomicU64,
     /// The last account that asked found no room, and nothing could make any.
     is_tight: AtomicBool,
-    /// How often cores were asked to give back what they hold free.
-    calls_back: AtomicU64,
     room: OnceLock<Room>,
 }
 
@@ -71,7 +69,6 @@ impl Memory {
             held_max: AtomicU64::new(held_max),
             cushion: AtomicU64::new(0),
             is_tight: AtomicBool::new(false),
-            calls_back: AtomicU64::new(0),
             room: OnceLock::new(),
         })
     }
@@ -125,17 +122,6 @@ impl Memory {
 
     fn cushion_max(&self) -> u64 {
         (self.held_max() / CUSHION_PARTS).min(CUSHION_MAX)
-    }
-
-    /// Asks all cores to give back to the allocator what they hold free: each looks now and then
-    /// whether [`Memory::calls_back`] has grown.
-    pub fn call_back(&self) {
-        self.calls_back.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How often that was asked.
-    pub fn calls_back(&self) -> u64 {
-        self.calls_back.load(Ordering::Relaxed)
     }
 
     fn try_use(&self, bytes: u64, most: u64) -> bool {

@@ -1,22 +1,22 @@
-//! What an allocation really takes: the size classes of the allocator the binary uses (mimalloc).
+//! What an allocation really takes: the size classes of the allocator the binary uses (jemalloc).
 
 const PAGE_BYTES: usize = 4096;
-/// Above this mimalloc's blocks span operating-system pages of which only the touched ones are
-/// resident.
-const MEDIUM_BYTES: usize = 128 * 1024;
+/// From here on blocks are pages of their own, of which only the touched ones are resident, and
+/// begin somewhere in the first of one more.
+const LARGE_BYTES: usize = 16 * 1024;
 /// Strong and weak count in front of what an `Arc` holds.
 pub(crate) const ARC_BYTES: usize = 16;
 
-/// Bytes taken by an allocation of `bytes`: multiples of 16 up to 64, then four classes to a
+/// Bytes taken by an allocation of `bytes`: multiples of 16 up to 128, then four classes to a
 /// doubling, then whole pages.
 pub(crate) const fn class(bytes: usize) -> u64 {
-    let rounded = if bytes <= 64 {
+    let rounded = if bytes <= 128 {
         bytes.next_multiple_of(16)
-    } else if bytes <= MEDIUM_BYTES {
+    } else if bytes < LARGE_BYTES {
         let top = usize::BITS - 1 - (bytes - 1).leading_zeros();
         bytes.next_multiple_of(1 << (top - 2))
     } else {
-        bytes.next_multiple_of(PAGE_BYTES)
+        bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES
     };
     rounded as u64
 }
@@ -37,15 +37,18 @@ mod tests {
             (1, 16),
             (64, 64),
             (65, 80),
+            (113, 128),
             (128, 128),
             (129, 160),
             (160, 160),
             (205, 224),
             (1024, 1024),
             (1025, 1280),
-            (65536, 65536),
-            (262_144, 262_144),
-            (262_145, 266_240),
+            (14_336, 14_336),
+            (14_337, 16_384),
+            (16_384, 20_480),
+            (65_536, 69_632),
+            (65_537, 73_728),
         ] {
             assert_eq!(class(bytes), taken, "{bytes}");
         }

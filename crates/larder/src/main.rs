@@ -1,6 +1,7 @@
 //! The `larder` program: verbs over the libraries.
 
 mod account;
+mod allocator;
 mod api;
 mod build;
 mod client;
@@ -40,7 +41,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use config::{CliOptions, Config, Diagnostic};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// HTTP accelerator: page cache, policy and origin client in one daemon.
 #[derive(Debug, Parser)]

@@ -7,13 +7,15 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::allocator::Arenas;
 use crate::serve::{Daemon, Memory};
 
-/// How often it is looked.
+/// How often it is looked while most of what may be taken is free, and when it is not: a core can
+/// fill megabytes in between.
 const LOOK: Duration = Duration::from_millis(100);
+const LOOK_CLOSELY: Duration = Duration::from_millis(20);
 /// Of the excess, one part in so many is taken from the budget at each look: what is evicted is
 /// given back to the kernel a moment later.
 const SHRINKS_BY: u64 = 4;
@@ -24,10 +26,16 @@ const GROWS_BY: u64 = 512;
 const SLACK: u64 = 32;
 /// The budget never shrinks below one part in so many of what may be taken.
 const LEAST: u64 = 4;
-/// As soon as one part in so many of what may be taken lies idle, the allocator is to give back.
-const LOST: u64 = 8;
-/// Looks between two requests to the allocator to give back what it holds free.
-const LOOKS_PER_PURGE: u32 = 10;
+/// Memory is scarce when no more than one part in so many is free of what may be taken.
+const SCARCE: u64 = 8;
+/// How long the allocator keeps what is freed while memory is not scarce. It notices while it
+/// allocates; what nobody allocates again is asked for when it is one part in so many of what may
+/// be taken.
+const KEEP_MS: u64 = 1_000;
+const LOST: u64 = 16;
+/// Where so much may be taken, what a core frees between two looks is too little to matter, and is
+/// kept.
+const MUCH: u64 = 1 << 30;
 
 /// What the kernel has given this process for itself, files and shared memory apart: they are the
 /// kernel's to take back.
@@ -55,20 +63,20 @@ fn next_budget(budget: u64, private: u64, size: u64, most: u64) -> u64 {
     budget.clamp(least, most)
 }
 
-/// Has the allocator give back to the kernel what it holds free: it does so when a thread ends.
-fn purge() {
-    // Without a thread it does so when next something large is freed.
-    _ = thread::Builder::new().name("purge".to_owned()).spawn(|| ());
+/// How long the allocator is to keep what is freed.
+fn keep_ms(private: u64, size: u64) -> u64 {
+    let is_scarce = private > size - size / SCARCE;
+    if is_scarce && size < MUCH { 0 } else { KEEP_MS }
 }
 
 /// Looks again and again.
 pub(crate) async fn run(daemon: Arc<Daemon>) {
     let cache = &daemon.shared.cache;
-    let mut look = tokio::time::interval(LOOK);
-    let mut looks: u32 = 0;
+    let mut arenas = Arenas::open();
+    let (mut look, mut asked) = (LOOK, Instant::now());
     let mut base = u64::MAX;
     loop {
-        look.tick().await;
+        tokio::time::sleep(look).await;
         let Some(private) = private_bytes() else { return };
         let Memory { size, budget: most, share } = daemon.memory();
         let budget = cache.memory().budget();
@@ -82,11 +90,14 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
         if next != budget && !in_vain {
             cache.resize(next, share);
         }
-        looks = looks.wrapping_add(1);
-        let lost = uncounted.saturating_sub(base);
-        if looks.is_multiple_of(LOOKS_PER_PURGE) && (private > size || lost > size / LOST) {
-            cache.memory().call_back();
-            purge();
+        look = if private > size / 2 { LOOK_CLOSELY } else { LOOK };
+        if let Some(arenas) = &mut arenas {
+            arenas.keep_for(keep_ms(private, size));
+            let is_lost = uncounted.saturating_sub(base) > size / LOST;
+            if private > size || is_lost && asked.elapsed() > Duration::from_millis(KEEP_MS) {
+                arenas.give_back();
+                asked = Instant::now();
+            }
         }
     }
 }
@@ -103,6 +114,13 @@ mod tests {
         assert_eq!(private_of("90000 5000", 4096), None);
         assert_eq!(private_of("", 4096), None);
         assert!(private_bytes().is_some_and(|bytes| bytes > 0));
+    }
+
+    #[test]
+    fn little_memory_that_is_scarce_is_given_back_at_once() {
+        assert_eq!(keep_ms(50 * MIB, 64 * MIB), KEEP_MS);
+        assert_eq!(keep_ms(57 * MIB, 64 * MIB), 0);
+        assert_eq!(keep_ms(2048 * MIB, 2048 * MIB), KEEP_MS);
     }
 
     #[test]

@@ -44,8 +44,6 @@ pub(crate) struct CoreCtx {
     /// Tunnels of all cores.
     pub(crate) tunnels: Arc<Peers>,
     pub(crate) draining: Cell<bool>,
-    /// How often this core has given back what it holds free.
-    pub(crate) given_back: Cell<u64>,
 }
 
 impl CoreCtx {
@@ -68,7 +66,6 @@ impl CoreCtx {
             handshakes: Handshakes::default(),
             tunnels,
             draining: Cell::new(false),
-            given_back: Cell::new(0),
         })
     }
 }

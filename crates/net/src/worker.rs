@@ -45,9 +45,6 @@ const OVERTIME: Duration = Duration::from_secs(2);
 /// How often it is asked whether it has ended.
 const ASK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Allocations after which the allocator looks through a thread's pages (mimalloc's
-/// `generic_collect`).
-const ALLOCATIONS: usize = 10_000;
 /// What tunnels get at the end of a drain to be closed in order.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
@@ -359,19 +356,6 @@ fn sweep(core: &CoreCtx) {
         core.flow.counters.limit(limit);
     });
     core.flow.log.flush();
-    let called = core.flow.shared.cache.memory().calls_back();
-    if core.given_back.replace(called) != called {
-        give_back();
-    }
-}
-
-/// Has the allocator look through this thread's pages for what other threads have freed in them. It
-/// does that by itself after ten thousand allocations of more than a kilobyte, for which a thread
-/// with nothing to do waits for ever; they take less than a millisecond.
-fn give_back() {
-    for _ in 0..ALLOCATIONS {
-        drop(std::hint::black_box(Vec::<u8>::with_capacity(2048)));
-    }
 }
 
 /// Binds the calling thread to the `index`-th processor this process may use.

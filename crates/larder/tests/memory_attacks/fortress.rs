@@ -1,32 +1,50 @@
 //! A daemon of little memory, its origin, and what of them is judged.
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use testkit::client::{Raw, request};
 use testkit::h2::{Frame, PREFACE, Request};
 use testkit::larder::Daemon;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
+use crate::support::folder::Folder;
 use crate::support::{self, PATIENCE, eventually, whole};
 
 /// Attacks take turns: each wants most of the machine.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// What the daemon may take.
-const MEMORY_MIB: u64 = 64;
+const MEMORY: u64 = 64 << 20;
+/// What it takes beside what it stores and holds: its own data, and what the allocator has kept.
+const OWN: u64 = 24 << 20;
 /// Connections to the origin that its limit lets be.
 const ORIGIN_CONNECTIONS: u64 = 1_000;
+/// How often the daemon's memory is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+/// Requests of a flood on one connection: fewer than the limit `keepalive_requests`.
+const PER_CONNECTION: usize = 500;
+/// Before a slow answer, and between its pieces.
+const SLOW: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(5);
+/// Who attacks, and who else there is, as the proxy before them says.
+pub(crate) const ATTACKER: &str = "192.0.2.1";
+pub(crate) const ATTACKS: &str = "X-Forwarded-For: 192.0.2.1\r\n";
+const OTHERS: &str = "X-Forwarded-For: 198.51.100.7\r\n";
 /// HTTP/2's SETTINGS_INITIAL_WINDOW_SIZE.
 const WINDOW: u16 = 4;
 
 /// An origin that answers as the target says: `/pass/...` is for one client and everything else may
-/// be kept; `bytes=N` is the body's length.
+/// be kept; `/slow/...` takes its time; `bytes=N` is the body's length.
 #[derive(Default)]
 struct Behaviour {
     open: AtomicU64,
@@ -35,6 +53,7 @@ struct Behaviour {
 
 impl Behaviour {
     async fn serve(self: Arc<Self>, stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
         let now = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(now, Ordering::Relaxed);
         let served = self.answer_all(stream).await;
@@ -61,6 +80,10 @@ impl Behaviour {
             let head = format!(
                 "HTTP/1.1 200 OK\r\nCache-Control: {kept}\r\nContent-Length: {length}\r\n\r\n"
             );
+            let is_slow = target.starts_with("/slow");
+            if is_slow {
+                sleep(SLOW).await;
+            }
             stream.write_all(head.as_bytes()).await?;
             let piece = vec![b'x'; 16 * 1024];
             let mut left = length;
@@ -68,6 +91,9 @@ impl Behaviour {
                 let now = left.min(piece.len());
                 stream.write_all(&piece[..now]).await?;
                 left -= now;
+                if is_slow {
+                    sleep(PAUSE).await;
+                }
             }
         }
     }
@@ -76,6 +102,9 @@ impl Behaviour {
 /// The daemon under attack.
 pub(crate) struct Fortress {
     pub(crate) daemon: Daemon,
+    /// What it may take, and the most that it has taken.
+    memory: u64,
+    taken: Arc<AtomicU64>,
     origin: Arc<Behaviour>,
     listening: JoinHandle<()>,
     asked: AtomicU64,
@@ -89,20 +118,44 @@ impl Drop for Fortress {
 }
 
 impl Fortress {
-    /// With nothing but defaults, and a site of its own kind where `site` says so.
+    /// With little but defaults.
     pub(crate) async fn start() -> Self {
-        Self::with(|origin| {
-            format!(
-                "[[origin]]\nname = \"app\"\nservers = \"http://{origin}\"\n\
-                 [[site]]\nhost = \"*\"\norigin = \"app\"\n"
-            )
-        })
-        .await
+        Self::with(site).await
     }
 
     /// With the origins and sites that `sites` writes for an origin at an address.
     pub(crate) async fn with(sites: impl FnOnce(SocketAddr) -> String) -> Self {
         let turn = TURN.lock().await;
+        Self::built(turn, sites, Some(MEMORY)).await
+    }
+
+    /// With a site that has a VCL, in which `PORT` is the origin's.
+    pub(crate) async fn of_program(program: &str) -> Self {
+        let folder = Folder::new();
+        let sites = |origin: SocketAddr| {
+            folder.file("site.vcl", program.replace("PORT", &origin.port().to_string()));
+            let path = folder.path().join("site.vcl");
+            format!("[[site]]\nhost = \"*\"\nvcl = \"{}\"\n", path.display())
+        };
+        Self::with(sites).await
+    }
+
+    /// With a share of what a container of `container` bytes has, whatever share that is; none where
+    /// there can be no containers.
+    pub(crate) async fn contained(container: u64) -> Option<Self> {
+        let turn = TURN.lock().await;
+        let _inside = Container::enter(container)?;
+        let mut fortress = Self::built(turn, site, None).await;
+        // A tenth more is for the kernel to give or to refuse.
+        fortress.memory = container / 11 * 10;
+        Some(fortress)
+    }
+
+    async fn built(
+        turn: MutexGuard<'static, ()>,
+        sites: impl FnOnce(SocketAddr) -> String,
+        memory: Option<u64>,
+    ) -> Self {
         support::raise_descriptors();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -113,12 +166,17 @@ impl Fortress {
                 tokio::spawn(Arc::clone(&serving).serve(stream));
             }
         });
+        let size = memory.map_or("auto".to_owned(), |bytes| format!("{}MiB", bytes >> 20));
         let file = format!(
-            "listen = \"127.0.0.1:0 h2c\"\nworkers = 2\n[memory]\nsize = \"{MEMORY_MIB}MiB\"\n{}",
+            "listen = \"127.0.0.1:0 h2c\"\nworkers = 2\ntrusted_proxies = \"127.0.0.1\"\n\
+             [memory]\nsize = \"{size}\"\n{}",
             sites(address)
         );
         let daemon = Daemon::start(&file).expect("larder starts");
-        let fortress = Self { daemon, origin, listening, asked: AtomicU64::new(0), _turn: turn };
+        let taken = watch(daemon.pid());
+        let asked = AtomicU64::new(0);
+        let memory = memory.unwrap_or(MEMORY);
+        let fortress = Self { daemon, memory, taken, origin, listening, asked, _turn: turn };
         for _ in 0..3 {
             fortress.ask("/stored").await;
         }
@@ -128,7 +186,7 @@ impl Fortress {
     /// What another client gets.
     async fn ask(&self, target: &str) {
         let raw = Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE);
-        let reply = whole(raw.exchange(&request("GET", target, "")).await, target);
+        let reply = whole(raw.exchange(&request("GET", target, OTHERS)).await, target);
         assert_eq!(reply.status, 200, "{target}: {}", reply.text());
     }
 
@@ -145,20 +203,41 @@ impl Fortress {
 
     /// Asserts that memory and origin connections are within bounds.
     pub(crate) fn within_bounds(&self, when: &str) {
-        let (taken, most) = (self.private_bytes(), (MEMORY_MIB << 20) / 10 * 11);
-        println!("{when}: {} KiB", taken / 1024);
+        let now = self.private_bytes();
+        let (taken, most) = (self.taken.load(Ordering::Relaxed), self.memory / 10 * 11);
+        println!("{when}: {} KiB, {} at most", now / 1024, taken / 1024);
         assert!(taken <= most, "{when}: {taken} bytes, {most} allowed");
         let connections = self.origin.most.load(Ordering::Relaxed);
         assert!(connections <= ORIGIN_CONNECTIONS, "{when}: {connections} origin connections");
     }
 
-    /// Waits until the daemon holds nothing for clients and takes less than `bytes` of memory.
-    pub(crate) async fn gives_back(&self, bytes: u64) {
+    /// Waits until the daemon holds nothing for clients, and takes little more than what it stores.
+    pub(crate) async fn gives_back(&self) {
         eventually("memory is given back", async || {
-            let held = self.daemon.metric("larder_memory_held_bytes", "").await.expect("metrics");
-            held == 0.0 && self.private_bytes() < bytes
+            let of = async |name| self.daemon.metric(name, "").await.expect("metrics");
+            let (held, used) =
+                (of("larder_memory_held_bytes").await, of("larder_memory_bytes").await);
+            held == 0.0 && self.private_bytes() < used as u64 + OWN
         })
         .await;
+    }
+
+    /// Has the daemon answer `count` requests of one kind, and takes all of each answer.
+    pub(crate) async fn flood(&self, count: usize, target: impl Fn(usize) -> String) {
+        for from in (0..count).step_by(PER_CONNECTION) {
+            let to = count.min(from + PER_CONNECTION);
+            let ask = |n| {
+                let last = if n + 1 == to { "Connection: close\r\n" } else { "" };
+                request("GET", &target(n), last)
+            };
+            let bytes: Vec<u8> = (from..to).flat_map(ask).collect();
+            let mut stream = TcpStream::connect(self.daemon.addr()).await.expect("a connection");
+            let (mut read, mut write) = stream.split();
+            let mut taken = vec![0; 64 * 1024];
+            let take = async { while read.read(&mut taken).await.expect("an answer") > 0 {} };
+            let (sent, ()) = tokio::join!(write.write_all(&bytes), take);
+            sent.expect("sent");
+        }
     }
 
     /// Asserts that a limit was reached.
@@ -168,16 +247,9 @@ impl Fortress {
         assert!(hits > 0.0, "{limit} was reached");
     }
 
-    /// Resident memory of the daemon without the pages of files, in bytes.
+    /// Memory of the daemon, in bytes.
     fn private_bytes(&self) -> u64 {
-        let file = format!("/proc/{}/status", self.daemon.pid());
-        let status = std::fs::read_to_string(file).expect("the daemon's status");
-        let of = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
-            let kib = line.split_ascii_whitespace().next().and_then(|n| n.parse::<u64>().ok());
-            kib.expect("a number") * 1024
-        };
-        of("RssAnon:") + of("RssShmem:")
+        private_bytes(self.daemon.pid()).expect("the daemon's status")
     }
 
     /// A connection of HTTP/2 that opens a hundred streams, whose windows never open.
@@ -203,7 +275,76 @@ impl Fortress {
     }
 }
 
+/// The configuration of an origin at an address, with one site.
+pub(crate) fn site(origin: SocketAddr) -> String {
+    format!(
+        "[[origin]]\nname = \"app\"\nservers = \"http://{origin}\"\nconnect_timeout = \"30s\"\n\
+         [[site]]\nhost = \"*\"\norigin = \"app\"\n"
+    )
+}
+
+/// This process in a control group of its own whose memory is bounded: what it starts stays there.
+/// At the end it is where it was.
+struct Container {
+    group: PathBuf,
+    home: PathBuf,
+}
+
+impl Container {
+    fn enter(bytes: u64) -> Option<Self> {
+        let mounted = Path::new("/sys/fs/cgroup");
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        // Version 1 has a hierarchy for memory; else all is in one.
+        let (hierarchy, limit) = match mounted.join("memory").is_dir() {
+            true => (mounted.join("memory"), "memory.limit_in_bytes"),
+            false => (mounted.to_owned(), "memory.max"),
+        };
+        let is_ours = |names: &str| names.is_empty() || names == "memory";
+        let mut lines = own.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+        let (_, path) = lines.find(|(names, _)| is_ours(names))?;
+        let home = hierarchy.join(path.trim_start_matches('/'));
+        let group = hierarchy.join(format!("larder-{}", std::process::id()));
+        fs::create_dir(&group).ok()?;
+        let entered = fs::write(group.join(limit), bytes.to_string())
+            .and_then(|()| fs::write(group.join("cgroup.procs"), std::process::id().to_string()));
+        let container = Self { group, home };
+        entered.is_ok().then_some(container)
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let pid = std::process::id().to_string();
+        fs::write(self.home.join("cgroup.procs"), pid).expect("back where it was");
+        // Empty, it goes; with somebody left in it, later.
+        _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// Resident memory of a process without the pages of files, in bytes.
+fn private_bytes(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let of = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some((of("RssAnon:")? + of("RssShmem:")?) * 1024)
+}
+
+/// Keeps the most that a process has taken, for as long as somebody wants to know.
+fn watch(pid: u32) -> Arc<AtomicU64> {
+    let most = Arc::new(AtomicU64::new(0));
+    let weak = Arc::downgrade(&most);
+    std::thread::spawn(move || {
+        while let (Some(most), Some(taken)) = (weak.upgrade(), private_bytes(pid)) {
+            most.fetch_max(taken, Ordering::Relaxed);
+            std::thread::sleep(LOOK);
+        }
+    });
+    most
+}
+
 /// The field block of a GET of `target`.
 pub(crate) fn get(target: &str) -> Vec<u8> {
-    Request::get(target).block().bytes().to_vec()
+    Request::get(target).set("x-forwarded-for", ATTACKER).block().bytes().to_vec()
 }

@@ -1,4 +1,4 @@
-//! What is held beside bodies that are not read: uploads.
+//! What is held beside bodies that are not read: heads and uploads.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,7 +7,8 @@ use testkit::h2::{Frame, PREFACE, Request};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::fortress::Fortress;
+use crate::bodies;
+use crate::fortress::{ATTACKER, Fortress};
 use crate::support::folder::Folder;
 
 /// Bytes of each upload: less than the limit `spool_bytes`.
@@ -62,4 +63,51 @@ async fn spooled_uploads_take_what_is_allowed() {
     for task in open {
         task.abort();
     }
+}
+
+/// Heads that are long when they are read: seven references to a field of four kilobytes in each.
+pub(crate) async fn long_heads(fortress: &Fortress) -> Vec<TcpStream> {
+    let mut waiting = Vec::new();
+    for n in 0..60 {
+        let block = |at| {
+            let request = Request::get("/slow/head").set("x-forwarded-for", ATTACKER).block();
+            match at {
+                0 => request.remembered("x-long", "h".repeat(3_900)).bytes().to_vec(),
+                _ => request.raw(&[0x80 | 62; 7]).bytes().to_vec(),
+            }
+        };
+        waiting.push(fortress.hundred(block).await);
+        if n % 20 == 19 {
+            fortress.stands(&format!("{} connections", n + 1)).await;
+        }
+    }
+    waiting
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_heads_that_wait_take_what_is_allowed() {
+    let fortress = Fortress::start().await;
+    let waiting = long_heads(&fortress).await;
+    drop(waiting);
+    fortress.gives_back().await;
+    fortress.stands("afterwards").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_survives_one_attack_after_another() {
+    let Some(fortress) = Fortress::contained(512 << 20).await else {
+        return eprintln!("skipped: no control group can be made");
+    };
+    let unread = bodies::unread(&fortress, "/pass/{}?bytes=200000").await;
+    let kept = bodies::unread(&fortress, "/kept/{}?bytes=200000").await;
+    let large = bodies::unread(&fortress, "/kept/{}?bytes=80000000").await;
+    drop((unread, kept, large));
+    let deaf = bodies::unread_over_http1(&fortress).await;
+    drop(deaf);
+    let followers = bodies::followers(&fortress).await;
+    let heads = long_heads(&fortress).await;
+    drop((followers, heads));
+    bodies::sizes(&fortress).await;
+    fortress.gives_back().await;
+    fortress.stands("after them all").await;
 }
