@@ -363,6 +363,7 @@ pub const TABLE: &[Route] = &[
     page("/dom.js", SCRIPT),
     page("/explain.js", SCRIPT),
     page("/format.js", SCRIPT),
+    page("/history.js", SCRIPT),
     page("/icon.svg", "image/svg+xml"),
     page("/origins.js", SCRIPT),
     page("/purge.js", SCRIPT),

@@ -289,6 +289,8 @@ pub struct AdminConfig {
     pub socket_mode: u32,
     /// File to which changes are written.
     pub audit: Option<PathBuf>,
+    /// Minutes that the dashboard's charts reach back.
+    pub history_minutes: usize,
 }
 
 impl Default for AdminConfig {
@@ -300,6 +302,7 @@ impl Default for AdminConfig {
             open_metrics: false,
             socket_mode: 0o600,
             audit: None,
+            history_minutes: 24 * 60,
         }
     }
 }

@@ -51,6 +51,13 @@ function ratio(mean) {
   return all > 0 ? hits / all : null;
 }
 
+// Whoever sends such purges mostly does not look at their answers.
+function lostPurges(times) {
+  if (!times) return '';
+  return `${count(times)} ${times === 1 ? 'purge' : 'purges'} since the start found no site and purged nothing: no site has `
+    + 'the host that they named.';
+}
+
 class Tiles {
   constructor(place) {
     this.tiles = TILES.map((tile) => {
@@ -195,6 +202,7 @@ export class Board {
     if (this.paused) return;
     const mean = (name) => this.charts.history.mean(name, CALM_S);
     this.tiles.fill(figures, mean);
+    text(byId('purges-lost'), lostPurges(figures.now.purges_lost));
     text(byId('about'), `${this.version}, up ${duration(figures.uptime_s)}`);
     this.tables.sites.fill(figures.sites);
     this.tables.limits.fill(figures.limits);

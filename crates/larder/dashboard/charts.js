@@ -1,14 +1,11 @@
 // The pictures. Each has its numbers beside it as text, for whoever does not see it.
 /* global uPlot */
-import { el, text } from './dom.js';
-import { bytes, rate, time } from './format.js';
+import { byId, el, text } from './dom.js';
+import { bytes, duration, rate, span, time } from './format.js';
+import { History } from './history.js';
 
-const MINUTES = 10;
-const POINTS = 600;
-// The time that is shown even when less is known.
-const LEAST_S = 120;
-// Longer without a reading than this is a gap: while nobody looks there is one in ten seconds.
-const GAP_S = 25;
+// The time that is shown even when less is known: one reading alone has no width.
+const LEAST_S = 2;
 
 const COLOURS = ['ink', 'quiet', 'grid', 'bad', 'hits', 'hits-fill', 'misses', 'misses-fill', 'passes', 'passes-fill'];
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -18,55 +15,26 @@ function colours() {
   return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-// Rates over the last minutes, as rows of numbers behind their time.
-export class History {
-  constructor() {
-    this.start([], []);
-  }
+const FONT = '11px system-ui, "DejaVu Sans", sans-serif';
+// Pixels to the right of a chart.
+const PADDING = 8;
 
-  start(columns, rows) {
-    this.columns = columns;
-    this.rows = rows.slice(-POINTS);
-  }
+// Steps of a scale of time, in seconds, and how their marks are written.
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 43_200,
+  86_400];
 
-  add(time_ms, rates) {
-    this.rows.push(this.columns.map((name) => (name === 'time_ms' ? time_ms : rates[name] ?? 0)));
-    while (this.rows.length > POINTS) this.rows.shift();
-  }
-
-  // For uPlot: seconds, then one list for each of `makes`, with holes where nothing was noted.
-  series(...makes) {
-    const at = Object.fromEntries(this.columns.map((name, n) => [name, n]));
-    const lists = [[], ...makes.map(() => [])];
-    let last;
-    for (const row of this.rows) {
-      const seconds = row[0] / 1000;
-      if (last && seconds - last > GAP_S) {
-        lists[0].push(last + 1);
-        for (const list of lists.slice(1)) list.push(null);
-      }
-      lists[0].push(seconds);
-      makes.forEach((make, n) => lists[n + 1].push(make((name) => row[at[name]] ?? 0)));
-      last = seconds;
-    }
-    return lists;
-  }
-
-  // The mean of one rate over the last `seconds`.
-  mean(name, seconds) {
-    const at = this.columns.indexOf(name);
-    const now = this.rows.at(-1)?.[0] ?? 0;
-    const late = this.rows.filter((row) => now - row[0] < seconds * 1000);
-    return late.length ? late.reduce((sum, row) => sum + row[at], 0) / late.length : 0;
-  }
-
-  peak(make) {
-    const [, values] = this.series(make);
-    return Math.max(0, ...values.filter((value) => value !== null));
-  }
+function onAxis(seconds, step) {
+  const then = new Date(seconds * 1000);
+  if (step >= 86_400) return then.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' });
+  return then.toTimeString().slice(0, step < 60 ? 8 : 5);
 }
 
-const FONT = '11px system-ui, "DejaVu Sans", sans-serif';
+// Whether a mark has room before the chart's right edge.
+function fits(u, seconds, step) {
+  const { min, max } = u.scales.x;
+  const room = PADDING + ((max - seconds) / (max - min)) * (u.bbox.width / devicePixelRatio);
+  return room >= (step < 60 ? 27 : 16);
+}
 
 // Steps of a scale of bytes, which goes by powers of two.
 const BYTE_STEPS = Array.from({ length: 45 }, (_, n) => 2 ** n);
@@ -75,8 +43,8 @@ function axes(c, format, incrs) {
   const common = { font: FONT, stroke: c.quiet, grid: { stroke: c.grid, width: 1 }, ticks: { show: false } };
   return [
     { ...common, grid: { show: false }, size: 22, gap: 4, space: 70,
-      values: (_, splits) => splits.map((s) => new Date(s * 1000).toTimeString().slice(0, 5)),
-      incrs: [60, 120, 180, 300] },
+      values: (u, splits, axis, space, step) => splits.map((s) => (fits(u, s, step) ? onAxis(s, step) : '')),
+      incrs: TIME_STEPS },
     { ...common, size: 58, gap: 6, space: 34, values: (_, splits) => splits.map(format), ...(incrs && { incrs }) },
   ];
 }
@@ -104,16 +72,22 @@ class Rates {
       stroke: c[line.stroke], fill: line.fill && c[line.fill], width: 1.5, dash: line.dash, points: { show: false },
     }));
     this.chart = new uPlot({
-      width: this.plot.clientWidth, height: this.plot.clientHeight, legend: { show: false }, padding: [8, 8, 0, 0],
+      width: this.plot.clientWidth, height: this.plot.clientHeight, legend: { show: false }, padding: [8, PADDING, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: {
-        x: { range: (u, low, high) => [Math.max(high - MINUTES * 60, Math.min(low, high - LEAST_S)), high] },
+        x: { range: () => this.#between() },
         y: { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] },
       },
       axes: axes(c, this.format, this.incrs),
       series: [{}, ...stack],
       hooks: { setCursor: [(u) => { this.index = u.cursor.idx; this.#tell(); }] },
     }, this.history.series(...this.lines.map((line) => line.make)), this.plot);
+  }
+
+  // What is shown: the range, or as much of it as is known.
+  #between() {
+    const [first, last] = this.history.between();
+    return [Math.min(first, last - LEAST_S), last];
   }
 
   fill() {
@@ -128,7 +102,7 @@ class Rates {
     const told = this.lines.map((_, n) => values[n + 1][at]);
     told.forEach((value, n) => text(this.values[n], value === null || value === undefined ? '–' : this.format(value)));
     const peak = this.format(this.history.peak(this.lines[0].make));
-    text(this.words, `${this.title}, ${this.unit}: the highest in ten minutes was ${peak}.`);
+    text(this.words, `${this.title}, ${this.unit}: the highest in ${span(this.history.range_s)} was ${peak}.`);
   }
 
   size() {
@@ -203,9 +177,47 @@ class Latency {
   }
 }
 
+// The choice of how far the charts reach back.
+class Ranges {
+  constructor(history, chosen) {
+    Object.assign(this, { history, chosen, place: byId('ranges'), known: byId('known') });
+  }
+
+  // One button for each time there is; the one that was chosen stays, or the longest before it.
+  offer() {
+    const ranges = this.history.ranges();
+    if (ranges.join() === this.offered) return;
+    this.offered = ranges.join();
+    const fits = ranges.filter((seconds) => seconds <= this.history.range_s);
+    this.history.range_s = fits.at(-1) ?? ranges[0];
+    this.buttons = ranges.map((seconds) => {
+      const button = el('button', { type: 'button', class: 'small' }, span(seconds));
+      button.addEventListener('click', () => {
+        this.history.range_s = seconds;
+        this.#press(ranges);
+        this.chosen();
+      });
+      return button;
+    });
+    this.place.replaceChildren(...this.buttons);
+    this.#press(ranges);
+  }
+
+  #press(ranges) {
+    this.buttons.forEach((button, n) => button.setAttribute('aria-pressed', String(ranges[n] === this.history.range_s)));
+  }
+
+  // Less than was chosen is said.
+  tell() {
+    const [first, last] = this.history.between();
+    text(this.known, last - first < this.history.range_s * 0.95 ? `${duration(last - first)} so far` : '');
+  }
+}
+
 export class Charts {
   constructor(place) {
     this.history = new History();
+    this.ranges = new Ranges(this.history, () => this.#fill());
     const missed = (of) => of('hits') + of('misses');
     this.rates = [
       new Rates(place, this.history, {
@@ -248,16 +260,22 @@ export class Charts {
     this.#all().forEach((chart) => chart.draw());
   }
 
-  start({ columns, rows }) {
-    this.history.start(columns, rows);
+  start(history) {
+    this.history.start(history);
+    this.ranges.offer();
+    this.#fill();
+  }
+
+  #fill() {
     this.rates.forEach((chart) => chart.fill());
+    this.ranges.tell();
   }
 
   // What came while figures are paused is kept, and not shown.
   add(figures, shown) {
     this.history.add(figures.time_ms, figures.rates);
     if (!shown) return;
-    this.rates.forEach((chart) => chart.fill());
+    this.#fill();
     if (figures.ring) this.latency.fill(figures.ring.latency);
   }
 }

@@ -55,6 +55,12 @@ export function duration(seconds) {
   return minutes ? `${minutes} min` : `${Math.floor(seconds)} s`;
 }
 
+// A round time as people say it: `6 hours`.
+export function span(seconds) {
+  const [size, word] = [[86_400, 'day'], [3_600, 'hour'], [60, 'minute']].find(([size]) => seconds % size === 0) ?? [1, 'second'];
+  return `${seconds / size} ${word}${seconds === size ? '' : 's'}`;
+}
+
 const clockTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const dayTime = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit',

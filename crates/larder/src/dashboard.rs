@@ -38,6 +38,7 @@ const FILES: &[File] = files! {
     "/dom.js" SCRIPT "dom.js";
     "/explain.js" SCRIPT "explain.js";
     "/format.js" SCRIPT "format.js";
+    "/history.js" SCRIPT "history.js";
     "/icon.svg" IMAGE "icon.svg";
     "/origins.js" SCRIPT "origins.js";
     "/purge.js" SCRIPT "purge.js";

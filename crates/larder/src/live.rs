@@ -1,7 +1,7 @@
 //! Live figures for dashboards: one sampler for all who look.
 //!
 //! While somebody looks, it takes a reading a second and reads the log ring. While nobody does, it
-//! only notes the counters every ten seconds, so that whoever comes sees the minutes before. It
+//! only notes the counters every ten seconds, so that whoever comes sees the time before. It
 //! waits for no viewer: one that is slow misses what it was too slow for.
 
 mod figures;
@@ -47,13 +47,13 @@ pub(crate) struct Viewer {
 }
 
 impl Live {
-    /// Nobody looks yet.
-    pub(crate) fn new(counters: &Registry) -> Arc<Self> {
+    /// Nobody looks yet; whoever comes is told of as many minutes as `history_minutes`.
+    pub(crate) fn new(counters: &Registry, history_minutes: usize) -> Arc<Self> {
         Arc::new(Self {
             viewers: AtomicU64::new(0),
             came: Notify::new(),
             latest: watch::Sender::default(),
-            history: Mutex::default(),
+            history: Mutex::new(History::new(history_minutes)),
             counters: counters.register(),
         })
     }
@@ -78,7 +78,7 @@ impl Live {
 }
 
 impl Viewer {
-    /// The minutes before it came, as an event.
+    /// The time before it came, as an event.
     pub(crate) fn history(&self) -> Bytes {
         event("history", &self.live.history.lock().json())
     }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn no_more_viewers_than_may_be_and_each_is_noticed() {
         let registry = Registry::default();
-        let live = Live::new(&registry);
+        let live = Live::new(&registry, 10);
         let (first, second) = (live.view(2), live.view(2));
         assert!(first.is_some() && second.is_some() && live.view(2).is_none());
         assert_eq!(registry.limit_sum(Limit::DashboardViewers), 1);
@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_viewer_gets_the_latest_and_a_newcomer_nothing_old() {
-        let live = Live::new(&Registry::default());
+        let live = Live::new(&Registry::default(), 10);
         live.latest.send_replace(Bytes::from_static(b"old"));
         let mut viewer = live.view(1).expect("one");
         live.latest.send_replace(Bytes::from_static(b"1"));

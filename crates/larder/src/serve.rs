@@ -260,7 +260,7 @@ impl Daemon {
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
         let running = Mutex::new(Running { config: config.clone(), material, origins });
         let notify = Notify::of_environment();
-        let live = Live::new(&shared.counters);
+        let live = Live::new(&shared.counters, config.admin.history_minutes);
         let daemon = Arc::new(Self {
             source,
             admin_counts: Mutex::new(shared.counters.register()),

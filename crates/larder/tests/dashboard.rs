@@ -5,7 +5,8 @@ mod support;
 use serde_json::Value;
 use support::{PATIENCE, Setup, Stage, eventually, whole};
 use testkit::client::{Pieces, Raw};
-use testkit::origin::Script;
+use testkit::larder::Daemon;
+use testkit::origin::{Script, Scripted};
 use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -93,7 +94,8 @@ async fn the_page_is_for_everyone_and_runs_nothing_but_its_own_files() {
 
 #[tokio::test]
 async fn whoever_looks_sees_what_happened_before_and_what_happens() {
-    let stage = Setup { top: TOP, ..Setup::default() }.start().await;
+    let top = "[admin]\nlisten = \"127.0.0.1:0\"\nhistory = \"2h\"";
+    let stage = Setup { top, ..Setup::default() }.start().await;
     let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
     stage.origin.on("/early", Script::respond(busy));
     stage.origin.on("/kept", Script::cacheable("a page"));
@@ -103,6 +105,8 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     assert_eq!(hello["role"], "read");
     let history = events.find("history", |_| true).await;
     assert_eq!(history["columns"][0], "time_ms");
+    assert_eq!(history["reach_s"], 7_200);
+    assert!(history["minutes"].is_array());
     let failed = |data: &Value| data["ring"]["errors"][0]["url"] == "larder.test/early";
     let first = events.find("figures", failed).await;
     assert_eq!(first["ring"]["errors"][0]["status"], 503);
@@ -113,10 +117,26 @@ async fn whoever_looks_sees_what_happened_before_and_what_happens() {
     let hits = |data: &Value| data["rates"]["hits"].as_f64().is_some_and(|rate| rate > 0.0);
     let figures = events.find("figures", hits).await;
     assert_eq!(figures["now"]["objects"], 1);
+    assert_eq!(figures["now"]["purges_lost"], 0);
     let missed = |data: &Value| data["ring"]["urls_by_misses"][0]["key"] == "larder.test/kept";
     let figures = events.find("figures", missed).await;
     let columns = figures["ring"]["latency"]["hits"].as_array().expect("columns");
     assert!(columns.iter().any(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0)));
+}
+
+#[tokio::test]
+async fn a_purge_that_found_no_site_is_told() {
+    let origin = Scripted::start().await.expect("a port for the origin");
+    let site = "preset = \"wordpress\"";
+    let file = Setup { top: TOP, site, ..Setup::default() }.file(&origin);
+    let file = file.replacen("host = \"*\"", "host = \"shop.test\"", 1);
+    let stage = Stage { origin, daemon: Daemon::start(&file).expect("larder starts") };
+    let mut events = Events::open(&stage, "read").await;
+    let lost = |count: u64| move |data: &Value| data["now"]["purges_lost"] == count;
+    events.find("figures", lost(0)).await;
+    let purge = b"PURGE /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    assert_eq!(stage.exchange("PURGE", purge).await.status, 421);
+    events.find("figures", lost(1)).await;
 }
 
 #[tokio::test]

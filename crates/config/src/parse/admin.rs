@@ -1,6 +1,7 @@
 //! `[admin]`.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use origin::{Address, OriginConfig, Reserved};
@@ -10,6 +11,9 @@ use crate::keys;
 use crate::listen::octal;
 use crate::model::{AdminConfig, ListenSpec};
 use crate::reader::{Item, Reader, Table};
+
+/// How far charts may reach back: a shorter time is shown anyway, a longer one is a monitor's.
+const HISTORY_MINUTES: RangeInclusive<usize> = 10..=7 * 24 * 60;
 
 /// The admin listener.
 pub(super) fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
@@ -21,6 +25,9 @@ pub(super) fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
     admin.audit = table.item("audit").and_then(|item| path(r, &item));
     if let Some(item) = table.item("hosts") {
         admin.hosts = hosts(r, &item);
+    }
+    if let Some(minutes) = table.item("history").and_then(|item| history(r, &item)) {
+        admin.history_minutes = minutes;
     }
     if let Some(item) = table.item("metrics") {
         let words = [("token", false), ("open", true)];
@@ -39,6 +46,13 @@ pub(super) fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
         }
     }
     admin
+}
+
+/// Minutes of the dashboard's charts.
+fn history(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+    let minutes = r.duration(item)? / 60_000;
+    let minutes = usize::try_from(minutes).ok().filter(|minutes| HISTORY_MINUTES.contains(minutes));
+    r.check(item, minutes.ok_or("takes a time from \"10m\" to \"7d\""))
 }
 
 /// An origin that is the admin listener would hand it to clients.

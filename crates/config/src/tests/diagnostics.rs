@@ -68,7 +68,7 @@ origin = "http://127.0.0.1:8080"
     2 | zzz = 1
       | ^^^
       |
-      = help: keys in [admin] are listen, tokens, hosts, metrics, socket_mode, audit
+      = help: keys in [admin] are listen, tokens, hosts, metrics, socket_mode, audit, history
     "#);
 }
 
@@ -621,6 +621,7 @@ listen = ":6080"
 socket_mode = "666"
 hosts = ["cache.example:80"]
 tokens = "tokens"
+history = "30d"
 [[site]]
 host = "*"
 origin = "http://127.0.0.1:8080"
@@ -653,6 +654,12 @@ origin = "http://127.0.0.1:8080"
       |
     5 | tokens = "tokens"
       |          ^^^^^^^^
+
+    error: `history`: takes a time from "10m" to "7d"
+     --> larder.toml:6:11
+      |
+    6 | history = "30d"
+      |           ^^^^^
     "#);
     let text = r#"[admin]
 listen = "127.0.0.1:6080"

@@ -12,8 +12,12 @@ use serde_json::{Map, Value, json};
 use crate::api;
 use crate::serve::Daemon;
 
-/// Readings that are kept: ten minutes of seconds.
-const HISTORY: usize = 600;
+/// Readings that are kept as they were taken: ten minutes of seconds.
+const RECENT: usize = 600;
+/// Readings closer than this are of one look: the second tells of no time.
+const LEAST_S: f64 = 0.5;
+/// What the older rows are means of.
+const MINUTE_MS: u64 = 60_000;
 /// Sites that are shown, those with most requests.
 const SITES: usize = 12;
 
@@ -74,10 +78,22 @@ impl Reading {
                 ("bans", cache.bans().len() as u64),
                 ("connections", registry.sum(Counter::ConnectionsOpen)),
                 ("tunnels", registry.sum(Counter::TunnelsOpen)),
+                ("purges_lost", registry.sum(Counter::PurgesLost)),
             ],
             limits: limits::TABLE.iter().map(|spec| registry.limit_sum(spec.limit)).collect(),
             sites: daemon.shared.tallies.sum().sites,
             servers: daemon.servers(),
+        }
+    }
+
+    /// What rates are made of, without the rows of sites and servers.
+    fn counts(&self) -> Self {
+        Self {
+            unix_ms: self.unix_ms,
+            us: self.us,
+            counted: self.counted.clone(),
+            evictions: self.evictions,
+            ..Self::default()
         }
     }
 
@@ -171,32 +187,72 @@ impl Reading {
     }
 }
 
-/// The minutes before.
-#[derive(Debug, Default)]
-pub(super) struct History {
+/// The last rows of rates. The memory for all of them is taken at once.
+#[derive(Debug)]
+struct Rows {
+    most: usize,
     rows: VecDeque<(u64, [f64; KEPT.len()])>,
 }
 
-impl History {
-    /// Adds what happened between two readings.
-    pub(super) fn note(&mut self, before: &Reading, now: &Reading) {
+impl Rows {
+    fn new(most: usize) -> Self {
+        Self { most, rows: VecDeque::with_capacity(most) }
+    }
+
+    /// Adds what happened between two readings, in place of the oldest row when all are taken.
+    fn note(&mut self, before: &Reading, now: &Reading) {
         let rates = now.rates(before);
-        if self.rows.len() == HISTORY {
+        if self.rows.len() >= self.most {
             self.rows.pop_front();
         }
         let of = |name: &str| rates.get(name).copied().unwrap_or(0.0);
         self.rows.push_back((now.unix_ms, KEPT.map(of)));
     }
 
-    /// The names of the columns and the rows, the oldest first.
+    fn json(&self) -> Vec<Vec<f64>> {
+        let row = |(unix_ms, rates): &(u64, [f64; KEPT.len()])| {
+            [*unix_ms as f64].iter().chain(rates).copied().collect()
+        };
+        self.rows.iter().map(row).collect()
+    }
+}
+
+/// The time before: the last readings as they were taken, and means of whole minutes behind them.
+#[derive(Debug)]
+pub(super) struct History {
+    recent: Rows,
+    minutes: Rows,
+    /// Where the minute that is not over began.
+    minute: Option<Reading>,
+}
+
+impl History {
+    /// Reaches back so many minutes, once it is as old.
+    pub(super) fn new(minutes: usize) -> Self {
+        Self { recent: Rows::new(RECENT), minutes: Rows::new(minutes), minute: None }
+    }
+
+    /// Adds what happened between two readings.
+    pub(super) fn note(&mut self, before: &Reading, now: &Reading) {
+        if now.since(before) >= LEAST_S {
+            self.recent.note(before, now);
+        }
+        let start = self.minute.get_or_insert_with(|| before.counts());
+        if now.unix_ms / MINUTE_MS != start.unix_ms / MINUTE_MS {
+            self.minutes.note(start, now);
+            self.minute = Some(now.counts());
+        }
+    }
+
+    /// The names of the columns, and both kinds of rows, the oldest first.
     pub(super) fn json(&self) -> Value {
-        let rows: Vec<Vec<f64>> = self
-            .rows
-            .iter()
-            .map(|(unix_ms, rates)| [*unix_ms as f64].iter().chain(rates).copied().collect())
-            .collect();
         let columns: Vec<&str> = ["time_ms"].into_iter().chain(KEPT).collect();
-        json!({ "columns": columns, "rows": rows })
+        json!({
+            "columns": columns,
+            "reach_s": self.minutes.most * 60,
+            "rows": self.recent.json(),
+            "minutes": self.minutes.json(),
+        })
     }
 }
 
@@ -249,17 +305,62 @@ mod tests {
         assert_eq!(told["limits"][0]["rate"], 2.0);
     }
 
-    #[test]
-    fn history_is_bounded() {
-        let mut history = History::default();
-        for second in 1..=HISTORY as u64 + 5 {
-            history.note(&reading(second - 1, 0), &reading(second, 3));
+    /// What a history tells after readings every `step` seconds, each counting one more a second.
+    fn noted(minutes: usize, step: u64, last: u64) -> (History, Value) {
+        let mut history = History::new(minutes);
+        for second in (step..=last).step_by(step as usize) {
+            history.note(&reading(second - step, second - step), &reading(second, second));
         }
         let told = history.json();
-        let rows = told["rows"].as_array().expect("rows");
-        assert_eq!(rows.len(), HISTORY);
+        (history, told)
+    }
+
+    fn rows(told: &Value, name: &str) -> Vec<Vec<f64>> {
+        serde_json::from_value(told[name].clone()).expect("rows of numbers")
+    }
+
+    #[test]
+    fn the_last_readings_are_kept_as_they_were_taken() {
+        let (_, told) = noted(10, 1, RECENT as u64 + 5);
+        let rows = rows(&told, "rows");
+        assert_eq!(rows.len(), RECENT);
         assert_eq!(rows[0][0], 6_000.0);
-        assert_eq!(rows[0].as_array().map(Vec::len), told["columns"].as_array().map(Vec::len));
-        assert_eq!(rows[0][1], 3.0);
+        assert_eq!(Some(rows[0].len()), told["columns"].as_array().map(Vec::len));
+        assert_eq!(rows[0][1], 1.0);
+    }
+
+    #[test]
+    fn two_looks_at_one_moment_are_one_row() {
+        let mut history = History::new(10);
+        history.note(&reading(0, 0), &reading(10, 50));
+        let again = Reading { us: 10_002_000, ..reading(10, 50) };
+        history.note(&reading(10, 50), &again);
+        assert_eq!(rows(&history.json(), "rows").len(), 1);
+    }
+
+    #[test]
+    fn minutes_behind_them_are_means_of_all_that_happened_in_one() {
+        let mut history = History::new(60);
+        // Nothing for half a minute, then two a second.
+        history.note(&reading(0, 0), &reading(30, 0));
+        history.note(&reading(30, 0), &reading(59, 58));
+        assert!(rows(&history.json(), "minutes").is_empty());
+        history.note(&reading(59, 58), &reading(60, 60));
+        let minutes = rows(&history.json(), "minutes");
+        assert_eq!(minutes.len(), 1);
+        assert_eq!(minutes[0][..2], [60_000.0, 1.0]);
+    }
+
+    #[test]
+    fn a_day_of_minutes_takes_no_more_than_was_taken_at_the_start() {
+        let day = 24 * 60;
+        let capacity = History::new(day).minutes.rows.capacity();
+        let (history, told) = noted(day, 10, 3 * 86_400);
+        assert_eq!(history.minutes.rows.capacity(), capacity);
+        let minutes = rows(&told, "minutes");
+        assert_eq!(minutes.len(), day);
+        assert_eq!(told["reach_s"], 86_400);
+        assert_eq!(minutes[0][..2], [(2.0 * 86_400.0 + 60.0) * 1e3, 1.0]);
+        assert_eq!(minutes.last().map(|row| row[0]), Some(3.0 * 86_400.0 * 1e3));
     }
 }
