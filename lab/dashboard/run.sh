@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The dashboard in Chromium, on a real Larder under load: figures that move, charts that reach back a day, the boxes for
-# purging and explaining, a thousand strings that would be markup, axe-core in light, dark and narrow, the keyboard alone, a stream that breaks.
+# purging and explaining, the demo's link, a thousand strings that would be markup, axe-core in light, dark and narrow, the keyboard alone, a stream that breaks.
 # Prints each check and fails when one does not hold.
 #
-#   lab/dashboard/run.sh [PART...]     format live ranges boxes strangers access broken, default all; LARDER_BIN names
+#   lab/dashboard/run.sh [PART...]     format live ranges boxes strangers access demo broken, default all; LARDER_BIN names
 #                                      another binary, SHOTS another folder for screenshots
 source "$(dirname "$0")/../lib.sh" dashboard
 
@@ -22,7 +22,7 @@ sed "s|@HTTP@|$http|g; s|@ADMIN@|$admin|g; s|@WORK@|$work|g" "$here/larder.toml"
 quietly larder-check "$larder" check "$work/larder.toml"
 
 # The part about a stream that breaks ends this Larder and starts another.
-export LAB_PID=$work/larder.pid LAB_TOKENS=$work/tokens LAB_SITE=http://127.0.0.1:$http
+export LAB_LARDER=$larder LAB_PID=$work/larder.pid LAB_TOKENS=$work/tokens LAB_SITE=http://127.0.0.1:$http
 serve=("$larder" serve --config "$work/larder.toml" --admin-socket "$work/run/larder.sock")
 printf '%s\n' "${serve[@]}" >"$work/larder.command"
 start larder "${serve[@]}"
@@ -30,7 +30,7 @@ echo "${pids[-1]}" >"$LAB_PID"
 until_ready larder curl --silent --fail --max-time 5 --output /dev/null "http://127.0.0.1:$admin/healthz"
 
 certificate_in_files
-[ $# -gt 0 ] || set -- format live ranges boxes strangers access broken
+[ $# -gt 0 ] || set -- format live ranges boxes strangers access demo broken
 status=0
 shots=${SHOTS:-$lab/../target/lab/dashboard}
 for part in "$@"; do
