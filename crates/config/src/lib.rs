@@ -13,6 +13,7 @@ mod parse;
 pub mod preset;
 mod reader;
 mod reference;
+mod restart;
 mod show;
 pub mod sizing;
 mod sniff;

@@ -470,3 +470,21 @@ fn what_the_log_ring_cannot_be_is_said() {
     assert_eq!((load("\"off\""), load("false")), (None, None));
     assert_eq!(load("\"64MiB\"").map(|ring| ring.size), Some(64 << 20));
 }
+
+#[test]
+fn what_only_a_restart_changes_is_named() {
+    const SITE: &str = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n";
+    let first = load(SITE);
+    for (top, names) in [
+        ("via = \"edge\"\n[limits]\nvariants = 3\n", &[][..]),
+        ("listen = \":81\"\nworkers = 3\n", &["listen", "workers"]),
+        ("log_ring = \"off\"\n[run]\nuser = \"root\"\n", &["[run]", "log_ring"]),
+        ("[tracing]\nendpoint = \"http://127.0.0.1:4318\"\n", &["[tracing]"]),
+        ("[varnish_cli]\nlisten = \"127.0.0.1:6082\"\n", &["[varnish_cli] listen"]),
+        ("[limits]\nblocking_threads = 3\n", &["[limits] blocking_threads"]),
+    ] {
+        let next = load(&format!("{top}{SITE}"));
+        assert_eq!(first.fixed_changes(&next), names, "{top}");
+        assert!(next.fixed_changes(&next).is_empty(), "{top}");
+    }
+}

@@ -90,14 +90,14 @@ impl Api for Daemon {
             Operation::Stats => Ok(Answer::json(&metrics::json(self))),
             Operation::Ring => Ok(self.ring_place()),
             Operation::ReloadText => Ok(match self.reload() {
-                Ok(()) => Answer::text(StatusCode::OK, "configuration reloaded\n"),
+                Ok(said) => Answer::text(StatusCode::OK, format!("{said}\n")),
                 Err(problems) => Answer::text(
                     StatusCode::UNPROCESSABLE_ENTITY,
                     format!("{problems}\nthe running configuration stays\n"),
                 ),
             }),
             Operation::Reload => Ok(match self.reload() {
-                Ok(()) => Answer::json(&json!({ "good": true, "said": "" })),
+                Ok(said) => Answer::json(&json!({ "good": true, "said": said })),
                 Err(problems) => {
                     let said = json!({ "good": false, "said": plain(&problems) });
                     Answer::json_of(StatusCode::UNPROCESSABLE_ENTITY, &said)

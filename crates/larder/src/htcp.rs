@@ -13,10 +13,9 @@ use base::{Counter, Counters};
 use flow::purge::Page;
 use flow::{CidrSet, Peer};
 use message::{Request, Scheme, class, target};
-use socket2::Type;
 use tokio::net::UdpSocket;
 
-use crate::ports;
+use crate::ports::Bound;
 use crate::serve::Daemon;
 
 /// What a port works with.
@@ -27,16 +26,13 @@ struct Port {
 }
 
 /// Listens where the configuration says; what cannot be had is told, and done without.
-pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>) {
+pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: Vec<Bound>) {
     let Some(config) = config else { return };
     let counters = daemon.shared.counters.register();
     let allow = config.allow.clone();
     let port = Arc::new(Port { daemon: Arc::clone(daemon), counters, allow });
-    for address in &config.listen.addresses {
-        let socket = ports::bind(*address, Type::DGRAM).and_then(|socket| {
-            ports::join(&socket, *address, config.interface.as_deref())?;
-            UdpSocket::from_std(socket.into())
-        });
+    for (address, socket) in ports {
+        let socket = socket.and_then(|socket| UdpSocket::from_std(socket.into()));
         match socket.and_then(|socket| Ok((socket.local_addr()?, socket))) {
             Ok((bound, socket)) => {
                 eprintln!("larder: HTCP listening on {bound}");

@@ -11,6 +11,7 @@ use net::{At, BindError, Doors, Listen};
 
 use crate::account::Account;
 use crate::keeper::KeeperArgs;
+use crate::ports::Ports;
 use crate::serve::{Settings, Source};
 use crate::varnishd::Program;
 use crate::{api, holders, ring, varnishd};
@@ -21,6 +22,7 @@ const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
 /// What is open.
 pub(crate) struct Opened {
     pub(crate) doors: Doors,
+    pub(crate) ports: Ports,
     pub(crate) console: (Listeners, AdminSettings),
     /// The log ring's folder.
     pub(crate) ring: PathBuf,
@@ -41,10 +43,11 @@ pub(crate) async fn open(
     let had_folder = socket.parent().is_some_and(Path::exists);
     let console = api::bind(&config.admin, socket).await?;
     let doors = Doors::bind(listen, workers).map_err(|refused| cannot_listen(&refused))?;
+    let ports = Ports::open(config);
     let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
     let ring = source.log_ring.clone().or(named);
     let ring = ring.unwrap_or_else(|| ring::usual_folder(socket));
-    let Some(account) = account else { return Ok(Opened { doors, console, ring }) };
+    let Some(account) = account else { return Ok(Opened { doors, ports, console, ring }) };
     if let Some(folder) = socket.parent().filter(|_| !had_folder) {
         account.give(folder);
     }
@@ -65,7 +68,7 @@ pub(crate) async fn open(
         eprintln!("larder: warning: what only root may read is not read: {error}");
     }
     account.become_it()?;
-    Ok(Opened { doors, console, ring })
+    Ok(Opened { doors, ports, console, ring })
 }
 
 /// What is opened and taken away for a daemon that is not root any more.

@@ -3,12 +3,43 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use config::Config;
 use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 
+/// A port's socket, or why there is none.
+pub(crate) type Bound = (SocketAddr, io::Result<Socket>);
+
+/// The ports, bound while the daemon may: those below 1024 are root's.
+pub(crate) struct Ports {
+    pub(crate) varnish_cli: Vec<Bound>,
+    pub(crate) htcp: Vec<Bound>,
+}
+
+impl Ports {
+    /// Binds those that the configuration names.
+    pub(crate) fn open(config: &Config) -> Self {
+        let bound = |addresses: &[SocketAddr], kind, interface: Option<&str>| {
+            let one = |address: &SocketAddr| {
+                let joined = |socket| join(&socket, *address, interface).map(|()| socket);
+                (*address, bind(*address, kind).and_then(joined))
+            };
+            addresses.iter().map(one).collect()
+        };
+        let (cli, htcp) = (config.varnish_cli.as_ref(), config.htcp.as_ref());
+        Self {
+            varnish_cli: cli
+                .map_or_else(Vec::new, |cli| bound(&cli.listen.addresses, Type::STREAM, None)),
+            htcp: htcp.map_or_else(Vec::new, |htcp| {
+                bound(&htcp.listen.addresses, Type::DGRAM, htcp.interface.as_deref())
+            }),
+        }
+    }
+}
+
 /// Binds one address, and an IPv6 one for IPv6 only: `:6082` is two of them. What is a stream
 /// listens.
-pub(crate) fn bind(address: SocketAddr, kind: Type) -> io::Result<Socket> {
+fn bind(address: SocketAddr, kind: Type) -> io::Result<Socket> {
     /// As the standard library's.
     const BACKLOG: i32 = 128;
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
@@ -29,11 +60,7 @@ pub(crate) fn bind(address: SocketAddr, kind: Type) -> io::Result<Socket> {
 
 /// Joins the group that `address` is of, if it is one's: through `interface`, or else where the
 /// routes say that it is.
-pub(crate) fn join(
-    socket: &Socket,
-    address: SocketAddr,
-    interface: Option<&str>,
-) -> io::Result<()> {
+fn join(socket: &Socket, address: SocketAddr, interface: Option<&str>) -> io::Result<()> {
     if !address.ip().is_multicast() {
         return Ok(());
     }

@@ -31,6 +31,7 @@ use crate::material::{LOOK, Material};
 use crate::notify::{Notify, Watchdog};
 use crate::opened::{self, Opened};
 use crate::ordered::{self, Responder};
+use crate::ports::Ports;
 use crate::varnish_cli::{self, Guard};
 use crate::varnishd;
 use crate::vcl::Vcls;
@@ -100,6 +101,8 @@ pub(crate) struct Daemon {
     /// What dashboards are sent.
     pub(crate) live: Arc<Live>,
     started: Instant,
+    /// What it was started with.
+    first: Config,
     notify: Notify,
     running: Mutex<Running>,
     /// What authorities are answered in handshakes.
@@ -236,7 +239,7 @@ impl Daemon {
         refuse_huge_pages();
         let machine = Machine::read();
         let workers = config.workers.unwrap_or_else(|| machine.default_workers());
-        let Opened { doors, console, ring } =
+        let Opened { doors, ports, console, ring } =
             opened::open(&source, config, &listen, workers).await?;
         // From here on it may do no more than at a reload.
         let material = read_material(config)?;
@@ -275,6 +278,7 @@ impl Daemon {
             ring,
             vcls,
             started: Instant::now(),
+            first: config.clone(),
             notify,
             running,
             challenges,
@@ -286,34 +290,34 @@ impl Daemon {
         tokio::spawn(live::run(Arc::clone(&daemon), live));
         tokio::spawn(pressure::run(Arc::clone(&daemon)));
         api::serve(&daemon, console);
-        daemon.start_ports(config);
+        daemon.start_ports(config, ports);
         Ok((daemon, server))
     }
 
     /// Starts what others' tools speak to, and the export of traces.
-    fn start_ports(self: &Arc<Self>, config: &Config) {
-        varnish_cli::start(self, config.varnish_cli.as_ref());
+    fn start_ports(self: &Arc<Self>, config: &Config, ports: Ports) {
+        varnish_cli::start(self, config.varnish_cli.as_ref(), ports.varnish_cli);
         if let Settings::Varnishd(flags) = &self.source.settings
             && let Some(address) = &flags.reverse_cli
         {
             varnish_cli::call_back(self, address);
         }
-        htcp::start(self, config.htcp.as_ref());
+        htcp::start(self, config.htcp.as_ref(), ports.htcp);
         otlp::start(self, config.tracing.as_ref());
     }
 
-    /// Reads the configuration again. A bad one changes nothing.
-    pub(crate) fn reload(&self) -> Result<(), String> {
+    /// Reads the configuration again. A bad one changes nothing. The result is what is to be said.
+    pub(crate) fn reload(&self) -> Result<String, String> {
         self.notify.reloading();
         let reloaded = self.read_again();
         self.notify.ready(match &reloaded {
-            Ok(()) => "serving",
+            Ok(_) => "serving",
             Err(_) => "serving; the last reload was refused, the log says why",
         });
         reloaded
     }
 
-    fn read_again(&self) -> Result<(), String> {
+    fn read_again(&self) -> Result<String, String> {
         let config = self.source.config()?;
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
@@ -325,8 +329,16 @@ impl Daemon {
         self.shared.cache.set_config(build::cache_config(&config, &self.machine));
         keep_back(self.descriptors, config.limits.descriptors_reserve);
         self.plans.send_replace(ordered::plan(&config, &material));
+        let fixed = self.first.fixed_changes(&config);
         self.replace(&mut running, config, material, tls);
-        Ok(())
+        Ok(match fixed.as_slice() {
+            [] => "configuration reloaded".to_owned(),
+            fixed => {
+                let fixed = format!("what takes a restart stays as it was: {}", fixed.join(", "));
+                eprintln!("larder: {fixed}");
+                format!("configuration reloaded; {fixed}")
+            }
+        })
     }
 
     /// Reads certificates again whose files were changed; what cannot be used is said, and the old
@@ -517,7 +529,7 @@ impl Daemon {
                     }
                 }
                 _ = hangup.recv() => match self.reload() {
-                    Ok(()) => eprintln!("larder: configuration reloaded"),
+                    Ok(_) => eprintln!("larder: configuration reloaded"),
                     Err(problems) => {
                         eprintln!("{problems}\nlarder: the running configuration stays");
                     }

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use admin::lobby::{Lobby, Place};
 use base::{Counter, Counters, Limit, Limits};
-use socket2::Type;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
 
+use crate::ports::Bound;
 use crate::serve::Daemon;
-use crate::{keeper, ports, varnishd};
+use crate::{keeper, varnishd};
 
 pub(crate) use vcl::document;
 
@@ -67,16 +67,15 @@ struct Port {
 }
 
 /// Listens where the configuration says; what cannot be had is told, and done without.
-pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>) {
+pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, ports: Vec<Bound>) {
     let Some(config) = config else { return };
     let port = Port::new(daemon);
     if config.secret == config::CliSecret::Own {
         // Who is to connect finds it there when the port is.
         _ = port.own_secret();
     }
-    for address in &config.listen.addresses {
-        let listener = ports::bind(*address, Type::STREAM)
-            .and_then(|socket| TcpListener::from_std(socket.into()));
+    for (address, socket) in ports {
+        let listener = socket.and_then(|socket| TcpListener::from_std(socket.into()));
         match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
             Ok((bound, listener)) => {
                 eprintln!("larder: Varnish CLI listening on {bound}");

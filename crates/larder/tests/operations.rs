@@ -586,3 +586,33 @@ async fn lines_that_a_full_disk_has_no_room_for_are_counted() {
     }
     stage.daemon.counted("larder_log_lost_total", 3).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_says_what_takes_a_restart() {
+    let mut setup = Setup { top: "access_log = \"stdout\"\n", ..Setup::default() };
+    let stage = setup.start().await;
+    setup = Setup { top: "via = \"edge\"\nhttp2 = false\n", ..Setup::default() };
+    let file = setup.file(&stage.origin).replace("workers = 2", "workers = 1");
+    std::fs::write(stage.daemon.config_file(), file).expect("written");
+    let (done, said, _) = support::console::run(&stage.daemon, &["reload"]).await;
+    let fixed = "what takes a restart stays as it was: workers, access_log";
+    assert!(done && said == format!("configuration reloaded; {fixed}\n"), "{said}");
+    assert!(stage.daemon.log().contains(fixed), "{}", stage.daemon.log());
+    std::fs::write(stage.daemon.config_file(), {
+        let file = Setup { top: "access_log = \"stdout\"\n", ..Setup::default() };
+        file.file(&stage.origin)
+    })
+    .expect("written");
+    let (done, said, _) = support::console::run(&stage.daemon, &["reload"]).await;
+    assert!(done && said == "configuration reloaded\n", "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_without_header_fields_to_show_are_refused() {
+    let stage = Stage::new().await;
+    for more in [&[][..], &["--json"], &["-F", "%h %s"]] {
+        let arguments = [&["log", "--secrets", "--once"], more].concat();
+        let (done, _, said) = support::console::run(&stage.daemon, &arguments).await;
+        assert!(!done && said.contains("--secrets is for values of header fields"), "{said}");
+    }
+}

@@ -219,6 +219,38 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     assert!(!socket.exists());
 }
 
+/// A port that only root may bind, free at the moment.
+fn low_port() -> u16 {
+    let is_free = |port: &u16| {
+        let address = ("127.0.0.1", *port);
+        std::net::TcpListener::bind(address).is_ok() && std::net::UdpSocket::bind(address).is_ok()
+    };
+    (600..1024).rev().find(is_free).expect("a free port")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn low_ports_of_other_tools_are_open_before_root_is_given_up() {
+    if !is_root() {
+        return;
+    }
+    let origin = Scripted::start().await.expect("an origin");
+    let port = low_port();
+    let config = format!(
+        "listen = \"127.0.0.1:0\"\n\
+         varnish_cli = {{ listen = \"127.0.0.1:{port}\", secret = \"none\" }}\n\
+         htcp = {{ listen = \"127.0.0.1:{port}\", allow = \"127.0.0.1\" }}\n\
+         [run]\nuser = \"{USER}\"\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n",
+        origin.addr()
+    );
+    let daemon = Daemon::start(&config).expect("it starts");
+    assert_lowered(&daemon);
+    for port_of in ["Varnish CLI", "HTCP"] {
+        let line = format!("larder: {port_of} listening on 127.0.0.1:{port}");
+        eventually("a port", async || daemon.log().contains(&line)).await;
+    }
+    std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+}
+
 #[test]
 fn varnishds_jail_means_it() {
     if !is_root() {

@@ -151,8 +151,14 @@ pub(crate) fn run(args: &LogArgs) -> Result<(), String> {
     let from = if past { From::Oldest } else { From::Now };
     let mut feed = args.feed.open(from)?;
     feed.show(kinds);
+    let names = wanted(args, &form);
+    if args.secrets && names.is_none() {
+        return Err("larder: --secrets is for values of header fields, and none are asked for: \
+                    add --headers, or name them in the format of -F"
+            .to_owned());
+    }
     // What is in the ring already has the fields that others have asked for.
-    if let (true, Some(names)) = (!past || args.follow, wanted(args, &form)) {
+    if let (true, Some(names)) = (!past || args.follow, names) {
         feed.ask_for(&args.feed, &names, args.secrets)?;
     }
     if past && !print(&last(&mut feed, &form, args.last)?)? {

@@ -1,0 +1,36 @@
+//! What a reload cannot put in force: whatever is opened, or made once, when the daemon starts.
+
+use crate::model::{Config, Tracing};
+
+impl Config {
+    /// The settings in which `next` differs from this configuration, with which the daemon was
+    /// started, although only another start can change them; as they are called in the file.
+    pub fn fixed_changes(&self, next: &Self) -> Vec<&'static str> {
+        let collector = |tracing: &Option<Tracing>| {
+            tracing
+                .as_ref()
+                .map(|Tracing { host, port, path, .. }| (host.clone(), *port, path.clone()))
+        };
+        let cli = |config: &Self| config.varnish_cli.as_ref().map(|cli| cli.listen.clone());
+        // What is closed by a reload that leaves its table out may come back by another.
+        let cli_moved = cli(next).is_some() && cli(self) != cli(next);
+        [
+            ("listen", self.listen != next.listen),
+            ("workers", self.workers != next.workers),
+            ("[run]", self.run != next.run),
+            ("[admin]", self.admin != next.admin),
+            ("[varnish_cli] listen", cli_moved),
+            ("[htcp]", self.htcp != next.htcp),
+            ("[tracing]", collector(&self.tracing) != collector(&next.tracing)),
+            ("access_log", self.access_log != next.access_log),
+            ("log_ring", self.log_ring != next.log_ring),
+            (
+                "[limits] blocking_threads",
+                self.limits.blocking_threads != next.limits.blocking_threads,
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect()
+    }
+}
