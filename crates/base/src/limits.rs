@@ -176,6 +176,18 @@ limits! {
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
 }
 
+/// Limits beyond which nothing happens that could be counted, and why.
+pub const UNCOUNTED: &[(Limit, &str)] = &[
+    (Limit::BodyRateLeeway, "when it is over body_min_rate holds, which is counted"),
+    (Limit::SendRateLeeway, "when it is over send_min_rate holds, which is counted"),
+    (Limit::BlockingThreads, "what there is no thread for begins later"),
+    (Limit::FilesRecheck, "how long something is believed"),
+    (Limit::HitForMissTtl, "how long something is believed"),
+    (Limit::WindowBytes, "a full window is how a body passes at its reader's pace"),
+    (Limit::AcmeRetryWait, "how long is waited before a try"),
+    (Limit::AcmeRetryWaitMax, "how long is waited before a try"),
+];
+
 impl Limit {
     /// Its name in settings, counters and messages.
     pub fn name(self) -> &'static str {

@@ -117,6 +117,7 @@ impl Filling {
             return Push::Overrun;
         }
         if !self.window && len > self.cache.config().object_bytes_max {
+            count(&self.cache.ledger().too_large, 1);
             self.spill(NotKept::TooLarge);
         }
         let mut rest = data;

@@ -62,6 +62,7 @@ impl Lead {
             object.set_broken();
             count(&self.cache.ledger().refused, 1);
             self.refuse_for(Some(None));
+            count(&self.cache.ledger().too_large, u64::from(!fits));
             let why = if fits { NotKept::NoRoom } else { NotKept::TooLarge };
             return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash, why);
         };

@@ -49,6 +49,12 @@ pub struct Stats {
     pub ban_sweeps: u64,
     /// Of these, those that were banned.
     pub ban_sweeps_met: u64,
+    /// Responses not stored because their bodies were too large.
+    pub too_large: u64,
+    /// Responses evicted because their key had too many variants.
+    pub variants_over: u64,
+    /// Bans made when there were as many as there may be.
+    pub bans_over: u64,
 }
 
 /// Bytes in use against the budget, and the counters that go with them.
@@ -69,6 +75,9 @@ pub(crate) struct Ledger {
     pub(crate) ban_lookups_met: AtomicU64,
     pub(crate) ban_sweeps: AtomicU64,
     pub(crate) ban_sweeps_met: AtomicU64,
+    pub(crate) too_large: AtomicU64,
+    pub(crate) variants_over: AtomicU64,
+    pub(crate) bans_over: AtomicU64,
 }
 
 impl Ledger {
@@ -89,6 +98,9 @@ impl Ledger {
             ban_lookups_met: AtomicU64::new(0),
             ban_sweeps: AtomicU64::new(0),
             ban_sweeps_met: AtomicU64::new(0),
+            too_large: AtomicU64::new(0),
+            variants_over: AtomicU64::new(0),
+            bans_over: AtomicU64::new(0),
         }
     }
 
@@ -131,6 +143,9 @@ impl Ledger {
             ban_lookups_met: read(&self.ban_lookups_met),
             ban_sweeps: read(&self.ban_sweeps),
             ban_sweeps_met: read(&self.ban_sweeps_met),
+            too_large: read(&self.too_large),
+            variants_over: read(&self.variants_over),
+            bans_over: read(&self.bans_over),
         }
     }
 }

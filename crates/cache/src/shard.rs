@@ -332,7 +332,9 @@ impl Shard {
         more.variants.push(Arc::clone(object));
         let unmarked = more.marker.take().is_some();
         object.expire(busy.soft_until());
-        count(&self.charge.ledger().evictions, (dead.len() - superseded) as u64);
+        let over = (dead.len() - superseded) as u64;
+        count(&self.charge.ledger().evictions, over);
+        count(&self.charge.ledger().variants_over, over);
         if unmarked {
             self.unmarked(busy.key.len());
         }

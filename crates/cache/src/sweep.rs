@@ -30,9 +30,7 @@ impl Cache {
     /// not for a thread that others wait for.
     pub fn ban(&self, new: NewBan) -> Arc<Ban> {
         let bans_max = self.config().bans_max.max(1);
-        if self.bans.len() >= bans_max {
-            self.bans.forget(bans_max / 2);
-        }
+        self.room_for_ban(bans_max);
         if self.bans.len() >= bans_max {
             self.sweep(self.bans.newest(), new.now_ms, &mut || ());
             self.bans.forget(bans_max / 2);
@@ -44,10 +42,16 @@ impl Cache {
     /// there may be more of them than there should, until the next sweep has ended.
     pub fn ban_at_once(&self, new: NewBan) -> Arc<Ban> {
         let bans_max = self.config().bans_max.max(1);
+        self.room_for_ban(bans_max);
+        self.enact(new)
+    }
+
+    /// Forgets bans that are over where there are as many as there may be.
+    fn room_for_ban(&self, bans_max: usize) {
         if self.bans.len() >= bans_max {
+            count(&self.ledger().bans_over, 1);
             self.bans.forget(bans_max / 2);
         }
-        self.enact(new)
     }
 
     fn enact(&self, new: NewBan) -> Arc<Ban> {

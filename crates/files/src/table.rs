@@ -20,6 +20,7 @@ pub struct Table {
     by_path: HashTable<u32>,
     entries: Vec<Entry>,
     hand: usize,
+    evicted: u64,
 }
 
 #[derive(Debug)]
@@ -48,7 +49,12 @@ impl Default for Table {
 impl Table {
     /// An empty table.
     pub fn new(seed: HashSeed) -> Self {
-        Self { seed, by_path: HashTable::new(), entries: Vec::new(), hand: 0 }
+        Self { seed, by_path: HashTable::new(), entries: Vec::new(), hand: 0, evicted: 0 }
+    }
+
+    /// How many paths were forgotten for want of room.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     fn place(&self, root: &Arc<Root>, path: &[u8], hash: u64) -> Option<usize> {
@@ -97,6 +103,7 @@ impl Table {
         }
         while self.entries.len() >= most {
             self.evict();
+            self.evicted += 1;
         }
         let at = self.entries.len() as u32;
         self.entries.push(Entry {

@@ -92,6 +92,7 @@ fn narrow(request: &Request, ranges_max: u64, object: &Arc<Object>, reply: &mut 
     let (Some(range), Some(length)) = (range, object.length()) else { return };
     match range::plan(range, length, ranges_max as usize) {
         RangePlan::Whole => {}
+        RangePlan::TooMany => reply.too_many_ranges = true,
         RangePlan::NotSatisfiable => {
             reply.status = Status::RANGE_NOT_SATISFIABLE;
             reply.content_range = Some(format!("bytes */{length}").into());

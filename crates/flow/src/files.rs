@@ -8,8 +8,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::Limit;
 use bytes::Bytes;
-use files::{Depth, Look, Opened, Page, Root, WouldBlock};
+use files::{Depth, Look, Opened, Page, Root, Table, WouldBlock};
 use message::conditional::{self, Outcome};
 use message::range::{self, RangePlan};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
@@ -60,7 +61,23 @@ fn look_at(core: &Core, ask: &Ask<'_>, root: &Arc<Root>, path: &[u8]) -> Result<
         return Ok(look.clone());
     }
     let look = root.look(path, Depth::Cached)?;
-    Ok(table.put(root, path, look, now_ms, limits.open_files as usize))
+    Ok(put(core, &mut table, (root, path), look, (now_ms, limits.open_files)))
+}
+
+/// Keeps what was found out of a path.
+fn put(
+    core: &Core,
+    table: &mut Table,
+    (root, path): (&Arc<Root>, &[u8]),
+    look: Look,
+    (now_ms, most): (u64, u64),
+) -> Look {
+    let before = table.evicted();
+    let look = table.put(root, path, look, now_ms, most as usize);
+    if table.evicted() > before {
+        core.counters.limit(Limit::OpenFiles);
+    }
+    look
 }
 
 /// As [`look`], waiting for the disk if need be.
@@ -91,8 +108,8 @@ pub(crate) async fn look_on_at(
         Ok(look) => look,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
-    let (now_ms, most) = (core.now().mono_ms, ask.live.limits.open_files as usize);
-    core.files.borrow_mut().put(root, path, look, now_ms, most)
+    let room = (core.now().mono_ms, ask.live.limits.open_files);
+    put(core, &mut core.files.borrow_mut(), (root, path), look, room)
 }
 
 /// The root beside the scripts of the origin that the request would go to.
@@ -245,6 +262,7 @@ fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> b
         && conditional::if_range_matches(headers, etag, modified, date)
     {
         let plan = range::plan(range, file.length(), ask.live.limits.ranges as usize);
+        reply.too_many_ranges = plan == RangePlan::TooMany;
         narrow(file, plan, reply);
     }
     true
@@ -253,7 +271,7 @@ fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> b
 fn narrow(file: &Arc<Opened>, plan: RangePlan, reply: &mut Reply) {
     let length = file.length();
     match plan {
-        RangePlan::Whole => {}
+        RangePlan::Whole | RangePlan::TooMany => {}
         RangePlan::NotSatisfiable => {
             reply.status = Status::RANGE_NOT_SATISFIABLE;
             reply.content_range = Some(format!("bytes */{length}").into());

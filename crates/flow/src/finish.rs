@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::tally::{Outcome, Tally};
-use base::{Counter, Counters, Now, clock};
+use base::{Counter, Counters, Limit, Now, clock};
 use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId, Request};
 use observe::Wanted;
@@ -255,6 +255,9 @@ impl CoreLog {
 
     fn count(&self, reply: &Reply, told: &Told<'_>, end_us: u64) {
         self.count_reply(reply);
+        if reply.too_many_ranges {
+            self.counters.limit(Limit::Ranges);
+        }
         self.counters.add(Counter::HeadBytesIn, told.started.head_bytes as u64);
         self.counters.add(Counter::BodyBytesIn, told.body_in);
         self.counters.add(Counter::HeadBytesOut, told.head_out);

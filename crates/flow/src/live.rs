@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use base::{HashSeed, Limits, counters::Registry, tally::Tallies};
+use base::{HashSeed, Limit, Limits, counters::Registry, tally::Tallies};
 use cache::Cache;
 use files::Root;
 use h1::HeadLimits;
@@ -231,6 +231,18 @@ impl Shared {
     /// Where it goes what origin servers say besides responses.
     pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
         self.journal.as_ref()
+    }
+
+    /// How often `limit` was reached, in the store or elsewhere.
+    pub fn limit_hits(&self, limit: Limit) -> u64 {
+        let store = || self.cache.stats();
+        let in_store = match limit {
+            Limit::ObjectBytes => store().too_large,
+            Limit::Variants => store().variants_over,
+            Limit::Bans => store().bans_over,
+            _ => 0,
+        };
+        self.counters.limit_sum(limit) + in_store
     }
 
     /// The configuration in force.

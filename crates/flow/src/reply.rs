@@ -219,6 +219,8 @@ pub struct Reply {
     pub content_type: Option<Box<str>>,
     /// Whether the connection ends after it.
     pub close: bool,
+    /// Whether it has a whole body because more ranges were asked for than may be.
+    pub(crate) too_many_ranges: bool,
     /// How it came about, for the log.
     pub about: About,
 }
@@ -247,6 +249,7 @@ impl Reply {
             content_range: None,
             content_type: None,
             close: false,
+            too_many_ranges: false,
             about: About::default(),
         }
     }

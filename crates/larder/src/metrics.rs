@@ -102,7 +102,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
     }
     page.head("limit_hits_total", "counter", "How often a limit was reached.");
     for spec in limits::TABLE {
-        let value = daemon.shared.counters.limit_sum(spec.limit);
+        let value = daemon.shared.limit_hits(spec.limit);
         page.sample("limit_hits_total", &[("limit", spec.name)], value);
     }
     let sums = daemon.shared.tallies.sum();
@@ -185,7 +185,7 @@ pub(crate) fn json(daemon: &Daemon) -> serde_json::Value {
     }
     let limits: serde_json::Map<_, _> = limits::TABLE
         .iter()
-        .map(|spec| (spec.name.to_owned(), daemon.shared.counters.limit_sum(spec.limit).into()))
+        .map(|spec| (spec.name.to_owned(), daemon.shared.limit_hits(spec.limit).into()))
         .collect();
     map.insert("limit_hits".to_owned(), limits.into());
     const DAY: i64 = 24 * 3600;

@@ -95,7 +95,7 @@ enum End {
 /// What clients' connections and requests come to.
 fn clients(daemon: &Daemon) -> Vec<Figure> {
     let sum = |counter: Counter| daemon.shared.counters.sum(counter);
-    let limits = |limit: Limit| daemon.shared.counters.limit_sum(limit);
+    let limits = |limit: Limit| daemon.shared.limit_hits(limit);
     let failed = daemon.shared.vcl.counts.sum(counts::Count::ScVclFailure);
     let of_programs = failed.min(sum(Counter::ClosedByReply));
     let by_reply = sum(Counter::ClosedByReply) - of_programs;

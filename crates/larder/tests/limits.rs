@@ -241,6 +241,114 @@ async fn the_last_request_of_a_connection_is_told_so() {
         assert_eq!(whole(pipelined.reply("GET").await, "/page").text(), "page");
     }
     assert_eq!(pipelined.reply("GET").await, Seen::Nothing);
+    stage.daemon.limit_counted("keepalive_requests", 2).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_has_lived_long_enough_ends_with_its_next_answer() {
+    let stage = with_limits("connection_lifetime = \"1ms\"").await;
+    let mut raw = stage.connect().await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(whole(raw.get("/page").await.expect("sent"), "/page").closes());
+    stage.daemon.limit_counted("connection_lifetime", 1).await;
+}
+
+#[tokio::test]
+async fn limits_of_the_store_are_counted_where_they_are_reached() {
+    let limits = "object_bytes = \"1KiB\"\nvariants = 2\nbans = 2\nranges = 2";
+    let site = "purge = { dialects = [\"purge\"] }";
+    let stage = Setup { limits, site, ..Setup::default() }.start().await;
+    let body = "x".repeat(2_000);
+    stage.origin.on("/told", Script::ok("Cache-Control: max-age=600\r\n", &body));
+    let head =
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunked = format!("{head}7d0\r\n{body}\r\n0\r\n\r\n");
+    stage.origin.on("/untold", Script::respond(chunked));
+    for target in ["/told", "/untold"] {
+        assert_eq!(stage.get(target).await.body.len(), 2_000);
+    }
+    stage.daemon.limit_counted("object_bytes", 2).await;
+
+    stage.origin.on("/v", Script::ok("Cache-Control: max-age=600\r\nVary: X-V\r\n", "0123456789"));
+    for variant in 0..4 {
+        stage.ask("GET", "/v", &format!("X-V: {variant}\r\n")).await;
+    }
+    stage.daemon.limit_counted("variants", 2).await;
+
+    let ranges = "X-V: 3\r\nRange: bytes=0-0,2-2,4-4\r\n";
+    assert_eq!(stage.ask("GET", "/v", ranges).await.status, 200);
+    stage.daemon.limit_counted("ranges", 1).await;
+
+    for n in 0..3 {
+        stage.ask("PURGE", &format!("/{n}/.*"), "").await;
+    }
+    stage.daemon.limit_counted("bans", 1).await;
+}
+
+#[tokio::test]
+async fn an_upload_that_streams_before_it_is_whole_is_counted() {
+    let stage = with_limits("body_buffer_bytes = \"1KiB\"").await;
+    stage.origin.on("/form", Script::ok("", "taken"));
+    let body = "x".repeat(8_000);
+    let head = "POST /form HTTP/1.1\r\nHost: larder.test\r\nContent-Length: 8000\r\n\r\n";
+    let mut raw = stage.connect().await;
+    raw.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
+    raw.send(&body.as_bytes()[..4_000], Pieces::Whole).await.expect("sent");
+    // Half of it is there, and the origin has it.
+    stage.daemon.limit_counted("body_buffer_bytes", 1).await;
+    raw.send(&body.as_bytes()[4_000..], Pieces::Whole).await.expect("sent");
+    assert_eq!(whole(raw.reply("POST").await, "/form").text(), "taken");
+}
+
+#[tokio::test]
+async fn files_forgotten_for_want_of_room_are_counted() {
+    let folder = support::folder::Folder::new();
+    folder.file("0.txt", "a file");
+    folder.file("1.txt", "a file");
+    let root = folder.path().display();
+    let site = format!("[[site.route]]\npath = \"*.txt\"\nfiles = {{ root = \"{root}\" }}\n");
+    let setup = Setup { limits: "open_files = 1", site: &site, ..Setup::default() };
+    let stage = setup.start().await;
+    let mut raw = stage.connect().await;
+    for target in ["/0.txt", "/1.txt"] {
+        assert_eq!(whole(raw.get(target).await.expect("sent"), target).text(), "a file");
+    }
+    stage.daemon.limit_counted("open_files", 1).await;
+}
+
+/// Every row of the table is named by the code that holds it, or is exempt with a reason.
+#[test]
+fn every_limit_is_counted_or_exempt() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut code = String::new();
+    read_code(&crates, &mut code);
+    for spec in base::limits::TABLE {
+        let named = format!("Limit::{:?}", spec.limit);
+        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
+        let is_counted = code.match_indices(&named).any(|(at, _)| ends(&code[at + named.len()..]));
+        let reason = base::limits::UNCOUNTED.iter().find(|(limit, _)| *limit == spec.limit);
+        match reason {
+            None => assert!(is_counted, "nothing counts {}", spec.name),
+            Some((_, reason)) => {
+                assert!(!is_counted && !reason.is_empty(), "{} is counted after all", spec.name);
+            }
+        }
+    }
+}
+
+/// What the daemon's crates do, without their tests and without the tables of limits.
+fn read_code(folder: &std::path::Path, code: &mut String) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_table = path.ends_with("limits.rs");
+        if path.is_dir() && !["tests", "testkit", "counts", "xtask", "benches"].contains(&name) {
+            read_code(&path, code);
+        } else if name.ends_with(".rs") && name != "tests.rs" && !is_table {
+            let text = std::fs::read_to_string(&path).expect("a file");
+            code.push_str(text.split("\n#[cfg(test)]").next().unwrap_or_default());
+        }
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::{Counter, Limit, Now};
+use base::{Counter, Limit, Limits, Now};
 use flow::finish::{Started, Told};
 use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
@@ -315,10 +315,11 @@ impl Conn {
         self.served += 1;
         let limits = &live.limits;
         let request = &mut work.request;
-        let keep = request.keep_alive
-            && self.served < limits.keepalive_requests
-            && now.mono_ms - self.opened_ms < limits.connection_lifetime
-            && !core.draining.get();
+        let may_stay = may_stay(limits, (self.served, now.mono_ms - self.opened_ms));
+        if let Some(limit) = may_stay.err().filter(|_| request.keep_alive) {
+            core.flow.counters.limit(limit);
+        }
+        let keep = request.keep_alive && may_stay.is_ok() && !core.draining.get();
         let connection = (&mut self.ends, &mut self.stream, &self.guard);
         let line = self.view.line((core.flow.version(), live), connection);
         let secured = self.secured.as_ref();
@@ -503,4 +504,18 @@ pub(crate) fn append(
     };
     encode::response_tail(output, framing, connection);
     framing
+}
+
+/// Whether a connection that has `served` so many requests may have another, at this age.
+///
+/// # Errors
+/// The limit that ends it.
+pub(crate) fn may_stay(limits: &Limits, (served, age_ms): (u64, u64)) -> Result<(), Limit> {
+    if served >= limits.keepalive_requests {
+        Err(Limit::KeepaliveRequests)
+    } else if age_ms >= limits.connection_lifetime {
+        Err(Limit::ConnectionLifetime)
+    } else {
+        Ok(())
+    }
 }

@@ -132,6 +132,8 @@ impl Upload {
         poll_fn(|cx| self.poll_move(cx, core, guard, stream, enough)).await;
         if self.writer.is_none() {
             guard.receive_done();
+        } else if limits.body_buffer_bytes > 0 {
+            core.flow.counters.limit(Limit::BodyBufferBytes);
         }
     }
 

@@ -33,10 +33,10 @@ struct Text {
 
 impl Daemon {
     pub(super) fn status(&self, asked: &Asked) -> Answer {
-        let (store, counters) = (self.shared.cache.stats(), &self.shared.counters);
+        let store = self.shared.cache.stats();
         let hits: Map<_, _> = limits::TABLE
             .iter()
-            .map(|spec| (spec.name, counters.limit_sum(spec.limit)))
+            .map(|spec| (spec.name, self.shared.limit_hits(spec.limit)))
             .filter(|(_, hits)| *hits > 0)
             .map(|(name, hits)| (name.to_owned(), hits.into()))
             .collect();
@@ -143,7 +143,7 @@ impl Daemon {
                     "value": spec.show(value),
                     "default": spec.show(spec.default),
                     "is_default": value == spec.default,
-                    "hits": self.shared.counters.limit_sum(spec.limit),
+                    "hits": self.shared.limit_hits(spec.limit),
                     "about": spec.about,
                 })
             })

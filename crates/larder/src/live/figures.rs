@@ -80,7 +80,7 @@ impl Reading {
                 ("tunnels", registry.sum(Counter::TunnelsOpen)),
                 ("purges_lost", registry.sum(Counter::PurgesLost)),
             ],
-            limits: limits::TABLE.iter().map(|spec| registry.limit_sum(spec.limit)).collect(),
+            limits: limits::TABLE.iter().map(|spec| daemon.shared.limit_hits(spec.limit)).collect(),
             sites: daemon.shared.tallies.sum().sites,
             servers: daemon.servers(),
         }

@@ -6,6 +6,7 @@ use base::{Limit, Limits, Now};
 use h2::{Code, Fatal, StreamAt};
 
 use super::{End, H2};
+use crate::conn::may_stay;
 use crate::core::CoreCtx;
 use crate::guard::Phase;
 
@@ -41,11 +42,11 @@ impl H2 {
         let live = core.flow.live();
         let limits = &live.limits;
         let age_ms = now.mono_ms - self.opened_ms;
-        let leaves = core.draining.get()
-            || self.served >= limits.keepalive_requests
-            || age_ms >= limits.connection_lifetime;
+        let reached = may_stay(limits, (self.served, age_ms)).err();
+        let leaves = core.draining.get() || reached.is_some();
         if leaves && self.engine.announce_end(&mut self.out.bytes) {
             self.ticked_ms = now.mono_ms;
+            reached.into_iter().for_each(|limit| core.flow.counters.limit(limit));
         }
         let since_ms = now.mono_ms.saturating_sub(self.ticked_ms);
         if since_ms < TICK_MS {

@@ -35,6 +35,7 @@ impl H2 {
         let enough = limits.body_buffer_bytes.min(limits.window_bytes / 4);
         let ready = if upload.given() >= enough { lane.waiting.take() } else { None };
         if let Some((slow, reader)) = ready {
+            core.flow.counters.limit(Limit::BodyBufferBytes);
             self.start(core, at, slow, Some(reader));
         }
         self.look_at_upload(at, cx);
