@@ -26,6 +26,7 @@ const LONG: &[&str] = &[
     "larder::acme",
     "larder::streaming",
     "vcl::verdicts",
+    "larder::memory_attacks",
     "larder::h2_attacks",
     "vcl",
     "larder::vcl_generated",
