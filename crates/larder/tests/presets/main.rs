@@ -14,10 +14,14 @@ mod microcache;
 mod statics;
 mod wordpress;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use support::{Setup, Stage, is_hit, whole};
-use testkit::client::Pieces;
+use testkit::client::{Pieces, Raw};
 use testkit::origin::Script;
 use testkit::reply::Reply;
+use tokio::task::JoinSet;
 
 /// What only the first visitor's request holds.
 pub(crate) const MARK: &str = "ATTACKER-7f3a9";
@@ -31,6 +35,9 @@ const ANSWERS: [(&str, bool); 6] = [
     ("Content-Type: text/css\r\nCache-Control: public, s-maxage=300\r\n", true),
     ("Content-Type: image/x-icon\r\nCDN-Cache-Control: max-age=300\r\n", true),
 ];
+
+/// Probes that run at once: most of their time is the machine's, going from one process to the next.
+const AT_ONCE: usize = 8;
 
 /// What must hold for whoever asks after the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,27 +133,80 @@ async fn ask(stage: &Stage, method: &str, request: &[u8]) -> Reply {
     whole(raw.reply(method).await, &String::from_utf8_lossy(request))
 }
 
+/// A connection of visitors who come later, opened again where an answer ends it.
+struct Visitors<'a> {
+    stage: &'a Stage,
+    open: Option<Raw>,
+}
+
+impl Visitors<'_> {
+    async fn ask(&mut self, method: &str, request: &[u8]) -> Reply {
+        let mut raw = match self.open.take() {
+            Some(raw) => raw,
+            None => self.stage.connect().await,
+        };
+        raw.send(request, Pieces::Whole).await.expect("the request is taken");
+        let reply = whole(raw.reply(method).await, &String::from_utf8_lossy(request));
+        if !reply.closes() {
+            self.open = Some(raw);
+        }
+        reply
+    }
+}
+
 /// Runs every probe with every answer. `session` is the name of a cookie by which visitors of such
 /// a site are known.
-pub(crate) async fn no_leak(preset: &str, probes: &[Probe], session: &str) {
+pub(crate) async fn no_leak(preset: &str, probes: &[Probe], session: &'static str) {
     assert!(probes.len() >= 40, "{preset}: {} probes", probes.len());
-    let stage = stage(preset).await;
+    let stage = Arc::new(stage(preset).await);
+    let mut alike: BTreeMap<&str, Vec<(usize, Probe)>> = BTreeMap::new();
+    for (number, probe) in probes.iter().enumerate() {
+        alike.entry(&probe.answer).or_default().push((number, probe.clone()));
+    }
     let mut reached = 0;
     for (kind, (fields, public)) in ANSWERS.iter().enumerate() {
-        for (number, probe) in probes.iter().enumerate() {
-            let answer = format!("{fields}{}X-Answer: {{n}}\r\n", probe.answer);
+        for (more, probes) in &alike {
+            let answer = format!("{fields}{more}X-Answer: {{n}}\r\n");
             stage.origin.otherwise(Script::mirror(&answer));
-            let host = format!("p{number}-{kind}.test");
-            reached += usize::from(check(&stage, probe, &host, *public, session).await);
+            let mut groups = JoinSet::new();
+            for probes in probes.chunks(probes.len().div_ceil(AT_ONCE)) {
+                let (stage, probes) = (Arc::clone(&stage), probes.to_vec());
+                groups.spawn(async move { run(&stage, kind, &probes, *public, session).await });
+            }
+            reached += groups.join_all().await.iter().sum::<usize>();
         }
     }
     let all = probes.len() * ANSWERS.len();
     assert!(reached * 2 > all, "{preset}: of {all} probes {reached} reached the origin");
 }
 
+/// How many of the probes reached the origin, which gives all of them the answer of this kind. Each
+/// has a host of its own, so that no two share an object.
+async fn run(
+    stage: &Stage,
+    kind: usize,
+    probes: &[(usize, Probe)],
+    public: bool,
+    session: &str,
+) -> usize {
+    let mut visitors = Visitors { stage, open: None };
+    let mut reached = 0;
+    for (number, probe) in probes {
+        let host = format!("p{number}-{kind}.test");
+        reached += usize::from(check(&mut visitors, probe, &host, public, session).await);
+    }
+    reached
+}
+
 /// Whether the first request reached the origin.
-async fn check(stage: &Stage, probe: &Probe, host: &str, public: bool, session: &str) -> bool {
-    let first = ask(stage, probe.method, &probe.request(host)).await;
+async fn check(
+    visitors: &mut Visitors<'_>,
+    probe: &Probe,
+    host: &str,
+    public: bool,
+    session: &str,
+) -> bool {
+    let first = ask(visitors.stage, probe.method, &probe.request(host)).await;
     let number = first.field("x-answer");
     let target = probe.second.as_ref().unwrap_or(&probe.target);
     for (method, cookie) in [
@@ -156,8 +216,8 @@ async fn check(stage: &Stage, probe: &Probe, host: &str, public: bool, session: 
         ("GET", "Cookie: _ga=2\r\n".to_owned()),
     ] {
         let request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{cookie}\r\n");
-        let second = ask(stage, method, request.as_bytes()).await;
-        let shown = format!("{probe:?}\nthen {method} {cookie}\n{second:?}\n{}", second.text());
+        let second = visitors.ask(method, request.as_bytes()).await;
+        let shown = || format!("{probe:?}\nthen {method} {cookie}\n{second:?}\n{}", second.text());
         let apart = match probe.rule {
             Rule::Apart => true,
             Rule::ApartUnlessPublic => !public,
@@ -167,11 +227,11 @@ async fn check(stage: &Stage, probe: &Probe, host: &str, public: bool, session: 
         if clean && (probe.second.is_some() || !target.contains(MARK)) {
             let fields = second.fields.iter().map(|(_, value)| String::from_utf8_lossy(value));
             let all = fields.collect::<Vec<_>>().join("\n") + &second.text();
-            assert!(!all.contains(MARK), "a leak: {shown}");
+            assert!(!all.contains(MARK), "a leak: {}", shown());
         }
         let answer = second.field("x-answer");
-        assert!(!apart || answer.is_none() || answer != number, "one answer for two: {shown}");
-        assert!(second.status == 200 || second.status == 400, "{shown}");
+        assert!(!apart || answer.is_none() || answer != number, "one answer for two: {}", shown());
+        assert!(second.status == 200 || second.status == 400, "{}", shown());
     }
     number.is_some()
 }
