@@ -28,6 +28,20 @@ fn what_is_fetched_is_hit_the_next_time() {
 }
 
 #[test]
+fn a_purge_whose_sweep_is_not_done_says_pending_and_is_in_force() {
+    let rig = Rig::new("ORIGIN");
+    rig.ask("GET /a");
+    let held = rig.hold_sweeps();
+    assert!(rig.purge(20).pending);
+    rig.ask("GET /a");
+    assert_eq!(rig.origin.asked().len(), 2, "what was purged answers no more");
+    drop(held);
+    // However long it takes.
+    let outcome = rig.purge(u64::from(u32::MAX));
+    assert_eq!((outcome.objects, outcome.pending), (1, false));
+}
+
+#[test]
 fn a_pass_goes_along_with_its_body_and_is_not_stored() {
     let rig = Rig::new("ORIGIN");
     for _ in 0..2 {

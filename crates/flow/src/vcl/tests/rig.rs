@@ -26,6 +26,7 @@ use crate::client::Client;
 use crate::core::{Core, Front, Start};
 use crate::explain::{Explanation, explain};
 use crate::live::{Announce, CertificateFields, Live, Shared, Site};
+use crate::purge::{Outcome, What};
 use crate::reply::{Reply, ReplyBody};
 use crate::vcl::link::{Settings, connect_all};
 use crate::vcl::{Line, Sight};
@@ -194,6 +195,17 @@ impl Rig {
             seen
         };
         self.local.block_on(&self.runtime, asking)
+    }
+
+    /// Holds up sweeps of the store until it is dropped.
+    pub(super) fn hold_sweeps(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        Arc::clone(&self.core.shared.sweeping).try_lock_owned().expect("none is under way")
+    }
+
+    /// Purges everything, and waits so long for it to be counted.
+    pub(super) fn purge(&self, wait_ms: u64) -> Outcome {
+        let purge = self.core.shared.purge(What::Everything, false, 0, wait_ms);
+        self.local.block_on(&self.runtime, purge)
     }
 
     /// The answers to several that come at once.
