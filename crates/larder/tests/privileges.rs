@@ -193,8 +193,9 @@ async fn one_process_stays_root_opens_only_what_is_named_and_ends_with_the_daemo
     let open = plain.replace("[run]", &format!("vcl = \"{}\"\n[run]", secret.display()));
     let open = open.lines().filter(|line| !line.starts_with("origin")).collect::<Vec<_>>();
     let file = scene.daemon.config_file();
-    fs::write(&file, open.join("\n")).expect("written");
+    // In this order: between the two the file must never be one that only root can write.
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
+    fs::write(&file, open.join("\n")).expect("written");
     let reply = scene.daemon.ask_admin("POST", "/reload").await.expect("an answer");
     assert_eq!(reply.status, 422);
     assert!(reply.text().contains("Permission denied"), "{}", reply.text());
