@@ -77,8 +77,10 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 limits! {
-    HeaderBytes header_bytes Bytes 32 * KIB, "Request or response head in all; beyond it 431 (request) or 502 (response).";
-    HeaderFieldBytes header_field_bytes Bytes 8 * KIB, "One header field, name and value; beyond it 431 or 502.";
+    HeaderBytes header_bytes Bytes 32 * KIB, "Request head in all, and response head where `response_header_bytes` is 0; beyond it 431 (request) or 502 (response).";
+    HeaderFieldBytes header_field_bytes Bytes 8 * KIB, "One header field, name and value, of a response where `response_field_bytes` is 0; beyond it 431 or 502.";
+    ResponseHeaderBytes response_header_bytes Bytes 0, "Head of an origin's response in all; beyond it 502. 0: as `header_bytes`.";
+    ResponseFieldBytes response_field_bytes Bytes 0, "One header field of an origin's response, name and value; beyond it 502. 0: as `header_field_bytes`.";
     HeaderCount header_count Count 100, "Header fields of one head; beyond it 431 or 502.";
     TargetBytes target_bytes Bytes 8 * KIB, "Request target; beyond it 414.";
     TrailerBytes trailer_bytes Bytes 8 * KIB, "Trailer section of a chunked body in all; beyond it 400 or 502.";

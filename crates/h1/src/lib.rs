@@ -50,8 +50,15 @@ pub struct HeadLimits {
 impl HeadLimits {
     /// Those of origins' responses.
     pub fn of_origins(limits: &base::Limits) -> Self {
-        let tag_bytes = usize::try_from(limits.tag_bytes).unwrap_or(usize::MAX);
-        Self { tag_bytes: tag_bytes.saturating_mul(2), ..Self::from(limits) }
+        let bytes = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+        let or = |own: u64, common: usize| if own == 0 { common } else { bytes(own) };
+        let common = Self::from(limits);
+        Self {
+            head_bytes: or(limits.response_header_bytes, common.head_bytes),
+            field_bytes: or(limits.response_field_bytes, common.field_bytes),
+            tag_bytes: bytes(limits.tag_bytes).saturating_mul(2),
+            ..common
+        }
     }
 }
 

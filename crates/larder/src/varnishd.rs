@@ -326,7 +326,7 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
     let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
     // What SO_SNDTIMEO makes of it (socket(7)).
     let for_ever = |ms: u64| if ms == 0 { u64::MAX >> 1 } else { ms };
-    let rules: [(Param, &mut u64, u64); 11] = [
+    let rules: [(Param, &mut u64, u64); 13] = [
         (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
         // A connection is idle until a whole head has come.
         (Param::TimeoutIdle, &mut limits.header_timeout, ms(Param::TimeoutIdle)),
@@ -335,6 +335,16 @@ pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
         (Param::PipeTimeout, &mut limits.tunnel_idle_timeout, ms(Param::PipeTimeout)),
         (Param::HttpReqSize, &mut limits.header_bytes, params.number(Param::HttpReqSize)),
         (Param::HttpReqHdrLen, &mut limits.header_field_bytes, params.number(Param::HttpReqHdrLen)),
+        (
+            Param::HttpRespSize,
+            &mut limits.response_header_bytes,
+            params.number(Param::HttpRespSize),
+        ),
+        (
+            Param::HttpRespHdrLen,
+            &mut limits.response_field_bytes,
+            params.number(Param::HttpRespHdrLen),
+        ),
         (Param::HttpMaxHdr, &mut limits.header_count, fields(params.number(Param::HttpMaxHdr))),
         (
             Param::H2MaxConcurrentStreams,

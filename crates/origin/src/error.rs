@@ -196,9 +196,9 @@ impl Error {
             Self::Timeout { step, .. } => Some(step.limit()),
             Self::QueueFull { .. } => Some(Limit::OriginQueue),
             Self::TooManyInterim { .. } => Some(Limit::InterimResponses),
-            Self::Response { source, .. } => source.limit(),
+            Self::Response { source, .. } => source.limit().map(of_response),
             Self::Body { source, .. } => source.limit(),
-            Self::ScriptHead { source, .. } => source.limit(),
+            Self::ScriptHead { source, .. } => source.limit().map(of_response),
             Self::RequestBody(RequestBodyError::TooLarge) => Some(Limit::SpoolBytes),
             Self::RequestBody(RequestBodyError::NoMemory) => Some(Limit::ClientMemory),
             _ => None,
@@ -251,6 +251,15 @@ impl Error {
             self,
             Self::Write { .. } | Self::ClosedBeforeHead { .. } | Self::Read { in_body: false, .. }
         )
+    }
+}
+
+/// The limit of responses' heads where parsing tells the one of requests.
+fn of_response(limit: Limit) -> Limit {
+    match limit {
+        Limit::HeaderBytes => Limit::ResponseHeaderBytes,
+        Limit::HeaderFieldBytes => Limit::ResponseFieldBytes,
+        other => other,
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) fn range(spec: &limits::Spec) -> (u64, u64) {
         // A header block's offsets have 32 bits and the length of a name 16: these leave room.
         Limit::HeaderBytes => (KIB, 16 * MIB),
         Limit::HeaderFieldBytes => (256, 63 * KIB),
+        Limit::ResponseHeaderBytes => (0, 16 * MIB),
+        Limit::ResponseFieldBytes => (0, 63 * KIB),
         Limit::HeaderCount => (8, 10_000),
         Limit::TargetBytes => (128, MIB),
         Limit::TrailerBytes => (0, MIB),

@@ -26,6 +26,9 @@ use crate::gzip;
 use crate::live::Live;
 use crate::reply::{Forward, Head, Reply, ReplyBody, Served, Varnish, number};
 
+/// Fields that are added to a head before its program sees it, beside those that a limit counts.
+const ADDED: u64 = 5;
+
 /// What is delivered.
 pub(crate) enum Source {
     /// Something stored, or being stored; `reader` follows its body if it was fetched for this
@@ -155,7 +158,9 @@ fn stored(
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds || parts || turn.instance.program().uses().head.has(Sub::Deliver) {
-        shaped(turn, env, object, &mut reply, (varnish, age_s, unfolds))?;
+        if !shaped(turn, env, object, &mut reply, (varnish, age_s, unfolds))? {
+            return Ok(failed(turn, env));
+        }
     } else {
         reply.varnish = Some(varnish);
         reply.age_s = Some(age_s);
@@ -175,14 +180,14 @@ fn stored(
     Ok(reply)
 }
 
-/// Takes the stored head apart for `vcl_deliver`.
+/// Takes the stored head apart for `vcl_deliver`; whether what that makes of it can be sent.
 fn shaped(
     turn: &mut Turn,
     env: &Env<'_>,
     object: &Arc<Object>,
     reply: &mut Reply,
     (varnish, age_s, unfolds): (Varnish, u64, bool),
-) -> Result<(), Step> {
+) -> Result<bool, Step> {
     let mut response = Response::new(object.status());
     if h1::parse_stored_head(object.head(), &mut response).is_err() {
         // What was stored was written by the same engine.
@@ -220,8 +225,9 @@ fn shaped(
         let validators = Validators::of(&headers, env, (object.last_modified(), object.date()));
         select(turn, env, &validators, reply, |reply| cut(turn, reply));
     }
+    let fits = !has_too_many_fields(env, &response);
     own_head(turn, reply, response);
-    Ok(())
+    Ok(fits)
 }
 
 /// A body of no bytes.
@@ -350,10 +356,8 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
     };
     if unfolds {
         response.headers.remove(HeaderId::ContentEncoding);
-        let length = match &body {
-            ReplyBody::Bytes(whole) => gzip::unfolded_length(Whole::One(whole)),
-            _ => None,
-        };
+        let whole = if let ReplyBody::Bytes(whole) = &body { Some(whole) } else { None };
+        let length = whole.and_then(|whole| gzip::unfolded_length(Whole::One(whole)));
         unfold(&mut body, length, window);
     }
     let reason = match (private, turn.state.is_hitmiss) {
@@ -367,6 +371,9 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
         let headers = response.headers.clone();
         let validators = Validators::of(&headers, env, (modified, None));
         select(turn, env, &validators, &mut reply, |reply| cut(turn, reply));
+    }
+    if has_too_many_fields(env, &response) {
+        return Ok(failed(turn, env));
     }
     own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
@@ -426,6 +433,9 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
         _ if is_interim(state.status) => return Ok(failed(turn, env)),
         _ => {}
     }
+    if has_too_many_fields(env, &response) {
+        return Ok(failed(turn, env));
+    }
     response.status = sent_status(state.status);
     let body = Bytes::from(state.body);
     let body = match env.asked.method {
@@ -452,6 +462,16 @@ fn failed(turn: &mut Turn, env: &Env<'_>) -> Reply {
     own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
     reply
+}
+
+/// Whether a program has added more header fields than a head may have (`http_max_hdr`).
+fn has_too_many_fields(env: &Env<'_>, response: &Response) -> bool {
+    let most = env.live.limits.header_count.saturating_add(ADDED);
+    let is_beyond = response.headers.len() as u64 > most;
+    if is_beyond {
+        env.core.counters.limit(base::Limit::HeaderCount);
+    }
+    is_beyond
 }
 
 /// The usual reason phrase of a status, as Varnish says it.

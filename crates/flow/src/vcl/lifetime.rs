@@ -1,9 +1,9 @@
 //! How long an answer is good for, by the rules of Varnish's `cache_rfc2616.c` as they are observed
 //! from outside: they differ from RFC 9111 where Varnish does, as programs count on that.
 
-use message::date::parse_http_date;
 use message::{HeaderBlock, HeaderId};
 use varnishcli::{Param, Params};
+use vcl::text::calendar;
 
 /// The times of an answer, in seconds, as `vcl_backend_response` first sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -69,9 +69,7 @@ pub(crate) fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Para
 
 /// What Expires says; none without one that is a date.
 fn by_expires(headers: &HeaderBlock, now: f64, params: &Params) -> Option<f64> {
-    let date = |id| {
-        headers.value(id).and_then(|value| parse_http_date(value, now as u64)).map(|s| s as f64)
-    };
+    let date = |id| headers.value(id).and_then(calendar::read);
     let expires = date(HeaderId::Expires)?;
     Some(match date(HeaderId::Date) {
         Some(date) if expires < date => 0.0,

@@ -54,3 +54,15 @@ fn requests_have_one_limit_for_all_fields() {
     let head = format!("HTTP/1.1 200 OK\r\nxkey: {}\r\n\r\n", "y".repeat(9000));
     assert_eq!(read(&limits, head.as_bytes(), 4096).err(), Some(Limit::HeaderFieldBytes.into()));
 }
+
+#[test]
+fn responses_have_limits_of_their_own_where_these_are_set() {
+    let common = Limits { header_bytes: 4000, header_field_bytes: 500, ..Limits::default() };
+    let limits = HeadLimits::of_origins(&common);
+    assert_eq!((limits.head_bytes, limits.field_bytes), (4000, 500));
+    let own = Limits { response_header_bytes: 9000, response_field_bytes: 800, ..common };
+    let limits = HeadLimits::of_origins(&own);
+    assert_eq!((limits.head_bytes, limits.field_bytes), (9000, 800));
+    let limits = HeadLimits::from(&own);
+    assert_eq!((limits.head_bytes, limits.field_bytes), (4000, 500));
+}

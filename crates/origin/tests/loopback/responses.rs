@@ -75,7 +75,10 @@ async fn a_head_beyond_its_limit_is_refused() {
     )
     .leak();
     let error = outcome(long).await.expect_err("too long");
-    assert!(matches!(error.limit(), Some(Limit::HeaderBytes | Limit::HeaderCount)), "{error}");
+    assert!(
+        matches!(error.limit(), Some(Limit::ResponseHeaderBytes | Limit::HeaderCount)),
+        "{error}"
+    );
 }
 
 #[tokio::test]

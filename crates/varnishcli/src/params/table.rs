@@ -157,7 +157,7 @@ params! {
     HttpGzipSupport "http_gzip_support" Switch, "on" None, None, "bool", &[],
         "Whether Accept-Encoding of requests is reduced to gzip or nothing, and gzip asked for of backends.";
     HttpMaxHdr "http_max_hdr" Number, "64" Some("32"), Some("65535"), "header lines", &[],
-        "Header lines of one head; the request with more is refused. Where Varnish counts the first line's parts too, so does this.";
+        "Header lines of one head; the request with more is refused, the fetch with more fails, and a program that adds more fails the answer. Where Varnish counts the first line's parts too, so does this.";
     HttpRangeSupport "http_range_support" Switch, "on" None, None, "bool", &[],
         "Whether Range is answered from stored responses.";
     HttpReqHdrLen "http_req_hdr_len" Bytes, "8k" Some("40b"), None, "bytes", &[],

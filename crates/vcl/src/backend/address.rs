@@ -2,7 +2,7 @@
 //!
 //! Looking names up is the caller's: nothing here asks anybody.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The port of a backend that names none.
 const PORT: u16 = 80;
@@ -60,9 +60,15 @@ pub fn locate(
     port: &str,
     resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
 ) -> Result<Vec<SocketAddr>, String> {
-    let (name, port) = split(host, port)?;
+    let (port_text, (name, port)) = (port, split(host, port)?);
     if name.is_empty() {
-        return Err("no host".to_owned());
+        // What getaddrinfo(3) takes none for, where a port is named.
+        return match host.is_empty() && port_text.is_empty() {
+            true => Err("no host".to_owned()),
+            false => {
+                Ok(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()])
+            }
+        };
     }
     let literal = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
     let mut found = match literal.parse::<IpAddr>() {

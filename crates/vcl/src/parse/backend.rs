@@ -9,7 +9,7 @@ impl Parser<'_> {
     pub(super) fn backend(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
         let name = self.own_name("a backend")?;
-        if self.at_word("none") {
+        if self.at_word("none") || self.at_word("None") {
             self.bump();
             items.push(Item::Backend { name, fields: None });
             return self.semicolon();

@@ -144,7 +144,7 @@ impl Parser<'_> {
         let body = match (self.text(self.token()), self.peek(2).kind) {
             ("sub" | "probe" | "backend" | "acl", Kind::Sign("{")) => true,
             ("acl", Kind::Sign("+" | "-")) => true,
-            ("backend", Kind::Word) => self.text(self.peek(2)) == "none",
+            ("backend", Kind::Word) => matches!(self.text(self.peek(2)), "none" | "None"),
             _ => false,
         };
         body && self.begins_line(self.token())
