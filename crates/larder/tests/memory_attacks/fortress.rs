@@ -140,8 +140,8 @@ impl Fortress {
         Self::with(sites).await
     }
 
-    /// With a share of what a container of `container` bytes has, whatever share that is; none where
-    /// there can be no containers.
+    /// With a share of what a container of `container` bytes has, whatever it is; none where there
+    /// can be no containers.
     pub(crate) async fn contained(container: u64) -> Option<Self> {
         let turn = TURN.lock().await;
         let _inside = Container::enter(container)?;
@@ -166,7 +166,7 @@ impl Fortress {
                 tokio::spawn(Arc::clone(&serving).serve(stream));
             }
         });
-        let size = memory.map_or("auto".to_owned(), |bytes| format!("{}MiB", bytes >> 20));
+        let size = memory.map_or_else(|| "auto".to_owned(), |bytes| format!("{}MiB", bytes >> 20));
         let file = format!(
             "listen = \"127.0.0.1:0 h2c\"\nworkers = 2\ntrusted_proxies = \"127.0.0.1\"\n\
              [memory]\nsize = \"{size}\"\n{}",

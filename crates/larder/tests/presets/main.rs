@@ -36,7 +36,7 @@ const ANSWERS: [(&str, bool); 6] = [
     ("Content-Type: image/x-icon\r\nCDN-Cache-Control: max-age=300\r\n", true),
 ];
 
-/// Probes that run at once: most of their time is the machine's, going from one process to the next.
+/// Probes that run at once: most of their time goes into changes from one process to the next.
 const AT_ONCE: usize = 8;
 
 /// What must hold for whoever asks after the first.
