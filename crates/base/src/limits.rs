@@ -165,7 +165,7 @@ limits! {
     H2Resets h2_resets Count 100, "Requests of one HTTP/2 connection in 10 s that the client takes back, or that cannot be answered because of what it sends; beyond it the connection ends.";
     H2ControlFrames h2_control_frames Count 1_000, "HTTP/2 frames of one connection in 10 s that carry nothing: SETTINGS, PING, priorities, empty DATA, windows opened by less than 1 KiB, unknown types; beyond it the connection ends.";
     H2StallTimeout h2_stall_timeout Ms 30_000, "A response on HTTP/2 held back by the client's windows without a new byte; then its stream ends.";
-    H2Memory h2_memory Bytes 4 * MIB, "Bytes of bodies held for one HTTP/2 connection, both ways, at least 512KiB. The more streams there are, the smaller their windows. Requests that wait have room beside that, 32KiB for each of `h2_streams`; beyond it they are refused, and can be made again.";
+    H2Memory h2_memory Bytes 4 * MIB, "Bytes held for one HTTP/2 connection, both ways: bodies, and requests that wait. 32KiB of it for each of `h2_streams` are kept for requests, and it is never less than these and 512KiB. The more streams there are, the smaller their windows; requests beyond it are refused, and can be made again.";
     DashboardViewers dashboard_viewers Count 32, "Dashboards that are sent live figures at once; beyond it one more is answered 503.";
     VclSteps vcl_steps Count 100_000, "Statements and calls that a VCL may take for one request, and as many for each fetch; beyond it the request fails (500).";
     VclWorkspaceClient vcl_workspace_client Bytes 256 * KIB, "Strings that a VCL builds and that its VMODs make for one request, in all; beyond it the request fails (503). With varnishd's flags it is `workspace_client`.";

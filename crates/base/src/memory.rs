@@ -206,10 +206,11 @@ enum Taken {
 pub struct Account {
     memory: Arc<Memory>,
     parts: u64,
-    /// Bytes with which bodies get no more.
+    /// Bytes it may hold in all.
     most: u64,
-    /// What requests may hold beyond that.
-    requests: u64,
+    /// Of these, what bodies leave alone for requests, and how much of that requests have.
+    room: u64,
+    requests: AtomicU64,
     /// Bytes held.
     used: AtomicU64,
     /// Bytes reserved for that.
@@ -233,10 +234,10 @@ impl Account {
         Self::of(memory, (most, 0), PARTS)
     }
 
-    /// An account of a connection with many requests: for these there are `requests` bytes more,
-    /// which bodies leave alone.
-    pub fn open_for(memory: &Arc<Memory>, most: u64, requests: u64) -> Arc<Self> {
-        Self::of(memory, (most, requests), PARTS)
+    /// An account of a connection with many requests: of `most`, bodies leave `room` bytes alone for
+    /// these.
+    pub fn open_for(memory: &Arc<Memory>, most: u64, room: u64) -> Arc<Self> {
+        Self::of(memory, (most, room), PARTS)
     }
 
     /// An account for something that must be there as a whole before it can go on: it gets a larger
@@ -245,12 +246,13 @@ impl Account {
         Self::of(memory, (u64::MAX, 0), LARGE_PARTS)
     }
 
-    fn of(memory: &Arc<Memory>, (most, requests): (u64, u64), parts: u64) -> Arc<Self> {
+    fn of(memory: &Arc<Memory>, (most, room): (u64, u64), parts: u64) -> Arc<Self> {
         Arc::new(Self {
             memory: Arc::clone(memory),
             parts,
             most,
-            requests,
+            room,
+            requests: AtomicU64::new(0),
             used: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             cushion: AtomicU64::new(0),
@@ -262,8 +264,8 @@ impl Account {
     /// # Errors
     /// When there is not so much for this account.
     pub fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
-        self.take(bytes, self.most, self.parts)?;
-        Ok(Held { account: Arc::clone(self), bytes })
+        self.take(bytes, self.for_bodies(), self.parts)?;
+        Ok(Held { account: Arc::clone(self), bytes, of_request: 0 })
     }
 
     /// Holds `bytes` for a request that is to be answered.
@@ -271,9 +273,14 @@ impl Account {
     /// # Errors
     /// As [`Account::hold`], but later.
     pub fn hold_request(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
-        let most = self.most.saturating_add(self.requests);
-        self.take(bytes, most, self.parts.min(REQUEST_PARTS))?;
-        Ok(Held { account: Arc::clone(self), bytes })
+        self.take(bytes, self.most, self.parts.min(REQUEST_PARTS))?;
+        self.requests.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Held { account: Arc::clone(self), bytes, of_request: bytes })
+    }
+
+    /// What may be held in all when a body asks for more.
+    fn for_bodies(&self) -> u64 {
+        self.most - self.room.saturating_sub(self.requests.load(Ordering::Relaxed)).min(self.most)
     }
 
     /// Counts `bytes` as held that are there already, whether there is so much or not.
@@ -282,7 +289,7 @@ impl Account {
         let missing = used.saturating_sub(self.taken.load(Ordering::Relaxed));
         self.memory.hold_anyway(missing);
         self.taken.fetch_add(missing, Ordering::Relaxed);
-        Held { account: Arc::clone(self), bytes }
+        Held { account: Arc::clone(self), bytes, of_request: 0 }
     }
 
     /// Bytes held.
@@ -297,7 +304,7 @@ impl Account {
         }
         let (most, taken) = (self.memory.held_max(), self.taken.load(Ordering::Relaxed));
         let fair = fair(most, self.memory.held(), self.parts).saturating_sub(taken);
-        fair.min(self.most.saturating_sub(self.held()))
+        fair.min(self.for_bodies().saturating_sub(self.held()))
     }
 
     fn take(&self, bytes: u64, most: u64, parts: u64) -> Result<(), Full> {
@@ -372,6 +379,8 @@ impl Drop for Account {
 pub struct Held {
     account: Arc<Account>,
     bytes: u64,
+    /// What of it counts for a request.
+    of_request: u64,
 }
 
 impl Held {
@@ -385,7 +394,7 @@ impl Held {
     /// # Errors
     /// As [`Account::hold`].
     pub fn grow(&mut self, bytes: u64) -> Result<(), Full> {
-        self.account.take(bytes, self.account.most, self.account.parts)?;
+        self.account.take(bytes, self.account.for_bodies(), self.account.parts)?;
         self.bytes += bytes;
         Ok(())
     }
@@ -402,6 +411,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        self.account.requests.fetch_sub(self.of_request, Ordering::Relaxed);
         if self.bytes > 0 {
             self.account.give(self.bytes);
         }
@@ -463,12 +473,15 @@ mod tests {
     #[test]
     fn bodies_leave_requests_their_part() {
         let memory = Memory::new(64 * MIB, 32 * MIB);
-        let account = Account::open_for(&memory, MIB, MIB);
-        let bodies = account.hold(MIB).expect("there is room");
-        assert_eq!(account.hold(1).err(), Some(Full::Own));
-        let request = account.hold_request(MIB).expect("kept for it");
+        let account = Account::open_for(&memory, 2 * MIB, MIB);
+        let request = account.hold_request(MIB / 2).expect("there is room");
+        let bodies = account.hold(MIB / 2).expect("there is room");
+        assert_eq!(account.left(), MIB / 2);
+        let others = account.hold(MIB / 2).expect("there is room");
+        assert_eq!((account.hold(1).err(), account.left()), (Some(Full::Own), 0));
+        let more = account.hold_request(MIB / 2).expect("kept for it");
         assert_eq!(account.hold_request(1).err(), Some(Full::Own));
-        drop((bodies, request));
+        drop((request, bodies, others, more));
         let many = Account::open_for(&memory, u64::MAX, 0);
         let bodies: Vec<_> = std::iter::from_fn(|| many.hold(GRAIN).ok()).collect();
         assert!(many.held() < 2 * MIB, "a sixteenth, less by what it holds: {}", many.held());

@@ -120,7 +120,7 @@ async fn a_faulty_program_changes_nothing_and_is_told_with_its_place() {
     let why = String::from_utf8_lossy(&reload.stderr).into_owned();
     let place = format!("{}:5:28", sites.folder.path().join("shop.vcl").display());
     assert!(why.contains(&place) && why.contains("obj.hits"), "{why}");
-    assert!(sites.daemon.log().contains(&place), "{}", sites.daemon.log());
+    eventually("the log tells it too", async || sites.daemon.log().contains(&place)).await;
     let page = sites.get("shop.test", "/page").await;
     assert_eq!(by(&page), "shop 1, 1 hits");
     assert_eq!(by(&sites.get("else.test", "/page").await), "all 1, 0 hits");

@@ -20,6 +20,8 @@ const WINDOW_BYTES: u64 = 3 * SMALLEST_WINDOW;
 /// How often a request's head is there while an origin is asked: as it came, as the fetch has it,
 /// as the origin gets it, and as it is written.
 const HEADS: u64 = 4;
+/// What the bodies of a connection may hold however little it may hold in all.
+const BODIES_BYTES: u64 = 512 * 1024;
 /// What the head of a browser's request takes, with long cookies.
 const HEAD_BYTES: u64 = 2 * 1024;
 /// What an answer takes that waits for its client's window, beside the request that it is for.
@@ -27,11 +29,17 @@ const REPLY_BYTES: u64 = 2 * 1024;
 /// What a passing body may be ahead of its client, however little memory there is.
 pub(crate) const SMALLEST_WINDOW: u64 = 4 * 1024;
 
-/// The account of a new connection, whose bodies may hold at most `most` bytes, with room for so
-/// many requests beside them.
-pub(crate) fn open(core: &CoreCtx, most: u64, requests: u64) -> Arc<Account> {
+/// The account of a new connection, which may hold at most `most` bytes.
+pub(crate) fn open(core: &CoreCtx, most: u64) -> Arc<Account> {
+    Account::open(core.flow.shared.cache.memory(), most)
+}
+
+/// The same for one with up to so many requests at once: however few bytes it may hold, there is
+/// room for them and for a little of their bodies.
+pub(crate) fn open_for(core: &CoreCtx, most: u64, requests: u64) -> Arc<Account> {
     let room = requests.saturating_mul(WAITING_BYTES + WINDOW_BYTES + HEADS * HEAD_BYTES);
-    Account::open_for(core.flow.shared.cache.memory(), most, room)
+    let least = room.saturating_add(BODIES_BYTES);
+    Account::open_for(core.flow.shared.cache.memory(), most.max(least), room)
 }
 
 /// Holds what a request takes that waits for its answer.

@@ -205,7 +205,7 @@ fn hold_memory(
     request: &mut Request,
     answer: Answer,
 ) -> (Arc<Account>, Option<Held>, Answer) {
-    let account = account::open(core, u64::MAX, 0);
+    let account = account::open(core, u64::MAX);
     if matches!(answer, Answer::Reply(_)) {
         return (account, None, answer);
     }

@@ -59,7 +59,7 @@ async fn shut_windows_before_stored_pages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shut_windows_before_what_passes_through() {
-    stalled("zero windows, passing", "/passed", count(9, 3), 100).await;
+    stalled("zero windows, passing", "/passed", count(9, 6), 100).await;
 }
 
 /// Connections that have greeted, asked once, and then do nothing.

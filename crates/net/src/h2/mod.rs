@@ -51,8 +51,6 @@ use crate::wire::Wire;
 
 /// What nginx logs for a client that left before its answer; never sent.
 const CLIENT_CLOSED: u16 = 499;
-/// What a connection may hold whatever is set, as the limit `h2_memory` says.
-const LEAST_MEMORY: u64 = 512 * 1024;
 /// Bytes that wait in the kernel at most, before those that are in flight.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
@@ -164,7 +162,7 @@ impl H2 {
         let live = core.flow.live();
         let (limits, seed) = (&live.limits, core.flow.shared.seed);
         let settings = Settings::from(limits).with_raw_utf8(live.head_limits.raw_utf8);
-        let account = account::open(core, limits.h2_memory.max(LEAST_MEMORY), limits.h2_streams);
+        let account = account::open_for(core, limits.h2_memory, limits.h2_streams);
         let engine = Connection::new(settings, scheme, seed, now_ms, &mut out.bytes);
         stream.hold_unsent(UNSENT_BYTES);
         core.flow.counters.inc(Counter::H2Connections);
