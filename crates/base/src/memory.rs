@@ -234,7 +234,7 @@ impl Account {
         Self::of(memory, (most, 0), PARTS)
     }
 
-    /// An account of a connection with many requests: of `most`, bodies leave `room` bytes alone for
+    /// An account of a connection with many requests: of `most` bytes, bodies leave `room` alone for
     /// these.
     pub fn open_for(memory: &Arc<Memory>, most: u64, room: u64) -> Arc<Self> {
         Self::of(memory, (most, room), PARTS)
