@@ -234,8 +234,8 @@ impl Account {
         Self::of(memory, (most, 0), PARTS)
     }
 
-    /// An account of a connection with many requests: of `most` bytes, bodies leave `room` alone for
-    /// these.
+    /// An account of a connection with many requests: bodies leave `room` of its `most` bytes alone
+    /// for these.
     pub fn open_for(memory: &Arc<Memory>, most: u64, room: u64) -> Arc<Self> {
         Self::of(memory, (most, room), PARTS)
     }
