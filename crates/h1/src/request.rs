@@ -42,6 +42,8 @@ pub struct RequestReader {
     /// Where the method, and after it the target, begins.
     part_at: usize,
     target_end: usize,
+    /// Whether the target has bytes beyond ASCII.
+    target_is_raw: bool,
     lines: FieldLines,
     facts: Facts,
     absolute: bool,
@@ -72,6 +74,7 @@ impl RequestReader {
         self.pos = 0;
         self.part_at = 0;
         self.target_end = 0;
+        self.target_is_raw = false;
         self.facts = Facts::default();
         self.absolute = false;
         self.host_seen = false;
@@ -196,14 +199,17 @@ impl RequestReader {
         let window = &buf[..buf.len().min(stop)];
         self.pos = class::skip_target(window, self.pos);
         while limits.raw_utf8 && window.get(self.pos).is_some_and(|b| !b.is_ascii()) {
+            self.target_is_raw = true;
             self.pos = class::skip_target(window, self.pos + 1);
         }
         match buf.get(self.pos) {
             None => Ok(false),
             Some(b' ') if self.pos > self.part_at => {
-                let escaped = target::escaped_len(&buf[self.part_at..self.pos]);
-                if escaped.ok_or(RequestError::TargetByte)? > limits.target_bytes {
-                    return Err(Limit::TargetBytes.into());
+                if self.target_is_raw {
+                    let escaped = target::escaped_len(&buf[self.part_at..self.pos]);
+                    if escaped.ok_or(RequestError::TargetByte)? > limits.target_bytes {
+                        return Err(Limit::TargetBytes.into());
+                    }
                 }
                 self.target_end = self.pos;
                 self.pos += 1;

@@ -61,27 +61,21 @@ async fn unread_streams_of_passing_bodies_take_what_is_allowed() {
     let fortress = Fortress::start().await;
     let deaf = unread(&fortress, "/pass/{}?bytes=200000").await;
     fortress.reached("client_memory").await;
-    drop(deaf);
-    fortress.gives_back().await;
-    fortress.stands("afterwards").await;
+    fortress.recovers_from(deaf).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_streams_of_bodies_too_large_to_keep_take_what_is_allowed() {
     let fortress = Fortress::start().await;
     let deaf = unread(&fortress, "/kept/{}?bytes=80000000").await;
-    drop(deaf);
-    fortress.gives_back().await;
-    fortress.stands("afterwards").await;
+    fortress.recovers_from(deaf).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_streams_of_bodies_that_are_kept_take_what_is_allowed() {
     let fortress = Fortress::start().await;
     let deaf = unread(&fortress, "/kept/{}?bytes=200000").await;
-    drop(deaf);
-    fortress.gives_back().await;
-    fortress.stands("afterwards").await;
+    fortress.recovers_from(deaf).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,27 +86,21 @@ async fn unread_streams_of_bodies_that_a_program_collects_take_what_is_allowed()
                    set beresp.uncacheable = true; }\n";
     let fortress = Fortress::of_program(program).await;
     let deaf = unread(&fortress, "/pass/{}?bytes=200000").await;
-    drop(deaf);
-    fortress.gives_back().await;
-    fortress.stands("afterwards").await;
+    fortress.recovers_from(deaf).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_answers_over_http1_take_what_is_allowed() {
     let fortress = Fortress::start().await;
     let deaf = unread_over_http1(&fortress).await;
-    drop(deaf);
-    fortress.gives_back().await;
-    fortress.stands("afterwards").await;
+    fortress.recovers_from(deaf).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn followers_of_one_body_share_it() {
     let fortress = Fortress::start().await;
     let deaf = followers(&fortress).await;
-    drop(deaf);
-    fortress.gives_back().await;
-    fortress.stands("afterwards").await;
+    fortress.recovers_from(deaf).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -211,6 +211,13 @@ impl Fortress {
         assert!(connections <= ORIGIN_CONNECTIONS, "{when}: {connections} origin connections");
     }
 
+    /// Ends the attackers' connections, and waits until nothing of the attack is left.
+    pub(crate) async fn recovers_from(&self, attackers: Vec<TcpStream>) {
+        drop(attackers);
+        self.gives_back().await;
+        self.stands("afterwards").await;
+    }
+
     /// Waits until the daemon holds nothing for clients, and takes little more than what it stores.
     pub(crate) async fn gives_back(&self) {
         eventually("memory is given back", async || {

@@ -88,9 +88,7 @@ pub(crate) async fn long_heads(fortress: &Fortress) -> Vec<TcpStream> {
 async fn long_heads_that_wait_take_what_is_allowed() {
     let fortress = Fortress::start().await;
     let waiting = long_heads(&fortress).await;
-    drop(waiting);
-    fortress.gives_back().await;
-    fortress.stands("afterwards").await;
+    fortress.recovers_from(waiting).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
