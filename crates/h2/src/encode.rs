@@ -47,27 +47,56 @@ pub(crate) fn integer(number: usize, bits: u32, first: u8, out: &mut Vec<u8>) {
     out.push(left as u8);
 }
 
+/// The longest string whose length takes one byte, coded or not.
+const SHORT: usize = 126;
+
 fn string(plain: &[u8], out: &mut Vec<u8>) {
-    let coded = huffman::encoded_len(plain);
-    if coded < plain.len() {
-        integer(coded, 7, 0x80, out);
+    let at = out.len();
+    if plain.len() <= SHORT {
+        // Coded at once, without a look at how long it becomes; where that is no shorter, it goes.
+        out.push(0);
         huffman::encode(plain, out);
+        let coded = out.len() - at - 1;
+        if coded < plain.len() {
+            out[at] = 0x80 | coded as u8;
+            return;
+        }
+        out.truncate(at);
     } else {
-        integer(plain.len(), 7, 0, out);
-        out.extend_from_slice(plain);
+        let coded = huffman::encoded_len(plain);
+        if coded < plain.len() {
+            integer(coded, 7, 0x80, out);
+            return huffman::encode(plain, out);
+        }
     }
+    integer(plain.len(), 7, 0, out);
+    out.extend_from_slice(plain);
 }
 
-/// The static entry with this name, and whether it has this value too.
-fn find_static(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
-    let named = |(_, entry): &(usize, &(HeaderId, &str, &str))| entry.1.as_bytes() == name;
-    let mut same = STATIC.iter().enumerate().filter(named);
-    let (first, entry) = same.clone().next()?;
-    if entry.2.as_bytes() == value {
-        return Some((first + 1, true));
+/// Index of the first static entry with the name that an id stands for; 0 is none.
+static FIRST: [u8; HeaderId::Other as usize] = {
+    let mut first = [0; HeaderId::Other as usize];
+    let mut at = STATIC.len();
+    while at > 0 {
+        at -= 1;
+        let id = STATIC[at].0 as usize;
+        if id < first.len() {
+            first[id] = at as u8 + 1;
+        }
     }
-    let whole = same.find(|(_, entry)| entry.2.as_bytes() == value);
-    Some(whole.map_or((first + 1, false), |(at, _)| (at + 1, true)))
+    first
+};
+
+/// The static entry with this name, and whether it has this value too. `name` is in lower case.
+fn find_static(id: HeaderId, name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
+    let first = match FIRST.get(id as usize) {
+        Some(first) => usize::from(*first).checked_sub(1)?,
+        None => STATIC.iter().position(|entry| entry.1.as_bytes() == name)?,
+    };
+    // Entries of one name stand in a row.
+    let mut same = STATIC[first..].iter().take_while(|entry| entry.1 == STATIC[first].1);
+    let whole = same.position(|entry| entry.2.as_bytes() == value);
+    Some((first + 1 + whole.unwrap_or(0), whole.is_some()))
 }
 
 /// How a field is written.
@@ -92,22 +121,30 @@ fn form(id: HeaderId, name: &[u8], value: &[u8]) -> Form {
     }
 }
 
-/// Appends a literal; `name` must be in lower case.
-fn literal(form: Form, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+/// Appends a literal whose name is that of the static entry `name_at`, or else `name` in lower
+/// case.
+fn literal(form: Form, name_at: Option<usize>, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let (bits, first) = match form {
         Form::Indexed => (6, 0x40),
         Form::Plain => (4, 0),
         Form::Never => (4, 0x10),
     };
-    match find_static(name, value) {
-        Some((index, true)) => return integer(index, 7, 0x80, out),
-        Some((index, false)) => integer(index, bits, first, out),
+    match name_at {
+        Some(index) => integer(index, bits, first, out),
         None => {
             out.push(first);
             string(name, out);
         }
     }
     string(value, out);
+}
+
+/// What an entry of the table is found again by; `text` has its name in lower case, and gets the
+/// rest.
+fn hash(seed: &HashSeed, text: &mut Vec<u8>, value: &[u8]) -> u64 {
+    text.push(b':');
+    text.extend_from_slice(value);
+    seed.hash(text)
 }
 
 /// The fields of an answer, coded for every connection at once.
@@ -159,17 +196,24 @@ fn code(
     text.clear();
     text.extend(name.iter().map(u8::to_ascii_lowercase));
     let form = form(id, name, value);
-    let before = out.len();
-    literal(form, text, value, out);
-    let (mut size, mut hash) = (0, 0);
-    // What the static table has whole needs no place in the other.
-    if form == Form::Indexed && out[before] & 0x80 == 0 {
-        size = (name.len() + value.len() + OVERHEAD) as u32;
-        text.push(b':');
-        text.extend_from_slice(value);
-        hash = seed.hash(text);
+    let found = find_static(id, text, value);
+    if let Some((index, true)) = found {
+        // What the static table has whole needs no place in the other.
+        integer(index, 7, 0x80, out);
+        return Coded { end: out.len() as u32, size: 0, hash: 0 };
     }
-    Coded { end: out.len() as u32, size, hash }
+    literal(form, found.map(|(index, _)| index), text, value, out);
+    let (mut size, mut found_by) = (0, 0);
+    if form == Form::Indexed {
+        size = entry_size(name, value);
+        found_by = hash(seed, text, value);
+    }
+    Coded { end: out.len() as u32, size, hash: found_by }
+}
+
+/// What a field counts for in a table (RFC 7541 4.1); none is larger than [`LARGEST`].
+fn entry_size(name: &[u8], value: &[u8]) -> u32 {
+    (name.len() + value.len() + OVERHEAD) as u32
 }
 
 /// Ways by which an entry is found again; a newer one may take an older one's.
@@ -191,7 +235,6 @@ pub struct Encoder {
     /// (RFC 7541 4.2).
     announce: Option<(usize, usize)>,
     text: Vec<u8>,
-    literal: Vec<u8>,
 }
 
 /// How large a table is when nobody has said so (RFC 9113 6.5.2), and the largest used here.
@@ -209,7 +252,6 @@ impl Encoder {
             max: DEFAULT_SIZE,
             announce: None,
             text: Vec::new(),
-            literal: Vec::new(),
         }
     }
 
@@ -261,12 +303,22 @@ impl Encoder {
 
     /// Appends one field of this response.
     pub fn field(&mut self, id: HeaderId, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        let (mut text, mut literal) =
-            (std::mem::take(&mut self.text), std::mem::take(&mut self.literal));
-        literal.clear();
-        let coded = code(&self.seed, id, name, value, &mut text, &mut literal);
-        self.put(&coded, &literal, out);
-        (self.text, self.literal) = (text, literal);
+        self.text.clear();
+        self.text.extend(name.iter().map(u8::to_ascii_lowercase));
+        let form = form(id, name, value);
+        let found = find_static(id, &self.text, value);
+        if let Some((index, true)) = found {
+            return integer(index, 7, 0x80, out);
+        }
+        let name_at = found.map(|(index, _)| index);
+        if form == Form::Indexed {
+            let hash = hash(&self.seed, &mut self.text, value);
+            if let Some(index) = self.find(hash) {
+                return integer(index, 7, 0x80, out);
+            }
+            self.add(entry_size(name, value), hash);
+        }
+        literal(form, name_at, &self.text[..name.len()], value, out);
     }
 
     fn put(&mut self, field: &Coded, literal: &[u8], out: &mut Vec<u8>) {
@@ -278,14 +330,19 @@ impl Encoder {
             return integer(index, 7, 0x80, out);
         }
         out.extend_from_slice(literal);
-        let size = field.size as usize;
-        self.evict(size);
-        if size <= self.max {
-            self.size += size;
-            self.sizes.push_back(field.size);
+        self.add(field.size, field.hash);
+    }
+
+    /// Notes that a literal of this size has been added to the table.
+    fn add(&mut self, size: u32, hash: u64) {
+        let bytes = size as usize;
+        self.evict(bytes);
+        if bytes <= self.max {
+            self.size += bytes;
+            self.sizes.push_back(size);
             self.added += 1;
             let ways = self.ways.get_or_insert_with(|| Box::new([(0, 0); WAYS]));
-            ways[field.hash as usize % WAYS] = (field.hash, self.added);
+            ways[hash as usize % WAYS] = (hash, self.added);
         }
     }
 

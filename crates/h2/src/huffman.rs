@@ -144,16 +144,23 @@ pub(crate) fn encoded_len(plain: &[u8]) -> usize {
 
 /// Appends the code of `plain` to `out`.
 pub(crate) fn encode(plain: &[u8], out: &mut Vec<u8>) {
+    // Most text becomes shorter.
+    out.reserve(plain.len());
     let (mut bits, mut held) = (0_u64, 0_usize);
     for symbol in plain {
         let symbol = usize::from(*symbol);
+        // At most 31 bits are held, and no code has more than 30.
         let length = usize::from(LENGTHS[symbol]);
         bits = bits << length | u64::from(TABLES.codes[symbol]);
         held += length;
-        while held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
+        if held >= 32 {
+            held -= 32;
+            out.extend_from_slice(&((bits >> held) as u32).to_be_bytes());
         }
+    }
+    while held >= 8 {
+        held -= 8;
+        out.push((bits >> held) as u8);
     }
     if held > 0 {
         let spare = 8 - held;
