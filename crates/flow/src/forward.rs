@@ -34,12 +34,20 @@ const CONDITIONS: [HeaderId; 6] = [
 /// What this surrogate can do (W3C Edge Architecture); Surrogate-Control may name it as a target.
 const CAPABILITY: &str = "larder=\"Surrogate/1.0\"";
 
+/// Room for the fields that are added on the way: Via, Surrogate-Capability, Forwarded and its kin.
+const ADDED_FIELDS: usize = 8;
+/// Bytes of them.
+const ADDED_BYTES: usize = 256;
+
 /// Passes through this proxy after which a request is held to go round in a circle.
 pub(crate) const HOPS_MAX: usize = 8;
 
 /// Builds the origin request from the client's canonical one.
 pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
-    let mut request = ask.request.clone();
+    let mut request = Request::new();
+    let own = &ask.request.headers;
+    request.headers.reserve(own.len() + ADDED_FIELDS, own.memory() + ADDED_BYTES);
+    request.clone_from(ask.request);
     strip_hop_by_hop(&mut request.headers);
     request.headers.remove(HeaderId::Expect);
     request.headers.remove(HeaderId::Host);

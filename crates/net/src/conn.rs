@@ -30,7 +30,7 @@ use crate::stream::Stream;
 /// scattered pieces cost less than the copy.
 const COPY_MAX: u64 = 16 * 1024;
 /// The same for TLS, where sealing copies them anyway.
-const SEALED_COPY_MAX: u64 = 2 * 1024;
+pub(crate) const SEALED_COPY_MAX: u64 = 2 * 1024;
 /// Collected answers beyond this are written before the next request is looked at.
 const FLUSH_AT: usize = 64 * 1024;
 

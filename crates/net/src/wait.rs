@@ -18,7 +18,7 @@ use message::{Framing, Request, Status};
 use tokio::io::{AsyncWrite, ReadBuf};
 
 use crate::account;
-use crate::conn::{Answer, Conn, Step, Then, Waiting, append, end_after};
+use crate::conn::{Answer, Conn, SEALED_COPY_MAX, Step, Then, Waiting, append, end_after};
 use crate::core::CoreCtx;
 use crate::early::Early;
 use crate::guard::{Guard, Phase};
@@ -441,6 +441,9 @@ async fn send_body(
     match body {
         ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => {}
         ReplyBody::Bytes(bytes) => out.extend_from_slice(&bytes),
+        ReplyBody::Stored(object, range) if range.end - range.start <= SEALED_COPY_MAX => {
+            copy_range(&object, range, &mut out);
+        }
         ReplyBody::Stored(object, range) => tail = Some(Tail::Stored(object, range)),
         ReplyBody::File(file, range) => tail = Some(Tail::file(file, range)),
         ReplyBody::FilePieces(file, pieces) => {

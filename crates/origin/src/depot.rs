@@ -17,6 +17,7 @@ use crate::config::{Address, Opening, OriginConfig, Protocol, ServerConfig, TlsC
 use crate::pool::Link;
 use crate::reserved::Reserved;
 use crate::server::Server;
+use crate::stream::Look;
 
 /// Where a connection leads, and all that makes it other than another one to the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +108,11 @@ impl Lane {
     pub(crate) fn take_over(&self, server: &Server, now_ms: u64) -> Option<Link> {
         let shelves = self.shelves.lock();
         let mut all = shelves.iter().filter_map(Weak::upgrade);
-        all.find_map(|shelf| shelf.take(server, now_ms, |link| link.stream.can_move())?.moved())
+        // What the other core's runtime has noticed is not this core's to ask.
+        let look = Look::Sure;
+        all.find_map(|shelf| {
+            shelf.take(server, now_ms, look, |link| link.stream.can_move())?.moved()
+        })
     }
 }
 
@@ -131,12 +136,13 @@ impl Shelf {
         &self,
         server: &Server,
         now_ms: u64,
+        look: Look,
         fits: impl Fn(&Link) -> bool,
     ) -> Option<Link> {
         let mut all = self.idle.lock();
         while all.back().is_some_and(|latest| fits(&latest.link)) {
             let latest = all.pop_back()?;
-            if latest.is_usable(server, now_ms) {
+            if latest.is_usable(server, now_ms, look) {
                 return Some(latest.link);
             }
         }
@@ -161,7 +167,7 @@ impl Shelf {
         let mut late = 0;
         all.retain(|idle| {
             late += usize::from(idle.is_late(&idle.server, now_ms));
-            idle.is_usable(&idle.server, now_ms)
+            idle.is_usable(&idle.server, now_ms, Look::Sure)
         });
         Swept { late, left: all.len() }
     }
@@ -184,10 +190,10 @@ impl Idle {
         now_ms.saturating_sub(self.since_ms) >= server.idle_timeout_ms
     }
 
-    fn is_usable(&self, server: &Server, now_ms: u64) -> bool {
+    fn is_usable(&self, server: &Server, now_ms: u64, look: Look) -> bool {
         !self.is_late(server, now_ms)
             && server.keeps_connections()
             && self.link.peer.is_none_or(|peer| server.is_at(peer))
-            && self.link.stream.is_quiet()
+            && self.link.stream.is_quiet(look)
     }
 }

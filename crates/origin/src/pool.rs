@@ -20,7 +20,7 @@ use crate::journal::Journal;
 use crate::origin::Origin;
 use crate::scripts::{Found, Lookups};
 use crate::server::Server;
-use crate::stream::Stream;
+use crate::stream::{Look, Stream};
 use crate::talk::{Reading, Talk};
 
 /// Read buffer of a connection under way: large bodies arrive in few system calls.
@@ -152,13 +152,14 @@ impl Core {
 
     /// The idle connection to `server` used last, if there is a good one: of this core, or else of
     /// another.
-    pub(crate) fn checkout(&self, server: &Arc<Server>, now_ms: u64) -> Option<Link> {
+    pub(crate) fn checkout(&self, server: &Arc<Server>, now_ms: u64, look: Look) -> Option<Link> {
         if server.idle_max == 0 {
             return None;
         }
         let lane = server.lane(&self.depot);
         let kept = self.kept.borrow();
-        let own = kept.get(&key(lane)).and_then(|kept| kept.shelf.take(server, now_ms, |_| true));
+        let own =
+            kept.get(&key(lane)).and_then(|kept| kept.shelf.take(server, now_ms, look, |_| true));
         own.or_else(|| lane.take_over(server, now_ms))
     }
 
@@ -395,7 +396,7 @@ mod tests {
             pool.core.checkin(&server, Link { stream, peer: Some(here) }, 0);
             let stays = addresses.contains(&here);
             server.set_addresses(addresses);
-            assert_eq!(pool.core.checkout(&server, 0).is_some(), stays);
+            assert_eq!(pool.core.checkout(&server, 0, Look::Sure).is_some(), stays);
         }
     }
 
@@ -411,12 +412,15 @@ mod tests {
         pools[0].core.checkin(&server(&url), Link { stream, peer: Some(here) }, 0);
         // Another origin, after a change of the limits, on another core.
         let later = pools[0].with_limits(&Limits { header_bytes: 4096, ..Limits::default() });
-        let link = later.core.checkout(&server(&url), 0).expect("it is kept");
+        let link = later.core.checkout(&server(&url), 0, Look::Sure).expect("it is kept");
         later.core.checkin(&server(&url), link, 0);
         let fastcgi = server(&url.replace("http", "fastcgi"));
-        assert!(pools[1].core.checkout(&fastcgi, 0).is_none(), "that is another language");
-        let taken = pools[1].core.checkout(&server(&url), 0).expect("the other core's");
-        assert!(pools[0].core.checkout(&server(&url), 0).is_none());
+        assert!(
+            pools[1].core.checkout(&fastcgi, 0, Look::Sure).is_none(),
+            "that is another language"
+        );
+        let taken = pools[1].core.checkout(&server(&url), 0, Look::Sure).expect("the other core's");
+        assert!(pools[0].core.checkout(&server(&url), 0, Look::Sure).is_none());
         pools[1].core.checkin(&server(&url), taken, 0);
         assert_eq!([&pools[0], &pools[1]].map(|pool| pool.idle_connections()), [0, 1]);
     }

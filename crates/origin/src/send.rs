@@ -19,6 +19,7 @@ use crate::places::Holder;
 use crate::pool::{Core, CorePool, Link};
 use crate::scripts;
 use crate::server::Server;
+use crate::stream::Look;
 use crate::talk::{Caller, Cgi};
 use crate::upload::{self, RequestBody, Upload};
 
@@ -228,7 +229,7 @@ impl Sender<'_, '_> {
         let permit = server.permit(origin.config(), holder, self.total, counters).await;
         let permit = permit.inspect_err(unconnected)?;
         let now_ms = clock::System.now().mono_ms;
-        let mut kept = self.core.checkout(server, now_ms);
+        let mut kept = self.core.checkout(server, now_ms, self.look());
         loop {
             let reused = kept.is_some();
             let link = match kept.take() {
@@ -261,6 +262,13 @@ impl Sender<'_, '_> {
                 Err(failure) => return Err(failure),
             }
         }
+    }
+
+    /// How sure it has to be that a kept connection is good: where the request can be sent again
+    /// over another one, it need not be asked about.
+    fn look(&self) -> Look {
+        let repeats = self.request.method.is_idempotent() && !self.upload.has_body();
+        if repeats { Look::AsNoticed } else { Look::Sure }
     }
 
     async fn connect(&self, server: &Server) -> Result<Link, Failure> {

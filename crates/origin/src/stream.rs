@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::descriptors::unkept;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
-use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, Interest, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -39,6 +39,16 @@ impl fmt::Debug for Secure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secure").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// How an idle connection is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// As the runtime knows it, which is as old as its last look at its events: for requests that
+    /// can be sent again. It takes no system call.
+    AsNoticed,
+    /// The socket itself is asked: a connection closed since would cost a request.
+    Sure,
 }
 
 /// A socket connected to a server.
@@ -146,6 +156,11 @@ impl Stream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        // What lies in one piece costs the kernel less as `send` than as `writev`.
+        let mut filled = bufs.iter().filter(|buf| !buf.is_empty());
+        if let (Self::Tcp(stream), Some(only), None) = (&mut *self, filled.next(), filled.next()) {
+            return Pin::new(stream).poll_write(cx, only);
+        }
         if let Self::Unwatched(Some(stream)) = self {
             match stream.write_vectored(bufs) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch()?,
@@ -198,13 +213,16 @@ impl Stream {
     }
 
     /// Whether an idle connection is still good: open, and not a byte to read.
-    ///
-    /// Asks the socket itself. The runtime's own idea of it is as old as its last look at its
-    /// events, and a connection closed since then would cost a request.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self, look: Look) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let read = match self {
+            Self::Tcp(stream) if look == Look::AsNoticed => {
+                stream.try_io(Interest::READABLE, || SockRef::from(stream).recv(&mut byte))
+            }
             Self::Tcp(stream) => SockRef::from(stream).recv(&mut byte),
+            Self::Unix(stream) if look == Look::AsNoticed => {
+                stream.try_io(Interest::READABLE, || SockRef::from(stream).recv(&mut byte))
+            }
             Self::Unix(stream) => SockRef::from(stream).recv(&mut byte),
             Self::Unwatched(Some(stream)) => SockRef::from(stream).recv(&mut byte),
             Self::Unwatched(None) => return false,

@@ -120,10 +120,11 @@ enum Step {
 pub(crate) fn start(mut job: Box<Job>) -> oneshot::Receiver<(Got, Report)> {
     let (tell, told) = oneshot::channel();
     job.tell = Some(tell);
-    tokio::task::spawn_local(async move {
+    // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
+    tokio::task::spawn_local(Box::pin(async move {
         job.count(Count::SFetch);
         job.run().await;
-    });
+    }));
     told
 }
 
