@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use base::{Account, Counter, Held, Limit};
+use bytes::Bytes;
 use cache::Reader;
 use flow::finish::{Started, Told};
 use flow::{Front, LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
@@ -475,7 +476,8 @@ async fn send_body(
             }
         }
         ReplyBody::Stream { reader, length } => {
-            return send_stream(core, guard, stream, out, reader, length, framing).await;
+            let coming = Coming::new(reader, length, framing);
+            return send_stream(core, guard, stream, out, coming).await;
         }
     }
     let mut segments = Segments::new(out, tail);
@@ -490,61 +492,101 @@ async fn send_stream(
     guard: &Guard,
     stream: &Both<'_>,
     head: Vec<u8>,
-    mut reader: Reader,
-    length: Option<u64>,
-    framing: BodyFraming,
+    mut coming: Coming,
 ) -> Result<(), SendError> {
-    let chunked = framing == BodyFraming::Chunked;
-    let mut left = length.unwrap_or(u64::MAX);
-    let (mut out, mut shared) = (head, None);
+    let mut out = head;
     let mut cut = SendError::Early;
     loop {
-        let next = poll_fn(|cx| match reader.poll_next(cx) {
-            Poll::Pending if !out.is_empty() => Poll::Ready(None),
-            other => other.map(Some),
-        })
-        .await;
-        let data = match next {
-            None => None,
-            Some(Ok(Some(data))) => Some(data),
-            Some(Ok(None)) if length.is_some() && left > 0 => return Err(cut),
-            Some(Ok(None)) => break,
-            Some(Err(_)) => return Err(cut),
-        };
-        if let Some(mut data) = data {
-            data.truncate(left.min(data.len() as u64) as usize);
-            left -= data.len() as u64;
-            if chunked {
-                encode::chunk_start(&mut out, data.len());
-            }
-            let after = if chunked { encode::CHUNK_END } else { b"" };
-            if data.len() <= COPY_MAX {
-                out.extend_from_slice(&data);
-                out.extend_from_slice(after);
-            } else {
-                shared = Some(Tail::Shared(data, after));
-            }
-            if left == 0 && shared.is_none() {
-                break;
-            }
+        let (gathered, shared) = coming.gather(&mut out).await;
+        if gathered == Gathered::Broken {
+            return Err(cut);
         }
         // Nothing to send is no stall of the client's.
         guard.sending(core.flow.now().mono_ms);
-        let mut segments = Segments::new(std::mem::take(&mut out), shared.take());
+        let mut segments = Segments::new(std::mem::take(&mut out), shared);
         write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)?;
         guard.send_done();
+        if gathered == Gathered::All {
+            return Ok(());
+        }
         out = segments.into_buffer();
         cut = SendError::Cut;
-        if left == 0 {
-            break;
+    }
+}
+
+/// A body that is still coming, and how it leaves.
+struct Coming {
+    reader: Reader,
+    /// Bytes that are still to come, if it was said how many.
+    left: Option<u64>,
+    chunked: bool,
+    broken: bool,
+}
+
+/// How far [`Coming::gather`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gathered {
+    Some,
+    All,
+    /// Nothing, and nothing will come: the body ends before its end.
+    Broken,
+}
+
+impl Coming {
+    fn new(reader: Reader, length: Option<u64>, framing: BodyFraming) -> Self {
+        let chunked = framing == BodyFraming::Chunked;
+        Self { reader, left: length, chunked, broken: false }
+    }
+
+    /// Waits until there is something to send. Small pieces that are there are appended to `out`
+    /// together, and the end if it is there too; a large piece is to follow `out`.
+    async fn gather(&mut self, out: &mut Vec<u8>) -> (Gathered, Option<Tail>) {
+        let before = out.len();
+        while !self.broken && self.left != Some(0) {
+            let next = poll_fn(|cx| match self.reader.poll_next(cx) {
+                Poll::Pending if !out.is_empty() => Poll::Ready(None),
+                other => other.map(Some),
+            });
+            match next.await {
+                None => return (Gathered::Some, None),
+                Some(Ok(Some(data))) => {
+                    let shared = self.append(data, out);
+                    if shared.is_some() || out.len() >= COPY_MAX {
+                        return (Gathered::Some, shared);
+                    }
+                }
+                Some(Ok(None)) if self.left.is_none() => self.left = Some(0),
+                Some(Ok(None) | Err(_)) => self.broken = true,
+            }
         }
+        if self.broken {
+            // What came before it leaves first.
+            let gathered = if out.len() > before { Gathered::Some } else { Gathered::Broken };
+            return (gathered, None);
+        }
+        if self.chunked {
+            out.extend_from_slice(encode::LAST_CHUNK);
+        }
+        (Gathered::All, None)
     }
-    if chunked {
-        out.extend_from_slice(encode::LAST_CHUNK);
+
+    /// Appends a piece to `out`, or says what is to follow it.
+    fn append(&mut self, mut data: Bytes, out: &mut Vec<u8>) -> Option<Tail> {
+        if let Some(left) = &mut self.left {
+            data.truncate((*left).min(data.len() as u64) as usize);
+            *left -= data.len() as u64;
+        }
+        if self.chunked {
+            encode::chunk_start(out, data.len());
+        }
+        let after = if self.chunked { encode::CHUNK_END } else { b"" };
+        if data.len() > COPY_MAX {
+            return Some(Tail::Shared(data, after));
+        }
+        out.extend_from_slice(&data);
+        out.extend_from_slice(after);
+        None
     }
-    guard.sending(core.flow.now().mono_ms);
-    let mut segments = Segments::new(out, None);
-    write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)
 }
 
 /// Ends a connection whose client may still be sending: closing it with bytes unread would be a

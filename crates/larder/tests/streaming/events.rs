@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::time::timeout;
 
 use crate::ends::{End, Next, Scene};
-use crate::support::pause;
 use crate::support::tls::{Authority, Kind};
+use crate::support::{PATIENCE, pause};
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
                       Transfer-Encoding: chunked\r\n\r\n";
@@ -63,6 +64,21 @@ async fn each_piece_reaches_the_client_at_once_however_it_is_asked_for() {
         let mut origin = scene.origin().await;
         follows(&mut client, &mut origin, &head).await;
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_all_there_leaves_in_one_write() {
+    let scene = Scene::new().await;
+    let mut client = scene.client().await;
+    client.send(get("/page", "")).await;
+    let mut origin = scene.origin().await;
+    origin.head().await;
+    origin.send(format!("{STREAM}{}0\r\n\r\n", event(1))).await;
+    let mut answer = vec![0; 65_536];
+    let read = timeout(PATIENCE, client.stream.read(&mut answer)).await;
+    let read = read.expect("in time").expect("an answer");
+    let answer = String::from_utf8_lossy(&answer[..read]);
+    assert!(answer.ends_with(&format!("{}0\r\n\r\n", event(1))), "{answer}");
 }
 
 #[tokio::test]
