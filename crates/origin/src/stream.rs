@@ -158,8 +158,12 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         // What lies in one piece costs the kernel less as `send` than as `writev`.
         let mut filled = bufs.iter().filter(|buf| !buf.is_empty());
-        if let (Self::Tcp(stream), Some(only), None) = (&mut *self, filled.next(), filled.next()) {
-            return Pin::new(stream).poll_write(cx, only);
+        if let (Some(only), None) = (filled.next(), filled.next()) {
+            match self {
+                Self::Tcp(stream) => return Pin::new(stream).poll_write(cx, only),
+                Self::Unix(stream) => return Pin::new(stream).poll_write(cx, only),
+                Self::Unwatched(_) | Self::Tls(_) => {}
+            }
         }
         if let Self::Unwatched(Some(stream)) = self {
             match stream.write_vectored(bufs) {
