@@ -106,6 +106,24 @@ counts() {
   cargo xtask counts
 }
 
+# Licences, sources and bans of what it is built from; known faults of it too, where their database can be had.
+deny() {
+  local root
+  root=$(realpath -m "$target")/tools
+  export PATH=$PATH:$root/bin
+  if ! cargo deny --version; then
+    nice cargo install --locked --debug --target-dir "$root/build" --root "$root" cargo-deny@0.20.2 ||
+      { echo "cargo deny cannot be had"; return 77; }
+    rm -rf "$root/build"
+  fi
+  if timeout 60 cargo deny fetch db; then
+    cargo deny check
+  else
+    echo "advisories were not looked at: their database cannot be had"
+    cargo deny check bans licenses sources
+  fi
+}
+
 lint() {
   step fmt cargo fmt --all --check -- --color never
   step clippy cargo clippy --workspace --all-targets -- -D warnings
@@ -121,7 +139,7 @@ if [ "${1:-all}" = all ]; then
   start labs-setup labs_setup
   step pebble lab/pebble.sh build
   # What compiles on one core only, beside tests that mostly wait.
-  start_chain counts:counts loom:loom docs:documentation
+  start_chain counts:counts loom:loom docs:documentation deny:deny
   step tests cargo xtask test
   step caching-suite npm --prefix lab/cache-tests ci
   if [ -x "$LARDER_BIN" ]; then
@@ -149,6 +167,7 @@ grep -hE '^([A-Za-z].*, (visited by|over)|the dashboard,) .* hold$' "$logs"/*.lo
 for suite in rfc rfc-h2 safe safe-h2; do
   [ -f "$logs/cache-tests-$suite.log" ] && echo "http-cache-tests, $suite: $(grep '^required ' "$logs/cache-tests-$suite.log")"
 done
+grep -h '^advisories were not looked at' "$logs"/deny.log
 # Tests that failed once and passed alone: each is a bug, though it fails nobody's change.
 grep -h '^flaky: ' "$logs"/tests.log
 # Again, and short: whoever sees only the end of the output learns why.
