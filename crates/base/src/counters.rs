@@ -51,6 +51,7 @@ macro_rules! counters {
 counters! {
     Connections connections_total Counter "Client connections accepted.";
     ConnectionsOpen connections_open Gauge "Client connections open now.";
+    AcceptErrors accept_errors_total Counter "Client connections that the system could not hand over, for want of descriptors for instance.";
     ConnectionsRefused connections_refused_total Counter "Client connections closed at once because of a limit.";
     ClosedByClient closed_by_client_total Counter "Client connections that the client ended.";
     ClosedAsAsked closed_as_asked_total Counter "Client connections ended because a request asked for that (`Connection: close`).";
@@ -62,6 +63,7 @@ counters! {
     ClosedHead closed_slow_head_total Counter "Client connections ended because a request's head took too long.";
     ClosedMalformed closed_malformed_total Counter "Client connections ended because of a request's form, or for breaking the protocol.";
     ClosedTooLarge closed_too_large_total Counter "Client connections ended because a request's head was larger than a limit.";
+    ClosedHttp2Off closed_http2_off_total Counter "Client connections ended because they began with HTTP/2, which is not switched on.";
     ClosedBody closed_body_total Counter "Client connections ended because a request's body was malformed, too large or too slow.";
     ClosedSending closed_sending_total Counter "Client connections ended because a response could not be sent to its end.";
     ClosedHandshake closed_handshake_total Counter "Client connections ended before their first request: their TLS handshake or PROXY header came to nothing.";

@@ -110,6 +110,12 @@ fn clients(daemon: &Daemon) -> Vec<Figure> {
         ("tx_eof", "Closed to end a response", sum(Counter::ClosedByEnd), End::Served),
         ("req_http10", "Closed after HTTP/1.0", sum(Counter::ClosedHttp10), End::Failed),
         ("rx_junk", "Closed for a request's form", sum(Counter::ClosedMalformed), End::Failed),
+        (
+            "req_http20",
+            "Closed for HTTP/2, switched off",
+            sum(Counter::ClosedHttp2Off),
+            End::Failed,
+        ),
         ("rx_overflow", "Closed for a request's size", sum(Counter::ClosedTooLarge), End::Late),
         ("rx_body", "Closed for a request's body", sum(Counter::ClosedBody), End::Failed),
         ("tx_error", "Closed while sending", sum(Counter::ClosedSending), End::Failed),
@@ -121,12 +127,14 @@ fn clients(daemon: &Daemon) -> Vec<Figure> {
     let unbegun = sum(Counter::ClosedHandshake);
     let closed = total([End::Served, End::Failed]) + of_programs + unbegun;
     let broken = total([End::Late, End::Failed]) + of_programs + unbegun;
-    let refused = sum(Counter::BadRequests).saturating_sub(sum(Counter::BadExpectations));
+    let otherwise = sum(Counter::BadExpectations) + sum(Counter::ClosedHttp2Off);
+    let refused = sum(Counter::BadRequests).saturating_sub(otherwise);
     let mut all: Vec<Figure> = [
         ("sess_conn", "Connections accepted", sum(Counter::Connections)),
         ("s_sess", "Connections seen", sum(Counter::Connections)),
         ("sess_closed", "Connections ended from this side", closed),
         ("sess_closed_err", "Connections ended by an error", broken),
+        ("sess_fail", "Connections that could not be accepted", sum(Counter::AcceptErrors)),
         ("sess_dropped", "Connections refused by a limit", sum(Counter::ConnectionsRefused)),
         ("pipe_limited", "Pipes refused by a limit", limits(Limit::Tunnels)),
         ("client_req_400", "Requests refused for their form", refused),
@@ -179,7 +187,18 @@ fn common(daemon: &Daemon) -> Vec<Figure> {
     let (uptime, store) = (daemon.uptime().as_secs(), daemon.shared.cache.stats());
     let loaded = daemon.vcls.loaded();
     let discarded = daemon.vcls.going() as u64;
+    let full = |limit: Limit| daemon.shared.limit_hits(limit);
     vec![
+        Figure::count(
+            "MAIN.ws_client_overflow",
+            "Requests that found `workspace_client` full",
+            full(Limit::VclWorkspaceClient),
+        ),
+        Figure::count(
+            "MAIN.ws_backend_overflow",
+            "Fetches that found `workspace_backend` full",
+            full(Limit::VclWorkspaceBackend),
+        ),
         Figure::seconds("MGT.uptime", "Seconds since the start", uptime),
         Figure::count("MGT.child_start", "Starts of what serves", 1),
         Figure::seconds("MAIN.uptime", "Seconds since the start", uptime),
@@ -197,6 +216,7 @@ fn common(daemon: &Daemon) -> Vec<Figure> {
         Figure::now("MAIN.n_objecthead", "Keys", daemon.shared.cache.keys()),
         Figure::count("MAIN.n_expired", "Responses whose time was over", store.expired),
         Figure::count("MAIN.n_lru_nuked", "Responses evicted to make room", store.evictions),
+        Figure::now("MAIN.threads", "Threads that serve clients", daemon.cores() as u64),
         Figure::now("MAIN.n_backend", "Backends", leaves(daemon).len() as u64),
         Figure::now("MAIN.n_vcl", "VCLs loaded", loaded.len() as u64 + discarded),
         Figure::now("MAIN.n_vcl_avail", "VCLs that can be used", loaded.len() as u64),
@@ -219,6 +239,9 @@ fn backends(daemon: &Daemon) -> Vec<Figure> {
     for (program, backend) in leaves(daemon) {
         let Backend::Leaf(leaf) = &backend else { continue };
         let Some(connected) = Connected::of(leaf) else { continue };
+        if !daemon.vcls.is_warm(&program) {
+            continue;
+        }
         let Some(status) = connected.status() else { continue };
         let name = |what: &str| format!("VBE.{program}.{}.{what}", leaf.name);
         let happy = Figure::count(name("happy"), "Good probes, one bit each", status.history.good);
@@ -226,7 +249,7 @@ fn backends(daemon: &Daemon) -> Vec<Figure> {
         let in_use = u64::from(status.in_flight);
         all.push(Figure::now(name("conn"), "Connections in use", in_use));
         let (moved, turned_away) = (status.moved, connected.turned_away());
-        let sent = status.requests.saturating_sub(moved.unconnected());
+        let sent = status.requests.saturating_sub(moved.unconnected() + moved.held);
         let counts = [
             ("req", "Requests sent", sent),
             ("unhealthy", "Requests not sent: sick", turned_away),
@@ -238,6 +261,7 @@ fn backends(daemon: &Daemon) -> Vec<Figure> {
             ("fail_eacces", "Of these, not allowed", moved.denied),
             ("fail_eaddrnotavail", "Of these, without an address", moved.no_address),
             ("fail_other", "Of these, for another reason", moved.unconnected_otherwise),
+            ("helddown", "Connections not tried, so soon after a failure", moved.held),
         ];
         all.extend(counts.map(|(what, about, value)| Figure::count(name(what), about, value)));
         let bytes = [

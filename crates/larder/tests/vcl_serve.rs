@@ -163,6 +163,48 @@ async fn the_line_of_debians_defaults_serves_pages_and_ends_cleanly() {
 }
 
 #[tokio::test]
+async fn backends_are_counted_while_their_program_is_warm() {
+    let origin = Scripted::start().await.expect("an origin");
+    let serve = Serve::start(&vcl(&origin, ""), &[]);
+    let mut cli = serve.cli().await;
+    let none = "backend x { .host = \\\"127.0.0.1\\\"; .port = \\\"9\\\"; }";
+    assert_eq!(cli.ask(&format!("vcl.inline next \"vcl 4.1; {none}\" cold")).await.0, 200);
+    // As in varnishd 7.1: the counters of a cold program's backends are not to be seen.
+    for (state, seen) in [("cold", false), ("warm", true), ("cold", false)] {
+        assert_eq!(cli.ask(&format!("vcl.state next {state}")).await.0, 200);
+        cli.counted(&[("MAIN.n_backend", 2), ("VBE.boot.default.helddown", 0)]).await;
+        let stats = cli.ask("stats.json").await.1;
+        assert_eq!(stats.contains("\"VBE.next.x.req\""), seen, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn requests_and_fetches_that_find_their_workspace_full_are_counted() {
+    let origin = Scripted::start().await.expect("an origin");
+    origin.otherwise(Script::ok("", "a page"));
+    let doubled = |of: &str| {
+        let once = format!("set {of}.http.x = {of}.http.x + {of}.http.x;");
+        format!("set {of}.http.x = \"0123456789\"; {}", once.repeat(11))
+    };
+    let subs = format!(
+        "sub vcl_recv {{ if (req.url == \"/client\") {{ {} }} return (pass); }}\n\
+         sub vcl_backend_fetch {{ if (bereq.url == \"/backend\") {{ {} }} }}",
+        doubled("req"),
+        doubled("bereq")
+    );
+    let small = ["-p", "workspace_client=9k", "-p", "workspace_backend=9k"];
+    let serve = Serve::start(&vcl(&origin, &subs), &small);
+    let mut cli = serve.cli().await;
+    for (url, wanted) in [("/", [0, 0]), ("/client", [1, 0]), ("/backend", [1, 1])] {
+        let reply = serve.get(url).await;
+        assert_eq!(reply.starts_with("HTTP/1.1 200 "), url == "/", "{reply}");
+        let [client, backend] = wanted;
+        let both = [("MAIN.ws_client_overflow", client), ("MAIN.ws_backend_overflow", backend)];
+        cli.counted(&both).await;
+    }
+}
+
+#[tokio::test]
 async fn programs_are_changed_while_it_runs_and_end_once() {
     let mut serve = Serve::start(&says("one"), &[]);
     let mut cli = serve.cli().await;

@@ -34,6 +34,9 @@ pub(crate) const SEALED_COPY_MAX: u64 = 2 * 1024;
 /// Collected answers beyond this are written before the next request is looked at.
 const FLUSH_AT: usize = 64 * 1024;
 
+/// How a client begins that speaks HTTP/2 without having been asked (RFC 9113 3.4).
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
+
 /// A client connection.
 pub(crate) struct Conn {
     pub(crate) stream: Stream,
@@ -255,6 +258,9 @@ impl Conn {
                         core.flow.counters.inc(Counter::BadExpectations);
                     }
                     self.guard.ends_as(match error.limit() {
+                        _ if self.served == 0 && bytes.starts_with(HTTP2) => {
+                            Counter::ClosedHttp2Off
+                        }
                         Some(_) => Counter::ClosedTooLarge,
                         None => Counter::ClosedMalformed,
                     });

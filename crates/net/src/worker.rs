@@ -410,8 +410,12 @@ impl Gate {
                     counters.limit(Limit::DescriptorsReserve);
                 }
                 Ok((wire, remote)) => self.admit(wire, remote),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                Err(error) => {
+                    self.core.flow.counters.inc(Counter::AcceptErrors);
+                    if error.kind() != io::ErrorKind::ConnectionAborted {
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
             }
         }
     }

@@ -307,6 +307,30 @@ pub struct Timeouts {
     pub between_bytes_ms: u64,
     /// The exchange in all, waiting and retries included.
     pub total_ms: u64,
+    /// For how long a server is not connected to after a failure.
+    pub hold: Hold,
+}
+
+/// For how long a server is not connected to after a connection to it has failed, in milliseconds;
+/// 0 for no time at all. Requests for it fail meanwhile. Varnish's `backend_*_error_holddown`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// After this system has refused: no address left, not allowed.
+    pub local_ms: u64,
+    /// After the server has: refused, no way to it.
+    pub remote_ms: u64,
+}
+
+impl Hold {
+    /// For how long after such a failure.
+    pub(crate) fn after(self, kind: std::io::ErrorKind) -> u64 {
+        use std::io::ErrorKind;
+        match kind {
+            ErrorKind::PermissionDenied | ErrorKind::AddrNotAvailable => self.local_ms,
+            ErrorKind::ConnectionRefused | ErrorKind::NetworkUnreachable => self.remote_ms,
+            _ => 0,
+        }
+    }
 }
 
 /// When a server that fails requests is left alone, and for how long.
@@ -346,6 +370,7 @@ impl OriginConfig {
                 first_byte_ms: limits.first_byte_timeout,
                 between_bytes_ms: limits.between_bytes_timeout,
                 total_ms: limits.total_timeout,
+                hold: Hold::default(),
             },
             max_connections: clamp(limits.origin_connections),
             client_share_percent: clamp(limits.origin_share),

@@ -40,7 +40,7 @@ mod upload;
 
 pub use background::run_background;
 pub use config::{
-    AccelConfig, Address, Balance, EjectConfig, LookupTtl, Lookups, Opening, OriginConfig,
+    AccelConfig, Address, Balance, EjectConfig, Hold, LookupTtl, Lookups, Opening, OriginConfig,
     ProbeConfig, Protocol, ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError, Timeouts,
     TlsConfig, parse_server,
 };

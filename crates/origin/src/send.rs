@@ -274,8 +274,12 @@ impl Sender<'_, '_> {
     async fn connect(&self, server: &Server) -> Result<Link, Failure> {
         let connect_ms = self.timeouts.connect_ms;
         let deadline = Deadline::new(Step::Connect, Instant::now(), connect_ms).or(self.total);
-        let unconnected = |error: &Error| server.tally.unconnected(error);
-        let (stream, peer) = server.connect(deadline).await.inspect_err(unconnected)?;
+        let hold = self.timeouts.hold;
+        server.held(hold, clock::System.now().mono_ms)?;
+        let (stream, peer) = server.connect(deadline).await.inspect_err(|error| {
+            server.tally.unconnected(error);
+            server.note_unconnected(error, clock::System.now().mono_ms);
+        })?;
         self.core.counters.inc(Counter::OriginConnects);
         Ok(Link { stream, peer })
     }

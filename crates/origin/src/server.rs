@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::{Address, EjectConfig, Opening, OriginConfig, ServerConfig};
+use crate::config::{Address, EjectConfig, Hold, Opening, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
 use crate::depot::{Depot, Lane, Way};
 use crate::error::{Error, Step};
@@ -108,6 +108,8 @@ pub(crate) struct Server {
     requests: AtomicU64,
     failed: AtomicU64,
     last_error: Mutex<Option<String>>,
+    /// When a connection to it failed last, in milliseconds of the monotonic clock, and why.
+    unconnected: Mutex<Option<(u64, io::ErrorKind)>>,
     pub(crate) tally: Tally,
 }
 
@@ -154,6 +156,7 @@ impl Server {
             requests: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             last_error: Mutex::new(None),
+            unconnected: Mutex::default(),
             tally: Tally::default(),
             config,
         };
@@ -219,6 +222,25 @@ impl Server {
         self.note_error(text);
         self.unresolvable.store(true, Ordering::Relaxed);
         self.answered.notify_waiters();
+    }
+
+    /// Fails while it is not connected to because it could not be a moment ago.
+    pub(crate) fn held(&self, hold: Hold, now_ms: u64) -> Result<(), Error> {
+        let Some((failed_ms, kind)) = *self.unconnected.lock() else { return Ok(()) };
+        let ago_ms = now_ms.saturating_sub(failed_ms);
+        if ago_ms >= hold.after(kind) {
+            return Ok(());
+        }
+        self.tally.held();
+        let source = io::Error::new(kind, format!("not tried, {ago_ms} ms after: {kind}"));
+        Err(Error::Connect { server: Arc::clone(&self.name), source })
+    }
+
+    /// Notes why a connection has failed.
+    pub(crate) fn note_unconnected(&self, error: &Error, now_ms: u64) {
+        if let Error::Connect { source, .. } = error {
+            *self.unconnected.lock() = Some((now_ms, source.kind()));
+        }
     }
 
     /// Opens a connection, trying one address after the other.
@@ -547,12 +569,44 @@ mod tests {
         assert_eq!(ports(&answer, 1), [2, 1]);
     }
 
-    #[test]
-    fn an_empty_answer_keeps_the_last_good_one() {
+    fn server() -> Server {
         let config = crate::parse_server("http://127.0.0.1:80").expect("a good URL");
         let limits = base::Limits::default();
         let origin = OriginConfig::with_limits("o", vec![config.clone()], &limits);
-        let server = Server::new(config, &origin);
+        Server::new(config, &origin)
+    }
+
+    #[test]
+    fn a_server_is_held_for_as_long_as_what_failed_says() {
+        let server = server();
+        let hold = Hold { local_ms: 100, remote_ms: 10 };
+        assert!(server.held(hold, 1000).is_ok());
+        let fails = |kind: io::ErrorKind| {
+            let error = Error::Connect { server: server.name.clone(), source: kind.into() };
+            server.note_unconnected(&error, 1000);
+        };
+        let held_at = |now_ms| server.held(hold, now_ms).is_err();
+        for (kind, held_ms) in [
+            (io::ErrorKind::PermissionDenied, 100),
+            (io::ErrorKind::AddrNotAvailable, 100),
+            (io::ErrorKind::ConnectionRefused, 10),
+            (io::ErrorKind::NetworkUnreachable, 10),
+        ] {
+            fails(kind);
+            assert!(held_at(1000) && held_at(1000 + held_ms - 1), "{kind}");
+            assert!(!held_at(1000 + held_ms), "{kind}");
+            assert!(server.held(Hold::default(), 1000).is_ok(), "{kind}");
+        }
+        assert_eq!(server.tally.moved().held, 8);
+        for kind in [io::ErrorKind::HostUnreachable, io::ErrorKind::TimedOut] {
+            fails(kind);
+            assert!(!held_at(1000), "{kind}");
+        }
+    }
+
+    #[test]
+    fn an_empty_answer_keeps_the_last_good_one() {
+        let server = server();
         let known = server.addresses();
         assert_eq!(known.len(), 1);
         server.set_addresses(Vec::new());

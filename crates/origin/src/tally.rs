@@ -29,6 +29,7 @@ tally! {
     head_in "Bytes of its responses' heads.";
     body_in "Bytes of their bodies, without what frames them.";
     busy "Requests for which no connection was free.";
+    held "Requests for which no connection was tried, so soon after one that failed.";
     refused "Connections that it refused.";
     timed_out "Connections that were not there in time.";
     unreachable "Connections for which there is no way to it.";
@@ -58,6 +59,11 @@ impl Tally {
 
     pub(crate) fn body_came(&self, bytes: u64) {
         add(&self.body_in, bytes);
+    }
+
+    /// Counts a request for which no connection was tried.
+    pub(crate) fn held(&self) {
+        add(&self.held, 1);
     }
 
     /// Counts that there is no connection to send a request over.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use cache::Reader;
 use message::{Framing, HeaderId, Method, Request, Response, Status, Version};
-use origin::{BodySource, Caller, Exchange, RequestBody, SourceError, Timeouts};
+use origin::{BodySource, Caller, Exchange, Hold, RequestBody, SourceError, Timeouts};
 use varnishcli::Param;
 use vcl::backend::Leaf;
 
@@ -215,6 +215,10 @@ fn timeouts(job: &Job, leaf: &Leaf) -> Timeouts {
         ),
         // Varnish 7.1 knows none: each step has its own.
         total_ms: u64::MAX,
+        hold: Hold {
+            local_ms: ms(None, None, Param::BackendLocalErrorHolddown),
+            remote_ms: ms(None, None, Param::BackendRemoteErrorHolddown),
+        },
     }
 }
 

@@ -205,6 +205,12 @@ impl Vcls {
         registry.loaded().map(one).collect()
     }
 
+    /// Whether the program of this name is warm.
+    pub(crate) fn is_warm(&self, name: &str) -> bool {
+        let registry = self.registry.lock();
+        registry.loaded().any(|(own, loaded)| own == name && loaded.warm)
+    }
+
     /// How many were discarded and still have requests.
     pub(crate) fn going(&self) -> usize {
         self.going.lock().len()

@@ -68,10 +68,12 @@ params! {
         "How long an idle connection to a backend is kept.";
     BackendLocalErrorHolddown "backend_local_error_holddown" Seconds, "10.000" Some("0.000"), None, "seconds",
         &["experimental"],
-        "Accepted, and without effect: every fetch tries to connect.";
+        "For how long no connection to a backend is tried after this system has refused one: no address \
+         or port left, not allowed.";
     BackendRemoteErrorHolddown "backend_remote_error_holddown" Seconds, "0.250" Some("0.000"), None, "seconds",
         &["experimental"],
-        "Accepted, and without effect: every fetch tries to connect.";
+        "For how long no connection to a backend is tried after it has refused one, or there was no way \
+         to it.";
     BanCutoff "ban_cutoff" Number, "0" Some("0"), None, "bans", &["experimental"],
         "Accepted, and without effect: the sweep of bans completes the oldest when there are more than the limit `bans`.";
     BanDups "ban_dups" Switch, "on" None, None, "bool", &[],
