@@ -463,4 +463,6 @@ pub struct SiteConfig {
     pub server_timing: bool,
     /// Whether clients see the fields with surrogate keys.
     pub shows_tags: bool,
+    /// Whether clients see Surrogate-Control.
+    pub shows_surrogate_control: bool,
 }

@@ -87,6 +87,7 @@ pub(crate) fn site() -> Site {
         by_htcp: true,
         server_timing: false,
         shows_tags: false,
+        shows_surrogate_control: false,
         hsts: None,
     }
 }

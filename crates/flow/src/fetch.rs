@@ -33,6 +33,7 @@ use crate::interims::{Interims, Told};
 use crate::lengths::{content_length, declared_length};
 use crate::live::Site;
 use crate::pages::Problem;
+use crate::surrogate;
 use crate::tags;
 use crate::trace::Trace;
 use crate::why::Why;
@@ -498,6 +499,7 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
     if h1::parse_stored_head(old.head(), &mut merged).is_err() {
         return None;
     }
+    surrogate::put_back(&mut merged.headers, old.note());
     let mut confirmation = exchange.response.clone();
     forward::keepable(&mut confirmation, &job.site, now.unix_secs());
     store::update_fields(&mut merged.headers, &confirmation.headers);
@@ -522,7 +524,8 @@ fn confirm(core: &Core, mut job: Job, exchange: &Exchange, said: &Said) -> Optio
     core.counters.inc(Counter::Revalidated);
     job.note(|trace| trace.stored.set(true));
     let selected = selected(&merged, &job.request);
-    let mut new = new_object(&merged, &plan, now, old.length());
+    let note = surrogate::set_aside(&mut merged.headers, &job.site);
+    let mut new = NewObject { note, ..new_object(&merged, &plan, now, old.length()) };
     match tags::read(&exchange.response.headers, &core.shared.seed, &job.live.limits) {
         Ok(tags) => new.tags = tags.unwrap_or_else(|| old.tags()),
         Err(limit) => {
@@ -557,8 +560,9 @@ async fn keep(
     let selected = selected(&exchange.response, &job.request);
     forward::keepable(&mut exchange.response, &job.site, now.unix_secs());
     let length = declared_length(exchange.framing);
+    let note = surrogate::set_aside(&mut exchange.response.headers, &job.site);
     let tags = std::mem::take(&mut job.tags);
-    let new = NewObject { tags, ..new_object(&exchange.response, plan, now, length) };
+    let new = NewObject { tags, note, ..new_object(&exchange.response, plan, now, length) };
     let trace = job.trace.as_deref();
     let filling = carry::begin(core, trace, lead, new, selected.as_ref().map(Selected::variant));
     let object = Arc::clone(filling.object());

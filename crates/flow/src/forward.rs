@@ -7,7 +7,7 @@ use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade
 
 use crate::core::Ask;
 use crate::live::{Live, Site};
-use crate::tags;
+use crate::{surrogate, tags};
 
 /// For what the origin is asked.
 pub(crate) enum Errand<'a> {
@@ -149,6 +149,7 @@ pub(crate) fn passable(response: &mut Response, site: &Site, live: &Live, unix_s
     response.headers.remove(HeaderId::ProxyAuthenticate);
     response.headers.remove(HeaderId::ProxyAuthenticationInfo);
     hide_tags(response, site);
+    surrogate::hide(&mut response.headers, site);
     add_date(response, unix_secs);
     add_via(&mut response.headers, response.version, &live.pseudonym);
 }

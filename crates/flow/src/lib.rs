@@ -27,6 +27,7 @@ pub mod pages;
 pub mod purge;
 pub mod reply;
 mod slow;
+mod surrogate;
 mod tags;
 mod trace;
 pub mod tracing;

@@ -54,6 +54,8 @@ pub struct Site {
     pub server_timing: bool,
     /// Whether clients see the fields with surrogate keys.
     pub shows_tags: bool,
+    /// Whether clients see Surrogate-Control.
+    pub shows_surrogate_control: bool,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
 }

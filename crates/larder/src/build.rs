@@ -69,6 +69,7 @@ pub(crate) fn live(
                 by_htcp: site.by_htcp,
                 server_timing: site.server_timing,
                 shows_tags: site.shows_tags,
+                shows_surrogate_control: site.shows_surrogate_control,
                 certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
                 client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
             });
@@ -83,8 +84,7 @@ pub(crate) fn live(
         let bare = site.hosts.iter().find(missing).map(|_| built(without()));
         for host in &site.hosts {
             let built = bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
-            let inserted = sites.insert(host, Arc::clone(built));
-            debug_assert!(inserted.is_ok(), "hosts were checked when the file was read: {host}");
+            insert(&mut sites, host, built);
         }
     }
     let limits = view.limits(&config.limits);
@@ -109,6 +109,11 @@ pub(crate) fn live(
         storages: view.storages,
     };
     (live, origins)
+}
+
+fn insert(sites: &mut HostTable<Arc<Site>>, host: &str, site: &Arc<Site>) {
+    let inserted = sites.insert(host, Arc::clone(site));
+    debug_assert!(inserted.is_ok(), "hosts were checked when the file was read: {host}");
 }
 
 fn tracing(config: &Config) -> Option<Arc<Tracing>> {

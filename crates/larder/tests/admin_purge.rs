@@ -19,7 +19,8 @@ const PAGES: [(&str, &str, &str); 4] = [
 async fn store(stage: &Stage) {
     for (host, target, tags) in PAGES {
         let fields = format!(
-            "Cache-Control: max-age=600, stale-while-revalidate=600\r\nSurrogate-Key: {tags}\r\n"
+            "Cache-Control: max-age=600, stale-while-revalidate=600\r\nSurrogate-Key: {tags}\r\n\
+             Surrogate-Control: content=\"ESI/1.0\"\r\n"
         );
         stage.origin.on(target, Script::ok(&fields, "a page"));
         get(stage, host, target).await;
@@ -180,6 +181,8 @@ async fn what_is_stored_is_listed_as_it_is_meant() {
         ("prefix=/shop/", (3, false)),
         ("prefix=http://a.test/shop/&tag=post-2", (1, false)),
         ("ban=obj.status+%3D%3D+200", (4, false)),
+        // Clients do not see this field.
+        ("ban=obj.http.surrogate-control+~+ESI", (4, false)),
         ("url=http://a.test/shop/1?x%3Dy", (1, false)),
         ("site=*", (4, false)),
     ] {

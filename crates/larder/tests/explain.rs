@@ -344,6 +344,12 @@ async fn freshness_is_told_with_the_field_it_is_from() {
              `Cache-Control: max-age=60`; age ",
         ),
         (
+            "/surrogate",
+            "Surrogate-Control: max-age=200, content=\"ESI/1.0\"\r\nCache-Control: max-age=60\r\n",
+            "ttl 200 s: `Surrogate-Control: max-age=200, content=\"ESI/1.0\"` (Edge \
+             Architecture) over `Cache-Control: max-age=60`; age ",
+        ),
+        (
             "/s-maxage",
             "Cache-Control: s-maxage=50, max-age=60\r\nAge: 10\r\n",
             "ttl 50 s: `Cache-Control: s-maxage=50, max-age=60` (RFC 9111 5.2.2.10); age 1",

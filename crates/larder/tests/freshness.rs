@@ -244,6 +244,50 @@ async fn a_304_keeps_the_body_and_updates_the_fields() {
 }
 
 #[tokio::test]
+async fn surrogate_control_ends_here_unless_a_setting_says_otherwise() {
+    let fields = "Surrogate-Control: max-age=300\r\nsurrogate-control: content=\"ESI/1.0\"\r\n\
+                  Cache-Control: no-cache\r\nETag: \"v1\"\r\nX-Other: seen\r\n";
+    let both = "max-age=300, content=\"ESI/1.0\"";
+    for (site, seen) in [("", None), ("show_surrogate_control = true\n", Some(both))] {
+        let stage = with_site(site).await;
+        stage.origin.on("/page", Script::ok(fields, "first"));
+        stage.origin.on("/own", Script::ok(&format!("{fields}Set-Cookie: a=1\r\n"), "own"));
+        let fetched = stage.get("/page").await;
+        let hit = stage.get("/page").await;
+        assert!(!is_hit(&fetched) && is_hit(&hit), "it counts all the same");
+        let same = stage.ask("GET", "/page", "If-None-Match: \"v1\"\r\n").await;
+        assert_eq!(same.status, 304);
+        let passed = stage.get("/own").await;
+        for reply in [fetched, hit, same, stage.ask("HEAD", "/page", "").await, passed] {
+            assert_eq!(reply.field("surrogate-control").as_deref(), seen, "{site} {reply:?}");
+            assert_eq!(reply.field("x-other").as_deref(), Some("seen"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_304_brings_a_new_surrogate_control_or_leaves_the_old_in_force() {
+    let stage = with_site(NO_GRACE).await;
+    let fields = "Surrogate-Control: max-age=0\r\nCache-Control: max-age=300\r\nETag: \"v1\"\r\n";
+    stage.origin.on("/page", Script::ok(fields, "first"));
+    assert!(!is_hit(&stage.get("/page").await));
+    stage.origin.on("/page", Script::respond(format!("{NOT_MODIFIED}\r\n")));
+    for _ in 0..3 {
+        let status = stage.get("/page").await.field("cache-status").expect("Cache-Status");
+        assert!(status.contains("fwd-status=304"), "the old one still counts: {status}");
+    }
+    let answer = format!("{NOT_MODIFIED}Surrogate-Control: max-age=300\r\n\r\n");
+    stage.origin.on("/page", Script::respond(answer));
+    let confirmed = stage.get("/page").await;
+    let hit = stage.get("/page").await;
+    assert!(is_hit(&hit), "the new one counts: {hit:?}");
+    for reply in [confirmed, hit] {
+        assert_eq!(reply.text(), "first");
+        assert_eq!(reply.field("surrogate-control"), None);
+    }
+}
+
+#[tokio::test]
 async fn a_clients_own_condition_meets_the_confirmed_object() {
     let stage = gone_stale("", NO_GRACE, "ETag: \"v1\"\r\n").await;
     stage.origin.on("/page", Script::respond(format!("{NOT_MODIFIED}\r\n")));

@@ -51,11 +51,6 @@ pub(super) fn by_htcp(site: &Table<'_>, purge: Option<&Purge>) -> bool {
     !is_off && purge.is_none_or(|purge| purge.token.is_none())
 }
 
-/// Whether a site's clients see surrogate keys.
-pub(super) fn shows_tags(r: &mut Reader, site: &Table<'_>) -> bool {
-    site.item("show_tags").and_then(|item| r.boolean(&item)).unwrap_or(false)
-}
-
 /// What presets alone make of a site: their applications may purge from this machine.
 pub(crate) fn of_presets(dialects: Dialects) -> Option<Purge> {
     let allow = CidrSet::new(&here());

@@ -99,9 +99,7 @@ pub(super) fn sites(
             let dialects = presets.dialects(r);
             let purge = super::purge::site(r, table, dialects);
             let by_htcp = super::purge::by_htcp(table, purge.as_ref());
-            let shows_tags = super::purge::shows_tags(r, table);
             let presets = presets.names();
-            let timing = table.item("server_timing");
             SiteConfig {
                 vcl,
                 hosts,
@@ -113,11 +111,17 @@ pub(super) fn sites(
                 hsts,
                 purge,
                 by_htcp,
-                server_timing: timing.and_then(|item| r.boolean(&item)).unwrap_or(false),
-                shows_tags,
+                server_timing: is_on(r, table, "server_timing"),
+                shows_tags: is_on(r, table, "show_tags"),
+                shows_surrogate_control: is_on(r, table, "show_surrogate_control"),
             }
         })
         .collect()
+}
+
+/// A switch that is off where nothing is said.
+fn is_on(r: &mut Reader, table: &Table<'_>, name: &'static str) -> bool {
+    table.item(name).and_then(|item| r.boolean(&item)).unwrap_or(false)
 }
 
 /// Says what a VCL leaves no room for.

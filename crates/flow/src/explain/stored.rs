@@ -19,6 +19,7 @@ use crate::decide::{self, Next, freshness_until, select_by};
 use crate::deliver;
 use crate::files as from_files;
 use crate::reply::{Forward, Served};
+use crate::surrogate;
 
 /// Variants that are told of one by one.
 const VARIANTS_TOLD: usize = 20;
@@ -239,7 +240,7 @@ fn about_freshness(ask: &Ask<'_>, seen: &Seen) -> Step {
     let now_ms = ask.now.mono_ms;
     let (age_ms, ttl_ms) = (freshness.age_ms(now_ms), freshness.ttl_ms(now_ms));
     let rules = ask.site.policy.store_rules(&ask.notes);
-    let head = head_of(object);
+    let head = surrogate::whole_head(object);
     let (source, place) = lifetime(ask, object, &head, rules);
     let lifetime_ms = object.lifetime_ms();
     let left = match ttl_ms {
@@ -299,13 +300,6 @@ fn window_words(
         "default of the site's profile".to_owned()
     };
     format!("{}: {from}", duration(ms))
-}
-
-fn head_of(object: &Object) -> Response {
-    let mut head = Response::new(object.status());
-    // It was written by the same engine; were it damaged it would have no fields.
-    _ = h1::parse_stored_head(object.head(), &mut head);
-    head
 }
 
 fn control_of(head: &Response, rules: &StoreRules) -> CacheControl {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use base::key_fields;
 use cache::{Object, Test};
-use message::{Response, Status};
+use message::Response;
 
 use crate::live::Live;
+use crate::surrogate;
 
 /// Scheme, host, port and target of the request that an object was stored under.
 pub(super) struct Under<'a> {
@@ -87,12 +88,7 @@ impl ban::Facts for Facts<'_> {
     }
 
     fn any_value(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        let head = self.head.get_or_init(|| {
-            let mut head = Response::new(Status::OK);
-            // It was written by the same engine; were it damaged it would have no fields.
-            _ = h1::parse_stored_head(self.object.head(), &mut head);
-            head
-        });
+        let head = self.head.get_or_init(|| surrogate::whole_head(self.object));
         head.headers.values_named(name.as_bytes()).any(test)
     }
 }

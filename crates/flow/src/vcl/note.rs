@@ -7,6 +7,8 @@ use message::Request;
 
 use crate::decide::begin_key;
 
+/// The first byte of such a note; that of [`surrogate`](crate::surrogate) is another.
+const MARK: u8 = b'p';
 /// Bytes of the number.
 const XID_BYTES: usize = 8;
 /// Bytes before what was asked for.
@@ -22,22 +24,27 @@ pub(crate) fn asked_of(request: &Request) -> Box<[u8]> {
 /// The note of what fetch `xid` brought for what [`asked_of`] tells, and the storage's number in
 /// [`Live::storages`](crate::live::Live::storages).
 pub(crate) fn of(xid: u64, storage: u8, asked: &[u8]) -> Box<[u8]> {
-    [&xid.to_le_bytes()[..], &[storage], asked].concat().into()
+    [&[MARK][..], &xid.to_le_bytes(), &[storage], asked].concat().into()
 }
 
 /// The number of the fetch.
 pub(crate) fn xid(note: &[u8]) -> u64 {
-    note.first_chunk().map_or(0, |xid| u64::from_le_bytes(*xid))
+    own(note).first_chunk().map_or(0, |xid| u64::from_le_bytes(*xid))
 }
 
 /// The storage's number.
 pub(crate) fn storage(note: &[u8]) -> Option<usize> {
-    note.get(XID_BYTES).map(|number| usize::from(*number))
+    own(note).get(XID_BYTES).map(|number| usize::from(*number))
 }
 
 /// What was asked for, in the fields that [`begin_key`] writes; none where there is no note.
 pub(crate) fn asked(note: &[u8]) -> Option<&[u8]> {
-    note.get(FIXED_BYTES..)
+    own(note).get(FIXED_BYTES..)
+}
+
+/// What stands behind the mark; nothing where a note is another's.
+fn own(note: &[u8]) -> &[u8] {
+    note.strip_prefix(&[MARK]).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -383,6 +383,7 @@ fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
         by_htcp: true,
         server_timing: false,
         shows_tags: false,
+        shows_surrogate_control: false,
         hsts: None,
     });
     let mut sites = HostTable::new(HashSeed::from_u64(1));
