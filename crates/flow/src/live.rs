@@ -14,7 +14,7 @@ use origin::{Depot, Journal, Origin};
 use parking_lot::Mutex;
 use policy::{Policy, Purge, acl::CidrSet, hosts::HostTable};
 use tls::ClientAuth;
-use varnishcli::Params;
+use vcl::params::Params;
 use vcl::program::Instance;
 
 use crate::accel::Accel;

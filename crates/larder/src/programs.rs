@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{Config, ListenSpec, Programs};
-use varnishcli::Params;
-use varnishcli::params::TABLE;
+use vcl::params::Params;
+use vcl::params::TABLE;
 
 use crate::serve::{self, Daemon, Settings, Source};
 use crate::varnish_cli;

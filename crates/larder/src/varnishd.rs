@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base::Limits;
 use clap::Args;
 use config::{Config, Varnishd};
-use varnishcli::{Param, Params};
+use vcl::params::{Param, Params};
 
 use crate::account::Wanted;
 use crate::render;
@@ -149,7 +149,7 @@ impl VarnishdArgs {
         let params = self.parameters()?;
         let read_only: Vec<_> =
             self.read_only.iter().flat_map(|list| list.split(',')).map(str::to_owned).collect();
-        let unknown = |name: &&String| varnishcli::params::Spec::find(name).is_none();
+        let unknown = |name: &&String| vcl::params::Spec::find(name).is_none();
         if let Some(name) = read_only.iter().find(unknown) {
             return Err(format!("larder: -r {name}: there is no parameter of this name"));
         }
@@ -320,7 +320,7 @@ impl Flags {
 /// Has parameters rule the limits that mean the same; of those that nobody has set only with `all`.
 pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
     let counts = |param: Param| {
-        let spec = varnishcli::params::TABLE.iter().find(|spec| spec.param == param);
+        let spec = vcl::params::TABLE.iter().find(|spec| spec.param == param);
         all || spec.is_some_and(|spec| !params.is_default(spec))
     };
     let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
@@ -425,7 +425,7 @@ fn storage_bytes(spec: &str) -> Result<Option<u64>, String> {
     };
     match size {
         None | Some("") => Ok(None),
-        Some(size) => varnishcli::params::bytes(size).map(|bytes| Some(bytes as u64)),
+        Some(size) => vcl::params::bytes(size).map(|bytes| Some(bytes as u64)),
     }
 }
 

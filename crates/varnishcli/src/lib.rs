@@ -9,7 +9,6 @@ mod auth;
 mod command;
 pub mod fuzz;
 mod json;
-pub mod params;
 mod reader;
 mod reply;
 #[cfg(test)]
@@ -19,7 +18,6 @@ mod words;
 pub use auth::Challenge;
 pub use command::{Call, Spec, TABLE, Verb, help, help_json, read};
 pub use json::{begin as json_begin, string as json_string};
-pub use params::{Param, Params};
 pub use reader::{Reader, TooLong, Words};
 pub use reply::{Reply, Status};
 pub use words::SyntaxError;

@@ -16,6 +16,7 @@ pub mod fuzz;
 pub mod headers;
 pub mod lex;
 mod lower;
+pub mod params;
 pub mod parse;
 pub mod program;
 pub mod reference;

@@ -10,8 +10,8 @@ use cache::{Body, Object, Passage, Reader, Whole};
 use message::conditional::{self, Outcome};
 use message::date::{HttpDate, parse_http_date};
 use message::{HeaderBlock, HeaderId, Method, Response, Status, Version};
-use varnishcli::Param;
 use vcl::ctx::{Obj, ReqState, RespState};
+use vcl::params::Param;
 use vcl::sub::{Action, Sub};
 
 use super::counts::Count;

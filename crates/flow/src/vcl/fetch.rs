@@ -15,9 +15,9 @@ use message::date::HttpDate;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 use tokio::sync::oneshot;
-use varnishcli::Param;
 use vcl::backend::Leaf;
 use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
+use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 

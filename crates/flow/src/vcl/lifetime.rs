@@ -2,7 +2,7 @@
 //! from outside: they differ from RFC 9111 where Varnish does, as programs count on that.
 
 use message::{HeaderBlock, HeaderId};
-use varnishcli::{Param, Params};
+use vcl::params::{Param, Params};
 use vcl::text::calendar;
 
 /// The times of an answer, in seconds, as `vcl_backend_response` first sees them.

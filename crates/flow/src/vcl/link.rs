@@ -17,8 +17,8 @@ use origin::{
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use varnishcli::{Param, Params};
 use vcl::backend::{Backend, BackendSpec, Leaf, Link, ProbeSpec, locate, split};
+use vcl::params::{Param, Params};
 
 /// What backends are connected with.
 #[derive(Clone, Copy, Debug)]

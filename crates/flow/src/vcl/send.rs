@@ -8,8 +8,8 @@ use bytes::Bytes;
 use cache::Reader;
 use message::{Framing, HeaderId, Method, Request, Response, Status, Version};
 use origin::{BodySource, Caller, Exchange, Hold, RequestBody, SourceError, Timeouts};
-use varnishcli::Param;
 use vcl::backend::Leaf;
+use vcl::params::Param;
 
 use super::counts::Count;
 use super::fetch::Job;

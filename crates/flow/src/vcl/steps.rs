@@ -7,8 +7,8 @@ use base::Counter;
 use cache::{Begin, BeginOptions, Found, Lead, Object, Ticket};
 use message::authority::parse_authority;
 use message::{Framing, HeaderBlock, HeaderId, Request};
-use varnishcli::Param;
 use vcl::ctx::{ReqState, Session, Tag};
+use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use varnishcli::Param;
 use vcl::ctx::BerespState;
+use vcl::params::Param;
 
 use super::fetch::Job;
 use crate::live::Live;

@@ -9,8 +9,8 @@ use message::date::parse_http_date;
 use message::store::NotStored;
 use message::vary::Vary;
 use message::{Framing, HeaderId, Method, Version};
-use varnishcli::Param;
 use vcl::ctx::BerespState;
+use vcl::params::Param;
 
 use super::collect::Collected;
 use super::counts::Count;

@@ -9,8 +9,8 @@ use cache::{Lead, Object, Reader};
 use message::{Framing, Method, Request};
 use origin::Caller;
 use tokio::sync::oneshot;
-use varnishcli::Param;
 use vcl::ctx::{BereqState, Task};
+use vcl::params::Param;
 use vcl::workspace::Workspace;
 
 use super::counts::Count;

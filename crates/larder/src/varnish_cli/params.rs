@@ -5,8 +5,9 @@ use base::clock::System;
 use base::limits::{self, Unit};
 use config::{CacheStatus, Config, MemorySize, Programs};
 use policy::Profile;
-use varnishcli::params::{Row, TABLE};
-use varnishcli::{Call, Param, Params, Reply, Status, json_begin};
+use varnishcli::{Call, Reply, Status, json_begin};
+use vcl::params::{Param, Params};
+use vcl::params::{Row, TABLE};
 
 use super::answers::unknown_parameter;
 use crate::serve::Daemon;

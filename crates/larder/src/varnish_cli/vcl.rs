@@ -102,7 +102,7 @@ fn told(daemon: &Daemon, call: &Call, done: Result<Reply, Reply>) -> Result<Repl
         Ok(reply) => ("done", reply),
         Err(reply) => ("refused", reply),
     };
-    if daemon.vcls.params().is_on(varnishcli::Param::SyslogCliTraffic) {
+    if daemon.vcls.params().is_on(vcl::params::Param::SyslogCliTraffic) {
         // Texts are long, and reasons have many lines.
         let words = call.words.iter().take(3).map(|word| String::from_utf8_lossy(word));
         let line: Vec<_> = words.map(|word| word.chars().take(80).collect::<String>()).collect();

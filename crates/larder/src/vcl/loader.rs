@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use varnishcli::{Param, Params};
+use vcl::params::{Param, Params};
 use vcl::source::Loader;
 
 /// Reads the files of one program.

@@ -20,8 +20,9 @@ use flow::vcl::link::{self, Settings};
 use origin::Reserved;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
-use varnishcli::{Call, Param, Params, Reply, Status};
+use varnishcli::{Call, Reply, Status};
 use vcl::ctx::Tag;
+use vcl::params::{Param, Params};
 use vcl::program::{Input, Instance, Program, Rules};
 
 pub(crate) use loader::Files;
@@ -471,7 +472,7 @@ impl Vcls {
             None => next.reset(name),
         };
         set.map_err(|error| match error {
-            varnishcli::params::Error::Absent(_) => Reply::new(Status::Cannot, error.to_string()),
+            vcl::params::Error::Absent(_) => Reply::new(Status::Cannot, error.to_string()),
             _ => refuse(error.to_string()),
         })?;
         *params = Arc::new(next);

@@ -3,9 +3,9 @@
 use cache::Object;
 use message::Response;
 use policy::Step;
-use varnishcli::Param;
 use vcl::backend::{Backend, Leaf};
 use vcl::ctx::BereqState;
+use vcl::params::Param;
 use vcl::parse::BUILTIN_NAME;
 use vcl::program::Program;
 

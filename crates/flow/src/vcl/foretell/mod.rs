@@ -15,8 +15,8 @@ use base::{Now, key_fields};
 use cache::{Object, Peek};
 use message::{HeaderId, Method, Request, Response, Status};
 use policy::{Notes, Peer, Step, told::shown};
-use varnishcli::Param;
 use vcl::ctx::{BereqState, RespState};
+use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use policy::{Declared, HostTable, Peer, SiteRules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
-use varnishcli::Params;
+use vcl::params::Params;
 use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
 

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use super::{Kind, MASKED, Params, Spec, UNLIMITED, Value};
-use crate::json;
 
 /// Widest line of a description.
 const WIDTH: usize = 62;
@@ -96,7 +95,7 @@ impl Row {
 
     /// It as a JSON object.
     pub fn json(&self) -> String {
-        let string = |text: &str| json::string(text.as_bytes());
+        let string = |text: &str| serde_json::Value::from(text).to_string();
         let name = string(&self.name);
         if self.absent {
             return format!("  {{\n    \"name\": {name},\n    \"implemented\": false\n  }}");
