@@ -6,7 +6,7 @@ use tls::{ClientAuth, Secured};
 
 use crate::live::CertificateFields;
 use crate::pages::Problem;
-use crate::vcl::Line;
+use crate::vcl::line::Line;
 
 /// The other end of the connection that a request came over.
 #[derive(Clone, Copy, Debug)]

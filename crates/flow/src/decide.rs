@@ -5,18 +5,16 @@
 
 use std::sync::Arc;
 
-use base::{HashSeed, KeyBuf};
 use bytes::Bytes;
 use cache::{Found, Object};
 use message::cache_control::CacheControl;
 use message::freshness::{Freshness, State};
-use message::vary::vary_signature;
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Scheme, conditional, target};
+use message::{Framing, HeaderId, Method, Request, conditional, target};
 use origin::Protocol;
-use policy::{HitCtx, HitVerdict, Notes, ReceiveVerdict, Synthetic};
+use policy::{HitCtx, HitVerdict, ReceiveVerdict, Synthetic};
 
+use crate::ask::Ask;
 use crate::client::Client;
-use crate::core::Ask;
 use crate::forward;
 use crate::live::{Live, Shared, Site};
 use crate::pages::Problem;
@@ -117,41 +115,6 @@ pub(crate) fn course(ask: &Ask<'_>, verdict: ReceiveVerdict) -> Course {
         ReceiveVerdict::Synth(synthetic) => Course::Answer(synthetic),
         ReceiveVerdict::Purge => Course::Purge,
     }
-}
-
-/// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
-#[inline]
-pub(crate) fn make_key(
-    seed: &HashSeed,
-    site: &Site,
-    request: &Request,
-    notes: &Notes,
-    key: &mut KeyBuf,
-) {
-    begin_key(request, key);
-    site.policy.key(request, notes, key);
-    key.finish(seed);
-}
-
-/// Begins a key anew with what is in every one: scheme, host, port and target of a request's
-/// canonical form. What policy adds and the hash come after.
-pub fn begin_key(request: &Request, key: &mut KeyBuf) {
-    key.clear();
-    key.field(match request.scheme {
-        Scheme::Http => b"",
-        Scheme::Https => b"s",
-    });
-    key.field(&request.host);
-    match request.port {
-        None => key.field(b""),
-        Some(port) => key.field(&port.to_be_bytes()),
-    }
-    key.field(&request.target);
-}
-
-/// The request's side of a Vary: its signature over the names a variant goes by.
-pub(crate) fn select_by(headers: &HeaderBlock) -> impl FnMut(&[u8], &mut Vec<u8>) {
-    |names, out| vary_signature(names, headers, out)
 }
 
 /// What a request is to do after its lookup.

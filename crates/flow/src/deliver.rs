@@ -10,7 +10,7 @@ use message::range::{self, RangePlan};
 use message::{HeaderId, Method, Request, Response, Status, Version};
 use policy::DeliverCtx;
 
-use crate::core::Ask;
+use crate::ask::Ask;
 use crate::decide::freshness;
 use crate::fetch::{Passing, Switched};
 use crate::forward;

@@ -19,8 +19,8 @@ use message::{Request, Scheme, Status};
 use policy::told::shown;
 use policy::{HitCtx, HitVerdict, Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
 
+use crate::ask::{Ask, Front, LiveRef};
 use crate::client::Client;
-use crate::core::{Ask, Front, LiveRef};
 use crate::decide::{self, Course, Entry};
 use crate::files as from_files;
 use crate::live::{Live, Shared, Site};

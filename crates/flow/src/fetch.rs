@@ -24,8 +24,9 @@ use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, 
 use tokio::sync::oneshot;
 
 use crate::accel::{self, Named, Said};
+use crate::ask::{Ask, Front, LiveRef};
 use crate::carry::{self, Selected, carry, drain};
-use crate::core::{Ask, Core, Front, LiveRef};
+use crate::core::Core;
 use crate::decide::freshness;
 use crate::finish::Background;
 use crate::forward::{self, Errand};

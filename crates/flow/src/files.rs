@@ -15,7 +15,8 @@ use message::conditional::{self, Outcome};
 use message::range::{self, RangePlan};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
-use crate::core::{Ask, Core};
+use crate::ask::Ask;
+use crate::core::Core;
 use crate::deliver;
 use crate::fetch::NamedFile;
 use crate::multipart;

@@ -5,7 +5,7 @@ use message::date::HttpDate;
 use message::store::{strip_for_storage, strip_hop_by_hop};
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade, Version, vary};
 
-use crate::core::Ask;
+use crate::ask::Ask;
 use crate::live::{Live, Site};
 use crate::{surrogate, tags};
 

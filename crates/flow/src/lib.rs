@@ -5,19 +5,23 @@
 //! Fetches are tasks of their own: they meet the delivery only in `cache`'s bodies.
 
 mod accel;
+mod ask;
 mod carry;
 mod challenge;
 mod client;
 mod core;
 mod decide;
 mod deliver;
+mod enter;
 pub mod explain;
+mod failing;
 mod fetch;
 mod files;
 pub mod finish;
 mod forward;
 mod gzip;
 mod interims;
+mod key;
 mod lengths;
 pub mod live;
 mod multipart;
@@ -38,11 +42,13 @@ mod why;
 pub use policy::{Peer, acl::CidrSet};
 
 pub use crate::accel::Accel;
+pub use crate::ask::{Front, LiveRef};
 pub use crate::challenge::Challenges;
 pub use crate::client::Client;
-pub use crate::core::{Core, Front, LiveRef, Start};
-pub use crate::decide::begin_key;
+pub use crate::core::Core;
+pub use crate::enter::Start;
 pub use crate::interims::Interims;
+pub use crate::key::begin_key;
 pub use crate::live::{Announce, CertificateFields, Endpoint, Live, Shared, Site};
 pub use crate::page_cache::root as page_cache_root;
 pub use crate::reply::{Forward, Piece, Reply, ReplyBody, Served};

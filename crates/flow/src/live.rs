@@ -147,7 +147,7 @@ pub struct Shared {
     /// Counters of all cores.
     pub counters: Registry,
     /// What all programs share.
-    pub vcl: crate::vcl::Common,
+    pub vcl: crate::vcl::common::Common,
     /// What they count by site and by time.
     pub tallies: Tallies,
     pub(crate) journal: Option<Arc<dyn Journal>>,
@@ -185,7 +185,7 @@ impl Shared {
         seed: HashSeed,
         journal: Option<Arc<dyn Journal>>,
     ) -> Self {
-        let vcl = crate::vcl::Common::default();
+        let vcl = crate::vcl::common::Common::default();
         vcl.memory.set_limits(&live.limits);
         Self {
             cache,

@@ -10,11 +10,14 @@ use files::Root;
 use message::Request;
 use policy::{Notes, ReceiveVerdict};
 
-use crate::core::{Ask, Core, Front, LiveRef, Start};
-use crate::decide::{Judgement, freshness, goes_alone, judge, refusal, select_by};
+use crate::ask::{Ask, Front, LiveRef};
+use crate::core::Core;
+use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::deliver;
+use crate::enter::Start;
 use crate::fetch::{self, Fetched, Job};
 use crate::files as from_files;
+use crate::key::select_by;
 use crate::live::Site;
 use crate::pages::{self, Problem};
 use crate::purge::{Answers, Order, Outcome};
@@ -56,7 +59,7 @@ pub(crate) enum Way {
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
     /// Through a site's program.
-    Vcl(Box<crate::vcl::Waiting>),
+    Vcl(Box<crate::vcl::wait::Waiting>),
     /// A fetch of its own, whose answer may be stored.
     Alone { key: KeyBuf, reason: Forward },
 }
@@ -94,7 +97,8 @@ impl Slow {
             let place = (&live, &site);
             let parts = (body, &trace);
             // Boxed: other requests that wait need not be as large.
-            let run = Box::pin(crate::vcl::run(*waiting, core, place, request, front, parts));
+            let run =
+                Box::pin(crate::vcl::start::run(*waiting, core, place, request, front, parts));
             let mut reply = run.await;
             reply.about.trace = Some(trace);
             return reply;

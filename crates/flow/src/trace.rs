@@ -27,7 +27,7 @@ pub struct About {
     /// What went wrong, if anything did. Apart, for replies are moved about and most go well.
     pub trouble: Option<Box<Trouble>>,
     /// What a program has done for it. Apart, so that the replies of other sites are no larger.
-    pub told: Option<Box<crate::vcl::Told>>,
+    pub told: Option<Box<crate::vcl::told::Told>>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
 }

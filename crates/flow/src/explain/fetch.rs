@@ -9,7 +9,7 @@ use policy::{FetchCtx, FetchVerdict, Step, told::shown};
 use super::stored::body_limit;
 use super::words::duration;
 use super::{Foreseen, Teller, Told};
-use crate::core::Ask;
+use crate::ask::Ask;
 use crate::forward::{self, Errand};
 use crate::reply::Forward;
 

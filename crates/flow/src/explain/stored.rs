@@ -14,10 +14,11 @@ use policy::{HitVerdict, Place, Step, told::shown};
 
 use super::words::duration;
 use super::{Foreseen, Teller, Told, answered, hit_verdict};
-use crate::core::Ask;
-use crate::decide::{self, Next, freshness_until, select_by};
+use crate::ask::Ask;
+use crate::decide::{self, Next, freshness_until};
 use crate::deliver;
 use crate::files as from_files;
+use crate::key::select_by;
 use crate::reply::{Forward, Served};
 use crate::surrogate;
 
@@ -28,7 +29,7 @@ impl Teller<'_> {
     /// What a request comes to that the store is asked for.
     pub(super) fn lookup(&mut self, ask: &Ask<'_>) -> Told {
         let mut key = KeyBuf::new();
-        decide::make_key(&self.shared.seed, ask.site, ask.request, &ask.notes, &mut key);
+        crate::key::make_key(&self.shared.seed, ask.site, ask.request, &ask.notes, &mut key);
         self.key = key.hash();
         self.steps.push(about_key(ask, &key));
         let peek = self.shared.cache.peek(&key, &mut select_by(&ask.request.headers));

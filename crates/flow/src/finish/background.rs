@@ -9,7 +9,7 @@ use message::Request;
 use crate::core::Core;
 use crate::live::Site;
 use crate::trace::Trace;
-use crate::vcl;
+use crate::vcl::told::Told;
 
 /// A fetch that no client waits for. Tells of itself when it is over, however that comes about.
 pub(crate) struct Background {
@@ -27,7 +27,7 @@ pub(crate) struct Background {
     /// The number of the transaction that caused it: under VCL the one in X-Varnish.
     pub(super) cause: u64,
     /// What a program has done for it.
-    pub(crate) told: Option<Box<vcl::Told>>,
+    pub(crate) told: Option<Box<Told>>,
 }
 
 impl Background {

@@ -11,7 +11,7 @@ use super::{Background, Batch, Name, Told};
 use crate::live::Site;
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::{About, Trace};
-use crate::vcl;
+use crate::vcl::told;
 
 /// Adds the record of client's transaction number `id`, which ended at `end_us`, to the batch.
 pub(super) fn answered(
@@ -159,7 +159,7 @@ fn write_with(
 
 /// What the program of `site` has done, put together in `room`.
 fn tell_program<'a>(
-    told: &'a vcl::Told,
+    told: &'a told::Told,
     site: Option<&Arc<Site>>,
     record: &mut Record<'a>,
     room: &'a mut Vec<u8>,

@@ -13,8 +13,9 @@ use policy::{Notes, ReceiveCtx};
 use super::dialects::of_host;
 use super::reach::Share;
 use super::stored::{Matcher, Meant, Scope, Under};
-use crate::core::{Ask, Core};
-use crate::decide::make_key;
+use crate::ask::Ask;
+use crate::core::Core;
+use crate::key::make_key;
 use crate::live::{Live, Shared, Site};
 use crate::tags;
 

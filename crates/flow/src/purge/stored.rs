@@ -22,7 +22,7 @@ pub(super) struct Under<'a> {
 }
 
 impl<'a> Under<'a> {
-    /// As [`begin_key`](crate::decide::begin_key) wrote it: in the key, or where a program made
+    /// As [`begin_key`](crate::key::begin_key) wrote it: in the key, or where a program made
     /// that, in a note of its own.
     pub(super) fn of(object: &'a Object) -> Self {
         let asked = crate::vcl::note::asked(object.note());

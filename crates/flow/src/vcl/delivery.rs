@@ -14,12 +14,13 @@ use vcl::ctx::{Obj, ReqState, RespState};
 use vcl::params::Param;
 use vcl::sub::{Action, Sub};
 
+use super::call::{Env, Seen};
 use super::counts::Count;
 use super::heads;
 use super::note;
 use super::steps::{Age, Step};
 use super::storages;
-use super::turn::{Env, Seen, Turn};
+use super::turn::Turn;
 use crate::deliver::{SELECTORS, whole_body};
 use crate::forward::add_via;
 use crate::gzip;
@@ -122,7 +123,7 @@ pub(crate) fn obj_of<'o>(live: &'o Live, now: Now, object: &'o Object) -> Obj<'o
         hits: object.hits(),
         uncacheable: flags.is_mark(),
         can_esi: false,
-        time: super::turn::seconds(now) - seconds((now_ms - object.born_ms()).max(0)),
+        time: super::call::seconds(now) - seconds((now_ms - object.born_ms()).max(0)),
         storage: note::storage(object.note()).and_then(|at| live.storages.get(at)),
     }
 }

@@ -21,6 +21,7 @@ use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
+use super::call::seconds;
 use super::counts::{Count, Counts};
 use super::delivery::{Source, is_interim, may_confirm, usual_reason};
 use super::heads::{self, OneHop};
@@ -28,11 +29,11 @@ use super::lifetime::{self, Lifetime};
 use super::link::Connected;
 use super::send::{self, Upload};
 use super::told::{Ran, Switched, Told, number};
-use super::turn::seconds;
 use super::world::{Line, Sight};
 use super::xids::Sent;
 use super::{storages, store};
-use crate::core::{Core, LiveRef};
+use crate::ask::LiveRef;
+use crate::core::Core;
 use crate::finish::Background;
 use crate::trace::Trace;
 

@@ -3,7 +3,7 @@
 
 use message::{HeaderBlock, HeaderId, Request, Response, Status, Upgrade};
 
-use super::turn::Env;
+use super::call::Env;
 use super::xids::Xids;
 use crate::forward::{self, HOPS_MAX};
 

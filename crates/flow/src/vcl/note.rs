@@ -5,7 +5,7 @@
 use base::KeyBuf;
 use message::Request;
 
-use crate::decide::begin_key;
+use crate::key::begin_key;
 
 /// The first byte of such a note; that of [`surrogate`](crate::surrogate) is another.
 const MARK: u8 = b'p';

@@ -13,11 +13,12 @@ use message::{HeaderId, Method, Upgrade};
 use vcl::ctx::{Bereq, BereqState};
 use vcl::sub::{Action, Sub};
 
+use super::call::{Env, Seen};
 use super::counts::Count;
 use super::heads::{self, Fate, OneHop, Purpose};
 use super::send::{self, Upload};
 use super::steps::{Step, has_body, said};
-use super::turn::{Env, Seen, Turn};
+use super::turn::Turn;
 use super::wait;
 use super::xids::Sent;
 use crate::carry::carry;

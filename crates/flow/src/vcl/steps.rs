@@ -12,11 +12,12 @@ use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
+use super::call::{Env, Seen};
 use super::counts::Count;
 use super::delivery::{self, Source};
 use super::heads;
-use super::turn::{Env, Seen, Turn};
-use crate::decide::select_by;
+use super::turn::Turn;
+use crate::key::select_by;
 use crate::reply::Reply;
 
 /// How often a request waits for others before it fetches for itself.

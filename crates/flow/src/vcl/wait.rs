@@ -13,6 +13,7 @@ use vcl::ctx::{BereqState, Task};
 use vcl::params::Param;
 use vcl::workspace::Workspace;
 
+use super::call::Env;
 use super::counts::Count;
 use super::delivery::may_confirm;
 use super::fetch::{self, Got, Job, Report};
@@ -20,7 +21,7 @@ use super::heads::{self, Purpose};
 use super::note;
 use super::send::{Front, Upload};
 use super::steps::{Halt, Missing, Step, has_body, said};
-use super::turn::{Env, Turn};
+use super::turn::Turn;
 use crate::finish::Background;
 use crate::reply::Reply;
 use crate::trace::Trace;

@@ -12,8 +12,8 @@ use vcl::program::Program;
 use super::rehearsal::Rehearsal;
 use crate::explain::duration;
 use crate::live::Live;
+use crate::vcl::call::seconds;
 use crate::vcl::lifetime;
-use crate::vcl::turn::seconds;
 
 /// Lines of a program that are told as those which may have set something.
 const LINES_TOLD: usize = 5;

@@ -20,13 +20,13 @@ use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
+use super::call::{Seen, seconds};
 use super::delivery::{age_at, may_confirm, obj_of, sent_status, usual_reason};
 use super::heads::{self, Purpose};
 use super::steps::{Age, arrive, begin_program, follow_host, said, wash_codings};
-use super::turn::{Seen, seconds};
-use crate::core::{Ask, Front, LiveRef};
-use crate::decide::select_by;
+use crate::ask::{Ask, Front, LiveRef};
 use crate::explain::{Foreseen, variants};
+use crate::key::select_by;
 use crate::live::{Shared, Site};
 use crate::reply::{Forward, Served};
 use rehearsal::Rehearsal;

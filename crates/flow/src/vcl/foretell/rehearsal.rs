@@ -13,8 +13,8 @@ use vcl::workspace::Workspace;
 
 use super::onlooker::Onlooker;
 use crate::live::{Live, Shared};
+use crate::vcl::call::{Loan, Seen, seconds};
 use crate::vcl::line::Line;
-use crate::vcl::turn::{Loan, Seen, seconds};
 
 /// A request in its rehearsal.
 pub(super) struct Rehearsal<'a> {

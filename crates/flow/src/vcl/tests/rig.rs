@@ -22,8 +22,10 @@ use vcl::params::Params;
 use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
 
+use crate::ask::Front;
 use crate::client::Client;
-use crate::core::{Core, Front, Start};
+use crate::core::Core;
+use crate::enter::Start;
 use crate::explain::{Explanation, explain};
 use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 use crate::purge::{Outcome, What};
@@ -344,7 +346,7 @@ fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
     let world = Sight::without_request(shared, &live, now, &log);
     let instance = compiled
         .program
-        .start(&world, super::super::turn::seconds(now))
+        .start(&world, super::super::call::seconds(now))
         .unwrap_or_else(|error| panic!("{error}"));
     let (limits, reserved) = (Limits::default(), Arc::new(Reserved::default()));
     let settings = Settings { params, limits: &limits, reserved: &reserved };

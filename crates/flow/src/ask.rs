@@ -1,0 +1,79 @@
+//! A request and what belongs to it while it is dealt with: the ground that every step stands on.
+//!
+//! Nothing here decides anything.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Account, Limits, Now};
+use cache::Passage;
+use message::{Request, Scheme};
+use policy::Notes;
+
+use crate::interims::Interims;
+use crate::live::{Live, Site};
+use crate::reply::Reply;
+use crate::trace::{Decided, Trace};
+
+/// The configuration a request began with, shared cheaply within its core.
+pub type LiveRef = Rc<Arc<Live>>;
+
+/// A request and what belongs to it while it is dealt with.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) live: &'a LiveRef,
+    pub(crate) site: &'a Arc<Site>,
+    pub(crate) request: &'a Request,
+    pub(crate) notes: Notes,
+    pub(crate) now: Now,
+    /// What the connection is to it while it waits.
+    pub(crate) front: Front<'a>,
+    /// Where it is noted how a request that waits fares.
+    pub(crate) trace: Option<&'a Rc<Trace>>,
+}
+
+/// What a request's connection is to it while it waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Front<'a> {
+    /// Where the client waits for interim responses; none when it knows none (HTTP/1.0).
+    pub interims: Option<&'a Rc<Interims>>,
+    /// The client's address and ours on that connection.
+    pub ends: Option<(SocketAddr, SocketAddr)>,
+    /// Bytes of a passing body held for it, where the connection has to share with others; 0 for
+    /// the limit `window_bytes`.
+    pub window: u64,
+    /// For whom it is held.
+    pub account: Option<&'a Arc<Account>>,
+}
+
+impl Front<'_> {
+    /// What a body that passes to the client may hold.
+    pub(crate) fn passage(&self, limits: &Limits) -> Passage {
+        let bytes = if self.window == 0 { limits.window_bytes } else { self.window };
+        Passage { bytes, account: self.account.cloned() }
+    }
+}
+
+impl Ask<'_> {
+    /// Notes something of how the request fares, if it is one that waits.
+    pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {
+        if let Some(trace) = self.trace {
+            note(trace);
+        }
+    }
+
+    /// Adds to the reply what goes with every one of the site: Strict-Transport-Security, and who
+    /// decided.
+    pub(crate) fn sign(&self, reply: &mut Reply) {
+        sign(reply, self.site, self.notes.rule, self.request.scheme);
+    }
+}
+
+/// Adds to the reply what goes with every one of `site`.
+pub(crate) fn sign(reply: &mut Reply, site: &Site, rule: u32, scheme: Scheme) {
+    reply.about.decided = Decided { site: site.number, rule };
+    if scheme == Scheme::Https {
+        reply.hsts = site.hsts;
+    }
+}

@@ -1,0 +1,262 @@
+//! The part of a declared request's way that never waits: receive, key, lookup, and the judgement of
+//! what was found. A request of a site with a program turns off to `vcl` at the site.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, KeyBuf, Now};
+use cache::{Found, Object};
+use files::WouldBlock;
+use message::{HeaderId, Method, Request};
+use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
+
+use crate::ask::{Ask, Front, LiveRef};
+use crate::client::Client;
+use crate::core::Core;
+use crate::decide::{self, Course, Entry, Next, freshness};
+use crate::deliver;
+use crate::fetch;
+use crate::files as from_files;
+use crate::live::Site;
+use crate::pages::{self, Problem};
+use crate::purge::{Answers, Asked, Outcome, Refusal};
+use crate::reply::{Forward, Reply, Served};
+use crate::slow::{Slow, Way};
+use crate::trace::Trace;
+use crate::vcl::start as program;
+
+/// What became of a request without waiting.
+#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
+pub enum Start {
+    /// Its reply.
+    Reply(Reply),
+    /// It must wait for an origin: hand the request to [`Slow::run`].
+    Slow(Box<Slow>),
+}
+
+impl Core {
+    /// Takes a request as far as it goes without waiting, and says on whose behalf it is made.
+    pub fn start(
+        self: &Rc<Self>,
+        live: &LiveRef,
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+    ) -> (Start, Peer) {
+        self.counters.inc(Counter::Requests);
+        let site = match decide::enter(&self.shared, live, request, client) {
+            Entry::Site(site) => site,
+            Entry::Challenge(answer) => {
+                self.counters.inc(Counter::AcmeChallenges);
+                return (Start::Reply(pages::challenge(request, answer)), client.peer);
+            }
+            Entry::Health => return (Start::Reply(pages::health(request)), client.peer),
+            Entry::Refused(problem) => {
+                return (Start::Reply(pages::problem(request, problem)), client.peer);
+            }
+            Entry::Purge(site, read) => {
+                return self.start_purge(live, site, request, client.peer, now, read);
+            }
+        };
+        if let Some(instance) = &site.vcl {
+            let place = (live, site, instance);
+            return (program::start(self, place, request, client, now), client.peer);
+        }
+        let mut notes = Notes::default();
+        let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
+        let verdict = site.policy.receive(&mut ctx);
+        // Only now is nothing left in its place that the client has sent itself.
+        if site.client_auth.is_some() {
+            notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
+        }
+        let ask = Ask { live, site, request, notes, now, front: Front::default(), trace: None };
+        let mut start = self.follow(&ask, verdict);
+        if let Start::Reply(reply) = &mut start {
+            ask.sign(reply);
+        }
+        (start, notes.client.unwrap_or(client.peer))
+    }
+
+    /// Goes the way of a purge, and says who asked.
+    fn start_purge(
+        self: &Rc<Self>,
+        live: &LiveRef,
+        site: &Arc<Site>,
+        request: &mut Request,
+        peer: Peer,
+        now: Now,
+        read: Result<Asked, Refusal>,
+    ) -> (Start, Peer) {
+        let asker = site.policy.asker(request, peer);
+        let mut notes = Notes::default();
+        let start = match read {
+            Err(refusal) => Start::Reply(self.refuse_purge(request, refusal)),
+            Ok(Asked::Refresh) => {
+                self.counters.inc(Counter::Purges);
+                make_reader(request);
+                let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
+                let verdict = site.policy.receive(&mut ctx);
+                let ask =
+                    Ask { live, site, request, notes, now, front: Front::default(), trace: None };
+                match verdict {
+                    ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
+                    verdict => self.follow(&ask, verdict),
+                }
+            }
+            Ok(Asked::Store(order, answers)) => {
+                notes.client = Some(asker);
+                let ask =
+                    Ask { live, site, request, notes, now, front: Front::default(), trace: None };
+                Self::slow(&ask, Way::Purge(Box::new(order), answers))
+            }
+        };
+        (start, asker)
+    }
+
+    /// Fetches what is asked for, whatever is stored.
+    fn fetch_anew(self: &Rc<Self>, ask: &Ask<'_>) -> Start {
+        let mut key = KeyBuf::new();
+        self.make_key(ask.site, ask.request, &ask.notes, &mut key);
+        // What is under way began before.
+        self.shared.cache.soft_invalidate(&key, ask.now.mono_ms);
+        let old = match self.find(&key, ask.request, ask.now) {
+            Found::Object(object) => Some(object),
+            Found::HitForMiss | Found::Nothing => None,
+        };
+        Self::slow(ask, Way::Fetch { key, old })
+    }
+
+    /// Does what policy says; files that lie beside the scripts come before both, as nginx's
+    /// `try_files` comes before its cache.
+    fn follow(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
+        match &verdict {
+            ReceiveVerdict::Files(root) => return self.file(ask, *root),
+            ReceiveVerdict::Lookup | ReceiveVerdict::Pass => match from_files::likely(self, ask) {
+                Ok(None) => {}
+                Ok(Some(reply)) => return Start::Reply(reply),
+                Err(WouldBlock) => return Self::slow(ask, Way::Beside(verdict)),
+            },
+            ReceiveVerdict::Upgrade | ReceiveVerdict::Synth(_) | ReceiveVerdict::Purge => {}
+        }
+        self.go_on(ask, verdict)
+    }
+
+    fn file(&self, ask: &Ask<'_>, root: u32) -> Start {
+        let Some(root) = ask.site.files.get(root as usize) else {
+            return Start::Reply(pages::problem(ask.request, Problem::NoFile));
+        };
+        match from_files::look(self, ask, root) {
+            Ok(look) => Start::Reply(from_files::answer(ask, &look)),
+            Err(WouldBlock) => Self::slow(ask, Way::File(Arc::clone(root))),
+        }
+    }
+
+    /// What comes after it is known that no file answers.
+    pub(crate) fn go_on(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
+        let request = ask.request;
+        match decide::course(ask, verdict) {
+            Course::Files(root) => self.file(ask, root),
+            Course::Lookup => self.lookup(ask),
+            Course::LastHop => Start::Reply(pages::options(request)),
+            Course::Pass(reason) => Self::slow(ask, Way::Pass(reason)),
+            Course::Upgrade => Self::slow(ask, Way::Upgrade),
+            Course::Answer(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
+            Course::Purge => {
+                let objects = self.invalidate(ask.site, request, &ask.notes) as u64;
+                let outcome = Outcome { objects, pending: false };
+                Start::Reply(self.purged(request, outcome, Answers::Always))
+            }
+        }
+    }
+
+    fn slow(ask: &Ask<'_>, way: Way) -> Start {
+        Start::Slow(Box::new(Slow {
+            live: Rc::clone(ask.live),
+            site: Arc::clone(ask.site),
+            notes: ask.notes,
+            way,
+        }))
+    }
+
+    fn lookup(self: &Rc<Self>, ask: &Ask<'_>) -> Start {
+        let mut key = self.key.borrow_mut();
+        self.make_key(ask.site, ask.request, &ask.notes, &mut key);
+        let found = self.find(&key, ask.request, ask.now);
+        // Of what has no suffix it shows only here that it is a file.
+        if !matches!(found, Found::Object(_))
+            && let Some(reply) = from_files::known(self, ask)
+        {
+            return Start::Reply(reply);
+        }
+        let way = match decide::next(ask, found, freshness) {
+            Next::Deliver(object, served) => {
+                let mut cause = None;
+                if served == Served::Stale {
+                    cause = self.refresh(ask, &key, &object);
+                }
+                let mut reply = deliver::stored(ask, &object, served);
+                reply.about.key = key.hash();
+                reply.about.trace = cause;
+                if !reply.is_behind() {
+                    return Start::Reply(reply);
+                }
+                Way::Alone { key: key.clone(), reason: Forward::UriMiss }
+            }
+            Next::Fetch(Some(object)) => match self.stands_in(ask, &key, &object) {
+                Some(cause) => {
+                    let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
+                    reply.about.key = key.hash();
+                    reply.about.trace = cause;
+                    return Start::Reply(reply);
+                }
+                None => Way::Fetch { key: key.clone(), old: Some(object) },
+            },
+            Next::Fetch(None) => Way::Fetch { key: key.clone(), old: None },
+            Next::Pass => Way::Pass(Forward::Bypass),
+            Next::Alone(reason) => Way::Alone { key: key.clone(), reason },
+        };
+        drop(key);
+        if matches!(way, Way::Pass(_)) {
+            return Self::slow(ask, way);
+        }
+        match from_files::page(self, ask) {
+            Ok(None) => Self::slow(ask, way),
+            Ok(Some(reply)) => Start::Reply(reply),
+            Err(WouldBlock) => Self::slow(ask, Way::Page(Box::new(way))),
+        }
+    }
+
+    /// Whether a stale object answers at once because the origin has just failed; it is tried again
+    /// behind the answer, once a second, and the request has a trace then.
+    fn stands_in(
+        self: &Rc<Self>,
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) -> Option<Option<Rc<Trace>>> {
+        let due = self.failing.stands_in(key.hash(), &freshness(object), ask.now.mono_ms)?;
+        Some(if due { self.refresh(ask, key, object) } else { None })
+    }
+
+    /// Starts the one background fetch of a stale object, unless it runs already; the result is
+    /// the trace of the request that caused it, which knows its number.
+    fn refresh(
+        self: &Rc<Self>,
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) -> Option<Rc<Trace>> {
+        let lead = self.shared.cache.begin_refresh(key, object)?;
+        let cause = self.log.number();
+        fetch::refresh(self, ask, key, (lead, object), cause);
+        Some(Trace::numbered(cause))
+    }
+}
+
+/// Makes a request by which a page is to be made anew that of a reader who asks for the page.
+fn make_reader(request: &mut Request) {
+    request.method = Method::Get;
+    for id in [HeaderId::CacheControl, HeaderId::Pragma, HeaderId::Authorization] {
+        request.headers.remove(id);
+    }
+}

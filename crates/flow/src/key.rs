@@ -1,0 +1,43 @@
+//! Keys of stored responses, and the request's side of a variant.
+
+use base::{HashSeed, KeyBuf};
+use message::vary::vary_signature;
+use message::{HeaderBlock, Request, Scheme};
+use policy::Notes;
+
+use crate::live::Site;
+
+/// The key of a request: scheme, host, port and target of its canonical form, and what policy adds.
+#[inline]
+pub(crate) fn make_key(
+    seed: &HashSeed,
+    site: &Site,
+    request: &Request,
+    notes: &Notes,
+    key: &mut KeyBuf,
+) {
+    begin_key(request, key);
+    site.policy.key(request, notes, key);
+    key.finish(seed);
+}
+
+/// Begins a key anew with what is in every one: scheme, host, port and target of a request's
+/// canonical form. What policy adds and the hash come after.
+pub fn begin_key(request: &Request, key: &mut KeyBuf) {
+    key.clear();
+    key.field(match request.scheme {
+        Scheme::Http => b"",
+        Scheme::Https => b"s",
+    });
+    key.field(&request.host);
+    match request.port {
+        None => key.field(b""),
+        Some(port) => key.field(&port.to_be_bytes()),
+    }
+    key.field(&request.target);
+}
+
+/// The request's side of a Vary: its signature over the names a variant goes by.
+pub(crate) fn select_by(headers: &HeaderBlock) -> impl FnMut(&[u8], &mut Vec<u8>) {
+    |names, out| vary_signature(names, headers, out)
+}

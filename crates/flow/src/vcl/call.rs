@@ -1,0 +1,178 @@
+//! Calls of a program's subroutines for a client's request.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{KeyBuf, Now};
+use message::{Request, Response};
+use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
+use vcl::params::Param;
+use vcl::program::Instance;
+use vcl::sub::{Action, Said, Sub};
+use vcl::workspace::Workspace;
+
+use super::counts::{Count, Counts};
+use super::line::Line as ClientLine;
+use super::told::Ran;
+use super::turn::Turn;
+use super::world::Sight;
+use crate::ask::{Front, LiveRef, sign};
+use crate::core::Core;
+use crate::live::Site;
+use crate::reply::Reply;
+
+/// What does not change while a request takes steps without waiting.
+pub(crate) struct Env<'a> {
+    pub(crate) core: &'a Rc<Core>,
+    pub(crate) live: &'a LiveRef,
+    pub(crate) site: &'a Arc<Site>,
+    /// The request as it came.
+    pub(crate) asked: &'a Request,
+    pub(crate) front: Front<'a>,
+    pub(crate) now: Now,
+    pub(crate) counts: &'a Arc<Counts>,
+}
+
+impl Env<'_> {
+    /// Seconds since 1970.
+    pub(crate) fn time(&self) -> f64 {
+        seconds(self.now)
+    }
+
+    pub(crate) fn xid(&self) -> u64 {
+        self.core.shared.vcl.xids.next()
+    }
+
+    /// Adds to the reply what goes with every one of the site.
+    pub(crate) fn sign(&self, reply: &mut Reply) {
+        sign(reply, self.site, 0, self.asked.scheme);
+    }
+
+    pub(crate) fn count(&self, count: Count) {
+        self.counts.inc(count);
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn seconds(now: Now) -> f64 {
+    now.unix_ms as f64 / 1000.0
+}
+
+/// What a subroutine sees beside `req`.
+#[derive(Default)]
+pub(crate) struct Seen<'a> {
+    pub(crate) obj: Option<&'a Obj<'a>>,
+    pub(crate) resp: Option<(&'a mut Response, &'a mut RespState)>,
+    pub(crate) bereq: Option<Bereq<'a>>,
+}
+
+/// What a subroutine of the client's side works on.
+pub(crate) struct Loan<'a> {
+    pub(crate) instance: &'a Arc<Instance>,
+    pub(crate) session: &'a mut Session,
+    pub(crate) task: &'a mut Task,
+    pub(crate) req: &'a mut Request,
+    pub(crate) state: &'a mut ReqState,
+    pub(crate) key: &'a mut KeyBuf,
+    /// The request as it came.
+    pub(crate) asked: &'a Request,
+}
+
+impl Loan<'_> {
+    /// Runs `sub` at `now`, in seconds since 1970.
+    pub(crate) fn run(self, sub: Sub, world: &dyn World, now: f64, seen: Seen<'_>) -> Action {
+        let (key, hashing) = match sub {
+            Sub::Hash => (None, Some(self.key)),
+            _ => (Some(self.key.bytes()).filter(|key| !key.is_empty()), None),
+        };
+        self.instance.run(&mut Ctx {
+            sub,
+            instance: self.instance,
+            world,
+            now,
+            session: self.session,
+            task: self.task,
+            req: Some(Req { head: self.req, state: self.state, original: Some(self.asked), key }),
+            req_top: None,
+            bereq: seen.bereq,
+            beresp: None,
+            obj: seen.obj,
+            resp: seen.resp.map(|(head, state)| Resp { head, state }),
+            key: hashing,
+        })
+    }
+}
+
+impl Turn {
+    /// A request of the session that `line` tells of, in the memory of an earlier one.
+    pub(crate) fn take_up(env: &Env<'_>, instance: &Arc<Instance>, line: &ClientLine) -> Box<Self> {
+        let xid = line.xid(&env.core.shared.vcl);
+        let mut turn = match env.core.spare_turn.take() {
+            Some(spare) => spare,
+            None => Box::new(Self::new(instance, line)),
+        };
+        // Of the same connection mostly, and nearly always in the same program.
+        if turn.session.xid != xid {
+            turn.session = line.session(xid);
+            turn.address = line.address();
+        }
+        turn.session.identity = None;
+        if !Arc::ptr_eq(&turn.instance, instance) {
+            turn.instance = Arc::clone(instance);
+        }
+        let limits = &env.live.limits;
+        turn.task.renew(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
+        turn.state = ReqState { time: env.time(), xid: env.xid(), ..ReqState::default() };
+        (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
+        turn.said = Said { status: 0, reason: None };
+        turn.ran.clear();
+        turn.switched = None;
+        turn
+    }
+
+    /// Keeps the memory for a later request.
+    pub(crate) fn end(self: Box<Self>, core: &Core) {
+        core.spare_turn.set(Some(self));
+    }
+
+    /// `req` becomes what came again, and VMODs forget.
+    pub(crate) fn roll_back(&mut self, env: &Env<'_>) {
+        self.task.forget();
+        self.req.clone_from(env.asked);
+    }
+
+    /// Runs `sub`.
+    pub(crate) fn run(&mut self, env: &Env<'_>, sub: Sub, seen: Seen<'_>) -> Action {
+        let shared = (&env.core.shared, &***env.live);
+        let world = Sight::new(
+            shared,
+            Some((env.counts, &env.core.counters)),
+            env.now,
+            self.body.as_ref(),
+            &self.lines,
+        );
+        let loan = Loan {
+            instance: &self.instance,
+            session: &mut self.session,
+            task: &mut self.task,
+            req: &mut self.req,
+            state: &mut self.state,
+            key: &mut self.key,
+            asked: env.asked,
+        };
+        let action = loan.run(sub, &world, env.time(), seen);
+        let lines = self.lines.get_mut().len();
+        self.ran.push(Ran::new(sub, action.verb(), self.task.at, lines));
+        action
+    }
+
+    /// Whether one more restart is allowed; it has begun then.
+    pub(crate) fn restart(&mut self, env: &Env<'_>) -> bool {
+        self.state.restarts += 1;
+        if u64::from(self.state.restarts) > env.live.params.number(Param::MaxRestarts) {
+            return false;
+        }
+        self.state.xid = env.xid();
+        true
+    }
+}

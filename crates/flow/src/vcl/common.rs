@@ -1,0 +1,45 @@
+//! State that all programs of the daemon share.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use base::counters::Registry;
+use base::{Counters, Limit};
+use parking_lot::Mutex;
+
+use super::outside::Outside;
+use super::xids::Xids;
+use super::{counts, random, storages};
+
+/// State that all programs of the daemon share.
+#[derive(Default)]
+pub struct Common {
+    /// The numbers of transactions.
+    pub xids: Xids,
+    /// Counters under Varnish's names.
+    pub counts: counts::Registry,
+    /// What VMODs keep for as long as the daemon runs.
+    pub memory: vcl::vmod::Shared,
+    pub(crate) random: random::Random,
+    pub(crate) storages: storages::Turns,
+    outside: ArcSwapOption<Box<dyn Outside>>,
+    /// Counters of programs that no core runs. Who holds them writes.
+    housekeeping: Mutex<Option<Arc<Counters>>>,
+}
+
+impl Common {
+    /// Has `outside` answer for the world beyond requests.
+    pub fn set_outside(&self, outside: Box<dyn Outside>) {
+        self.outside.store(Some(Arc::new(outside)));
+    }
+
+    /// Counts that a program that no core runs (`vcl_init`) has reached `limit`.
+    pub(crate) fn limit(&self, registry: &Registry, limit: Limit) {
+        let mut counters = self.housekeeping.lock();
+        counters.get_or_insert_with(|| registry.register()).limit(limit);
+    }
+
+    pub(crate) fn outside(&self) -> Option<Arc<Box<dyn Outside>>> {
+        self.outside.load_full()
+    }
+}

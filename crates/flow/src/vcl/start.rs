@@ -1,0 +1,68 @@
+//! The way of a request into its site's program, and on after it had to wait.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Now;
+use message::Request;
+use vcl::program::Instance;
+
+use super::call::Env;
+use super::counts::Count;
+use super::line::Line;
+use super::steps::{Halt, Step, has_body};
+use super::turn::Turn;
+use super::wait::Waiting;
+use crate::ask::{Front, LiveRef};
+use crate::client::Client;
+use crate::core::Core;
+use crate::enter::Start;
+use crate::live::Site;
+use crate::slow::{Slow, Way};
+
+/// Takes a request as far as it goes without waiting, in the program `instance`.
+pub(crate) fn start(
+    core: &Rc<Core>,
+    (live, site, instance): (&LiveRef, &Arc<Site>, &Arc<Instance>),
+    asked: &Request,
+    client: &Client<'_>,
+    now: Now,
+) -> Start {
+    let made = client.line.is_none().then(|| Line::of(client.peer));
+    let line = client.line.or(made.as_ref()).expect("one of the two is there");
+    let counts = core.counts();
+    let front = Front::default();
+    let env = Env { core, live, site, asked, front, now, counts };
+    env.count(Count::ClientReq);
+    let mut turn = Turn::take_up(&env, instance, line);
+    let reads_body = has_body(asked) && instance.program().uses().body.is_some();
+    let halt = match reads_body {
+        true => None,
+        false => match turn.advance(&env, Step::Start) {
+            Halt::Reply(reply) => {
+                turn.end(core);
+                return Start::Reply(reply);
+            }
+            halt => Some(halt),
+        },
+    };
+    Start::Slow(Box::new(Slow {
+        live: Rc::clone(live),
+        site: Arc::clone(site),
+        notes: policy::Notes::default(),
+        way: Way::Vcl(Box::new(Waiting { turn, halt })),
+    }))
+}
+
+/// Goes on with a request that must wait.
+pub(crate) async fn run(
+    waiting: Waiting,
+    core: &Rc<Core>,
+    (live, site): (&LiveRef, &Arc<Site>),
+    asked: &Request,
+    front: Front<'_>,
+    (body, trace): (Option<cache::Reader>, &Rc<crate::trace::Trace>),
+) -> crate::reply::Reply {
+    let mut env = Env { core, live, site, asked, front, now: core.now(), counts: core.counts() };
+    waiting.run(&mut env, body, trace).await
+}
