@@ -12,7 +12,8 @@ use policy::DeliverCtx;
 
 use crate::ask::Ask;
 use crate::decide::freshness;
-use crate::fetch::{Passing, Switched};
+use crate::declared::Switched;
+use crate::fetch::{Passing, PassingBody};
 use crate::forward;
 use crate::multipart;
 use crate::reply::{Head, Reply, ReplyBody, Served};
@@ -166,7 +167,7 @@ pub(crate) fn switched(ask: &Ask<'_>, switched: Switched, served: Served) -> Rep
 }
 
 /// The reply from a response that is not stored.
-pub(crate) fn passing(ask: &Ask<'_>, passing: Passing, served: Served) -> Reply {
+pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<()>, served: Served) -> Reply {
     let mut response = passing.response;
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape(ask, &mut response, false);
@@ -175,10 +176,11 @@ pub(crate) fn passing(ask: &Ask<'_>, passing: Passing, served: Served) -> Reply 
         ReplyBody::None
     } else if ask.request.method == Method::Head {
         ReplyBody::Head(passing.head_length)
-    } else if passing.no_body {
-        ReplyBody::Bytes(Bytes::new())
     } else {
-        ReplyBody::Stream { reader: passing.reader, length: passing.length }
+        match passing.body {
+            PassingBody::Bytes(bytes) => ReplyBody::Bytes(bytes),
+            PassingBody::Stream { reader, length } => ReplyBody::Stream { reader, length },
+        }
     };
     Reply::owned(response, body, served)
 }

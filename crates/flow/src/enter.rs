@@ -14,8 +14,8 @@ use crate::ask::{Ask, Front, LiveRef};
 use crate::client::Client;
 use crate::core::Core;
 use crate::decide::{self, Course, Entry, Next, freshness};
+use crate::declared;
 use crate::deliver;
-use crate::fetch;
 use crate::files as from_files;
 use crate::live::Site;
 use crate::pages::{self, Problem};
@@ -248,7 +248,7 @@ impl Core {
     ) -> Option<Rc<Trace>> {
         let lead = self.shared.cache.begin_refresh(key, object)?;
         let cause = self.log.number();
-        fetch::refresh(self, ask, key, (lead, object), cause);
+        declared::refresh(self, ask, key, (lead, object), cause);
         Some(Trace::numbered(cause))
     }
 }

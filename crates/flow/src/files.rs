@@ -17,8 +17,8 @@ use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status,
 
 use crate::ask::Ask;
 use crate::core::Core;
+use crate::declared::NamedFile;
 use crate::deliver;
-use crate::fetch::NamedFile;
 use crate::multipart;
 use crate::page_cache;
 use crate::pages::{self, Problem};

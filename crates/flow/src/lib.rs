@@ -11,6 +11,7 @@ mod challenge;
 mod client;
 mod core;
 mod decide;
+mod declared;
 mod deliver;
 mod enter;
 pub mod explain;

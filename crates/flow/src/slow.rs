@@ -13,9 +13,10 @@ use policy::{Notes, ReceiveVerdict};
 use crate::ask::{Ask, Front, LiveRef};
 use crate::core::Core;
 use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
+use crate::declared::{ByPolicy, Instead};
 use crate::deliver;
 use crate::enter::Start;
-use crate::fetch::{self, Fetched, Job};
+use crate::fetch::{self, Fetch, Fetched, Upload};
 use crate::files as from_files;
 use crate::key::select_by;
 use crate::live::Site;
@@ -129,9 +130,11 @@ impl Slow {
             // Taken out before.
             Way::Vcl(_) => pages::problem(request, Problem::Internal),
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
-            Way::Pass(reason) => fetch_own(core, ask, Job::pass(core, ask), reason, body).await,
+            Way::Pass(reason) => {
+                fetch_own(core, ask, ByPolicy::pass(core, ask), reason, body).await
+            }
             Way::Upgrade => {
-                fetch_own(core, ask, Job::upgrade(core, ask), Forward::Bypass, body).await
+                fetch_own(core, ask, ByPolicy::upgrade(core, ask), Forward::Bypass, body).await
             }
             Way::Alone { key, reason } => {
                 ask.note(|trace| trace.key.set(key.hash()));
@@ -202,8 +205,14 @@ async fn shared(
                     None => break,
                 },
                 Judgement::Pass => {
-                    return fetch_own(core, &ask, Job::pass(core, &ask), Forward::Bypass, None)
-                        .await;
+                    return fetch_own(
+                        core,
+                        &ask,
+                        ByPolicy::pass(core, &ask),
+                        Forward::Bypass,
+                        None,
+                    )
+                    .await;
                 }
                 Judgement::Private => break,
                 Judgement::Fetch => old = Some(object),
@@ -290,7 +299,7 @@ async fn alone(
             alone_with(core, ask, key, lead, old, reason).await
         }
         // What is stored is not for this request, and stays.
-        _ => fetch_own(core, ask, Job::beside(core, ask, old), reason, None).await,
+        _ => fetch_own(core, ask, ByPolicy::beside(core, ask, old), reason, None).await,
     }
 }
 
@@ -302,7 +311,7 @@ async fn alone_with(
     old: Option<Arc<Object>>,
     reason: Forward,
 ) -> Reply {
-    fetch_own(core, ask, Job::alone(ask, key, lead, old), reason, None).await
+    fetch_own(core, ask, ByPolicy::alone(core, ask, key, lead, old), reason, None).await
 }
 
 async fn lead_fetch(
@@ -313,31 +322,40 @@ async fn lead_fetch(
     old: Option<Arc<Object>>,
     reason: Forward,
 ) -> Reply {
-    fetch_own(core, ask, Job::store(ask, key, lead, old), reason, None).await
+    fetch_own(core, ask, ByPolicy::store(core, ask, key, lead, old), reason, None).await
 }
 
 /// Starts a fetch and makes the reply of what comes.
 async fn fetch_own(
     core: &Rc<Core>,
     ask: &Ask<'_>,
-    job: Job,
+    (mut fetch, judge): (Fetch, ByPolicy),
     reason: Forward,
     body: Option<Reader>,
 ) -> Reply {
-    let fetched = fetch::start(core, job, body).await;
+    fetch.upload = Upload::of(body);
+    let fetched = fetch::start(fetch, judge).await;
     let served = |stored| Served::Fetched { reason, stored, collapsed: false };
     let ask = &Ask { now: core.now(), ..*ask };
-    match fetched {
-        Ok(Fetched::Object { object, stored, reader }) => {
-            deliver::fetched(ask, &object, served(stored), reader)
+    let Ok((fetched, ())) = fetched else {
+        // The fetch ended by a bug, which ends only the fetch.
+        core.counters.inc(Counter::Panics);
+        return pages::problem(ask.request, Problem::Internal);
+    };
+    let instead = match fetched {
+        Fetched::Object { object, stored, reader } => {
+            return deliver::fetched(ask, &object, served(stored), reader);
         }
-        Ok(Fetched::Confirmed(object)) => deliver::stored(ask, &object, Served::Revalidated),
-        Ok(Fetched::Passing(passing)) => deliver::passing(ask, *passing, served(false)),
-        Ok(Fetched::Switched(switched)) => deliver::switched(ask, *switched, served(false)),
-        Ok(Fetched::File(name)) => beside_scripts(core, ask, &name).await,
-        Ok(Fetched::Named(named)) => from_files::named(core, ask, &named).await,
-        Ok(Fetched::Synthetic(synthetic)) => pages::synthetic(ask.request, &synthetic),
-        Ok(Fetched::Failed(failure)) => match failure.stale {
+        Fetched::Confirmed(object) => return deliver::stored(ask, &object, Served::Revalidated),
+        Fetched::Passing(passing) => return deliver::passing(ask, *passing, served(false)),
+        Fetched::Instead(instead) => instead,
+    };
+    match instead {
+        Instead::Switched(switched) => deliver::switched(ask, *switched, served(false)),
+        Instead::File(name) => beside_scripts(core, ask, &name).await,
+        Instead::Named(named) => from_files::named(core, ask, &named).await,
+        Instead::Synthetic(synthetic) => pages::synthetic(ask.request, &synthetic),
+        Instead::Failed(failure) => match failure.stale {
             Some(object) => {
                 let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
                 failure.problem.note(&mut reply.about);
@@ -345,11 +363,6 @@ async fn fetch_own(
             }
             None => pages::problem(ask.request, failure.problem),
         },
-        // The fetch ended by a bug; it ends with it.
-        Err(_) => {
-            core.counters.inc(Counter::Panics);
-            pages::problem(ask.request, Problem::Internal)
-        }
     }
 }
 

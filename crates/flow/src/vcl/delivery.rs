@@ -16,12 +16,14 @@ use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen};
 use super::counts::Count;
+use super::fetch::Passed;
 use super::heads;
 use super::note;
 use super::steps::{Age, Step};
 use super::storages;
 use super::turn::Turn;
 use crate::deliver::{SELECTORS, whole_body};
+use crate::fetch::{Passing, PassingBody};
 use crate::forward::add_via;
 use crate::gzip;
 use crate::live::Live;
@@ -36,34 +38,7 @@ pub(crate) enum Source {
     /// request.
     Object { object: Arc<Object>, reader: Option<Reader> },
     /// For this request only.
-    Passing(Box<Passing>),
-}
-
-/// An answer on its way through, not stored.
-pub(crate) struct Passing {
-    pub(crate) response: Response,
-    pub(crate) body: PassingBody,
-    /// The Content-Length that came with an answer to HEAD.
-    pub(crate) head_length: Option<u64>,
-    /// Times in seconds, from now.
-    pub(crate) times: super::lifetime::Lifetime,
-    /// When the answer came, monotonic milliseconds.
-    pub(crate) came_ms: u64,
-    pub(crate) uncacheable: bool,
-    /// The number of the fetch.
-    pub(crate) xid: u64,
-    /// The body is in gzip.
-    pub(crate) gzip: bool,
-    /// Bytes that it may be ahead of its client.
-    pub(crate) window: Passage,
-    /// The request was passed: ranges and conditions were the backend's business.
-    pub(crate) private: bool,
-}
-
-/// Its body.
-pub(crate) enum PassingBody {
-    Bytes(Bytes),
-    Stream { reader: Reader, length: Option<u64> },
+    Passing(Box<Passing<Passed>>),
 }
 
 /// How old `object` is for a request.
@@ -311,10 +286,10 @@ fn after_deliver(turn: &Turn, action: Action, status: u16) -> Result<(), Step> {
 }
 
 /// Delivers what is for this request only.
-fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Step> {
-    let Passing { mut response, body, head_length, times, came_ms, .. } = passing;
-    let Passing { uncacheable, private, xid: fetched, window, .. } = passing;
-    let unfolds = unfolds(turn, env, passing.gzip);
+fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing<Passed>) -> Result<Reply, Step> {
+    let Passing { mut response, body, head_length, gzip, facts } = passing;
+    let Passed { times, came_ms, uncacheable, xid: fetched, private } = facts;
+    let unfolds = unfolds(turn, env, gzip);
     if unfolds {
         weaken_etag(&mut response.headers);
     }
@@ -359,7 +334,7 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing) -> Result<Reply, Ste
         response.headers.remove(HeaderId::ContentEncoding);
         let whole = if let ReplyBody::Bytes(whole) = &body { Some(whole) } else { None };
         let length = whole.and_then(|whole| gzip::unfolded_length(Whole::One(whole)));
-        unfold(&mut body, length, window);
+        unfold(&mut body, length, env.front.passage(&env.live.limits));
     }
     let reason = match (private, turn.state.is_hitmiss) {
         (true, _) => Forward::Bypass,

@@ -1,20 +1,15 @@
-//! One fetch: the steps of Varnish's `cache_fetch.c`, from backend request to what is delivered and
-//! stored.
-//!
-//! A fetch is a task of its own. The client that caused it may leave without harm to those that
-//! wait.
+//! A program as the judge of a fetch: the steps of Varnish's `cache_fetch.c`, from backend request
+//! to what is delivered and stored.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Limit, Now};
+use base::Limit;
 use bytes::Bytes;
-use cache::{Lead, Object, Passage, Reader};
+use cache::Lead;
 use message::date::HttpDate;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
-use tokio::sync::oneshot;
 use vcl::backend::Leaf;
 use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
 use vcl::params::Param;
@@ -23,29 +18,18 @@ use vcl::sub::{Action, Said, Sub};
 
 use super::call::seconds;
 use super::counts::{Count, Counts};
-use super::delivery::{Source, is_interim, may_confirm, usual_reason};
+use super::delivery::{is_interim, may_confirm, usual_reason};
 use super::heads::{self, OneHop};
 use super::lifetime::{self, Lifetime};
 use super::link::Connected;
-use super::send::{self, Upload};
 use super::told::{Ran, Switched, Told, number};
 use super::world::{Line, Sight};
 use super::xids::Sent;
-use super::{storages, store};
-use crate::ask::LiveRef;
-use crate::core::Core;
-use crate::finish::Background;
-use crate::trace::Trace;
+use super::{send, storages};
+use crate::carry::Carried;
+use crate::fetch::{Ask, Body, Fate, Fetch, Judge};
 
-/// What a fetch came to, as soon as its head is known.
-pub(crate) enum Got {
-    /// This is delivered.
-    Answer(Source),
-    /// Nothing: the client is told so.
-    Failed,
-}
-
-/// What the fetch has done, for who waits for it.
+/// A program's report of a fetch to the request that caused it.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) ran: Vec<Ran>,
@@ -54,89 +38,159 @@ pub(crate) struct Report {
     pub(crate) limit: Option<Limit>,
 }
 
-/// One fetch and all it needs, independent of the client's connection.
-pub(crate) struct Job {
-    pub(crate) core: Rc<Core>,
-    pub(crate) live: LiveRef,
+/// No answer: the client is told so.
+pub(crate) struct Failed;
+
+/// Facts about a passing response for its delivery.
+pub(crate) struct Passed {
+    /// Times in seconds, from its arrival.
+    pub(crate) times: Lifetime,
+    /// Its arrival, in monotonic milliseconds.
+    pub(crate) came_ms: u64,
+    pub(crate) uncacheable: bool,
+    /// The number of the fetch.
+    pub(crate) xid: u64,
+    /// The request was passed: ranges and conditions were the backend's business.
+    pub(crate) private: bool,
+}
+
+/// A program's state of a fetch.
+pub(crate) struct ByProgram {
     pub(crate) instance: Arc<Instance>,
     pub(crate) counts: Arc<Counts>,
     pub(crate) session: Session,
     pub(crate) task: Task,
-    pub(crate) bereq: Request,
     /// `bereq` as it was made, for `std.rollback`.
     pub(crate) original: Request,
     pub(crate) state: BereqState,
     pub(crate) key: Box<[u8]>,
-    pub(crate) key_hash: u64,
-    /// What it was asked for, as it is kept with what it brings.
+    /// The request that it is for, as it is kept with the response.
     pub(crate) asked: Box<[u8]>,
-    pub(crate) lead: Option<Lead>,
-    /// The stored object that the answer replaces, and that the origin may confirm.
-    pub(crate) stale: Option<Arc<Object>>,
-    pub(crate) upload: Upload,
-    /// What a passing body may be ahead of its client.
-    pub(crate) passage: Passage,
-    pub(crate) front: send::Front,
-    /// Its request is with a backend.
+    /// The mark of a request that is with a backend.
     pub(crate) sent: Option<Sent>,
-    pub(crate) trace: Option<Rc<Trace>>,
+    /// The backend that was asked last.
+    pub(crate) leaf: Option<Arc<Leaf>>,
     pub(crate) lines: RefCell<Vec<Line>>,
     pub(crate) ran: Vec<Ran>,
-    /// What tells of it where no client waits.
-    pub(crate) background: Option<Background>,
-    pub(crate) tell: Option<oneshot::Sender<(Got, Report)>>,
 }
 
-/// A backend's answer, or one made in its stead.
+/// The head of a backend's response, or of one made in its stead.
 pub(crate) struct Answer {
     pub(crate) response: Response,
     pub(crate) state: BerespState,
-    pub(crate) body: Body,
     /// Seconds for which requests go past the store.
     pub(crate) pass_s: Option<f64>,
-    /// What of it is not passed on.
+    /// Fields that are not passed on.
     pub(crate) one_hop: OneHop,
     /// The body is in gzip.
     pub(crate) gzip: bool,
 }
 
-/// Where an answer's body comes from.
-pub(crate) enum Body {
-    Exchange(Box<Exchange>),
-    Whole(Bytes),
-    /// What is stored, confirmed.
-    Stale(Reader),
-}
+impl Judge for ByProgram {
+    type Instead = Failed;
+    type Facts = Passed;
+    type Pending = Answer;
+    type Report = Report;
 
-/// What comes next.
-enum Step {
-    Send,
-    /// `vcl_backend_error`; none for what is usual.
-    Error(Option<Said>),
-    Use(Box<Answer>),
-    Fail,
-}
-
-/// Starts `job`; what it comes to arrives on the channel.
-pub(crate) fn start(mut job: Box<Job>) -> oneshot::Receiver<(Got, Report)> {
-    let (tell, told) = oneshot::channel();
-    job.tell = Some(tell);
-    // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
-    tokio::task::spawn_local(Box::pin(async move {
-        job.count(Count::SFetch);
-        job.run().await;
-    }));
-    told
-}
-
-impl Job {
-    /// Whether nothing of it is stored: its request was passed.
-    pub(crate) fn is_private(&self) -> bool {
-        self.lead.is_none() && self.state.uncacheable
+    fn ends_with_client(&self, fetch: &Fetch) -> bool {
+        self.is_private(fetch) && self.original.method.is_safe()
     }
 
-    pub(crate) fn now(&self) -> Now {
-        self.core.now()
+    /// `vcl_backend_fetch`.
+    fn ask(&mut self, fetch: &mut Fetch) -> Ask<Self> {
+        let number = self.state.xid.to_string();
+        let shared = &fetch.core.shared;
+        self.sent = None;
+        if self.state.retries > 0 {
+            heads::leave_own_numbers(&mut fetch.request.headers, &shared.vcl.xids);
+        }
+        let led = fetch.lead.as_ref().map(|_| fetch.key_hash);
+        self.sent = Some(Sent::new(shared, self.state.xid, led));
+        fetch.request.headers.push(HeaderId::XVarnish, number.as_bytes());
+        match self.call(fetch, Sub::BackendFetch, None) {
+            Action::Fetch => {}
+            Action::Error(said) => return Ask::Fate(self.error(fetch, Some(said))),
+            action => return Ask::Fate(Self::give_up(fetch, &action)),
+        }
+        let Some(leaf) = self.resolve(fetch) else {
+            return Ask::Fate(self.fail(fetch, "No backend"));
+        };
+        fetch.note(|trace| *trace.backend.borrow_mut() = Some(Arc::clone(&leaf)));
+        if !leaf.is_healthy() {
+            self.count(Count::BackendUnhealthy);
+            Connected::of(&leaf).inspect(|connected| connected.turn_away());
+            let why = format!("backend {}: unhealthy", leaf.name);
+            return Ask::Fate(self.fail(fetch, &why));
+        }
+        match send::prepare(self, fetch, &leaf) {
+            Ok(target) => Ask::Send(target),
+            Err(why) => Ask::Fate(self.fail(fetch, &why)),
+        }
+    }
+
+    fn answered(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> Fate<Self> {
+        self.count(Count::BackendReq);
+        self.count(kind_of(&fetch.request.method, &exchange));
+        self.respond(fetch, exchange)
+    }
+
+    fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> Fate<Self> {
+        self.count(match error {
+            origin::Error::QueueFull { .. } => Count::BackendBusy,
+            error if error.is_before_sending() => Count::BackendFail,
+            _ => Count::BackendReq,
+        });
+        let name = self.leaf.as_ref().map_or("", |leaf| &leaf.name);
+        let why = format!("backend {name}: {error}");
+        self.fail(fetch, &why)
+    }
+
+    fn collected(
+        &mut self,
+        fetch: &mut Fetch,
+        pending: Answer,
+        body: Result<Bytes, String>,
+    ) -> Fate<Self> {
+        match body {
+            Ok(whole) => self.conclude(fetch, pending, Body::Whole(whole)),
+            Err(why) => self.fail(fetch, &why),
+        }
+    }
+
+    fn found_file(&mut self, fetch: &mut Fetch, _: Vec<u8>) -> Fate<Self> {
+        // Programs ask backends, which have no files of ours beside them.
+        self.fail(fetch, "a file answers in place of the backend")
+    }
+
+    fn carried(&mut self, carried: &Carried) {
+        if carried.end.is_failure() {
+            self.count(Count::FetchFailed);
+        }
+    }
+
+    fn report(&mut self) -> Report {
+        let (ran, lines) = (std::mem::take(&mut self.ran), self.lines.take());
+        Report { ran, lines, limit: self.task.limit }
+    }
+
+    fn told(&mut self, report: Report) -> Option<Box<Told>> {
+        let Report { ran, lines, limit } = report;
+        let instance = Arc::clone(&self.instance);
+        Some(Box::new(Told {
+            xid: number(self.state.xid),
+            session: number(self.session.xid),
+            ran: ran.into(),
+            lines: (!lines.is_empty()).then(|| Box::new(lines)),
+            switched: Some(Box::new(Switched { instance, after: 0 })),
+            limit,
+        }))
+    }
+}
+
+impl ByProgram {
+    /// Tells whether the response cannot be stored because its request was passed.
+    pub(crate) fn is_private(&self, fetch: &Fetch) -> bool {
+        fetch.lead.is_none() && self.state.uncacheable
     }
 
     pub(crate) fn count(&self, count: Count) {
@@ -153,106 +207,41 @@ impl Job {
         self.lines.borrow_mut().push((vcl::ctx::Tag::Error, text.as_bytes().into()));
     }
 
-    pub(crate) fn note(&self, note: impl FnOnce(&Trace)) {
-        if let Some(trace) = &self.trace {
-            note(trace);
-        }
-    }
-
-    /// Tells who waits.
-    pub(crate) fn tell(&mut self, got: Got) -> bool {
-        let (ran, lines) = (std::mem::take(&mut self.ran), self.lines.take());
-        if let Some(background) = &mut self.background {
-            let instance = Arc::clone(&self.instance);
-            background.told = Some(Box::new(Told {
-                xid: number(self.state.xid),
-                session: number(self.session.xid),
-                ran: ran.into(),
-                lines: (!lines.is_empty()).then(|| Box::new(lines)),
-                switched: Some(Box::new(Switched { instance, after: 0 })),
-                limit: self.task.limit,
-            }));
-            return false;
-        }
-        let report = Report { ran, lines, limit: self.task.limit };
-        self.tell.take().is_none_or(|tell| tell.send((got, report)).is_ok())
-    }
-
-    async fn run(mut self: Box<Self>) {
-        let mut step = Step::Send;
-        loop {
-            step = match step {
-                Step::Send => match self.ask_while_wanted().await {
-                    Some(step) => step,
-                    None => return,
-                },
-                Step::Error(said) => self.error(said),
-                Step::Use(mut answer) => match store::hold(&self, &mut answer).await {
-                    Ok(()) => return store::conclude(*self, *answer).await,
-                    Err(reason) => {
-                        self.count(Count::FetchFailed);
-                        self.note_error(&reason);
-                        Step::Error(None)
-                    }
-                },
-                Step::Fail => {
-                    // Who waits looks again, and fetches for himself.
-                    if let Some(lead) = self.lead.take() {
-                        lead.refuse(None);
-                    }
-                    self.tell(Got::Failed);
-                    return;
-                }
-            };
-        }
-    }
-
-    /// [`Job::ask`], given up when the client of a safe request that was passed has left: nobody
-    /// else gains by its answer.
-    async fn ask_while_wanted(&mut self) -> Option<Step> {
-        let can_leave = self.is_private() && self.original.method.is_safe();
-        let mut tell = self.tell.take_if(|_| can_leave);
-        let left = async {
-            match &mut tell {
-                Some(tell) => tell.closed().await,
-                None => std::future::pending().await,
-            }
-        };
-        let step = tokio::select! {
-            biased;
-            step = self.ask() => step,
-            () = left => return None,
-        };
-        self.tell = tell.or_else(|| self.tell.take());
-        Some(step)
+    /// Ends a try that has failed for this reason.
+    fn fail(&mut self, fetch: &mut Fetch, why: &str) -> Fate<Self> {
+        self.count(Count::FetchFailed);
+        self.note_error(why);
+        self.error(fetch, None)
     }
 
     /// Runs `sub` of the backend's side.
-    fn call(&mut self, sub: Sub, beresp: Option<Beresp<'_>>) -> Action {
-        let action = self.lend(sub, beresp, |ctx| ctx.instance.run(ctx));
+    fn call(&mut self, fetch: &mut Fetch, sub: Sub, beresp: Option<Beresp<'_>>) -> Action {
+        let action = self.lend(fetch, sub, beresp, |ctx| ctx.instance.run(ctx));
         let lines = self.lines.get_mut().len();
         self.ran.push(Ran::new(sub, action.verb(), self.task.at, lines));
         action
     }
 
     /// The backend to ask; none when no healthy one is there.
-    pub(crate) fn resolve(&mut self) -> Option<Arc<Leaf>> {
+    pub(crate) fn resolve(&mut self, fetch: &mut Fetch) -> Option<Arc<Leaf>> {
         let backend = self.state.backend.clone();
-        self.lend(Sub::BackendFetch, None, |ctx| backend.resolve(ctx))
+        self.leaf = self.lend(fetch, Sub::BackendFetch, None, |ctx| backend.resolve(ctx));
+        self.leaf.clone()
     }
 
     /// Lends `then` what a subroutine of the backend's side sees.
     fn lend<R>(
         &mut self,
+        fetch: &mut Fetch,
         sub: Sub,
         beresp: Option<Beresp<'_>>,
         then: impl FnOnce(&mut Ctx<'_>) -> R,
     ) -> R {
-        let now = self.core.now();
-        let shared = (&self.core.shared, &**self.live);
-        let kept = self.upload.kept();
-        let world =
-            Sight::new(shared, Some((&self.counts, &self.core.counters)), now, kept, &self.lines);
+        let now = fetch.now();
+        let shared = (&fetch.core.shared, &**fetch.live);
+        let kept = fetch.upload.kept();
+        let counters = Some((&*self.counts, &*fetch.core.counters));
+        let world = Sight::new(shared, counters, now, kept, &self.lines);
         then(&mut Ctx {
             sub,
             instance: &self.instance,
@@ -263,7 +252,7 @@ impl Job {
             req: None,
             req_top: None,
             bereq: Some(Bereq {
-                head: &mut self.bereq,
+                head: &mut fetch.request,
                 state: &mut self.state,
                 original: Some(&self.original),
                 key: &self.key,
@@ -275,53 +264,9 @@ impl Job {
         })
     }
 
-    /// `vcl_backend_fetch`, the request, and `vcl_backend_response`.
-    async fn ask(&mut self) -> Step {
-        let number = self.state.xid.to_string();
-        self.sent = None;
-        if self.state.retries > 0 {
-            heads::leave_own_numbers(&mut self.bereq.headers, &self.core.shared.vcl.xids);
-        }
-        let led = self.lead.as_ref().map(|_| self.key_hash);
-        self.sent = Some(Sent::new(&self.core.shared, self.state.xid, led));
-        self.bereq.headers.push(HeaderId::XVarnish, number.as_bytes());
-        match self.call(Sub::BackendFetch, None) {
-            Action::Fetch => {}
-            Action::Error(said) => return Step::Error(Some(said)),
-            action => return Self::give_up(action),
-        }
-        let Some(leaf) = self.resolve() else {
-            self.count(Count::FetchFailed);
-            self.note_error("No backend");
-            return Step::Error(None);
-        };
-        self.note(|trace| *trace.backend.borrow_mut() = Some(Arc::clone(&leaf)));
-        if !leaf.is_healthy() {
-            self.note_error(&format!("backend {}: unhealthy", leaf.name));
-            self.count(Count::BackendUnhealthy);
-            Connected::of(&leaf).inspect(|connected| connected.turn_away());
-            self.count(Count::FetchFailed);
-            return Step::Error(None);
-        }
-        let exchange = match send::send(self, &leaf).await {
-            Ok(exchange) => exchange,
-            Err(unsent) => {
-                self.count(Count::FetchFailed);
-                if let Some(count) = unsent.count {
-                    self.count(count);
-                }
-                self.note_error(&unsent.reason);
-                return Step::Error(None);
-            }
-        };
-        self.count(Count::BackendReq);
-        self.count(kind_of(&self.bereq.method, &exchange));
-        self.respond(exchange, leaf)
-    }
-
     /// `vcl_backend_response`.
-    fn respond(&mut self, exchange: Exchange, leaf: Arc<Leaf>) -> Step {
-        let now = self.now();
+    fn respond(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> Fate<Self> {
+        let now = fetch.now();
         let mut response = exchange.response.clone();
         let one_hop = OneHop::of(&response.headers);
         if !response.headers.contains(HeaderId::Date) {
@@ -330,18 +275,20 @@ impl Job {
         }
         heads::collect(&mut response.headers, HeaderId::CacheControl);
         heads::collect(&mut response.headers, HeaderId::Vary);
-        let private = self.is_private();
+        let private = self.is_private(fetch);
         let times = match private {
             true => Lifetime { age: lifetime::age(&response.headers), ..Lifetime::default() },
             false => {
                 let (status, time) = (response.status.code(), seconds(now));
-                lifetime::of(status, &response.headers, time, &self.live.params)
+                lifetime::of(status, &response.headers, time, &fetch.live.params)
             }
         };
-        let mut body = Body::Exchange(Box::new(exchange));
+        let mut body = Body::Exchange(exchange);
         let was_304 = response.status == Status::NOT_MODIFIED && !private;
         if was_304 {
-            let Some(stored) = self.confirm(&mut response) else { return Step::Error(None) };
+            let Some(stored) = self.confirm(fetch, &mut response) else {
+                return self.fail(fetch, "304 response but not conditional fetch");
+            };
             body = stored;
         }
         let mut state = BerespState {
@@ -354,49 +301,62 @@ impl Job {
             do_stream: true,
             time: seconds(now),
             was_304,
-            storage: storages::first(self, private),
-            backend: Some(leaf),
+            storage: storages::first(fetch, private),
+            backend: self.leaf.clone(),
             ..BerespState::default()
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let mut action = self.call(Sub::BackendResponse, beresp);
+        let mut action = self.call(fetch, Sub::BackendResponse, beresp);
         self.refuse_interim(&mut action, state.status);
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
-        let gzip = match (&body, &self.stale) {
-            (Body::Stale(_), Some(stale)) => stale.flags().gzip,
+        let gzip = match (&body, &fetch.old) {
+            (Body::Stored(_), Some(stale)) => stale.flags().gzip,
             (Body::Exchange(exchange), _) => {
                 heads::settle_coding(&mut response, has_content(exchange.framing))
             }
             _ => false,
         };
-        let mut answer = Answer { response, state, body, pass_s: None, one_hop, gzip };
-        let useless = self.why_useless(&answer);
+        let mut answer = Answer { response, state, pass_s: None, one_hop, gzip };
+        if matches!(action, Action::Deliver | Action::Pass(_))
+            && let Some(why) = self.why_useless(fetch, &answer)
+        {
+            return self.fail(fetch, why);
+        }
         match action {
-            Action::Deliver | Action::Pass(_) if useless.is_some() => {
-                self.count(Count::FetchFailed);
-                self.note_error(useless.unwrap_or_default());
-                Step::Error(None)
-            }
-            Action::Deliver => Step::Use(Box::new(answer)),
+            Action::Deliver => self.settle(fetch, answer, body),
             Action::Pass(seconds) => {
                 let state = &mut answer.state;
                 (state.uncacheable, state.grace, state.keep) = (true, 0.0, 0.0);
                 answer.pass_s = Some(seconds.unwrap_or(state.ttl));
-                Step::Use(Box::new(answer))
+                self.settle(fetch, answer, body)
             }
-            Action::Retry => self.retry("Too many retries, delivering 503", Step::Error(None)),
-            Action::Error(said) => Step::Error(Some(said)),
-            action => Self::give_up(action),
+            Action::Retry => match self.retry(fetch, "Too many retries, delivering 503") {
+                Retry::Now => Fate::Try,
+                Retry::TooMany => self.error(fetch, None),
+                Retry::Impossible => Self::end(fetch),
+            },
+            Action::Error(said) => self.error(fetch, Some(said)),
+            action => Self::give_up(fetch, &action),
+        }
+    }
+
+    /// Goes on with `answer`, after its body where the program wants that whole.
+    fn settle(&self, fetch: &Fetch, answer: Answer, body: Body) -> Fate<Self> {
+        match body {
+            Body::Exchange(exchange) if !answer.state.do_stream => {
+                Fate::Collect { exchange, gzip: answer.gzip, pending: Box::new(answer) }
+            }
+            body => self.conclude(fetch, answer, body),
         }
     }
 
     /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a
     /// part of something although no part was asked for.
-    fn why_useless(&self, answer: &Answer) -> Option<&'static str> {
+    fn why_useless(&self, fetch: &Fetch, answer: &Answer) -> Option<&'static str> {
         let is_part = answer.response.headers.contains(HeaderId::ContentRange)
             && !self.original.headers.contains(HeaderId::Range)
-            && self.live.params.is_on(Param::HttpRangeSupport);
+            && fetch.live.params.is_on(Param::HttpRangeSupport);
         if answer.state.cut_off {
             return Some("No backend connection (rollback?)");
         }
@@ -411,61 +371,63 @@ impl Job {
         }
     }
 
-    /// Makes `response`, a 304, the stored one that it confirms, whose body is the result; none
-    /// where it confirms nothing.
-    fn confirm(&self, response: &mut Response) -> Option<Body> {
-        let Some(stale) =
-            self.stale.as_ref().filter(|stale| may_confirm(stale, self.now().mono_ms))
-        else {
-            self.count(Count::FetchFailed);
-            self.note_error("304 response but not conditional fetch");
-            return None;
-        };
+    /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body; `None`
+    /// if it confirms nothing.
+    fn confirm(&self, fetch: &Fetch, response: &mut Response) -> Option<Body> {
+        let stale = fetch.old.as_ref().filter(|old| may_confirm(old, fetch.now().mono_ms))?;
         let mut stored = Response::new(stale.status());
-        // What was stored was written by the same engine.
+        // The stored head was written by the same engine.
         h1::parse_stored_head(stale.head(), &mut stored).ok()?;
         heads::merge(&mut response.headers, &stored.headers);
         (response.status, response.reason) = (stale.status(), stored.reason);
-        Some(Body::Stale(stale.reader()))
+        Some(Body::Stored(stale.reader()))
     }
 
-    /// One more try; `too_many` and what is logged of it where there have been enough.
-    fn retry(&mut self, why: &str, too_many: Step) -> Step {
-        let max = self.live.params.number(Param::MaxRetries);
+    /// Begins one more try, if there may be one; `too_many` is logged where there have been enough.
+    fn retry(&mut self, fetch: &Fetch, too_many: &str) -> Retry {
+        let max = fetch.live.params.number(Param::MaxRetries);
         self.state.retries += 1;
-        self.note(|trace| trace.made_status.set(0));
+        fetch.note(|trace| trace.made_status.set(0));
         if u64::from(self.state.retries) > max {
-            self.note_vcl_error(why);
-            return too_many;
+            self.note_vcl_error(too_many);
+            return Retry::TooMany;
         }
-        if matches!(self.upload, Upload::Spent) {
+        if fetch.upload.is_spent() {
             self.note_error("Retry not possible, req.body not cached");
-            return Step::Fail;
+            return Retry::Impossible;
         }
-        self.state.xid = self.core.shared.vcl.xids.next();
-        Step::Send
+        self.state.xid = fetch.core.shared.vcl.xids.next();
+        Retry::Now
     }
 
-    fn give_up(action: Action) -> Step {
+    fn give_up(fetch: &mut Fetch, action: &Action) -> Fate<Self> {
         debug_assert!(matches!(action, Action::Fail(_) | Action::Abandon), "{action:?}");
-        Step::Fail
+        Self::end(fetch)
+    }
+
+    /// Ends the fetch without an answer. Waiters look again, and fetch for themselves.
+    fn end(fetch: &mut Fetch) -> Fate<Self> {
+        if let Some(lead) = fetch.lead.take() {
+            lead.refuse(None);
+        }
+        Fate::Instead(Failed, None)
     }
 
     /// `vcl_backend_error`.
-    fn error(&mut self, said: Option<Said>) -> Step {
-        let now = self.now();
+    fn error(&mut self, fetch: &mut Fetch, said: Option<Said>) -> Fate<Self> {
+        let now = fetch.now();
         let (code, reason) = match said {
             Some(said) => (said.status, said.reason.map(|reason| reason.to_vec())),
             None => (503, Some(b"Backend fetch failed".to_vec())),
         };
         let status = super::delivery::sent_status(code);
-        self.note(|trace| trace.made_status.set(code));
+        fetch.note(|trace| trace.made_status.set(code));
         let mut response = Response::new(status);
         response.reason = reason.unwrap_or_else(|| usual_reason(status).to_vec());
         response.headers.push(HeaderId::Date, HttpDate::new(now.unix_secs()).as_bytes());
         response.headers.push(HeaderId::Server, b"Larder");
         // So that those who wait need not try one after the other.
-        let waited_for = self.lead.as_ref().is_some_and(Lead::is_watched);
+        let waited_for = fetch.lead.as_ref().is_some_and(Lead::is_watched);
         let (ttl, grace, keep) = if waited_for { (1.0, 5.0, 5.0) } else { (0.0, 0.0, 0.0) };
         let mut state = BerespState {
             status: code,
@@ -478,26 +440,31 @@ impl Job {
             ..BerespState::default()
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let mut action = self.call(Sub::BackendError, beresp);
+        let mut action = self.call(fetch, Sub::BackendError, beresp);
         self.refuse_interim(&mut action, state.status);
         self.state.uncacheable = state.uncacheable;
         match action {
             Action::Deliver => {
                 let body = Body::Whole(std::mem::take(&mut state.body).into());
                 let one_hop = OneHop::default();
-                Step::Use(Box::new(Answer {
-                    response,
-                    state,
-                    body,
-                    pass_s: None,
-                    one_hop,
-                    gzip: false,
-                }))
+                let answer = Answer { response, state, pass_s: None, one_hop, gzip: false };
+                self.settle(fetch, answer, body)
             }
-            Action::Retry => self.retry("Too many retries, failing", Step::Fail),
-            action => Self::give_up(action),
+            Action::Retry => match self.retry(fetch, "Too many retries, failing") {
+                Retry::Now => Fate::Try,
+                Retry::TooMany | Retry::Impossible => Self::end(fetch),
+            },
+            action => Self::give_up(fetch, &action),
         }
     }
+}
+
+/// The possibility of one more try.
+enum Retry {
+    Now,
+    TooMany,
+    /// The body of the request is gone.
+    Impossible,
 }
 
 /// Whether a body of this framing may have bytes.

@@ -5,7 +5,6 @@
 //! waiting list or a request's body does; a hit does not.
 
 pub(crate) mod call;
-mod collect;
 pub(crate) mod common;
 pub mod counts;
 mod delivery;

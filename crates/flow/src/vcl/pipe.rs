@@ -16,12 +16,13 @@ use vcl::sub::{Action, Sub};
 use super::call::{Env, Seen};
 use super::counts::Count;
 use super::heads::{self, Fate, OneHop, Purpose};
-use super::send::{self, Upload};
+use super::send;
 use super::steps::{Step, has_body, said};
 use super::turn::Turn;
 use super::wait;
 use super::xids::Sent;
 use crate::carry::carry;
+use crate::fetch::{self, Upload};
 use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, ReplyBody, Served};
 use crate::trace::Trace;
@@ -60,18 +61,25 @@ pub(crate) async fn pipe(
         (Upgrade::None, _) | (_, false) => Upgrade::None,
         _ => Upgrade::Granted,
     };
-    let mut job = wait::job_of_pipe(turn, env, (bereq, state), upload, trace);
-    job.sent = Some(Sent::new(&env.core.shared, turn.state.xid, None));
+    let (mut fetch, mut judge) = wait::assemble(turn, env, (bereq, state), upload, None, trace);
+    judge.sent = Some(Sent::new(&env.core.shared, turn.state.xid, None));
     turn.close = true;
-    let Some(leaf) = job.resolve() else {
+    let Some(leaf) = judge.resolve(&mut fetch) else {
         turn.note_fetch_error("No backend");
         return Err(Step::Synth(said(503, "")));
     };
     *trace.backend.borrow_mut() = Some(Arc::clone(&leaf));
-    let mut exchange = match send::send(&mut job, &leaf).await {
+    let sent = match send::prepare(&judge, &mut fetch, &leaf) {
+        Ok(target) => {
+            let sent = fetch::send(&mut fetch, target).await;
+            sent.map_err(|error| format!("backend {}: {error}", leaf.name))
+        }
+        Err(why) => Err(why),
+    };
+    let mut exchange = match sent {
         Ok(exchange) => exchange,
-        Err(unsent) => {
-            turn.note_fetch_error(&unsent.reason);
+        Err(why) => {
+            turn.note_fetch_error(&why);
             return Err(Step::Synth(said(503, "")));
         }
     };
@@ -85,9 +93,9 @@ pub(crate) async fn pipe(
         _ if response.status.has_no_body() => ReplyBody::None,
         _ if env.asked.method == Method::Head => ReplyBody::Head(content_length(&response)),
         framing => {
-            let (writer, reader) = Window::window(job.passage.clone());
+            let (writer, reader) = Window::window(fetch.passage.clone());
             exchange.lift_total();
-            tokio::task::spawn_local(carry(exchange, writer, None, None));
+            tokio::task::spawn_local(carry(*exchange, writer, None, None));
             ReplyBody::Stream { reader, length: declared_length(framing) }
         }
     };

@@ -1,134 +1,55 @@
-//! A backend request on its way out: checked, framed, sent.
+//! A backend request before it is sent: checked, framed, with its backend's origin and timeouts.
 
-use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use cache::Reader;
-use message::{Framing, HeaderId, Method, Request, Response, Status, Version};
-use origin::{BodySource, Caller, Exchange, Hold, RequestBody, SourceError, Timeouts};
+use message::{Framing, HeaderId, Method, Request, Version};
+use origin::{Hold, Timeouts};
 use vcl::backend::Leaf;
 use vcl::params::Param;
 
-use super::counts::Count;
-use super::fetch::Job;
+use super::fetch::ByProgram;
 use super::link::Connected;
 use super::steps::follow_host;
-use crate::interims::{Interims, Told};
+use crate::fetch::{Fetch, Target};
 
-/// A request's body on its way to the backend.
-pub(crate) enum Upload {
-    /// There is none.
-    None,
-    /// It has been kept, and can be sent again.
-    Kept(Bytes),
-    /// It comes as the client sends it, once. With `true` the client waits for a 100, which it gets
-    /// when the body is first asked for.
-    Stream(Reader, bool),
-    /// It has been sent.
-    Spent,
-}
-
-impl Upload {
-    /// The body, where it has been kept.
-    pub(crate) fn kept(&self) -> Option<&Bytes> {
-        match self {
-            Self::Kept(body) => Some(body),
-            _ => None,
-        }
-    }
-
-    /// Whether there is a body, sent or not.
-    pub(crate) fn is_some(&self) -> bool {
-        !matches!(self, Self::None)
-    }
-}
-
-/// What the client's connection is to the fetch.
-#[derive(Clone, Default)]
-pub(crate) struct Front {
-    pub(crate) interims: Option<Rc<Interims>>,
-    pub(crate) caller: Caller,
-}
-
-/// Why a request got no answer.
-pub(crate) struct Unsent {
-    /// In words.
-    pub(crate) reason: String,
-    /// What counts it.
-    pub(crate) count: Option<Count>,
-}
-
-impl Unsent {
-    fn by(leaf: &Leaf, error: &origin::Error) -> Self {
-        let count = match error {
-            origin::Error::QueueFull { .. } => Count::BackendBusy,
-            error if error.is_before_sending() => Count::BackendFail,
-            _ => Count::BackendReq,
-        };
-        Self { reason: format!("backend {}: {error}", leaf.name), count: Some(count) }
-    }
-}
-
-impl From<String> for Unsent {
-    fn from(reason: String) -> Self {
-        Self { reason, count: None }
-    }
-}
-
-/// Sends `job.bereq` to `leaf` and returns with the response's head.
+/// Makes `fetch.request` one that `leaf` can be sent.
 ///
 /// # Errors
-/// Why not, in words.
-pub(crate) async fn send(job: &mut Job, leaf: &Arc<Leaf>) -> Result<Exchange, Unsent> {
+/// Why it cannot be sent, in words.
+pub(crate) fn prepare(
+    judge: &ByProgram,
+    fetch: &mut Fetch,
+    leaf: &Arc<Leaf>,
+) -> Result<Target, String> {
     if Connected::of(leaf).is_none()
-        && let Some(outside) = job.core.shared.vcl.outside()
+        && let Some(outside) = fetch.core.shared.vcl.outside()
     {
         outside.link(leaf);
     }
     let connected =
         Connected::of(leaf).ok_or_else(|| format!("backend {}: not connected", leaf.name))?;
     let origin = Arc::clone(&connected.origin);
-    follow_host(&mut job.bereq);
-    spell_host(&mut job.bereq);
-    let (mut source, framing) = body(job)?;
-    let bereq = &mut job.bereq;
-    bereq.framing = framing;
+    let bereq = &mut fetch.request;
+    follow_host(bereq);
+    spell_host(bereq);
+    if !judge.state.has_body {
+        bereq.headers.remove(HeaderId::ContentLength);
+        bereq.framing = Framing::None;
+    } else if fetch.upload.is_spent() {
+        return Err("req.body already consumed".to_owned());
+    } else if !fetch.upload.is_some() {
+        bereq.framing = Framing::None;
+    }
     bereq.version = bereq.version.max(Version::Http11);
     make_visible(&mut bereq.target);
     if !message::header::is_token(bereq.method.token()) {
-        return Err("not sent: bereq.method is no token".to_owned().into());
+        return Err("not sent: bereq.method is no token".to_owned());
     }
     if !is_target(&bereq.target, &bereq.method) {
-        return Err("not sent: bereq.url does not begin with a slash".to_owned().into());
+        return Err("not sent: bereq.url does not begin with a slash".to_owned());
     }
-    if let Some(tracing) = &job.live.tracing {
-        let sent = tracing.pass_on(&mut bereq.headers);
-        job.note(|trace| trace.sent.set(sent));
-    }
-    job.core.log.note_bereq(job.trace.as_deref(), &job.bereq, &origin);
-    let started_us = job.core.micros();
-    job.note(|trace| trace.note_begun(started_us));
-    let caller = Caller { timeouts: Some(timeouts(job, leaf)), ..job.front.caller.clone() };
-    let told = &mut Told(job.front.interims.as_deref());
-    let pool = job.core.pool();
-    let body = match &mut source {
-        Some(source) => RequestBody::Stream(Box::new(source)),
-        None => RequestBody::None,
-    };
-    let sent = pool.send(&origin, &job.bereq, body, job.key_hash, caller, told).await;
-    if sent.is_err()
-        && let Some(Source::Streamed { reader, waits, begun: false }) = source
-    {
-        // Nobody took any of it: another try can have it.
-        job.upload = Upload::Stream(reader, waits.is_some());
-    }
-    let exchange = sent.map_err(|error| Unsent::by(leaf, &error))?;
-    let answered_us = job.core.micros();
-    job.core.log.note_beresp(job.trace.as_deref(), &exchange.response);
-    job.note(|trace| trace.note_answered(&exchange, answered_us));
-    Ok(exchange)
+    let timeouts = Some(timeouts(judge, fetch, leaf));
+    Ok(Target { origin, timeouts, with_body: judge.state.has_body, beside_scripts: false })
 }
 
 /// Has Host sent as the program has left it: letter case and port are not made canonical.
@@ -169,34 +90,10 @@ fn make_visible(target: &mut Vec<u8>) {
     *target = visible;
 }
 
-/// The body to send, and how it is framed.
-fn body(job: &mut Job) -> Result<(Option<Source>, Framing), String> {
-    if !job.state.has_body {
-        job.bereq.headers.remove(HeaderId::ContentLength);
-        return Ok((None, Framing::None));
-    }
-    match std::mem::replace(&mut job.upload, Upload::Spent) {
-        Upload::None => {
-            job.upload = Upload::None;
-            Ok((None, Framing::None))
-        }
-        Upload::Kept(bytes) => {
-            let framing = Framing::Length(bytes.len() as u64);
-            job.upload = Upload::Kept(bytes.clone());
-            Ok((Some(Source::Whole(bytes)), framing))
-        }
-        Upload::Stream(reader, waits) => {
-            let waits = waits.then(|| job.front.interims.clone()).flatten();
-            Ok((Some(Source::Streamed { reader, waits, begun: false }), job.bereq.framing))
-        }
-        Upload::Spent => Err("req.body already consumed".to_owned()),
-    }
-}
-
 /// The fetch's own timeouts, or its backend's, or the parameters'.
-fn timeouts(job: &Job, leaf: &Leaf) -> Timeouts {
-    let params = &job.live.params;
-    let (state, spec) = (&job.state, &leaf.spec);
+fn timeouts(judge: &ByProgram, fetch: &Fetch, leaf: &Leaf) -> Timeouts {
+    let params = &fetch.live.params;
+    let (state, spec) = (&judge.state, &leaf.spec);
     let ms = |own: Option<f64>, backend: Option<f64>, param: Param| {
         let seconds = own.or(backend).unwrap_or_else(|| params.seconds(param));
         (seconds.max(0.0) * 1000.0) as u64
@@ -219,38 +116,6 @@ fn timeouts(job: &Job, leaf: &Leaf) -> Timeouts {
             local_ms: ms(None, None, Param::BackendLocalErrorHolddown),
             remote_ms: ms(None, None, Param::BackendRemoteErrorHolddown),
         },
-    }
-}
-
-/// A request's body as the origin client pulls it.
-enum Source {
-    /// It is there already.
-    Whole(Bytes),
-    /// It comes from the client.
-    Streamed {
-        reader: Reader,
-        /// Where the client's 100 goes, until it has got it.
-        waits: Option<Rc<Interims>>,
-        /// Whether some of it was asked for.
-        begun: bool,
-    },
-}
-
-impl BodySource for Source {
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
-        match self {
-            Self::Whole(bytes) => {
-                let all = std::mem::take(bytes);
-                Poll::Ready(Ok((!all.is_empty()).then_some(all)))
-            }
-            Self::Streamed { reader, waits, begun } => {
-                *begun = true;
-                if let Some(client) = waits.take() {
-                    client.put(Response::new(Status::CONTINUE));
-                }
-                reader.poll_next(cx).map_err(|_| SourceError("the client's body broke off"))
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use vcl::ctx::BerespState;
 use vcl::params::Param;
 
-use super::fetch::Job;
+use crate::fetch::Fetch;
 use crate::live::Live;
 
 /// The storage of what is not kept, or not for long.
@@ -24,12 +24,12 @@ pub(crate) fn transient(live: &Live) -> Option<&Arc<str>> {
 
 /// Where a response goes that its program has not seen yet: the storages take turns, and what is
 /// for one request only is `Transient`'s.
-pub(crate) fn first(job: &Job, private: bool) -> Option<Arc<str>> {
-    let all = &job.live.storages;
+pub(crate) fn first(fetch: &Fetch, private: bool) -> Option<Arc<str>> {
+    let all = &fetch.live.storages;
     let wanted = |name: &&Arc<str>| (***name == *TRANSIENT) == private;
     let turn = match private || all.len() <= 2 {
         true => 0,
-        false => job.core.shared.vcl.storages.0.fetch_add(1, Ordering::Relaxed),
+        false => fetch.core.shared.vcl.storages.0.fetch_add(1, Ordering::Relaxed),
     };
     let among = all.iter().filter(wanted).count().max(1);
     all.iter().filter(wanted).nth(turn % among).cloned()
@@ -37,17 +37,17 @@ pub(crate) fn first(job: &Job, private: bool) -> Option<Arc<str>> {
 
 /// The number of the storage where a response ends up: what its program has chosen, or `Transient`
 /// for what is kept for less than the parameter `shortlived`, or not for others.
-pub(crate) fn place(job: &Job, state: &BerespState) -> u8 {
+pub(crate) fn place(live: &Live, state: &BerespState) -> u8 {
     let name = match &state.storage {
-        Some(name) if !(state.uncacheable || is_short(job, state)) => name,
+        Some(name) if !(state.uncacheable || is_short(live, state)) => name,
         _ => TRANSIENT,
     };
-    let at = job.live.storages.iter().position(|own| **own == *name);
+    let at = live.storages.iter().position(|own| **own == *name);
     at.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX)
 }
 
 /// Whether a response is kept for less than the parameter `shortlived`.
-pub(crate) fn is_short(job: &Job, state: &BerespState) -> bool {
+pub(crate) fn is_short(live: &Live, state: &BerespState) -> bool {
     let kept = state.ttl + state.grace + state.keep;
-    kept < job.live.params.seconds(Param::Shortlived)
+    kept < live.params.seconds(Param::Shortlived)
 }

@@ -15,13 +15,13 @@ use vcl::workspace::Workspace;
 
 use super::call::Env;
 use super::counts::Count;
-use super::delivery::may_confirm;
-use super::fetch::{self, Got, Job, Report};
+use super::delivery::{Source, may_confirm};
+use super::fetch::{ByProgram, Failed};
 use super::heads::{self, Purpose};
 use super::note;
-use super::send::{Front, Upload};
 use super::steps::{Halt, Missing, Step, has_body, said};
 use super::turn::Turn;
+use crate::fetch::{self, Fetch, Fetched, News, Upload};
 use crate::finish::Background;
 use crate::reply::Reply;
 use crate::trace::Trace;
@@ -54,7 +54,8 @@ impl Waiting {
     ) -> Reply {
         let late = env.asked.expect_continue && self.continues_late();
         let Self { mut turn, halt } = self;
-        let mut upload = body.map_or(Upload::None, |body| Upload::Stream(body, late));
+        let mut upload =
+            body.map_or(Upload::None, |reader| Upload::Stream { reader, expects: late });
         let mut halt = match halt {
             Some(halt) => halt,
             None => {
@@ -73,12 +74,12 @@ impl Waiting {
                     Step::Lookup
                 }
                 Halt::Fetch(missing) => {
-                    let job = job(&turn, env, Some(missing), &mut upload, Some(trace));
-                    fetched(&mut turn, env, fetch::start(job).await)
+                    let (fetch, judge) = job(&turn, env, Some(missing), &mut upload, trace);
+                    fetched(&mut turn, env, fetch::start(fetch, judge).await)
                 }
                 Halt::Pass => {
-                    let job = job(&turn, env, None, &mut upload, Some(trace));
-                    fetched(&mut turn, env, fetch::start(job).await)
+                    let (fetch, judge) = job(&turn, env, None, &mut upload, trace);
+                    fetched(&mut turn, env, fetch::start(fetch, judge).await)
                 }
                 Halt::Pipe => match super::pipe::pipe(&mut turn, env, &mut upload, trace).await {
                     Ok(reply) => return reply,
@@ -95,9 +96,9 @@ impl Waiting {
 fn fetched(
     turn: &mut Turn,
     env: &Env<'_>,
-    told: Result<(Got, Report), oneshot::error::RecvError>,
+    told: Result<News<ByProgram>, oneshot::error::RecvError>,
 ) -> Step {
-    let Ok((got, report)) = told else {
+    let Ok((fetched, report)) = told else {
         // It ended by a bug.
         env.core.counters.inc(Counter::Panics);
         turn.note_error("the fetch ended by a fault of this proxy");
@@ -107,16 +108,18 @@ fn fetched(
     turn.ran.extend(report.ran.into_iter().map(|ran| ran.after(lines.len())));
     lines.extend(report.lines);
     turn.task.limit = report.limit.or(turn.task.limit);
-    match got {
-        Got::Answer(source) => Step::Deliver(source),
-        Got::Failed => Step::Synth(said(503, "")),
-    }
+    Step::Deliver(match fetched {
+        Fetched::Object { object, reader, .. } => Source::Object { object, reader: Some(reader) },
+        Fetched::Confirmed(object) => Source::Object { object, reader: None },
+        Fetched::Passing(passing) => Source::Passing(passing),
+        Fetched::Instead(Failed) => return Step::Synth(said(503, "")),
+    })
 }
 
 /// Reads the request's body before its program runs, which may ask for it.
 async fn keep_body(turn: &mut Turn, env: &Env<'_>, upload: &mut Upload) {
     let Some(most) = turn.instance.program().uses().body else { return };
-    let Upload::Stream(reader, _) = upload else { return };
+    let Upload::Stream { reader, .. } = upload else { return };
     let mut whole = BytesMut::new();
     while let Ok(Some(piece)) = reader.next().await {
         whole.extend_from_slice(&piece);
@@ -136,11 +139,11 @@ async fn keep_body(turn: &mut Turn, env: &Env<'_>, upload: &mut Upload) {
 pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
     let missing = Missing { lead, stale: Some(Arc::clone(stale)) };
     let trace = Rc::new(Trace::default());
-    let mut job = job(turn, env, Some(missing), &mut Upload::None, Some(&trace));
-    job.state.is_bgfetch = true;
+    let (mut fetch, mut judge) = job(turn, env, Some(missing), &mut Upload::None, &trace);
+    judge.state.is_bgfetch = true;
     let numbers = (0, turn.key.hash(), turn.state.xid);
-    job.background = Some(Background::begin(env.core, env.site, &turn.req, numbers, &trace));
-    drop(fetch::start(job));
+    fetch.background = Some(Background::begin(env.core, env.site, &turn.req, numbers, &trace));
+    drop(fetch::start(fetch, judge));
 }
 
 /// The fetch for a request: for the store with the duty to, or else for itself.
@@ -149,8 +152,8 @@ fn job(
     env: &Env<'_>,
     missing: Option<Missing>,
     upload: &mut Upload,
-    trace: Option<&Rc<Trace>>,
-) -> Box<Job> {
+    trace: &Rc<Trace>,
+) -> (Fetch, ByProgram) {
     let private = missing.is_none();
     let gzip = env.live.params.is_on(Param::HttpGzipSupport);
     let mut bereq = turn.req.clone();
@@ -164,6 +167,7 @@ fn job(
     if let Some(stale) = stale.filter(|stale| may_confirm(stale, env.now.mono_ms)) {
         add_validators(&mut bereq, stale);
     }
+    env.count(Count::SFetch);
     if private {
         env.count(Count::SPass);
     }
@@ -184,66 +188,57 @@ fn job(
     assemble(turn, env, (bereq, state), upload, missing, trace)
 }
 
-/// What hands a request of `vcl_pipe` over.
-pub(crate) fn job_of_pipe(
-    turn: &Turn,
-    env: &Env<'_>,
-    (bereq, state): (Request, BereqState),
-    upload: &mut Upload,
-    trace: &Rc<Trace>,
-) -> Box<Job> {
-    assemble(turn, env, (bereq, state), upload, None, Some(trace))
-}
-
-fn assemble(
+/// The fetch of `bereq`: for the store with the duty to, or else for itself.
+pub(crate) fn assemble(
     turn: &Turn,
     env: &Env<'_>,
     (bereq, state): (Request, BereqState),
     upload: &mut Upload,
     missing: Option<Missing>,
-    trace: Option<&Rc<Trace>>,
-) -> Box<Job> {
+    trace: &Rc<Trace>,
+) -> (Fetch, ByProgram) {
     let upload = match upload {
         Upload::Kept(body) => Upload::Kept(body.clone()),
         Upload::None => Upload::None,
-        Upload::Spent | Upload::Stream(..) => std::mem::replace(upload, Upload::Spent),
+        Upload::Spent | Upload::Stream { .. } => std::mem::replace(upload, Upload::Spent),
     };
     let limits = &env.live.limits;
     let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
-    Box::new(Job {
-        core: Rc::clone(env.core),
-        live: Rc::clone(env.live),
+    let judge = ByProgram {
         instance: Arc::clone(&turn.instance),
         counts: Arc::clone(env.counts),
         session: turn.session.clone(),
         task: Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_backend)),
         original: bereq.clone(),
-        bereq,
         state,
         key: turn.key.bytes().into(),
-        key_hash: turn.key.hash(),
         asked: note::asked_of(&turn.req),
-        lead,
-        stale: stale.flatten(),
-        upload,
-        passage: env.front.passage(&env.live.limits),
-        front: Front {
-            interims: env.front.interims.cloned(),
-            caller: Caller {
-                client: turn.session.client.map(|client| client.ip()),
-                ends: turn.session.client.zip(turn.session.server),
-                read_at_most: env.front.window,
-                account: env.front.account.cloned(),
-                ..Caller::default()
-            },
-        },
         sent: None,
-        trace: trace.cloned(),
+        leaf: None,
         lines: Default::default(),
         ran: Vec::new(),
+    };
+    let fetch = Fetch {
+        core: Rc::clone(env.core),
+        live: Rc::clone(env.live),
+        request: bereq,
+        upload,
+        key_hash: turn.key.hash(),
+        lead,
+        old: stale.flatten(),
+        interims: env.front.interims.cloned(),
+        caller: Caller {
+            client: turn.session.client.map(|client| client.ip()),
+            ends: turn.session.client.zip(turn.session.server),
+            read_at_most: env.front.window,
+            account: env.front.account.cloned(),
+            ..Caller::default()
+        },
+        passage: env.front.passage(limits),
+        trace: Some(Rc::clone(trace)),
         background: None,
-        tell: None,
-    })
+    };
+    (fetch, judge)
 }
 
 /// Asks the origin to confirm what is stored, with the fields as they came.

@@ -3,14 +3,63 @@
 use std::sync::Arc;
 
 use base::memory::Full;
-use base::{Account, Held, Memory};
+use base::{Account, Held, Limit, Memory};
 use bytes::Bytes;
+use origin::Exchange;
+
+use super::Fetch;
+use crate::gzip::Test;
+use crate::lengths::declared_length;
 
 /// What is held first of a body of unknown length.
 const FIRST_BYTES: usize = 16 * 1024;
 
-/// What has come of the body.
-pub(super) struct Collected {
+/// Collects the whole body of `exchange`; one in `gzip` is tested.
+///
+/// # Errors
+/// Why it is not there, in words.
+pub(super) async fn whole(
+    fetch: &Fetch,
+    mut exchange: Exchange,
+    gzip: bool,
+) -> Result<Bytes, String> {
+    let cache = &fetch.core.shared.cache;
+    let most = cache.config().object_bytes_max;
+    let too_large = || Err("body too large (limit: object_bytes)".to_owned());
+    let length = declared_length(exchange.framing);
+    if length.is_some_and(|length| length > most) {
+        return too_large();
+    }
+    let no_memory = |_| {
+        fetch.core.counters.limit(Limit::ClientMemory);
+        "no memory for the body (limit: client_memory)".to_owned()
+    };
+    let mut body = Collected::new(cache.memory(), length).map_err(no_memory)?;
+    loop {
+        let mut taken = Ok(());
+        let sink = &mut |data: &[u8]| taken = taken.and_then(|()| body.push(data));
+        let more = exchange.next(sink).await;
+        taken.map_err(no_memory)?;
+        match more {
+            Ok(_) if body.len() > most => return too_large(),
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    let body = body.into_bytes();
+    if gzip {
+        let mut test = Test::new(Some(body.len() as u64));
+        test.take(&body);
+        if !test.go_on(true, |_| {}).await {
+            return Err("the body claims to be in gzip and is not".to_owned());
+        }
+    }
+    Ok(body)
+}
+
+/// The part of the body that has arrived.
+struct Collected {
     data: Vec<u8>,
     held: Held,
 }
@@ -26,7 +75,7 @@ impl Collected {
     ///
     /// # Errors
     /// When there is no memory for that.
-    pub(super) fn new(memory: &Arc<Memory>, length: Option<u64>) -> Result<Self, Full> {
+    fn new(memory: &Arc<Memory>, length: Option<u64>) -> Result<Self, Full> {
         let room =
             length.map_or(FIRST_BYTES, |length| usize::try_from(length).unwrap_or(usize::MAX));
         let held = Account::open_large(memory).hold(room as u64)?;
@@ -34,7 +83,7 @@ impl Collected {
     }
 
     /// Bytes that have come.
-    pub(super) fn len(&self) -> u64 {
+    fn len(&self) -> u64 {
         self.data.len() as u64
     }
 
@@ -42,7 +91,7 @@ impl Collected {
     ///
     /// # Errors
     /// When there is no memory for that.
-    pub(super) fn push(&mut self, data: &[u8]) -> Result<(), Full> {
+    fn push(&mut self, data: &[u8]) -> Result<(), Full> {
         let wanted = self.data.len() + data.len();
         if wanted > self.data.capacity() {
             let room = wanted.max(2 * self.data.capacity());
@@ -56,7 +105,7 @@ impl Collected {
     }
 
     /// The body, held as long as anybody has a part of it.
-    pub(super) fn into_bytes(self) -> Bytes {
+    fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
 }

@@ -1,0 +1,599 @@
+//! The declared policy as the judge of a fetch: RFC 9111 first, then the site's rules.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, KeyBuf, Now};
+use bytes::Bytes;
+use cache::{Flags, Lead, NewObject, Object, Tags};
+use files::Root;
+use message::freshness::Freshness;
+use message::store::{self, NotStored, StorePlan};
+use message::vary::Vary;
+use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
+use origin::{Caller, Exchange, Tunnel};
+use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
+
+use crate::accel::{self, Named, Said};
+use crate::ask::{Ask as Asker, Front};
+use crate::carry::{Carried, Selected};
+use crate::core::Core;
+use crate::decide::freshness;
+use crate::fetch::{
+    self, Ask, Body, Fate, Fetch, Judge, Mark, Plan, Target, Times, Unstored, Upload, new_object,
+};
+use crate::finish::Background;
+use crate::forward::{self, Errand};
+use crate::lengths::content_length;
+use crate::live::Site;
+use crate::pages::Problem;
+use crate::surrogate;
+use crate::tags;
+use crate::trace::Trace;
+use crate::vcl::told::Told;
+use crate::why::Why;
+
+/// An answer in place of an origin's response.
+pub(crate) enum Instead {
+    /// Policy's own.
+    Synthetic(Arc<Synthetic>),
+    /// A file beside the scripts.
+    File(Vec<u8>),
+    /// A file that the origin named.
+    Named(Box<NamedFile>),
+    /// A tunnel: the origin has changed the protocol.
+    Switched(Box<Switched>),
+    /// No usable response.
+    Failed(Failure),
+}
+
+/// A file that an origin answers with, and the head it gave.
+pub(crate) struct NamedFile {
+    /// The root above the file, and the file's path there; absent if no setting allows it.
+    pub(crate) place: Option<(Arc<Root>, Vec<u8>)>,
+    pub(crate) headers: HeaderBlock,
+}
+
+/// A 101, and the connection it came over.
+pub(crate) struct Switched {
+    pub(crate) response: Response,
+    pub(crate) tunnel: Box<Tunnel>,
+}
+
+/// The reason for having no usable response.
+pub(crate) struct Failure {
+    pub(crate) problem: Problem,
+    /// A stale object that may stand in.
+    pub(crate) stale: Option<Arc<Object>>,
+    /// The origin could not be reached; otherwise its response was of no use.
+    pub(crate) unreachable: bool,
+}
+
+/// The declared policy's state of a fetch.
+pub(crate) struct ByPolicy {
+    pub(super) site: Arc<Site>,
+    /// The client's request.
+    pub(super) request: Request,
+    pub(super) notes: Notes,
+    /// A stored object that is not confirmed, but may stand in like the one that is.
+    spare: Option<Arc<Object>>,
+    /// The client's own method, conditions and ranges go along.
+    own: bool,
+    /// The client's wish for another protocol goes along.
+    upgrade: bool,
+    /// The fetch goes past the store because of the object stored there.
+    pub(super) beside: bool,
+    /// The origin was asked for the last time at this time.
+    sent: Now,
+    tries: u64,
+}
+
+/// A fetch with its judge.
+type Pair = (Fetch, ByPolicy);
+
+impl ByPolicy {
+    /// A fetch for the store, with the right to answer all waiters.
+    pub(crate) fn store(
+        core: &Rc<Core>,
+        ask: &Asker<'_>,
+        key: &KeyBuf,
+        lead: Lead,
+        old: Option<Arc<Object>>,
+    ) -> Pair {
+        let (fetch, judge) = Self::bare(core, ask, key.hash());
+        (Fetch { lead: Some(lead), old, ..fetch }, judge)
+    }
+
+    /// A fetch for one request whose response may still be stored; `spare` may stand in for it.
+    pub(crate) fn alone(
+        core: &Rc<Core>,
+        ask: &Asker<'_>,
+        key: &KeyBuf,
+        lead: Lead,
+        spare: Option<Arc<Object>>,
+    ) -> Pair {
+        let (fetch, judge) = Self::bare(core, ask, key.hash());
+        (Fetch { lead: Some(lead), ..fetch }, Self { own: true, spare, ..judge })
+    }
+
+    /// A fetch past the store.
+    pub(crate) fn pass(core: &Rc<Core>, ask: &Asker<'_>) -> Pair {
+        let key_hash = core.shared.seed.hash(&ask.request.target);
+        let (fetch, judge) = Self::bare(core, ask, key_hash);
+        (fetch, Self { own: true, ..judge })
+    }
+
+    /// A fetch past the store because the object stored there is for others; `spare` may stand in.
+    pub(crate) fn beside(core: &Rc<Core>, ask: &Asker<'_>, spare: Option<Arc<Object>>) -> Pair {
+        let (fetch, judge) = Self::pass(core, ask);
+        (fetch, Self { beside: true, spare, ..judge })
+    }
+
+    /// A fetch past the store that may change the protocol.
+    pub(crate) fn upgrade(core: &Rc<Core>, ask: &Asker<'_>) -> Pair {
+        let (fetch, judge) = Self::pass(core, ask);
+        (fetch, Self { upgrade: true, ..judge })
+    }
+
+    fn bare(core: &Rc<Core>, ask: &Asker<'_>, key_hash: u64) -> Pair {
+        let passage = ask.front.passage(&ask.live.limits);
+        let fetch = Fetch {
+            core: Rc::clone(core),
+            live: Rc::clone(ask.live),
+            request: Request::new(),
+            upload: Upload::None,
+            key_hash,
+            lead: None,
+            old: None,
+            interims: ask.front.interims.cloned(),
+            caller: Caller {
+                client: ask.notes.client.and_then(Peer::address),
+                ends: ask.front.ends,
+                read_at_most: ask.front.window,
+                account: passage.account.clone(),
+                timeouts: None,
+            },
+            passage,
+            trace: ask.trace.cloned(),
+            background: None,
+        };
+        let judge = Self {
+            site: Arc::clone(ask.site),
+            request: ask.request.clone(),
+            notes: ask.notes,
+            spare: None,
+            own: false,
+            upgrade: false,
+            beside: false,
+            sent: ask.now,
+            tries: 0,
+        };
+        (fetch, judge)
+    }
+}
+
+/// Starts the background fetch of a stale object, caused by transaction number `cause`.
+pub(crate) fn refresh(
+    core: &Rc<Core>,
+    ask: &Asker<'_>,
+    key: &KeyBuf,
+    (lead, old): (Lead, &Arc<Object>),
+    cause: u64,
+) {
+    let trace = Rc::new(Trace::default());
+    let ask = &Asker { trace: Some(&trace), ..*ask };
+    let (mut fetch, judge) = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
+    let numbers = (ask.notes.rule, key.hash(), cause);
+    fetch.background = Some(Background::begin(core, ask.site, ask.request, numbers, &trace));
+    drop(fetch::start(fetch, judge));
+}
+
+impl Judge for ByPolicy {
+    type Instead = Instead;
+    type Facts = ();
+    type Pending = std::convert::Infallible;
+    type Report = ();
+
+    fn ends_with_client(&self, _: &Fetch) -> bool {
+        self.own && self.request.method.is_safe()
+    }
+
+    fn ask(&mut self, fetch: &mut Fetch) -> Ask<Self> {
+        fetch.request = self.origin_request(fetch);
+        let pass = fetch.lead.is_none();
+        let mut ctx = FetchCtx { request: &mut fetch.request, pass, notes: &mut self.notes };
+        if let FetchVerdict::Synth(synthetic) = self.site.policy.fetch(&mut ctx) {
+            return Ask::Fate(Fate::Instead(Instead::Synthetic(synthetic), None));
+        }
+        let number = self.notes.origin as usize;
+        let Some(origin) = self.site.origins.get(number) else {
+            let reason = "This site has no origin to ask.".to_owned();
+            let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
+            let failure = Failure { problem, stale: None, unreachable: false };
+            return Ask::Fate(self.fail(fetch, failure));
+        };
+        self.sent = fetch.now();
+        fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
+        Ask::Send(Target {
+            origin: Arc::clone(origin),
+            timeouts: None,
+            with_body: true,
+            beside_scripts: self.site.beside_scripts.get(number).is_some_and(Option::is_some),
+        })
+    }
+
+    fn answered(&mut self, fetch: &mut Fetch, mut exchange: Box<Exchange>) -> Fate<Self> {
+        let accel = self.site.accel.get(self.notes.origin as usize).and_then(Option::as_ref);
+        let said = accel::take(&mut exchange.response.headers, accel, self.sent.unix_secs());
+        let status = exchange.response.status;
+        if status == Status::NOT_MODIFIED && fetch.old.is_some() {
+            return self.confirm(fetch, exchange, &said);
+        }
+        if is_unasked(&fetch.request, status) {
+            return self.refuse(fetch, status);
+        }
+        if let Some(tunnel) = exchange.take_tunnel() {
+            let mut response = exchange.response.clone();
+            forward::passable(&mut response, &self.site, &fetch.live, fetch.now().unix_secs());
+            return Fate::Instead(Instead::Switched(Box::new(Switched { response, tunnel })), None);
+        }
+        let plan = match self.plan(fetch, &mut exchange, &said) {
+            Verdict::Use(plan) => plan,
+            Verdict::Retry if self.may_try_again(fetch) => return Fate::Try,
+            Verdict::Retry | Verdict::Fail => return self.refuse(fetch, status),
+        };
+        if let Some(named) = said.file {
+            let file = self.name_file(fetch, &exchange, &named);
+            return Fate::Instead(Instead::Named(Box::new(file)), Some(exchange));
+        }
+        self.settle(fetch, exchange, plan)
+    }
+
+    fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> Fate<Self> {
+        let unreachable = error.is_unreachable();
+        let sent_ms = self.sent.mono_ms;
+        let stale = self.stand_in(fetch, |times| match unreachable {
+            true => times.may_serve_unreachable(sent_ms),
+            false => times.may_serve_on_error(sent_ms),
+        });
+        let stale = stale.cloned();
+        let (status, limit) = (error.status(), error.limit());
+        let problem = Problem::Origin { status, reason: error.to_string(), limit };
+        self.fail(fetch, Failure { problem, stale, unreachable })
+    }
+
+    fn collected(
+        &mut self,
+        _: &mut Fetch,
+        pending: std::convert::Infallible,
+        _: Result<Bytes, String>,
+    ) -> Fate<Self> {
+        match pending {}
+    }
+
+    fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> Fate<Self> {
+        // Waiters are told to ask for themselves: they get the file too.
+        if let Some(lead) = fetch.lead.take() {
+            lead.refuse(None);
+        }
+        Fate::Instead(Instead::File(name), None)
+    }
+
+    fn carried(&mut self, _: &Carried) {}
+
+    fn report(&mut self) {}
+
+    fn told(&mut self, (): ()) -> Option<Box<Told>> {
+        None
+    }
+}
+
+/// The policy's verdict on a response.
+enum Verdict {
+    Use(StorePlan),
+    Retry,
+    Fail,
+}
+
+impl ByPolicy {
+    fn origin_request(&self, fetch: &Fetch) -> Request {
+        let ask = Asker {
+            live: &fetch.live,
+            site: &self.site,
+            request: &self.request,
+            notes: self.notes,
+            now: fetch.now(),
+            front: Front::default(),
+            trace: None,
+        };
+        let errand = match (self.own, &fetch.lead) {
+            (true, None) if self.upgrade => Errand::Upgrade,
+            (true, None) => Errand::Own,
+            (true, Some(_)) => Errand::Alone,
+            (false, _) => Errand::Store(fetch.old.as_deref()),
+        };
+        forward::origin_request(&ask, &errand)
+    }
+
+    /// The stored object that may stand in for a response, as its times say.
+    fn stand_in<'a>(
+        &'a self,
+        fetch: &'a Fetch,
+        may: impl FnOnce(Freshness) -> bool,
+    ) -> Option<&'a Arc<Object>> {
+        fetch.old.as_ref().or(self.spare.as_ref()).filter(|old| may(freshness(old)))
+    }
+
+    /// Counts one more try, if one is left and the request can be sent again.
+    fn may_try_again(&mut self, fetch: &Fetch) -> bool {
+        let may = !fetch.upload.is_some() && self.tries < fetch.live.limits.retries;
+        self.tries += u64::from(may);
+        may
+    }
+
+    /// Makes the plan for a response: RFC 9111 first, then policy. A server error yields to a stale
+    /// object that may stand in.
+    fn plan(&self, fetch: &Fetch, exchange: &mut Exchange, said: &Said) -> Verdict {
+        let (now, request) = (fetch.now(), &fetch.request);
+        let times = store::Exchange { request_ms: self.sent.unix_ms, response_ms: now.unix_ms };
+        let rules = self.site.policy.store_rules(&self.notes);
+        let response = &mut exchange.response;
+        let mut plan = plan_by(said, response, |response| {
+            store::plan(request, self.notes.personal, response, times, rules)
+        });
+        let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
+        match self.site.policy.response(&mut ctx) {
+            BackendResponse::Retry => return Verdict::Retry,
+            BackendResponse::Fail => return Verdict::Fail,
+            BackendResponse::Deliver => {}
+        }
+        let failed = matches!(exchange.response.status.code(), 500 | 502 | 503 | 504);
+        let stand_in = self.stand_in(fetch, |times| times.may_serve_on_error(now.mono_ms));
+        if failed && stand_in.is_some() { Verdict::Fail } else { Verdict::Use(plan) }
+    }
+
+    /// Stores the response if the plan allows it; otherwise passes it on.
+    fn settle(&self, fetch: &Fetch, exchange: Box<Exchange>, mut plan: StorePlan) -> Fate<Self> {
+        let tags = self.tags(fetch, &exchange.response, &mut plan);
+        // A body that only its connection's end ends may have been cut: it is kept only of origins
+        // that are said to end bodies so (RFC 9112 8).
+        let is_framed = exchange.framing != Framing::UntilClose || self.keeps_until_close();
+        match fetch.lead.is_some() && plan.store.is_ok() && is_framed {
+            true => self.keep(fetch, exchange, &plan, tags),
+            false => self.pass_on(fetch, exchange, &plan),
+        }
+    }
+
+    fn keep(
+        &self,
+        fetch: &Fetch,
+        mut exchange: Box<Exchange>,
+        plan: &StorePlan,
+        tags: Tags,
+    ) -> Fate<Self> {
+        fetch.core.note_fetch(fetch.key_hash, None);
+        let now = fetch.now();
+        let selected = selected(&exchange.response, &self.request);
+        forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
+        let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
+        let new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
+        Fate::Store(Body::Exchange(exchange), Plan { new, selected, gzip: false, kept: true })
+    }
+
+    fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
+        let now = fetch.now();
+        let why = self.why_passing(fetch, plan);
+        fetch.note(|trace| trace.note_why(why));
+        self.note_evidence(fetch, &exchange.response, plan);
+        let mark = match self.marker_ms(fetch, plan) {
+            Some(ms) => Mark::HitForMiss(now.mono_ms + ms),
+            None => Mark::None,
+        };
+        self.invalidate_after(fetch, &exchange.response);
+        forward::passable(&mut exchange.response, &self.site, &fetch.live, now.unix_secs());
+        let unstored = Unstored {
+            head_length: content_length(&exchange.response),
+            response: exchange.response.clone(),
+            gzip: false,
+            facts: (),
+        };
+        Fate::Pass(Body::Exchange(exchange), mark, Box::new(unstored))
+    }
+
+    /// The surrogate keys of a response that is to be stored; it is not stored when it has too
+    /// many.
+    fn tags(&self, fetch: &Fetch, response: &Response, plan: &mut StorePlan) -> Tags {
+        if plan.store.is_err() {
+            return Tags::default();
+        }
+        match tags::read(&response.headers, &fetch.core.shared.seed, &fetch.live.limits) {
+            Ok(tags) => tags.unwrap_or_default(),
+            Err(limit) => {
+                fetch.core.counters.limit(limit);
+                fetch.note(|trace| trace.limit.set(Some(limit)));
+                plan.refuse(NotStored::Tags, response.status);
+                Tags::default()
+            }
+        }
+    }
+
+    /// Gives up on a response of `status`, which is of no use.
+    fn refuse(&self, fetch: &mut Fetch, status: Status) -> Fate<Self> {
+        let reason = format!("The origin answered with status {status}.");
+        let sent_ms = self.sent.mono_ms;
+        let stale = self.stand_in(fetch, |times| times.may_serve_on_error(sent_ms)).cloned();
+        let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
+        self.fail(fetch, Failure { problem, stale, unreachable: false })
+    }
+
+    /// Ends the fetch without a usable response.
+    fn fail(&self, fetch: &mut Fetch, failure: Failure) -> Fate<Self> {
+        fetch.note(|trace| {
+            trace.note_why(Why::Failed);
+            trace.made_status.set(failure.problem.status().code());
+            *trace.trouble.borrow_mut() = Some(failure.problem.trouble());
+        });
+        if failure.stale.is_some() && fetch.lead.is_some() {
+            fetch.core.note_fetch(fetch.key_hash, Some(failure.unreachable));
+        }
+        if let Some(lead) = fetch.lead.take() {
+            lead.fail();
+        }
+        Fate::Instead(Instead::Failed(failure), None)
+    }
+
+    /// Takes the file that the origin named. It belongs to this request: it is not stored, and
+    /// others do not wait for it.
+    fn name_file(&self, fetch: &mut Fetch, exchange: &Exchange, named: &Named) -> NamedFile {
+        fetch.note(|trace| trace.note_why(Why::File));
+        if let Some(lead) = fetch.lead.take() {
+            lead.refuse(Some(fetch.now().mono_ms + fetch.live.limits.hit_for_miss_ttl));
+        }
+        self.invalidate_after(fetch, &exchange.response);
+        let accel = self.site.accel.get(self.notes.origin as usize).and_then(Option::as_ref);
+        let place = accel.and_then(|accel| accel.place(named));
+        NamedFile {
+            place: place.map(|(root, path)| (Arc::clone(root), path.to_vec())),
+            headers: exchange.response.headers.clone(),
+        }
+    }
+
+    /// Merges the stored head with that of the 304 that confirms it (RFC 9111 4.3.4).
+    fn confirm(&self, fetch: &mut Fetch, exchange: Box<Exchange>, said: &Said) -> Fate<Self> {
+        let Some(old) = &fetch.old else { return self.refuse(fetch, Status::NOT_MODIFIED) };
+        fetch.core.note_fetch(fetch.key_hash, None);
+        let now = fetch.now();
+        let mut merged = surrogate::whole_head(old);
+        let mut confirmation = exchange.response.clone();
+        forward::keepable(&mut confirmation, &self.site, now.unix_secs());
+        store::update_fields(&mut merged.headers, &confirmation.headers);
+        merged.version = confirmation.version;
+        // The plan reads the Age that came with the confirmation, which is never kept.
+        let mut dated = merged.clone();
+        if let Some(age) = exchange.response.headers.value(HeaderId::Age) {
+            dated.headers.set(HeaderId::Age, age);
+        }
+        let rules = self.site.policy.store_rules(&self.notes);
+        let times = store::Exchange { request_ms: now.unix_ms, response_ms: now.unix_ms };
+        let (request, notes) = (&self.request, &self.notes);
+        let mut plan = plan_by(said, &mut dated, |dated| {
+            store::plan(request, notes.personal, dated, times, rules)
+        });
+        let mut ctx = ResponseCtx { request, response: &mut merged, plan: &mut plan, notes };
+        self.site.policy.response(&mut ctx);
+        let selected = selected(&merged, request);
+        let note = surrogate::set_aside(&mut merged.headers, &self.site);
+        let mut new = NewObject { note, ..object_by(&merged, &plan, now) };
+        let read =
+            tags::read(&exchange.response.headers, &fetch.core.shared.seed, &fetch.live.limits);
+        let kept = read.is_ok();
+        match read {
+            Ok(tags) => new.tags = tags.unwrap_or_else(|| old.tags()),
+            Err(limit) => {
+                fetch.core.counters.limit(limit);
+                fetch.note(|trace| {
+                    trace.limit.set(Some(limit));
+                    trace.note_why(Why::Rule(NotStored::Tags));
+                });
+                // Not by all its tags could it be invalidated: it is for this answer alone.
+                (new.lifetime_ms, new.grace_ms) = (0, 0);
+                (new.stale_if_error_ms, new.stale_if_unreachable_ms) = (0, 0);
+            }
+        }
+        Fate::Confirm(Some(exchange), Plan { new, selected, gzip: false, kept })
+    }
+
+    /// Tells whether bodies are stored whose end is their connection's.
+    fn keeps_until_close(&self) -> bool {
+        let origin = self.site.origins.get(self.notes.origin as usize);
+        origin.is_some_and(|origin| origin.config().store_close_delimited)
+    }
+
+    /// Milliseconds for which requests of the key do not wait for each other after this uncacheable
+    /// response; absent if it says nothing about other clients' requests.
+    fn marker_ms(&self, fetch: &Fetch, plan: &StorePlan) -> Option<u64> {
+        let longest = fetch.live.limits.hit_for_miss_ttl;
+        let ms = match plan.store {
+            // Storable but for its framing.
+            Ok(()) => longest,
+            Err(_) => plan.hit_for_miss_ms.min(longest),
+        };
+        (ms > 0).then_some(ms)
+    }
+
+    /// Invalidates what a successful request that is not safe makes untrue: the stored responses of
+    /// its target, and of the Location and Content-Location it names on the same host (RFC 9111
+    /// 4.4).
+    fn invalidate_after(&self, fetch: &Fetch, response: &Response) {
+        let class = response.status.code() / 100;
+        if self.request.method.is_safe() || !(class == 2 || class == 3) {
+            return;
+        }
+        let core = &fetch.core;
+        let mut removed = core.invalidate(&self.site, &self.request, &self.notes);
+        for id in [HeaderId::Location, HeaderId::ContentLocation] {
+            for value in response.headers.values(id) {
+                if let Some(other) = forward::same_origin(&self.request, value) {
+                    removed += core.invalidate(&self.site, &other, &self.notes);
+                }
+            }
+        }
+        core.counters.add(Counter::Invalidations, removed as u64);
+    }
+}
+
+/// Tells whether a response of `status` is less than a whole representation although `request` has
+/// not asked for that (RFC 9110 15.3.7, 15.4.5).
+fn is_unasked(request: &Request, status: Status) -> bool {
+    let has = |id| request.headers.contains(id);
+    match status {
+        Status::NOT_MODIFIED => !has(HeaderId::IfNoneMatch) && !has(HeaderId::IfModifiedSince),
+        Status::PARTIAL_CONTENT => !has(HeaderId::Range),
+        _ => false,
+    }
+}
+
+/// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
+/// CDN-Cache-Control does (RFC 9213). It is neither stored nor sent on.
+fn plan_by(
+    said: &Said,
+    response: &mut Response,
+    plan: impl FnOnce(&Response) -> StorePlan,
+) -> StorePlan {
+    let Some(lifetime_s) = said.lifetime_s else { return plan(response) };
+    let headers = response.headers.clone();
+    let value = match lifetime_s {
+        0 => "no-store".to_owned(),
+        seconds => format!("max-age={seconds}"),
+    };
+    response.headers.set(HeaderId::CdnCacheControl, value.as_bytes());
+    let planned = plan(response);
+    response.headers = headers;
+    planned
+}
+
+/// The variant that the response is stored as, beside its key.
+fn selected(response: &Response, request: &Request) -> Option<Selected> {
+    // `*` never comes here: the plan refuses it.
+    let Vary::Names(names) = Vary::of(&response.headers) else { return None };
+    Some(Selected::of(names, request))
+}
+
+/// An object as `plan` has it.
+fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewObject {
+    let times = Times {
+        age_ms: plan.age_ms,
+        lifetime_ms: plan.lifetime_ms,
+        grace_ms: plan.grace_ms,
+        stale_if_error_ms: plan.stale_if_error_ms,
+        stale_if_unreachable_ms: plan.stale_if_unreachable_ms,
+    };
+    let flags = Flags {
+        shared: plan.shared,
+        must_validate: plan.must_validate,
+        never_stale: plan.never_stale,
+        http10: response.version == Version::Http10,
+        ..Flags::default()
+    };
+    new_object(response, now, &times, flags)
+}

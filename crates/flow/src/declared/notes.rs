@@ -1,0 +1,44 @@
+//! Reasons that the declared policy notes for the record of a request.
+
+use message::Response;
+use message::store::{self, NotStored, StorePlan};
+
+use super::fetch::ByPolicy;
+use crate::fetch::Fetch;
+use crate::why::Why;
+
+impl ByPolicy {
+    /// Notes the field that keeps a response from being stored.
+    pub(super) fn note_evidence(&self, fetch: &Fetch, response: &Response, plan: &StorePlan) {
+        let (Err(why), Some(_), Some(trace)) = (plan.store, &fetch.lead, &fetch.trace) else {
+            return;
+        };
+        let rules = self.site.policy.store_rules(&self.notes);
+        let mut evidence = store::evidence(why, &self.request, response, rules);
+        if why == NotStored::Tags {
+            evidence = refused_tags(fetch, response);
+        }
+        if !evidence.is_empty() {
+            *trace.evidence.borrow_mut() = Some(evidence.into());
+        }
+    }
+
+    /// The reason for not storing a response.
+    pub(super) fn why_passing(&self, fetch: &Fetch, plan: &StorePlan) -> Why {
+        match plan.store {
+            _ if self.beside => Why::Beside,
+            _ if fetch.lead.is_none() => Why::Pass,
+            Err(reason) => Why::Rule(reason),
+            // It ends with its connection, so nobody knows whether it is whole.
+            Ok(()) => Why::Framing,
+        }
+    }
+}
+
+/// The number of surrogate keys that were too many.
+fn refused_tags(fetch: &Fetch, response: &Response) -> String {
+    let limit = fetch.trace.as_ref().and_then(|trace| trace.limit.get());
+    let mut tags = 0;
+    message::tags::of_response(&response.headers, |_| tags += 1);
+    limit.map_or_else(String::new, |limit| format!("{tags} tags, limit {}", limit.name()))
+}

@@ -1,0 +1,73 @@
+//! The machine of a fetch: try, judge, and carry out the fate of the response.
+
+use super::collect;
+use super::send::{Sent, send_to};
+use super::{Ask, Fate, Fetched, Job, Judge};
+use crate::carry::drain;
+
+impl<J: Judge> Job<J> {
+    /// Runs the fetch to its end.
+    pub(super) async fn run(mut self) {
+        let mut fate = Fate::Try;
+        loop {
+            fate = match fate {
+                Fate::Try => match self.attempt_while_wanted().await {
+                    Some(fate) => fate,
+                    None => return,
+                },
+                Fate::Collect { exchange, gzip, pending } => {
+                    let body = collect::whole(&self.fetch, *exchange, gzip).await;
+                    self.judge.collected(&mut self.fetch, *pending, body)
+                }
+                Fate::Store(body, plan) => return self.keep(body, plan).await,
+                Fate::Confirm(exchange, plan) => return self.confirm(exchange, plan).await,
+                Fate::Pass(body, mark, unstored) => return self.pass(body, mark, *unstored).await,
+                Fate::Instead(instead, unread) => {
+                    // The client may be gone; the store has what it needs.
+                    self.tell(Fetched::Instead(instead));
+                    if let Some(exchange) = unread {
+                        drain(*exchange).await;
+                    }
+                    return;
+                }
+            };
+        }
+    }
+
+    /// One try, given up when the client of a fetch that is for it alone has left.
+    async fn attempt_while_wanted(&mut self) -> Option<Fate<J>> {
+        if !self.judge.ends_with_client(&self.fetch) {
+            return Some(self.attempt().await);
+        }
+        let mut tell = self.tell.take()?;
+        let fate = tokio::select! {
+            biased;
+            fate = self.attempt() => fate,
+            () = tell.closed() => return None,
+        };
+        self.tell = Some(tell);
+        Some(fate)
+    }
+
+    async fn attempt(&mut self) -> Fate<J> {
+        let target = match self.judge.ask(&mut self.fetch) {
+            Ask::Send(target) => target,
+            Ask::Fate(fate) => return fate,
+        };
+        match send_to(&mut self.fetch, target).await {
+            Ok(Sent::Answered(exchange)) => self.judge.answered(&mut self.fetch, exchange),
+            Ok(Sent::File(name)) => self.judge.found_file(&mut self.fetch, name),
+            Err(error) => self.judge.unanswered(&mut self.fetch, &error),
+        }
+    }
+
+    /// Tells the request that caused the fetch; false when nobody waits for the result.
+    pub(super) fn tell(&mut self, fetched: Fetched<J>) -> bool {
+        let report = self.judge.report();
+        if let Some(background) = &mut self.fetch.background {
+            background.told = self.judge.told(report);
+            return false;
+        }
+        self.tell.take().is_none_or(|tell| tell.send((fetched, report)).is_ok())
+    }
+}

@@ -1,0 +1,67 @@
+//! A request on its way to an origin, with what goes into records and traces of it.
+
+use origin::{Caller, Exchange, RequestBody};
+
+use super::{Fetch, Target};
+use crate::interims::Told;
+
+/// What a try has brought.
+pub(super) enum Sent {
+    /// The head of a response.
+    Answered(Box<Exchange>),
+    /// The name of a file that answers in place of a script.
+    File(Vec<u8>),
+}
+
+/// Sends `fetch.request`, unless a file beside the scripts answers.
+///
+/// # Errors
+/// Why there is no response.
+pub(super) async fn send_to(fetch: &mut Fetch, target: Target) -> Result<Sent, origin::Error> {
+    if target.beside_scripts
+        && let Some(name) = fetch.core.pool().file(&target.origin, &fetch.request).await
+    {
+        return Ok(Sent::File(name));
+    }
+    send(fetch, target).await.map(Sent::Answered)
+}
+
+/// Sends `fetch.request` with its upload and returns with the head of the response.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) async fn send(
+    fetch: &mut Fetch,
+    target: Target,
+) -> Result<Box<Exchange>, origin::Error> {
+    if let Some(tracing) = &fetch.live.tracing {
+        let sent = tracing.pass_on(&mut fetch.request.headers);
+        fetch.note(|trace| trace.sent.set(sent));
+    }
+    let mut source = match target.with_body {
+        true => fetch.upload.take(&mut fetch.request, fetch.interims.as_ref()),
+        false => None,
+    };
+    let core = &fetch.core;
+    core.log.note_bereq(fetch.trace.as_deref(), &fetch.request, &target.origin);
+    let started_us = core.micros();
+    fetch.note(|trace| trace.note_begun(started_us));
+    let caller = Caller { timeouts: target.timeouts, ..fetch.caller.clone() };
+    let told = &mut Told(fetch.interims.as_deref());
+    let body = match &mut source {
+        Some(source) => RequestBody::Stream(Box::new(source)),
+        None => RequestBody::None,
+    };
+    let pool = core.pool();
+    let sent = pool.send(&target.origin, &fetch.request, body, fetch.key_hash, caller, told).await;
+    if sent.is_err()
+        && let Some(source) = source
+    {
+        fetch.upload.put_back(source);
+    }
+    let exchange = Box::new(sent?);
+    let answered_us = core.micros();
+    core.log.note_beresp(fetch.trace.as_deref(), &exchange.response);
+    fetch.note(|trace| trace.note_answered(&exchange, answered_us));
+    Ok(exchange)
+}

@@ -1,0 +1,144 @@
+//! The end of a fetch: the response is stored, confirms what is stored, or passes through.
+
+use base::{Counter, Now};
+use bytes::Bytes;
+use cache::{Body as Window, Flags, NewObject, Tags};
+use message::date::parse_http_date;
+use message::{Framing, HeaderId, Response};
+use origin::Exchange;
+
+use super::{Body, Fetch, Fetched, Job, Judge, Mark, Passing, PassingBody, Plan, Unstored};
+use crate::carry::{self, Carried, End, Selected, carry, drain};
+use crate::gzip::Test;
+
+impl<J: Judge> Job<J> {
+    /// Stores a response, whose body is delivered while it arrives.
+    pub(super) async fn keep(mut self, body: Body, plan: Plan) {
+        let Some(mut lead) = self.fetch.lead.take() else { return };
+        let length = body.length();
+        let new = NewObject { length, ..plan.new };
+        lead.passes_by(self.fetch.passage.clone());
+        let trace = self.fetch.trace.clone();
+        let trace = trace.as_deref();
+        let variant = plan.selected.as_ref().map(Selected::variant);
+        let mut filling = carry::begin(&self.fetch.core, trace, lead, new, variant);
+        let (object, stored) = (filling.object().clone(), filling.stored());
+        // A body too large to keep is a window: its reader must be there before it moves.
+        let reader = object.reader();
+        let fetched = Fetched::Object { object, stored, reader };
+        let carried = match body {
+            Body::Exchange(exchange) => {
+                self.tell(fetched);
+                carry(*exchange, filling, plan.gzip.then(|| Test::new(length)), trace).await
+            }
+            Body::Whole(bytes) => {
+                _ = filling.push(&bytes);
+                let (bytes, stored) = (bytes.len() as u64, filling.stored());
+                let end = if filling.finish() { End::Whole } else { End::Cut(None) };
+                self.tell(fetched);
+                Carried { end, bytes, stored }
+            }
+            Body::Stored(_) => {
+                filling.abort();
+                Carried { end: End::Cut(None), bytes: 0, stored: false }
+            }
+        };
+        self.fetch.note(|trace| trace.note_body(&carried));
+        self.judge.carried(&carried);
+    }
+
+    /// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4).
+    pub(super) async fn confirm(mut self, exchange: Option<Box<Exchange>>, plan: Plan) {
+        let fetch = &mut self.fetch;
+        let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
+        fetch.core.counters.inc(Counter::Revalidated);
+        fetch.note(|trace| trace.stored.set(plan.kept));
+        let variant = plan.selected.as_ref().map(Selected::variant);
+        let object = lead.freshen(&old, NewObject { length: None, ..plan.new }, variant);
+        self.tell(Fetched::Confirmed(object));
+        if let Some(exchange) = exchange {
+            drain(*exchange).await;
+        }
+    }
+
+    /// Delivers a response past the store.
+    pub(super) async fn pass(mut self, body: Body, mark: Mark, unstored: Unstored<J::Facts>) {
+        leave(&mut self.fetch, mark);
+        let length = body.length();
+        let (body, rest) = match body {
+            Body::Exchange(exchange) if exchange.framing != Framing::None => {
+                let (writer, reader) = Window::window(self.fetch.passage.clone());
+                (PassingBody::Stream { reader, length }, Some((exchange, writer)))
+            }
+            Body::Exchange(_) => (PassingBody::Bytes(Bytes::new()), None),
+            Body::Whole(bytes) => (PassingBody::Bytes(bytes), None),
+            Body::Stored(reader) => (PassingBody::Stream { reader, length }, None),
+        };
+        let Unstored { response, head_length, gzip, facts } = unstored;
+        let passing = Passing { response, body, head_length, gzip, facts };
+        if !self.tell(Fetched::Passing(Box::new(passing))) {
+            return;
+        }
+        if let Some((mut exchange, writer)) = rest {
+            // The client decides how long it takes, as long as it goes on.
+            exchange.lift_total();
+            let test = gzip.then(|| Test::new(length));
+            self.judge.carried(&carry(*exchange, writer, test, None).await);
+        }
+    }
+}
+
+/// Leaves `mark` in the place of a response that is for one request only.
+fn leave(fetch: &mut Fetch, mark: Mark) {
+    let Some(lead) = fetch.lead.take() else { return };
+    match mark {
+        Mark::None => lead.refuse(None),
+        Mark::HitForMiss(until_ms) => lead.refuse(Some(until_ms)),
+        Mark::Object(new, selected) => {
+            _ = lead.store(*new, selected.as_ref().map(Selected::variant)).finish();
+        }
+        Mark::Supersede => match fetch.old.take() {
+            Some(old) => lead.supersede(&old),
+            None => lead.refuse(None),
+        },
+    }
+}
+
+/// The times of an object, in milliseconds.
+pub(crate) struct Times {
+    /// Age on arrival.
+    pub(crate) age_ms: u64,
+    pub(crate) lifetime_ms: u64,
+    pub(crate) grace_ms: u64,
+    pub(crate) stale_if_error_ms: u64,
+    pub(crate) stale_if_unreachable_ms: u64,
+}
+
+/// An object with the head of `response`, which arrived `now`; without tags, note and length.
+pub(crate) fn new_object(response: &Response, now: Now, times: &Times, flags: Flags) -> NewObject {
+    let mut head = Vec::with_capacity(256);
+    h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
+    let now_secs = now.unix_secs();
+    let date = |id| response.headers.value(id).and_then(|v| parse_http_date(v, now_secs));
+    let etag = response.headers.value(HeaderId::Etag).and_then(|etag| {
+        // Wherever these bytes stand in the head, they are the same bytes.
+        let at = memchr::memmem::find(&head, etag)?;
+        Some((at as u32, etag.len() as u32))
+    });
+    NewObject {
+        status: response.status,
+        etag,
+        last_modified: date(HeaderId::LastModified),
+        date: date(HeaderId::Date),
+        head: head.into_boxed_slice(),
+        born_ms: now.mono_ms as i64 - times.age_ms as i64,
+        lifetime_ms: times.lifetime_ms,
+        grace_ms: times.grace_ms,
+        stale_if_error_ms: times.stale_if_error_ms,
+        stale_if_unreachable_ms: times.stale_if_unreachable_ms,
+        flags,
+        note: Box::default(),
+        tags: Tags::default(),
+        length: None,
+    }
+}
