@@ -104,8 +104,9 @@ pub struct Expression {
 /// Compiles a regular expression, which may take [`REGEX_BYTES`].
 ///
 /// # Errors
-/// When it is malformed or too large; the text says how. Look-around and back-references are
-/// malformed here: matching takes time in proportion to what is matched, whatever the expression.
+/// When it is malformed or too large; the text says how. Look-around, back-references and atomic
+/// groups with several ways to match are malformed here: matching takes time in proportion to what
+/// is matched, whatever the expression.
 pub fn regex(text: &str) -> Result<Regex, String> {
     let options = Options { program_bytes: REGEX_BYTES, ..Options::default() };
     Regex::new(text, options).map_err(|error| match error {

@@ -80,6 +80,12 @@ const AGREED: &[&str] = &[
     "req.url ~ [",
     "req.url ~ *",
     "req.url ~ (?i)abc",
+    "req.url ~ a(?#b)c",
+    "req.url ~ a(?#b",
+    "req.url ~ (?>a)b",
+    "req.url ~ (?>\\\\.(?>png|jpe?g))(?#the_end)$",
+    "req.url ~ ^/a/(?>b+)",
+    "req.url ~ (?>a",
     "req.url == a &&",
     "req.url == a && req.url",
     "req.url == a && && req.url == b",
@@ -98,6 +104,7 @@ const ONLY_VARNISH: &[&str] = &[
     "obj.statusx == a",
     // Matching would not be linear.
     "req.url ~ (?=a)b",
+    "req.url ~ (?>a+)b",
     "req.url ~ (a)\\\\1",
 ];
 

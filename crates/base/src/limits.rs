@@ -174,7 +174,8 @@ limits! {
     VclGlobalBytes vcl_global_bytes Bytes 16 * MIB, "Their names and values in all; beyond it one is not set.";
     VclNames vcl_names Count 1_000, "Host names that VCL's `std.ip` has looked up and that are remembered; beyond it others are not looked up.";
     ThrottleBuckets throttle_buckets Count 200_000, "Token buckets of VCL's `vsthrottle`; beyond it those not used for the longest are forgotten.";
-    DirectorBackends director_backends Count 10_000, "Backends of one director of a VCL program; beyond it adding one fails.";
+    DirectorBackends director_backends Count 10_000, "Backends of one director of a VCL program; beyond it adding one fails. A `dynamic` director forgets one that was never found, or else the one that was not asked for for longest.";
+    DirectorNewHosts director_new_hosts Count 200, "Hosts that VCL's `dynamic` directors take on in one second, or look up again after a failure, half of them for one client (IPv4 address or IPv6 /64; on loopback one connection); beyond it they have no backend. Hosts that have been found are looked up again at this rate.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
 }
 

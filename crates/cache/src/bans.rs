@@ -52,6 +52,11 @@ impl Tags {
         }
         theirs.iter().any(|tag| self.0.binary_search(&tag).is_ok())
     }
+
+    /// How many of them are among `theirs`, too.
+    fn shared_with(&self, theirs: Stored<'_>) -> u64 {
+        self.iter().filter(|tag| theirs.contains(*tag)).count() as u64
+    }
 }
 
 /// Tags as an object keeps them: eight bytes each, sorted.
@@ -123,6 +128,7 @@ pub struct Ban {
     soft: Option<i64>,
     made_ms: u64,
     objects: AtomicU64,
+    finds: AtomicU64,
     _charge: Option<Charge>,
 }
 
@@ -164,12 +170,21 @@ impl Ban {
         self.objects.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn met(&self) {
+    /// The same, each response as often as it has one of the tags that are meant.
+    pub fn finds(&self) -> u64 {
+        self.finds.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn met(&self, object: &Object) {
+        let tags = self.which.tags.as_ref().zip(object.stored_tags());
+        let finds = tags.map_or(1, |(tags, theirs)| tags.shared_with(theirs));
         self.objects.fetch_add(1, Ordering::Relaxed);
+        self.finds.fetch_add(finds, Ordering::Relaxed);
     }
 
     pub(crate) fn met_all(&self, objects: u64) {
         self.objects.fetch_add(objects, Ordering::Relaxed);
+        self.finds.fetch_add(objects, Ordering::Relaxed);
     }
 }
 
@@ -248,6 +263,7 @@ impl Bans {
             soft,
             made_ms: new.now_ms,
             objects: AtomicU64::new(0),
+            finds: AtomicU64::new(0),
             _charge: charge,
         });
         if number == shared.newest {
@@ -288,7 +304,7 @@ impl Bans {
         }
         // Of several who test at the same time one counts.
         if object.pass(list.newest) == from && object.is_live() {
-            softly.into_iter().for_each(|ban| ban.met());
+            softly.into_iter().for_each(|ban| ban.met(object));
         }
         Passed::Yes
     }

@@ -181,7 +181,7 @@ impl Cache {
                 if shard.expel(*h32, object, dead)
                     && let Some(ban) = ban
                 {
-                    ban.met();
+                    ban.met(object);
                 }
             }
         }

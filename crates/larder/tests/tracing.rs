@@ -4,12 +4,11 @@ mod support;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
+use support::collector::{Collector, attribute};
 use support::{Setup, Stage, is_hit, sent_field};
 use testkit::origin::Script;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
@@ -18,78 +17,12 @@ fn traceparent(flags: &str) -> String {
     format!("traceparent: 00-{TRACE}-{SPAN}-{flags}\r\n")
 }
 
-/// A collector that keeps what it is sent.
-struct Collector {
-    spans: Arc<Mutex<Vec<Value>>>,
-    port: u16,
-}
-
-impl Collector {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let spans = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&spans);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let request = take(stream).await;
-                kept.lock().extend(spans_of(&request));
-            }
-        });
-        Self { spans, port }
-    }
-
-    async fn stage(&self, sample: &str) -> Stage {
-        let port = self.port;
-        let top = format!(
-            "tracing = {{ endpoint = \"http://127.0.0.1:{port}/otlp\", sample = {sample} }}\n"
-        );
-        Setup { top: &top, ..Setup::default() }.start().await
-    }
-
-    /// Waits for so many spans.
-    async fn spans(&self, count: usize) -> Vec<Value> {
-        support::eventually("the spans", async || self.spans.lock().len() >= count).await;
-        let spans = self.spans.lock().clone();
-        assert_eq!(spans.len(), count, "{spans:#?}");
-        spans
-    }
-}
-
-/// Reads one request and answers it.
-async fn take(mut stream: TcpStream) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    loop {
-        assert!(stream.read_buf(&mut bytes).await.expect("bytes") > 0, "cut off");
-        let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        assert!(head.starts_with("POST /otlp/v1/traces HTTP/1.1\r\n"), "{head}");
-        assert!(head.contains("\r\nContent-Type: application/json\r\n"), "{head}");
-        let length = head.split("Content-Length: ").nth(1).expect("a length");
-        let length: usize = length.split("\r\n").next().expect("a line").parse().expect("digits");
-        if body.len() == length {
-            break;
-        }
-    }
-    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.expect("taken");
-    bytes
-}
-
-fn spans_of(request: &[u8]) -> Vec<Value> {
-    let text = String::from_utf8_lossy(request);
-    let (_, body) = text.split_once("\r\n\r\n").expect("a body");
-    let body: Value = serde_json::from_str(body).expect("JSON");
-    let resource = &body["resourceSpans"][0];
-    assert_eq!(resource["resource"]["attributes"][0]["value"]["stringValue"], "larder");
-    resource["scopeSpans"][0]["spans"].as_array().expect("spans").clone()
-}
-
-fn attribute(span: &Value, key: &str) -> String {
-    let attributes = span["attributes"].as_array().expect("attributes").iter();
-    let value = attributes.filter(|own| own["key"] == key).map(|own| &own["value"]).next();
-    let value =
-        value.map(|value| value["stringValue"].as_str().or_else(|| value["intValue"].as_str()));
-    value.flatten().unwrap_or_default().to_owned()
+/// A daemon that tells it of a part of its traces.
+async fn staged(collector: &Collector, sample: &str) -> Stage {
+    let port = collector.port;
+    let top =
+        format!("tracing = {{ endpoint = \"http://127.0.0.1:{port}/otlp\", sample = {sample} }}\n");
+    Setup { top: &top, ..Setup::default() }.start().await
 }
 
 fn time(span: &Value, name: &str) -> u128 {
@@ -99,7 +32,7 @@ fn time(span: &Value, name: &str) -> u128 {
 #[tokio::test]
 async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
     let collector = Collector::start().await;
-    let stage = collector.stage("0").await;
+    let stage = staged(&collector, "0").await;
     stage.origin.on("/page?a=b", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
     let fields = format!("{}tracestate: vendor=value\r\n", traceparent("01"));
     stage.ask("GET", "/page?a=b", &fields).await;
@@ -158,7 +91,7 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
 #[tokio::test]
 async fn what_is_not_sampled_goes_on_untold() {
     let collector = Collector::start().await;
-    let stage = collector.stage("0.0").await;
+    let stage = staged(&collector, "0.0").await;
     stage.ask("GET", "/not-sampled", &traceparent("00")).await;
     stage.get("/none").await;
     stage.ask("GET", "/malformed", "traceparent: 00-x\r\ntracestate: a=b\r\n").await;
@@ -181,7 +114,7 @@ async fn what_is_not_sampled_goes_on_untold() {
 #[tokio::test]
 async fn traces_are_begun_where_none_is_brought() {
     let collector = Collector::start().await;
-    let stage = collector.stage("1").await;
+    let stage = staged(&collector, "1").await;
     stage.origin.on("/page", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
     stage.get("/page").await;
     let spans = collector.spans(2).await;
@@ -206,7 +139,7 @@ async fn traces_are_begun_where_none_is_brought() {
 #[tokio::test]
 async fn two_contexts_are_none_to_the_origin_and_to_the_collector() {
     let collector = Collector::start().await;
-    let stage = collector.stage("1").await;
+    let stage = staged(&collector, "1").await;
     stage.origin.on("/page", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
     let other = traceparent("01").replace(TRACE, "0af7651916cd43dd8448eb211c80319c");
     let fields = format!("{}{other}tracestate: a=b\r\n", traceparent("01"));
@@ -232,7 +165,7 @@ async fn spans_that_nobody_takes_are_dropped_and_counted() {
     let collector =
         Collector { spans: Arc::default(), port: listener.local_addr().expect("bound").port() };
     drop(listener);
-    let stage = collector.stage("1").await;
+    let stage = staged(&collector, "1").await;
     stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "a page"));
     for _ in 0..20 {
         assert_eq!(stage.get("/page").await.status, 200);

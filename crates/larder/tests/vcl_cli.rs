@@ -135,6 +135,22 @@ fn table(vcl: &str) -> Vec<(String, u16, String)> {
             &try_it("Must be greater or equal to 0.000", "default_ttl", "-1"),
         ),
         says("param.set default_ttl x", 106, &try_it("Invalid number (x)", "default_ttl", "x")),
+        says("param.set prefer_ipv6 on", 107, "parameter \"prefer_ipv6\" is protected."),
+        says("param.set prefer_ipv6 x", 107, "parameter \"prefer_ipv6\" is protected."),
+        says("param.set -j prefer_ipv6 on", 107, "parameter \"prefer_ipv6\" is protected."),
+        says("param.reset prefer_ipv6", 107, "parameter \"prefer_ipv6\" is protected."),
+        says("param.set prefer_ipv6 on off", 105, TOO_MANY),
+        like(
+            "param.show prefer_ipv6",
+            200,
+            "(?s)prefer_ipv6\n        Value is: off \\[bool\\] \\(default\\)\n\n.*\n\n        NB: This \
+             parameter is protected and can not be changed\\.\n\n",
+        ),
+        like(
+            "param.show -j prefer_ipv6",
+            200,
+            "(?s).*\"flags\": \\[\n      \"protected\"\n    \\]\n  }\n\\]\n",
+        ),
         says("param.set nothing 1", 106, "Unknown parameter \"nothing\"."),
         says("param.set default_ttl", 104, TOO_FEW),
         says("param.set max_restarts -1", 200, ""),
@@ -237,6 +253,7 @@ impl Peer {
             .args(["-F", "-s", "malloc,10m", "-s", "big=malloc,5m", "-s", "malloc,5m"])
             .args(["-a", listen, "-M", &master])
             .args(["-n", &at("work"), "-S", &at("secret"), "-f", &at("boot.vcl")])
+            .args(["-r", "prefer_ipv6"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

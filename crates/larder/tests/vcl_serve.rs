@@ -337,6 +337,16 @@ async fn parameters_are_set_at_once_and_some_never() {
     assert_eq!(cli.ask("param.set http_max_hdr 32").await.0, 200);
     let (status, said) = cli.ask("param.set max_restarts 9").await;
     assert_eq!((status, said.as_str()), (107, "parameter \"max_restarts\" is protected."));
+    let (status, said) = cli.ask("param.reset max_restarts").await;
+    assert_eq!((status, said.as_str()), (107, "parameter \"max_restarts\" is protected."));
+    // The value is not looked at; how many words there are, is.
+    assert_eq!(cli.ask("param.set max_restarts x").await.0, 107);
+    assert_eq!(cli.ask("param.set max_restarts 1 2").await.0, 105);
+    let note = "NB: This parameter is protected and can not be changed.\n";
+    assert!(cli.ask("param.show max_restarts").await.1.contains(note));
+    assert!(!cli.ask("param.show http_max_hdr").await.1.contains(note));
+    let shown = cli.ask("param.show -j max_restarts").await.1;
+    assert!(shown.contains("\"flags\": [\n      \"protected\"\n    ]"), "{shown}");
     // The host and 27 more: one too many.
     let fields = (0..27).map(|n| format!("X-{n}: y\r\n")).collect::<String>();
     let mut stream = TcpStream::connect(serve.clients[0]).await.expect("a connection");

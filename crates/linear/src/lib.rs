@@ -5,7 +5,10 @@
 //! to search pay for it, and several at once wait for each other's cache lines (five times the time
 //! of a search, for two of them). Cores must not. What is searched while requests wait uses this.
 //!
-//! A pattern is read as by `regex::bytes` without its Unicode mode: a byte is a character.
+//! A pattern is read as by `regex::bytes` without its Unicode mode: a byte is a character. Comments
+//! `(?#...)` are taken as in PCRE, and so are atomic groups `(?>...)` with one way to match.
+
+mod plain;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -110,7 +113,8 @@ impl Regex {
             .utf8(false)
             .case_insensitive(options.ignore_case)
             .dot_matches_new_line(options.dot_is_any);
-        let engine = Engine::builder().configure(config).syntax(syntax).build(pattern)?;
+        let engine =
+            Engine::builder().configure(config).syntax(syntax).build(&plain::plain(pattern))?;
         let caches = ThreadLocal::new();
         Ok(Self(Arc::new(Inner { pattern: pattern.into(), engine, caches })))
     }

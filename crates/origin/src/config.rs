@@ -11,6 +11,7 @@ use base::Limits;
 use bytes::Bytes;
 use fastcgi::script::Rules;
 
+use crate::pace::Pace;
 use crate::reserved::Reserved;
 use crate::retry::{RetryOn, Statuses};
 
@@ -72,6 +73,9 @@ pub struct OriginConfig {
     pub tls: Option<TlsConfig>,
     /// When its servers' names are looked up again.
     pub lookups: Lookups,
+    /// The pace of these lookups where clients choose the names. Such a name that has never been
+    /// found is looked up once.
+    pub pace: Option<Arc<Pace>>,
     /// Where it must not lead, whatever its servers' names stand for.
     pub reserved: Arc<Reserved>,
 }
@@ -389,6 +393,7 @@ impl OriginConfig {
             accel: None,
             tls: None,
             lookups: Lookups::default(),
+            pace: None,
             reserved: Arc::default(),
         }
     }

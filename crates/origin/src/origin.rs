@@ -62,6 +62,13 @@ impl Origin {
         self.servers.iter().any(|server| server.is_healthy(now_ms))
     }
 
+    /// Whether the addresses of one of its servers are known; none while a first lookup goes on.
+    /// Unix sockets have none to be found.
+    pub fn is_found(&self) -> Option<bool> {
+        let found = |known| self.servers.iter().any(|server| server.is_found() == known);
+        if found(Some(true)) { Some(true) } else { (!found(None)).then_some(false) }
+    }
+
     /// Exchanges under way with its servers.
     pub fn in_flight(&self) -> u32 {
         self.servers.iter().map(|server| server.in_flight()).sum()

@@ -15,6 +15,7 @@ use hickory_resolver::{Hosts, ResolverBuilder, TokioResolver};
 use tokio::time::Instant;
 
 use crate::config::Lookups;
+use crate::pace::Pace;
 use crate::server::Server;
 
 /// For answers that come without a time to live: the hosts file's and the C library's.
@@ -26,14 +27,23 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(15);
 /// Addresses, and for how long they may be used.
 type Lookup = (Vec<IpAddr>, Duration);
 
-/// Looks `host` up for ever. `make` gives a resolver, or none when the C library is to be asked.
+/// When a name is looked up again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Again {
+    pub(crate) times: Lookups,
+    /// See [`OriginConfig::pace`](crate::OriginConfig::pace).
+    pub(crate) pace: Option<Arc<Pace>>,
+}
+
+/// Looks `host` up for ever; one that a client chose and that is not found, once. `make` gives a resolver, or none when the C library is to be asked.
 pub(crate) async fn resolve_for_ever(
     server: Arc<Server>,
     host: String,
     port: u16,
-    times: Lookups,
+    again: Again,
     make: impl Fn() -> Option<TokioResolver>,
 ) {
+    let Again { times, pace } = again;
     let mut resolver = None;
     loop {
         let looking = lookup(&host, port, &mut resolver, &make);
@@ -46,12 +56,18 @@ pub(crate) async fn resolve_for_ever(
             failed => {
                 let why = failed.err().unwrap_or_else(|| "it has no address".to_owned());
                 server.resolve_failed(format!("cannot resolve {host}: {why}"));
+                if pace.is_some() && server.is_found() == Some(false) {
+                    return;
+                }
                 // Made anew, so that a change of the system's settings is noticed.
                 resolver = None;
                 times.retry()
             }
         };
         tokio::time::sleep(pause).await;
+        if let Some(pace) = &pace {
+            pace.turn().await;
+        }
     }
 }
 

@@ -207,6 +207,12 @@ impl Server {
         self.answer.load().as_ref().map_or_else(Vec::new, |answer| answer.addresses.clone())
     }
 
+    /// Whether its addresses are known; none before the first lookup has ended.
+    pub(crate) fn is_found(&self) -> Option<bool> {
+        let is_known = self.answer.load().is_some();
+        (is_known || self.unresolvable.load(Ordering::Relaxed)).then_some(is_known)
+    }
+
     /// Whether `peer` is still one of the server's addresses, as far as those are known.
     pub(crate) fn is_at(&self, peer: SocketAddr) -> bool {
         self.answer.load().as_ref().is_none_or(|answer| answer.addresses.contains(&peer))

@@ -157,6 +157,9 @@ pub trait Link: Any + Send + Sync {
     /// When that changed last, in seconds since 1970.
     fn changed(&self) -> f64;
 
+    /// Whether it is known where it is; none while its name is being looked up for the first time.
+    fn is_found(&self) -> Option<bool>;
+
     /// Connections in use.
     fn in_use(&self) -> u32;
 

@@ -600,6 +600,9 @@ pub trait World {
     /// A parameter's value by Varnish's name, in its base unit.
     fn param(&self, name: &str) -> Option<f64>;
 
+    /// Whether a word of the parameter `feature` is switched on.
+    fn has_feature(&self, word: &str) -> bool;
+
     /// Bytes free in and used by a storage; none when there is none of that name.
     fn storage(&self, name: &str) -> Option<(u64, u64)>;
 

@@ -408,6 +408,10 @@ impl World for Memory {
         self.params.get(name).copied()
     }
 
+    fn has_feature(&self, word: &str) -> bool {
+        self.params.contains_key(word)
+    }
+
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
         (name == "s0").then_some((1000, 24))
     }

@@ -73,6 +73,8 @@ pub struct Shared {
     pub(crate) globals: vmods::var::Globals,
     /// The buckets of `vsthrottle`.
     pub(crate) buckets: vmods::vsthrottle::Buckets,
+    /// Hosts that `dynamic` takes on.
+    pub(crate) newcomers: vmods::dynamic::Newcomers,
     /// How many backends a director may have.
     most_backends: AtomicUsize,
 }
@@ -83,6 +85,7 @@ impl Shared {
         Self {
             globals: vmods::var::Globals::new(limits.vcl_globals, limits.vcl_global_bytes),
             buckets: vmods::vsthrottle::Buckets::new(limits.throttle_buckets as usize),
+            newcomers: vmods::dynamic::Newcomers::new(limits.director_new_hosts),
             most_backends: AtomicUsize::new(limits.director_backends as usize),
         }
     }
@@ -91,6 +94,7 @@ impl Shared {
     pub fn set_limits(&self, limits: &Limits) {
         self.globals.set_most(limits.vcl_globals, limits.vcl_global_bytes);
         self.buckets.set_most(limits.throttle_buckets as usize);
+        self.newcomers.set_most(limits.director_new_hosts);
         self.most_backends.store(limits.director_backends as usize, Ordering::Relaxed);
     }
 

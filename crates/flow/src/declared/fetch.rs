@@ -7,6 +7,7 @@ use base::{Counter, KeyBuf, Now};
 use bytes::Bytes;
 use cache::{Flags, Lead, NewObject, Object, Tags};
 use files::Root;
+use message::date::parse_http_date;
 use message::freshness::Freshness;
 use message::store::{self, NotStored, StorePlan};
 use message::vary::Vary;
@@ -595,5 +596,6 @@ fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewObject {
         http10: response.version == Version::Http10,
         ..Flags::default()
     };
-    new_object(response, now, &times, flags)
+    let date = |value: &[u8]| parse_http_date(value, now.unix_secs());
+    new_object(response, now, &times, (flags, &date))
 }

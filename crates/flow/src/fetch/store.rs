@@ -3,7 +3,6 @@
 use base::{Counter, Now};
 use bytes::Bytes;
 use cache::{Body as Window, Flags, NewObject, Tags};
-use message::date::parse_http_date;
 use message::{Framing, HeaderId, Response};
 use origin::Exchange;
 
@@ -115,11 +114,16 @@ pub(crate) struct Times {
 }
 
 /// An object with the head of `response`, which arrived `now`; without tags, note and length.
-pub(crate) fn new_object(response: &Response, now: Now, times: &Times, flags: Flags) -> NewObject {
+/// `date` reads the value of a field as seconds since 1970.
+pub(crate) fn new_object(
+    response: &Response,
+    now: Now,
+    times: &Times,
+    (flags, date): (Flags, &dyn Fn(&[u8]) -> Option<u64>),
+) -> NewObject {
     let mut head = Vec::with_capacity(256);
     h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
-    let now_secs = now.unix_secs();
-    let date = |id| response.headers.value(id).and_then(|v| parse_http_date(v, now_secs));
+    let date = |id| response.headers.value(id).and_then(date);
     let etag = response.headers.value(HeaderId::Etag).and_then(|etag| {
         // Wherever these bytes stand in the head, they are the same bytes.
         let at = memchr::memmem::find(&head, etag)?;

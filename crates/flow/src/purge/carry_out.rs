@@ -203,14 +203,14 @@ impl Shared {
         self.sweep_beside(&ban, now_ms);
     }
 
-    /// The same, and how many responses that were: of a large store, how many of those that could
-    /// be looked at without holding others up.
-    pub(crate) fn ban_and_count(self: &Arc<Self>, what: What, soft: bool, now_ms: u64) -> u64 {
+    /// The same. The ban that comes back has counted what it meets: of a large store, what could be
+    /// looked at without holding others up.
+    pub(crate) fn ban_and_count(self: &Arc<Self>, what: What, soft: bool, now_ms: u64) -> Arc<Ban> {
         let ban = self.enact(what, soft, now_ms);
         if !self.cache.sweep_first(COUNT_PLACES) {
             self.sweep_beside(&ban, now_ms);
         }
-        ban.objects()
+        ban
     }
 
     fn enact(&self, what: What, soft: bool, now_ms: u64) -> Arc<Ban> {

@@ -9,13 +9,14 @@ use bytes::Bytes;
 use cache::{Body, Object, Passage, Reader, Whole};
 use message::conditional::{self, Outcome};
 use message::date::{HttpDate, parse_http_date};
-use message::{HeaderBlock, HeaderId, Method, Response, Status, Version};
+use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
 use vcl::ctx::{Obj, ReqState, RespState};
 use vcl::params::Param;
 use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen};
 use super::counts::Count;
+use super::dates;
 use super::fetch::Passed;
 use super::heads;
 use super::note;
@@ -298,7 +299,8 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing<Passed>) -> Result<Re
         h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
     }
     let modified = response.headers.value(HeaderId::LastModified);
-    let modified = modified.and_then(|value| parse_http_date(value, env.now.unix_secs()));
+    let params = &env.live.params;
+    let modified = modified.and_then(|value| dates::read(value, env.now.unix_secs(), params));
     let status = response.status;
     let since = env.now.mono_ms.saturating_sub(came_ms) as f64 / 1000.0;
     let (xid, ranges) = (turn.state.xid, !private && offers_ranges(env, status));
@@ -499,7 +501,7 @@ impl<'a> Validators<'a> {
         env: &Env<'_>,
         (modified, date): (Option<u64>, Option<u64>),
     ) -> Self {
-        let parse = |value| parse_http_date(value, env.now.unix_secs());
+        let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.params);
         // What is no date is later than any.
         let shown = headers.value(HeaderId::LastModified).map(|v| parse(v).unwrap_or(u64::MAX));
         Self {
@@ -512,8 +514,8 @@ impl<'a> Validators<'a> {
 }
 
 /// Whether only a time that has not come yet is asked for, which is no condition.
-fn asks_for_the_future(turn: &Turn, env: &Env<'_>) -> bool {
-    let (headers, now_s) = (&turn.req.headers, env.now.unix_secs());
+fn asks_for_the_future(req: &Request, env: &Env<'_>) -> bool {
+    let (headers, now_s) = (&req.headers, env.now.unix_secs());
     let since = headers.value(HeaderId::IfModifiedSince);
     !headers.contains(HeaderId::IfNoneMatch)
         && since.and_then(|since| parse_http_date(since, now_s)).is_some_and(|since| since > now_s)
@@ -531,16 +533,17 @@ fn select(
         return;
     }
     let Validators { etag, modified, shown, date } = *validators;
-    let outcome = match asks_for_the_future(turn, env) {
+    let req = dates::conditions(&turn.req, env.now.unix_secs(), &env.live.params);
+    let outcome = match asks_for_the_future(&req, env) {
         true => Outcome::Proceed,
-        false => conditional::evaluate(&turn.req, etag, modified, date, reply.status),
+        false => conditional::evaluate(&req, etag, modified, date, reply.status),
     };
     if outcome == Outcome::NotModified {
         reply.status = Status::NOT_MODIFIED;
         reply.body = ReplyBody::None;
     } else if matches!(env.asked.method, Method::Get | Method::Head)
         && env.live.params.is_on(Param::HttpRangeSupport)
-        && conditional::if_range_matches(&turn.req.headers, etag, shown, date)
+        && conditional::if_range_matches(&req.headers, etag, shown, date)
     {
         cut(reply);
     }

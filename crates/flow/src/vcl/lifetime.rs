@@ -5,6 +5,8 @@ use message::{HeaderBlock, HeaderId};
 use vcl::params::{Param, Params};
 use vcl::text::calendar;
 
+use super::dates::POSTEL;
+
 /// The times of an answer, in seconds, as `vcl_backend_response` first sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Lifetime {
@@ -69,7 +71,8 @@ pub(crate) fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Para
 
 /// What Expires says; none without one that is a date.
 fn by_expires(headers: &HeaderBlock, now: f64, params: &Params) -> Option<f64> {
-    let date = |id| headers.value(id).and_then(calendar::read);
+    let short_days = params.has_feature(POSTEL);
+    let date = |id| headers.value(id).and_then(|value| calendar::read(value, short_days));
     let expires = date(HeaderId::Expires)?;
     Some(match date(HeaderId::Date) {
         Some(date) if expires < date => 0.0,

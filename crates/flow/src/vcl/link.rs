@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::Limits;
 use origin::{
-    Address, EjectConfig, Journal, LookupTtl, Lookups, Opening, Order, Origin, OriginConfig,
+    Address, EjectConfig, Journal, LookupTtl, Lookups, Opening, Order, Origin, OriginConfig, Pace,
     ProbeConfig, Protocol, ProxyHeader, Reserved, ServerConfig, ServerStatus,
 };
 use parking_lot::Mutex;
@@ -29,6 +29,8 @@ pub struct Settings<'a> {
     pub limits: &'a Limits,
     /// Where none of them may lead.
     pub reserved: &'a Arc<Reserved>,
+    /// The pace of lookups, where clients choose the names.
+    pub pace: Option<&'a Arc<Pace>>,
 }
 
 /// What a backend is connected by.
@@ -114,6 +116,10 @@ impl Link for Connected {
         self.origin.changed_ms() as f64 / 1000.0
     }
 
+    fn is_found(&self) -> Option<bool> {
+        self.origin.is_found()
+    }
+
     fn in_use(&self) -> u32 {
         self.origin.in_flight()
     }
@@ -188,7 +194,7 @@ fn origin_of(
     spec: &BackendSpec,
     settings: &Settings<'_>,
 ) -> Result<OriginConfig, String> {
-    let Settings { params, limits, reserved } = settings;
+    let Settings { params, limits, reserved, pace } = settings;
     let address = address(spec, params)?;
     let server = ServerConfig { address, protocol: Protocol::Http, weight: 1, tls: false };
     let proxy = match spec.proxy_header {
@@ -214,6 +220,7 @@ fn origin_of(
         lenient: true,
         eject: EjectConfig { failures: 0, ..EjectConfig::default() },
         lookups: spec.lookups.map(lookups).unwrap_or_default(),
+        pace: pace.cloned(),
         idle_timeout_ms: ms(params.seconds(Param::BackendIdleTimeout)),
         reserved: Arc::clone(reserved),
         ..OriginConfig::with_limits(name, vec![server], limits)
@@ -292,7 +299,8 @@ mod tests {
 
     fn made(spec: &BackendSpec) -> Result<OriginConfig, String> {
         let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
-        let settings = Settings { params: &params, limits: &limits, reserved: &reserved };
+        let settings =
+            Settings { params: &params, limits: &limits, reserved: &reserved, pace: None };
         origin_of("b", spec, &settings)
     }
 
@@ -303,7 +311,8 @@ mod tests {
     fn connected(spec: BackendSpec) -> Arc<Leaf> {
         let leaf = Leaf::new("b", spec);
         let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
-        let settings = Settings { params: &params, limits: &limits, reserved: &reserved };
+        let settings =
+            Settings { params: &params, limits: &limits, reserved: &reserved, pace: None };
         connect(&leaf, &settings).expect("a good backend");
         leaf
     }
@@ -391,7 +400,8 @@ mod tests {
     fn a_backend_that_cannot_be_connected_is_named() {
         let leaf = Leaf::new("app", at("127.0.0.1", "no"));
         let (params, limits, reserved) = (Params::default(), Limits::default(), Arc::default());
-        let settings = Settings { params: &params, limits: &limits, reserved: &reserved };
+        let settings =
+            Settings { params: &params, limits: &limits, reserved: &reserved, pace: None };
         let error = connect_all(&[Backend::None, Backend::Leaf(leaf)], &settings);
         assert!(error.expect_err("no port").starts_with("backend app: "));
     }

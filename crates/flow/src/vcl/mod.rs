@@ -7,6 +7,7 @@
 pub(crate) mod call;
 pub(crate) mod common;
 pub mod counts;
+mod dates;
 mod delivery;
 mod fetch;
 pub(crate) mod foretell;

@@ -64,7 +64,11 @@ pub(crate) async fn pipe(
     let (mut fetch, mut judge) = wait::assemble(turn, env, (bereq, state), upload, None, trace);
     judge.sent = Some(Sent::new(&env.core.shared, turn.state.xid, None));
     turn.close = true;
-    let Some(leaf) = judge.resolve(&mut fetch) else {
+    // What `vcl_pipe` has said to directors is kept with the client's task.
+    std::mem::swap(&mut turn.task, &mut judge.task);
+    let leaf = judge.resolve(&mut fetch);
+    std::mem::swap(&mut turn.task, &mut judge.task);
+    let Some(leaf) = leaf else {
         turn.note_fetch_error("No backend");
         return Err(Step::Synth(said(503, "")));
     };

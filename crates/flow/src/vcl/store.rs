@@ -10,6 +10,7 @@ use vcl::ctx::BerespState;
 use vcl::params::Param;
 
 use super::counts::Count;
+use super::dates;
 use super::fetch::{Answer, ByProgram, Passed};
 use super::heads;
 use super::lifetime::Lifetime;
@@ -144,10 +145,12 @@ impl ByProgram {
             stale_if_error_ms: ms(state.keep),
             stale_if_unreachable_ms: 0,
         };
+        let now_s = fetch.now().unix_secs();
+        let date = |value: &[u8]| dates::read(value, now_s, &fetch.live.params);
         let place = storages::place(&fetch.live, state);
         NewObject {
             note: note::of(self.state.xid, place, &self.asked),
-            ..new_object(response, fetch.now(), &times, flags)
+            ..new_object(response, fetch.now(), &times, (flags, &date))
         }
     }
 }

@@ -117,7 +117,9 @@ impl World for Sight<'_> {
 
     fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> u64 {
         let what = What::Tags(keys.iter().map(|key| key.to_vec()).collect());
-        self.shared.ban_and_count(what, soft, self.now.mono_ms)
+        let ban = self.shared.ban_and_count(what, soft, self.now.mono_ms);
+        // What is stale already is not found by its next key; what is to go is, until it has gone.
+        if soft { ban.objects() } else { ban.finds() }
     }
 
     fn random(&self) -> f64 {
@@ -154,6 +156,10 @@ impl World for Sight<'_> {
 
     fn param(&self, name: &str) -> Option<f64> {
         self.live.params.by_name(name)
+    }
+
+    fn has_feature(&self, word: &str) -> bool {
+        self.live.params.has_feature(word)
     }
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {

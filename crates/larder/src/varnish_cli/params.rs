@@ -29,7 +29,10 @@ fn all(daemon: &Daemon) -> Vec<Row> {
         let mut all = Vec::new();
         if has_programs(config) {
             let params: &Params = &daemon.vcls.params();
-            all.extend(TABLE.iter().map(|spec| params.row(spec)));
+            all.extend(TABLE.iter().map(|spec| {
+                let protected = daemon.vcls.is_protected(spec.name);
+                Row { protected, ..params.row(spec) }
+            }));
         }
         if config.vcl != Programs::Flags {
             let own = own(config);

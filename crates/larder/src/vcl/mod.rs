@@ -17,7 +17,7 @@ use base::clock::System;
 use flow::Shared;
 use flow::vcl::Sight;
 use flow::vcl::link::{self, Settings};
-use origin::Reserved;
+use origin::{Pace, Reserved};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use varnishcli::{Call, Reply, Status};
@@ -143,6 +143,7 @@ impl Vcls {
             reserved: Arc::clone(reserved),
             runtime: runtime.clone(),
             names: origin::Names::new(runtime.clone()),
+            pace: Arc::new(Pace::new(1)),
             storages: self.about.storages.iter().map(|storage| storage.name.clone()).collect(),
             files: Mutex::default(),
         }));
@@ -336,8 +337,12 @@ impl Vcls {
             }
         })?;
         let params = self.params();
-        let settings =
-            Settings { params: &params, limits: &live.limits, reserved: &place.reserved };
+        let settings = Settings {
+            params: &params,
+            limits: &live.limits,
+            reserved: &place.reserved,
+            pace: None,
+        };
         link::connect_all(&instance.backends(), &settings).map_err(|why| failed(&why))?;
         Ok(instance)
     }
@@ -456,13 +461,18 @@ impl Vcls {
         Ok(Reply::ok(shown))
     }
 
+    /// Whether a parameter cannot be changed (`-r`).
+    pub(crate) fn is_protected(&self, name: &str) -> bool {
+        self.about.read_only.iter().any(|own| own == name)
+    }
+
     /// Sets a parameter, or sets it back without a `value`. The caller has the configuration take
     /// it up.
     ///
     /// # Errors
     /// The refusal.
     pub(crate) fn set_param(&self, name: &str, value: Option<&str>) -> Result<(), Reply> {
-        if self.about.read_only.iter().any(|own| own == name) {
+        if self.is_protected(name) {
             return Err(Reply::new(Status::Auth, format!("parameter \"{name}\" is protected.")));
         }
         let mut params = self.params.lock();

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use flow::Shared;
 use flow::vcl::Outside;
 use flow::vcl::link::{self, Settings};
-use origin::{Names, Reserved, look_up};
+use origin::{Names, Pace, Reserved, look_up};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use vcl::backend::{Backend, Leaf};
@@ -26,6 +26,8 @@ pub(super) struct World {
     pub(super) reserved: Arc<Reserved>,
     pub(super) runtime: Handle,
     pub(super) names: Names,
+    /// Of the names that `dynamic` directors look up.
+    pub(super) pace: Arc<Pace>,
     pub(super) storages: Vec<String>,
     /// Files that have been read, as Varnish keeps them until it ends.
     pub(super) files: Mutex<HashMap<String, Option<Bytes>>>,
@@ -92,7 +94,13 @@ impl Outside for World {
         let Some(shared) = self.shared.upgrade() else { return };
         let live = shared.live();
         let limits: &Limits = &live.limits;
-        let settings = Settings { params: &live.params, limits, reserved: &self.reserved };
+        self.pace.set(u32::try_from(limits.director_new_hosts).unwrap_or(u32::MAX));
+        let settings = Settings {
+            params: &live.params,
+            limits,
+            reserved: &self.reserved,
+            pace: Some(&self.pace),
+        };
         match link::connect(leaf, &settings) {
             Ok(()) => {
                 let leaf = [Backend::Leaf(Arc::clone(leaf))];

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "compiled once for every test file")]
 
 pub(crate) mod cli;
+pub(crate) mod collector;
 pub(crate) mod console;
 pub(crate) mod figures;
 pub(crate) mod folder;

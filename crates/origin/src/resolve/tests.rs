@@ -82,7 +82,7 @@ async fn a_change_of_address_is_followed_and_a_failure_keeps_the_last_good_one()
     };
     let host = "app.example".to_owned();
     let task =
-        tokio::spawn(resolve_for_ever(Arc::clone(&server), host, 8080, Lookups::default(), make));
+        tokio::spawn(resolve_for_ever(Arc::clone(&server), host, 8080, Again::default(), make));
     let at = |last: u8| vec![SocketAddr::from(([10, 0, 0, last], 8080))];
     eventually(|| server.addresses() == at(1)).await;
     assert_eq!(server.last_error(), None);

@@ -32,6 +32,8 @@ pub struct Row {
     pub absent: bool,
     /// Its value says its unit itself.
     pub bare: bool,
+    /// It cannot be changed (`-r`).
+    pub protected: bool,
 }
 
 impl Row {
@@ -90,7 +92,18 @@ impl Row {
             line.push_str(word);
         }
         _ = write!(text, "\n        {line}\n\n");
+        if self.protected {
+            text.push_str("        NB: This parameter is protected and can not be changed.\n\n");
+        }
         text
+    }
+
+    /// The notes on it, in varnishd's order.
+    fn marks(&self) -> impl Iterator<Item = &'static str> {
+        let last = |flag: &&&str| **flag == "build_options";
+        let protected = Some("protected").filter(|_| self.protected);
+        let before = self.flags.iter().filter(move |flag| !last(flag)).copied();
+        before.chain(protected).chain(self.flags.iter().filter(last).copied())
     }
 
     /// It as a JSON object.
@@ -112,7 +125,7 @@ impl Row {
                 _ = writeln!(text, "    \"{key}\": {},", string(value));
             }
         }
-        let flags: Vec<_> = self.flags.iter().map(|flag| format!("      \"{flag}\"")).collect();
+        let flags = self.marks().map(|flag| format!("      \"{flag}\"")).collect::<Vec<_>>();
         let flags = match flags.is_empty() {
             true => "[]".to_owned(),
             false => format!("[\n{}\n    ]", flags.join(",\n")),
@@ -149,6 +162,7 @@ impl Params {
             number: json_value(spec.kind, value),
             absent: spec.kind == Kind::Absent,
             bare: false,
+            protected: false,
         }
     }
 }

@@ -142,6 +142,14 @@ fn rows_are_shown_as_varnishd_shows_them() {
         "{json}"
     );
     assert!(json.ends_with("\"flags\": [\n      \"obj_sticky\"\n    ]\n  }"), "{json}");
+    let protected = Row { protected: true, ..row };
+    let note = "\n\n        NB: This parameter is protected and can not be changed.\n\n";
+    assert!(protected.long().ends_with(note), "{}", protected.long());
+    let flags = "\"flags\": [\n      \"obj_sticky\",\n      \"protected\"\n    ]\n  }";
+    assert!(protected.json().ends_with(flags), "{}", protected.json());
+    let path = params.row(Spec::find("vcl_path").expect("there"));
+    let flags = "[\n      \"protected\",\n      \"build_options\"\n    ]\n  }";
+    assert!(Row { protected: true, ..path }.json().ends_with(flags));
     let absent = params.row(Spec::find("accept_filter").expect("there"));
     assert_eq!(absent.line(13), "accept_filter -\n");
     assert!(absent.json().ends_with("\"implemented\": false\n  }"));

@@ -245,6 +245,31 @@ fn a_byte_that_every_match_has_is_known() {
     assert_eq!(regex(r"(?i)\.CSS").is_match(b"/a.css"), Ok(true));
 }
 
+/// Patterns full of atomic groups and comments.
+fn atomic() -> impl Strategy<Value = String> {
+    let item = prop_oneof![
+        Just("a".to_owned()),
+        Just("b".to_owned()),
+        Just("[ab]".to_owned()),
+        Just(".".to_owned()),
+        Just("(?#(a)".to_owned()),
+        Just("\\b".to_owned()),
+        Just("ab?".to_owned()),
+    ];
+    let part = item.prop_recursive(3, 16, 3, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}{b}")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("(?>{a}|{b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}|{b})")),
+            inner.clone().prop_map(|a| format!("(?>{a})")),
+            inner.prop_map(|a| format!("(?:{a}1)+")),
+        ]
+    });
+    (any::<bool>(), part, any::<bool>()).prop_map(|(ignores_case, part, ends)| {
+        format!("{}{part}{}", if ignores_case { "(?i)" } else { "" }, if ends { "$" } else { "" })
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
@@ -271,6 +296,21 @@ proptest! {
                     "{} in {:?}", &pattern, subject
                 );
             }
+        }
+    }
+
+    /// Bans know one engine only; what it takes of PCRE2's atomic groups means the same there.
+    #[test]
+    fn atomic_groups_mean_the_same_to_both_engines(
+        pattern in atomic(),
+        subjects in prop::collection::vec("[abcAB1]{0,8}", 4),
+    ) {
+        let Ok(regex) = Linear::new(&pattern, Options::default()) else { return Ok(()) };
+        let other = by_pcre2(&pattern);
+        for subject in &subjects {
+            let subject = subject.as_bytes();
+            let is_match = regex.is_match(subject);
+            prop_assert_eq!(Ok(is_match), other.is_match(subject), "{} {:?}", &pattern, subject);
         }
     }
 

@@ -113,8 +113,9 @@ pub fn append_http_date(time: f64, out: &mut Vec<u8>) {
 }
 
 /// Reads a date in one of HTTP's three forms or `1994-11-06T08:49:37`, exactly as written there: in
-/// that case, with the right day of the week, blanks around it only. Years begin with 1899.
-pub fn read(text: &[u8]) -> Option<f64> {
+/// that case, with the right day of the week, blanks around it only. Years begin with 1899. With
+/// `short_days` (`http_date_postel`) `Sun, 6 Nov 1994 08:49:37 GMT` is one, too.
+pub fn read(text: &[u8], short_days: bool) -> Option<f64> {
     let text = str::from_utf8(text).ok()?.trim_ascii();
     if let Some((date, time)) = text.split_once('T').filter(|(date, _)| date.len() == 10) {
         let [year, month, day] = split(date, '-')?;
@@ -125,7 +126,8 @@ pub fn read(text: &[u8]) -> Option<f64> {
         let secs = match rest.split_once('-') {
             None => {
                 let [day, month, year, time] = split(rest, ' ')?;
-                moment((digits(year, 4)?, month_of(month)?, digits(day, 2)?), time)?
+                let len = if short_days && day.len() == 1 { 1 } else { 2 };
+                moment((digits(year, 4)?, month_of(month)?, digits(day, len)?), time)?
             }
             Some(_) => {
                 let [date, time] = split(rest, ' ')?;
@@ -370,16 +372,16 @@ mod tests {
             let date = http_date(secs as f64);
             let expected = HttpDate::new(secs);
             prop_assert_eq!(date.as_bytes(), &expected.as_bytes()[..]);
-            prop_assert_eq!(read(date.as_bytes()), Some(secs as f64));
+            prop_assert_eq!(read(date.as_bytes(), false), Some(secs as f64));
             let iso = strftime(secs as f64, b"%FT%T");
-            prop_assert_eq!(read(&iso), Some(secs as f64));
+            prop_assert_eq!(read(&iso, true), Some(secs as f64));
             let asctime = strftime(secs as f64, b"%a %b %e %T %Y");
-            prop_assert_eq!(read(&asctime), Some(secs as f64));
+            prop_assert_eq!(read(&asctime, true), Some(secs as f64));
         }
 
         #[test]
         fn any_bytes_are_a_date_or_none(text: Vec<u8>, time: f64) {
-            let _ = read(&text);
+            let _ = read(&text, true);
             let _ = strftime(time, &text);
         }
     }

@@ -2,16 +2,19 @@
 //!
 //! A director keeps one backend for each host and port it was asked for. Looking names up is the
 //! business of who connects backends: here they are only made, marked as ones whose name is
-//! followed, and dropped when nobody has asked for them for long.
+//! followed, and dropped when nobody has asked for them for long or others need the room.
+
+mod domains;
+mod newcomers;
 
 use std::any::Any;
 use std::sync::Arc;
 
-use base::Limit;
-use parking_lot::Mutex;
+use domains::Domains;
+pub(crate) use newcomers::Newcomers;
 
-use crate::backend::{Backend, BackendSpec, Director, Leaf, Lookups};
-use crate::ctx::{Ctx, Tag, World};
+use crate::backend::{Backend, BackendSpec, Lookups};
+use crate::ctx::{Ctx, Tag};
 use crate::sub::{Side, Subs};
 use crate::types::Type;
 use crate::value::{Failure, Value};
@@ -37,7 +40,8 @@ const CLASS: Class = Class {
             or `https`. `hosthdr` is the Host of requests that have none; without it the host. \
             A name is looked up again after `ttl`, or what the name server's answer says \
             (`ttl_from`: `cfg`, `dns`, the shorter or the longer of both), a failed lookup \
-            repeated after `retry_after`; neither more than once a second. \
+            repeated after `retry_after`, and where it was the first one when somebody asks; \
+            neither more than once a second. \
             `domain_usage_timeout` is for how long a backend is kept that nobody asks for. \
             Every backend has its own probe and connections, and a request waits for a first \
             lookup as for a connection: another `share` than `DIRECTOR` or another \
@@ -65,7 +69,8 @@ const CLASS: Class = Class {
             name: "backend",
             about: "The backend for this host and port; without a host that of the request's Host \
                     header, without a port the director's. No backend for what is no host name, \
-                    and when there are as many as the limit `director_backends` allows.",
+                    and for new hosts beyond the limit `director_new_hosts`. Of more hosts than \
+                    `director_backends` those are forgotten first that were never found.",
             returns: Type::Backend,
             params: &[text("host", ""), text("port", "")],
             from: Subs::ALL,
@@ -92,78 +97,6 @@ impl Object for Handle {
 
     fn backend(&self) -> Option<Backend> {
         Some(Backend::Director(self.0.clone()))
-    }
-}
-
-#[derive(Debug)]
-struct Domains {
-    name: Box<str>,
-    /// What all backends have in common, with the director's own port.
-    spec: BackendSpec,
-    /// For how long one is kept that nobody asks for, in seconds.
-    usage_timeout: f64,
-    made: Mutex<Vec<Domain>>,
-}
-
-#[derive(Debug)]
-struct Domain {
-    leaf: Arc<Leaf>,
-    /// When it was asked for last, in seconds since 1970.
-    used: f64,
-}
-
-impl Director for Domains {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn kind(&self) -> &'static str {
-        "dynamic"
-    }
-
-    /// Of itself it knows no host: that of the request.
-    fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
-        let (host, port) = place_of(ctx, "", "")?;
-        self.leaf(&host, &port, ctx.now, ctx.world)
-    }
-
-    fn health(&self) -> (bool, f64) {
-        (true, 0.0)
-    }
-
-    fn members(&self) -> Vec<Backend> {
-        let made = self.made.lock();
-        made.iter().map(|domain| Backend::Leaf(Arc::clone(&domain.leaf))).collect()
-    }
-}
-
-impl Domains {
-    /// The backend for a host and a port (empty for the director's own), made when it is not there.
-    fn leaf(&self, host: &str, port: &str, now: f64, world: &dyn World) -> Option<Arc<Leaf>> {
-        let port = if port.is_empty() { &self.spec.port } else { port };
-        let port = port_of(port)?;
-        let mut made = self.made.lock();
-        let is_it = |domain: &&mut Domain| {
-            *domain.leaf.spec.host == *host && *domain.leaf.spec.port == *port
-        };
-        if let Some(domain) = made.iter_mut().find(is_it) {
-            domain.used = now;
-            return Some(Arc::clone(&domain.leaf));
-        }
-        made.retain(|domain| now - domain.used <= self.usage_timeout);
-        if made.len() >= world.shared().most_backends() {
-            world.limit(Limit::DirectorBackends);
-            return None;
-        }
-        let spec = BackendSpec {
-            host: host.into(),
-            port: port.into(),
-            host_header: self.spec.host_header.clone().or_else(|| Some(host.into())),
-            ..self.spec.clone()
-        };
-        let leaf = Leaf::new(format!("{}({host}:{port})", self.name), spec);
-        made.push(Domain { leaf: Arc::clone(&leaf), used: now });
-        Some(leaf)
     }
 }
 
@@ -247,12 +180,8 @@ fn construct(
         probe,
         ..BackendSpec::default()
     };
-    Ok(Arc::new(Handle(Arc::new(Domains {
-        name: naming.name.into(),
-        spec,
-        usage_timeout: args.real(8).unwrap_or(7200.0),
-        made: Mutex::default(),
-    }))))
+    let usage_timeout = args.real(8).unwrap_or(7200.0);
+    Ok(Arc::new(Handle(Arc::new(Domains::new(naming.name, spec, usage_timeout)))))
 }
 
 fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
@@ -265,7 +194,7 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
     let texts = std::str::from_utf8(host).ok().zip(std::str::from_utf8(port).ok());
     let leaf = texts
         .and_then(|(host, port)| place_of(ctx, host, port))
-        .and_then(|(host, port)| domains.leaf(&host, &port, ctx.now, ctx.world));
+        .and_then(|(host, port)| domains.leaf(&host, &port, ctx));
     if leaf.is_none() {
         let line = format!("dynamic {}: no backend for {}", domains.name, host.escape_ascii());
         ctx.world.log(Tag::Error, line.as_bytes());
@@ -274,125 +203,4 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sub::Sub;
-    use base::Limits;
-
-    use crate::testing::{Bench, Memory};
-    use crate::vmod::{Default, Naming};
-
-    fn made(bench: &mut Bench, port: &str) -> Result<Arc<dyn Object>, Failure> {
-        made_with(bench, 0, Value::String(Some(port.to_string().into())))
-    }
-
-    /// One whose argument `at` is this.
-    fn made_with(bench: &mut Bench, at: usize, value: Value) -> Result<Arc<dyn Object>, Failure> {
-        let mut args: Vec<Value> = CLASS
-            .params
-            .iter()
-            .map(|param| match (param.default, param.kind) {
-                (Some(Default::Number(n)), crate::vmod::Kind::Of(Type::Int)) => {
-                    Value::Int(n as i64)
-                }
-                (Some(Default::Number(n)), _) => Value::Duration(n),
-                (Some(Default::Word(word)), _) => Value::Enum(word),
-                (Some(Default::Str(text)), _) => Value::String(Some(text.into())),
-                _ => Value::Void,
-            })
-            .collect();
-        args[at] = value;
-        let naming = Naming { name: "d", number: 0 };
-        construct(&mut bench.ctx(Sub::Init), &naming, &args)
-    }
-
-    fn leaf(bench: &mut Bench, object: &Arc<dyn Object>, host: &str, port: &str) -> Backend {
-        let string = |text: &str| Value::String(Some(text.to_string().into()));
-        let args = [string(host), string(port)];
-        match backend(&mut bench.ctx(Sub::BackendFetch), object, &args) {
-            Ok(Value::Backend(backend)) => backend,
-            other => panic!("no backend: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_host_and_port_are_one_backend() {
-        let mut bench = Bench::bare();
-        let object = made(&mut bench, "http").expect("its arguments are right");
-        let first = leaf(&mut bench, &object, "App.example", "");
-        assert_eq!(first.name(), "d(app.example:80)");
-        assert!(first.is(&leaf(&mut bench, &object, "app.example", "80")));
-        assert!(!first.is(&leaf(&mut bench, &object, "app.example", "8080")));
-        let Backend::Leaf(first) = first else { panic!("not one to connect to") };
-        assert!(first.spec.follows);
-        assert_eq!(first.spec.host_header.as_deref(), Some("app.example"));
-    }
-
-    #[test]
-    fn without_a_host_it_is_that_of_the_request() {
-        let mut bench = Bench::bare();
-        let object = made(&mut bench, "8080").expect("its arguments are right");
-        bench.bereq.headers.set(message::HeaderId::Host, b"shop.example:6081");
-        let chosen = leaf(&mut bench, &object, "", "");
-        assert_eq!(chosen.name(), "d(shop.example:8080)");
-    }
-
-    #[test]
-    fn what_is_no_host_has_no_backend() {
-        let mut bench = Bench::bare();
-        let object = made(&mut bench, "http").expect("its arguments are right");
-        for (host, port) in [("a b", ""), ("a/b", ""), ("a", "0"), ("a", "x"), ("a:80", "")] {
-            assert!(leaf(&mut bench, &object, host, port).is(&Backend::None), "{host} {port}");
-        }
-        assert!(!leaf(&mut bench, &object, "::1", "").is(&Backend::None));
-        assert!(made(&mut bench, "ftp").is_err());
-    }
-
-    #[test]
-    fn lookups_are_made_when_the_program_says() {
-        let mut bench = Bench::bare();
-        let object = made_with(&mut bench, 4, Value::Duration(5.0)).expect("any time will do");
-        let Backend::Leaf(first) = leaf(&mut bench, &object, "a.example", "") else {
-            panic!("no backend to connect to")
-        };
-        let expected = Lookups { from: "cfg", ttl: 5.0, retry: 30.0 };
-        assert_eq!(first.spec.lookups, Some(expected));
-    }
-
-    #[test]
-    fn what_is_not_carried_out_is_refused() {
-        let mut bench = Bench::bare();
-        for (at, value) in [(2, Value::Enum("HOST")), (9, Value::Duration(5.0))] {
-            assert!(made_with(&mut bench, at, value).is_err(), "{at}");
-        }
-        assert!(made_with(&mut bench, 9, Value::Duration(10.0)).is_ok());
-    }
-
-    #[test]
-    fn backends_that_nobody_asks_for_go() {
-        let mut bench = Bench::bare();
-        let object = made(&mut bench, "http").expect("its arguments are right");
-        leaf(&mut bench, &object, "a", "");
-        bench.now += 7000.0;
-        leaf(&mut bench, &object, "b", "");
-        bench.now += 7000.0;
-        leaf(&mut bench, &object, "c", "");
-        let director = object.backend().expect("it is a director");
-        let Backend::Director(director) = director else { panic!("no director") };
-        let names: Vec<String> = director.members().iter().map(|m| m.name().to_string()).collect();
-        assert_eq!(names, ["d(b:80)", "d(c:80)"]);
-    }
-
-    #[test]
-    fn there_are_at_most_so_many() {
-        let mut bench = Bench::bare();
-        let object = made(&mut bench, "http").expect("its arguments are right");
-        let domains = &this::<Handle>(&object).expect("it is one").0;
-        let world = Memory::default();
-        world.shared.set_limits(&Limits { director_backends: 2, ..Limits::default() });
-        for (host, there) in [("a", true), ("b", true), ("c", false), ("a", true)] {
-            assert_eq!(domains.leaf(host, "", 0.0, &world).is_some(), there, "{host}");
-        }
-        assert_eq!(*world.limits.borrow(), [Limit::DirectorBackends]);
-    }
-}
+mod tests;

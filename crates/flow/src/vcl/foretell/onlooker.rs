@@ -108,6 +108,10 @@ impl World for Onlooker<'_> {
         self.live.params.by_name(name)
     }
 
+    fn has_feature(&self, word: &str) -> bool {
+        self.live.params.has_feature(word)
+    }
+
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
         self.outside()?.storage(name)
     }

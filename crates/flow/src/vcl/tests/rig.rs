@@ -349,7 +349,7 @@ fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
         .start(&world, super::super::call::seconds(now))
         .unwrap_or_else(|error| panic!("{error}"));
     let (limits, reserved) = (Limits::default(), Arc::new(Reserved::default()));
-    let settings = Settings { params, limits: &limits, reserved: &reserved };
+    let settings = Settings { params, limits: &limits, reserved: &reserved, pace: None };
     connect_all(&instance.backends(), &settings).expect("they can be connected");
     instance
 }

@@ -216,11 +216,11 @@ impl ParamSet {
     }
 }
 
-/// The set of this number.
-pub(super) fn set_of(ctx: &mut Ctx<'_>, number: u32) -> Option<Params> {
+/// The set of this number: with the request's changes, or the program's own.
+pub(super) fn set_of(ctx: &mut Ctx<'_>, number: u32, changed: bool) -> Option<Params> {
     let object = ctx.instance.object(number)?;
     let set = object.as_any().downcast_ref::<ParamSet>()?;
-    Some(set.read(ctx))
+    Some(if changed { set.read(ctx) } else { *set.defaults.lock() })
 }
 
 const fn reading(name: &'static str, returns: Type, call: crate::vmod::MethodCall) -> Method {
@@ -258,7 +258,8 @@ pub(super) const CLASS: Class = Class {
         },
         Method {
             name: "set",
-            about: "Sets those that are given; see `backend` of the class `shard`.",
+            about: "Sets those that are given; see `backend` of the class `shard`. Others have their \
+                    defaults: in a request those of the program.",
             returns: Type::Void,
             params: &[
                 may_word("by", BY),
@@ -275,7 +276,7 @@ pub(super) const CLASS: Class = Class {
                 let given = Params::read(args, [0, 1, 2, 3, 4, 5, 6]).map_err(|why| {
                     Failure::new(format!("vmod_directors: shard_param {}: {why}", set.name))
                 })?;
-                set.change(ctx, ".set()", |params| *params = given.over(*params))
+                set.change(ctx, ".set()", |params| *params = given)
             },
         },
         reading("get_by", Type::String, |ctx, object, _| {

@@ -135,10 +135,11 @@ impl Shard {
         *self.rules.lock()
     }
 
-    /// The parameters of the set `given`, or else of the associated one.
+    /// The parameters of the set `given`, or else of the associated one. A request's changes count
+    /// for the latter only, as in Varnish, whose manual has it otherwise.
     fn defaults(&self, ctx: &mut Ctx<'_>, given: Option<u32>) -> Params {
         let set = given.or_else(|| self.rules().param);
-        set.and_then(|number| set_of(ctx, number)).unwrap_or_default()
+        set.and_then(|number| set_of(ctx, number, given.is_none())).unwrap_or_default()
     }
 
     /// Brings `changes` into force.
@@ -382,7 +383,11 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
         return Ok(Value::Backend(shard.choose(ctx, params).unwrap_or_default()));
     }
     if has_backend_request(ctx.sub) {
-        *ctx.task.keep("directors.shard", shard.number) = Lazy { params, set };
+        // Without parameters what was said before stays, and so does a set.
+        if !params.is_empty() || set.is_some() {
+            let lazy: &mut Lazy = ctx.task.keep("directors.shard", shard.number);
+            *lazy = Lazy { params, set: set.or(lazy.set) };
+        }
     } else if !params.is_empty() || set.is_some() {
         return Err(shard.failure(
             "resolve=LAZY with other parameters can only be used in backend/pipe context",

@@ -28,6 +28,10 @@ impl Link for Watched {
         crate::testing::NOW - 10.0
     }
 
+    fn is_found(&self) -> Option<bool> {
+        Some(true)
+    }
+
     fn in_use(&self) -> u32 {
         0
     }

@@ -90,9 +90,12 @@ pub(super) fn real(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     or_fallback("real", n.map(Value::Real), args)
 }
 
-pub(super) fn time(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn time(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     let secs = match only("time", args)? {
-        Value::String(text) => text.as_ref().and_then(|text| number::time(text)),
+        Value::String(text) => {
+            let short_days = ctx.world.has_feature("http_date_postel");
+            text.as_ref().and_then(|text| number::time(text, short_days))
+        }
         other => Some(other.seconds()),
     };
     or_fallback("time", secs.map(Value::Time), args)

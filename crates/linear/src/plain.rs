@@ -1,0 +1,185 @@
+//! What PCRE writes more and that means nothing else here: comments, and atomic groups that have
+//! only one way to match.
+//!
+//! An atomic group never gives back what it has matched. Where it can match in one length only at
+//! any place, or nothing comes after it, there is nothing to give back: it is a plain group.
+
+use std::borrow::Cow;
+
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Hir;
+use regex_syntax::hir::literal::Extractor;
+
+/// Most different texts that a group is said to match by their list.
+const TEXTS: usize = 250;
+
+/// `pattern` without comments and atomic groups, as far as that means the same. The rest stays, and
+/// the engine refuses it.
+pub(crate) fn plain(pattern: &str) -> Cow<'_, str> {
+    let is_more = pattern.contains("(?#") || pattern.contains("(?>");
+    // Under `(?x)` other things are comments, too.
+    if !is_more || has_verbose_flag(pattern) {
+        return Cow::Borrowed(pattern);
+    }
+    let Some(mut pattern) = without_comments(pattern) else { return Cow::Borrowed(pattern) };
+    // The last group first: what lies in a group is plain before the group is looked at.
+    for (start, end) in atomic_groups(&pattern).into_iter().rev() {
+        let is_last = pattern[end + 1..].bytes().all(|byte| byte == b')');
+        if is_last || has_one_end(&pattern[start + 3..end]) {
+            pattern.replace_range(start + 2..start + 3, ":");
+        }
+    }
+    Cow::Owned(pattern)
+}
+
+fn has_verbose_flag(pattern: &str) -> bool {
+    pattern.split("(?").skip(1).any(|rest| {
+        let mut flags = rest.bytes().take_while(|b| b.is_ascii_alphabetic() || *b == b'-');
+        flags.any(|flag| flag == b'x')
+    })
+}
+
+/// What stands outside of classes and is not escaped: the places of its parentheses and the text.
+fn outside(pattern: &str) -> impl Iterator<Item = (usize, u8)> {
+    let bytes = pattern.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let here = at;
+        let byte = *bytes.get(here)?;
+        at = match byte {
+            b'\\' => here + 2,
+            b'[' => class_end(bytes, here) + 1,
+            _ => here + 1,
+        };
+        Some((here, byte))
+    })
+}
+
+/// Where the class that begins at `at` ends, or the pattern.
+fn class_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    if bytes.get(end) == Some(&b'^') {
+        end += 1;
+    }
+    // A bracket that comes first ends nothing.
+    if bytes.get(end) == Some(&b']') {
+        end += 1;
+    }
+    while let Some(byte) = bytes.get(end) {
+        match byte {
+            b']' => return end,
+            b'\\' => end += 1,
+            b'[' if bytes.get(end + 1) == Some(&b':') => {
+                let name = bytes[end + 2..].windows(2).position(|two| two == b":]");
+                end += name.map_or(0, |len| len + 3);
+            }
+            _ => {}
+        }
+        end += 1;
+    }
+    end
+}
+
+/// The pattern with `(?:)` where comments are; none where a comment stands before a quantifier or
+/// does not end.
+fn without_comments(pattern: &str) -> Option<String> {
+    let mut text = pattern.to_owned();
+    loop {
+        let begins =
+            |(at, byte): (usize, u8)| (byte == b'(' && text[at..].starts_with("(?#")).then_some(at);
+        let Some(start) = outside(&text).find_map(begins) else { return Some(text) };
+        let end = start + text[start..].find(')')?;
+        if text[end + 1..].starts_with(['*', '+', '?', '{']) {
+            return None;
+        }
+        text.replace_range(start..=end, "(?:)");
+    }
+}
+
+/// Where atomic groups begin and end, in the order in which they begin.
+fn atomic_groups(pattern: &str) -> Vec<(usize, usize)> {
+    let mut open = Vec::new();
+    let mut found = Vec::new();
+    for (at, byte) in outside(pattern) {
+        match byte {
+            b'(' => open.push(at),
+            b')' => {
+                let start = open.pop();
+                found.extend(start.filter(|s| pattern[*s..].starts_with("(?>")).map(|s| (s, at)));
+            }
+            _ => {}
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Whether what `text` matches at a place always ends at the same one, in either case.
+fn has_one_end(text: &str) -> bool {
+    [false, true].into_iter().all(|ignore_case| {
+        let mut parser = ParserBuilder::new();
+        parser.unicode(false).utf8(false).case_insensitive(ignore_case);
+        parser.build().parse(text).is_ok_and(|hir| ends_at_one(&hir))
+    })
+}
+
+fn ends_at_one(hir: &Hir) -> bool {
+    let properties = hir.properties();
+    if properties.minimum_len().is_some() && properties.minimum_len() == properties.maximum_len() {
+        return true;
+    }
+    let texts = Extractor::new().limit_total(TEXTS).extract(hir);
+    let (true, Some(texts)) = (texts.is_exact(), texts.literals()) else { return false };
+    // None of them begins with another.
+    let mut texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts.windows(2).all(|two| !two[1].starts_with(two[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_is_nothing() {
+        for (written, meant) in [
+            ("a(?#b)c", "a(?:)c"),
+            ("(?#a)(?#b(c)", "(?:)(?:)"),
+            (r"\(?#a)", r"\(?#a)"),
+            ("[(?#]a)", "[(?#]a)"),
+            ("[](?#a)]", "[](?#a)]"),
+            ("[[:alpha:](?#a]", "[[:alpha:](?#a]"),
+            // Engines do not agree on what is repeated; and this one has no end.
+            ("a(?#b)+", "a(?#b)+"),
+            ("a(?#b", "a(?#b"),
+            ("(?x)a # (?#b)", "(?x)a # (?#b)"),
+        ] {
+            assert_eq!(plain(written), meant);
+        }
+    }
+
+    #[test]
+    fn an_atomic_group_with_one_way_to_match_is_a_group() {
+        for (written, meant) in [
+            ("(?>a)b", "(?:a)b"),
+            ("(?>abc|[a-z]\\d.)+$", "(?:abc|[a-z]\\d.)+$"),
+            (r"\.(?>png|jpe?g)(\?|$)", r"\.(?:png|jpe?g)(\?|$)"),
+            ("(?>(?>a)b|c)d", "(?:(?:a)b|c)d"),
+            ("^/a(?>b+|c)", "^/a(?:b+|c)"),
+            ("(x(?>b*))", "(x(?:b*))"),
+            ("(?>a(?#one))b", "(?:a(?:))b"),
+            (r"\(?>a)", r"\(?>a)"),
+            // What they match could end in several places, and something follows.
+            ("(?>a+)b", "(?>a+)b"),
+            ("(?>a|ab)c", "(?>a|ab)c"),
+            ("(?>ab|a)c", "(?>ab|a)c"),
+            ("(?i)(?>a|AB)c", "(?i)(?>a|AB)c"),
+            ("(?>a?)$", "(?>a?)$"),
+            ("(?>(?>a+)b)c", "(?>(?>a+)b)c"),
+            ("(?>a+)+", "(?>a+)+"),
+        ] {
+            assert_eq!(plain(written), meant);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A pace for lookups of host names that clients choose: however many such names there are, name
+//! servers get so many questions a second.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// A pace that many lookups keep together. Two are equal when they allow as much.
+#[derive(Debug)]
+pub struct Pace {
+    per_second: AtomicU32,
+    /// When the next lookup may begin.
+    next: Mutex<Option<Instant>>,
+}
+
+impl PartialEq for Pace {
+    fn eq(&self, other: &Self) -> bool {
+        self.rate() == other.rate()
+    }
+}
+
+impl Eq for Pace {}
+
+impl Pace {
+    /// So many lookups a second, at least one.
+    pub fn new(per_second: u32) -> Self {
+        Self { per_second: AtomicU32::new(per_second), next: Mutex::default() }
+    }
+
+    /// Has so many lookups a second from now on.
+    pub fn set(&self, per_second: u32) {
+        self.per_second.store(per_second, Ordering::Relaxed);
+    }
+
+    fn rate(&self) -> u32 {
+        self.per_second.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Waits until the lookup that asks may begin.
+    pub(crate) async fn turn(&self) {
+        tokio::time::sleep_until(self.slot(Instant::now())).await;
+    }
+
+    /// When the lookup that asks `now` may begin.
+    fn slot(&self, now: Instant) -> Instant {
+        let mut next = self.next.lock();
+        let at = next.map_or(now, |next| next.max(now));
+        *next = Some(at + Duration::from_secs(1) / self.rate());
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lookups_begin_one_after_the_other() {
+        let (pace, start) = (Pace::new(10), Instant::now());
+        let slot = |pace: &Pace, ms: u64| {
+            let at = pace.slot(start + Duration::from_millis(ms));
+            at.duration_since(start).as_millis()
+        };
+        let slots: Vec<_> = (0..4).map(|_| slot(&pace, 0)).collect();
+        assert_eq!(slots, [0, 100, 200, 300]);
+        pace.set(1);
+        assert_eq!([slot(&pace, 50), slot(&pace, 60)], [400, 1_400]);
+        // What nobody has used is not saved up.
+        assert_eq!([slot(&pace, 9_000), slot(&pace, 9_000)], [9_000, 10_000]);
+    }
+
+    #[tokio::test]
+    async fn a_lookup_waits_for_its_turn() {
+        let (pace, start) = (Pace::new(20), Instant::now());
+        pace.turn().await;
+        pace.turn().await;
+        assert!(start.elapsed() >= Duration::from_millis(50));
+    }
+}

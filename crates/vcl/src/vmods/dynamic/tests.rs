@@ -1,0 +1,227 @@
+//! Hosts, and how many of them.
+
+use super::*;
+use crate::sub::Sub;
+use base::Limit;
+use base::Limits;
+
+use crate::backend::Link;
+use crate::testing::Bench;
+use crate::vmod::{Default, Naming};
+
+fn made(bench: &mut Bench, port: &str) -> Result<Arc<dyn Object>, Failure> {
+    made_with(bench, 0, Value::String(Some(port.to_string().into())))
+}
+
+/// One whose argument `at` is this.
+fn made_with(bench: &mut Bench, at: usize, value: Value) -> Result<Arc<dyn Object>, Failure> {
+    let mut args: Vec<Value> = CLASS
+        .params
+        .iter()
+        .map(|param| match (param.default, param.kind) {
+            (Some(Default::Number(n)), crate::vmod::Kind::Of(Type::Int)) => Value::Int(n as i64),
+            (Some(Default::Number(n)), _) => Value::Duration(n),
+            (Some(Default::Word(word)), _) => Value::Enum(word),
+            (Some(Default::Str(text)), _) => Value::String(Some(text.into())),
+            _ => Value::Void,
+        })
+        .collect();
+    args[at] = value;
+    let naming = Naming { name: "d", number: 0 };
+    construct(&mut bench.ctx(Sub::Init), &naming, &args)
+}
+
+fn leaf(bench: &mut Bench, object: &Arc<dyn Object>, host: &str, port: &str) -> Backend {
+    let string = |text: &str| Value::String(Some(text.to_string().into()));
+    let args = [string(host), string(port)];
+    match backend(&mut bench.ctx(Sub::BackendFetch), object, &args) {
+        Ok(Value::Backend(backend)) => backend,
+        other => panic!("no backend: {other:?}"),
+    }
+}
+
+#[test]
+fn a_host_and_port_are_one_backend() {
+    let mut bench = Bench::bare();
+    let object = made(&mut bench, "http").expect("its arguments are right");
+    let first = leaf(&mut bench, &object, "App.example", "");
+    assert_eq!(first.name(), "d(app.example:80)");
+    assert!(first.is(&leaf(&mut bench, &object, "app.example", "80")));
+    assert!(!first.is(&leaf(&mut bench, &object, "app.example", "8080")));
+    let Backend::Leaf(first) = first else { panic!("not one to connect to") };
+    assert!(first.spec.follows);
+    assert_eq!(first.spec.host_header.as_deref(), Some("app.example"));
+}
+
+#[test]
+fn without_a_host_it_is_that_of_the_request() {
+    let mut bench = Bench::bare();
+    let object = made(&mut bench, "8080").expect("its arguments are right");
+    bench.bereq.headers.set(message::HeaderId::Host, b"shop.example:6081");
+    let chosen = leaf(&mut bench, &object, "", "");
+    assert_eq!(chosen.name(), "d(shop.example:8080)");
+}
+
+#[test]
+fn what_is_no_host_has_no_backend() {
+    let mut bench = Bench::bare();
+    let object = made(&mut bench, "http").expect("its arguments are right");
+    for (host, port) in [("a b", ""), ("a/b", ""), ("a", "0"), ("a", "x"), ("a:80", "")] {
+        assert!(leaf(&mut bench, &object, host, port).is(&Backend::None), "{host} {port}");
+    }
+    assert!(!leaf(&mut bench, &object, "::1", "").is(&Backend::None));
+    assert!(made(&mut bench, "ftp").is_err());
+}
+
+#[test]
+fn lookups_are_made_when_the_program_says() {
+    let mut bench = Bench::bare();
+    let object = made_with(&mut bench, 4, Value::Duration(5.0)).expect("any time will do");
+    let Backend::Leaf(first) = leaf(&mut bench, &object, "a.example", "") else {
+        panic!("no backend to connect to")
+    };
+    let expected = Lookups { from: "cfg", ttl: 5.0, retry: 30.0 };
+    assert_eq!(first.spec.lookups, Some(expected));
+}
+
+#[test]
+fn what_is_not_carried_out_is_refused() {
+    let mut bench = Bench::bare();
+    for (at, value) in [(2, Value::Enum("HOST")), (9, Value::Duration(5.0))] {
+        assert!(made_with(&mut bench, at, value).is_err(), "{at}");
+    }
+    assert!(made_with(&mut bench, 9, Value::Duration(10.0)).is_ok());
+}
+
+#[test]
+fn backends_that_nobody_asks_for_go() {
+    let mut bench = Bench::bare();
+    let object = made(&mut bench, "http").expect("its arguments are right");
+    leaf(&mut bench, &object, "a", "");
+    bench.now += 7000.0;
+    leaf(&mut bench, &object, "b", "");
+    bench.now += 7000.0;
+    leaf(&mut bench, &object, "c", "");
+    assert_eq!(names(&object), ["d(b:80)", "d(c:80)"]);
+}
+
+/// A backend's lookup, as it went.
+struct Looked(Option<bool>);
+
+impl Link for Looked {
+    fn is_healthy(&self) -> bool {
+        true
+    }
+
+    fn changed(&self) -> f64 {
+        0.0
+    }
+
+    fn is_found(&self) -> Option<bool> {
+        self.0
+    }
+
+    fn in_use(&self) -> u32 {
+        0
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+/// Asks for a host, whose lookup ends like this; says whether it has a backend.
+fn ask(bench: &mut Bench, object: &Arc<dyn Object>, host: &str, found: Option<bool>) -> bool {
+    match leaf(bench, object, host, "") {
+        Backend::Leaf(leaf) => {
+            leaf.set_link(Arc::new(Looked(found)));
+            true
+        }
+        _ => false,
+    }
+}
+
+fn names(object: &Arc<dyn Object>) -> Vec<String> {
+    let Some(Backend::Director(director)) = object.backend() else { panic!("no director") };
+    director.members().iter().map(|m| m.name().to_string()).collect()
+}
+
+fn limited(bench: &mut Bench, director_backends: u64, director_new_hosts: u64) {
+    let limits = Limits { director_backends, director_new_hosts, ..Limits::default() };
+    bench.world.shared.set_limits(&limits);
+}
+
+#[test]
+fn what_was_never_found_makes_room_before_what_is_in_use() {
+    let mut bench = Bench::bare();
+    let object = made(&mut bench, "http").expect("its arguments are right");
+    limited(&mut bench, 3, 100);
+    for (host, found) in [("real", Some(true)), ("no1", Some(false)), ("slow", None)] {
+        assert!(ask(&mut bench, &object, host, found));
+        bench.now += 1.0;
+    }
+    assert!(bench.world.limits.borrow().is_empty());
+    assert!(ask(&mut bench, &object, "no2", Some(false)));
+    assert_eq!(names(&object), ["d(no2:80)", "d(real:80)", "d(slow:80)"]);
+    assert_eq!(*bench.world.limits.borrow(), [Limit::DirectorBackends]);
+    bench.now += 1.0;
+    assert!(ask(&mut bench, &object, "new", Some(true)));
+    assert!(ask(&mut bench, &object, "newer", Some(true)));
+    assert_eq!(names(&object), ["d(new:80)", "d(newer:80)", "d(real:80)"]);
+    // All of them were found: the one not used for longest goes.
+    bench.now += 1.0;
+    assert!(ask(&mut bench, &object, "real", Some(true)));
+    bench.now += 1.0;
+    assert!(ask(&mut bench, &object, "newer", Some(true)));
+    assert!(ask(&mut bench, &object, "newest", Some(true)));
+    assert_eq!(names(&object), ["d(newer:80)", "d(newest:80)", "d(real:80)"]);
+}
+
+#[test]
+fn a_flood_of_names_leaves_others_their_part_of_a_second() {
+    let mut bench = Bench::bare();
+    let object = made(&mut bench, "http").expect("its arguments are right");
+    limited(&mut bench, 10_000, 100);
+    let at = |text: &str| Some(text.parse().expect("an address"));
+    bench.session.client = at("192.0.2.1:1");
+    let flood = |bench: &mut Bench, object: &Arc<dyn Object>| {
+        let taken = |n: &u32| ask(bench, object, &format!("no{n}"), Some(false));
+        (0..1_000).filter(taken).count()
+    };
+    assert_eq!(flood(&mut bench, &object), 50);
+    assert!(bench.world.limits.borrow().iter().all(|l| *l == Limit::DirectorNewHosts));
+    bench.session.client = at("192.0.2.2:1");
+    assert!(ask(&mut bench, &object, "real", Some(true)));
+    bench.session.client = at("192.0.2.1:1");
+    assert!(ask(&mut bench, &object, "real", Some(true)), "it is there");
+    // The names that failed are not asked for again before their time.
+    bench.now += 1.0;
+    assert_eq!(flood(&mut bench, &object), 100);
+}
+
+#[test]
+fn a_name_that_was_not_found_is_looked_up_again_when_somebody_asks() {
+    let mut bench = Bench::bare();
+    let object = made(&mut bench, "http").expect("its arguments are right");
+    ask(&mut bench, &object, "app", Some(false));
+    let first = leaf(&mut bench, &object, "app", "");
+    bench.now += 29.0;
+    assert!(first.is(&leaf(&mut bench, &object, "app", "")));
+    bench.now += 1.0;
+    limited(&mut bench, 10, 0);
+    assert!(first.is(&leaf(&mut bench, &object, "app", "")), "not now");
+    limited(&mut bench, 10, 1);
+    let second = leaf(&mut bench, &object, "app", "");
+    assert!(!first.is(&second));
+    assert!(second.is(&leaf(&mut bench, &object, "app", "")));
+}
+
+#[test]
+fn what_a_program_names_as_it_starts_is_always_taken() {
+    let mut bench = Bench::bare();
+    let object = made(&mut bench, "http").expect("its arguments are right");
+    limited(&mut bench, 10, 0);
+    let domains = &this::<Handle>(&object).expect("it is one").0;
+    assert!(domains.leaf("app", "", &bench.ctx(Sub::Init)).is_some());
+    assert!(domains.leaf("other", "", &bench.ctx(Sub::Recv)).is_none());
+}
