@@ -25,7 +25,7 @@ async fn daemon(folder: &Folder, origin: &Scripted) -> Daemon {
     );
     folder.file("dynamic.vcl", program);
     let config = format!(
-        "listen = \"127.0.0.1:0\"\nvcl = \"{}\"\n\n[limits]\ndirector_backends = 4\n\
+        "listen = \"127.0.0.1:0\"\nvcl = \"{}\"\n\n[limits]\ndirector_backends = 4\nkeepalive_requests = 10000000\n\
          director_new_hosts = {NEW}\n\n[[site]]\nhost = \"*\"\n",
         folder.path().join("dynamic.vcl").display()
     );

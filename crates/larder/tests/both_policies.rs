@@ -1,0 +1,274 @@
+//! What the declared policy and a program in VCL promise alike: one list of behaviours, run against
+//! a site of either kind.
+//!
+//! The bug of a fetch that ends it (`larder_panics_total`) is not among them: nothing that clients,
+//! origins or programs do makes a fetch panic, and `vtc.panic` fails a program without one.
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::collector::{Collector, attribute};
+use support::folder::Folder;
+use support::{PATIENCE, Setup, Stage, eventually, sent_field, whole};
+use testkit::client::{Pieces, Raw, request};
+use testkit::larder::{Daemon, binary};
+use testkit::origin::{Script, Scripted};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use tokio::time::timeout;
+
+/// Who decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    Declared,
+    Vcl,
+}
+
+const BOTH: [Policy; 2] = [Policy::Declared, Policy::Vcl];
+
+/// What the declared site's settings say, as a program.
+const PROGRAM: &str = "sub vcl_recv {
+    if (req.method == \"PURGE\") { return (purge); }
+    if (req.url ~ \"^/pass\") { return (pass); }
+}
+sub vcl_backend_response { set beresp.grace = 0s; set beresp.keep = 1h; }
+";
+
+/// A site of either kind, with these keys at the top of the file.
+async fn site(policy: Policy, top: &str) -> (Stage, Folder) {
+    let folder = Folder::new();
+    let keys = "bypass = { path = [\"/pass*\"] }\npurge = { dialects = [\"purge\"] }\n";
+    let setup = Setup { top, site: keys, ..Setup::default() };
+    if policy == Policy::Declared {
+        return (setup.start().await, folder);
+    }
+    let origin = Scripted::start().await.expect("an origin");
+    let (host, port) = (origin.addr().ip(), origin.addr().port());
+    let backend = format!("backend app {{ .host = \"{host}\"; .port = \"{port}\"; }}");
+    folder.file("site.vcl", format!("vcl 4.1;\n{backend}\n{PROGRAM}"));
+    let vcl = folder.path().join("site.vcl").display().to_string();
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 2\n{top}\n[[site]]\nhost = \"*\"\nvcl = \"{vcl}\"\n"
+    );
+    (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
+}
+
+/// What a verb says that succeeds.
+async fn run(stage: &Stage, arguments: &[&str]) -> String {
+    let socket = stage.daemon.admin_socket().display().to_string();
+    let mut command = Command::new(binary().expect("a binary"));
+    command.args(arguments).args(["--admin-socket", &socket]).stdin(Stdio::null());
+    let waited = tokio::task::spawn_blocking(move || command.output()).await;
+    let output = waited.expect("no panic").expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The records of a target, once there are so many.
+async fn records(stage: &Stage, target: &str, count: usize) -> Vec<Value> {
+    let of_target = async || -> Vec<Value> {
+        let text = run(stage, &["log", "--once", "--json"]).await;
+        let all = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        all.filter(|record: &Value| record["target"] == target).collect()
+    };
+    eventually("the records", async || of_target().await.len() >= count).await;
+    of_target().await
+}
+
+#[tokio::test]
+async fn a_plain_page_is_stored_found_and_counted() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy, "").await;
+        stage.origin.on("/page", Script::cacheable("a page"));
+        for _ in 0..2 {
+            let reply = stage.get("/page").await;
+            assert_eq!((reply.status, reply.text()), (200, "a page".to_owned()), "{policy:?}");
+        }
+        assert_eq!(stage.origin.seen("/page"), 1, "{policy:?}");
+        stage.daemon.counted("larder_stores_total", 1).await;
+        let mut told: Vec<_> = records(&stage, "/page", 2).await;
+        told.sort_by_key(|record| record["cache"].as_str().map(str::to_owned));
+        let of = |at: usize, key: &str| told[at][key].to_string();
+        assert_eq!([of(0, "cache"), of(1, "cache")], ["\"HIT\"", "\"MISS\""], "{policy:?}");
+        assert_eq!([of(0, "stored"), of(1, "stored")], ["false", "true"], "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn parts_and_conditions_are_answered_from_what_is_stored() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy, "").await;
+        stage
+            .origin
+            .on("/page", Script::ok("Cache-Control: max-age=60\r\nETag: \"e\"\r\n", "abcdef"));
+        stage.get("/page").await;
+        let part = stage.ask("GET", "/page", "Range: bytes=1-2\r\n").await;
+        assert_eq!((part.status, part.text()), (206, "bc".to_owned()), "{policy:?}");
+        let same = stage.ask("GET", "/page", "If-None-Match: \"e\"\r\n").await;
+        assert_eq!(same.status, 304, "{policy:?}");
+        let other = stage.ask("GET", "/page", "If-None-Match: \"f\"\r\n").await;
+        assert_eq!(other.status, 200, "{policy:?}");
+        assert_eq!(stage.origin.seen("/page"), 1, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_purged_is_fetched_anew() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy, "").await;
+        stage.origin.on("/page", Script::cacheable("a page"));
+        stage.get("/page").await;
+        assert_eq!(stage.ask("PURGE", "/page", "").await.status, 200, "{policy:?}");
+        stage.get("/page").await;
+        assert_eq!(stage.origin.seen("/page"), 2, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_trace_goes_on_to_the_origin_with_a_span_of_its_own() {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const SPAN: &str = "00f067aa0ba902b7";
+    for policy in BOTH {
+        let collector = Collector::start().await;
+        let top = format!(
+            "tracing = {{ endpoint = \"http://127.0.0.1:{}/otlp\", sample = 0 }}\n",
+            collector.port
+        );
+        let (stage, _folder) = site(policy, &top).await;
+        stage.origin.on("/page", Script::cacheable("a page"));
+        stage.ask("GET", "/page", &format!("traceparent: 00-{TRACE}-{SPAN}-01\r\n")).await;
+        let spans = collector.spans(2).await;
+        let client = spans.iter().find(|span| span["kind"] == 3).expect("a CLIENT span");
+        let sent = sent_field(&stage.sole_request("/page"), "traceparent");
+        let id = client["spanId"].as_str().expect("an id");
+        assert_eq!(sent, format!("00-{TRACE}-{id}-01"), "{policy:?}");
+        for (key, value) in [("http.request.method", "GET"), ("http.response.status_code", "200")] {
+            assert_eq!(attribute(client, key), value, "{policy:?} {key}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_confirmed_is_counted() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy, "").await;
+        let fresh = "Cache-Control: max-age=1\r\nETag: \"e\"\r\n";
+        stage.origin.on("/page", Script::ok(fresh, "a page"));
+        stage.get("/page").await;
+        let confirmed = format!("HTTP/1.1 304 Not Modified\r\n{fresh}\r\n");
+        stage.origin.on("/page", Script::respond(confirmed));
+        eventually("it is over", async || {
+            assert_eq!(stage.get("/page").await.text(), "a page", "{policy:?}");
+            stage.metric("larder_revalidated_total").await > 0
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn log_and_explain_say_why_an_answer_is_not_stored() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy, "").await;
+        stage.origin.on("/own", Script::ok("Cache-Control: private\r\n", "mine"));
+        stage.origin.on("/pass", Script::cacheable("a page"));
+        for target in ["/own", "/pass"] {
+            stage.get(target).await;
+        }
+        let told = &records(&stage, "/own", 1).await[0];
+        // The builtin program says of it what a program can say.
+        let why = if policy == Policy::Declared { "private" } else { "uncacheable" };
+        assert_eq!(told["not_stored"], why, "{policy:?}: {told}");
+        assert_eq!(records(&stage, "/pass", 1).await[0]["not_stored"], "pass", "{policy:?}");
+        let text = run(&stage, &["explain", "http://larder.test/own", "--json"]).await;
+        let told: Value = serde_json::from_str(&text).expect("JSON");
+        let past = told["past"].to_string();
+        assert!(past.contains("not stored") && past.contains("MISS"), "{policy:?}: {past}");
+        assert_eq!(stage.metric("larder_stores_total").await, 0, "{policy:?}");
+    }
+}
+
+/// A daemon with a site of either kind whose requests all go to `backend`, a unix socket, past the
+/// store if they are for `/pass`; it also listens on `listen`.
+fn towards(policy: Policy, backend: &str, listen: &str, folder: &Folder) -> Daemon {
+    let patience = ".first_byte_timeout = 600s;";
+    let own = format!("backend own {{ .path = \"{backend}\"; {patience} }}");
+    folder.file("site.vcl", format!("vcl 4.1;\n{own}\n{PROGRAM}"));
+    let site = match policy {
+        Policy::Declared => "origin = \"own\"\nbypass = { path = [\"/pass*\"] }".to_owned(),
+        Policy::Vcl => format!("vcl = \"{}\"", folder.path().join("site.vcl").display()),
+    };
+    let origin = match policy {
+        Policy::Declared => format!("[[origin]]\nname = \"own\"\nservers = \"unix:{backend}\"\n"),
+        Policy::Vcl => String::new(),
+    };
+    let limits = "[limits]\nfirst_byte_timeout = \"10m\"";
+    let file = format!("listen = [{listen}]\n{limits}\n{origin}[[site]]\nhost = \"*\"\n{site}\n");
+    Daemon::start(&file).expect("larder starts")
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_a_safe_pass() {
+    for policy in BOTH {
+        let folder = Folder::new();
+        let socket = folder.path().join("origin.sock");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let socket = socket.display().to_string();
+        let daemon = towards(policy, &socket, "\"127.0.0.1:0\"", &folder);
+        let mut client = Raw::connect(daemon.addr()).await.expect("a connection");
+        client.send(&request("GET", "/pass", ""), Pieces::Whole).await.expect("sent");
+        let (mut origin, _) = listener.accept().await.expect("it is asked");
+        let mut head = [0; 4096];
+        assert!(origin.read(&mut head).await.expect("a head") > 0);
+        drop(client);
+        // The body has no end: only who gives it up ends this.
+        let sending = async {
+            let mut sent = origin.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+            while sent.is_ok() {
+                sent = origin.write_all(&[b'x'; 4096]).await;
+            }
+        };
+        assert!(timeout(PATIENCE, sending).await.is_ok(), "{policy:?} goes on");
+    }
+}
+
+#[tokio::test]
+async fn those_who_come_during_a_fetch_wait_for_it() {
+    for policy in BOTH {
+        let (stage, _folder) = site(policy, "").await;
+        let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok";
+        stage.origin.on("/slow", Script::default().delay_ms(500).send(answer));
+        let all = tokio::join!(stage.get("/slow"), stage.get("/slow"), stage.get("/slow"));
+        for reply in [all.0, all.1, all.2] {
+            assert_eq!(reply.text(), "ok", "{policy:?}");
+        }
+        assert_eq!(stage.origin.seen("/slow"), 1, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_comes_round_is_answered_508() {
+    for policy in BOTH {
+        let folder = Folder::new();
+        let socket = folder.path().join("http.sock").display().to_string();
+        let listen = format!("\"127.0.0.1:0\", \"unix:{socket}\"");
+        let daemon = towards(policy, &socket, &listen, &folder);
+        for target in ["/page", "/pass"] {
+            let client = Raw::connect(daemon.addr()).await.expect("a connection");
+            let seen = client.patience(PATIENCE).get(target).await.expect("sent");
+            assert_eq!(whole(seen, target).status, 508, "{policy:?} {target}");
+        }
+    }
+}
+
+/// The one that is the declared policy's alone: in VCL the program decides, as in Varnish.
+#[tokio::test]
+async fn only_if_cached_is_the_declared_policys() {
+    for (policy, status) in [(Policy::Declared, 504), (Policy::Vcl, 200)] {
+        let (stage, _folder) = site(policy, "").await;
+        stage.origin.on("/page", Script::cacheable("a page"));
+        let reply = stage.ask("GET", "/page", "Cache-Control: only-if-cached\r\n").await;
+        assert_eq!(reply.status, status, "{policy:?}");
+    }
+}
