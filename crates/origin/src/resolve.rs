@@ -35,7 +35,8 @@ pub(crate) struct Again {
     pub(crate) pace: Option<Arc<Pace>>,
 }
 
-/// Looks `host` up for ever; one that a client chose and that is not found, once. `make` gives a resolver, or none when the C library is to be asked.
+/// Looks `host` up for ever; one that a client chose and that is not found, once. `make` gives a
+/// resolver, or none when the C library is to be asked.
 pub(crate) async fn resolve_for_ever(
     server: Arc<Server>,
     host: String,
