@@ -146,7 +146,7 @@ fn names(object: &Arc<dyn Object>) -> Vec<String> {
     director.members().iter().map(|m| m.name().to_string()).collect()
 }
 
-fn limited(bench: &mut Bench, director_backends: u64, director_new_hosts: u64) {
+fn limited(bench: &Bench, director_backends: u64, director_new_hosts: u64) {
     let limits = Limits { director_backends, director_new_hosts, ..Limits::default() };
     bench.world.shared.set_limits(&limits);
 }
@@ -155,7 +155,7 @@ fn limited(bench: &mut Bench, director_backends: u64, director_new_hosts: u64) {
 fn what_was_never_found_makes_room_before_what_is_in_use() {
     let mut bench = Bench::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
-    limited(&mut bench, 3, 100);
+    limited(&bench, 3, 100);
     for (host, found) in [("real", Some(true)), ("no1", Some(false)), ("slow", None)] {
         assert!(ask(&mut bench, &object, host, found));
         bench.now += 1.0;
@@ -181,7 +181,7 @@ fn what_was_never_found_makes_room_before_what_is_in_use() {
 fn a_flood_of_names_leaves_others_their_part_of_a_second() {
     let mut bench = Bench::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
-    limited(&mut bench, 10_000, 100);
+    limited(&bench, 10_000, 100);
     let at = |text: &str| Some(text.parse().expect("an address"));
     bench.session.client = at("192.0.2.1:1");
     let flood = |bench: &mut Bench, object: &Arc<dyn Object>| {
@@ -208,9 +208,9 @@ fn a_name_that_was_not_found_is_looked_up_again_when_somebody_asks() {
     bench.now += 29.0;
     assert!(first.is(&leaf(&mut bench, &object, "app", "")));
     bench.now += 1.0;
-    limited(&mut bench, 10, 0);
+    limited(&bench, 10, 0);
     assert!(first.is(&leaf(&mut bench, &object, "app", "")), "not now");
-    limited(&mut bench, 10, 1);
+    limited(&bench, 10, 1);
     let second = leaf(&mut bench, &object, "app", "");
     assert!(!first.is(&second));
     assert!(second.is(&leaf(&mut bench, &object, "app", "")));
@@ -220,7 +220,7 @@ fn a_name_that_was_not_found_is_looked_up_again_when_somebody_asks() {
 fn what_a_program_names_as_it_starts_is_always_taken() {
     let mut bench = Bench::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
-    limited(&mut bench, 10, 0);
+    limited(&bench, 10, 0);
     let domains = &this::<Handle>(&object).expect("it is one").0;
     assert!(domains.leaf("app", "", &bench.ctx(Sub::Init)).is_some());
     assert!(domains.leaf("other", "", &bench.ctx(Sub::Recv)).is_none());
