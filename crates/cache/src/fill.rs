@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::Account;
+use base::{Account, Held};
 use bytes::Bytes;
+use message::Trailers;
 use smallvec::SmallVec;
 
 use crate::chunks::{CHUNK_OVERHEAD, Cost, Owned};
@@ -127,6 +128,14 @@ impl Tail {
     }
 }
 
+/// Trailers that have come behind a body that passes through, held for its client.
+#[derive(Debug)]
+pub struct Trailed {
+    /// The fields.
+    pub trailers: Trailers,
+    _held: Option<Held>,
+}
+
 /// Where a reader stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
@@ -211,6 +220,8 @@ struct State {
     writer: Option<Waker>,
     /// The writer has room, and only wants to know when nobody reads any more.
     writer_watches: bool,
+    /// What follows a window's body.
+    trailed: Option<Box<Trailed>>,
 }
 
 impl Fill {
@@ -232,6 +243,7 @@ impl Fill {
             followed: false,
             writer: None,
             writer_watches: false,
+            trailed: None,
         };
         Self { declared, _charge: charge, state: Mutex::new(state) }
     }
@@ -341,6 +353,21 @@ impl Fill {
         };
         wake(wakers);
         push
+    }
+
+    /// Notes what follows the body of a window; to be said before its end.
+    pub(crate) fn trail(&self, trailers: Trailers) {
+        let account = self.state.lock().passage.as_ref().and_then(|it| it.account.clone());
+        let cost = size::class(size_of::<Trailed>()) + size::class(trailers.memory());
+        // They have been read already: they are taken, and counted.
+        let held = account.map(|account| account.hold_anyway(cost));
+        self.state.lock().trailed = Some(Box::new(Trailed { trailers, _held: held }));
+    }
+
+    /// What has come behind the body, once.
+    pub(crate) fn take_trailed(&self) -> Option<Box<Trailed>> {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Finished { state.trailed.take() } else { None }
     }
 
     /// Bytes that may come at once: few where the client whose window it is has little memory left.

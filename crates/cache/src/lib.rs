@@ -41,7 +41,7 @@ pub use bans::{Ban, NewBan, Tags, Test, Which};
 pub use busy::{Ticket, Waited};
 pub use cache::{Begin, BeginOptions, Cache, Config, Found};
 pub use chunks::Whole;
-pub use fill::{Abandoned, Aborted, Passage, Push};
+pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};
 pub use lead::Lead;
 pub use ledger::Stats;

@@ -8,7 +8,7 @@ use base::Account;
 use bytes::Bytes;
 
 use crate::chunks::{CHUNK_OVERHEAD, Cost, Owned, Whole};
-use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, WINDOW_CHUNK_BYTES};
+use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
 use crate::object::Object;
 use crate::size;
 
@@ -125,6 +125,11 @@ impl Reader {
     /// As [`Reader::poll_next`].
     pub async fn next(&mut self) -> Result<Option<Bytes>, Aborted> {
         poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// The trailers that have come behind the body of a window, once; none before its end.
+    pub fn take_trailers(&mut self) -> Option<Box<Trailed>> {
+        self.fill.as_ref().and_then(|(fill, _)| fill.take_trailed())
     }
 
     /// Passes over the next `bytes` bytes, those that have not come yet included; fewer when the

@@ -4,6 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use message::Trailers;
+
 use crate::fill::{Abandoned, Fill, Passage, Phase, Push};
 use crate::reader::Reader;
 
@@ -112,6 +114,14 @@ impl BodyWriter {
     /// Whether the reader is gone.
     pub fn is_abandoned(&self) -> bool {
         self.fill.is_abandoned()
+    }
+
+    /// The body is complete, and `trailers` follow it. As [`BodyWriter::finish`].
+    pub fn finish_with(self, trailers: Option<Trailers>) -> bool {
+        if let Some(trailers) = trailers {
+            self.fill.trail(trailers);
+        }
+        self.finish()
     }
 
     /// The body is complete. False when a declared length was not met: the reader then sees an

@@ -5,13 +5,14 @@ use std::future::pending;
 
 use base::Counter;
 use cache::{Abandoned, BodyWriter, Filling, Lead, NewObject, NotKept, Push, Variant, Watch};
-use message::Request;
 use message::vary::{VaryNames, vary_signature};
+use message::{Request, Trailers};
 use origin::Exchange;
 
 use crate::core::Core;
 use crate::gzip;
 use crate::trace::Trace;
+use crate::trailers::Gate;
 use crate::why::Why;
 
 /// What became of a body.
@@ -53,6 +54,14 @@ pub(crate) trait Sink {
 
     /// Ends it as whole, and nobody else gets it.
     fn finish_unkept(self) -> bool
+    where
+        Self: Sized,
+    {
+        self.finish()
+    }
+
+    /// Ends it as whole; `trailers` follow it where they can.
+    fn finish_with(self, _trailers: Option<Trailers>) -> bool
     where
         Self: Sized,
     {
@@ -133,18 +142,23 @@ impl Sink for BodyWriter {
         Self::at_most(self)
     }
 
+    fn finish_with(self, trailers: Option<Trailers>) -> bool {
+        Self::finish_with(self, trailers)
+    }
+
     fn watch(&self) -> Option<Watch> {
         Some(Self::watch(self))
     }
 }
 
-/// Pushes an answer's body into `sink`, through `test` where it claims to be in gzip. Notes in
-/// `trace` why the store does not keep it.
+/// Pushes an answer's body into `sink`, through `test` where it claims to be in gzip; trailers
+/// follow where there is a `gate` for them. Notes in `trace` why the store does not keep it.
 pub(crate) async fn carry(
     mut exchange: Exchange,
     mut sink: impl Sink,
     mut test: Option<gzip::Test>,
     trace: Option<&Trace>,
+    gate: Option<&Gate>,
 ) -> Carried {
     let watch = sink.watch();
     let left = async || match &watch {
@@ -188,7 +202,10 @@ pub(crate) async fn carry(
                         note_refused(trace, Some(NotKept::Unwanted));
                         sink.finish_unkept()
                     }
-                    false => sink.finish(),
+                    false => {
+                        let trailers = exchange.take_trailers();
+                        sink.finish_with(gate.zip(trailers).and_then(|(gate, it)| gate.pass(it)))
+                    }
                 };
                 return match whole {
                     true => Carried { end: End::Whole, bytes, stored },

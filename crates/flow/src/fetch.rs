@@ -30,6 +30,7 @@ use crate::finish::Background;
 use crate::interims::Interims;
 use crate::lengths::declared_length;
 use crate::trace::Trace;
+use crate::trailers::Gate;
 use crate::vcl::told;
 
 /// One fetch and all it needs, independent of the client's connection.
@@ -199,6 +200,8 @@ pub(crate) struct Unstored<F> {
     pub(crate) head_length: Option<u64>,
     /// The body is in gzip, and tested on its way.
     pub(crate) gzip: bool,
+    /// The gate that trailers pass; without one they are dropped.
+    pub(crate) gate: Option<Gate>,
     pub(crate) facts: F,
 }
 

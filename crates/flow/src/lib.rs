@@ -36,6 +36,7 @@ mod surrogate;
 mod tags;
 mod trace;
 pub mod tracing;
+mod trailers;
 pub mod vcl;
 mod wait;
 mod why;

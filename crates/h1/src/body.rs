@@ -1,11 +1,13 @@
 //! Message bodies: which of the received bytes are data.
 //!
-//! Chunk extensions and trailer fields are checked, bounded and dropped: an intermediary that need
-//! not understand them must not let them through unread (RFC 9112 7.1.1, RFC 9110 6.5.1).
+//! Chunk extensions are checked, bounded and dropped: an intermediary that need not understand them
+//! must not let them through unread (RFC 9112 7.1.1). Trailer fields are checked and bounded; those
+//! that may pass are kept, written anew (RFC 9110 6.5.1).
 
 use std::ops::Range;
 
-use message::{Framing, HeaderId};
+use message::trailers::{Judgement, judge};
+use message::{Framing, Trailers};
 
 use crate::class;
 use crate::error::{BodyError, FieldError};
@@ -14,9 +16,6 @@ use crate::error::{BodyError, FieldError};
 const EXTENSION_BYTES: usize = 4096;
 /// Digits of a chunk size: sixteen fill a `u64`.
 const SIZE_DIGITS: u8 = 16;
-/// Longest trailer name that is compared with the forbidden ones; the longest of those has 17
-/// bytes.
-const NAME_BYTES: usize = 24;
 
 /// What one [`BodyReader::read`] made of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +36,10 @@ pub struct BodyReader {
     padded_sizes: bool,
     extension_left: usize,
     trailer_left: usize,
-    name: [u8; NAME_BYTES],
+    /// The trailer field at hand: its name, and behind it what has come of its value.
+    line: Vec<u8>,
     name_len: usize,
+    trailers: Trailers,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,9 @@ impl BodyReader {
             padded_sizes: false,
             extension_left: EXTENSION_BYTES,
             trailer_left: trailer_limit,
-            name: [0; NAME_BYTES],
+            line: Vec::new(),
             name_len: 0,
+            trailers: Trailers::default(),
         }
     }
 
@@ -214,16 +216,19 @@ impl BodyReader {
             (Trailer::LineStart, b' ' | b'\t') => return error(FieldError::ObsFold),
             (Trailer::LineStart, b':') => return error(FieldError::EmptyName),
             (Trailer::LineStart, b) if class::is(b, class::TOKEN) => {
-                self.name_len = 0;
-                self.keep_name(b);
+                self.line.clear();
+                self.line.push(b);
                 Trailer::Name
             }
             (Trailer::Name, b) if class::is(b, class::TOKEN) => {
-                self.keep_name(b);
+                self.line.push(b);
                 Trailer::Name
             }
             (Trailer::Name, b':') => {
-                self.check_name()?;
+                self.name_len = self.line.len();
+                if judge(&self.line) == Judgement::Refuse {
+                    return Err(BodyError::TrailerForbidden);
+                }
                 Trailer::Value
             }
             (Trailer::Name, b' ' | b'\t') => return error(FieldError::SpaceBeforeColon),
@@ -232,31 +237,27 @@ impl BodyReader {
             }
             (Trailer::LineStart | Trailer::Name, _) => return error(FieldError::Name),
             (Trailer::Value, b'\r') => Trailer::LineCr,
-            (Trailer::Value, b'\t' | 0x20..=0x7e | 0x80..) => Trailer::Value,
+            (Trailer::Value, b'\t' | 0x20..=0x7e | 0x80..) => {
+                self.line.push(b);
+                Trailer::Value
+            }
             (Trailer::Value, _) => return error(FieldError::Control),
-            (Trailer::LineCr, b'\n') => Trailer::LineStart,
+            (Trailer::LineCr, b'\n') => {
+                let (name, value) = self.line.split_at(self.name_len);
+                if judge(name) == Judgement::Pass {
+                    self.trailers.push(name, value);
+                }
+                Trailer::LineStart
+            }
             (Trailer::LineCr | Trailer::LastCr, _) => return error(FieldError::BareCr),
         };
         self.trailer_left = self.trailer_left.checked_sub(1).ok_or(BodyError::TrailerBytes)?;
         Ok(State::Trailer(next))
     }
 
-    fn keep_name(&mut self, b: u8) {
-        if let Some(place) = self.name.get_mut(self.name_len) {
-            // As in heads, `_` is taken for `-`: some readers do not tell them apart.
-            *place = if b == b'_' { b'-' } else { b };
-        }
-        self.name_len += 1;
-    }
-
-    /// Refuses what would change framing or routing had it stood in the head; the rest is only
-    /// dropped.
-    fn check_name(&self) -> Result<(), BodyError> {
-        let id = self.name.get(..self.name_len).map_or(HeaderId::Other, HeaderId::of);
-        if id.is_hop_by_hop() || matches!(id, HeaderId::ContentLength | HeaderId::Host) {
-            return Err(BodyError::TrailerForbidden);
-        }
-        Ok(())
+    /// The trailer fields that may pass, once; none before the body was read to its end.
+    pub fn take_trailers(&mut self) -> Option<Trailers> {
+        if self.is_done() { std::mem::take(&mut self.trailers).non_empty() } else { None }
     }
 
     /// Whether the connection may end here.
@@ -367,6 +368,32 @@ mod tests {
         assert_eq!(body.read(b"0\r\n\r\n"), Err(BodyError::ChunkSize));
         assert_eq!(body.at_eof(), Err(BodyError::ChunkSize));
         assert!(!body.is_done());
+    }
+
+    #[test]
+    fn trailers_are_there_when_the_body_is_whole_and_not_before() {
+        let wire = b"0\r\nX-Sum:  a b\t\r\nSet-Cookie: c\r\nx_sum:\r\nDigest: \x80\r\n\r\n";
+        for piece in 1..=wire.len() {
+            let mut body = BodyReader::new(Framing::Chunked, 100);
+            for part in wire[..wire.len() - 1].chunks(piece) {
+                assert!(body.read(part).is_ok_and(|step| step.consumed == part.len()));
+                assert_eq!(body.take_trailers(), None);
+            }
+            assert!(body.read(b"\n").is_ok_and(|step| step.done));
+            let trailers = body.take_trailers().unwrap_or_default();
+            assert_eq!(trailers.lines(), b"X-Sum: a b\r\nx_sum: \r\nDigest: \x80\r\n");
+            assert_eq!(body.take_trailers(), None);
+        }
+    }
+
+    #[test]
+    fn trailers_of_a_broken_body_are_never_there() {
+        let mut body = BodyReader::new(Framing::Chunked, 100);
+        assert!(body.read(b"0\r\nA: b\r\nHost: c\r\n\r\n").is_err());
+        assert_eq!(body.take_trailers(), None);
+        let mut cut = BodyReader::for_response(Framing::Chunked, 100);
+        assert!(cut.read(b"0\r\nA: b\r\n").is_ok_and(|step| !step.done));
+        assert_eq!((cut.at_eof(), cut.take_trailers()), (Err(BodyError::Truncated), None));
     }
 
     #[test]

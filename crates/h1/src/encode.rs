@@ -6,7 +6,7 @@
 
 use message::authority::write_authority;
 use message::header::{is_token, is_value};
-use message::{Framing, HeaderBlock, HeaderId, Method, Request, Status, Upgrade};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Status, Trailers, Upgrade};
 
 /// Ends a chunk's data.
 pub const CHUNK_END: &[u8] = b"\r\n";
@@ -39,6 +39,9 @@ pub enum ConnectionHeader {
     Close,
 }
 
+/// Trailers are taken; said hop by hop (RFC 9110 10.1.4).
+const CONNECTION_TE: &[u8] = b"Connection: TE\r\nTE: trailers\r\n";
+
 /// What follows a head when its connection is to change its protocol.
 const CONNECTION_UPGRADE: &[u8] = b"Connection: Upgrade\r\nUpgrade: ";
 
@@ -48,7 +51,8 @@ const CONNECTION_UPGRADE: &[u8] = b"Connection: Upgrade\r\nUpgrade: ";
 /// Left out of the fields: Host, framing, hop-by-hop fields, and Expect, which the client's side of
 /// the connection answers (as nginx does). A POST, PUT or PATCH without body is sent with
 /// `Content-Length: 0` (RFC 9110 8.6). Where it is granted, Connection and Upgrade are
-/// written anew, with the protocols of the request's own Upgrade (RFC 9110 7.8).
+/// written anew, with the protocols of the request's own Upgrade (RFC 9110 7.8). Where trailers
+/// pass, so are TE, and Trailer before a chunked body.
 pub fn request_head(out: &mut Vec<u8>, request: &Request) {
     debug_assert!(is_token(request.method.token()), "a method is a token");
     debug_assert!(
@@ -77,8 +81,33 @@ pub fn request_head(out: &mut Vec<u8>, request: &Request) {
         out.extend_from_slice(CONNECTION_UPGRADE);
         out.extend_from_slice(protocols);
         out.extend_from_slice(b"\r\n");
+    } else if request.passes_trailers {
+        if request.headers.contains(HeaderId::Te) {
+            out.extend_from_slice(CONNECTION_TE);
+        }
+        if request.framing == Framing::Chunked {
+            trailer_names(out, &request.headers);
+        }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the names of the trailer fields that `headers` announces, if it does.
+pub fn trailer_names(out: &mut Vec<u8>, headers: &HeaderBlock) {
+    if let Some(names) = headers.value(HeaderId::Trailer) {
+        debug_assert!(is_value(names), "names are tokens");
+        for part in [&b"Trailer: "[..], names, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+}
+
+/// Appends what ends a chunked body, with its trailer fields if it has any.
+pub fn last_chunk(out: &mut Vec<u8>, trailers: Option<&Trailers>) {
+    let Some(trailers) = trailers else { return out.extend_from_slice(LAST_CHUNK) };
+    for part in [&b"0\r\n"[..], trailers.lines(), b"\r\n"] {
+        out.extend_from_slice(part);
+    }
 }
 
 /// Appends the part of a response head that the cache keeps: status line and end-to-end fields,

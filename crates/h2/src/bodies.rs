@@ -1,5 +1,7 @@
 //! Bodies of requests, and the windows that hold their senders back (RFC 9113 5.2 and 6.1).
 
+use message::Trailers;
+
 use crate::connection::{Connection, Event, FIRST_WINDOW, Incoming, StreamAt};
 use crate::error::{Code, Fatal};
 use crate::frame::{self, FrameHead, flag, kind};
@@ -87,7 +89,7 @@ impl Connection {
         }
         match frame.place {
             Some(place) if frame.left == 0 && frame.ends => {
-                self.body_ends(StreamAt { place, id: frame.id }, out, now_ms)
+                self.body_ends(StreamAt { place, id: frame.id }, None, out, now_ms)
             }
             _ => Ok(None),
         }
@@ -120,6 +122,7 @@ impl Connection {
     pub(crate) fn body_ends<'a>(
         &mut self,
         at: StreamAt,
+        trailers: Option<Trailers>,
         out: &mut Vec<u8>,
         now_ms: u64,
     ) -> Result<Option<Event<'a>>, Fatal> {
@@ -128,7 +131,7 @@ impl Connection {
             return self.wrong_length(at, out, now_ms).map(Some);
         }
         stream.receives = false;
-        Ok(stream.takes.then_some(Event::End { stream: at }))
+        Ok(stream.takes.then_some(Event::End { stream: at, trailers }))
     }
 
     /// A body of another length than its request says: a stream error (RFC 9113 8.1.1).

@@ -6,7 +6,7 @@
 //! (MadeYouReset, CVE-2025-8671). Where a stream ends, that is counted.
 
 use base::{HashSeed, Limit, Limits};
-use message::{Request, Scheme};
+use message::{Request, Scheme, Trailers};
 
 use crate::budget::Budget;
 use crate::decode::Decoder;
@@ -94,6 +94,8 @@ pub enum Event<'a> {
     End {
         /// Of which request.
         stream: StreamAt,
+        /// Its trailer fields that may pass, if there are any.
+        trailers: Option<Trailers>,
     },
     /// A stream is gone, and whatever is done for it is done for nothing. Its place may be another
     /// stream's soon.

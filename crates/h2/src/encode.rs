@@ -267,14 +267,20 @@ impl Encoder {
         self.announce = Some((least, size));
     }
 
-    /// Begins a block with the status.
-    pub fn begin(&mut self, status: u16, out: &mut Vec<u8>) {
+    /// Begins a block of trailers, which has no status.
+    #[inline]
+    pub fn begin_trailers(&mut self, out: &mut Vec<u8>) {
         if let Some((least, last)) = self.announce.take() {
             if least < last {
                 integer(least, 5, 0x20, out);
             }
             integer(last, 5, 0x20, out);
         }
+    }
+
+    /// Begins a block with the status.
+    pub fn begin(&mut self, status: u16, out: &mut Vec<u8>) {
+        self.begin_trailers(out);
         let index = match status {
             200 => 8,
             204 => 9,

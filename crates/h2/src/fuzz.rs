@@ -46,7 +46,7 @@ pub fn trailer<'a>(
     for (name, value) in fields {
         collector.trailer(HeaderId::of(name), name, value, &limits);
     }
-    collector.finish_trailer()
+    collector.finish_trailer().map(drop)
 }
 
 /// Reads a field block, as it comes in frames, as a request and as a trailer section. The lowest

@@ -96,7 +96,7 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Option<Event<'a>>, Fatal> {
         if open.id <= self.last {
-            return self.trailers(open, block, out, now_ms);
+            return self.read_trailers(open, block, out, now_ms);
         }
         self.last = open.id;
         let said = self.read_request(block, request)?;
@@ -151,6 +151,7 @@ impl Connection {
             send_window: self.first_send_window,
             offered: 0,
             ends: false,
+            trailed: false,
             queued: false,
             priority,
         });
@@ -178,8 +179,8 @@ impl Connection {
         Ok(said)
     }
 
-    /// Reads trailers: they are checked, and dropped as those of HTTP/1 are.
-    fn trailers<'a>(
+    /// Reads trailers, of which those are kept that may pass.
+    fn read_trailers<'a>(
         &mut self,
         open: Open,
         block: &[u8],
@@ -199,8 +200,8 @@ impl Connection {
         let at = StreamAt { place, id: open.id };
         match self.collector.finish_trailer() {
             // A second head (RFC 9113 8.1).
-            Ok(()) if !open.ends => self.bad_trailers(at, Code::Protocol, out, now_ms).map(Some),
-            Ok(()) => self.body_ends(at, out, now_ms),
+            Ok(_) if !open.ends => self.bad_trailers(at, Code::Protocol, out, now_ms).map(Some),
+            Ok(trailers) => self.body_ends(at, trailers, out, now_ms),
             Err(error) => {
                 let code = match error.limit() {
                     Some(_) => Code::EnhanceYourCalm,

@@ -8,7 +8,10 @@ use base::{Limit, Limits};
 use message::authority::{parse_authority, write_authority};
 use message::framing::{content_length, is_lookalike};
 use message::header::is_value;
-use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version, class, target};
+use message::trailers::{Judgement, judge};
+use message::{
+    Framing, HeaderId, Method, Request, Scheme, Trailers, Upgrade, Version, class, target,
+};
 
 mod error;
 #[cfg(test)]
@@ -97,6 +100,8 @@ pub(crate) struct Collector {
     cookie: Vec<u8>,
     /// The host of a Host beside `:authority`, and then Host as it will be.
     host: Vec<u8>,
+    /// The fields of a trailer section that may pass.
+    trailers: Trailers,
 }
 
 impl Collector {
@@ -388,8 +393,7 @@ impl Collector {
         self.reset();
     }
 
-    /// Checks one field of a trailer section. Nothing is kept: trailers are dropped, as those of
-    /// HTTP/1 are.
+    /// Takes one field of a trailer section; those that may pass are kept.
     pub(crate) fn trailer(&mut self, id: HeaderId, name: &[u8], value: &[u8], limits: &ListLimits) {
         if self.fault.is_none() {
             self.fault = self.check_trailer(id, name, value, limits).err();
@@ -410,20 +414,21 @@ impl Collector {
         }
         check_name(id, name)?;
         check_value(value)?;
-        // What would change framing or routing had it stood in the head.
-        let changes = matches!(id, HeaderId::ContentLength | HeaderId::Host);
-        if changes || id.is_hop_by_hop() || is_lookalike(name) {
-            return Err(Malformed::Trailer.into());
+        match judge(name) {
+            Judgement::Pass => self.trailers.push(name, value),
+            Judgement::Drop => {}
+            Judgement::Refuse => return Err(Malformed::Trailer.into()),
         }
         Ok(())
     }
 
-    /// Ends a trailer section.
+    /// Ends a trailer section: the fields that may pass, if there are any.
     ///
     /// # Errors
     /// Of what was found first.
-    pub(crate) fn finish_trailer(&self) -> Result<(), RequestError> {
-        self.fault.map_or(Ok(()), Err)
+    pub(crate) fn finish_trailer(&mut self) -> Result<Option<Trailers>, RequestError> {
+        let trailers = std::mem::take(&mut self.trailers);
+        self.fault.map_or(Ok(trailers.non_empty()), Err)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Responses on their way out: heads, and whose body's bytes come next.
 
-use message::HeaderId;
+use message::{HeaderId, Trailers};
 
 use crate::connection::{Connection, Farewell, StreamAt};
 use crate::encode::Block;
@@ -16,7 +16,7 @@ pub struct Grant {
     pub stream: StreamAt,
     /// How many.
     pub bytes: usize,
-    /// The response is whole with them, and the stream perhaps gone.
+    /// The response is whole with them, but for the trailers that were announced.
     pub ends: bool,
 }
 
@@ -73,6 +73,26 @@ impl Connection {
         stream.offered += more;
         stream.ends |= ends;
         self.requeue(at.place);
+    }
+
+    /// Says that no more bytes of a response's body follow, but trailers: [`Connection::trailers`]
+    /// writes them after the grant that ends the body.
+    pub fn offer_trailers(&mut self, at: StreamAt) {
+        if self.has(at) {
+            self.streams.get_mut(at.place).trailed = true;
+            self.offer(at, 0, true);
+        }
+    }
+
+    /// Writes a response's trailers, with which the stream ends on this side.
+    pub fn trailers(&mut self, at: StreamAt, trailers: &Trailers, out: &mut Vec<u8>) {
+        self.head_at = out.len();
+        out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.encoder.begin_trailers(out);
+        for field in trailers.iter() {
+            self.encoder.field(field.id, field.name, field.value, out);
+        }
+        self.end_head(at, true, out);
     }
 
     /// Bytes of a body in one frame at most.
@@ -150,7 +170,10 @@ impl Connection {
     }
 
     fn granted(&self, at: StreamAt, bytes: usize, ends: bool, out: &mut Vec<u8>) -> Grant {
-        self.data_head(at, bytes, ends, out);
+        let trailed = ends && self.streams.get(at.place).trailed;
+        if bytes > 0 || !trailed {
+            self.data_head(at, bytes, ends && !trailed, out);
+        }
         Grant { stream: at, bytes, ends }
     }
 

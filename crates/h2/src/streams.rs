@@ -39,8 +39,10 @@ pub(crate) struct Stream {
     pub(crate) send_window: i64,
     /// Bytes that are there to be sent.
     pub(crate) offered: u64,
-    /// Nothing follows them.
+    /// Nothing follows them but trailers, if there are to be any.
     pub(crate) ends: bool,
+    /// Trailers follow, which end the stream.
+    pub(crate) trailed: bool,
     /// It stands in one of the queues of those that have something to send.
     pub(crate) queued: bool,
     pub(crate) priority: Priority,

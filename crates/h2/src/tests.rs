@@ -1,7 +1,7 @@
 //! The engine as a client sees it: frames in, events and frames out.
 
 use base::{HashSeed, Limit, Limits};
-use message::{HeaderId, Request, Scheme};
+use message::{HeaderId, Request, Scheme, Trailers};
 use proptest::prelude::*;
 
 use crate::connection::{Connection, Event, Settings, StreamAt};
@@ -16,6 +16,7 @@ enum Seen {
     Refused(Option<u32>, RequestError),
     Data(u32, Vec<u8>),
     End(u32),
+    Trailed(u32, Vec<u8>),
     Reset(u32, bool),
 }
 
@@ -59,7 +60,10 @@ impl Server {
                 }
                 Event::Refused { stream, error } => Seen::Refused(stream.map(|at| at.id), error),
                 Event::Data { stream, bytes } => Seen::Data(stream.id, bytes.to_vec()),
-                Event::End { stream } => Seen::End(stream.id),
+                Event::End { stream, trailers: None } => Seen::End(stream.id),
+                Event::End { stream, trailers: Some(trailers) } => {
+                    Seen::Trailed(stream.id, trailers.lines().to_vec())
+                }
                 Event::Reset { stream, by_client } => Seen::Reset(stream.id, by_client),
             });
         }
@@ -247,18 +251,60 @@ fn what_a_stream_held_is_given_back_to_the_connection_with_its_end() {
 }
 
 #[test]
-fn trailers_end_a_body_and_are_dropped() {
+fn trailers_end_a_body_and_come_with_its_end() {
     let mut server = Server::ready();
     server.read(&post(1, &[])).expect("a request");
     let flags = flag::END_HEADERS | flag::END_STREAM;
     let trailers = framed(kind::HEADERS, flags, 1, &literal("x-sum", "1"));
-    assert_eq!(server.read(&trailers), Ok(vec![Seen::End(1)]));
+    assert_eq!(server.read(&trailers), Ok(vec![Seen::Trailed(1, b"x-sum: 1\r\n".to_vec())]));
+    server.read(&post(7, &[])).expect("a request");
+    let dropped = framed(kind::HEADERS, flags, 7, &literal("set-cookie", "1"));
+    assert_eq!(server.read(&dropped), Ok(vec![Seen::End(7)]));
+    let mut server = Server::ready();
     server.read(&post(3, &[])).expect("a request");
     let trailers = framed(kind::HEADERS, flags, 3, &literal(":path", "/"));
     assert_eq!(server.read(&trailers), Ok(vec![Seen::Reset(3, false)]));
     server.read(&post(5, &[])).expect("a request");
     let unending = framed(kind::HEADERS, flag::END_HEADERS, 5, &literal("x-sum", "1"));
     assert_eq!(server.read(&unending), Ok(vec![Seen::Reset(5, false)]));
+}
+
+#[test]
+fn trailers_end_an_answer_in_place_of_its_last_frame() {
+    for body in [0, 5] {
+        let mut server = Server::ready();
+        server.read(&get(1, "/")).expect("a request");
+        let at = server.at(1);
+        server.engine.begin_head(200, &mut server.out);
+        server.engine.end_head(at, false, &mut server.out);
+        server.engine.offer(at, body, false);
+        server.engine.offer_trailers(at);
+        let mut trailers = Trailers::default();
+        trailers.push(b"X-Sum", b"1");
+        while let Some(grant) = server.engine.grant(1 << 20, &mut server.out) {
+            server.out.resize(server.out.len() + grant.bytes, b'.');
+            if grant.ends {
+                server.engine.trailers(at, &trailers, &mut server.out);
+            }
+        }
+        assert_eq!(server.engine.streams(), 0);
+        let frames = server.frames();
+        let shape: Vec<_> = frames.iter().map(|(head, _)| (head.kind, head.flags)).collect();
+        let ends = (kind::HEADERS, flag::END_HEADERS | flag::END_STREAM);
+        let (head, data) = ((kind::HEADERS, flag::END_HEADERS), (kind::DATA, 0));
+        let expected = if body > 0 { vec![head, data, ends] } else { vec![head, ends] };
+        assert_eq!(shape, expected);
+        let (mut decoder, mut fields) = (Decoder::new(4096), Vec::new());
+        for (_, block) in frames.iter().filter(|(head, _)| head.kind == kind::HEADERS) {
+            fields.clear();
+            let read = decoder.block(block, |_, name, value| {
+                fields.push((name.to_vec(), value.to_vec()));
+                true
+            });
+            assert!(read.is_ok());
+        }
+        assert_eq!(fields, [(b"x-sum".to_vec(), b"1".to_vec())]);
+    }
 }
 
 #[test]

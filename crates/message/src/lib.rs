@@ -30,9 +30,11 @@ pub mod tags;
 pub mod target;
 pub mod targeted;
 pub mod trace_context;
+pub mod trailers;
 pub mod upgrade;
 pub mod vary;
 
 pub use header::{HeaderBlock, HeaderId};
 pub use request::{Framing, Method, Request, Scheme, Upgrade, Version};
 pub use response::{Response, Status};
+pub use trailers::Trailers;

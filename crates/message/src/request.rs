@@ -175,6 +175,9 @@ pub struct Request {
     pub expect_continue: bool,
     /// Whether another protocol is asked for (Connection: upgrade and Upgrade).
     pub upgrade: Upgrade,
+    /// Whether its trailers and those of the answer pass: TE and Trailer, if they are there, are
+    /// for the next hop then. Set for requests to origins alone.
+    pub passes_trailers: bool,
 }
 
 /// What has become of a wish to speak another protocol on the connection (RFC 9110 7.8).
@@ -207,6 +210,7 @@ impl Clone for Request {
         self.keep_alive = other.keep_alive;
         self.expect_continue = other.expect_continue;
         self.upgrade = other.upgrade;
+        self.passes_trailers = other.passes_trailers;
     }
 }
 
@@ -242,6 +246,7 @@ impl Request {
         self.keep_alive = false;
         self.expect_continue = false;
         self.upgrade = Upgrade::None;
+        self.passes_trailers = false;
     }
 
     /// The target up to the first `?`.

@@ -135,6 +135,8 @@ pub struct Response {
     pub reason: Vec<u8>,
     /// Whether it goes without a reason phrase (RFC 9112 4).
     pub no_reason: bool,
+    /// Whether its trailers pass: Trailer, if it is there, is for the next hop then.
+    pub passes_trailers: bool,
     /// All header fields as received (framing fields too; the serialiser alone writes those anew).
     pub headers: HeaderBlock,
 }
@@ -147,6 +149,7 @@ impl Response {
             status,
             reason: Vec::new(),
             no_reason: false,
+            passes_trailers: false,
             headers: HeaderBlock::new(),
         }
     }

@@ -11,9 +11,11 @@ use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Limits, Now};
 use flow::finish::{Started, Told};
+use flow::reply::Head;
 use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestError, RequestReader};
+use message::trailers::are_taken;
 use message::{Framing, Request, Scheme, Version};
 use tls::Secured;
 use tokio::io::ReadBuf;
@@ -508,6 +510,13 @@ pub(crate) fn append(
         Version::Http10 => ConnectionHeader::KeepAliveExplicit,
         Version::Http11 | Version::Http2 => ConnectionHeader::KeepAliveDefault,
     };
+    if framing == BodyFraming::Chunked
+        && let Head::Owned(response) = &reply.head
+        && response.passes_trailers
+        && are_taken(&request.headers)
+    {
+        encode::trailer_names(output, &response.headers);
+    }
     encode::response_tail(output, framing, connection);
     framing
 }

@@ -98,7 +98,7 @@ impl Upload {
     /// The answer to a request whose body cannot be taken further.
     pub(crate) fn refusal(&self) -> Option<Reply> {
         let (code, reason, limit) = match self.fault.as_ref()? {
-            Fault::Framing(error) => (400, error.to_string(), None),
+            Fault::Framing(error) => (400, error.to_string(), error.limit()),
             Fault::TooLarge => {
                 let limit = Limit::RequestBodyBytes;
                 let name = limit.name();
@@ -218,15 +218,18 @@ impl Upload {
             Ok(()) if self.ended => {
                 self.whole_ms = core.flow.now().mono_ms;
                 if let Some(writer) = writer {
-                    writer.finish();
+                    writer.finish_with(self.reader.take_trailers());
                 }
             }
             // Nobody takes it any more: an early answer, or a failed origin.
             Ok(()) => {}
             Err(fault) => {
-                if matches!(fault, Fault::TooLarge) {
-                    core.flow.counters.limit(Limit::RequestBodyBytes);
-                }
+                let limit = match &fault {
+                    Fault::TooLarge => Some(Limit::RequestBodyBytes),
+                    Fault::Framing(error) => error.limit(),
+                    Fault::Slow(_) | Fault::Gone => None,
+                };
+                limit.into_iter().for_each(|limit| core.flow.counters.limit(limit));
                 self.fault = Some(fault);
                 if let Some(writer) = writer {
                     writer.abort();

@@ -15,6 +15,7 @@ use cache::Reader;
 use flow::finish::{Started, Told};
 use flow::{Front, LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
 use h1::encode::{self, BodyFraming};
+use message::trailers::are_taken;
 use message::{Framing, Request, Status};
 use tokio::io::{AsyncWrite, ReadBuf};
 
@@ -375,7 +376,9 @@ impl Sending<'_> {
         let watch = matches!(body, ReplyBody::Stream { .. });
         guard.answering(core.flow.now().mono_ms);
         guard.sending(core.flow.now().mono_ms);
-        let send = pin!(send_body(core, guard, stream, head, body, framing));
+        let trails = framing == BodyFraming::Chunked && are_taken(&self.request.headers);
+        let framing_of = (framing, trails);
+        let send = pin!(send_body(core, guard, stream, head, body, framing_of));
         let sent = upload.beside(core, guard, stream, send, watch).await;
         guard.send_done();
         sent.unwrap_or(Err(SendError::Io)).map(|()| Sent {
@@ -435,7 +438,7 @@ async fn send_body(
     stream: &Both<'_>,
     head: Vec<u8>,
     body: ReplyBody,
-    framing: BodyFraming,
+    (framing, trails): (BodyFraming, bool),
 ) -> Result<(), SendError> {
     let mut out = head;
     let mut tail = None;
@@ -476,7 +479,7 @@ async fn send_body(
             }
         }
         ReplyBody::Stream { reader, length } => {
-            let coming = Coming::new(reader, length, framing);
+            let coming = Coming::new(reader, length, (framing, trails));
             return send_stream(core, guard, stream, out, coming).await;
         }
     }
@@ -520,6 +523,8 @@ struct Coming {
     /// Bytes that are still to come, if it was said how many.
     left: Option<u64>,
     chunked: bool,
+    /// Whether the client takes trailers.
+    trails: bool,
     broken: bool,
 }
 
@@ -533,9 +538,9 @@ enum Gathered {
 }
 
 impl Coming {
-    fn new(reader: Reader, length: Option<u64>, framing: BodyFraming) -> Self {
+    fn new(reader: Reader, length: Option<u64>, (framing, trails): (BodyFraming, bool)) -> Self {
         let chunked = framing == BodyFraming::Chunked;
-        Self { reader, left: length, chunked, broken: false }
+        Self { reader, left: length, chunked, trails, broken: false }
     }
 
     /// Waits until there is something to send. Small pieces that are there are appended to `out`
@@ -565,7 +570,8 @@ impl Coming {
             return (gathered, None);
         }
         if self.chunked {
-            out.extend_from_slice(encode::LAST_CHUNK);
+            let trailed = if self.trails { self.reader.take_trailers() } else { None };
+            encode::last_chunk(out, trailed.as_ref().map(|come| &come.trailers));
         }
         (Gathered::All, None)
     }

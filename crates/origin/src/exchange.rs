@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use base::clock;
 use bytes::Bytes;
 use h1::BodyReader;
-use message::{Framing, Response};
+use message::{Framing, Response, Trailers};
 use tokio::time::Instant;
 
 use crate::attempt::Answer;
@@ -48,6 +48,7 @@ pub struct Exchange {
     pub tries: u32,
     body: Body,
     failed: bool,
+    trailers: Option<Trailers>,
 }
 
 /// What is left of the exchange.
@@ -114,6 +115,7 @@ impl Exchange {
             tries: of.tries,
             body: Body::Ended,
             failed: false,
+            trailers: None,
         };
         if let Some(protocol) = switched {
             exchange.body = Body::Switched(Box::new(Tunnel::new(link, &work, protocol, of.permit)));
@@ -153,6 +155,7 @@ impl Exchange {
             tries: 0,
             body: Body::Ready(body),
             failed: false,
+            trailers: None,
         }
     }
 
@@ -167,6 +170,11 @@ impl Exchange {
     /// and may be wrong. Known once the body was read to its end.
     pub fn has_failed(&self) -> bool {
         self.failed
+    }
+
+    /// The trailer fields that may pass, once. They come with the body's end.
+    pub fn take_trailers(&mut self) -> Option<Trailers> {
+        self.trailers.take()
     }
 
     /// Reads at most `bytes` at once from now on, and never more than the caller of the request
@@ -232,7 +240,10 @@ impl Exchange {
             Ok(true) => Ok(true),
             Ok(false) => {
                 self.failed = open.work.talk.has_failed();
-                if let Body::Open(open) = std::mem::replace(&mut self.body, Body::Ended) {
+                if let Body::Open(mut open) = std::mem::replace(&mut self.body, Body::Ended) {
+                    if let Coding::Http(reader) = &mut open.coding {
+                        self.trailers = reader.take_trailers();
+                    }
                     open.finish();
                 }
                 Ok(false)

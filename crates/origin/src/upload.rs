@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use base::{Account, Held};
 use bytes::{Buf as _, Bytes};
-use message::{Framing, Request};
+use message::{Framing, Request, Trailers};
 
 use crate::config::Protocol;
 use crate::error::{RequestBodyError, SourceError};
@@ -23,11 +23,21 @@ pub trait BodySource {
     /// # Errors
     /// When the body cannot be had whole; the connection to the server is then closed.
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>>;
+
+    /// The trailer fields to send behind the body, if it is sent chunked. Asked once, after its
+    /// end.
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        None
+    }
 }
 
 impl<S: BodySource + ?Sized> BodySource for &mut S {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
         (**self).poll_data(cx)
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        (**self).take_trailers()
     }
 }
 
@@ -47,6 +57,8 @@ pub(crate) struct Upload<'a> {
     /// Bytes that Content-Length says are still to come from the source.
     left: u64,
     piece: Bytes,
+    /// What follows the last piece.
+    trailers: Option<Trailers>,
     ended: bool,
     started: bool,
     has_body: bool,
@@ -77,6 +89,7 @@ impl<'a> Upload<'a> {
             coding,
             left,
             piece: Bytes::new(),
+            trailers: None,
             ended: !has_body,
             started: false,
             has_body,
@@ -112,7 +125,12 @@ impl<'a> Upload<'a> {
                     self.ended = self.left == 0;
                     self.piece = piece;
                 }
-                None if self.coding == Coding::Chunked => self.ended = true,
+                None if self.coding == Coding::Chunked => {
+                    self.ended = true;
+                    if let RequestBody::Stream(source) = &mut self.source {
+                        self.trailers = source.take_trailers();
+                    }
+                }
                 None => return Poll::Ready(Err(RequestBodyError::TooShort)),
             }
         }
@@ -206,7 +224,7 @@ impl Writer {
             Coding::Plain => self.part = len,
             _ if !upload.has_body => {}
             Coding::Chunked if len == 0 => {
-                out.extend_from_slice(h1::encode::LAST_CHUNK);
+                h1::encode::last_chunk(out, upload.trailers.as_ref());
                 self.closed = true;
             }
             Coding::Chunked => {

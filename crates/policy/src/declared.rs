@@ -28,7 +28,7 @@ use crate::pattern::PathPattern;
 use crate::peer::Peer;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
-    ReceiveCtx, ReceiveVerdict, ResponseCtx,
+    ReceiveCtx, ReceiveVerdict, ResponseCtx, TrailerCtx,
 };
 use crate::told::{Deaf, Place, Step};
 use compile::Plan;
@@ -194,6 +194,17 @@ impl Policy for Declared {
 
     fn deliver(&self, ctx: &mut DeliverCtx<'_>) {
         self.plan(ctx.notes).response_headers.apply(&mut ctx.response.headers);
+    }
+
+    fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool {
+        let (name, plan) = (ctx.field.name, self.plan(ctx.notes));
+        if !ctx.of_request {
+            return !plan.response_headers.speak_of(name);
+        }
+        let tells_client = self.client_field.named().is_some_and(|own| own.is_spelt(name));
+        let in_key = plan.header_key.iter().any(|own| own.is_spelt(name));
+        let is_free = !forged::is_forged(ctx.field) && !plan.request_headers.speak_of(name);
+        is_free && !tells_client && !in_key
     }
 
     fn rule_name(&self, rule: u32) -> &str {

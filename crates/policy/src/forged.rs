@@ -56,7 +56,8 @@ fn is_name(name: &[u8], known: &[u8]) -> bool {
     name.len() == known.len() && same(name, known)
 }
 
-fn is_forged(field: Field<'_>) -> bool {
+/// Whether a field speaks for a proxy.
+pub(crate) fn is_forged(field: Field<'_>) -> bool {
     match field.id {
         HeaderId::Other => is_forged_name(field.name),
         id => FORGED.contains(&id),

@@ -65,6 +65,13 @@ impl FieldName {
         self.name.eq_ignore_ascii_case(&other.name)
     }
 
+    /// Whether `other` is this name, in any case and with `_` for `-`, or the other way round: some
+    /// readers do not tell those apart.
+    pub(crate) fn is_spelt(&self, other: &[u8]) -> bool {
+        let plain = |b: &u8| if *b == b'_' { b'-' } else { b.to_ascii_lowercase() };
+        self.name.iter().map(plain).eq(other.iter().map(plain))
+    }
+
     /// Its values in `block`.
     pub(crate) fn values<'a>(&'a self, block: &'a HeaderBlock) -> impl Iterator<Item = &'a [u8]> {
         block
@@ -138,6 +145,11 @@ impl HeaderOps {
     /// Whether there is nothing to change.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
+    }
+
+    /// Whether a field called `name` is changed.
+    pub(crate) fn speak_of(&self, name: &[u8]) -> bool {
+        self.ops.iter().any(|(changed, _)| changed.is_spelt(name))
     }
 
     /// The changes: a field, and its new value or none.

@@ -24,7 +24,7 @@ pub use hosts::HostTable;
 pub use peer::Peer;
 pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,
-    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic,
+    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Synthetic, TrailerCtx,
 };
 pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::{KeyBuf, Now};
 use message::freshness::Freshness;
+use message::header::Field;
 use message::store::StorePlan;
 use message::{Request, Response, Status};
 
@@ -171,6 +172,17 @@ pub struct DeliverCtx<'a> {
     pub notes: &'a Notes,
 }
 
+/// Context of [`Policy::passes_trailer`]: a field behind a body that passes.
+#[derive(Clone, Copy, Debug)]
+pub struct TrailerCtx<'a> {
+    /// The field; it is none that never passes ([`message::trailers::judge`]).
+    pub field: Field<'a>,
+    /// Whether it goes to the origin; otherwise to the client.
+    pub of_request: bool,
+    /// The request's notes.
+    pub notes: &'a Notes,
+}
+
 /// A site's policy.
 pub trait Policy: Send + Sync {
     /// On whose behalf `peer` makes a request that is not [received](Policy::receive) like others:
@@ -210,6 +222,9 @@ pub trait Policy: Send + Sync {
 
     /// Changes the head on its way to the client (Varnish: `vcl_deliver`).
     fn deliver(&self, ctx: &mut DeliverCtx<'_>);
+
+    /// Whether a trailer field passes: none does that the policy would have changed in the head.
+    fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool;
 
     /// The name of a rule noted in [`Notes::rule`].
     fn rule_name(&self, rule: u32) -> &str;

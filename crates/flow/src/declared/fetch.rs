@@ -12,7 +12,7 @@ use message::freshness::Freshness;
 use message::store::{self, NotStored, StorePlan};
 use message::vary::Vary;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
-use origin::{Caller, Exchange, Tunnel};
+use origin::{Caller, Exchange, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
 
 use crate::accel::{self, Named, Said};
@@ -31,6 +31,7 @@ use crate::pages::Problem;
 use crate::surrogate;
 use crate::tags;
 use crate::trace::Trace;
+use crate::trailers::{self, Gate};
 use crate::vcl::told::Told;
 use crate::why::Why;
 
@@ -213,6 +214,9 @@ impl Judge for ByPolicy {
             let failure = Failure { problem, stale: None, unreachable: false };
             return Ask::Fate(self.fail(fetch, failure));
         };
+        if origin.protocol() == Protocol::Http {
+            self.pass_trailers(fetch);
+        }
         self.sent = fetch.now();
         fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
         Ask::Send(Target {
@@ -316,6 +320,19 @@ impl ByPolicy {
         forward::origin_request(&ask, &errand)
     }
 
+    /// Lets trailers pass, and tells the origin of them where the response is for this client alone.
+    fn pass_trailers(&self, fetch: &mut Fetch) {
+        let is_own = self.own && fetch.lead.is_none() && !self.upgrade;
+        if !is_own && !fetch.upload.is_some() {
+            return;
+        }
+        let gate = Gate::of_request(&self.site, self.notes, &self.request.headers);
+        if is_own {
+            trailers::tell_origin(&mut fetch.request, &self.request, &gate);
+        }
+        fetch.upload.let_trailers_pass(gate);
+    }
+
     /// The stored object that may stand in for a response, as its times say.
     fn stand_in<'a>(
         &'a self,
@@ -391,11 +408,16 @@ impl ByPolicy {
             None => Mark::None,
         };
         self.invalidate_after(fetch, &exchange.response);
-        forward::passable(&mut exchange.response, &self.site, &fetch.live, now.unix_secs());
+        let response = &mut exchange.response;
+        let gate = Gate::of_response(&self.site, self.notes, &response.headers);
+        let announced = gate.announced(&response.headers, exchange.framing);
+        forward::passable(response, &self.site, &fetch.live, now.unix_secs());
+        trailers::tell_client(response, announced);
         let unstored = Unstored {
             head_length: content_length(&exchange.response),
             response: exchange.response.clone(),
             gzip: false,
+            gate: Some(gate),
             facts: (),
         };
         Fate::Pass(Body::Exchange(exchange), mark, Box::new(unstored))

@@ -28,7 +28,8 @@ impl<J: Judge> Job<J> {
         let carried = match body {
             Body::Exchange(exchange) => {
                 self.tell(fetched);
-                carry(*exchange, filling, plan.gzip.then(|| Test::new(length)), trace).await
+                let test = plan.gzip.then(|| Test::new(length));
+                carry(*exchange, filling, test, trace, None).await
             }
             Body::Whole(bytes) => {
                 _ = filling.push(&bytes);
@@ -64,25 +65,31 @@ impl<J: Judge> Job<J> {
     pub(super) async fn pass(mut self, body: Body, mark: Mark, unstored: Unstored<J::Facts>) {
         leave(&mut self.fetch, mark);
         let length = body.length();
+        let Unstored { response, head_length, gzip, gate, facts } = unstored;
+        let test = gzip.then(|| Test::new(length));
         let (body, rest) = match body {
             Body::Exchange(exchange) if exchange.framing != Framing::None => {
                 let (writer, reader) = Window::window(self.fetch.passage.clone());
-                (PassingBody::Stream { reader, length }, Some((exchange, writer)))
+                (PassingBody::Stream { reader, length }, Some((exchange, Some(writer))))
             }
-            Body::Exchange(_) => (PassingBody::Bytes(Bytes::new()), None),
+            Body::Exchange(exchange) => (PassingBody::Bytes(Bytes::new()), Some((exchange, None))),
             Body::Whole(bytes) => (PassingBody::Bytes(bytes), None),
             Body::Stored(reader) => (PassingBody::Stream { reader, length }, None),
         };
-        let Unstored { response, head_length, gzip, facts } = unstored;
         let passing = Passing { response, body, head_length, gzip, facts };
         if !self.tell(Fetched::Passing(Box::new(passing))) {
             return;
         }
-        if let Some((mut exchange, writer)) = rest {
-            // The client decides how long it takes, as long as it goes on.
-            exchange.lift_total();
-            let test = gzip.then(|| Test::new(length));
-            self.judge.carried(&carry(*exchange, writer, test, None).await);
+        match rest {
+            Some((mut exchange, Some(writer))) => {
+                // The client decides how long it takes, as long as it goes on.
+                exchange.lift_total();
+                let carried = carry(*exchange, writer, test, None, gate.as_ref()).await;
+                self.judge.carried(&carried);
+            }
+            // A script may have written a body all the same.
+            Some((exchange, None)) => drain(*exchange).await,
+            None => {}
         }
     }
 }

@@ -5,10 +5,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use cache::Reader;
-use message::{Framing, Request, Response, Status};
+use message::{Framing, Request, Response, Status, Trailers};
 use origin::{BodySource, SourceError};
 
 use crate::interims::Interims;
+use crate::trailers::Gate;
 
 /// A request's body on its way to the origin.
 pub(crate) enum Upload {
@@ -21,6 +22,8 @@ pub(crate) enum Upload {
         reader: Reader,
         /// The client waits for a 100, and gets it when the body is first asked for.
         expects: bool,
+        /// The gate that its trailers pass; without one they are dropped.
+        gate: Option<Gate>,
     },
     /// It has been sent.
     Spent,
@@ -29,7 +32,7 @@ pub(crate) enum Upload {
 impl Upload {
     /// A body that comes as the client sends it, if there is one.
     pub(crate) fn of(reader: Option<Reader>) -> Self {
-        reader.map_or(Self::None, |reader| Self::Stream { reader, expects: false })
+        reader.map_or(Self::None, |reader| Self::Stream { reader, expects: false, gate: None })
     }
 
     /// The body, if it is kept.
@@ -50,6 +53,13 @@ impl Upload {
         matches!(self, Self::Spent)
     }
 
+    /// Has trailers of a body that the client sends pass through `gate`.
+    pub(crate) fn let_trailers_pass(&mut self, its: Gate) {
+        if let Self::Stream { gate, .. } = self {
+            *gate = Some(its);
+        }
+    }
+
     /// Takes the body to send it with `request`, whose framing follows a kept body's length.
     pub(super) fn take(
         &mut self,
@@ -66,9 +76,9 @@ impl Upload {
                 *self = Self::Kept(bytes.clone());
                 Some(Source::Whole(bytes))
             }
-            Self::Stream { reader, expects } => {
+            Self::Stream { reader, expects, gate } => {
                 let waits = expects.then(|| interims.cloned()).flatten();
-                Some(Source::Streamed { reader, waits, begun: false })
+                Some(Source::Streamed { reader, waits, gate, begun: false })
             }
             Self::Spent => None,
         }
@@ -76,8 +86,8 @@ impl Upload {
 
     /// Puts back a body of which nobody took anything: another try can have it.
     pub(super) fn put_back(&mut self, source: Source) {
-        if let Source::Streamed { reader, waits, begun: false } = source {
-            *self = Self::Stream { reader, expects: waits.is_some() };
+        if let Source::Streamed { reader, waits, gate, begun: false } = source {
+            *self = Self::Stream { reader, expects: waits.is_some(), gate };
         }
     }
 }
@@ -91,6 +101,7 @@ pub(super) enum Source {
         reader: Reader,
         /// The client that waits for a 100, until it has got it.
         waits: Option<Rc<Interims>>,
+        gate: Option<Gate>,
         /// Some of it has been asked for.
         begun: bool,
     },
@@ -103,13 +114,22 @@ impl BodySource for Source {
                 let all = std::mem::take(bytes);
                 Poll::Ready(Ok((!all.is_empty()).then_some(all)))
             }
-            Self::Streamed { reader, waits, begun } => {
+            Self::Streamed { reader, waits, begun, .. } => {
                 *begun = true;
                 if let Some(client) = waits.take() {
                     client.put(Response::new(Status::CONTINUE));
                 }
                 reader.poll_next(cx).map_err(|_| SourceError("the client's body broke off"))
             }
+        }
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        match self {
+            Self::Streamed { reader, gate: Some(gate), .. } => {
+                gate.pass(reader.take_trailers()?.trailers)
+            }
+            _ => None,
         }
     }
 }

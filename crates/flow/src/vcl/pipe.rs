@@ -99,7 +99,7 @@ pub(crate) async fn pipe(
         framing => {
             let (writer, reader) = Window::window(fetch.passage.clone());
             exchange.lift_total();
-            tokio::task::spawn_local(carry(*exchange, writer, None, None));
+            tokio::task::spawn_local(carry(*exchange, writer, None, None, None));
             ReplyBody::Stream { reader, length: declared_length(framing) }
         }
     };

@@ -130,7 +130,11 @@ impl ByProgram {
             private: self.is_private(fetch),
         };
         let head_length = head_length.filter(|_| is_head || state.uncacheable);
-        Fate::Pass(body, mark, Box::new(Unstored { response, head_length, gzip, facts }))
+        Fate::Pass(
+            body,
+            mark,
+            Box::new(Unstored { response, head_length, gzip, gate: None, facts }),
+        )
     }
 
     /// The object that is stored of an answer, without its keys.

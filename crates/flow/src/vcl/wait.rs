@@ -54,8 +54,11 @@ impl Waiting {
     ) -> Reply {
         let late = env.asked.expect_continue && self.continues_late();
         let Self { mut turn, halt } = self;
-        let mut upload =
-            body.map_or(Upload::None, |reader| Upload::Stream { reader, expects: late });
+        let mut upload = body.map_or(Upload::None, |reader| Upload::Stream {
+            reader,
+            expects: late,
+            gate: None,
+        });
         let mut halt = match halt {
             Some(halt) => halt,
             None => {

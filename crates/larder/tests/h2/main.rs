@@ -18,4 +18,5 @@ mod listeners;
 mod priority;
 mod slow;
 mod streams;
+mod trailers;
 mod websocket;

@@ -158,6 +158,11 @@ impl Scene {
         Self::start(listen, top, "", "").await
     }
 
+    /// The same with further lines in `[limits]` and `[[site]]`.
+    pub(crate) async fn listening_with(listen: &str, limits: &str, site: &str) -> Self {
+        Self::start(listen, "", limits, site).await
+    }
+
     async fn start(listen: &str, top: &str, limits: &str, site: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let origin = listener.local_addr().expect("an address");

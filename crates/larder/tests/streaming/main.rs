@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[allow(dead_code, reason = "shared with the tests of HTTP/2, each using its own part")]
 mod ends;
 mod events;
 mod hints;

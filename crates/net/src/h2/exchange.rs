@@ -74,7 +74,7 @@ impl Task {
             ReplyBody::File(opened, range) => {
                 let feed = self.begin(reply, length);
                 let whole = self.file(&feed, &opened, range).await;
-                self.promise.keep(if whole { Item::End } else { Item::Broke });
+                self.promise.keep(if whole { Item::End(None) } else { Item::Broke });
             }
             ReplyBody::FilePieces(opened, pieces) => {
                 let feed = self.begin(reply, length);
@@ -88,7 +88,7 @@ impl Task {
                         }
                     }
                 }
-                self.promise.keep(Item::End);
+                self.promise.keep(Item::End(None));
             }
             body => {
                 reply.body = body;
@@ -156,10 +156,12 @@ impl Task {
                     left -= data.len() as u64;
                     self.piece(&feed, data).await;
                     if left == 0 {
-                        return self.promise.keep(Item::End);
+                        return self.promise.keep(Item::End(None));
                     }
                 }
-                Ok(None) if length.is_none() || left == 0 => return self.promise.keep(Item::End),
+                Ok(None) if length.is_none() || left == 0 => {
+                    return self.promise.keep(Item::End(reader.take_trailers()));
+                }
                 _ => return,
             }
         }
@@ -206,7 +208,7 @@ impl Task {
         run.carry(&RefCell::new(&mut side)).await;
         // A limit, or the end of a drain: in order, as the other side.
         if let Some(promise) = side.promise {
-            promise.keep(Item::End);
+            promise.keep(Item::End(None));
         }
     }
 }
@@ -266,7 +268,7 @@ impl Side for StreamSide {
 
     fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(promise) = self.promise.take() {
-            promise.keep(Item::End);
+            promise.keep(Item::End(None));
         }
         Poll::Ready(Ok(()))
     }

@@ -67,7 +67,8 @@ pub(crate) fn interim(engine: &mut Connection, response: &Response, out: &mut Ve
 fn own_fields(engine: &mut Connection, response: &Response, out: &mut Vec<u8>) {
     for field in response.headers.iter() {
         // Those speak of framing, or of a connection that is not this one.
-        if !field.id.is_hop_by_hop() && field.id != HeaderId::ContentLength {
+        let announces = response.passes_trailers && field.id == HeaderId::Trailer;
+        if announces || !field.id.is_hop_by_hop() && field.id != HeaderId::ContentLength {
             engine.field(field.id, field.name, field.value, out);
         }
     }

@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 
 use base::Held;
 use bytes::Bytes;
-use cache::{BodyWriter, Object, Reader, Watch};
+use cache::{BodyWriter, Object, Reader, Trailed, Watch};
 use flow::finish::Started;
 use flow::{LiveRef, Peer, Reply, Slow};
-use message::Request;
+use message::{Request, Trailers};
 use tokio::task::AbortHandle;
 
 use super::mail::Feed;
@@ -42,6 +42,8 @@ pub(crate) struct Lane {
     /// What was set apart for a passing body.
     pub(crate) window: u64,
     pub(crate) source: Source,
+    /// What follows it.
+    pub(crate) trailed: Option<Box<Trailed>>,
     /// The reply under way, its body apart.
     pub(crate) reply: Option<Box<Reply>>,
     /// When it was ready, in microseconds of the log's clock.
@@ -202,9 +204,9 @@ impl Upload {
     }
 
     /// The body is whole. What of it waits to be taken still counts.
-    pub(crate) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self, trailers: Option<Trailers>) {
         if let Some(writer) = self.writer.take() {
-            writer.finish();
+            writer.finish_with(trailers);
         }
     }
 

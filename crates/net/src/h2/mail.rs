@@ -9,6 +9,7 @@ use std::thread;
 
 use base::Counter;
 use bytes::Bytes;
+use cache::Trailed;
 use flow::Reply;
 use h2::StreamAt;
 use message::Response;
@@ -26,8 +27,8 @@ pub(crate) enum Item {
     Reply { reply: Box<Reply>, feed: Option<Rc<Feed>>, length: Option<u64> },
     /// More of the body.
     Piece(Bytes),
-    /// The body is whole.
-    End,
+    /// The body is whole; trailers may follow it.
+    End(Option<Box<Trailed>>),
     /// No more comes, and what came is not whole.
     Broke,
 }

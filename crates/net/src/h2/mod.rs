@@ -272,7 +272,7 @@ impl H2 {
                     self.refused(core, &live, (stream, request), &error, &started);
                 }
                 Event::Data { stream, bytes } => self.data(core, stream, bytes, now, cx),
-                Event::End { stream } => self.body_ends(core, stream, cx),
+                Event::End { stream, trailers } => self.body_ends(core, stream, trailers, cx),
                 Event::Reset { stream, by_client } => {
                     if !by_client {
                         core.flow.counters.inc(Counter::BadRequests);
@@ -469,7 +469,11 @@ impl H2 {
                         self.engine.offer(at, length, false);
                     }
                 }
-                Item::End => self.engine.offer(at, 0, true),
+                Item::End(None) => self.engine.offer(at, 0, true),
+                Item::End(trailed) => {
+                    lane.trailed = trailed;
+                    self.engine.offer_trailers(at);
+                }
                 Item::Broke if lane.reply.is_none() => {
                     self.refuse(core, at, 500, "The request could not be dealt with.", None);
                 }
@@ -492,7 +496,11 @@ impl H2 {
             }
             self.taking.moved(grant.bytes as u64);
             if grant.ends {
-                self.engine.sent_all(at, &mut self.out.bytes);
+                let lane = self.lanes.get_mut(at.place);
+                match lane.and_then(|lane| lane.trailed.take()) {
+                    Some(come) => self.engine.trailers(at, &come.trailers, &mut self.out.bytes),
+                    None => self.engine.sent_all(at, &mut self.out.bytes),
+                }
                 self.finished(core, at);
             }
         }

@@ -5,6 +5,7 @@ use std::task::Context;
 
 use base::{Limit, Now};
 use h2::StreamAt;
+use message::Trailers;
 
 use super::H2;
 use super::lane::Taken;
@@ -91,10 +92,16 @@ impl H2 {
         }
     }
 
-    pub(super) fn body_ends(&mut self, core: &Rc<CoreCtx>, at: StreamAt, cx: &mut Context<'_>) {
+    pub(super) fn body_ends(
+        &mut self,
+        core: &Rc<CoreCtx>,
+        at: StreamAt,
+        trailers: Option<Trailers>,
+        cx: &mut Context<'_>,
+    ) {
         let Some(lane) = self.lane(at) else { return };
         if let Some(upload) = &mut lane.upload {
-            upload.finish();
+            upload.finish(trailers);
         }
         if let Some((slow, reader)) = lane.waiting.take() {
             self.start(core, at, slow, Some(reader));
