@@ -428,7 +428,10 @@ impl Collector {
     /// Of what was found first.
     pub(crate) fn finish_trailer(&mut self) -> Result<Option<Trailers>, RequestError> {
         let trailers = std::mem::take(&mut self.trailers);
-        self.fault.map_or(Ok(trailers.non_empty()), Err)
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok(trailers.non_empty()),
+        }
     }
 }
 

@@ -310,16 +310,20 @@ mod tests {
         assert_eq!(trailers.non_empty(), None);
     }
 
+    const NAME: &str = "[!#-'*+.0-9A-Z^_`a-z|~-]{1,60}";
+    const VALUE: &str = "[!-~]([ -~]{0,20}[!-~])?|";
+
     proptest! {
         #[test]
         fn fields_come_out_as_they_went_in(
-            fields in proptest::collection::vec(("[!#-'*+.0-9A-Z^_`a-z|~-]{1,60}", "[!-~]([ -~]{0,20}[!-~])?|"), 0..8)
+            fields in proptest::collection::vec((NAME, VALUE), 0..8)
         ) {
             let mut trailers = Trailers::default();
             for (name, value) in &fields {
                 trailers.push(name.as_bytes(), value.as_bytes());
             }
-            let out: Vec<_> = trailers.iter().map(|f| (f.name.to_vec(), f.value.to_vec())).collect();
+            let taken = trailers.iter().map(|f| (f.name.to_vec(), f.value.to_vec()));
+            let out: Vec<_> = taken.collect();
             let sent: Vec<_> = fields
                 .iter()
                 .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
