@@ -31,7 +31,7 @@ use crate::Bounds;
 use crate::report::Reached;
 
 /// How this program calls itself (RFC 8555 6.1 asks for it).
-const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
+pub(crate) const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
 
 /// What one address of several may take of an exchange's time before the next is tried.
 const ADDRESS_SHARE: u64 = 4;
@@ -78,7 +78,8 @@ impl Client {
         out.extend_from_slice(&body);
         stream.write_all(&out).await?;
         stream.flush().await?;
-        read(&mut stream, &request.method, self.bounds.answer_bytes).await
+        let most = (self.bounds.answer_bytes, Limit::AcmeAnswerBytes);
+        read(&mut stream, &request.method, most).await
     }
 
     async fn connect(&self, host: &str, port: u16) -> io::Result<TlsStream<TcpStream>> {
@@ -86,15 +87,18 @@ impl Client {
         let name = ServerName::try_from(bare.clone())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "not a host name"))?;
         let addresses: Vec<_> = tokio::net::lookup_host((bare, port)).await?.collect();
-        let tcp = self.connect_first(&addresses).await?;
+        let tcp = Self::first_of(&addresses, self.bounds.exchange_ms).await?;
         tcp.set_nodelay(true)?;
         let connected = self.connector.connect(name, tcp).await;
         connected.map_err(|error| io::Error::new(error.kind(), tls::explain(&error)))
     }
 
     /// The first address that answers: a machine may have an address of a kind that leads nowhere.
-    async fn connect_first(&self, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-        let share = Duration::from_millis(self.bounds.exchange_ms / ADDRESS_SHARE);
+    pub(crate) async fn first_of(
+        addresses: &[SocketAddr],
+        exchange_ms: u64,
+    ) -> io::Result<TcpStream> {
+        let share = Duration::from_millis(exchange_ms / ADDRESS_SHARE);
         let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
         for address in addresses {
             last = match tokio::time::timeout(share, TcpStream::connect(address)).await {
@@ -129,9 +133,9 @@ fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> instant_
 }
 
 /// A whole answer.
-struct Answer {
-    head: Response,
-    body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) head: Response,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
@@ -174,11 +178,12 @@ fn canonical(parts: &http::request::Parts, body: usize) -> io::Result<Request> {
     Ok(request)
 }
 
-/// Reads one answer; what comes after it is not looked at.
-async fn read(
+/// Reads one answer; what comes after it is not looked at. Its body has at most so many bytes, by
+/// that limit.
+pub(crate) async fn read(
     stream: &mut (impl AsyncRead + Unpin),
     method: &Method,
-    body_max: u64,
+    (body_max, limit): (u64, Limit),
 ) -> io::Result<Answer> {
     let broken = |error: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidData, format!("its answer cannot be read: {error}"))
@@ -204,7 +209,7 @@ async fn read(
         body.extend_from_slice(&received[step.data]);
         received.drain(..step.consumed);
         if body.len() as u64 > body_max {
-            return Err(Reached(Limit::AcmeAnswerBytes).into());
+            return Err(Reached(limit).into());
         }
         if step.done || !received.is_empty() {
             continue;
@@ -240,7 +245,8 @@ mod tests {
 
     /// Reads an answer from bytes.
     async fn answered(bytes: &[u8], body_max: u64) -> io::Result<(u16, Vec<u8>)> {
-        let answer = read(&mut &bytes[..], &Method::Get, body_max).await?;
+        let most = (body_max, Limit::AcmeAnswerBytes);
+        let answer = read(&mut &bytes[..], &Method::Get, most).await?;
         Ok((answer.head.status.code(), answer.body))
     }
 

@@ -1,4 +1,5 @@
-//! Certificates from an authority that speaks ACME (RFC 8555): Let's Encrypt and its kin.
+//! Certificates from an authority that speaks ACME (RFC 8555): Let's Encrypt and its kin. And word
+//! of authorities that certificates are good, for handshakes to show ([`staple()`], RFC 6960).
 //!
 //! [`run()`] sees to it that every name of a [`Plan`] has a certificate in the plan's storage, and
 //! a newer one before that expires. Whoever serves takes the files from there
@@ -12,6 +13,7 @@ mod order;
 mod report;
 mod run;
 mod schedule;
+mod staple;
 mod storage;
 
 use std::path::PathBuf;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 pub use crate::report::{Event, Failure};
 pub use crate::run::run;
+pub use crate::staple::{Shown, StapleBounds, StapleEvent, Stapling, staple};
 pub use crate::storage::Storage;
 
 /// The authority's way of asking whether a name is ours.

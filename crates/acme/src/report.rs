@@ -137,6 +137,13 @@ impl fmt::Display for Reached {
 
 impl std::error::Error for Reached {}
 
+impl Reached {
+    /// The limit that ended an exchange, if one did.
+    pub(crate) fn of(error: &io::Error) -> Option<Limit> {
+        error.get_ref().and_then(|inner| inner.downcast_ref()).map(|Self(limit)| *limit)
+    }
+}
+
 impl From<Reached> for io::Error {
     fn from(reached: Reached) -> Self {
         Self::other(reached)

@@ -77,6 +77,8 @@ counters! {
     AcmeChallenges acme_challenges_total Counter "Questions of certificate authorities answered, over plain HTTP or in a handshake.";
     AcmeOrders acme_orders_total Counter "Certificates ordered from an authority.";
     AcmeFailures acme_failures_total Counter "Of these, orders that came to nothing.";
+    OcspFetches ocsp_fetches_total Counter "Responders asked whether a certificate is good, for handshakes to show.";
+    OcspFailures ocsp_failures_total Counter "Of these, those without an answer that could be shown.";
     AdminRequests admin_requests_total Counter "Requests to the admin listener.";
     AdminRefused admin_refused_total Counter "Of these, refused: for want of a token or role, by their name or origin, or because they are not understood.";
     Requests requests_total Counter "Requests whose head was read whole and well-formed.";

@@ -155,6 +155,9 @@ limits! {
     AcmeRetryWait acme_retry_wait Ms 60_000, "From a failed certificate order to the next for the same name, about; twice as long after every further failure.";
     AcmeRetryWaitMax acme_retry_wait_max Ms 21_600_000, "The longest of these waits, unless the authority asks for a longer one.";
     AcmeAnswerBytes acme_answer_bytes Bytes MIB, "Body of one answer of a certificate authority; beyond it the order fails.";
+    OcspTimeout ocsp_timeout Ms 15_000, "One exchange with a responder about a certificate's status; then handshakes show the last answer, until it ends.";
+    OcspAnswerBytes ocsp_answer_bytes Bytes 64 * KIB, "Body of one answer of a responder; beyond it the same.";
+    OcspRetryWait ocsp_retry_wait Ms 300_000, "From a failed exchange with a responder to the next about the same certificate, about.";
     AdminConnections admin_connections Count 64, "Connections to the admin socket; beyond it new ones are closed at once. As many to each of its addresses may have shown a token, and as many none yet; beyond it the oldest without one is closed.";
     AdminHeadBytes admin_head_bytes Bytes 16 * KIB, "Head of a request to the admin listener, at least 8KiB; beyond it 431.";
     AdminBodyBytes admin_body_bytes Bytes MIB, "Body of a request to the admin listener; beyond it 413.";
@@ -189,6 +192,7 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::WindowBytes, "a full window is how a body passes at its reader's pace"),
     (Limit::AcmeRetryWait, "how long is waited before a try"),
     (Limit::AcmeRetryWaitMax, "how long is waited before a try"),
+    (Limit::OcspRetryWait, "how long is waited before a try"),
 ];
 
 impl Limit {

@@ -104,6 +104,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             ..SiteConfig::default()
         }],
         certificates: Vec::new(),
+        ocsp: true,
         acme,
         x_cache: false,
         cache_status: CacheStatus::default(),

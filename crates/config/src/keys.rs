@@ -203,6 +203,7 @@ pub(crate) const TLS: Section = Section {
         let mut keys = pair();
         keys.append(&mut keys! {
             "acme", TABLE, "none", "Certificates from an authority, for hosts that have none in files: see `[tls.acme]`.";
+            "ocsp", BOOLEAN, "true", "Whether handshakes show an authority's word that the certificate is good (OCSP stapling), for every certificate, those of sites included, that names a responder and comes with its issuer's.";
         });
         keys
     },

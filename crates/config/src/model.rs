@@ -60,6 +60,8 @@ pub struct Config {
     pub certificates: Certificates,
     /// Certificates from an authority, for hosts that have none in files.
     pub acme: Option<AcmeConfig>,
+    /// Whether handshakes show an authority's word that the certificate is good (OCSP stapling).
+    pub ocsp: bool,
     /// Whether responses say `X-Cache: HIT` or `MISS`.
     pub x_cache: bool,
     /// What responses say in Cache-Status.

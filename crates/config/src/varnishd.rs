@@ -82,6 +82,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
         sites: vec![SiteConfig { hosts: vec!["*".to_owned()], ..SiteConfig::default() }],
         certificates: Vec::new(),
         acme: None,
+        ocsp: true,
         x_cache: false,
         cache_status: CacheStatus::Off,
         via: "larder".to_owned(),

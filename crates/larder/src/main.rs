@@ -28,6 +28,7 @@ mod pressure;
 mod programs;
 mod ring;
 mod serve;
+mod stapled;
 mod stats;
 mod tools;
 mod varnish_cli;

@@ -150,6 +150,24 @@ impl Material {
         }
     }
 
+    /// Has handshakes go on with the answers about certificates that they showed `before`, where
+    /// `config` still wants that.
+    pub(crate) fn keep_staples(&self, before: &Self, config: &Config) {
+        let before = if config.ocsp { before.shown() } else { Vec::new() };
+        for pair in self.shown() {
+            for old in before.iter().filter(|old| !Arc::ptr_eq(old, &pair)) {
+                pair.keep_staple_of(old);
+            }
+        }
+    }
+
+    /// Every certificate that handshakes with clients show.
+    pub(crate) fn shown(&self) -> Vec<Arc<Pair>> {
+        let files = self.pairs.values().map(|watched| &watched.value);
+        let ordered = self.ordered.values().filter_map(|watched| watched.value.as_ref());
+        files.chain(ordered).map(Arc::clone).collect()
+    }
+
     /// Every host that a certificate is ordered for.
     pub(crate) fn ordered_hosts(&self) -> Vec<String> {
         self.ordered.keys().cloned().collect()
@@ -206,7 +224,10 @@ impl Material {
                 Some(late) => Err(Box::new(late)),
                 None => Ok(pair),
             }) {
-                Ok(pair) => (watched.value, renewed) = (pair, true),
+                Ok(pair) => {
+                    pair.keep_staple_of(&watched.value);
+                    (watched.value, renewed) = (pair, true);
+                }
                 Err(problem) => refused.push(*problem),
             }
         }

@@ -35,7 +35,9 @@ use crate::ports::Ports;
 use crate::varnish_cli::{self, Guard};
 use crate::varnishd;
 use crate::vcl::Vcls;
-use crate::{account, api, build, htcp, load, otlp, pressure, read_material, render, ring};
+use crate::{
+    account, api, build, htcp, load, otlp, pressure, read_material, render, ring, stapled,
+};
 
 /// How long requests under way may take to finish after a stop was asked for.
 /// How often it is said that a core stood still, at most.
@@ -109,6 +111,8 @@ pub(crate) struct Daemon {
     challenges: Arc<Challenges>,
     /// What is to be ordered of them.
     plans: watch::Sender<Option<Arc<acme::Plan>>>,
+    /// The certificates that are shown with an authority's word.
+    stapling: watch::Sender<Option<acme::Stapling>>,
 }
 
 /// What is in force, to build the next from.
@@ -261,6 +265,9 @@ impl Daemon {
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let (plans, planned) = watch::channel(ordered::plan(config, &material));
         tokio::spawn(acme::run(planned, Responder::new(&shared, &challenges)));
+        let (stapling, stapled) = watch::channel(stapled::plan(config, &material));
+        let counts = shared.counters.register();
+        tokio::spawn(acme::staple(stapled, move |event| stapled::note(&counts, &event)));
         let running = Mutex::new(Running { config: config.clone(), material, origins });
         let notify = Notify::of_environment();
         let live = Live::new(&shared.counters, config.admin.history_minutes);
@@ -283,6 +290,7 @@ impl Daemon {
             running,
             challenges,
             plans,
+            stapling,
         });
         daemon.load_programs(config).await?;
         let server = Server::start(&daemon.shared, doors, &settings)
@@ -322,6 +330,7 @@ impl Daemon {
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
         material.keep_ordered(&running.material);
+        material.keep_staples(&running.material, &config);
         let tls = self.shake_with(&config, &material)?;
         let programs = self.prepare_programs(&config)?;
         // From here on nothing is refused.
@@ -508,6 +517,7 @@ impl Daemon {
                 None => tend(origin, &self.shared),
             });
         }
+        self.stapling.send_replace(stapled::plan(&config, &material));
         *running = Running { config, material, origins: next };
         self.shared.replace(live);
     }

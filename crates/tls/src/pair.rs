@@ -1,7 +1,9 @@
 //! A certificate with its chain and its key.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use rustls::SignatureScheme;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -10,12 +12,19 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::error::MaterialError;
+use crate::ocsp::{Inquiry, Said, Staple};
 use crate::server::provider;
 
 /// A certificate chain and the key that belongs to it, checked against each other.
 #[derive(Debug)]
 pub struct Pair {
-    pub(crate) certified: Arc<CertifiedKey>,
+    certified: ArcSwap<CertifiedKey>,
+    /// What the leaf says of its status.
+    said: Said,
+    /// End of the answer that handshakes show, in seconds since 1970; 0 when they show none.
+    stapled_until: AtomicU64,
+    /// The certificate itself.
+    leaf: CertificateDer<'static>,
     /// DNS names of the leaf, in lower case, wildcards as `*.example.com`.
     names: Vec<Box<str>>,
     addresses: Vec<std::net::IpAddr>,
@@ -83,8 +92,13 @@ impl Pair {
                 SignatureScheme::ED25519,
             ])
             .is_some();
+        let leaf = certified.cert.first().cloned().ok_or(MaterialError::NoCertificate)?;
+        let said = Said::of(&certified.cert);
         Ok(Self {
-            certified: Arc::new(certified),
+            certified: ArcSwap::from_pointee(certified),
+            said,
+            stapled_until: AtomicU64::new(0),
+            leaf,
             names,
             addresses,
             not_before,
@@ -100,7 +114,52 @@ impl Pair {
 
     /// The certificate itself, DER, without its chain.
     pub fn leaf(&self) -> &[u8] {
-        self.certified.cert.first().map(|cert| cert.as_ref()).unwrap_or_default()
+        &self.leaf
+    }
+
+    /// What handshakes show.
+    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
+        self.certified.load_full()
+    }
+
+    /// A name for the certificate in words to operators: the first host that it is for.
+    pub fn name(&self) -> &str {
+        self.names.first().map_or("a certificate without names", |name| name)
+    }
+
+    /// Whom to ask whether the certificate is good; none where it names nobody, or the chain has
+    /// not its issuer.
+    pub fn inquiry(&self) -> Option<&Inquiry> {
+        self.said.inquiry.as_ref()
+    }
+
+    /// Whether clients insist on an answer in the handshake (RFC 7633).
+    pub fn must_staple(&self) -> bool {
+        self.said.must_staple
+    }
+
+    /// Has handshakes show this answer from now on, or none.
+    pub fn staple(&self, staple: Option<&Staple>) {
+        let mut certified = CertifiedKey::clone(&self.certified());
+        certified.ocsp = staple.map(|staple| staple.der.clone());
+        self.certified.store(Arc::new(certified));
+        let until = staple.map_or(0, |staple| staple.until_secs);
+        self.stapled_until.store(until, Ordering::Relaxed);
+    }
+
+    /// End of the answer that handshakes show, in seconds since 1970.
+    pub fn stapled_until(&self) -> Option<u64> {
+        Some(self.stapled_until.load(Ordering::Relaxed)).filter(|until| *until > 0)
+    }
+
+    /// Goes on with the answer that handshakes showed with `before`, the same certificate.
+    pub fn keep_staple_of(&self, before: &Self) {
+        let answer = before.certified().ocsp.clone();
+        if let (true, Some(der), Some(until_secs)) =
+            (self.leaf() == before.leaf(), answer, before.stapled_until())
+        {
+            self.staple(Some(&Staple { der, until_secs }));
+        }
     }
 
     /// End of the validity of the chain's shortest-lived certificate, in seconds since 1970.

@@ -121,12 +121,11 @@ impl Server {
             Some(auth) => auth.verifier(),
             None => WebPkiClientVerifier::no_client_auth(),
         };
-        let chosen = domain.pairs.iter().map(|pair| Arc::clone(&pair.certified)).collect();
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13, &TLS12])
             .map_err(|error| MaterialError::Key(error.to_string()))?
             .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(Chooser(chosen)));
+            .with_cert_resolver(Arc::new(Chooser(domain.pairs.clone())));
         let offered = if self.http2 { &ALPN[..] } else { &ALPN[1..] };
         config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
         config.ticketer = self.ticketer(domain.auth.as_ref(), previous)?;
@@ -170,13 +169,13 @@ impl Server {
 
 /// Shows the first certificate whose kind of signature the client can check.
 #[derive(Debug)]
-struct Chooser(Vec<Arc<CertifiedKey>>);
+struct Chooser(Vec<Arc<Pair>>);
 
 impl ResolvesServerCert for Chooser {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let usable =
-            |pair: &&Arc<CertifiedKey>| pair.key.choose_scheme(hello.signature_schemes()).is_some();
-        self.0.iter().find(usable).map(Arc::clone)
+            |own: &Arc<CertifiedKey>| own.key.choose_scheme(hello.signature_schemes()).is_some();
+        self.0.iter().map(|pair| pair.certified()).find(usable)
     }
 }
 

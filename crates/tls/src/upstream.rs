@@ -36,9 +36,7 @@ impl fmt::Debug for Upstream {
 
 impl PartialEq for Upstream {
     fn eq(&self, other: &Self) -> bool {
-        let own = |upstream: &Self| {
-            upstream.own.as_ref().map(|pair| pair.certified.cert.first().cloned())
-        };
+        let own = |upstream: &Self| upstream.own.as_ref().map(|pair| pair.leaf().to_vec());
         self.authorities == other.authorities && own(self) == own(other)
     }
 }
@@ -75,7 +73,7 @@ impl Upstream {
         let mut config = match &own {
             None => builder.with_no_client_auth(),
             Some(pair) => {
-                let shown = rustls::sign::SingleCertAndKey::from(Arc::clone(&pair.certified));
+                let shown = rustls::sign::SingleCertAndKey::from(pair.certified());
                 builder.with_client_cert_resolver(Arc::new(shown))
             }
         };

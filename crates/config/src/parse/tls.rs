@@ -26,6 +26,12 @@ pub(super) fn default_pairs(r: &mut Reader, top: &Table<'_>) -> Certificates {
     table.map(|table| pairs(r, &table)).unwrap_or_default()
 }
 
+/// Whether `[tls]` wants staples.
+pub(super) fn ocsp(r: &mut Reader, top: &Table<'_>) -> bool {
+    let item = table(top).and_then(|table| table.item("ocsp"));
+    item.and_then(|item| r.boolean(&item)).unwrap_or(true)
+}
+
 /// `[site.tls]`.
 pub(super) fn site(r: &mut Reader, site: &Table<'_>) -> SiteTls {
     let Some(table) = site.item("tls").and_then(|item| r.table(&item, &keys::SITE_TLS)) else {

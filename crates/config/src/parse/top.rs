@@ -46,6 +46,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
     super::admin::check_origins(r, &top, &admin, &origins);
     super::admin::warn_of_loops(r, &top, &listen, &origins);
     let certificates = super::tls::default_pairs(r, &top);
+    let ocsp = super::tls::ocsp(r, &top);
     let acme = super::acme::acme(r, &top, &listen);
     super::tls::check(r, &top, &listen, &certificates, acme.as_ref(), &sites);
     Some(Config {
@@ -73,6 +74,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<
         origin_tls,
         sites,
         certificates,
+        ocsp,
         acme,
         x_cache: top.item("x_cache").and_then(|item| r.boolean(&item)).unwrap_or(false),
         cache_status: top

@@ -65,6 +65,8 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("rustls", &["tls"]),
     ("tokio-rustls", &["acme", "origin"]),
     ("instant-acme", &["acme"]),
+    ("x509-cert", &["tls"]),
+    ("x509-ocsp", &["tls"]),
     ("x509-parser", &["tls"]),
     ("aws-lc-rs", &["tls"]),
     ("toml", &["config"]),
