@@ -120,6 +120,9 @@ fn describe(out: &mut String, module: &Module) {
         let name = format!("{}.{name}", module.name);
         call(out, &name, about, *returns, params, *from);
     }
+    for refused in module.refused {
+        let _ = writeln!(out, "- **`{}`** is refused: it {}", refused.name, refused.why);
+    }
     for class in module.classes {
         let Class { name, about, params, methods, .. } = class;
         let _ = write!(

@@ -27,6 +27,17 @@ pub struct Module {
     pub functions: &'static [Function],
     /// Its classes.
     pub classes: &'static [Class],
+    /// What Varnish's module has and this one cannot have.
+    pub refused: &'static [Refused],
+}
+
+/// Something that a module of Varnish has and ours has not.
+#[derive(Debug)]
+pub struct Refused {
+    /// A function, or a method behind its class and a point.
+    pub name: &'static str,
+    /// Why it is refused: an end of the sentence that begins with the name.
+    pub why: &'static str,
 }
 
 /// A function of a module.

@@ -22,7 +22,7 @@ pub mod vsthrottle;
 pub mod vtc;
 pub mod xkey;
 
-use crate::vmod::Module;
+use crate::vmod::{Class, Module, Refused};
 
 /// Every module, sorted by name.
 static MODULES: &[&Module] = &[
@@ -51,6 +51,15 @@ static MODULES: &[&Module] = &[
 /// The module that `import name` means.
 pub fn find(name: &str) -> Option<&'static Module> {
     all().iter().copied().find(|module| module.name == name)
+}
+
+/// Why a method that `class` has in Varnish is refused here.
+pub(crate) fn refused_method(class: &Class, name: &str) -> Option<&'static Refused> {
+    let module = all().iter().find(|module| module.classes.iter().any(|c| c.name == class.name))?;
+    module.refused.iter().find(|refused| {
+        let method = refused.name.split_once('.');
+        method.is_some_and(|(of, method)| of == class.name && method.eq_ignore_ascii_case(name))
+    })
 }
 
 /// All of them, sorted by name.

@@ -12,13 +12,15 @@ use crate::value::{Failure, Value};
 #[derive(Debug)]
 pub struct Workspace {
     left: Cell<u64>,
+    /// What `vtc.workspace_alloc` has taken, and nothing was made of.
+    taken: Cell<u64>,
     overflown: Cell<bool>,
 }
 
 impl Workspace {
     /// One of so many bytes.
     pub fn of(bytes: u64) -> Self {
-        Self { left: Cell::new(bytes), overflown: Cell::new(false) }
+        Self { left: Cell::new(bytes), taken: Cell::new(0), overflown: Cell::new(false) }
     }
 
     /// One without a bound: of what no request brings.
@@ -29,6 +31,33 @@ impl Workspace {
     /// Whether something did not fit.
     pub fn has_overflown(&self) -> bool {
         self.overflown.get()
+    }
+
+    /// How many bytes are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.get()
+    }
+
+    /// Takes so many bytes of which nothing is made.
+    ///
+    /// # Errors
+    /// They are not left.
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), Failure> {
+        self.charge(usize::try_from(bytes).map_err(|_| self.overflow())?)?;
+        self.taken.set(self.taken.get() + bytes);
+        Ok(())
+    }
+
+    /// How many bytes [`take`](Self::take) has taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.get()
+    }
+
+    /// Gives back what was taken when more than `taken` bytes are.
+    pub(crate) fn give_back_to(&self, taken: u64) {
+        let back = self.taken.get().saturating_sub(taken);
+        self.left.set(self.left.get() + back);
+        self.taken.set(self.taken.get() - back);
     }
 
     /// Takes so many bytes.
@@ -62,8 +91,9 @@ impl Workspace {
         if bytes as u64 > self.left.get() { Err(self.overflow()) } else { Ok(()) }
     }
 
+    /// Notes that something does not fit, and fails.
     #[cold]
-    fn overflow(&self) -> Failure {
+    pub(crate) fn overflow(&self) -> Failure {
         self.overflown.set(true);
         Failure::new("Workspace overflow")
     }

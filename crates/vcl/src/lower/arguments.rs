@@ -53,6 +53,10 @@ impl Lowering<'_> {
                     "`{name}` is a class: write `new x = {}();` in vcl_init",
                     call.name.text
                 ));
+            } else if let Some(refused) =
+                module.refused.iter().find(|refused| refused.name.eq_ignore_ascii_case(name))
+            {
+                entry.note(format!("Varnish's module has it. Here it {}", refused.why));
             } else {
                 entry.did_you_mean(name, module.functions.iter().map(|function| function.name));
             }
@@ -98,10 +102,15 @@ impl Lowering<'_> {
         call: &CallExpr,
     ) -> Option<Typed> {
         let Some(method) = class.methods.iter().find(|m| m.name.eq_ignore_ascii_case(name)) else {
-            self.report
-                .error(call.name.span, format!("a `{}` has no method `{name}`", class.name))
-                .note(format!("its methods: {}", listed(class.methods.iter().map(|m| m.name))))
-                .did_you_mean(name, class.methods.iter().map(|method| method.name));
+            let entry = self
+                .report
+                .error(call.name.span, format!("a `{}` has no method `{name}`", class.name));
+            if let Some(refused) = crate::vmods::refused_method(class, name) {
+                entry.note(format!("Varnish's module has it. Here it {}", refused.why));
+            } else {
+                let names = || class.methods.iter().map(|method| method.name);
+                entry.note(format!("its methods: {}", listed(names()))).did_you_mean(name, names());
+            }
             return None;
         };
         if let Some((object, _)) = call.name.text.rsplit_once('.') {

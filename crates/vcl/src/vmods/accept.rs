@@ -20,6 +20,7 @@ pub static MODULE: Module = Module {
             served, so that there are no more variants of a page than choices.",
     functions: &[],
     classes: &[CLASS],
+    refused: &[],
 };
 
 const ONE: &[Param] = &[must("string", Type::String)];

@@ -24,6 +24,7 @@ pub static MODULE: Module = Module {
             cannot be decoded fails.",
     functions: FUNCTIONS,
     classes: &[CLASS],
+    refused: &[],
 };
 
 const CODES: &[&str] =

@@ -14,6 +14,7 @@ pub static MODULE: Module = Module {
             log gets an error, and there is nothing to see.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const FUNCTIONS: &[Function] = &[

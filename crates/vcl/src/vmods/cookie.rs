@@ -22,6 +22,7 @@ pub static MODULE: Module = Module {
             What was parsed is kept until the end of the request, or of the backend request.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const FUNCTIONS: &[Function] = &[

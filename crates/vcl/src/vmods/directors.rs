@@ -34,6 +34,7 @@ pub static MODULE: Module = Module {
         shard::CLASS,
         param::CLASS,
     ],
+    refused: &[],
 };
 
 const FUNCTIONS: &[Function] = &[Function {

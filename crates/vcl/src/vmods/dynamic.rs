@@ -29,6 +29,7 @@ pub static MODULE: Module = Module {
             service records (SRV), which are not known: a program that relies on them is refused.",
     functions: &[],
     classes: &[CLASS],
+    refused: &[],
 };
 
 /// The one time that a first lookup may be said to take, in seconds.

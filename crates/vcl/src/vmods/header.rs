@@ -26,6 +26,7 @@ pub static MODULE: Module = Module {
             not be a valid field fails.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const FUNCTIONS: &[Function] = &[

@@ -15,6 +15,7 @@ pub static MODULE: Module = Module {
             or as our own listener has negotiated it. What is not known is no string, no, or 0.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const fn function(

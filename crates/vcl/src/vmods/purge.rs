@@ -14,6 +14,7 @@ pub static MODULE: Module = Module {
             `vcl_hit` and `vcl_miss`: an object may be there of which no variant fits the request.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 /// Where there is a key that has been looked up.

@@ -26,4 +26,5 @@ pub static MODULE: Module = Module {
         },
     }],
     classes: &[],
+    refused: &[],
 };

@@ -26,6 +26,7 @@ pub static MODULE: Module = Module {
             without empty parameters; one without a query is given back as it is.",
     functions: FUNCTIONS,
     classes: &[CLASS],
+    refused: &[],
 };
 
 /// What parts the names in a list: a byte that no URL has.

@@ -25,6 +25,7 @@ pub static MODULE: Module = Module {
             all.",
     functions: FUNCTIONS,
     classes: &[CLASS],
+    refused: &[],
 };
 
 const FUNCTIONS: &[Function] = &[

@@ -22,6 +22,7 @@ pub static MODULE: Module = Module {
     about: "Strings, conversions, files, the log, and the request's own affairs.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 /// A function that may be called everywhere.

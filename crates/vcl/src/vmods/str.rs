@@ -15,6 +15,7 @@ pub static MODULE: Module = Module {
     about: "Looking into strings and taking parts of them. Characters are bytes.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const TWO: &[Param] = &[must("s1", Type::String), must("s2", Type::String)];

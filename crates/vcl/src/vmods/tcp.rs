@@ -16,6 +16,7 @@ pub static MODULE: Module = Module {
             log gets an error.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const FUNCTIONS: &[Function] = &[

@@ -16,6 +16,7 @@ pub static MODULE: Module = Module {
             gets an error, and the answer is no string or -1.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const FUNCTIONS: &[Function] = &[

@@ -28,6 +28,7 @@ pub static MODULE: Module = Module {
             another type, is 0, no string, no address, no backend.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const KEY: &[Param] = &[must("key", Type::String)];

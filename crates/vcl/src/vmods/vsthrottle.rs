@@ -24,6 +24,7 @@ pub static MODULE: Module = Module {
             that holds at most `limit`. Key, limit, period and block together name a bucket.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const PARAMS: &[Param] = &[

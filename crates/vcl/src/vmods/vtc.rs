@@ -1,8 +1,11 @@
 //! `vtc`: what tests of VCL use, as far as it means something here.
 //!
-//! There is nothing here that would hold up a core, end the daemon or look into a workspace, of
-//! which there are none: `barrier_sync`, `sleep` and `workspace_*` are not known, and `panic` ends
-//! one request.
+//! There is nothing here that would hold up a core, end the daemon or look at other requests'
+//! memory: `panic` ends one request, and what waits or writes others' lines of the log is refused.
+//! A workspace is the account of a task's strings ([`Workspace`]); `workspace_*` works on that of
+//! the task that asks.
+//!
+//! [`Workspace`]: crate::workspace::Workspace
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,18 +14,46 @@ use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Default, Function, Kind, Module, Param};
+use crate::vmod::{Default, Function, Kind, Module, Param, Refused};
 use crate::vmods::args::{Args, must};
+use crate::workspace::Workspace;
 
 /// The module.
 pub static MODULE: Module = Module {
     name: "vtc",
-    about: "What tests of VCL use. Varnish's `barrier_sync`, `sleep`, `vsl` and `workspace_*` are \
-            not there: they would hold up more than one request, or look at what Larder does not \
-            have.",
+    about: "What tests of VCL use. A workspace is the memory that a request's strings may take \
+            (`vcl_workspace_client`), or those of a fetch (`vcl_workspace_backend`): there is \
+            `client` on the client's side, `backend` on the backend's, and neither `session` nor \
+            `thread`. Asking for one that is not there fails.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[
+        Refused {
+            name: "barrier_sync",
+            why: "would hold up all requests of a core while one waits.",
+        },
+        Refused { name: "sleep", why: "would hold up all requests of a core while one sleeps." },
+        Refused {
+            name: "workspace_dump",
+            why: "has nothing to show: a workspace is a number of bytes, not a place in memory.",
+        },
+        Refused {
+            name: "vsl",
+            why: "would write lines of another request's record, which that request writes itself.",
+        },
+        Refused {
+            name: "vsl_replay",
+            why: "would write lines of other requests' records, which they write themselves.",
+        },
+    ],
 };
+
+const WHICH: Param = Param {
+    name: "workspace",
+    kind: Kind::Enum(&["client", "backend", "session", "thread"]),
+    default: None,
+};
+const SIZED: &[Param] = &[WHICH, must("size", Type::Int)];
 
 const FUNCTIONS: &[Function] = &[
     Function {
@@ -62,6 +93,91 @@ const FUNCTIONS: &[Function] = &[
         },
     },
     Function {
+        name: "workspace_alloc",
+        about: "Takes so many bytes of a workspace, or of a negative size as many as leave that \
+                many. Fails when there are not as many, or none is to be taken.",
+        returns: Type::Void,
+        params: SIZED,
+        from: Subs::ALL,
+        call: |ctx, args| {
+            let workspace = find(ctx, args)?;
+            match wanted(workspace, args.int(1)) {
+                Some(bytes) => workspace.take(bytes)?,
+                None => return Err(Failure::new("vtc.workspace_alloc: there is nothing to take")),
+            }
+            Ok(Value::Void)
+        },
+    },
+    Function {
+        name: "workspace_reserve",
+        about: "As `workspace_alloc`, but the bytes are given back at once. How many they are.",
+        returns: Type::Bytes,
+        params: SIZED,
+        from: Subs::ALL,
+        call: |ctx, args| {
+            let workspace = find(ctx, args)?;
+            match wanted(workspace, args.int(1)) {
+                Some(bytes) if bytes <= workspace.left() => Ok(Value::Bytes(bytes as i64)),
+                Some(_) => Err(workspace.overflow()),
+                None => Err(Failure::new("vtc.workspace_reserve: there is nothing to take")),
+            }
+        },
+    },
+    Function {
+        name: "workspace_free",
+        about: "How many bytes are left of a workspace.",
+        returns: Type::Int,
+        params: &[WHICH],
+        from: Subs::ALL,
+        call: |ctx, args| Ok(Value::Int(find(ctx, args)?.left().try_into().unwrap_or(i64::MAX))),
+    },
+    Function {
+        name: "workspace_snapshot",
+        about: "Remembers what `workspace_alloc` has taken of a workspace.",
+        returns: Type::Void,
+        params: &[WHICH],
+        from: Subs::ALL,
+        call: |ctx, args| {
+            find(ctx, args)?;
+            *ctx.task.keep::<Snapshot>("vtc", 0) = Snapshot(Some(ctx.task.workspace.taken()));
+            Ok(Value::Void)
+        },
+    },
+    Function {
+        name: "workspace_reset",
+        about: "Gives back what `workspace_alloc` has taken since `workspace_snapshot`. Strings \
+                that were made since stay, and so does their memory. Fails without a snapshot.",
+        returns: Type::Void,
+        params: &[WHICH],
+        from: Subs::ALL,
+        call: |ctx, args| {
+            find(ctx, args)?;
+            let Snapshot(Some(taken)) = *ctx.task.keep::<Snapshot>("vtc", 0) else {
+                return Err(Failure::new("vtc.workspace_reset: there is no snapshot"));
+            };
+            ctx.task.workspace.give_back_to(taken);
+            Ok(Value::Void)
+        },
+    },
+    Function {
+        name: "workspace_overflowed",
+        about: "Whether something has not found room in a workspace. As the request fails then, \
+                this is true where a later subroutine asks.",
+        returns: Type::Bool,
+        params: &[WHICH],
+        from: Subs::ALL,
+        call: |ctx, args| Ok(Value::Bool(find(ctx, args)?.has_overflown())),
+    },
+    Function {
+        name: "workspace_overflow",
+        about: "Fails as if something had not found room in a workspace. In Varnish the \
+                subroutine goes on before the request fails.",
+        returns: Type::Void,
+        params: &[WHICH],
+        from: Subs::ALL,
+        call: |ctx, args| Err(find(ctx, args)?.overflow()),
+    },
+    Function {
         name: "typesize",
         about: "How many bytes a C structure of these types has on a 64-bit system: `p`ointer, \
                 `i`nt, `d`ouble, `f`loat, `l`ong, `s`hort, si`z`e_t, `o`ff_t, intmax_t (`j`). -1 \
@@ -90,6 +206,34 @@ const FUNCTIONS: &[Function] = &[
         call: header,
     },
 ];
+
+/// What `workspace_alloc` had taken at the last `workspace_snapshot`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Snapshot(Option<u64>);
+
+/// The workspace that is asked for, where this side has it.
+fn find<'c>(ctx: &'c Ctx<'_>, args: &[Value]) -> Result<&'c Workspace, Failure> {
+    let which = args.word(0).unwrap_or_default();
+    let own = match ctx.sub {
+        sub if Subs::BACKEND.has(sub) => "backend",
+        sub if Subs::CLIENT.has(sub) => "client",
+        _ => "",
+    };
+    if which == own {
+        return Ok(&ctx.task.workspace);
+    }
+    Err(Failure::new(format!("vtc: failed to find the {which} workspace")))
+}
+
+/// How many bytes are asked for: at least one.
+fn wanted(workspace: &Workspace, size: Option<i64>) -> Option<u64> {
+    let size = size.unwrap_or_default();
+    let bytes = match u64::try_from(size) {
+        Ok(bytes) => bytes,
+        Err(_) => workspace.left().checked_sub(size.unsigned_abs())?,
+    };
+    (bytes > 0).then_some(bytes)
+}
 
 /// Each member stands at a multiple of its size, and the whole ends at one of the largest.
 fn type_size(types: &[u8]) -> Option<i64> {
@@ -219,6 +363,71 @@ mod tests {
             let [client, server] = ends;
             let args = [Value::Enum("v1"), client, server, Value::Void];
             assert!(header(&mut bench.ctx(Sub::Synth), &args).is_err());
+        }
+    }
+
+    fn run(recv: &str, workspace: u64) -> (crate::sub::Action, String) {
+        let program = format!(
+            "vcl 4.1; import vtc; backend default none;
+            sub vcl_recv {{ {recv} return (pass); }}"
+        );
+        let mut bench = Bench::of(&program).unwrap_or_else(|why| panic!("{why}"));
+        bench.task.workspace = Workspace::of(workspace);
+        let action = bench.run(Sub::Recv);
+        let x = bench.req.headers.value_named(b"X").unwrap_or_default();
+        (action, String::from_utf8_lossy(x).into_owned())
+    }
+
+    #[test]
+    fn a_workspace_is_taken_and_given_back() {
+        let (_, said) = run(
+            "set req.http.X = \"\" + vtc.workspace_free(client);
+             vtc.workspace_snapshot(client);
+             vtc.workspace_alloc(client, 100);
+             vtc.workspace_alloc(client, -600);
+             set req.http.X = req.http.X + \" \" + vtc.workspace_free(client);
+             vtc.workspace_reset(client);
+             vtc.workspace_reset(client);
+             set req.http.X = req.http.X + \" \" + vtc.workspace_reserve(client, 10)
+                + \" \" + vtc.workspace_reserve(client, -500) + \" \"
+                + vtc.workspace_overflowed(client);",
+            1000,
+        );
+        // What was made since is not given back: `1000`, and `1000 600`.
+        assert_eq!(said, "1000 600 10 488 false");
+    }
+
+    #[test]
+    fn what_finds_no_room_in_a_workspace_fails() {
+        for (recv, why) in [
+            ("vtc.workspace_alloc(client, 2000);", "Workspace overflow"),
+            ("vtc.workspace_overflow(client);", "Workspace overflow"),
+            ("set req.http.X = vtc.workspace_reserve(client, 2000);", "Workspace overflow"),
+            ("vtc.workspace_alloc(client, 0);", "vtc.workspace_alloc: there is nothing to take"),
+            (
+                "vtc.workspace_alloc(client, -2000);",
+                "vtc.workspace_alloc: there is nothing to take",
+            ),
+            ("vtc.workspace_reset(client);", "vtc.workspace_reset: there is no snapshot"),
+            ("vtc.workspace_overflow(thread);", "vtc: failed to find the thread workspace"),
+            ("vtc.workspace_alloc(backend, 1);", "vtc: failed to find the backend workspace"),
+        ] {
+            let (action, _) = run(recv, 1000);
+            assert!(matches!(&action, crate::sub::Action::Fail(said) if &**said == why), "{recv}");
+        }
+    }
+
+    #[test]
+    fn what_would_hold_up_a_core_is_refused_with_the_reason() {
+        for (call, why) in [
+            ("sleep(1s)", "Here it would hold up all requests of a core while one sleeps."),
+            ("barrier_sync(\"a\", 1s)", "while one waits."),
+            ("vsl(0, \"Debug\", c, \"x\")", "which that request writes itself."),
+        ] {
+            let program =
+                format!("vcl 4.1; import vtc; backend b none; sub vcl_recv {{ vtc.{call}; }}");
+            let said = crate::testing::compile(&program).expect_err("it is refused");
+            assert!(said.contains(why), "{said}");
         }
     }
 }

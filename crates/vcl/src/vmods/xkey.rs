@@ -16,6 +16,7 @@ pub static MODULE: Module = Module {
             fields for them that Larder knows, parted by blanks and commas.",
     functions: FUNCTIONS,
     classes: &[],
+    refused: &[],
 };
 
 const PARAMS: &[Param] = &[must("keys", Type::String)];
