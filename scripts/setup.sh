@@ -24,6 +24,7 @@ basic() {
   # varnishadm must be able to work with Larder, and VCL is held against varnishd, its modules included.
   missing varnishadm && packages+=(varnish)
   compgen -G '/usr/lib/*/varnish/vmods/libvmod_xkey.so' >/dev/null || packages+=(varnish-modules)
+  compgen -G '/usr/lib/*/varnish/vmods/libvmod_digest.so' >/dev/null || packages+=(varnish-vmod-digest)
   # Debian has the version in its name.
   compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
 }

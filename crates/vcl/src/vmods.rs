@@ -5,6 +5,7 @@ mod args;
 pub mod blob;
 pub mod bodyaccess;
 pub mod cookie;
+pub mod digest;
 pub mod directors;
 pub mod dynamic;
 pub mod header;
@@ -30,6 +31,7 @@ static MODULES: &[&Module] = &[
     &blob::MODULE,
     &bodyaccess::MODULE,
     &cookie::MODULE,
+    &digest::MODULE,
     &directors::MODULE,
     &dynamic::MODULE,
     &header::MODULE,

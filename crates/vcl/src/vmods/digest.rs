@@ -1,0 +1,150 @@
+//! `digest`: hashes, keyed hashes and base 64, to the byte as libvmod-digest and libmhash have them.
+//!
+//! All work on the bytes of strings, in time linear in their length. Keys and what is hashed are
+//! not kept, nor compared in constant time: that is VCL's `==`.
+
+mod base64;
+mod boxes;
+mod hash;
+mod haval;
+mod snefru;
+#[cfg(test)]
+mod tests;
+
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Call, Function, Module, Param};
+use crate::vmods::args::{Args, must, owned};
+use base64::Code;
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "digest",
+    about: "Hashes, keyed hashes (HMAC) and base 64. A string that is not there counts as an \
+            empty one. Hashes are hexadecimal, in lower case.",
+    functions: FUNCTIONS,
+    classes: &[],
+    refused: &[],
+};
+
+/// What `digest.version` tells.
+const VERSION: &str = "1.0.2";
+
+const ONE: &[Param] = &[must("", Type::String)];
+const KEYED: &[Param] = &[must("key", Type::String), must("message", Type::String)];
+
+const fn function(
+    name: &'static str,
+    about: &'static str,
+    params: &'static [Param],
+    call: Call,
+) -> Function {
+    Function { name, about, returns: Type::String, params, from: Subs::ALL, call }
+}
+
+const fn hashing(name: &'static str, about: &'static str, call: Call) -> Function {
+    function(name, about, ONE, call)
+}
+
+const HMAC: &str = "The HMAC of `message`, with `0x` before its digits. No string without a key.";
+const TEXT: &str = "The text that stands for the bytes.";
+const TEXT_OF_HEX: &str = "The text that stands for the bytes that are given in hexadecimal, with \
+                           `0x` before them or without. A character that is no digit counts as \
+                           0; of an odd number of digits the last is left out.";
+const BYTES: &str = "The bytes that a text stands for, up to the first zero byte. Padding may be \
+                     missing, and may stand anywhere. Fails for other characters than those of \
+                     the alphabet.";
+const BYTES_NO_PADDING: &str = "The bytes that a text without padding stands for, up to the first \
+                                zero byte. Fails for other characters than those of the alphabet.";
+
+const FUNCTIONS: &[Function] = &[
+    function("hmac_sha256", HMAC, KEYED, |_, args| keyed::<hash::HmacSha256>(args)),
+    function("hmac_sha1", HMAC, KEYED, |_, args| keyed::<hash::HmacSha1>(args)),
+    function("hmac_md5", HMAC, KEYED, |_, args| keyed::<hash::HmacMd5>(args)),
+    function("base64", TEXT, ONE, |_, args| encode(Code::STANDARD, args)),
+    function("base64_hex", TEXT_OF_HEX, ONE, |_, args| encode_hex(Code::STANDARD, args)),
+    function("base64_decode", BYTES, ONE, |_, args| decode(Code::STANDARD, args)),
+    function("base64url", TEXT, ONE, |_, args| encode(Code::URL, args)),
+    function("base64url_hex", TEXT_OF_HEX, ONE, |_, args| encode_hex(Code::URL, args)),
+    function("base64url_decode", BYTES, ONE, |_, args| decode(Code::URL, args)),
+    function("base64url_nopad", TEXT, ONE, |_, args| encode(Code::URL_NO_PADDING, args)),
+    function("base64url_nopad_hex", TEXT_OF_HEX, ONE, |_, args| {
+        encode_hex(Code::URL_NO_PADDING, args)
+    }),
+    function("base64url_nopad_decode", BYTES_NO_PADDING, ONE, |_, args| {
+        decode(Code::URL_NO_PADDING, args)
+    }),
+    hashing("hash_sha1", "SHA-1.", |_, args| hashed(args, hash::of::<sha1::Sha1>)),
+    hashing("hash_sha224", "SHA-224.", |_, args| hashed(args, hash::of::<sha2::Sha224>)),
+    hashing("hash_sha256", "SHA-256.", |_, args| hashed(args, hash::of::<sha2::Sha256>)),
+    hashing("hash_sha384", "SHA-384.", |_, args| hashed(args, hash::of::<sha2::Sha384>)),
+    hashing("hash_sha512", "SHA-512.", |_, args| hashed(args, hash::of::<sha2::Sha512>)),
+    hashing("hash_gost", "GOST R 34.11-94, with the boxes of its own example.", |_, args| {
+        hashed(args, hash::of::<gost94::Gost94Test>)
+    }),
+    hashing("hash_md2", "MD2.", |_, args| hashed(args, hash::of::<md2::Md2>)),
+    hashing("hash_md4", "MD4.", |_, args| hashed(args, hash::of::<md4::Md4>)),
+    hashing("hash_md5", "MD5.", |_, args| hashed(args, hash::of::<md5::Md5>)),
+    hashing("hash_crc32", "CRC-32 of bzip2, its lowest byte first.", |_, args| {
+        hashed(args, hash::crc32)
+    }),
+    hashing("hash_crc32b", "CRC-32 of gzip, its lowest byte first.", |_, args| {
+        hashed(args, hash::crc32b)
+    }),
+    hashing("hash_adler32", "Adler-32, its lowest byte first.", |_, args| {
+        hashed(args, hash::adler32)
+    }),
+    hashing("hash_haval128", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<4>)),
+    hashing("hash_haval160", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<5>)),
+    hashing("hash_haval192", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<6>)),
+    hashing("hash_haval224", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<7>)),
+    hashing("hash_haval256", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<8>)),
+    hashing("hash_ripemd128", "RIPEMD-128.", |_, args| hashed(args, hash::of::<ripemd::Ripemd128>)),
+    hashing("hash_ripemd160", "RIPEMD-160.", |_, args| hashed(args, hash::of::<ripemd::Ripemd160>)),
+    hashing("hash_ripemd256", "RIPEMD-256.", |_, args| hashed(args, hash::of::<ripemd::Ripemd256>)),
+    hashing("hash_ripemd320", "RIPEMD-320.", |_, args| hashed(args, hash::of::<ripemd::Ripemd320>)),
+    hashing("hash_tiger", "Tiger, as its paper writes it.", |_, args| hashed(args, hash::tiger)),
+    hashing("hash_tiger128", "The first 128 bits of Tiger.", |_, args| {
+        hashed(args, hash::tiger_cut::<16>)
+    }),
+    hashing("hash_tiger160", "The first 160 bits of Tiger.", |_, args| {
+        hashed(args, hash::tiger_cut::<20>)
+    }),
+    hashing("hash_snefru128", "Snefru, 8 passes.", |_, args| hashed(args, snefru::hash::<4>)),
+    hashing("hash_snefru256", "Snefru, 8 passes.", |_, args| hashed(args, snefru::hash::<8>)),
+    hashing("hash_whirlpool", "Whirlpool.", |_, args| {
+        hashed(args, hash::of::<whirlpool::Whirlpool>)
+    }),
+    function(
+        "version",
+        "The version of the module that this one is like: `1.0.2`.",
+        &[],
+        |_, _| Ok(owned(VERSION)),
+    ),
+];
+
+fn hashed(args: &[Value], hash: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Value, Failure> {
+    Ok(owned(base64::hex("", &hash(args.bytes(0)))))
+}
+
+fn keyed<H: hash::Keyed>(args: &[Value]) -> Result<Value, Failure> {
+    let Some(key) = args.string(0) else { return Ok(Value::String(None)) };
+    Ok(owned(base64::hex("0x", &hash::keyed::<H>(key, args.bytes(1)))))
+}
+
+fn encode(code: Code, args: &[Value]) -> Result<Value, Failure> {
+    Ok(owned(code.encode(args.bytes(0))))
+}
+
+fn encode_hex(code: Code, args: &[Value]) -> Result<Value, Failure> {
+    Ok(owned(code.encode(&base64::unhex(args.bytes(0)))))
+}
+
+fn decode(code: Code, args: &[Value]) -> Result<Value, Failure> {
+    match code.decode(args.bytes(0)) {
+        Some(bytes) => Ok(owned(bytes)),
+        // The process of Varnish ends here.
+        None => Err(Failure::new("digest: not in base 64")),
+    }
+}
