@@ -179,6 +179,7 @@ limits! {
     ThrottleBuckets throttle_buckets Count 200_000, "Token buckets of VCL's `vsthrottle`; beyond it those not used for the longest are forgotten.";
     DirectorBackends director_backends Count 10_000, "Backends of one director of a VCL program; beyond it adding one fails. A `dynamic` director forgets one that was never found, or else the one that was not asked for for longest.";
     DirectorNewHosts director_new_hosts Count 200, "Hosts that VCL's `dynamic` directors take on in one second, or look up again after a failure, half of them for one client (IPv4 address or IPv6 /64; on loopback one connection); beyond it they have no backend. Hosts that have been found are looked up again at this rate.";
+    GeoipBytes geoip_bytes Bytes 512 << 20, "Bytes of a database of VCL's `geoip2`; a program with a larger one is not loaded.";
     Ranges ranges Count 32, "Ranges of one request; beyond it the whole representation is sent.";
 }
 

@@ -583,6 +583,12 @@ pub trait World {
     /// A file's content (`std.fileread`), kept once read; none when it cannot be read.
     fn file(&self, path: &str) -> Option<Bytes>;
 
+    /// A file's content, read now, for what a program needs while it starts (`geoip2`).
+    ///
+    /// # Errors
+    /// The system's; `FileTooLarge` for one of more than `bytes_max` bytes.
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes>;
+
     /// Whether a path leads to something (`std.file_exists`), asked anew each time.
     fn exists(&self, path: &str) -> bool {
         self.file(path).is_some()

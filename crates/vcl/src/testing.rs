@@ -383,6 +383,15 @@ impl World for Memory {
         self.files.get(path).cloned()
     }
 
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes> {
+        let file = self.file(path).ok_or(io::ErrorKind::NotFound)?;
+        if file.len() as u64 > bytes_max {
+            Err(io::ErrorKind::FileTooLarge.into())
+        } else {
+            Ok(file)
+        }
+    }
+
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
         let port = port.parse().unwrap_or(80);
         let with_port = |address: &SocketAddr| SocketAddr::new(address.ip(), port);

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use base::Limits;
 
@@ -86,6 +86,10 @@ pub struct Shared {
     pub(crate) buckets: vmods::vsthrottle::Buckets,
     /// Hosts that `dynamic` takes on.
     pub(crate) newcomers: vmods::dynamic::Newcomers,
+    /// The databases of `geoip2`.
+    pub(crate) databases: vmods::geoip2::Databases,
+    /// How many bytes one of them may have.
+    geoip_bytes: AtomicU64,
     /// How many backends a director may have.
     most_backends: AtomicUsize,
 }
@@ -97,6 +101,8 @@ impl Shared {
             globals: vmods::var::Globals::new(limits.vcl_globals, limits.vcl_global_bytes),
             buckets: vmods::vsthrottle::Buckets::new(limits.throttle_buckets as usize),
             newcomers: vmods::dynamic::Newcomers::new(limits.director_new_hosts),
+            databases: vmods::geoip2::Databases::default(),
+            geoip_bytes: AtomicU64::new(limits.geoip_bytes),
             most_backends: AtomicUsize::new(limits.director_backends as usize),
         }
     }
@@ -106,7 +112,13 @@ impl Shared {
         self.globals.set_most(limits.vcl_globals, limits.vcl_global_bytes);
         self.buckets.set_most(limits.throttle_buckets as usize);
         self.newcomers.set_most(limits.director_new_hosts);
+        self.geoip_bytes.store(limits.geoip_bytes, Ordering::Relaxed);
         self.most_backends.store(limits.director_backends as usize, Ordering::Relaxed);
+    }
+
+    /// How many bytes a database of `geoip2` may have.
+    pub(crate) fn geoip_bytes(&self) -> u64 {
+        self.geoip_bytes.load(Ordering::Relaxed)
     }
 
     /// How many backends a director may have.

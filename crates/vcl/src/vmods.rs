@@ -8,6 +8,7 @@ pub mod cookie;
 pub mod digest;
 pub mod directors;
 pub mod dynamic;
+pub mod geoip2;
 pub mod header;
 pub mod proxy;
 pub mod purge;
@@ -34,6 +35,7 @@ static MODULES: &[&Module] = &[
     &digest::MODULE,
     &directors::MODULE,
     &dynamic::MODULE,
+    &geoip2::MODULE,
     &header::MODULE,
     &proxy::MODULE,
     &purge::MODULE,

@@ -1,5 +1,6 @@
 //! What programs ask for that is no business of requests: files, names, the system's log.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -18,6 +19,12 @@ pub trait Outside: Send + Sync {
 
     /// A file's content, kept once read; none when it cannot be read.
     fn file(&self, path: &str) -> Option<Bytes>;
+
+    /// A file's content, read now. Only programs that start ask for it.
+    ///
+    /// # Errors
+    /// The system's; `FileTooLarge` for one of more than `bytes_max` bytes.
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes>;
 
     /// Whether a path leads to something now.
     fn exists(&self, path: &str) -> bool;

@@ -1,6 +1,7 @@
 //! What a program asks of the world while it runs.
 
 use std::cell::RefCell;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -132,6 +133,10 @@ impl World for Sight<'_> {
 
     fn file(&self, path: &str) -> Option<Bytes> {
         self.outside()?.file(path)
+    }
+
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes> {
+        self.outside().ok_or(io::ErrorKind::NotFound)?.read(path, bytes_max)
     }
 
     fn exists(&self, path: &str) -> bool {

@@ -1,6 +1,7 @@
 //! What programs ask for beyond requests: files, names, the environment, the system's log.
 
 use std::collections::HashMap;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -65,6 +66,21 @@ impl Outside for World {
             files.insert(path.to_owned(), text.clone());
         }
         text
+    }
+
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes> {
+        // What is no file may never end, or not begin.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        }
+        let mut bytes = Vec::new();
+        let most = bytes_max.saturating_add(1);
+        std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > bytes_max {
+            Err(io::ErrorKind::FileTooLarge.into())
+        } else {
+            Ok(bytes.into())
+        }
     }
 
     fn resolve(&self, host: &str, port: &str, starts: bool) -> Result<Vec<SocketAddr>, Limit> {

@@ -2,6 +2,7 @@
 //! would change something is noted instead.
 
 use std::cell::RefCell;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -85,6 +86,10 @@ impl World for Onlooker<'_> {
 
     fn file(&self, path: &str) -> Option<Bytes> {
         self.outside()?.file(path)
+    }
+
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes> {
+        self.outside().ok_or(io::ErrorKind::NotFound)?.read(path, bytes_max)
     }
 
     fn exists(&self, path: &str) -> bool {

@@ -1,0 +1,229 @@
+//! A database of every type of value, asked by programs and by `mmdblookup`.
+
+use std::process::Command;
+
+use super::writer::{Item, database};
+use super::*;
+use crate::sub::Sub;
+use crate::testing::{Bench, Memory, NOW, compile};
+
+fn file() -> Vec<u8> {
+    let city = Item::Map(vec![
+        (
+            "country",
+            Item::Map(vec![
+                ("iso_code", Item::Text("SE")),
+                (
+                    "names",
+                    Item::Map(vec![("en", Item::Text("Sweden")), ("fr", Item::Text("Suède"))]),
+                ),
+                ("is_in_european_union", Item::Bool(true)),
+            ]),
+        ),
+        (
+            "location",
+            Item::Map(vec![
+                ("latitude", Item::Double(58.4167)),
+                ("accuracy_radius", Item::U16(76)),
+            ]),
+        ),
+        (
+            "subdivisions",
+            Item::Array(vec![
+                Item::Map(vec![("iso_code", Item::Text("E"))]),
+                Item::Map(vec![("iso_code", Item::Text("F"))]),
+            ]),
+        ),
+        ("geoname_id", Item::U32(2_661_886)),
+        ("large", Item::U64(u64::MAX)),
+        ("larger", Item::U128(u128::MAX)),
+        ("less", Item::I32(-5)),
+        ("half", Item::Float(0.5)),
+        ("raw", Item::Bytes(b"\x00\xff")),
+        ("no", Item::Bool(false)),
+        ("0", Item::Text("named zero")),
+        ("zero", Item::U32(0)),
+    ]);
+    let other = Item::Map(vec![("country", Item::Map(vec![("iso_code", Item::Text("DE"))]))]);
+    database(&[
+        ("192.0.2.0".parse().expect("an address"), 24, city),
+        ("2001:db8::".parse().expect("an address"), 32, other),
+    ])
+}
+
+fn of_file(file: Vec<u8>) -> Database {
+    let bytes = Bytes::from(file);
+    Database { reader: Reader::from_source(bytes.clone()).expect("a database"), bytes }
+}
+
+const ADDRESS: &str = "192.0.2.7";
+
+/// Paths, and what stands there.
+const VALUES: &[(&str, &str)] = &[
+    ("country/iso_code", "SE"),
+    ("/country//iso_code/", "SE"),
+    ("country/names/fr", "Suède"),
+    ("country/is_in_european_union", "true"),
+    ("location/latitude", "58.416700"),
+    ("location/accuracy_radius", "76"),
+    ("subdivisions/0/iso_code", "E"),
+    ("subdivisions/1/iso_code", "F"),
+    ("subdivisions/-1/iso_code", "F"),
+    ("subdivisions/-2/iso_code", "E"),
+    ("geoname_id", "2661886"),
+    ("large", "18446744073709551615"),
+    ("larger", "340282366920938463463374607431768211455"),
+    ("less", "-5"),
+    ("half", "0.500000"),
+    ("raw", "00ff"),
+    ("no", "false"),
+    ("0", "named zero"),
+    ("zero", "0"),
+];
+
+#[test]
+fn values_of_every_type_are_strings() {
+    let database = of_file(file());
+    let ip = ADDRESS.parse().ok();
+    for (path, expected) in VALUES {
+        let text = database.lookup(path.as_bytes(), ip);
+        assert_eq!(text.map_err(|missing| missing.why).as_deref(), Ok(*expected), "{path}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_no_string_and_the_log_says_why() {
+    let database = of_file(file());
+    let said = |path: &str, ip: Option<&str>| {
+        let ip = ip.map(|ip| ip.parse().expect("an address"));
+        let missing = database.lookup(path.as_bytes(), ip).expect_err("there is nothing");
+        (missing.tag, missing.why)
+    };
+    let no_data = |path: &str| (Tag::Debug, format!("no data for this path ({path})"));
+    for path in [
+        "country/iso",
+        "city/names/en",
+        "country/iso_code/more",
+        "subdivisions/2/iso_code",
+        "subdivisions/-3/iso_code",
+        "subdivisions/first",
+        "geoname_id/0",
+    ] {
+        assert_eq!(said(path, Some(ADDRESS)), no_data(path));
+    }
+    for path in ["country", "subdivisions", "/"] {
+        let why = format!("no single value for this path ({path})");
+        assert_eq!(said(path, Some(ADDRESS)), (Tag::Error, why));
+    }
+    let long = "x/".repeat(50);
+    for path in ["", &long] {
+        let why = format!("invalid or missing path ({path})");
+        assert_eq!(said(path, Some(ADDRESS)), (Tag::Error, why));
+    }
+    let why = "no entry for this address (198.51.100.1)".to_owned();
+    assert_eq!(said("country/iso_code", Some("198.51.100.1")), (Tag::Debug, why));
+    let why = "invalid or missing address".to_owned();
+    assert_eq!(said("country/iso_code", None), (Tag::Error, why));
+}
+
+const PROGRAM: &str = "vcl 4.1; import geoip2; backend default none;
+    sub vcl_init { new db = geoip2.geoip2(\"/db.mmdb\"); }
+    sub vcl_recv {
+        set req.http.X = db.lookup(\"country/iso_code\", client.ip);
+        if (!db.lookup(\"city/names/en\", client.ip)) { set req.http.Y = \"none\"; }
+    }";
+
+fn start(file: Option<Vec<u8>>) -> Result<Bench, String> {
+    let mut world = Memory::default();
+    world.files.extend(file.map(|file| ("/db.mmdb".to_owned(), Bytes::from(file))));
+    let instance = compile(PROGRAM)?.start(&world, NOW)?;
+    let mut bench = Bench::with(instance);
+    bench.world = world;
+    Ok(bench)
+}
+
+#[test]
+fn a_program_asks_for_its_client() {
+    let mut bench = start(Some(file())).expect("the file is right");
+    for (ip, country) in [(ADDRESS, Some(&b"SE"[..])), ("2001:db8::1", Some(b"DE")), ("::1", None)]
+    {
+        bench.session.client = Some((ip.parse::<IpAddr>().expect("an address"), 1).into());
+        bench.run(Sub::Recv);
+        // A header that is set to no string is empty.
+        let x = bench.req.headers.value_named(b"X").filter(|x| !x.is_empty());
+        assert_eq!(x, country, "{ip}");
+        assert_eq!(bench.req.headers.value_named(b"Y"), Some(&b"none"[..]));
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_or_broken_keeps_its_program_from_loading() {
+    let why = |file| start(file).err().expect("it is refused");
+    assert!(why(None).starts_with("vcl_init failed: geoip2.geoip2: /db.mmdb: "), "{}", why(None));
+    let whole = file();
+    for broken in [&b""[..], b"no database", &whole[..whole.len() / 2], &whole[300..]] {
+        let said = why(Some(broken.to_vec()));
+        assert!(said.contains("/db.mmdb: invalid database"), "{said}");
+    }
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_refused() {
+    let limits = base::Limits { geoip_bytes: 100, ..base::Limits::default() };
+    let mut world = Memory::default();
+    world.shared.set_limits(&limits);
+    world.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
+    let said = compile(PROGRAM).and_then(|program| program.start(&world, NOW));
+    let said = said.err().expect("it is refused");
+    assert!(said.ends_with("it has more than 100 bytes (geoip_bytes)"), "{said}");
+    assert_eq!(*world.limits.borrow(), [Limit::GeoipBytes]);
+}
+
+#[test]
+fn programs_share_equal_databases_and_let_them_go() {
+    let mut world = Memory::default();
+    world.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
+    let program = compile(PROGRAM).expect("it is right");
+    let held = || world.shared.databases.0.lock().iter().filter_map(Weak::upgrade).count();
+    let two = [(); 2].map(|()| program.start(&world, NOW).expect("the file is right"));
+    assert_eq!(held(), 1);
+    drop(two);
+    assert_eq!(held(), 0);
+}
+
+// `mmdblookup` of libmaxminddb, which Varnish's module asks too.
+#[test]
+fn mmdblookup_finds_the_same() {
+    if Command::new("mmdblookup").arg("--version").output().is_err() {
+        return eprintln!("skipped: no mmdblookup");
+    }
+    let path = std::env::temp_dir().join(format!("larder-geoip2-{}.mmdb", std::process::id()));
+    std::fs::write(&path, file()).expect("it can be written");
+    let mut wrong = Vec::new();
+    for (keys, expected) in VALUES {
+        let mut command = Command::new("mmdblookup");
+        command.arg("--file").arg(&path).args(["--ip", ADDRESS]);
+        // Behind `--`: numbers from the end begin with a dash.
+        command.arg("--").args(keys.split('/').filter(|key| !key.is_empty()));
+        let said = command.output().expect("it starts").stdout;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        // A value with its type behind it: `"SE" <utf8_string>`.
+        let Some((value, kind)) = said.trim().rsplit_once(" <") else {
+            wrong.push(format!("{keys}: {said}"));
+            continue;
+        };
+        let value = match kind {
+            "boolean>" if value == "true" || value == "1" => "true".to_owned(),
+            "boolean>" => "false".to_owned(),
+            "bytes>" => value.to_ascii_lowercase(),
+            "uint128>" => u128::from_str_radix(value.trim_start_matches("0x"), 16)
+                .map_or_else(|_| value.to_owned(), |number| number.to_string()),
+            _ => value.trim_matches('"').to_owned(),
+        };
+        if value != *expected {
+            wrong.push(format!("{keys}: {value}, not {expected}"));
+        }
+    }
+    std::fs::remove_file(&path).expect("it is there");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
