@@ -75,17 +75,25 @@ const FUNCTIONS: &[Function] = &[
     function("base64url_nopad_decode", BYTES_NO_PADDING, ONE, |_, args| {
         decode(Code::URL_NO_PADDING, args)
     }),
-    hashing("hash_sha1", "SHA-1.", |_, args| hashed(args, hash::of::<sha1::Sha1>)),
-    hashing("hash_sha224", "SHA-224.", |_, args| hashed(args, hash::of::<sha2::Sha224>)),
-    hashing("hash_sha256", "SHA-256.", |_, args| hashed(args, hash::of::<sha2::Sha256>)),
-    hashing("hash_sha384", "SHA-384.", |_, args| hashed(args, hash::of::<sha2::Sha384>)),
-    hashing("hash_sha512", "SHA-512.", |_, args| hashed(args, hash::of::<sha2::Sha512>)),
+    hashing("hash_sha1", "The string's SHA-1.", |_, args| hashed(args, hash::of::<sha1::Sha1>)),
+    hashing("hash_sha224", "The string's SHA-224.", |_, args| {
+        hashed(args, hash::of::<sha2::Sha224>)
+    }),
+    hashing("hash_sha256", "The string's SHA-256.", |_, args| {
+        hashed(args, hash::of::<sha2::Sha256>)
+    }),
+    hashing("hash_sha384", "The string's SHA-384.", |_, args| {
+        hashed(args, hash::of::<sha2::Sha384>)
+    }),
+    hashing("hash_sha512", "The string's SHA-512.", |_, args| {
+        hashed(args, hash::of::<sha2::Sha512>)
+    }),
     hashing("hash_gost", "GOST R 34.11-94, with the boxes of its own example.", |_, args| {
         hashed(args, hash::of::<gost94::Gost94Test>)
     }),
-    hashing("hash_md2", "MD2.", |_, args| hashed(args, hash::of::<md2::Md2>)),
-    hashing("hash_md4", "MD4.", |_, args| hashed(args, hash::of::<md4::Md4>)),
-    hashing("hash_md5", "MD5.", |_, args| hashed(args, hash::of::<md5::Md5>)),
+    hashing("hash_md2", "The string's MD2.", |_, args| hashed(args, hash::of::<md2::Md2>)),
+    hashing("hash_md4", "The string's MD4.", |_, args| hashed(args, hash::of::<md4::Md4>)),
+    hashing("hash_md5", "The string's MD5.", |_, args| hashed(args, hash::of::<md5::Md5>)),
     hashing("hash_crc32", "CRC-32 of bzip2, its lowest byte first.", |_, args| {
         hashed(args, hash::crc32)
     }),
@@ -100,10 +108,18 @@ const FUNCTIONS: &[Function] = &[
     hashing("hash_haval192", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<6>)),
     hashing("hash_haval224", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<7>)),
     hashing("hash_haval256", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<8>)),
-    hashing("hash_ripemd128", "RIPEMD-128.", |_, args| hashed(args, hash::of::<ripemd::Ripemd128>)),
-    hashing("hash_ripemd160", "RIPEMD-160.", |_, args| hashed(args, hash::of::<ripemd::Ripemd160>)),
-    hashing("hash_ripemd256", "RIPEMD-256.", |_, args| hashed(args, hash::of::<ripemd::Ripemd256>)),
-    hashing("hash_ripemd320", "RIPEMD-320.", |_, args| hashed(args, hash::of::<ripemd::Ripemd320>)),
+    hashing("hash_ripemd128", "The string's RIPEMD-128.", |_, args| {
+        hashed(args, hash::of::<ripemd::Ripemd128>)
+    }),
+    hashing("hash_ripemd160", "The string's RIPEMD-160.", |_, args| {
+        hashed(args, hash::of::<ripemd::Ripemd160>)
+    }),
+    hashing("hash_ripemd256", "The string's RIPEMD-256.", |_, args| {
+        hashed(args, hash::of::<ripemd::Ripemd256>)
+    }),
+    hashing("hash_ripemd320", "The string's RIPEMD-320.", |_, args| {
+        hashed(args, hash::of::<ripemd::Ripemd320>)
+    }),
     hashing("hash_tiger", "Tiger, as its paper writes it.", |_, args| hashed(args, hash::tiger)),
     hashing("hash_tiger128", "The first 128 bits of Tiger.", |_, args| {
         hashed(args, hash::tiger_cut::<16>)
@@ -113,7 +129,7 @@ const FUNCTIONS: &[Function] = &[
     }),
     hashing("hash_snefru128", "Snefru, 8 passes.", |_, args| hashed(args, snefru::hash::<4>)),
     hashing("hash_snefru256", "Snefru, 8 passes.", |_, args| hashed(args, snefru::hash::<8>)),
-    hashing("hash_whirlpool", "Whirlpool.", |_, args| {
+    hashing("hash_whirlpool", "The string's Whirlpool.", |_, args| {
         hashed(args, hash::of::<whirlpool::Whirlpool>)
     }),
     function(
