@@ -1,4 +1,4 @@
-//! `digest`: hashes, keyed hashes and base 64, to the byte as libvmod-digest and libmhash have them.
+//! `digest`: hashes, keyed hashes and base 64, to the byte as libvmod-digest has them.
 //!
 //! All work on the bytes of strings, in time linear in their length. Keys and what is hashed are
 //! not kept, nor compared in constant time: that is VCL's `==`.

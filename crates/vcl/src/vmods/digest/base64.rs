@@ -62,7 +62,7 @@ pub(super) fn hex(prefix: &str, bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The bytes that `text` has in hexadecimal. What is no digit counts as 0, of an odd number the last
+/// The bytes that `text` has in hexadecimal. No digit counts as 0, of an odd count the last
 /// is left out.
 pub(super) fn unhex(text: &[u8]) -> Vec<u8> {
     let digits = match text.strip_prefix(b"0x") {
