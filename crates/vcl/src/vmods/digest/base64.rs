@@ -62,8 +62,8 @@ pub(super) fn hex(prefix: &str, bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The bytes that `text` has in hexadecimal. No digit counts as 0, of an odd count the last
-/// is left out.
+/// The bytes that `text` has in hexadecimal. Another character than a digit counts as 0; of an odd
+/// number of them the last is left out.
 pub(super) fn unhex(text: &[u8]) -> Vec<u8> {
     let digits = match text.strip_prefix(b"0x") {
         Some(digits) if !digits.is_empty() => digits,

@@ -174,7 +174,7 @@ fn a_file_beyond_the_limit_is_refused() {
     world.shared.set_limits(&limits);
     world.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
     let said = compile(PROGRAM).and_then(|program| program.start(&world, NOW));
-    let said = said.err().expect("it is refused");
+    let said = said.expect_err("it is refused");
     assert!(said.ends_with("it has more than 100 bytes (geoip_bytes)"), "{said}");
     assert_eq!(*world.limits.borrow(), [Limit::GeoipBytes]);
 }

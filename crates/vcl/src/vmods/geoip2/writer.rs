@@ -16,8 +16,8 @@ pub(super) enum Item {
     U128(u128),
     I32(i32),
     Bool(bool),
-    Map(Vec<(&'static str, Item)>),
-    Array(Vec<Item>),
+    Map(Vec<(&'static str, Self)>),
+    Array(Vec<Self>),
 }
 
 impl Item {
