@@ -95,7 +95,8 @@ pub enum Wanted {
     Not,
 }
 
-/// Conditions that must all hold. Its text is what [`Expression::parse`] reads again.
+/// Conditions that must all hold. Its text is what [`Expression::of_text`] reads again, and
+/// [`Expression::parse`] where no argument is empty.
 #[derive(Clone, Debug)]
 pub struct Expression {
     terms: Vec<Term>,
@@ -160,7 +161,19 @@ impl Expression {
     /// # Errors
     /// At the first word that is wrong.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        Self::read(&words::split(text)?, text.len())
+        Self::read(&words::split(text)?, text.len(), filled)
+    }
+
+    /// Reads an expression as its `Display` writes it. Unlike [`Expression::parse`] this takes all
+    /// that may have been built: empty arguments, and no condition at all.
+    ///
+    /// # Errors
+    /// At the first word that is wrong.
+    pub fn of_text(text: &str) -> Result<Self, Error> {
+        match text {
+            "" => Ok(Self::all(Vec::new())),
+            text => Self::read(&words::split(text)?, text.len(), any),
+        }
     }
 
     /// Reads an expression as a program writes it (`ban()`, `std.ban()`): words are parted by
@@ -169,7 +182,7 @@ impl Expression {
     /// # Errors
     /// At the first word that is wrong.
     pub fn of_program(text: &str) -> Result<Self, Error> {
-        Self::read(&words::blanks(text), text.len())
+        Self::read(&words::blanks(text), text.len(), filled)
     }
 
     /// Reads an expression that was cut into words elsewhere: they are as they are, with nothing
@@ -180,15 +193,15 @@ impl Expression {
     pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, ErrorKind> {
         let word = |text: &str| Word { at: 0, text: text.to_owned() };
         let words: Vec<_> = words.into_iter().map(word).collect();
-        Self::read(&words, 0).map_err(|error| error.kind)
+        Self::read(&words, 0, filled).map_err(|error| error.kind)
     }
 
-    /// `end` is where the text ends.
-    fn read(words: &[Word], end: usize) -> Result<Self, Error> {
+    /// `end` is where the text ends, and `argument` says which arguments are taken.
+    fn read(words: &[Word], end: usize, argument: Check) -> Result<Self, Error> {
         let mut words = words.iter();
         let mut terms = Vec::new();
         loop {
-            terms.push(term(&mut words, end, terms.is_empty())?);
+            terms.push(term(&mut words, (end, terms.is_empty()), argument)?);
             match words.next() {
                 None => return Ok(Self { terms }),
                 Some(and) if and.text == "&&" => {}
@@ -245,11 +258,14 @@ enum What {
     Length(Length),
 }
 
+/// Looks at an argument, and gives it back if it may be one.
+type Check = fn(&Word) -> Result<&Word, Error>;
+
 /// Reads one condition; `end` is where the text ends.
 fn term<'a>(
     words: &mut impl Iterator<Item = &'a Word>,
-    end: usize,
-    first: bool,
+    (end, first): (usize, bool),
+    check: Check,
 ) -> Result<Term, Error> {
     let missing = |kind| Error { at: end, kind };
     let name = words.next().ok_or_else(|| match first {
@@ -264,11 +280,11 @@ fn term<'a>(
     let argument = words.next().ok_or_else(|| missing(ErrorKind::Argument));
     let kind = match (what, operator.text.as_str()) {
         (What::Text(field), sign @ ("==" | "!=")) => {
-            let text = filled(argument?)?.text.clone();
+            let text = check(argument?)?.text.clone();
             Kind::Equal { field, not: sign == "!=", text }
         }
         (What::Text(field), sign @ ("~" | "!~")) => {
-            let argument = filled(argument?)?;
+            let argument = check(argument?)?;
             let regex = regex(&argument.text).map_err(|w| error(argument, ErrorKind::Regex(w)))?;
             Kind::Match { field, not: sign == "!~", regex }
         }
@@ -288,6 +304,10 @@ fn term<'a>(
 /// An empty argument is a slip: as an expression it would match everything.
 fn filled(argument: &Word) -> Result<&Word, Error> {
     if argument.text.is_empty() { Err(error(argument, ErrorKind::Argument)) } else { Ok(argument) }
+}
+
+fn any(argument: &Word) -> Result<&Word, Error> {
+    Ok(argument)
 }
 
 fn what(word: &Word) -> Result<What, Error> {
@@ -382,14 +402,16 @@ impl fmt::Display for Field {
 }
 
 impl Term {
-    /// Its text, with the argument written by `write`.
+    /// Its text, with field and argument written by `write`.
     fn text(&self, write: &dyn Fn(&str) -> String) -> String {
+        // Words cut elsewhere may have put anything into a field's name.
+        let field = |field: &Field| write(&field.to_string());
         match &self.0 {
-            Kind::Equal { field, not, text } => {
-                format!("{field} {} {}", if *not { "!=" } else { "==" }, write(text))
+            Kind::Equal { field: of, not, text } => {
+                format!("{} {} {}", field(of), if *not { "!=" } else { "==" }, write(text))
             }
-            Kind::Match { field, not, regex } => {
-                format!("{field} {} {}", if *not { "!~" } else { "~" }, write(regex.as_str()))
+            Kind::Match { field: of, not, regex } => {
+                format!("{} {} {}", field(of), if *not { "!~" } else { "~" }, write(regex.as_str()))
             }
             Kind::Compare { length, order, text, .. } => {
                 let name = match length {

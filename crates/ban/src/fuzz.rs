@@ -53,9 +53,16 @@ pub fn expressions(data: &[u8]) {
         }
         Err(error) => assert!(error.at <= text.len() && !error.to_string().is_empty()),
     }
+    // Cut elsewhere, as the CLI's words are: any text may be one.
+    if let Ok(expression) = Expression::of_words(text.split('\u{1f}')) {
+        let again = Expression::of_text(&expression.to_string()).expect("what is written");
+        assert_eq!(again.listed(), expression.listed());
+    }
     match Expression::of_program(&text) {
         Ok(expression) => {
             let again = Expression::of_program(&expression.listed()).expect("what is listed");
+            assert_eq!(again.listed(), expression.listed());
+            let again = Expression::of_text(&expression.to_string()).expect("what is written");
             assert_eq!(again.listed(), expression.listed());
         }
         Err(error) => assert!(error.at <= text.len() && !error.to_string().is_empty()),

@@ -157,6 +157,22 @@ fn a_built_expression_is_read_back() {
 }
 
 #[test]
+fn whatever_was_built_is_read_back_from_its_text() {
+    let strange = |name: &str| Field::Header(name.to_owned());
+    for (built, text) in [
+        (Expression::all(Vec::new()), ""),
+        (Expression::all(vec![Term::equal(Field::Url, true, "")]), r#"req.url != """#),
+        (Expression::all(vec![Term::equal(strange("a b"), false, "x")]), r#""obj.http.a b" == x"#),
+        (Expression::all(vec![Term::equal(strange("a\\"), false, "x")]), r#""obj.http.a\\" == x"#),
+    ] {
+        assert_eq!(built.to_string(), text);
+        let read = Expression::of_text(text).expect("what it writes");
+        assert_eq!(read.listed(), built.listed());
+    }
+    assert!(Expression::of_text("req.url").is_err());
+}
+
+#[test]
 fn conditions_on_chosen_fields_can_be_taken_out() {
     let text = "obj.http.xkey ~ a && req.url ~ b && obj.http.xkey != c && obj.http.x == d";
     let mut expression = Expression::parse(text).expect("an expression");
@@ -180,5 +196,6 @@ proptest! {
         ]), 0..12,
     )) {
         crate::fuzz::expressions(words.join(" ").as_bytes());
+        crate::fuzz::expressions(words.join("\u{1f}").as_bytes());
     }
 }
