@@ -106,8 +106,13 @@ impl Which {
 }
 
 /// A ban to be made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NewBan {
+    /// The least number it may have, where bans are numbered outside of this store: its place in a
+    /// log. With zero it has the next one.
+    pub number: u32,
+    /// What makes it again: opaque here, kept with it for whoever copies bans to another store.
+    pub data: Box<[u8]>,
     /// For lists of bans. A later ban of the same words, as soft as this one, takes its place.
     pub text: Box<str>,
     /// Which responses are meant.
@@ -123,6 +128,7 @@ pub struct NewBan {
 pub struct Ban {
     number: u32,
     text: Box<str>,
+    data: Box<[u8]>,
     which: Which,
     /// What it meets is stale from then on; otherwise it leaves.
     soft: Option<i64>,
@@ -136,12 +142,17 @@ impl Ban {
     /// Bytes to reserve for one.
     pub(crate) fn cost(new: &NewBan) -> u64 {
         let tags = new.which.tags.as_ref().map_or(0, |tags| size::class(tags.len() * 8));
-        size::arc::<Self>() + size::class(new.text.len()) + tags
+        size::arc::<Self>() + size::class(new.text.len()) + size::class(new.data.len()) + tags
     }
 
     /// Its number: later bans have larger ones.
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// [`NewBan::data`].
+    pub fn data(&self) -> &[u8] {
+        &self.data
     }
 
     /// Its words.
@@ -254,11 +265,13 @@ impl Bans {
         charge: Option<Charge>,
     ) -> (Result<Arc<Ban>, Arc<Ban>>, bool) {
         let mut shared = self.list.lock();
-        let number = shared.newest.saturating_add(1);
+        // What is stored may have passed all up to the newest: no later ban may have an older number.
+        let number = shared.newest.saturating_add(1).max(new.number);
         let soft = new.soft.then(|| i64::try_from(new.now_ms).unwrap_or(i64::MAX));
         let ban = Arc::new(Ban {
             number,
             text: new.text,
+            data: new.data,
             which: new.which,
             soft,
             made_ms: new.now_ms,

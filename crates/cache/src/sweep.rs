@@ -29,13 +29,19 @@ impl Cache {
     /// When there are as many bans as there may be, the oldest are completed first, by this call:
     /// not for a thread that others wait for.
     pub fn ban(&self, new: NewBan) -> Arc<Ban> {
+        self.complete_bans(new.now_ms);
+        self.enact(new)
+    }
+
+    /// Makes room for another ban: where there are as many as there may be, the oldest are
+    /// completed, by this call.
+    pub fn complete_bans(&self, now_ms: u64) {
         let bans_max = self.config().bans_max.max(1);
         self.room_for_ban(bans_max);
         if self.bans.len() >= bans_max {
-            self.sweep(self.bans.newest(), new.now_ms, &mut || ());
+            self.sweep(self.bans.newest(), now_ms, &mut || ());
             self.bans.forget(bans_max / 2);
         }
-        self.enact(new)
     }
 
     /// As [`Cache::ban`], for a thread that others wait for: bans that are not complete stay, and

@@ -23,7 +23,7 @@ fn by_test(test: impl Test + 'static) -> Which {
 }
 
 fn ban(which: Which) -> NewBan {
-    NewBan { text: format!("{which:?}").into(), which, soft: false, now_ms: 0 }
+    NewBan { text: format!("{which:?}").into(), which, ..NewBan::default() }
 }
 
 fn soft(which: Which, now_ms: u64) -> NewBan {
@@ -254,6 +254,35 @@ fn a_ban_of_the_same_words_takes_the_older_ones_place() {
     assert_eq!(is_soft, [(2, true), (3, false)]);
     sweep(&cache);
     assert_eq!((old.objects(), new.objects()), (0, 1));
+}
+
+#[test]
+fn bans_may_be_numbered_from_outside_and_never_go_back() {
+    let cache = cache();
+    let numbered = |number, tag| NewBan { number, ..ban(by_tags(&[tag])) };
+    tagged(&cache, "one", &[1]);
+    assert_eq!(cache.ban(numbered(7, 9)).number(), 7);
+    tagged(&cache, "two", &[2]);
+    // What is stored has passed number 7: an older place in the log is in force all the same.
+    assert_eq!(cache.ban(numbered(3, 1)).number(), 8);
+    assert_eq!(cache.ban(numbered(100, 2)).number(), 100);
+    assert_eq!(cache.ban(ban(by_tags(&[9]))).number(), 101);
+    assert_eq!([found(&cache, "one").is_some(), found(&cache, "two").is_some()], [false; 2]);
+    tagged(&cache, "three", &[9]);
+    sweep(&cache);
+    assert!(found(&cache, "three").is_some(), "it came after all of them");
+    assert!(cache.bans().iter().all(|listed| listed.over));
+    cache.check();
+}
+
+#[test]
+fn what_makes_a_ban_again_is_kept_with_it_and_paid_for() {
+    let cache = cache();
+    let before = cache.stats().bytes;
+    let data = vec![7; 10_000];
+    let made = cache.ban(NewBan { data: data.clone().into(), ..ban(by_tags(&[1])) });
+    assert_eq!(made.data(), data);
+    assert!(cache.stats().bytes >= before + 10_000);
 }
 
 #[test]

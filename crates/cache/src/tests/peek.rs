@@ -7,7 +7,7 @@ fn peek(cache: &Cache, name: &str) -> Peek {
 }
 
 fn ban(text: &str, soft: bool, now_ms: u64) -> NewBan {
-    NewBan { text: text.into(), which: Which::default(), soft, now_ms }
+    NewBan { text: text.into(), soft, now_ms, ..NewBan::default() }
 }
 
 /// What is left of 5000 objects of which every third was looked at, when 2000 more come.

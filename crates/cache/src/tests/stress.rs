@@ -119,7 +119,7 @@ impl Test for OfKey {
 
 fn invalidate(shared: &Shared, random: &mut Random) {
     let (all, cache) = (0..KEYS as usize, &shared.cache);
-    let ban = |which| NewBan { text: format!("{which:?}").into(), which, soft: false, now_ms: 0 };
+    let ban = |which| NewBan { text: format!("{which:?}").into(), which, ..NewBan::default() };
     let index = random.below(KEYS) as usize;
     match random.below(50) {
         0 => outdate(shared, all, || _ = cache.clear()),
