@@ -4,10 +4,13 @@
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use base::{KeyBuf, Limits};
+use flow::purge::Page;
 use flow::{
     Announce, CertificateFields, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start,
 };
@@ -43,6 +46,21 @@ pub(crate) fn hit(rounds: u32) {
     let core = core();
     store_for(&core, &request);
     serve(rounds, &core, &mut request, &PLAIN);
+}
+
+/// From the URL of a purge to its key's removal from the store.
+pub(crate) fn purge_url(rounds: u32) {
+    let request = samples::request(PLAIN_REQUEST);
+    let core = core();
+    let live = core.live();
+    let site = &live.listed[0];
+    let page = Page { live: &live, site, request: &request, client: CLIENT, now: NOW };
+    for _ in 0..rounds {
+        let purge = pin!(core.shared.purge_url(&page, black_box(&request.target), false));
+        let purged = purge.poll(&mut Context::from_waker(Waker::noop()));
+        assert!(purged.is_ready(), "a key is removed without waiting");
+        _ = black_box(purged);
+    }
 }
 
 /// Serves `request`, which is a hit.

@@ -33,6 +33,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "lookup", run: stores::lookup },
     Scenario { name: "lookup-variant", run: stores::lookup_variant },
     Scenario { name: "hit", run: hits::hit },
+    Scenario { name: "purge-url", run: hits::purge_url },
     Scenario { name: "vcl-hit-builtin", run: programs::hit_builtin },
     Scenario { name: "vcl-hit-site", run: programs::hit_site },
     Scenario { name: "record", run: records::record },
