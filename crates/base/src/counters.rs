@@ -124,6 +124,7 @@ counters! {
     Stores stores_total Counter "Responses stored.";
     StoreRefused store_refused_total Counter "Responses not stored for want of room.";
     Invalidations invalidations_total Counter "Stored responses removed by invalidation or purge.";
+    InvalidationsRefused invalidations_refused_total Counter "Invalidations that the journal did not record. None took effect, but for those after methods that are not safe.";
     Purges purges_total Counter "Purge requests of clients carried out.";
     PurgesRefused purges_refused_total Counter "Purge requests refused: from an address that may not, without the token, or malformed.";
     PurgesLost purges_without_site_total Counter "Purge requests that found no site: for one URL of a host that no site has.";

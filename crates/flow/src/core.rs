@@ -16,6 +16,7 @@ use policy::Notes;
 use crate::ask::{Ask, LiveRef};
 use crate::failing::Failing;
 use crate::finish::{CoreLog, Records};
+use crate::invalidate::{Haste, Invalidation, NotDone, Outcome, Sites, Target};
 use crate::key::{self, select_by};
 use crate::live::{Live, Shared, Site};
 use crate::vcl::counts::Counts;
@@ -131,11 +132,26 @@ impl Core {
         key::make_key(&self.shared.seed, site, request, notes, key);
     }
 
-    /// Removes what is stored for a request; the result is how many responses that were.
-    pub(crate) fn invalidate(&self, site: &Site, request: &Request, notes: &Notes) -> usize {
+    /// The removal of what is stored for a request.
+    pub(crate) fn removal(
+        &self,
+        site: &Site,
+        request: &Request,
+        notes: &Notes,
+        now: Now,
+    ) -> Invalidation {
         let mut key = self.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
-        self.shared.cache.invalidate(&key)
+        self.shared.invalidation(Target::key(&key), false, Sites::Every, now)
+    }
+
+    /// Carries an invalidation out without waiting.
+    pub(crate) fn invalidate(
+        &self,
+        ask: &Ask<'_>,
+        batch: [Invalidation; 1],
+    ) -> Result<Outcome, NotDone> {
+        self.shared.invalidate_at_once(Some(ask.live), batch, ask.now, Haste::Beside)
     }
 
     pub(crate) fn find(&self, key: &KeyBuf, request: &Request, now: Now) -> Found {

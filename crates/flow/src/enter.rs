@@ -17,9 +17,10 @@ use crate::decide::{self, Course, Entry, Next, freshness};
 use crate::declared;
 use crate::deliver;
 use crate::files as from_files;
+use crate::invalidate::{Sites, Target};
 use crate::live::Site;
 use crate::pages::{self, Problem};
-use crate::purge::{Answers, Asked, Outcome, Refusal};
+use crate::purge::{Answers, Asked, Refusal};
 use crate::reply::{Forward, Reply, Served};
 use crate::slow::{Slow, Way};
 use crate::trace::Trace;
@@ -117,8 +118,11 @@ impl Core {
     fn fetch_anew(self: &Rc<Self>, ask: &Ask<'_>) -> Start {
         let mut key = KeyBuf::new();
         self.make_key(ask.site, ask.request, &ask.notes, &mut key);
-        // What is under way began before.
-        self.shared.cache.soft_invalidate(&key, ask.now.mono_ms);
+        // A fetch under way began before.
+        let under_way = self.shared.invalidation(Target::key(&key), true, Sites::Every, ask.now);
+        if let Err(why) = self.invalidate(ask, [under_way]) {
+            return Start::Reply(self.purge_not_done(ask.request, &why));
+        }
         let old = match self.find(&key, ask.request, ask.now) {
             Found::Object(object) => Some(object),
             Found::HitForMiss | Found::Nothing => None,
@@ -162,9 +166,11 @@ impl Core {
             Course::Upgrade => Self::slow(ask, Way::Upgrade),
             Course::Answer(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
             Course::Purge => {
-                let objects = self.invalidate(ask.site, request, &ask.notes) as u64;
-                let outcome = Outcome { objects, pending: false };
-                Start::Reply(self.purged(request, outcome, Answers::Always))
+                let stored = self.removal(ask.site, request, &ask.notes, ask.now);
+                Start::Reply(match self.invalidate(ask, [stored]) {
+                    Ok(outcome) => self.purged(request, outcome, Answers::Always),
+                    Err(why) => self.purge_not_done(request, &why),
+                })
             }
         }
     }

@@ -19,6 +19,7 @@ use vcl::program::Instance;
 
 use crate::accel::Accel;
 use crate::challenge::Challenges;
+use crate::invalidate::Door;
 use crate::tracing::Tracing;
 
 /// One site: a policy and the origins it may choose from.
@@ -151,6 +152,8 @@ pub struct Shared {
     /// What they count by site and by time.
     pub tallies: Tallies,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// The way of invalidations to the store.
+    pub(crate) door: Door,
     /// Idle connections to origins, of all cores.
     pub(crate) depot: Arc<Depot>,
     /// The header fields that readers of the log ask for.
@@ -197,6 +200,7 @@ impl Shared {
             vcl,
             tallies: Tallies::default(),
             journal,
+            door: Door::default(),
             depot: Arc::default(),
             wanted: Mutex::default(),
             sweeping: Arc::default(),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use policy::Synthetic;
 
-use crate::purge::Outcome;
+use crate::invalidate::Outcome;
 use crate::reply::{Reply, ReplyBody, Served};
 use crate::trace::{About, Trouble};
 

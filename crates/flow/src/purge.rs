@@ -1,5 +1,5 @@
-//! Invalidation: what is to be made untrue, said by a request of a client that may (`dialects`) or
-//! by an operator, and done to the store (`carry_out`).
+//! Purges: invalidations that are said by a request of a client that may (`dialects`) or by an
+//! operator, and go through the door (`carry_out`).
 //!
 //! A client is looked at before its request is read as a purge: whoever may not learns nothing, and
 //! what is refused reaches neither the store nor an origin.
@@ -8,19 +8,19 @@ mod carry_out;
 mod dialects;
 mod listing;
 mod reach;
-mod stored;
 
 use base::Counter;
 use message::{HeaderId, Method, Request, Status};
 use policy::{Asker, Dialect, Purge};
 
-pub use carry_out::{Outcome, Page, What};
+pub use carry_out::Page;
 pub(crate) use dialects::Order;
 use dialects::Reading;
 pub use listing::{Listing, Seen};
-pub(crate) use reach::find;
+pub(crate) use reach::{Share, find};
 
 use crate::core::Core;
+use crate::invalidate::{NotDone, Outcome};
 use crate::pages;
 use crate::reply::Reply;
 
@@ -131,6 +131,12 @@ impl Core {
         };
         let status = Status::new(code).unwrap_or(Status::OK);
         pages::purge_refused(request, status, reason)
+    }
+
+    /// The answer to a purge that did not take effect.
+    pub(crate) fn purge_not_done(&self, request: &Request, why: &NotDone) -> Reply {
+        let status = Status::new(503).unwrap_or(Status::OK);
+        pages::purge_refused(request, status, &why.to_string())
     }
 
     /// The answer to a purge that hit so many responses.

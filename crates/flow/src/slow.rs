@@ -21,7 +21,7 @@ use crate::files as from_files;
 use crate::key::select_by;
 use crate::live::Site;
 use crate::pages::{self, Problem};
-use crate::purge::{Answers, Order, Outcome};
+use crate::purge::{Answers, Order, Share};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
 use crate::wait;
@@ -150,25 +150,23 @@ impl Slow {
 
 /// Carries a purge out, and says what it hit.
 async fn purge(core: &Rc<Core>, ask: &Ask<'_>, order: Order, answers: Answers) -> Reply {
-    let outcome = match order {
+    let done = match order {
         Order::Url { target, soft } => core.purge_url(ask, &target, soft).await,
-        Order::Many { what, soft } => core.purge_many(ask, what, soft).await,
-        Order::Shared(shares) => {
-            let mut all = Outcome::default();
-            for share in shares {
-                let one = core.purge_share(ask, share).await;
-                all.objects += one.objects;
-                all.pending |= one.pending;
-            }
-            all
+        Order::Many { what, soft } => {
+            let sites = vec![ask.site.number];
+            core.purge_shares(ask, vec![Share { what, soft, sites }]).await
         }
+        Order::Shared(shares) => core.purge_shares(ask, shares).await,
         Order::List => {
             let names = core.shared.list(ask.live, ask.site).await;
             core.counters.inc(Counter::Purges);
             return pages::listed(ask.request, &names);
         }
     };
-    core.purged(ask.request, outcome, answers)
+    match done {
+        Ok(outcome) => core.purged(ask.request, outcome, answers),
+        Err(why) => core.purge_not_done(ask.request, &why),
+    }
 }
 
 /// Looks for a file beside the scripts, and goes on as policy said when there is none.

@@ -82,7 +82,7 @@ async fn take(port: &Port, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<
 }
 
 /// How many stored responses of an absolute URL were purged; `None` when it is none of a site that
-/// is purged by HTCP.
+/// is purged by HTCP, or when the journal refuses.
 async fn purge(port: &Port, url: &[u8], peer: SocketAddr) -> Option<u64> {
     if class::skip_target(url, 0) != url.len() {
         return None;
@@ -95,5 +95,11 @@ async fn purge(port: &Port, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let site = live.sites.find(&request.host).filter(|site| is_absolute && site.by_htcp)?;
     let (client, now) = (Peer::Host(peer.ip()), System.now());
     let page = Page { live: &live, site, request: &request, client, now };
-    Some(port.daemon.shared.purge_url(&page, &request.target, false).await.objects)
+    match port.daemon.shared.purge_url(&page, &request.target, false).await {
+        Ok(outcome) => Some(outcome.objects),
+        Err(why) => {
+            eprintln!("larder: HTCP: {peer}: {why}");
+            None
+        }
+    }
 }

@@ -565,14 +565,20 @@ pub trait World {
     /// Bans (`ban`, `std.ban`).
     ///
     /// # Errors
-    /// What is wrong with the expression.
+    /// What is wrong with the expression, or why nothing was banned.
     fn ban(&self, expression: &str) -> Result<(), String>;
 
     /// Purges every variant of this request's key (`purge.hard`, `purge.soft`); how many objects.
-    fn purge(&self, key: &[u8], how: Purging) -> u64;
+    ///
+    /// # Errors
+    /// Why nothing was purged.
+    fn purge(&self, key: &[u8], how: Purging) -> Result<u64, String>;
 
     /// Purges by surrogate keys (`xkey`); how many objects.
-    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> u64;
+    ///
+    /// # Errors
+    /// Why nothing was purged.
+    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> Result<u64, String>;
 
     /// A random number of at least 0 and less than 1.
     fn random(&self) -> f64;

@@ -360,15 +360,15 @@ impl World for Memory {
         Ok(())
     }
 
-    fn purge(&self, key: &[u8], how: Purging) -> u64 {
+    fn purge(&self, key: &[u8], how: Purging) -> Result<u64, String> {
         self.purges.borrow_mut().push((key.to_vec(), how));
-        1
+        Ok(1)
     }
 
-    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> u64 {
+    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> Result<u64, String> {
         let owned = keys.iter().map(|key| key.to_vec()).collect();
         self.key_purges.borrow_mut().push((owned, soft));
-        keys.len() as u64
+        Ok(keys.len() as u64)
     }
 
     fn random(&self) -> f64 {

@@ -25,6 +25,7 @@ use crate::fetch::{
 };
 use crate::finish::Background;
 use crate::forward::{self, Errand};
+use crate::invalidate::Haste;
 use crate::lengths::content_length;
 use crate::live::Site;
 use crate::pages::Problem;
@@ -552,16 +553,18 @@ impl ByPolicy {
         if self.request.method.is_safe() || !(class == 2 || class == 3) {
             return;
         }
-        let core = &fetch.core;
-        let mut removed = core.invalidate(&self.site, &self.request, &self.notes);
+        let (core, now) = (&fetch.core, fetch.now());
+        let mut untrue = vec![core.removal(&self.site, &self.request, &self.notes, now)];
         for id in [HeaderId::Location, HeaderId::ContentLocation] {
             for value in response.headers.values(id) {
                 if let Some(other) = forward::same_origin(&self.request, value) {
-                    removed += core.invalidate(&self.site, &other, &self.notes);
+                    untrue.push(core.removal(&self.site, &other, &self.notes, now));
                 }
             }
         }
-        core.counters.add(Counter::Invalidations, removed as u64);
+        let (live, haste) = (Some(&*fetch.live), Haste::Regardless);
+        let done = core.shared.invalidate_at_once(live, untrue, now, haste);
+        core.counters.add(Counter::Invalidations, done.unwrap_or_default().objects);
     }
 }
 

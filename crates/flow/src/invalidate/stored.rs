@@ -1,5 +1,5 @@
-//! A stored response as purges see it: what its key says of the request it was stored under, and
-//! its head.
+//! A stored response as invalidations see it: what its key says of the request it was stored under,
+//! and its head. The tests here are made from an invalidation's data wherever it takes effect.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -13,18 +13,18 @@ use crate::live::Live;
 use crate::surrogate;
 
 /// Scheme, host, port and target of the request that an object was stored under.
-pub(super) struct Under<'a> {
-    pub(super) secure: bool,
+pub(crate) struct Under<'a> {
+    pub(crate) secure: bool,
     /// Without the port.
-    pub(super) host: &'a [u8],
-    pub(super) port: Option<u16>,
-    pub(super) target: &'a [u8],
+    pub(crate) host: &'a [u8],
+    pub(crate) port: Option<u16>,
+    pub(crate) target: &'a [u8],
 }
 
 impl<'a> Under<'a> {
     /// As [`begin_key`](crate::key::begin_key) wrote it: in the key, or where a program made
     /// that, in a note of its own.
-    pub(super) fn of(object: &'a Object) -> Self {
+    pub(crate) fn of(object: &'a Object) -> Self {
         let asked = crate::vcl::note::asked(object.note());
         let mut fields = key_fields(asked.unwrap_or_else(|| object.key()));
         let mut next = || fields.next().unwrap_or_default();
@@ -34,7 +34,7 @@ impl<'a> Under<'a> {
     }
 
     /// Host, and the port if there is one.
-    pub(super) fn authority(&self) -> Vec<u8> {
+    pub(crate) fn authority(&self) -> Vec<u8> {
         let mut authority = self.host.to_vec();
         if let Some(port) = self.port {
             authority.extend_from_slice(format!(":{port}").as_bytes());
@@ -43,7 +43,7 @@ impl<'a> Under<'a> {
     }
 
     /// As Souin names what it stores.
-    pub(super) fn souin_key(&self) -> Vec<u8> {
+    pub(crate) fn souin_key(&self) -> Vec<u8> {
         let scheme: &[u8] = if self.secure { b"https" } else { b"http" };
         [b"GET-", scheme, b"-", &self.authority(), b"-", self.target].concat()
     }
@@ -94,7 +94,7 @@ impl ban::Facts for Facts<'_> {
 }
 
 /// Which of a site's responses are meant.
-pub(super) enum Matcher {
+pub(crate) enum Matcher {
     All,
     Expression(ban::Expression),
     /// Those whose name in Souin's list matches.
@@ -103,14 +103,14 @@ pub(super) enum Matcher {
 
 /// The sites that may be purged: with the configuration in force, those of these numbers. What they
 /// stored before their hosts changed belongs to whoever has the host now.
-pub(super) struct Scope {
+pub(crate) struct Scope {
     live: Arc<Live>,
     sites: Box<[bool]>,
 }
 
 impl Scope {
     /// Of some sites of `live`.
-    pub(super) fn of(live: &Arc<Live>, numbers: impl IntoIterator<Item = u32>) -> Self {
+    pub(crate) fn of(live: &Arc<Live>, numbers: impl IntoIterator<Item = u32>) -> Self {
         let mut sites = vec![false; live.listed.len()];
         for number in numbers {
             if let Some(site) = sites.get_mut(number as usize) {
@@ -120,13 +120,13 @@ impl Scope {
         Self { live: Arc::clone(live), sites: sites.into() }
     }
 
-    pub(super) fn has(&self, under: &Under<'_>) -> bool {
+    pub(crate) fn has(&self, under: &Under<'_>) -> bool {
         let site = self.live.sites.find(under.host);
         site.is_some_and(|site| self.sites.get(site.number as usize) == Some(&true))
     }
 
     /// As lists of bans have it.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let named = self.live.listed.iter().zip(&self.sites).filter(|(_, is_meant)| **is_meant);
         let names = named.map(|(site, _)| site.name.as_str());
         format!("site {}", names.collect::<Vec<_>>().join(", "))
@@ -134,11 +134,11 @@ impl Scope {
 }
 
 /// The test of a ban.
-pub(super) struct Meant {
-    pub(super) scope: Option<Scope>,
-    pub(super) matcher: Matcher,
+pub(crate) struct Meant {
+    pub(crate) scope: Option<Scope>,
+    pub(crate) matcher: Matcher,
     /// When the ban is made; ages are as they are then.
-    pub(super) now_ms: u64,
+    pub(crate) now_ms: u64,
 }
 
 impl Test for Meant {

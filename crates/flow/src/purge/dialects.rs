@@ -7,11 +7,11 @@ use ban::{Expression, Field, Term};
 use message::cache_control::{CacheControl, Scope};
 use message::{HeaderId, Method, Request, tags};
 
-use super::carry_out::What;
 use super::reach::Share;
 use policy::{Dialect, Dialects};
 
 use super::{Answers, Asked, Refusal, is_purge_method};
+use crate::invalidate::{What, of_host};
 
 /// By what a request shows that it may be a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -508,14 +508,6 @@ fn by_fields(request: &Request) -> Result<Option<What>, Refusal> {
         (Some(tags), true) => What::Tags(tags),
         (tags, false) => What::Ban { expression: Expression::all(terms), tags },
     }))
-}
-
-/// The condition that a response is of `host`, on any port: plugins seldom know the one that
-/// readers use. `None` for a host that would make an expression too large.
-pub(super) fn of_host(host: &[u8]) -> Option<Term> {
-    let host = linear::escape(&String::from_utf8_lossy(host));
-    let regex = ban::regex(&format!("^{host}(:[0-9]+)?$")).ok()?;
-    Some(Term::matches(Field::Host, false, regex))
 }
 
 fn matches(field: Field, pattern: &[u8]) -> Result<Term, Refusal> {

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use cache::{Object, Tags, Test};
 
-use super::carry_out::What;
-use super::stored::{Meant, Scope, Under};
+use crate::invalidate::{Meant, Scope, Under, What};
 use crate::live::{Live, Shared, Site};
 
 /// Responses looked at between two pauses: some hundred microseconds.
@@ -87,7 +86,7 @@ impl Shared {
         now_ms: u64,
         most: usize,
     ) -> Listing {
-        let (tags, matcher) = self.sought(what);
+        let (tags, matcher) = self.sought(&what);
         let scope = site.map(|(live, site)| Scope::of(live, [site.number]));
         let meant = Meant { scope, matcher, now_ms };
         let cache = Arc::clone(&self.cache);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use message::{Method, Request};
 use policy::Asker;
 
-use super::carry_out::What;
 use super::{Asked, Order, Refusal, Said, is_purge_method, read};
 use crate::client::Client;
+use crate::invalidate::What;
 use crate::live::{Live, Site};
 
 /// Some sites' part of a purge.

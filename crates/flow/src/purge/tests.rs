@@ -6,6 +6,7 @@ use policy::{Dialect, Dialects, Peer};
 
 use super::dialects::virtual_host;
 use super::*;
+use crate::invalidate::What;
 
 fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Request {
     let mut headers = HeaderBlock::new();

@@ -25,7 +25,7 @@ mod steps;
 mod storages;
 mod store;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod told;
 pub(crate) mod turn;
 pub(crate) mod wait;

@@ -17,6 +17,7 @@ use super::counts::Count;
 use super::delivery::{self, Source};
 use super::heads;
 use super::turn::Turn;
+use crate::invalidate::{Haste, Sites, Target};
 use crate::key::select_by;
 use crate::reply::Reply;
 
@@ -333,7 +334,16 @@ impl Turn {
     }
 
     fn purge(&mut self, env: &Env<'_>) -> Step {
-        let objects = env.core.shared.cache.invalidate(&self.key) as u64;
+        let (shared, target) = (&env.core.shared, Target::key(&self.key));
+        let stored = shared.invalidation(target, false, Sites::Every, env.now);
+        let done = shared.invalidate_at_once(Some(env.live), [stored], env.now, Haste::Beside);
+        let objects = match done {
+            Ok(outcome) => outcome.objects,
+            Err(why) => {
+                self.note_error(&why.to_string());
+                return Step::Fail;
+            }
+        };
         env.count(Count::NPurges);
         env.counts.add(Count::NObjPurged, objects);
         env.core.counters.inc(Counter::Purges);

@@ -6,15 +6,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ban::Expression;
-use base::{Counters, KeyBuf, Limit, Now};
+use base::{Counters, Limit, Now};
 use bytes::Bytes;
-use cache::Retime;
 use vcl::ctx::{Purging, Tag, World};
 
 use super::counts::{Count, Counts};
 use super::outside::Outside;
+use crate::invalidate::{Haste, NewTimes, Outcome, Sites, Target, What};
 use crate::live::{Live, Shared};
-use crate::purge::What;
 
 /// A line that a program has logged.
 pub type Line = (Tag, Box<[u8]>);
@@ -62,6 +61,13 @@ impl<'a> Sight<'a> {
         self.shared.vcl.outside()
     }
 
+    /// Invalidates on every site; the result is how many responses are known to be selected.
+    fn invalidate(&self, what: Target, soft: bool, haste: Haste) -> Result<Outcome, String> {
+        let one = self.shared.invalidation(what, soft, Sites::Every, self.now);
+        let done = self.shared.invalidate_at_once(None, [one], self.now, haste);
+        done.map_err(|why| why.to_string())
+    }
+
     fn count(&self, count: Count, n: u64) {
         if let Some(counts) = self.counts {
             counts.add(count, n);
@@ -89,38 +95,32 @@ impl World for Sight<'_> {
 
     fn ban(&self, expression: &str) -> Result<(), String> {
         let expression = Expression::of_program(expression).map_err(|error| error.to_string())?;
-        self.shared.ban_at_once(What::by_fields(expression), false, self.now.mono_ms);
+        self.invalidate(Target::Many(What::by_fields(expression)), false, Haste::Beside)?;
         Ok(())
     }
 
-    fn purge(&self, key: &[u8], how: Purging) -> u64 {
-        let key = KeyBuf::of_bytes(key, &self.shared.seed);
-        let cache = &self.shared.cache;
+    fn purge(&self, key: &[u8], how: Purging) -> Result<u64, String> {
         let ms = |seconds: f64| (seconds.max(0.0) * 1000.0) as u64;
         let (ttl, grace, keep) = how.times();
-        let until = |ttl: f64| self.now.mono_ms as i64 + (ttl * 1000.0) as i64;
         // Programs that are delivering one of the objects see its times still.
-        let mut objects = cache.retime(
-            &key,
-            &Retime {
-                fresh_until_ms: ttl.map(until),
-                grace_ms: grace.map(ms),
-                stale_if_error_ms: keep.map(ms),
-            },
-        ) as u64;
-        if how == Purging::Hard {
-            objects = cache.invalidate(&key) as u64;
-        }
+        let times = NewTimes {
+            ttl_ms: ttl.map(|ttl| (ttl * 1000.0) as i64),
+            grace_ms: grace.map(ms),
+            keep_ms: keep.map(ms),
+        };
+        let what = Target::Retime(key.into(), times);
+        let objects = self.invalidate(what, how != Purging::Hard, Haste::Beside)?.objects;
         self.count(Count::NPurges, 1);
         self.count(Count::NObjPurged, objects);
-        objects
+        Ok(objects)
     }
 
-    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> u64 {
+    fn purge_keys(&self, keys: &[&[u8]], soft: bool) -> Result<u64, String> {
         let what = What::Tags(keys.iter().map(|key| key.to_vec()).collect());
-        let ban = self.shared.ban_and_count(what, soft, self.now.mono_ms);
-        // What is stale already is not found by its next key; what is to go is, until it has gone.
-        if soft { ban.objects() } else { ban.finds() }
+        let done = self.invalidate(Target::Many(what), soft, Haste::Counted)?;
+        // A response that is stale already is not found by its next key; one that is to go is found
+        // until it is gone.
+        Ok(if soft { done.objects } else { done.finds })
     }
 
     fn random(&self) -> f64 {

@@ -6,7 +6,8 @@ use admin::{Answer, Asked};
 use ban::Expression;
 use base::clock::System;
 use base::{Counter, Limits};
-use flow::purge::{Outcome, Page, What};
+use flow::invalidate::{NotDone, What};
+use flow::purge::Page;
 use flow::{Live, Peer, Site};
 use h1::{HeadLimits, Progress, RequestReader};
 use http::StatusCode;
@@ -29,6 +30,11 @@ pub(super) type Refused = (StatusCode, String);
 
 fn unprocessable(why: impl Into<String>) -> Refused {
     (StatusCode::UNPROCESSABLE_ENTITY, why.into())
+}
+
+/// The journal refuses.
+fn refused(why: NotDone) -> Refused {
+    (StatusCode::SERVICE_UNAVAILABLE, why.to_string())
 }
 
 /// One, or a list.
@@ -185,10 +191,9 @@ impl Daemon {
         let wanted: Wanted = super::body(asked.body)?;
         let soft = wanted.soft;
         let now = System.now();
-        let mut outcome = Outcome::default();
-        match wanted.meant()? {
+        let outcome = match wanted.meant()? {
             Meant::Many(what) => {
-                outcome = self.shared.purge(what, soft, now.mono_ms, COUNT_MS).await;
+                self.shared.purge(what, soft, now, COUNT_MS).await.map_err(refused)?
             }
             Meant::Urls(urls) => {
                 let live = self.shared.live();
@@ -198,15 +203,15 @@ impl Daemon {
                     let request = of_url(url)?;
                     pages.push((site_of(&live, &request, url)?, request));
                 }
-                for (site, request) in &pages {
+                let batch = pages.iter().map(|(site, request)| {
                     let client = Peer::Local;
                     let page = Page { live: &live, site, request, client, now };
-                    let one = self.shared.purge_url(&page, &request.target, soft).await;
-                    outcome.objects += one.objects;
-                    outcome.pending |= one.pending;
-                }
+                    self.shared.invalidation_of(&page, &request.target, soft)
+                });
+                let done = self.shared.invalidate(Some(&live), batch, now, COUNT_MS);
+                done.await.map_err(refused)?
             }
-        }
+        };
         let counts = self.admin_counts.lock();
         counts.inc(Counter::Purges);
         counts.add(Counter::Invalidations, outcome.objects);

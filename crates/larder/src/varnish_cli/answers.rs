@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use ban::Expression;
 use base::clock::System;
 use base::{Counter, Counters};
-use flow::purge::What;
+use flow::invalidate::What;
 use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
 
 use super::{backends, params};
@@ -191,7 +191,10 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
         Ok(what) => what,
         Err(why) => return refused(why),
     };
-    let outcome = daemon.shared.purge(what, false, System.now().mono_ms, COUNT_MS).await;
+    let outcome = match daemon.shared.purge(what, false, System.now(), COUNT_MS).await {
+        Ok(outcome) => outcome,
+        Err(why) => return Reply::new(Status::Cannot, why.to_string()),
+    };
     counters.inc(Counter::Purges);
     counters.add(Counter::Invalidations, outcome.objects);
     let more = if outcome.pending { " so far" } else { "" };

@@ -59,7 +59,7 @@ fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> Purging {
 fn purge(ctx: &Ctx<'_>, how: Purging) -> Result<Value, Failure> {
     let key = ctx.req.as_ref().and_then(|req| req.key);
     let key = key.ok_or_else(|| Failure::new("purge: the request has no key yet"))?;
-    let objects = ctx.world.purge(key, how);
+    let objects = ctx.world.purge(key, how).map_err(|why| Failure::new(format!("purge: {why}")))?;
     if let Some(obj) = ctx.obj {
         let (ttl, grace, keep) = how.times();
         for (time, new) in [(&obj.ttl, ttl), (&obj.grace, grace), (&obj.keep, keep)] {

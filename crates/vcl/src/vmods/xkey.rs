@@ -45,7 +45,13 @@ fn purge(ctx: &Ctx<'_>, args: &[Value], soft: bool) -> Result<Value, Failure> {
     let mut keys: Vec<&[u8]> = tags::plain(args.bytes(0)).collect();
     keys.sort_unstable();
     keys.dedup();
-    let count = if keys.is_empty() { 0 } else { ctx.world.purge_keys(&keys, soft) };
+    let count = match keys.as_slice() {
+        [] => 0,
+        keys => {
+            let purged = ctx.world.purge_keys(keys, soft);
+            purged.map_err(|why| Failure::new(format!("xkey: {why}")))?
+        }
+    };
     Ok(Value::Int(count.cast_signed()))
 }
 

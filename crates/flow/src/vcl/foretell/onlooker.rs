@@ -62,18 +62,18 @@ impl World for Onlooker<'_> {
         Ok(())
     }
 
-    fn purge(&self, _: &[u8], how: Purging) -> u64 {
+    fn purge(&self, _: &[u8], how: Purging) -> Result<u64, String> {
         self.note(match how {
             Purging::Hard => "purge what is stored under its key".to_owned(),
             Purging::Soft { .. } => "shorten the times of what is stored under its key".to_owned(),
         });
-        0
+        Ok(0)
     }
 
-    fn purge_keys(&self, keys: &[&[u8]], _: bool) -> u64 {
+    fn purge_keys(&self, keys: &[&[u8]], _: bool) -> Result<u64, String> {
         let keys: Vec<String> = keys.iter().map(|key| shown(key)).collect();
         self.note(format!("purge what has one of the keys {}", keys.join(", ")));
-        0
+        Ok(0)
     }
 
     fn random(&self) -> f64 {

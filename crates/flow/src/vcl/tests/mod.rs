@@ -5,6 +5,12 @@ mod rig;
 use rig::Rig;
 
 use crate::explain::Explanation;
+use crate::live::Live;
+
+/// A configuration of one site, which has no program.
+pub(crate) fn bare_live() -> Live {
+    rig::live(None, &vcl::params::Params::default())
+}
 
 #[test]
 fn what_is_fetched_is_hit_the_next_time() {

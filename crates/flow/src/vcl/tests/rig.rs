@@ -27,8 +27,8 @@ use crate::client::Client;
 use crate::core::Core;
 use crate::enter::Start;
 use crate::explain::{Explanation, explain};
+use crate::invalidate::{Outcome, What};
 use crate::live::{Announce, CertificateFields, Live, Shared, Site};
-use crate::purge::{Outcome, What};
 use crate::reply::{Reply, ReplyBody};
 use crate::vcl::link::{Settings, connect_all};
 use crate::vcl::{Line, Sight};
@@ -206,8 +206,9 @@ impl Rig {
 
     /// Purges everything, and waits so long for it to be counted.
     pub(super) fn purge(&self, wait_ms: u64) -> Outcome {
-        let purge = self.core.shared.purge(What::Everything, false, 0, wait_ms);
-        self.local.block_on(&self.runtime, purge)
+        let now = self.core.now();
+        let purge = self.core.shared.purge(What::Everything, false, now, wait_ms);
+        self.local.block_on(&self.runtime, purge).expect("there is no journal")
     }
 
     /// The answers to several that come at once.
@@ -368,7 +369,7 @@ fn store() -> Arc<Cache> {
     })
 }
 
-fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
+pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
     let site = Arc::new(Site {
         name: "example.com".to_owned(),
         number: 0,

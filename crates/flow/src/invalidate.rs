@@ -1,0 +1,32 @@
+//! Invalidation: one kind of value, and one door by which it reaches the store.
+//!
+//! Whoever invalidates (a purge request, an unsafe method, a program, an operator, HTCP) says so with
+//! an [`Invalidation`], which is data: it can be written to a journal, sent to another node and
+//! numbered. The door ([`Shared::invalidate`](crate::Shared::invalidate)) has the journal, if there
+//! is one, record it; only then does it take effect. A batch takes effect as a whole or not at all,
+//! and an invalidation that was applied already does nothing.
+//!
+//! Nothing else calls the cache's invalidating functions.
+
+mod applied;
+mod data;
+mod door;
+mod journal;
+mod plan;
+mod record;
+mod stored;
+mod sweep;
+mod what;
+
+pub use data::{Id, Invalidation, NewTimes, Sites, Target, Url};
+pub use door::Outcome;
+pub(crate) use door::{Door, Haste};
+pub use journal::{Journal, NotDone};
+pub use record::Unreadable;
+pub(crate) use stored::{Meant, Scope, Under};
+pub use what::What;
+pub(crate) use what::of_host;
+
+#[cfg(test)]
+#[path = "invalidate/tests.rs"]
+mod tests;

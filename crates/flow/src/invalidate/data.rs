@@ -1,0 +1,117 @@
+//! Invalidations as values: what they select and do, without a closure, a clock or a number of this
+//! process, so that a file, a log or another node can hold them.
+
+use base::{KeyBuf, Now};
+use policy::Peer;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Unreadable, Wire};
+use super::what::What;
+
+/// An invalidation. Its serialised form, and what [`Invalidation::encode`] writes, are stable.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Wire", into = "Wire")]
+pub struct Invalidation {
+    /// Its identity: one that was applied is not applied again.
+    pub id: Id,
+    /// Milliseconds since 1970 at which it was made: ages are as they were then, and freshness
+    /// ends then.
+    pub at_unix_ms: u64,
+    /// Sites whose responses it may select.
+    pub sites: Sites,
+    /// Stored responses remain: they only become stale, with their grace.
+    pub soft: bool,
+    /// Stored responses that it selects.
+    pub what: Target,
+}
+
+/// The identity of an invalidation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Id {
+    /// The process that made it, by a number drawn at random.
+    pub node: u64,
+    /// Its place among those that this process made.
+    pub sequence: u64,
+}
+
+/// Sites whose responses an invalidation may select.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sites {
+    /// Every site.
+    Every,
+    /// Sites of these names, in the configuration in force where the invalidation is applied.
+    Named(Vec<String>),
+}
+
+impl Sites {
+    /// The site of this name alone.
+    pub fn one(name: &str) -> Self {
+        Self::Named(vec![name.to_owned()])
+    }
+}
+
+/// Stored responses that an invalidation selects.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// Every variant under a key, given by [`KeyBuf::bytes`]; and what is being fetched for it.
+    Key(Box<[u8]>),
+    /// Every variant of a URL, under the keys that its site makes of it.
+    Url(Url),
+    /// Every variant under a key, which gets new times. Unless the invalidation is soft it leaves
+    /// the store after that: deliveries under way see the times still.
+    Retime(Box<[u8]>, NewTimes),
+    /// Every response that is described.
+    Many(What),
+}
+
+impl Target {
+    /// Every variant under `key`.
+    pub fn key(key: &KeyBuf) -> Self {
+        Self::Key(key.bytes().into())
+    }
+}
+
+/// A URL over either scheme, on its port and on the scheme's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// Host in canonical form, without the port.
+    pub host: Vec<u8>,
+    /// Port, unless it is the scheme's own.
+    pub port: Option<u16>,
+    /// Path and query.
+    pub target: Vec<u8>,
+    /// The client in whose name the site's rules are asked for the keys.
+    pub client: Peer,
+}
+
+/// New times of stored responses, in milliseconds; an absent one stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewTimes {
+    /// Freshness left, from when the invalidation was made.
+    pub ttl_ms: Option<i64>,
+    /// Grace after it.
+    pub grace_ms: Option<u64>,
+    /// Time after it during which it may stand in for errors of the origin (`keep`).
+    pub keep_ms: Option<u64>,
+}
+
+impl Invalidation {
+    /// The invalidation as bytes, the first of which is the version of what follows.
+    pub fn encode(&self) -> Vec<u8> {
+        Wire::from(self.clone()).encode()
+    }
+
+    /// The invalidation that [`Invalidation::encode`] wrote.
+    ///
+    /// # Errors
+    /// The bytes are of a version unknown here, are not an invalidation, or hold an expression that
+    /// cannot be read.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        Wire::decode(bytes)?.try_into()
+    }
+
+    /// When it was made, by the monotonic clock: zero if that did not run yet.
+    pub(super) fn made_ms(&self, now: Now) -> u64 {
+        now.mono_ms.saturating_sub(now.unix_ms.saturating_sub(self.at_unix_ms))
+    }
+}

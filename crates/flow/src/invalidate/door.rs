@@ -1,0 +1,275 @@
+//! The door: the one way by which invalidations reach the store.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use base::{Counter, Counters, HashSeed, Now};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::applied::Applied;
+use super::data::{Id, Invalidation, Sites, Target};
+use super::journal::{Journal, NotDone};
+use super::plan::{Bans, Plan, Planner};
+use crate::live::{Live, Shared};
+
+/// What the door remembers.
+#[derive(Default)]
+pub(crate) struct Door {
+    node: Node,
+    sequence: AtomicU64,
+    applied: Mutex<Applied>,
+    journal: OnceLock<Arc<dyn Journal>>,
+    /// Counters of what no core has counted.
+    counters: OnceLock<Arc<Counters>>,
+}
+
+/// This process among those whose invalidations may meet in a journal.
+struct Node(u64);
+
+impl Default for Node {
+    fn default() -> Self {
+        Self(HashSeed::random().hash(b"node"))
+    }
+}
+
+/// What an invalidation came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Stored responses that it selected.
+    pub objects: u64,
+    /// The same, each response as often as it has one of the surrogate keys that were given.
+    pub finds: u64,
+    /// Not everything has been looked at yet. What is still there is not used any more.
+    pub pending: bool,
+}
+
+/// How a thread that must not wait invalidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// Described responses are looked at as they are found, or by a sweep beside the cores.
+    Beside,
+    /// They are counted: of a large store as many as can be looked at without holding others up.
+    Counted,
+    /// As `Beside`, and done when the journal refuses, too: an origin has changed already, and a
+    /// cache must follow (RFC 9111 4.4).
+    Regardless,
+}
+
+/// Invalidations that take effect together or not at all.
+type Plans = SmallVec<[Plan; 1]>;
+
+/// Invalidations made beyond which a batch is carried out on another thread.
+const AT_ONCE_MAX: usize = 16;
+/// Places of the index that [`Haste::Counted`] looks at: some milliseconds. Stored responses beyond
+/// them are not counted.
+const COUNT_PLACES: usize = 64 * 1024;
+
+impl Shared {
+    /// An invalidation made at `now`, which has not been applied.
+    pub fn invalidation(&self, what: Target, soft: bool, sites: Sites, now: Now) -> Invalidation {
+        let sequence = self.door.sequence.fetch_add(1, Ordering::Relaxed);
+        let id = Id { node: self.door.node.0, sequence };
+        Invalidation { id, at_unix_ms: now.unix_ms, sites, soft, what }
+    }
+
+    /// Has invalidations recorded in `journal` before they take effect; false if another one does
+    /// that already.
+    pub fn record_invalidations(&self, journal: Arc<dyn Journal>) -> bool {
+        self.door.journal.set(journal).is_ok()
+    }
+
+    /// Invalidates all that `batch` says, or nothing. When this returns no core uses it any more.
+    /// At most `wait_ms` are waited until everything stored has been looked at. Names of sites are
+    /// those of `live`.
+    ///
+    /// # Errors
+    /// The journal refuses the batch, or a site is unknown.
+    pub async fn invalidate(
+        self: &Arc<Self>,
+        live: Option<&Arc<Live>>,
+        batch: impl IntoIterator<Item = Invalidation>,
+        now: Now,
+        wait_ms: u64,
+    ) -> Result<Outcome, NotDone> {
+        let plans = self.plan(live, batch, now)?;
+        let is_recorded = self.door.journal.get().is_some();
+        let long = is_recorded || plans.len() > AT_ONCE_MAX || plans.iter().any(Plan::is_long);
+        let entered = if long {
+            // Another thread's: it may wait for the journal, and where there are many bans it
+            // completes the oldest first.
+            let shared = Arc::clone(self);
+            let entering = tokio::task::spawn_blocking(move || {
+                if plans.iter().any(Plan::is_long) {
+                    shared.cache.complete_bans(now.mono_ms);
+                }
+                shared.enter(plans, Source::New)
+            });
+            match entering.await {
+                Ok(entered) => entered?,
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            }
+        } else {
+            self.enter(plans, Source::New)?
+        };
+        let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
+        let sweep = self.sweep(newest, now.mono_ms);
+        let swept = tokio::time::timeout(Duration::from_millis(wait_ms), sweep).await;
+        Ok(entered.outcome(swept.is_err()))
+    }
+
+    /// The same on a thread that others wait for.
+    ///
+    /// # Errors
+    /// The journal refuses the batch, unless that must be done regardless; or a site is unknown.
+    pub(crate) fn invalidate_at_once(
+        self: &Arc<Self>,
+        live: Option<&Arc<Live>>,
+        batch: impl IntoIterator<Item = Invalidation>,
+        now: Now,
+        haste: Haste,
+    ) -> Result<Outcome, NotDone> {
+        let plans = self.plan(live, batch, now)?;
+        let source = if haste == Haste::Regardless { Source::Regardless } else { Source::New };
+        let entered = self.enter(plans, source)?;
+        if let Some(newest) = entered.newest_ban() {
+            let all = haste == Haste::Counted && self.cache.sweep_first(COUNT_PLACES);
+            if !all {
+                self.sweep_beside(newest, now.mono_ms);
+            }
+        }
+        Ok(entered.outcome(false))
+    }
+
+    /// Applies a record of a journal, unless its identity shows that it was applied. `number` is
+    /// the least number of its ban, where the journal numbers bans; otherwise 0.
+    ///
+    /// # Errors
+    /// The record cannot be read, or is for a site that is unknown here.
+    pub fn replay(
+        self: &Arc<Self>,
+        record: &[u8],
+        number: u32,
+        now: Now,
+    ) -> Result<Outcome, NotDone> {
+        self.apply_record(record, Source::Replayed(number), now)
+    }
+
+    /// Puts a ban of another store in force, by its [`cache::Ban::data`] and at least its number,
+    /// whether or not the invalidation that made it was applied here.
+    ///
+    /// # Errors
+    /// The data cannot be read, or is for a site that is unknown here.
+    pub fn restore_ban(
+        self: &Arc<Self>,
+        data: &[u8],
+        number: u32,
+        now: Now,
+    ) -> Result<(), NotDone> {
+        self.apply_record(data, Source::Restored(number), now).map(|_| ())
+    }
+
+    fn apply_record(
+        self: &Arc<Self>,
+        record: &[u8],
+        source: Source,
+        now: Now,
+    ) -> Result<Outcome, NotDone> {
+        let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
+        let entered = self.enter(plans, source)?;
+        if let Some(newest) = entered.newest_ban() {
+            self.sweep_beside(newest, now.mono_ms);
+        }
+        Ok(entered.outcome(false))
+    }
+
+    fn plan(
+        &self,
+        live: Option<&Arc<Live>>,
+        batch: impl IntoIterator<Item = Invalidation>,
+        now: Now,
+    ) -> Result<Plans, NotDone> {
+        let planner = Planner { shared: self, live, now };
+        batch.into_iter().map(|invalidation| planner.plan(invalidation)).collect()
+    }
+
+    /// Every invalidation comes by here.
+    fn enter(&self, mut plans: Plans, source: Source) -> Result<Entered, NotDone> {
+        let mut applied = self.door.applied.lock();
+        if !source.is_restored() {
+            plans.retain(|plan| !applied.has(plan.invalidation.id));
+        }
+        let (journal, mut number) = match source {
+            Source::New | Source::Regardless => (self.door.journal.get(), 0),
+            Source::Replayed(number) | Source::Restored(number) => (None, number),
+        };
+        if let Some(journal) = journal
+            && !plans.is_empty()
+        {
+            let batch: Vec<_> = plans.iter().map(|plan| &plan.invalidation).collect();
+            match journal.record(&batch) {
+                Ok(least) => number = least.unwrap_or(0),
+                Err(why) => {
+                    self.count_refused(batch.len() as u64);
+                    if source == Source::New {
+                        return Err(NotDone::Refused { journal: journal.name().to_owned(), why });
+                    }
+                }
+            }
+        }
+        plans.retain(|plan| applied.insert(plan.invalidation.id) || source.is_restored());
+        // The order of a journal is the order of effects.
+        let order = journal.is_some().then_some(applied);
+        let mut entered = Entered::default();
+        for plan in plans {
+            entered.objects += plan.carry_out(&self.cache, &mut number, &mut entered.bans);
+        }
+        drop(order);
+        Ok(entered)
+    }
+
+    fn count_refused(&self, invalidations: u64) {
+        let counters = self.door.counters.get_or_init(|| self.counters.register());
+        counters.add(Counter::InvalidationsRefused, invalidations);
+    }
+}
+
+/// Where a batch comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Somebody wants it, and can be told that it is refused.
+    New,
+    /// It must be done, recorded or not.
+    Regardless,
+    /// A record of a journal, with the least number of its ban.
+    Replayed(u32),
+    /// A ban of another store, with its number.
+    Restored(u32),
+}
+
+impl Source {
+    fn is_restored(self) -> bool {
+        matches!(self, Self::Restored(_))
+    }
+}
+
+/// A batch that is in force.
+#[derive(Default)]
+struct Entered {
+    /// Stored responses that its keys selected.
+    objects: u64,
+    bans: Bans,
+}
+
+impl Entered {
+    fn newest_ban(&self) -> Option<u32> {
+        self.bans.iter().map(|ban| ban.number()).max()
+    }
+
+    fn outcome(&self, pending: bool) -> Outcome {
+        let banned: u64 = self.bans.iter().map(|ban| ban.objects()).sum();
+        let finds: u64 = self.bans.iter().map(|ban| ban.finds()).sum();
+        Outcome { objects: self.objects + banned, finds: self.objects + finds, pending }
+    }
+}

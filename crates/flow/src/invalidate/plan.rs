@@ -1,0 +1,233 @@
+//! An invalidation as one store understands it: its keys, and its bans with the tests made from its
+//! data. Making a plan changes nothing; carrying one out cannot fail.
+
+use std::sync::Arc;
+
+use ban::{Field, Term};
+use base::{KeyBuf, Now};
+use cache::{Ban, Cache, NewBan, Retime, Tags, Which};
+use message::{Request, Scheme, target};
+use policy::{Notes, ReceiveCtx};
+use smallvec::SmallVec;
+
+use super::data::{Invalidation, NewTimes, Sites, Target, Url};
+use super::journal::NotDone;
+use super::stored::{Matcher, Meant, Scope};
+use super::what::{What, of_host};
+use crate::key::make_key;
+use crate::live::{Live, Shared, Site};
+use crate::tags;
+
+/// An invalidation and what carries it out.
+pub(super) struct Plan {
+    pub(super) invalidation: Invalidation,
+    /// When it was made, by the monotonic clock.
+    made_ms: u64,
+    keys: SmallVec<[KeyBuf; 4]>,
+    times: Option<Retime>,
+    bans: Vec<NewBan>,
+}
+
+/// Makes plans for one store.
+pub(super) struct Planner<'a> {
+    pub(super) shared: &'a Shared,
+    /// The configuration that a request began with; without one it is the one in force.
+    pub(super) live: Option<&'a Arc<Live>>,
+    pub(super) now: Now,
+}
+
+impl Planner<'_> {
+    /// How `invalidation` is carried out.
+    ///
+    /// # Errors
+    /// A site it is for is unknown.
+    pub(super) fn plan(&self, invalidation: Invalidation) -> Result<Plan, NotDone> {
+        let made_ms = invalidation.made_ms(self.now);
+        let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
+        match &invalidation.what {
+            Target::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.shared.seed)),
+            Target::Retime(key, new) => {
+                keys.push(KeyBuf::of_bytes(key, &self.shared.seed));
+                times = Some(new.from_ms(made_ms));
+            }
+            Target::Many(what) => bans.push(self.new_ban(&invalidation, what, made_ms)?),
+            Target::Url(url) => {
+                let live = self.live();
+                let site = site_of(&live, &invalidation.sites, url)?;
+                let split = self.keys_of(site, url, &mut keys);
+                for target in split {
+                    let what = url.described(&target);
+                    let (sites, many) = (Sites::one(&site.name), Target::Many(what.clone()));
+                    let described = Invalidation { sites, what: many, ..invalidation };
+                    bans.push(self.new_ban(&described, &what, made_ms)?);
+                }
+            }
+        }
+        Ok(Plan { invalidation, made_ms, keys, times, bans })
+    }
+
+    fn live(&self) -> Arc<Live> {
+        self.live.map_or_else(|| self.shared.live(), Arc::clone)
+    }
+
+    /// The keys of a URL; the result are targets under whose keys there are values that a purge
+    /// cannot know.
+    fn keys_of(&self, site: &Site, url: &Url, keys: &mut SmallVec<[KeyBuf; 4]>) -> Vec<Vec<u8>> {
+        let mut split = Vec::new();
+        for scheme in [Scheme::Http, Scheme::Https] {
+            // Whoever purges seldom comes the way readers do.
+            for port in [Some(None), url.port.map(Some)].into_iter().flatten() {
+                let (request, notes) = url.as_read(site, scheme, port, self.now);
+                if site.policy.splits_key(&notes) {
+                    split.push(request.target);
+                    continue;
+                }
+                let mut key = KeyBuf::new();
+                make_key(&self.shared.seed, site, &request, &notes, &mut key);
+                keys.push(key);
+            }
+        }
+        split.sort();
+        split.dedup();
+        split
+    }
+
+    /// The ban of what `invalidation` describes, with a test made from that.
+    fn new_ban(
+        &self,
+        invalidation: &Invalidation,
+        what: &What,
+        made_ms: u64,
+    ) -> Result<NewBan, NotDone> {
+        let (mut text, mut scope) = (what.text(), None);
+        if let Sites::Named(names) = &invalidation.sites {
+            let live = self.live();
+            let known = names.iter().filter_map(|name| named(&live, name)).map(|site| site.number);
+            let known: Vec<u32> = known.collect();
+            if known.is_empty() {
+                return Err(NotDone::NoSite(names.join(", ")));
+            }
+            let of = Scope::of(&live, known);
+            text = format!("{} && {text}", of.text());
+            scope = Some(of);
+        }
+        let (tags, matcher) = self.shared.sought(what);
+        let test = Arc::new(Meant { scope, matcher, now_ms: made_ms });
+        Ok(NewBan {
+            number: 0,
+            data: invalidation.encode().into(),
+            text: text.into(),
+            which: Which { tags, test: Some(test) },
+            soft: invalidation.soft,
+            now_ms: made_ms,
+        })
+    }
+}
+
+impl Plan {
+    /// Whether it may take longer than the removal of some keys.
+    pub(super) fn is_long(&self) -> bool {
+        !self.bans.is_empty()
+    }
+
+    /// Carries it out; the first ban takes `number`, which is the least it may have. The result is
+    /// how many stored responses its keys selected; its bans, which are in force, go to `bans`.
+    pub(super) fn carry_out(self, cache: &Cache, number: &mut u32, bans: &mut Bans) -> u64 {
+        let soft = self.invalidation.soft;
+        let one = |key: &KeyBuf| {
+            let retimed = self.times.as_ref().map(|times| cache.retime(key, times));
+            match (soft, retimed) {
+                (true, Some(objects)) => objects,
+                (true, None) => cache.soft_invalidate(key, self.made_ms),
+                (false, _) => cache.invalidate(key),
+            }
+        };
+        let objects: usize = self.keys.iter().map(one).sum();
+        for new in self.bans {
+            let number = std::mem::take(number);
+            bans.push(cache.ban_at_once(NewBan { number, ..new }));
+        }
+        objects as u64
+    }
+}
+
+/// Bans that an invalidation made.
+pub(super) type Bans = SmallVec<[Arc<Ban>; 1]>;
+
+impl NewTimes {
+    fn from_ms(self, made_ms: u64) -> Retime {
+        let made_ms = i64::try_from(made_ms).unwrap_or(i64::MAX);
+        Retime {
+            fresh_until_ms: self.ttl_ms.map(|ttl_ms| made_ms.saturating_add(ttl_ms)),
+            grace_ms: self.grace_ms,
+            stale_if_error_ms: self.keep_ms,
+        }
+    }
+}
+
+impl Url {
+    /// The responses of one target of the host. Without a condition on the host they are those of
+    /// every host of the site.
+    fn described(&self, target: &[u8]) -> What {
+        let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(target));
+        What::terms(of_host(&self.host).into_iter().chain([url]).collect())
+    }
+
+    /// The request of a reader for the URL, as the site's rules leave it.
+    fn as_read(
+        &self,
+        site: &Site,
+        scheme: Scheme,
+        port: Option<u16>,
+        now: Now,
+    ) -> (Request, Notes) {
+        let (host, target) = (self.host.clone(), self.target.clone());
+        let mut request = Request { scheme, host, port, target, ..Request::new() };
+        if site.vcl.is_none() {
+            target::canonical(&mut request);
+        }
+        let mut notes = Notes::default();
+        let client = self.client;
+        let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };
+        // What would become of the request does not matter: its form does.
+        _ = site.policy.receive(&mut ctx);
+        (request, notes)
+    }
+}
+
+/// The site that makes the keys of a URL.
+fn site_of<'l>(live: &'l Live, sites: &Sites, url: &Url) -> Result<&'l Arc<Site>, NotDone> {
+    match sites {
+        Sites::Every => live
+            .sites
+            .find(&url.host)
+            .ok_or_else(|| NotDone::NoSite(String::from_utf8_lossy(&url.host).into_owned())),
+        Sites::Named(names) => {
+            let mut known = names.iter().filter_map(|name| named(live, name));
+            known.next().ok_or_else(|| NotDone::NoSite(names.join(", ")))
+        }
+    }
+}
+
+/// The site of this name, which is its first host.
+fn named<'l>(live: &'l Live, name: &str) -> Option<&'l Arc<Site>> {
+    let by_host = live.sites.find(name.as_bytes()).filter(|site| site.name == name);
+    by_host.or_else(|| live.listed.iter().find(|site| site.name == name))
+}
+
+impl Shared {
+    /// What stored responses are tested for.
+    pub(crate) fn sought(&self, what: &What) -> (Option<Tags>, Matcher) {
+        let hashes = |tags: &[Vec<u8>]| {
+            Tags::new(tags.iter().map(|tag| tags::hash(&self.seed, tag)).collect())
+        };
+        match what {
+            What::Everything => (None, Matcher::All),
+            What::Tags(of) => (Some(hashes(of)), Matcher::All),
+            What::Ban { expression, tags } => {
+                (tags.as_deref().map(hashes), Matcher::Expression(expression.clone()))
+            }
+            What::Listed(regex) => (None, Matcher::Listed(regex.clone())),
+        }
+    }
+}

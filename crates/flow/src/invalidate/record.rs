@@ -1,0 +1,176 @@
+//! The form in which invalidations are kept and sent. A change of these types is a new version; old
+//! versions stay readable, as journals outlive the programs that wrote them.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use ban::Expression;
+use policy::Peer;
+use serde::{Deserialize, Serialize};
+
+use super::data::{Id, Invalidation, NewTimes, Sites, Target, Url};
+use super::what::What;
+
+/// The version that is written: postcard's wire format 1 of [`Wire`].
+const VERSION: u8 = 1;
+
+/// An invalidation as it is written. The order of fields and variants is part of the format.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Wire {
+    node: u64,
+    sequence: u64,
+    at_unix_ms: u64,
+    soft: bool,
+    sites: Option<Vec<String>>,
+    what: Selected,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Selected {
+    Key(Vec<u8>),
+    Url { host: Vec<u8>, port: Option<u16>, target: Vec<u8>, client: Client },
+    Tags(Vec<Vec<u8>>),
+    Expression { text: String, tags: Option<Vec<Vec<u8>>> },
+    Retime { key: Vec<u8>, ttl_ms: Option<i64>, grace_ms: Option<u64>, keep_ms: Option<u64> },
+    Listed(String),
+    All,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Client {
+    Local,
+    Host(IpAddr),
+    Unnamed(Option<IpAddr>),
+}
+
+/// Bytes, or a serialised value, that are no invalidation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// There are no bytes.
+    Empty,
+    /// A version that this program does not know.
+    Version(u8),
+    /// The bytes end early, or hold a value outside of what is allowed.
+    Malformed,
+    /// So many bytes are left behind the invalidation.
+    Trailing(usize),
+    /// The ban expression cannot be read.
+    Expression(ban::Error),
+    /// The regular expression for names in Souin's list cannot be used.
+    Pattern(String),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("no bytes where an invalidation is wanted"),
+            Self::Version(version) => write!(f, "an invalidation of the unknown version {version}"),
+            Self::Malformed => f.write_str("an invalidation that is malformed"),
+            Self::Trailing(bytes) => write!(f, "{bytes} bytes too many behind an invalidation"),
+            Self::Expression(error) => write!(f, "an invalidation's ban expression: {error}"),
+            Self::Pattern(why) => write!(f, "an invalidation's regular expression: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl Wire {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        postcard::to_extend(self, vec![VERSION])
+            .expect("every length is known beforehand, and a Vec takes any number of bytes")
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        match bytes.split_first() {
+            None => Err(Unreadable::Empty),
+            Some((&VERSION, rest)) => {
+                let read = postcard::take_from_bytes(rest).map_err(|_| Unreadable::Malformed)?;
+                match read {
+                    (wire, []) => Ok(wire),
+                    (_, left) => Err(Unreadable::Trailing(left.len())),
+                }
+            }
+            Some((version, _)) => Err(Unreadable::Version(*version)),
+        }
+    }
+}
+
+impl From<Invalidation> for Wire {
+    fn from(from: Invalidation) -> Self {
+        let sites = match from.sites {
+            Sites::Every => None,
+            Sites::Named(names) => Some(names),
+        };
+        let what = match from.what {
+            Target::Key(key) => Selected::Key(key.into()),
+            Target::Url(Url { host, port, target, client }) => {
+                Selected::Url { host, port, target, client: client.into() }
+            }
+            Target::Retime(key, NewTimes { ttl_ms, grace_ms, keep_ms }) => {
+                Selected::Retime { key: key.into(), ttl_ms, grace_ms, keep_ms }
+            }
+            Target::Many(What::Everything) => Selected::All,
+            Target::Many(What::Tags(tags)) => Selected::Tags(tags),
+            Target::Many(What::Ban { expression, tags }) => {
+                Selected::Expression { text: expression.to_string(), tags }
+            }
+            Target::Many(What::Listed(regex)) => Selected::Listed(regex.as_str().to_owned()),
+        };
+        let Id { node, sequence } = from.id;
+        Self { node, sequence, at_unix_ms: from.at_unix_ms, soft: from.soft, sites, what }
+    }
+}
+
+impl TryFrom<Wire> for Invalidation {
+    type Error = Unreadable;
+
+    fn try_from(wire: Wire) -> Result<Self, Unreadable> {
+        let what = match wire.what {
+            Selected::Key(key) => Target::Key(key.into()),
+            Selected::Url { host, port, target, client } => {
+                Target::Url(Url { host, port, target, client: client.into() })
+            }
+            Selected::Retime { key, ttl_ms, grace_ms, keep_ms } => {
+                Target::Retime(key.into(), NewTimes { ttl_ms, grace_ms, keep_ms })
+            }
+            Selected::All => Target::Many(What::Everything),
+            Selected::Tags(tags) => Target::Many(What::Tags(tags)),
+            Selected::Expression { text, tags } => {
+                let expression = Expression::of_text(&text).map_err(Unreadable::Expression)?;
+                Target::Many(What::Ban { expression, tags })
+            }
+            Selected::Listed(regex) => {
+                let regex = ban::regex(&regex).map_err(Unreadable::Pattern)?;
+                Target::Many(What::Listed(regex))
+            }
+        };
+        Ok(Self {
+            id: Id { node: wire.node, sequence: wire.sequence },
+            at_unix_ms: wire.at_unix_ms,
+            soft: wire.soft,
+            sites: wire.sites.map_or(Sites::Every, Sites::Named),
+            what,
+        })
+    }
+}
+
+impl From<Peer> for Client {
+    fn from(peer: Peer) -> Self {
+        match peer {
+            Peer::Local => Self::Local,
+            Peer::Host(address) => Self::Host(address),
+            Peer::Unnamed(address) => Self::Unnamed(address),
+        }
+    }
+}
+
+impl From<Client> for Peer {
+    fn from(client: Client) -> Self {
+        match client {
+            Client::Local => Self::Local,
+            Client::Host(address) => Self::Host(address),
+            Client::Unnamed(address) => Self::Unnamed(address),
+        }
+    }
+}

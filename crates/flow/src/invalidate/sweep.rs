@@ -1,0 +1,55 @@
+//! Sweeps: everything stored is tested against the bans in force, beside the cores.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::Core;
+use crate::live::Shared;
+
+/// Longest pause of a sweep between two short pieces of work, so that the thread it shares a
+/// processor with answers meanwhile.
+const PAUSE: Duration = Duration::from_micros(100);
+/// Pieces of work between two pauses: a few hundred microseconds.
+const PIECES: u32 = 8;
+
+impl Shared {
+    /// Has everything stored tested against the bans up to `until`, beside the cores. One sweep
+    /// serves all who wait, and goes on when they do not.
+    pub(crate) async fn sweep(self: &Arc<Self>, until: u32, now_ms: u64) {
+        let turn = Arc::clone(&self.sweeping).lock_owned().await;
+        let cache = Arc::clone(&self.cache);
+        let swept = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let mut pieces = 0;
+            cache.sweep(until, now_ms, &mut || {
+                pieces += 1;
+                if pieces % PIECES == 0 {
+                    std::thread::sleep(PAUSE);
+                }
+            });
+        });
+        if let Err(error) = swept.await {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+
+    /// The same without waiting for it.
+    pub(super) fn sweep_beside(self: &Arc<Self>, until: u32, now_ms: u64) {
+        // Outside of a runtime (a program's start) the next sweep will do.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let shared = Arc::clone(self);
+            runtime.spawn(async move { shared.sweep(until, now_ms).await });
+        }
+    }
+}
+
+impl Core {
+    /// Tests what nobody asked for against bans that were made, and forgets old ones. Once a
+    /// second.
+    pub(crate) fn sweep_bans(&self, now_ms: u64) {
+        let shared = Arc::clone(&self.shared);
+        if shared.cache.has_bans() && shared.sweeping.try_lock().is_ok() {
+            tokio::task::spawn_local(async move { shared.sweep(u32::MAX, now_ms).await });
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Invalidations as values, in journals, and on twins of a store.
+
+use std::sync::Arc;
+
+use base::{KeyBuf, Now};
+use cache::{Begin, BeginOptions, Cache, Config, Found, NewObject};
+use message::Status;
+use parking_lot::Mutex;
+use policy::Peer;
+use proptest::prelude::*;
+
+use super::*;
+use crate::key::begin_key;
+use crate::live::Shared;
+use crate::vcl::tests::bare_live;
+
+const NOW: Now = Now { mono_ms: 100_000, unix_ms: 1_700_000_000_000 };
+
+fn shared() -> Arc<Shared> {
+    let cache = Cache::new(Config {
+        budget_bytes: 16 << 20,
+        held_bytes_max: 8 << 20,
+        max_variants: 4,
+        object_bytes_max: 1 << 20,
+        waiters_max: 10,
+        window_bytes: 1 << 16,
+        hit_for_miss_ms: 1_000,
+        bans_max: 100,
+    });
+    Shared::new(cache, bare_live())
+}
+
+fn key(shared: &Shared, path: &str) -> KeyBuf {
+    let mut key = KeyBuf::new();
+    let request = message::Request {
+        host: b"example.com".to_vec(),
+        target: path.as_bytes().to_vec(),
+        ..message::Request::new()
+    };
+    begin_key(&request, &mut key);
+    key.finish(&shared.seed);
+    key
+}
+
+const PATHS: [&str; 6] = ["/a", "/b", "/a/b", "/c?d", "/shop/1", "/shop/2"];
+
+/// Stores a page for each path: every second with the tag `even`, each with its path as another.
+fn store_all(shared: &Shared) {
+    for (at, path) in PATHS.iter().enumerate() {
+        let mut tags = vec![crate::tags::hash(&shared.seed, path.as_bytes())];
+        if at % 2 == 0 {
+            tags.push(crate::tags::hash(&shared.seed, b"even"));
+        }
+        let key = key(shared, path);
+        let options = BeginOptions::default();
+        let Begin::Lead(lead) = shared.cache.begin(&key, &mut |_, _| (), options, NOW.mono_ms)
+        else {
+            panic!("nothing is stored under {path}");
+        };
+        let filling = lead.store(
+            NewObject {
+                status: Status::OK,
+                head: head(path),
+                etag: None,
+                last_modified: None,
+                date: None,
+                born_ms: NOW.mono_ms as i64 - 1_000 * at as i64,
+                lifetime_ms: 60_000,
+                grace_ms: 10_000 * at as u64,
+                stale_if_error_ms: 5_000,
+                stale_if_unreachable_ms: 5_000,
+                flags: Default::default(),
+                tags: cache::Tags::new(tags),
+                note: Box::default(),
+                length: Some(0),
+            },
+            None,
+        );
+        filling.finish();
+    }
+}
+
+fn head(path: &str) -> Box<[u8]> {
+    let (mut headers, mut head) = (message::HeaderBlock::new(), Vec::new());
+    headers.push_named(b"X-Path", path.as_bytes());
+    h1::encode::stored_head(&mut head, Status::OK, b"", &headers);
+    head.into()
+}
+
+/// What lookups of all paths find: absent, or the times that are left.
+fn answers(shared: &Shared) -> Vec<Option<(i64, u64, u64)>> {
+    let look =
+        |path: &&str| match shared.cache.lookup(&key(shared, path), &mut |_, _| (), NOW.mono_ms) {
+            Found::Object(object) => {
+                Some((object.fresh_until_ms(), object.grace_ms(), object.stale_if_error_ms()))
+            }
+            Found::HitForMiss | Found::Nothing => None,
+        };
+    PATHS.iter().map(look).collect()
+}
+
+fn expression(text: &str) -> Target {
+    let expression = ban::Expression::parse(text).expect(text);
+    Target::Many(What::of_expression(expression).expect(text))
+}
+
+fn targets() -> impl Strategy<Value = Target> {
+    let path = || prop::sample::select(PATHS.to_vec());
+    let times = (
+        prop::option::of(-5_000..50_000_i64),
+        prop::option::of(0..50_000_u64),
+        prop::option::of(0..50_000_u64),
+    );
+    let client = prop::sample::select(vec![
+        Peer::Local,
+        Peer::Host("192.0.2.1".parse().expect("an address")),
+        Peer::Unnamed(None),
+        Peer::Unnamed(Some("2001:db8::1".parse().expect("an address"))),
+    ]);
+    prop_oneof![
+        path().prop_map(|path| Target::key(&key(&shared(), path))),
+        (path(), times).prop_map(|(path, (ttl_ms, grace_ms, keep_ms))| {
+            let key = key(&shared(), path);
+            Target::Retime(key.bytes().into(), NewTimes { ttl_ms, grace_ms, keep_ms })
+        }),
+        (path(), prop::option::of(any::<u16>()), client).prop_map(|(path, port, client)| {
+            let (host, target) = (b"example.com".to_vec(), path.as_bytes().to_vec());
+            Target::Url(Url { host, port, target, client })
+        }),
+        prop::collection::vec(prop::sample::select(vec!["/a", "even", "none"]), 0..3).prop_map(
+            |tags| {
+                let tags = tags.into_iter().map(|tag| tag.as_bytes().to_vec());
+                Target::Many(What::Tags(tags.collect()))
+            }
+        ),
+        prop::sample::select(vec![
+            "req.url ~ ^/shop/",
+            "req.url == /c?d && obj.status == 200",
+            "obj.age > 2s",
+            "obj.grace >= 20s",
+            "obj.http.X-Path ~ \"[ab]$\"",
+            "obj.http.xkey == even && req.url ~ a",
+            "req.http.host != example.com",
+        ])
+        .prop_map(expression),
+        Just(Target::Many(What::Listed(ban::regex("GET-.*/b$").expect("a pattern")))),
+        Just(Target::Many(What::Everything)),
+    ]
+}
+
+fn sites() -> impl Strategy<Value = Sites> {
+    prop_oneof![Just(Sites::Every), Just(Sites::one("example.com"))]
+}
+
+/// Some invalidations: what each is for, whether it is soft, of which sites, and how old it is.
+fn some() -> impl Strategy<Value = Vec<(Target, bool, Sites, u64)>> {
+    prop::collection::vec((targets(), any::<bool>(), sites(), 0..4_000_u64), 1..8)
+}
+
+fn make(shared: &Shared, (what, soft, sites, ago): (Target, bool, Sites, u64)) -> Invalidation {
+    let then = Now { unix_ms: NOW.unix_ms - ago, ..NOW };
+    shared.invalidation(what, soft, sites, then)
+}
+
+fn do_it(shared: &Arc<Shared>, one: Invalidation) -> Result<Outcome, NotDone> {
+    shared.invalidate_at_once(None, [one], NOW, Haste::Counted)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn encoded_and_decoded_it_is_the_same(
+        of in (targets(), any::<bool>(), sites(), 0..4_000_u64),
+    ) {
+        let made = make(&shared(), of);
+        let bytes = made.encode();
+        let read = Invalidation::decode(&bytes).expect("what was encoded");
+        prop_assert_eq!((read.id, read.at_unix_ms, read.soft), (made.id, made.at_unix_ms, made.soft));
+        prop_assert_eq!(&read.sites, &made.sites);
+        prop_assert_eq!(read.encode(), bytes);
+        let text = serde_json::to_string(&made).expect("it is serialisable");
+        let read: Invalidation = serde_json::from_str(&text).expect("what was serialised");
+        prop_assert_eq!(read.encode(), made.encode());
+    }
+
+    #[test]
+    fn replayed_on_a_twin_it_leaves_the_same_answers(list in some()) {
+        let (store, twin) = (shared(), shared());
+        store_all(&store);
+        store_all(&twin);
+        for one in list {
+            let made = make(&store, one);
+            let record = made.encode();
+            let done = do_it(&store, made).expect("there is no journal");
+            let replayed = twin.replay(&record, 0, NOW).expect("what was encoded");
+            prop_assert_eq!(answers(&store), answers(&twin));
+            prop_assert!(replayed.objects <= done.objects);
+            // A second time it does nothing.
+            let bans = twin.cache.bans().len();
+            prop_assert_eq!(twin.replay(&record, 0, NOW), Ok(Outcome::default()));
+            prop_assert_eq!(twin.cache.bans().len(), bans);
+        }
+    }
+
+    #[test]
+    fn bans_are_copied_to_another_store_with_their_numbers(list in some()) {
+        let (store, twin) = (shared(), shared());
+        store_all(&twin);
+        for one in list.into_iter().filter(|one| matches!(one.0, Target::Many(_))) {
+            do_it(&store, make(&store, one)).expect("there is no journal");
+        }
+        store_all(&store);
+        let listed = |shared: &Shared| -> Vec<(u32, String, bool)> {
+            let bans = shared.cache.bans();
+            let one = |listed: &cache::Listed| {
+                (listed.ban.number(), listed.ban.text().to_owned(), listed.ban.is_soft())
+            };
+            bans.iter().map(one).collect()
+        };
+        for copied in store.cache.bans() {
+            twin.restore_ban(copied.ban.data(), copied.ban.number(), NOW).expect("its data");
+        }
+        prop_assert_eq!(listed(&store), listed(&twin));
+        // What the store got after them is there; what the twin had before is tested.
+        prop_assert!(answers(&store).iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        crate::fuzz::invalidation(&bytes);
+        crate::fuzz::invalidation(&[&[1], &bytes[..]].concat());
+    }
+}
+
+#[test]
+fn version_1_stays_readable() {
+    let made = Invalidation {
+        id: Id { node: 3, sequence: 300 },
+        at_unix_ms: 5,
+        sites: Sites::one("a.b"),
+        soft: true,
+        what: expression("req.url ~ x"),
+    };
+    let bytes = b"\x01\x03\xac\x02\x05\x01\x01\x01\x03a.b\x03\x0breq.url ~ x\x00";
+    assert_eq!(made.encode(), bytes);
+    for (what, bytes) in [
+        (Target::Key(Box::new(*b"k")), &b"\x00\x01k"[..]),
+        (
+            Target::Url(Url {
+                host: b"h".to_vec(),
+                port: Some(8080),
+                target: b"/".to_vec(),
+                client: Peer::Host("192.0.2.1".parse().expect("an address")),
+            }),
+            b"\x01\x01h\x01\x90\x3f\x01/\x01\x00\xc0\x00\x02\x01",
+        ),
+        (Target::Many(What::Tags(vec![b"t".to_vec()])), b"\x02\x01\x01t"),
+        (
+            Target::Retime(Box::new(*b"k"), NewTimes { ttl_ms: Some(-1), ..NewTimes::default() }),
+            b"\x04\x01k\x01\x01\x00\x00",
+        ),
+        (Target::Many(What::Listed(ban::regex("s").expect("a pattern"))), b"\x05\x01s"),
+        (Target::Many(What::Everything), b"\x06"),
+    ] {
+        let one = Invalidation { sites: Sites::Every, soft: false, what, ..made.clone() };
+        let bytes = [b"\x01\x03\xac\x02\x05\x00\x00", bytes].concat();
+        assert_eq!(one.encode(), bytes);
+        assert!(Invalidation::decode(&bytes).is_ok());
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_by_name() {
+    let shared = shared();
+    let good = shared.invalidation(expression("req.url ~ x"), false, Sites::Every, NOW).encode();
+    let mut longer = good.clone();
+    longer.push(0);
+    let mut wrong = good.clone();
+    let at = wrong.len() - 4;
+    wrong[at] = b'?';
+    for (bytes, error) in [
+        (vec![], Unreadable::Empty),
+        (vec![2, 0], Unreadable::Version(2)),
+        (good[..good.len() - 1].to_vec(), Unreadable::Malformed),
+        (longer, Unreadable::Trailing(1)),
+    ] {
+        assert_eq!(shared.replay(&bytes, 0, NOW), Err(error.into()));
+    }
+    let error = Invalidation::decode(&wrong).expect_err("no operator");
+    assert!(matches!(error, Unreadable::Expression(_)), "{error}");
+    let stray = shared.invalidation(
+        Target::Many(What::Everything),
+        false,
+        Sites::one("elsewhere.example"),
+        NOW,
+    );
+    let error = shared.replay(&stray.encode(), 0, NOW).expect_err("no such site");
+    assert!(error.to_string().contains("`elsewhere.example`"), "{error}");
+}
+
+/// A journal that keeps what it is given, with what was stored then; or refuses.
+struct Notebook {
+    store: Mutex<Option<Arc<Shared>>>,
+    kept: Mutex<Vec<Vec<u8>>>,
+    stored_then: Mutex<Vec<usize>>,
+    refuses: bool,
+    number: Option<u32>,
+}
+
+impl Notebook {
+    fn of(shared: &Arc<Shared>, refuses: bool, number: Option<u32>) -> Arc<Self> {
+        let notebook = Arc::new(Self {
+            store: Mutex::new(Some(Arc::clone(shared))),
+            kept: Mutex::default(),
+            stored_then: Mutex::default(),
+            refuses,
+            number,
+        });
+        assert!(shared.record_invalidations(Arc::clone(&notebook) as Arc<dyn Journal>));
+        notebook
+    }
+}
+
+impl Journal for Notebook {
+    fn name(&self) -> &str {
+        "notebook"
+    }
+
+    fn record(&self, batch: &[&Invalidation]) -> Result<Option<u32>, String> {
+        if self.refuses {
+            return Err("it is full".to_owned());
+        }
+        if let Some(store) = &*self.store.lock() {
+            self.stored_then.lock().push(answers(store).iter().flatten().count());
+        }
+        self.kept.lock().extend(batch.iter().map(|one| one.encode()));
+        Ok(self.number)
+    }
+}
+
+fn every_kind(shared: &Shared) -> Vec<Invalidation> {
+    let url = Url {
+        host: b"example.com".to_vec(),
+        port: None,
+        target: b"/b".to_vec(),
+        client: Peer::Local,
+    };
+    [
+        Target::key(&key(shared, "/a")),
+        Target::Url(url),
+        Target::Retime(key(shared, "/a/b").bytes().into(), NewTimes::default()),
+        Target::Many(What::Tags(vec![b"/c?d".to_vec()])),
+        expression("req.url == /shop/1"),
+        Target::Many(What::Everything),
+    ]
+    .map(|what| shared.invalidation(what, false, Sites::Every, NOW))
+    .into()
+}
+
+#[test]
+fn it_is_recorded_before_it_takes_effect_and_the_record_makes_it_again() {
+    let (store, twin) = (shared(), shared());
+    store_all(&store);
+    store_all(&twin);
+    let notebook = Notebook::of(&store, false, Some(70));
+    for one in every_kind(&store) {
+        assert_eq!(do_it(&store, one).expect("it is recorded").objects, 1);
+    }
+    assert_eq!(*notebook.stored_then.lock(), [6, 5, 4, 3, 2, 1]);
+    let numbers: Vec<u32> = store.cache.bans().iter().map(|one| one.ban.number()).collect();
+    assert_eq!(numbers, [70, 71, 72]);
+    let records = std::mem::take(&mut *notebook.kept.lock());
+    for record in &records {
+        twin.replay(record, 0, NOW).expect("a record");
+    }
+    assert_eq!(answers(&twin), [None; 6]);
+    // What comes back to the store that made it does nothing, and is not recorded again.
+    store_all(&store);
+    for record in &records {
+        assert_eq!(store.replay(record, 0, NOW), Ok(Outcome::default()));
+    }
+    assert!(answers(&store).iter().all(Option::is_some) && notebook.kept.lock().is_empty());
+    *notebook.store.lock() = None;
+}
+
+#[test]
+fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
+    let store = shared();
+    store_all(&store);
+    let before = answers(&store);
+    let notebook = Notebook::of(&store, true, None);
+    let refused = Err(NotDone::Refused { journal: "notebook".into(), why: "it is full".into() });
+    for one in every_kind(&store) {
+        assert_eq!(do_it(&store, one), refused);
+    }
+    let batch = every_kind(&store);
+    assert_eq!(store.invalidate_at_once(None, batch, NOW, Haste::Counted), refused);
+    assert_eq!((answers(&store), store.cache.bans().len()), (before, 0));
+    assert_eq!(store.counters.sum(base::Counter::InvalidationsRefused), 12);
+    // An origin has changed: the cache follows (RFC 9111 4.4), recorded or not.
+    let one = store.invalidation(Target::key(&key(&store, "/a")), false, Sites::Every, NOW);
+    let done = store.invalidate_at_once(None, [one], NOW, Haste::Regardless);
+    assert_eq!(done.map(|done| done.objects), Ok(1));
+    *notebook.store.lock() = None;
+}
