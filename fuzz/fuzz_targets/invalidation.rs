@@ -1,0 +1,4 @@
+//! `flow::fuzz::invalidation`: what it checks is said there.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| flow::fuzz::invalidation(data));
