@@ -265,7 +265,7 @@ impl Bans {
         charge: Option<Charge>,
     ) -> (Result<Arc<Ban>, Arc<Ban>>, bool) {
         let mut shared = self.list.lock();
-        // What is stored may have passed all up to the newest: no later ban may have an older number.
+        // What is stored may have passed all up to the newest: later bans have larger numbers.
         let number = shared.newest.saturating_add(1).max(new.number);
         let soft = new.soft.then(|| i64::try_from(new.now_ms).unwrap_or(i64::MAX));
         let ban = Arc::new(Ban {

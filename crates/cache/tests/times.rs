@@ -138,8 +138,7 @@ fn purges_at_a_million_objects() {
         let ban = cache.ban(NewBan {
             text: "tag".into(),
             which: Which { tags: Some(Tags::new(vec![TAG])), test: None },
-            soft: false,
-            now_ms: 0,
+            ..NewBan::default()
         });
         let forced = begun.elapsed();
         cache.sweep(ban.number(), 0, &mut || {

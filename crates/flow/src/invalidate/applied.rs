@@ -3,7 +3,7 @@
 
 use super::data::Id;
 
-/// Processes whose invalidations are remembered; beyond it that of the longest silence is forgotten.
+/// Processes whose invalidations are remembered; beyond it the longest silent is forgotten.
 const NODES_MAX: usize = 256;
 /// Runs of sequences remembered of a process; beyond it the oldest is forgotten. An invalidation
 /// that was forgotten is applied again if it comes again: more leaves the store than needs to,

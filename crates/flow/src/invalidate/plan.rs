@@ -48,7 +48,7 @@ impl Planner<'_> {
             Target::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.shared.seed)),
             Target::Retime(key, new) => {
                 keys.push(KeyBuf::of_bytes(key, &self.shared.seed));
-                times = Some(new.from_ms(made_ms));
+                times = Some(new.since(made_ms));
             }
             Target::Many(what) => bans.push(self.new_ban(&invalidation, what, made_ms)?),
             Target::Url(url) => {
@@ -155,7 +155,7 @@ impl Plan {
 pub(super) type Bans = SmallVec<[Arc<Ban>; 1]>;
 
 impl NewTimes {
-    fn from_ms(self, made_ms: u64) -> Retime {
+    fn since(self, made_ms: u64) -> Retime {
         let made_ms = i64::try_from(made_ms).unwrap_or(i64::MAX);
         Retime {
             fresh_until_ms: self.ttl_ms.map(|ttl_ms| made_ms.saturating_add(ttl_ms)),

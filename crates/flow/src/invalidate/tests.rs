@@ -176,7 +176,8 @@ proptest! {
         let made = make(&shared(), of);
         let bytes = made.encode();
         let read = Invalidation::decode(&bytes).expect("what was encoded");
-        prop_assert_eq!((read.id, read.at_unix_ms, read.soft), (made.id, made.at_unix_ms, made.soft));
+        prop_assert_eq!((read.id, read.soft), (made.id, made.soft));
+        prop_assert_eq!(read.at_unix_ms, made.at_unix_ms);
         prop_assert_eq!(&read.sites, &made.sites);
         prop_assert_eq!(read.encode(), bytes);
         let text = serde_json::to_string(&made).expect("it is serialisable");
