@@ -2,9 +2,9 @@
 //!
 //! Whoever invalidates (a purge request, an unsafe method, a program, an operator, HTCP) says so
 //! with an [`Invalidation`], which is data: it can be written to a journal, sent to another node
-//! and numbered. The door ([`Shared::invalidate`](crate::Shared::invalidate)) has the journal, if there
-//! is one, record it; only then does it take effect. A batch takes effect as a whole or not at all,
-//! and an invalidation that was applied already does nothing.
+//! and numbered. The door ([`Shared::invalidate`](crate::Shared::invalidate)) has the journal, if
+//! there is one, record it; only then does it take effect. A batch takes effect as a whole or not
+//! at all, and an invalidation that was applied already does nothing.
 //!
 //! Nothing else calls the cache's invalidating functions.
 

@@ -47,6 +47,46 @@ fn a_purge_whose_sweep_is_not_done_says_pending_and_is_in_force() {
     assert_eq!((outcome.objects, outcome.pending), (1, false));
 }
 
+/// A journal that has no room.
+struct Full;
+
+impl crate::invalidate::Journal for Full {
+    fn name(&self) -> &str {
+        "full"
+    }
+
+    fn record(&self, _: &[&crate::invalidate::Invalidation]) -> Result<Option<u32>, String> {
+        Err("no room".to_owned())
+    }
+}
+
+#[test]
+fn what_a_journal_refuses_no_program_purges_and_its_log_names_the_journal() {
+    let rig = Rig::new(
+        "ORIGIN import std; import xkey; import purge; sub vcl_recv { if (req.method == \
+         \"PURGE\") { return (purge); } if (req.http.ban) { ban(req.http.ban); } \
+         if (req.http.key) { set req.http.n = xkey.purge(req.http.key); } } sub vcl_hit { \
+         if (req.http.hard) { set req.http.n = purge.hard(); } if (req.http.soft) { \
+         set req.http.n = purge.soft(0s); } }",
+    );
+    assert!(rig.core.shared.record_invalidations(std::sync::Arc::new(Full)));
+    rig.ask("GET /a");
+    for (request, status) in [
+        ("PURGE /a", 503),
+        ("GET /a\nban: req.url ~ .", 200),
+        ("GET /a\nkey: a", 503),
+        ("GET /a\nhard: 1", 503),
+        ("GET /a\nsoft: 1", 503),
+    ] {
+        let seen = rig.ask(request);
+        assert_eq!(seen.status, status, "{request}");
+        let names_it = |line: &String| line.contains("the journal `full` refuses: no room");
+        assert!(seen.log.iter().any(names_it), "{request}: {:?}", seen.log);
+    }
+    assert_eq!(rig.ask("GET /a").ran, ["recv", "hash", "hit", "deliver"]);
+    assert_eq!(rig.origin.asked().len(), 1);
+}
+
 #[test]
 fn a_pass_goes_along_with_its_body_and_is_not_stored() {
     let rig = Rig::new("ORIGIN");
