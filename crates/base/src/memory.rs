@@ -115,6 +115,11 @@ impl Memory {
         self.try_use(bytes, self.common())
     }
 
+    /// Bytes that [`Memory::try_store`] would reserve now.
+    pub fn left_to_store(&self) -> u64 {
+        self.common().saturating_sub(self.used())
+    }
+
     /// The budget but for what is kept for accounts that hold little.
     fn common(&self) -> u64 {
         self.budget().saturating_sub(self.cushion_max())
@@ -495,8 +500,10 @@ mod tests {
     fn what_is_stored_leaves_a_little_for_clients_and_makes_room_for_more() {
         let memory = Memory::new(16 * MIB, 8 * MIB);
         assert!(!memory.try_store(16 * MIB));
-        assert!(memory.try_store(15 * MIB));
-        assert!(!memory.try_store(1));
+        assert!(memory.try_store(14 * MIB));
+        assert_eq!(memory.left_to_store(), MIB);
+        assert!(memory.try_store(MIB));
+        assert!(!memory.try_store(1) && memory.left_to_store() == 0);
         let account = Account::open(&memory, u64::MAX);
         let held = account.hold(FLOOR).expect("kept back for that");
         assert_eq!(account.hold(GRAIN).err(), Some(Full::Share), "nobody makes room");

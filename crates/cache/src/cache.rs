@@ -10,17 +10,29 @@ use crate::busy::{Busy, NewFetch, Shape, TICKET_BYTES, Ticket};
 use crate::lead::Lead;
 use crate::ledger::{Charge, Ledger, Stats, count};
 use crate::object::{Object, Retime};
-use crate::shard::{Dead, Place, Shard, Visit};
+use crate::shard::{Cursor, Dead, Effort, Place, Shard, Visit};
 use crate::slot::{Marker, More, Select, Slot, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Shards of the index; a power of two. Many more than cores, so that two cores rarely meet.
-pub(crate) const SHARDS: usize = 64;
-/// Visits of shards for one reservation. Whoever needs more memory than this many can free goes
-/// without.
-const VISITS_MAX: usize = 1 << 16;
-/// Visits in a row that come to nothing before eviction gives up: two rounds.
-const IDLE_VISITS_MAX: usize = 2 * SHARDS;
+/// The fewest shards of the index: many more than cores, so that two cores rarely meet.
+const SHARDS_MIN: usize = 64;
+/// The most. More of them would make no hold of a lock shorter: none depends on how much there is
+/// in a shard.
+const SHARDS_MAX: usize = 1024;
+/// One shard for so much of the budget. Each decides for itself who leaves, and needs some twenty
+/// objects to do that well: with eight of them one answer in a hundred is lost, with two one in
+/// twenty (Zipf 0.8, a third of one-hit wonders). So much holds sixteen objects of 512 KiB.
+const SHARD_BYTES: u64 = 8 << 20;
+/// Places of the index emptied under one lock.
+const CLEARED: usize = 128;
+/// Things that leave at once when the budget becomes smaller; the rest leaves as the sweep comes
+/// by.
+const RESIZED: usize = 1 << 16;
+/// What is kept free ahead of need: one part in so many of the budget, and at most so many bytes.
+const AHEAD_PARTS: u64 = 128;
+const AHEAD_MAX: u64 = 64 << 20;
+/// Things that leave ahead of need between two pauses.
+const AHEAD_PIECE: u32 = 16;
 /// How often a full shard is grown before somebody else's growth is given up on.
 const GROWTHS_MAX: usize = 8;
 
@@ -115,11 +127,17 @@ pub struct Cache {
 struct Padded(RwLock<Shard>);
 
 impl Cache {
-    /// An empty cache.
+    /// An empty cache. The number of shards follows from the budget that it begins with.
     pub fn new(config: Config) -> Arc<Self> {
+        let shards = usize::try_from(config.budget_bytes / SHARD_BYTES).unwrap_or(SHARDS_MAX);
+        Self::with_shards(config, shards.clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two())
+    }
+
+    /// An empty cache with so many shards, a power of two.
+    pub(crate) fn with_shards(config: Config, shards: usize) -> Arc<Self> {
         let memory = Memory::new(config.budget_bytes, config.held_bytes_max);
         let ledger = Arc::new(Ledger::new(memory));
-        let shards = (0..SHARDS).map(|_| Padded(RwLock::new(Shard::new(&ledger)))).collect();
+        let shards = (0..shards).map(|_| Padded(RwLock::new(Shard::new(&ledger)))).collect();
         let cache = Arc::new(Self {
             shards,
             ledger,
@@ -162,8 +180,11 @@ impl Cache {
     /// Changes the budget and the clients' share of it alone, as [`Cache::set_config`] does.
     pub fn resize(&self, budget_bytes: u64, held_bytes_max: u64) {
         self.memory().set_budget(budget_bytes, held_bytes_max);
-        let mut visits = VISITS_MAX;
-        while self.memory().is_over() && self.evict(&mut visits) {}
+        for _ in 0..RESIZED {
+            if !self.memory().is_over() || !self.evict(&mut Effort::new()) {
+                return;
+            }
+        }
     }
 
     /// The settings in force.
@@ -195,7 +216,7 @@ impl Cache {
     /// `variant` is called only for keys whose responses carry Vary, once for each distinct list of
     /// names, under the shard's shared lock.
     pub fn lookup(&self, key: &KeyBuf, variant: &mut Select<'_>, now_ms: u64) -> Found {
-        let place = Place::of(key.hash(), SHARDS);
+        let place = self.place(key.hash());
         let object = {
             let shard = self.shards[place.shard].0.read();
             let Some(slot) = shard.find(place.h32, key.bytes()) else { return Found::Nothing };
@@ -213,7 +234,7 @@ impl Cache {
 
     /// What was stored last under a key, whatever it varies on. A hit as with [`Cache::lookup`].
     pub fn newest(&self, key: &KeyBuf) -> Option<Arc<Object>> {
-        let place = Place::of(key.hash(), SHARDS);
+        let place = self.place(key.hash());
         loop {
             let object = {
                 let shard = self.shards[place.shard].0.read();
@@ -249,7 +270,7 @@ impl Cache {
             match self.try_begin(key, variant, options, now_ms) {
                 Ok(begin) => return begin,
                 // Tested without the lock; if it has been banned, it is gone now.
-                Err(object) => _ = self.weigh(Place::of(key.hash(), SHARDS), &object),
+                Err(object) => _ = self.weigh(self.place(key.hash()), &object),
             }
         }
     }
@@ -262,7 +283,7 @@ impl Cache {
         options: BeginOptions<'_>,
         now_ms: u64,
     ) -> Result<Begin, Arc<Object>> {
-        let place = Place::of(key.hash(), SHARDS);
+        let place = self.place(key.hash());
         let is_rejected =
             |object: &Arc<Object>| options.rejected.is_some_and(|old| Arc::ptr_eq(old, object));
         let charge = self.reserve(Busy::BYTES + More::cost(key.bytes().len()));
@@ -306,7 +327,7 @@ impl Cache {
     /// `old` has left the index, when somebody fetches this variant already, or when there is no
     /// memory for more.
     pub fn begin_refresh(self: &Arc<Self>, key: &KeyBuf, old: &Arc<Object>) -> Option<Lead> {
-        let place = Place::of(key.hash(), SHARDS);
+        let place = self.place(key.hash());
         let charge = self.reserve(Busy::BYTES + More::cost(key.bytes().len()))?;
         let mut shard = self.room(place.shard)?;
         let slot = shard.find(place.h32, key.bytes())?;
@@ -328,8 +349,8 @@ impl Cache {
     /// Removes all variants of a key (methods that are not safe, purge); returns how many. What was
     /// being fetched for it does not become visible.
     pub fn invalidate(&self, key: &KeyBuf) -> usize {
-        let place = Place::of(key.hash(), SHARDS);
-        let slot = self.shards[place.shard].0.write().invalidate(place.h32, key.bytes());
+        let place = self.place(key.hash());
+        let slot = self.shard(place.shard).invalidate(place.h32, key.bytes());
         let objects = slot.as_ref().map_or(0, |slot| slot.variants().len());
         count(&self.ledger.invalidated, objects as u64);
         objects
@@ -338,29 +359,36 @@ impl Cache {
     /// Makes all variants of a key stale at `now_ms`, and what is being fetched for it; returns how
     /// many are stored. Their grace stays.
     pub fn soft_invalidate(&self, key: &KeyBuf, now_ms: u64) -> usize {
-        let place = Place::of(key.hash(), SHARDS);
+        let place = self.place(key.hash());
         let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
         // Exclusive: nothing is being put into the index while freshness ends.
-        let shard = self.shards[place.shard].0.write();
+        let shard = self.shard(place.shard);
         shard.expire(place.h32, key.bytes(), now_ms)
     }
 
     /// Gives all variants of a key new times; returns how many are stored.
     pub fn retime(&self, key: &KeyBuf, times: &Retime) -> usize {
-        let place = Place::of(key.hash(), SHARDS);
+        let place = self.place(key.hash());
         // Exclusive: nothing is being put into the index meanwhile.
-        let shard = self.shards[place.shard].0.write();
+        let shard = self.shard(place.shard);
         shard.retime(place.h32, key.bytes(), times)
     }
 
     /// Removes everything; returns how many responses that were. What was being fetched does not
-    /// become visible.
+    /// become visible. Meanwhile other threads may use what has not been removed yet, and store
+    /// what they began to fetch after that.
     pub fn clear(&self) -> usize {
         let mut all = 0;
-        for shard in &self.shards {
-            let (objects, old) = shard.0.write().clear();
+        for at in 0..self.shards() {
+            let mut cursor = Cursor::default();
+            let mut more = true;
+            while more {
+                let mut gone = Vec::new();
+                more = self.shard(at).clear(&mut cursor, CLEARED, &mut gone);
+                all += gone.iter().map(|slot| slot.variants().len()).sum::<usize>();
+            }
+            let old = self.shard(at).renew();
             drop(old);
-            all += objects;
         }
         count(&self.ledger.invalidated, all as u64);
         all
@@ -372,14 +400,14 @@ impl Cache {
         &self.ledger
     }
 
-    /// Reserves `bytes`, evicting as long as that makes room.
+    /// Reserves `bytes`, evicting as long as that makes room and is not too much work.
     pub(crate) fn reserve(&self, bytes: u64) -> Option<Charge> {
-        let mut visits = VISITS_MAX;
+        let mut effort = Effort::new();
         loop {
             if let Some(charge) = Charge::try_new(&self.ledger, bytes) {
                 return Some(charge);
             }
-            if bytes > self.memory().budget() || !self.evict(&mut visits) {
+            if bytes > self.memory().budget() || !self.evict(&mut effort) {
                 return None;
             }
         }
@@ -387,8 +415,8 @@ impl Cache {
 
     /// Reserves `bytes` for a client, evicting as long as that makes room.
     fn make_room(&self, bytes: u64) -> bool {
-        let mut visits = VISITS_MAX;
-        while self.evict(&mut visits) {
+        let mut effort = Effort::new();
+        while self.evict(&mut effort) {
             if self.memory().try_store(bytes) {
                 return true;
             }
@@ -396,25 +424,46 @@ impl Cache {
         false
     }
 
-    /// Visits shards in turn until something leaves; false when nothing does.
+    /// Evicts ahead of need: has a small part of the budget free for what will come, so that those
+    /// who bring it rarely have to make room themselves. `pause` is called every few microseconds,
+    /// no lock being held. For a thread that nobody waits for, about once a second.
+    pub fn make_room_ahead(&self, pause: &mut dyn FnMut()) {
+        let wanted = (self.memory().budget() / AHEAD_PARTS).min(AHEAD_MAX);
+        // Not for every little that has been taken of it.
+        if self.memory().left_to_store() >= wanted / 2 {
+            return;
+        }
+        let mut pieces = 0_u32;
+        while self.memory().left_to_store() < wanted && self.evict(&mut Effort::new()) {
+            pieces += 1;
+            if pieces.is_multiple_of(AHEAD_PIECE) {
+                pause();
+            }
+        }
+    }
+
+    /// Visits shards in turn until something leaves; false when nothing does, or the effort is
+    /// spent.
     ///
     /// Shards with less than their share are passed over in the first round: what enters falls on
     /// the shards by chance, and if all had to give alike, their fillings would drift apart without
     /// bound.
-    fn evict(&self, visits: &mut usize) -> bool {
+    fn evict(&self, effort: &mut Effort) -> bool {
+        let shards = self.shards();
         let mut idle = 0;
         let mut passed = 0;
-        while idle < IDLE_VISITS_MAX && *visits > 0 {
-            *visits -= 1;
-            let at = self.cursor.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        // Two rounds in which nothing comes of any visit are the end.
+        while idle < 2 * shards && !effort.is_spent() {
+            effort.spend(1);
+            let at = self.cursor.fetch_add(1, Ordering::Relaxed) & (shards - 1);
             let mut dead = Dead::new();
             let visit = {
-                let mut shard = self.shards[at].0.write();
-                if passed < SHARDS && ((shard.live() * SHARDS) as u64) < self.ledger.entries() {
+                let mut shard = self.shard(at);
+                if passed < shards && ((shard.live() * shards) as u64) < self.ledger.entries() {
                     passed += 1;
                     continue;
                 }
-                shard.evict(&mut dead)
+                shard.evict(effort, &mut dead)
             };
             drop(dead);
             match visit {
@@ -430,7 +479,7 @@ impl Cache {
     /// that.
     pub(crate) fn room(&self, at: usize) -> Option<RwLockWriteGuard<'_, Shard>> {
         for _ in 0..GROWTHS_MAX {
-            let shard = self.shards[at].0.write();
+            let shard = self.shard(at);
             let growth = shard.growth();
             if growth == 0 {
                 return Some(shard);
@@ -438,13 +487,19 @@ impl Cache {
             // Evicting takes other shards' locks, and perhaps this one's.
             drop(shard);
             let charge = self.reserve(growth)?;
-            self.shards[at].0.write().grow(charge);
+            self.shard(at).grow(charge);
         }
         None
     }
 
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
     pub(crate) fn shard(&self, at: usize) -> RwLockWriteGuard<'_, Shard> {
-        self.shards[at].0.write()
+        let shard = self.shards[at].0.write();
+        shard.work.begin();
+        shard
     }
 
     pub(crate) fn shared_shard(&self, at: usize) -> RwLockReadGuard<'_, Shard> {
@@ -452,7 +507,7 @@ impl Cache {
     }
 
     pub(crate) fn place(&self, hash: u64) -> Place {
-        Place::of(hash, SHARDS)
+        Place::of(hash, self.shards())
     }
 
     pub(crate) fn next_id(&self) -> u32 {
@@ -481,6 +536,11 @@ impl Cache {
     pub(crate) fn check(&self) {
         let objects: usize = self.shards.iter().map(|shard| shard.0.read().check()).sum();
         assert_eq!(objects as u64, self.stats().objects);
+    }
+
+    /// Entries moved, judged or taken out under one hold of a shard's lock: the most so far.
+    pub(crate) fn most_work(&self) -> usize {
+        self.shards.iter().map(|shard| shard.0.read().work.most()).max().unwrap_or(0)
     }
 }
 

@@ -10,35 +10,52 @@ const SMALLEST: usize = 64;
 
 /// Remembers the last so many hashes it was told: a table of four-way buckets with the time (a
 /// count of insertions) beside each hash, so that what is too old simply does not count any more.
+/// A larger table does not take over what is in the former one, which is looked up beside it until
+/// all in it is too old.
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
-    /// Hash and time of insertion; time zero is an empty place. A power of two.
-    entries: Box<[(u32, u32)]>,
+    current: Places,
+    former: Places,
+    /// When the former table was left.
+    left: u32,
     time: u32,
-    charge: Option<Charge>,
 }
 
-impl Ghost {
-    fn bucket(&self, h32: u32) -> std::ops::Range<usize> {
+#[derive(Debug, Default)]
+struct Places {
+    /// Hash and time of insertion; time zero is an empty place. A power of two.
+    entries: Box<[(u32, u32)]>,
+    /// Given back with the entries.
+    _charge: Option<Charge>,
+}
+
+impl Places {
+    fn bucket(&mut self, h32: u32) -> &mut [(u32, u32)] {
+        if self.entries.is_empty() {
+            return &mut [];
+        }
         // The low bits choose the place in the shard's table; these are others.
         let buckets = self.entries.len() / WAYS;
         let at = (h32.rotate_left(16) as usize & (buckets - 1)) * WAYS;
-        at..at + WAYS
+        &mut self.entries[at..at + WAYS]
     }
+}
 
+impl Ghost {
     /// Remembers `h32` among the last `window` ones.
     pub(crate) fn insert(&mut self, h32: u32, window: usize, ledger: &Arc<Ledger>) {
-        if self.entries.len() < window.max(SMALLEST) {
+        let window = window.max(SMALLEST);
+        if self.current.entries.len() < window {
             self.grow(window, ledger);
         }
-        if self.entries.is_empty() {
-            return;
-        }
         self.time = self.time.wrapping_add(1).max(1);
-        let (time, bucket) = (self.time, self.bucket(h32));
+        let time = self.time;
+        if !self.former.entries.is_empty() && time.wrapping_sub(self.left) as usize >= window {
+            self.former = Places::default();
+        }
         let age =
             |entry: &(u32, u32)| if entry.1 == 0 { u32::MAX } else { time.wrapping_sub(entry.1) };
-        let oldest = self.entries[bucket].iter_mut().max_by_key(|entry| age(entry));
+        let oldest = self.current.bucket(h32).iter_mut().max_by_key(|entry| age(entry));
         if let Some(entry) = oldest {
             *entry = (h32, time);
         }
@@ -46,15 +63,12 @@ impl Ghost {
 
     /// Whether `h32` is among the last `window` ones; it is forgotten.
     pub(crate) fn take(&mut self, h32: u32, window: usize) -> bool {
-        if self.entries.is_empty() {
-            return false;
-        }
-        let (time, bucket) = (self.time, self.bucket(h32));
-        let window = window.max(SMALLEST) as u32;
-        let found = self.entries[bucket]
-            .iter_mut()
-            .find(|entry| entry.0 == h32 && entry.1 != 0 && time.wrapping_sub(entry.1) < window);
-        match found {
+        let (time, window) = (self.time, window.max(SMALLEST) as u32);
+        let is_it = |entry: &&mut (u32, u32)| {
+            entry.0 == h32 && entry.1 != 0 && time.wrapping_sub(entry.1) < window
+        };
+        let mut tables = [&mut self.current, &mut self.former].into_iter();
+        match tables.find_map(|table| table.bucket(h32).iter_mut().find(is_it)) {
             Some(entry) => {
                 *entry = (0, 0);
                 true
@@ -63,23 +77,18 @@ impl Ghost {
         }
     }
 
-    /// A larger table if the budget has room for it beside the old one; the old one will do
+    /// Begins a larger table if the budget has room for it beside the old one; the old one will do
     /// otherwise.
     fn grow(&mut self, window: usize, ledger: &Arc<Ledger>) {
-        let places = window.max(SMALLEST).next_power_of_two();
+        let places = window.next_power_of_two();
         let Some(charge) = Charge::try_new(ledger, size::class(places * size_of::<(u32, u32)>()))
         else {
             return;
         };
-        let old = std::mem::replace(&mut self.entries, vec![(0, 0); places].into_boxed_slice());
-        for entry in old.iter().filter(|entry| entry.1 != 0) {
-            let bucket = self.bucket(entry.0);
-            if let Some(free) = self.entries[bucket].iter_mut().find(|place| place.1 == 0) {
-                *free = *entry;
-            }
-        }
-        drop(old);
-        self.charge = Some(charge);
+        let entries = vec![(0, 0); places].into_boxed_slice();
+        let larger = Places { entries, _charge: Some(charge) };
+        self.former = std::mem::replace(&mut self.current, larger);
+        self.left = self.time;
     }
 }
 
@@ -106,6 +115,21 @@ mod tests {
             ghost.insert((other + 1).wrapping_mul(0x9e37_79b9), 100, &ledger);
         }
         assert!(!ghost.take(7, 100));
+    }
+
+    #[test]
+    fn a_larger_table_forgets_nothing_and_the_former_one_is_given_back() {
+        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0)));
+        let mut ghost = Ghost::default();
+        let hash = |n: u32| n.wrapping_mul(0x9e37_79b9);
+        (0..60).for_each(|n| ghost.insert(hash(n), 64, &ledger));
+        ghost.insert(hash(60), 256, &ledger);
+        assert_eq!(ledger.stats().bytes, (64 + 256) * 8);
+        assert!(ghost.take(hash(59), 256) && ghost.take(hash(60), 256));
+        assert!(!ghost.take(hash(59), 256), "it is forgotten");
+        (61..320).for_each(|n| ghost.insert(hash(n), 256, &ledger));
+        assert_eq!(ledger.stats().bytes, 256 * 8);
+        assert!(!ghost.take(hash(58), 256) && ghost.take(hash(319), 256));
     }
 
     #[test]

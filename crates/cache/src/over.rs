@@ -1,7 +1,7 @@
 //! What is of no more use: taken out before eviction comes for it, so that its memory serves others
 //! and the number of stored responses is that of those which may still answer.
 
-use crate::cache::{Cache, SHARDS};
+use crate::cache::Cache;
 use crate::ledger::count;
 use crate::object::Object;
 use crate::shard::{Cursor, Dead};
@@ -28,7 +28,7 @@ impl Cache {
         pause: &mut dyn FnMut(),
     ) {
         let mut left = places;
-        for _ in 0..SHARDS {
+        for _ in 0..self.shards() {
             loop {
                 let more = self.drop_batch(walk, is_over);
                 pause();
@@ -40,7 +40,7 @@ impl Cache {
             if left == 0 {
                 return;
             }
-            *walk = Walk { shard: (walk.shard + 1) % SHARDS, cursor: Cursor::default() };
+            *walk = Walk { shard: (walk.shard + 1) % self.shards(), cursor: Cursor::default() };
         }
     }
 

@@ -5,29 +5,28 @@
 //! gone.
 
 mod evict;
+mod queue;
+mod table;
 #[cfg(test)]
 mod tests;
+mod work;
 
-pub(crate) use evict::Visit;
+pub(crate) use evict::{Effort, Visit};
+pub(crate) use table::Cursor;
+pub(crate) use work::Work;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::KeyBuf;
-use hashbrown::HashTable;
-use hashbrown::hash_table::{Entry, OccupiedEntry};
+use hashbrown::hash_table::OccupiedEntry;
 
+use self::queue::{Queue, Token};
+use self::table::Table;
 use crate::busy::{Busy, NewFetch};
 use crate::chunks::Chunks;
 use crate::ledger::{Charge, Ledger, count, discount};
 use crate::object::{LIVE, MAIN, Object, Retime};
-use crate::size;
 use crate::slot::{Marker, More, Slot, is_same_variant};
-
-/// Places of a queue's first allocation.
-const QUEUE_PLACES: usize = 16;
-/// Dead tokens suffered whatever the number of the living.
-const DEAD_SUFFERED: usize = 64;
 
 /// Objects that left the index.
 pub(crate) type Dead = Vec<Arc<Object>>;
@@ -46,125 +45,58 @@ impl Place {
     }
 }
 
-/// The table takes its bucket from the low bits and a tag from the high ones.
-fn spread(h32: u32) -> u64 {
-    u64::from(h32) << 32 | u64::from(h32)
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Token {
-    h32: u32,
-    id: u32,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    tokens: VecDeque<Token>,
-    /// Weight of the living.
-    bytes: u64,
-    live: usize,
-}
-
-impl Queue {
-    fn is_full(&self) -> bool {
-        self.tokens.len() == self.tokens.capacity()
-    }
-
-    fn memory(places: usize) -> u64 {
-        size::class(places * size_of::<Token>())
-    }
-
-    fn next_places(&self) -> usize {
-        (self.tokens.capacity() * 2).max(QUEUE_PLACES)
-    }
-
-    fn next_memory(&self) -> u64 {
-        if self.is_full() { Self::memory(self.next_places()) } else { 0 }
-    }
-
-    fn weigh_more(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        self.live += 1;
-    }
-
-    fn weigh_less(&mut self, bytes: u64) {
-        self.bytes -= bytes;
-        self.live -= 1;
-    }
-
-    fn grow(&mut self) {
-        let places = self.next_places();
-        self.tokens.reserve_exact(places - self.tokens.len());
-    }
-}
-
-/// How far a walk over a shard has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cursor {
-    layout: u32,
-    bucket: usize,
-}
-
 /// One shard of the index.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    table: HashTable<Slot>,
+    table: Table,
     small: Queue,
     main: Queue,
     ghost: crate::ghost::Ghost,
-    dead: usize,
-    /// Changes whenever things may have moved within the table.
-    layout: u32,
     /// For the table and the queues.
     charge: Charge,
+    /// The table or a queue has grown, and the former one may take memory yet.
+    is_growing: bool,
+    pub(crate) work: Work,
 }
 
 impl Shard {
     pub(crate) fn new(ledger: &Arc<Ledger>) -> Self {
+        Self::with_layout(ledger, 2)
+    }
+
+    fn with_layout(ledger: &Arc<Ledger>, layout: u32) -> Self {
         Self {
-            table: HashTable::new(),
+            table: Table::new(layout),
             small: Queue::default(),
             main: Queue::default(),
             ghost: crate::ghost::Ghost::default(),
-            dead: 0,
-            layout: 1,
             charge: Charge::empty(ledger),
+            is_growing: false,
+            work: Work::default(),
         }
     }
 
     pub(crate) fn find(&self, h32: u32, key: &[u8]) -> Option<&Slot> {
-        self.table.find(spread(h32), |slot| slot.h32() == h32 && slot.key() == key)
+        self.table.find(h32, |slot| slot.h32() == h32 && slot.key() == key)
     }
 
     fn find_mut(&mut self, h32: u32, key: &[u8]) -> Option<&mut Slot> {
-        self.table.find_mut(spread(h32), |slot| slot.h32() == h32 && slot.key() == key)
+        self.table.find_mut(h32, |slot| slot.h32() == h32 && slot.key() == key)
     }
 
     fn occupied(&mut self, h32: u32, key: &[u8]) -> Option<OccupiedEntry<'_, Slot>> {
-        self.table.find_entry(spread(h32), |slot| slot.h32() == h32 && slot.key() == key).ok()
+        self.table.find_entry(h32, |slot| slot.h32() == h32 && slot.key() == key)
     }
 
     // Memory.
 
     /// Bytes to reserve before one more key or object fits; zero when it fits now.
     pub(crate) fn growth(&self) -> u64 {
-        self.table_growth() + self.small.next_memory() + self.main.next_memory()
-    }
-
-    /// At most what the next larger table takes; growing may also just clear removed places out.
-    fn table_growth(&self) -> u64 {
-        if self.table.len() < self.table.capacity() {
-            return 0;
-        }
-        // A control byte for each bucket and a group's width of them at the end.
-        let buckets = (self.table.num_buckets() * 2).max(4);
-        size::class(buckets * (size_of::<Slot>() + 1) + 64)
+        self.table.growth() + self.small.growth() + self.main.growth()
     }
 
     fn memory(&self) -> u64 {
-        size::class(self.table.allocation_size())
-            + Queue::memory(self.small.tokens.capacity())
-            + Queue::memory(self.main.tokens.capacity())
+        self.table.memory() + self.small.memory() + self.main.memory()
     }
 
     /// Grows what is full as far as `charge` goes, and gives the rest of it back.
@@ -176,18 +108,26 @@ impl Shard {
             spare -= if affordable { bytes } else { 0 };
             affordable
         };
-        if afford(self.table_growth()) {
-            self.table.reserve(1, |slot| spread(slot.h32()));
-            self.layout = self.layout.wrapping_add(1);
+        if afford(self.table.growth()) {
+            self.work.add(self.table.grow());
         }
         for queue in [&mut self.small, &mut self.main] {
-            if afford(queue.next_memory()) {
-                queue.grow();
+            if afford(queue.growth()) {
+                self.work.add(queue.grow());
             }
         }
-        let memory = self.memory();
-        debug_assert!(memory <= self.charge.bytes(), "the index grew beyond its charge");
-        self.charge.shrink_to(memory);
+        debug_assert!(self.memory() <= self.charge.bytes(), "the index grew beyond its charge");
+        self.is_growing = true;
+        self.give_back();
+    }
+
+    /// Gives back what a former table or queue took, once nothing is left in it.
+    fn give_back(&mut self) {
+        if self.is_growing {
+            self.is_growing =
+                self.table.is_moving() || self.small.is_moving() || self.main.is_moving();
+            self.charge.shrink_to(self.memory());
+        }
     }
 
     /// Makes room for one more key or object without evicting anything; false when the budget has
@@ -218,18 +158,20 @@ impl Shard {
         let (hash, key) = (key.hash(), key.bytes());
         let busy_charge = charge.split(Busy::BYTES);
         let is_key = |slot: &Slot| slot.h32() == h32 && slot.key() == key;
-        let mut entry = match self.table.entry(spread(h32), is_key, |slot| spread(slot.h32())) {
-            Entry::Occupied(entry) => entry,
-            Entry::Vacant(entry) => {
-                let more = More::new(Arc::from(key), charge.split(More::cost(key.len())));
-                entry.insert(Slot::Many(h32, Box::new(more)))
-            }
+        let Some(mut entry) = self.table.find_entry(h32, is_key) else {
+            let mut more = More::new(Arc::from(key), charge.split(More::cost(key.len())));
+            let busy = Busy::new(Arc::clone(&more.key), hash, fetch, Some(busy_charge));
+            let busy = Arc::new(busy);
+            // A new list has room for two.
+            more.leads.push(Arc::clone(&busy));
+            self.work.add(self.table.insert(Slot::Many(h32, Box::new(more))));
+            self.give_back();
+            return Some(busy);
         };
         let more = widen(entry.get_mut(), charge)?;
         if more.marker.is_some_and(|marker| marker.until_ms <= now_ms) {
             more.marker = None;
             self.small.weigh_less(More::cost(key.len()));
-            self.dead += 1;
             discount(&self.charge.ledger().markers, 1);
         }
         if !more.lead_room() {
@@ -274,15 +216,15 @@ impl Shard {
             return;
         }
         more.marker = Some(marker);
-        self.small.tokens.push_back(Token { h32, id: marker.id });
+        self.work.add(self.small.push(Token { h32, id: marker.id }));
         self.small.weigh_more(More::cost(key.len()));
+        self.give_back();
         count(&self.charge.ledger().markers, 1);
     }
 
     /// Notes that a marker has left the table; its token is dead.
     fn unmarked(&mut self, key_len: usize) {
         self.small.weigh_less(More::cost(key_len));
-        self.dead += 1;
         discount(&self.charge.ledger().markers, 1);
     }
 
@@ -343,7 +285,7 @@ impl Shard {
         if let Some(entry) = self.occupied(h32, &busy.key) {
             settle(entry);
         }
-        self.compact();
+        self.sift();
         true
     }
 
@@ -406,7 +348,7 @@ impl Shard {
             None => dead.extend(entry.remove().0.variants().iter().cloned()),
         }
         self.strike_off(&dead[first..]);
-        self.compact();
+        self.sift();
     }
 
     /// Takes everything of a key out; its fetches in flight will not become visible.
@@ -418,7 +360,7 @@ impl Shard {
             self.unmarked(key.len());
         }
         self.strike_off(slot.variants());
-        self.compact();
+        self.sift();
         Some(slot)
     }
 
@@ -437,7 +379,7 @@ impl Shard {
         }
         self.strike_off(std::slice::from_ref(object));
         dead.push(Arc::clone(object));
-        self.compact();
+        self.sift();
         true
     }
 
@@ -453,7 +395,7 @@ impl Shard {
     }
 
     /// Collects, from the next `places` of the table, objects that `is_meant` says are. False when
-    /// these were the last. A walk begins anew when things have moved.
+    /// these were the last.
     pub(crate) fn collect(
         &self,
         cursor: &mut Cursor,
@@ -461,16 +403,10 @@ impl Shard {
         found: &mut Vec<(u32, Arc<Object>)>,
         is_meant: &dyn Fn(&Slot, &Object) -> bool,
     ) -> bool {
-        if cursor.layout != self.layout {
-            *cursor = Cursor { layout: self.layout, bucket: 0 };
-        }
-        let end = self.table.num_buckets().min(cursor.bucket + places);
-        for slot in (cursor.bucket..end).filter_map(|bucket| self.table.get_bucket(bucket)) {
+        self.table.walk(cursor, places, |slot| {
             let meant = slot.variants().iter().filter(|object| is_meant(slot, object));
             found.extend(meant.map(|object| (slot.h32(), Arc::clone(object))));
-        }
-        cursor.bucket = end;
-        end < self.table.num_buckets()
+        })
     }
 
     /// Ends the freshness of everything of a key, and of what its fetches in flight will bring.
@@ -490,20 +426,36 @@ impl Shard {
         slot.variants().len()
     }
 
-    /// Takes everything out, as [`Shard::invalidate`] for every key; returns how many objects that
-    /// were and what is to be dropped.
-    pub(crate) fn clear(&mut self) -> (usize, Self) {
-        let ledger = Arc::clone(self.charge.ledger());
-        let layout = self.layout.wrapping_add(1);
-        let old = std::mem::replace(self, Self { layout, ..Self::new(&ledger) });
-        let mut objects = 0;
-        for object in old.table.iter().flat_map(|slot| slot.variants()) {
-            object.set_out();
-            objects += 1;
+    /// Takes out what is in the next `places` of the table, as [`Shard::invalidate`] for each of
+    /// the keys; what is to be dropped is put into `gone`. False when these were the last.
+    pub(crate) fn clear(
+        &mut self,
+        cursor: &mut Cursor,
+        places: usize,
+        gone: &mut Vec<Slot>,
+    ) -> bool {
+        let first = gone.len();
+        let more = self.table.drain(cursor, places, |slot| gone.push(slot));
+        for slot in &gone[first..] {
+            if let Slot::Many(_, more) = slot
+                && more.marker.is_some()
+            {
+                self.unmarked(more.key.len());
+            }
+            self.strike_off(slot.variants());
+            self.sift();
         }
-        discount(&ledger.objects, objects as u64);
-        discount(&ledger.markers, (old.live() - objects) as u64);
-        (objects, old)
+        more
+    }
+
+    /// An empty shard in the place of one that has become empty: what it took is given back when
+    /// the old one is dropped. `None` as long as something is left.
+    pub(crate) fn renew(&mut self) -> Option<Self> {
+        if self.table.len() > 0 {
+            return None;
+        }
+        let new = Self::with_layout(&Arc::clone(self.charge.ledger()), self.table.next_layout());
+        Some(std::mem::replace(self, new))
     }
 
     // Queues.
@@ -515,12 +467,13 @@ impl Shard {
         count(&self.charge.ledger().objects, 1);
         object.set_weight(object.memory());
         self.push(h32, object, returned);
+        self.give_back();
     }
 
     fn push(&mut self, h32: u32, object: &Object, main: bool) {
         object.set_place(LIVE | if main { MAIN } else { 0 });
         let queue = if main { &mut self.main } else { &mut self.small };
-        queue.tokens.push_back(Token { h32, id: object.id });
+        self.work.add(queue.push(Token { h32, id: object.id }));
         queue.weigh_more(object.weight());
     }
 
@@ -537,23 +490,19 @@ impl Shard {
             self.unpush(object);
             object.set_out();
         }
-        self.dead += objects.len();
+        self.work.add(objects.len());
         discount(&self.charge.ledger().objects, objects.len() as u64);
     }
 
-    /// Drops dead tokens once they outnumber the living.
-    fn compact(&mut self) {
-        if self.dead <= self.live() + DEAD_SUFFERED {
-            return;
-        }
+    /// Goes on sifting dead tokens out, where they outnumber the living.
+    fn sift(&mut self) {
         let table = &self.table;
-        let lives = |token: &Token| {
+        let lives = |token: Token| {
             let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
-            table.find(spread(token.h32), is_it).is_some()
+            table.find(token.h32, is_it).is_some()
         };
-        self.small.tokens.retain(lives);
-        self.main.tokens.retain(lives);
-        self.dead = 0;
+        let looked_at = self.small.sift(lives) + self.main.sift(lives);
+        self.work.add(looked_at);
     }
 
     /// Keys here.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::bans::{Ban, NewBan, Passed};
-use crate::cache::{Cache, SHARDS};
+use crate::cache::Cache;
 use crate::ledger::count;
 use crate::object::Object;
 use crate::shard::{Cursor, Dead, Place};
@@ -98,7 +98,7 @@ impl Cache {
         let _one = self.sweeping.lock();
         if self.bans.swept() < until {
             let target = self.bans.newest();
-            for at in 0..SHARDS {
+            for at in 0..self.shards() {
                 self.sweep_shard(at, target, pause);
             }
             self.bans.swept_to(target);
@@ -110,7 +110,7 @@ impl Cache {
     /// ends after about `places` of the index. Whether these were all.
     pub fn sweep_first(&self, mut places: usize) -> bool {
         let target = self.bans.newest();
-        for at in 0..SHARDS {
+        for at in 0..self.shards() {
             let mut cursor = Cursor::default();
             while self.sweep_batch(at, target, &mut cursor) {
                 let Some(left) = places.checked_sub(BATCH) else { return false };
@@ -142,7 +142,7 @@ impl Cache {
     /// goes meanwhile may be missed, what is moved may be shown twice.
     pub fn walk(&self, each: &mut dyn FnMut(&Object) -> bool) {
         let mut found = Vec::new();
-        for at in 0..SHARDS {
+        for at in 0..self.shards() {
             let mut cursor = Cursor::default();
             let mut more = true;
             while more {

@@ -1,5 +1,6 @@
-//! What programs have stored and is of no more use leaves before eviction comes for it: once a
-//! second, beside the cores, a part of the store at a time.
+//! What programs have stored and is of no more use leaves before eviction comes for it, and where
+//! the store is full, what would be evicted next leaves before its room is needed: once a second,
+//! beside the cores, a part of the store at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,14 +37,16 @@ impl Core {
         rounds.began_ms = now_ms;
         let cache = Arc::clone(&self.shared.cache);
         tokio::task::spawn_blocking(move || {
-            let mut pieces = 0;
-            let is_over = |object: &Object| is_over(object, now_ms);
-            cache.drop_over(&mut rounds.walk, PLACES, &is_over, &mut || {
+            let mut pieces = 0_u32;
+            let mut pause = || {
                 pieces += 1;
-                if pieces % PIECES == 0 {
+                if pieces.is_multiple_of(PIECES) {
                     std::thread::sleep(PAUSE);
                 }
-            });
+            };
+            let is_over = |object: &Object| is_over(object, now_ms);
+            cache.drop_over(&mut rounds.walk, PLACES, &is_over, &mut pause);
+            cache.make_room_ahead(&mut pause);
         });
     }
 }

@@ -6,11 +6,15 @@
 //! another round. A hit sets two bits in the object and moves nothing.
 //!
 //! Queues hold tokens, not objects. The token of an object that left the index otherwise is dead;
-//! it is dropped when its turn comes, or when the dead outnumber the living.
+//! it is dropped when its turn comes, or sifted out when the dead outnumber the living.
+//!
+//! Where nearly everything was hit since its last turn, one reservation would judge every token
+//! several times over. So it is patient only for a while; then whoever's turn it is leaves.
 
 use std::sync::Arc;
 
-use super::{Dead, Shard, Token, settle, spread};
+use super::queue::{Queue, Token};
+use super::{Dead, Shard, settle};
 use crate::ledger::count;
 use crate::slot::Slot;
 
@@ -22,6 +26,36 @@ const PROMOTE_AT: u8 = 2;
 const SMALL_SHARE: u64 = 10;
 /// Tokens looked at under one lock.
 const SCAN: usize = 64;
+/// Tokens that one reservation judges and shards that it visits: half a millisecond on an idle core.
+const EFFORT: usize = 16 * 1024;
+/// Of these, those after which hits no longer count.
+const PATIENCE: usize = 4 * 1024;
+
+/// The work that making room for one reservation may cost.
+#[derive(Debug)]
+pub(crate) struct Effort {
+    left: usize,
+}
+
+impl Effort {
+    pub(crate) fn new() -> Self {
+        Self { left: EFFORT }
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Whether hits no longer count.
+    fn is_urgent(&self) -> bool {
+        self.left <= EFFORT - PATIENCE
+    }
+
+    pub(crate) fn spend(&mut self, steps: usize) {
+        self.left = self.left.saturating_sub(steps);
+    }
+}
+
 /// What a visit of [`Shard::evict`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visit {
@@ -43,32 +77,33 @@ enum Verdict {
 
 impl Shard {
     /// Looks at a few tokens and lets at most one object or marker leave.
-    pub(crate) fn evict(&mut self, dead: &mut Dead) -> Visit {
+    pub(crate) fn evict(&mut self, effort: &mut Effort, dead: &mut Dead) -> Visit {
         let total = self.small.bytes + self.main.bytes;
         let from_main = self.small.bytes * SMALL_SHARE < total;
-        match self.evict_from(from_main, dead) {
+        match self.evict_from(from_main, effort, dead) {
             // What was asked for once and is still being read must not push out what is asked for
             // again and again: beyond half of the bytes it gets no more.
             Visit::Nothing if !from_main && self.small.bytes * 2 > total => Visit::Nothing,
-            Visit::Nothing => self.evict_from(!from_main, dead),
+            Visit::Nothing => self.evict_from(!from_main, effort, dead),
             visit => visit,
         }
     }
 
-    fn evict_from(&mut self, main: bool, dead: &mut Dead) -> Visit {
+    fn evict_from(&mut self, main: bool, effort: &mut Effort, dead: &mut Dead) -> Visit {
         let mut visit = Visit::Nothing;
-        let length = if main { self.main.tokens.len() } else { self.small.tokens.len() };
-        for _ in 0..length.min(SCAN) {
-            let queue = if main { &mut self.main } else { &mut self.small };
-            let Some(token) = queue.tokens.pop_front() else { break };
-            match self.judge(token, main) {
+        let urgent = effort.is_urgent();
+        for _ in 0..self.queue_of(main).len().min(SCAN) {
+            let Some(token) = self.queue_of(main).pop() else { break };
+            effort.spend(1);
+            self.work.add(1);
+            match self.judge(token, main, urgent) {
                 Verdict::Keep => self.requeue(token, main),
                 Verdict::Again => {
                     self.requeue(token, main);
                     visit = Visit::Progress;
                 }
                 Verdict::Dead => {
-                    self.dead = self.dead.saturating_sub(1);
+                    self.queue_of(main).bury();
                     visit = Visit::Progress;
                 }
                 Verdict::Promote => {
@@ -77,24 +112,30 @@ impl Shard {
                 }
                 Verdict::Evict => {
                     self.remove(token, main, dead);
-                    return Visit::Evicted;
+                    visit = Visit::Evicted;
+                    break;
                 }
             }
         }
+        self.give_back();
         visit
     }
 
     fn requeue(&mut self, token: Token, main: bool) {
-        let queue = if main { &mut self.main } else { &mut self.small };
-        queue.tokens.push_back(token);
+        let moved = self.queue_of(main).push(token);
+        self.work.add(moved);
+    }
+
+    fn queue_of(&mut self, main: bool) -> &mut Queue {
+        if main { &mut self.main } else { &mut self.small }
     }
 
     pub(super) fn of_token(&self, token: Token) -> Option<&Slot> {
         let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
-        self.table.find(spread(token.h32), is_it)
+        self.table.find(token.h32, is_it)
     }
 
-    fn judge(&self, token: Token, main: bool) -> Verdict {
+    fn judge(&self, token: Token, main: bool, urgent: bool) -> Verdict {
         let Some(slot) = self.of_token(token) else { return Verdict::Dead };
         let Some(object) = slot.variants().iter().find(|object| object.id == token.id) else {
             return Verdict::Evict;
@@ -104,7 +145,7 @@ impl Shard {
         if object.is_filling() || object.is_held() {
             return Verdict::Keep;
         }
-        let frequency = object.frequency();
+        let frequency = if urgent { 0 } else { object.frequency() };
         match main {
             true if frequency > 0 => {
                 object.set_frequency(frequency - 1);
@@ -128,6 +169,7 @@ impl Shard {
             .cloned();
         if let Some(object) = object {
             self.unpush(&object);
+            self.small.bury();
             object.set_frequency(0);
             self.push(token.h32, &object, true);
         }
@@ -136,7 +178,7 @@ impl Shard {
     /// Lets what `token` stands for leave; the token has been taken from its queue.
     fn remove(&mut self, token: Token, main: bool, dead: &mut Dead) {
         let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
-        let Ok(mut entry) = self.table.find_entry(spread(token.h32), is_it) else { return };
+        let Some(mut entry) = self.table.find_entry(token.h32, is_it) else { return };
         let slot = entry.get_mut();
         if slot.has_marker(token.id)
             && let Slot::Many(_, more) = slot
@@ -145,7 +187,7 @@ impl Shard {
             let key_len = more.key.len();
             settle(entry);
             self.unmarked(key_len);
-            self.dead -= 1;
+            self.small.bury();
             return;
         }
         let object = match slot {
@@ -159,7 +201,7 @@ impl Shard {
         };
         if let Some(object) = object {
             self.strike_off(std::slice::from_ref(&object));
-            self.dead -= 1;
+            self.queue_of(main).bury();
             count(&self.charge.ledger().evictions, 1);
             if !main {
                 let ledger = Arc::clone(self.charge.ledger());

@@ -2,6 +2,7 @@
 
 mod bans;
 mod bodies;
+mod bounds;
 mod coalesce;
 mod evict;
 mod lookup;

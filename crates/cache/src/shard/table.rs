@@ -1,0 +1,235 @@
+//! The table of a shard. It grows without moving everything at once: a larger one takes its place,
+//! and every insertion moves a few entries over.
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::OccupiedEntry;
+
+use crate::size;
+use crate::slot::Slot;
+
+/// Places of the old table that one insertion empties. Sixteen: the old table is empty long before
+/// the new one is full, see [`Table::next_buckets`].
+const MOVED: usize = 16;
+
+/// The table takes its bucket from the low bits and a tag from the high ones.
+fn spread(h32: u32) -> u64 {
+    u64::from(h32) << 32 | u64::from(h32)
+}
+
+fn hash_of(slot: &Slot) -> u64 {
+    spread(slot.h32())
+}
+
+/// Entries that so many buckets have room for.
+fn room_of(buckets: usize) -> usize {
+    if buckets <= 8 { buckets - 1 } else { buckets / 8 * 7 }
+}
+
+/// How far a walk over a shard has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    /// The layout whose table it is in.
+    layout: u32,
+    bucket: usize,
+}
+
+/// Slots by their 32 bits of hash.
+#[derive(Debug)]
+pub(crate) struct Table {
+    current: HashTable<Slot>,
+    /// The former table as long as something is left in it.
+    old: HashTable<Slot>,
+    /// Buckets of `old` before this one are empty.
+    moved: usize,
+    /// Number of `current`; `old` had the one before.
+    layout: u32,
+}
+
+impl Table {
+    /// An empty table with this number; a walk over another one begins anew here.
+    pub(super) fn new(layout: u32) -> Self {
+        Self { current: HashTable::new(), old: HashTable::new(), moved: 0, layout }
+    }
+
+    /// A number for a table that takes this one's place with none of its entries.
+    pub(super) fn next_layout(&self) -> u32 {
+        self.layout.wrapping_add(2)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.current.len() + self.old.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.current.iter().chain(&self.old)
+    }
+
+    #[inline]
+    pub(super) fn find(&self, h32: u32, is_it: impl Fn(&Slot) -> bool) -> Option<&Slot> {
+        match self.current.find(spread(h32), &is_it) {
+            None if !self.old.is_empty() => self.old.find(spread(h32), is_it),
+            found => found,
+        }
+    }
+
+    pub(super) fn find_mut(
+        &mut self,
+        h32: u32,
+        is_it: impl Fn(&Slot) -> bool,
+    ) -> Option<&mut Slot> {
+        match self.current.find_mut(spread(h32), &is_it) {
+            None => self.old.find_mut(spread(h32), is_it),
+            found => found,
+        }
+    }
+
+    pub(super) fn find_entry(
+        &mut self,
+        h32: u32,
+        is_it: impl Fn(&Slot) -> bool,
+    ) -> Option<OccupiedEntry<'_, Slot>> {
+        match self.current.find_entry(spread(h32), &is_it) {
+            Ok(entry) => Some(entry),
+            Err(_) => self.old.find_entry(spread(h32), is_it).ok(),
+        }
+    }
+
+    /// Adds a slot whose key is not there; the table has room. Returns how many others have been
+    /// moved.
+    pub(super) fn insert(&mut self, slot: Slot) -> usize {
+        debug_assert!(!self.is_full(), "nothing may move all at once");
+        let moved = self.move_some();
+        self.current.insert_unique(hash_of(&slot), slot, hash_of);
+        moved
+    }
+
+    // Memory.
+
+    /// What is still in the old table needs its room, too.
+    fn is_full(&self) -> bool {
+        self.len() >= self.current.capacity()
+    }
+
+    /// Buckets of the table that takes a full one's place: twice as many, or as many when half of
+    /// it is only room that removed entries have left unusable.
+    ///
+    /// So while entries are moved the new table has room for at least a sixteenth of the old one's
+    /// buckets beyond what was in that: as many as insertions that empty it.
+    fn next_buckets(&self) -> usize {
+        let buckets = self.current.num_buckets();
+        let is_sparse = self.len() <= room_of(buckets.max(4)) / 2;
+        let next = if is_sparse { buckets } else { buckets * 2 };
+        next.max(4)
+    }
+
+    /// Bytes to reserve before one more slot fits; zero when it fits now.
+    pub(super) fn growth(&self) -> u64 {
+        if !self.is_full() {
+            return 0;
+        }
+        // A control byte for each bucket and a group's width of them at the end.
+        size::class(self.next_buckets() * (size_of::<Slot>() + 1) + 64)
+    }
+
+    pub(super) fn memory(&self) -> u64 {
+        size::class(self.current.allocation_size()) + size::class(self.old.allocation_size())
+    }
+
+    /// Whether the former table takes memory yet.
+    pub(super) fn is_moving(&self) -> bool {
+        self.old.allocation_size() > 0
+    }
+
+    /// Begins a larger table. Returns how many entries have been moved.
+    pub(super) fn grow(&mut self) -> usize {
+        debug_assert!(self.old.is_empty(), "the new table was full before the old one was empty");
+        let next = HashTable::with_capacity(room_of(self.next_buckets()));
+        self.old = std::mem::replace(&mut self.current, next);
+        self.moved = 0;
+        self.layout = self.layout.wrapping_add(1);
+        self.move_some()
+    }
+
+    /// Moves what is in the next few places of the old table.
+    fn move_some(&mut self) -> usize {
+        if !self.is_moving() {
+            return 0;
+        }
+        let before = self.old.len();
+        let end = self.old.num_buckets().min(self.moved + MOVED);
+        for bucket in self.moved..end {
+            if let Ok(entry) = self.old.get_bucket_entry(bucket) {
+                let (slot, _) = entry.remove();
+                self.current.insert_unique(hash_of(&slot), slot, hash_of);
+            }
+        }
+        self.moved = end;
+        let moved = before - self.old.len();
+        if self.old.is_empty() {
+            self.old = HashTable::new();
+        }
+        moved
+    }
+
+    // Walks. What is there when a walk begins and stays is seen: entries move only from a table to
+    // the next one, and the old one is gone through first.
+
+    /// The next places for a walk, at most so many, and whether they are the old table's.
+    fn next_places(&self, cursor: &mut Cursor, places: usize) -> (std::ops::Range<usize>, bool) {
+        let older = self.layout.wrapping_sub(1);
+        if cursor.layout != self.layout && cursor.layout != older {
+            *cursor = Cursor { layout: older, bucket: 0 };
+        }
+        if cursor.layout == older && self.old.is_empty() {
+            *cursor = Cursor { layout: self.layout, bucket: 0 };
+        }
+        let is_old = cursor.layout == older;
+        let buckets = if is_old { self.old.num_buckets() } else { self.current.num_buckets() };
+        (cursor.bucket..buckets.min(cursor.bucket + places), is_old)
+    }
+
+    /// Moves a walk on behind these places; whether there are more.
+    fn pass(&self, cursor: &mut Cursor, end: usize, is_old: bool) -> bool {
+        cursor.bucket = end;
+        if !is_old {
+            return end < self.current.num_buckets();
+        }
+        if end >= self.old.num_buckets() {
+            *cursor = Cursor { layout: self.layout, bucket: 0 };
+        }
+        true
+    }
+
+    /// Shows the next `places` to `each`. False when these were the last.
+    pub(super) fn walk<'t>(
+        &'t self,
+        cursor: &mut Cursor,
+        places: usize,
+        each: impl FnMut(&'t Slot),
+    ) -> bool {
+        let (places, is_old) = self.next_places(cursor, places);
+        let end = places.end;
+        let table = if is_old { &self.old } else { &self.current };
+        places.filter_map(|bucket| table.get_bucket(bucket)).for_each(each);
+        self.pass(cursor, end, is_old)
+    }
+
+    /// Takes out what is in the next `places`. False when these were the last.
+    pub(super) fn drain(
+        &mut self,
+        cursor: &mut Cursor,
+        places: usize,
+        mut each: impl FnMut(Slot),
+    ) -> bool {
+        let (places, is_old) = self.next_places(cursor, places);
+        let end = places.end;
+        let table = if is_old { &mut self.old } else { &mut self.current };
+        for bucket in places {
+            if let Ok(entry) = table.get_bucket_entry(bucket) {
+                each(entry.remove().0);
+            }
+        }
+        self.pass(cursor, end, is_old)
+    }
+}
