@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
 use crate::ledger::Charge;
 use crate::object::{COUNT_BYTES, Object};
 use crate::size;
@@ -220,11 +222,13 @@ pub(crate) enum Passed {
     No(Option<Arc<Ban>>),
 }
 
-/// The bans of a cache.
+/// The bans of a cache. Who tests takes no lock: the list is replaced as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct Bans {
     newest: AtomicU32,
-    list: Mutex<Arc<List>>,
+    list: ArcSwap<List>,
+    /// Held by who replaces the list.
+    changing: Mutex<()>,
 }
 
 impl Bans {
@@ -233,8 +237,8 @@ impl Bans {
         self.newest.load(Ordering::Acquire)
     }
 
-    fn list(&self) -> Arc<List> {
-        Arc::clone(&self.list.lock())
+    fn list(&self) -> arc_swap::Guard<Arc<List>> {
+        self.list.load()
     }
 
     /// Bans that may still matter, the oldest first, each with whether it is over.
@@ -264,7 +268,8 @@ impl Bans {
         new: NewBan,
         charge: Option<Charge>,
     ) -> (Result<Arc<Ban>, Arc<Ban>>, bool) {
-        let mut shared = self.list.lock();
+        let _changing = self.changing.lock();
+        let shared = self.list();
         // What is stored may have passed all up to the newest: later bans have larger numbers.
         let number = shared.newest.saturating_add(1).max(new.number);
         let soft = new.soft.then(|| i64::try_from(new.now_ms).unwrap_or(i64::MAX));
@@ -289,7 +294,7 @@ impl Bans {
         let replaced = list.bans.len() < before;
         list.bans.push_back(Arc::clone(&ban));
         list.newest = number;
-        *shared = Arc::new(list);
+        self.list.store(Arc::new(list));
         self.newest.store(number, Ordering::Release);
         (Ok(ban), replaced)
     }
@@ -339,10 +344,10 @@ impl Bans {
     }
 
     fn change(&self, change: impl FnOnce(&mut List)) {
-        let mut shared = self.list.lock();
-        let mut list = List::clone(&shared);
+        let _changing = self.changing.lock();
+        let mut list = List::clone(&self.list());
         change(&mut list);
-        *shared = Arc::new(list);
+        self.list.store(Arc::new(list));
     }
 }
 
