@@ -12,77 +12,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::ledger::Charge;
-use crate::object::{COUNT_BYTES, Object};
+use crate::object::Object;
 use crate::size;
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
+use crate::tags::Tags;
 
 /// How long a ban that is over is kept for fetches that began before it: what they bring is tested
 /// against it. What comes later yet is not stored.
 const KEEP_MS: u64 = 60_000;
-
-/// Surrogate keys, hashed: sorted, each once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tags(Box<[u64]>);
-
-impl Tags {
-    /// These hashes, in any order.
-    pub fn new(mut hashes: Vec<u64>) -> Self {
-        hashes.sort_unstable();
-        hashes.dedup();
-        Self(hashes.into())
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The hashes.
-    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.0.iter().copied()
-    }
-
-    /// Whether one of them is among `theirs`, too.
-    pub(crate) fn meets(&self, theirs: Stored<'_>) -> bool {
-        if self.len() <= theirs.len() {
-            return self.iter().any(|tag| theirs.contains(tag));
-        }
-        theirs.iter().any(|tag| self.0.binary_search(&tag).is_ok())
-    }
-
-    /// How many of them are among `theirs`, too.
-    fn shared_with(&self, theirs: Stored<'_>) -> u64 {
-        self.iter().filter(|tag| theirs.contains(*tag)).count() as u64
-    }
-}
-
-/// Tags as an object keeps them: eight bytes each, sorted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored<'a>(pub(crate) &'a [[u8; 8]]);
-
-impl Stored<'_> {
-    fn len(self) -> usize {
-        self.0.len()
-    }
-
-    /// Bytes that they and their number take.
-    pub(crate) fn block_bytes(self) -> usize {
-        size_of_val(self.0) + COUNT_BYTES
-    }
-
-    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
-        self.0.iter().map(|bytes| u64::from_le_bytes(*bytes))
-    }
-
-    fn contains(self, tag: u64) -> bool {
-        self.0.binary_search_by_key(&tag, |bytes| u64::from_le_bytes(*bytes)).is_ok()
-    }
-}
 
 /// What tells whether a stored response is meant; it must not call the cache.
 pub trait Test: fmt::Debug + Send + Sync {
@@ -372,24 +309,5 @@ impl List {
         self.forgotten = number;
         self.bans.pop_front();
         true
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_meet_whichever_list_is_longer() {
-        let bytes = |tags: &[u64]| tags.iter().map(|tag| tag.to_le_bytes()).collect::<Vec<_>>();
-        let many = bytes(&[1, 5, 9, u64::MAX]);
-        for (tags, met) in
-            [(vec![], false), (vec![5], true), (vec![4, 6], false), (vec![u64::MAX, 0], true)]
-        {
-            assert_eq!(Tags::new(tags.clone()).meets(Stored(&many)), met, "{tags:?}");
-        }
-        let long = Tags::new((10..100).chain([5, 5]).collect());
-        assert_eq!(long.len(), 91);
-        assert!(long.meets(Stored(&many)) && !long.meets(Stored(&bytes(&[1, 9]))));
     }
 }

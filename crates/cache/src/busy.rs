@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use crate::ledger::Charge;
 use crate::object::Object;
 use crate::size;
-use crate::slot::VarySpec;
 use crate::slots::Slots;
 use crate::sync::{AtomicI64, Mutex, Ordering};
+use crate::variant::VarySpec;
 
 /// What became of the fetch a ticket waited for.
 #[derive(Clone, Debug)]

@@ -11,8 +11,9 @@ use crate::lead::Lead;
 use crate::ledger::{Charge, Ledger, Stats, count};
 use crate::object::{Object, Retime};
 use crate::shard::{Cursor, Dead, Effort, Place, Shard, Visit};
-use crate::slot::{Marker, More, Select, Slot, choose};
+use crate::slot::{Marker, More, Slot, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::variant::Select;
 
 /// The fewest shards of the index: many more than cores, so that two cores rarely meet.
 const SHARDS_MIN: usize = 64;

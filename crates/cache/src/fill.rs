@@ -17,8 +17,8 @@ use bytes::Bytes;
 use message::Trailers;
 use smallvec::SmallVec;
 
-use crate::chunks::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::ledger::Charge;
+use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::size;
 use crate::slots::Slots;
 use crate::sync::Mutex;

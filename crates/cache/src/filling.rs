@@ -7,10 +7,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use crate::cache::Cache;
-use crate::chunks::{CHUNK_OVERHEAD, Chunks, Cost, Owned};
+use crate::chunks::Chunks;
 use crate::fill::{Abandoned, Fill, Passage, Phase, Push, Tail};
 use crate::ledger::{Charge, count};
 use crate::object::Object;
+use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::shard::Dead;
 use crate::size;
 

@@ -11,7 +11,7 @@ use crate::ledger::{Charge, count};
 use crate::object::{Making, NewObject, Object};
 use crate::shard::Dead;
 use crate::size;
-use crate::slot::Variant;
+use crate::variant::Variant;
 
 /// Up to this size a body is copied when a 304 gives it a new head; a larger one is shared, which
 /// keeps the old head in memory.

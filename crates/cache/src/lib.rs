@@ -27,6 +27,7 @@ mod ledger;
 mod object;
 mod over;
 mod peek;
+mod piece;
 mod reader;
 mod shard;
 mod size;
@@ -35,9 +36,11 @@ mod slots;
 mod span;
 mod sweep;
 mod sync;
+mod tags;
+mod variant;
 mod window;
 
-pub use bans::{Ban, NewBan, Tags, Test, Which};
+pub use bans::{Ban, NewBan, Test, Which};
 pub use busy::{Ticket, Waited};
 pub use cache::{Begin, BeginOptions, Cache, Config, Found};
 pub use chunks::Whole;
@@ -49,8 +52,9 @@ pub use object::{Flags, NewObject, Object, Retime};
 pub use over::Walk;
 pub use peek::{Peek, Seen};
 pub use reader::Reader;
-pub use slot::{Select, Variant, VarySpec};
 pub use sweep::Listed;
+pub use tags::Tags;
+pub use variant::{Select, Variant, VarySpec};
 pub use window::{Body, BodyWriter, Watch};
 
 #[cfg(loom)]

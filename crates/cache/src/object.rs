@@ -4,15 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use message::Status;
 
-use crate::bans::{Stored, Tags};
 use crate::chunks::{Chunks, Whole};
 use crate::fill::Fill;
 use crate::ledger::Ledger;
 use crate::reader::Reader;
 use crate::size;
-use crate::slot::{Select, Variant, is_for};
 use crate::span::Span;
 use crate::sync::{AtomicI64, AtomicU8, AtomicU32, Mutex, Ordering};
+use crate::tags::{COUNT_BYTES, Stored, Tags};
+use crate::variant::{Select, Variant, is_for};
 
 /// What the caller knows about a response to be stored. Times are milliseconds of the monotonic
 /// clock.
@@ -106,8 +106,6 @@ const VARIES: u16 = 1 << 7;
 const TAGGED: u16 = 1 << 6;
 /// `Object::flags`: the object has a note.
 const NOTED: u16 = 1 << 8;
-/// Bytes of the number of tags, behind them, and of the length of a note, behind it.
-pub(crate) const COUNT_BYTES: usize = 4;
 /// What an object's weight is counted in: every size class is a multiple of it.
 const WEIGHT_BYTES: u64 = 16;
 

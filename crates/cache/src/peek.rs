@@ -9,7 +9,8 @@ use crate::bans::Ban;
 use crate::busy::Shape;
 use crate::cache::{Cache, fetch_for};
 use crate::object::Object;
-use crate::slot::{Select, choose};
+use crate::slot::choose;
+use crate::variant::Select;
 
 /// What is under a key.
 #[derive(Clone, Debug, Default)]

@@ -7,9 +7,10 @@ use std::task::{Context, Poll, ready};
 use base::Account;
 use bytes::Bytes;
 
-use crate::chunks::{CHUNK_OVERHEAD, Cost, Owned, Whole};
+use crate::chunks::Whole;
 use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
 use crate::object::Object;
+use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::size;
 
 /// Reads a body from its beginning. Several readers of one object do not know of each other.

@@ -1,6 +1,5 @@
 //! One key's place in the index: its variants, the fetches in flight, a hit-for-miss marker.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -9,22 +8,7 @@ use crate::busy::Busy;
 use crate::ledger::Charge;
 use crate::object::Object;
 use crate::size;
-
-/// The names of a Vary field in the caller's own encoding; compared byte for byte.
-pub type VarySpec = [u8];
-
-/// Computes a request's signature for the names given: it is appended to the buffer. It must not
-/// call the cache.
-pub type Select<'a> = dyn FnMut(&VarySpec, &mut Vec<u8>) + 'a;
-
-/// What a response varies by, and the signature of the request it answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Variant<'a> {
-    /// The names.
-    pub spec: &'a VarySpec,
-    /// The signature of a request for these names.
-    pub signature: &'a [u8],
-}
+use crate::variant::{self, Select, Variant, VarySpec};
 
 /// Two words in the index: the hash's 32 bits that are not implied by the place, and who is there.
 /// Most keys have one response and nothing else.
@@ -155,21 +139,6 @@ pub(crate) fn is_same_variant(a: &Object, b: &Object) -> bool {
     a.vary() == b.vary()
 }
 
-thread_local! {
-    /// Where signatures are computed: a hit does not allocate.
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
-
-/// Whether the request has the signature of `vary`.
-pub(crate) fn is_for(vary: Variant<'_>, select: &mut Select<'_>) -> bool {
-    let mut scratch = SCRATCH.take();
-    scratch.clear();
-    select(vary.spec, &mut scratch);
-    let matches = scratch == vary.signature;
-    SCRATCH.set(scratch);
-    matches
-}
-
 /// The place in `variants` of the response that answers the request: of several the one with the
 /// latest Date, then the one stored last (RFC 9111 4.1). `note` is told every distinct list of
 /// names and the request's signature for it.
@@ -183,7 +152,7 @@ pub(crate) fn choose(
     {
         return Some(0);
     }
-    let mut scratch = SCRATCH.take();
+    let mut scratch = variant::scratch();
     let mut best: Option<(u64, usize)> = None;
     for (first, object) in variants.iter().enumerate() {
         let Some(vary) = object.vary() else {
@@ -204,6 +173,6 @@ pub(crate) fn choose(
             }
         }
     }
-    SCRATCH.set(scratch);
+    variant::keep(scratch);
     best.map(|(_, at)| at)
 }

@@ -1,0 +1,39 @@
+//! A piece of a body: bytes that give back what was reserved for them.
+
+use base::Held;
+use bytes::Bytes;
+
+use crate::ledger::Charge;
+use crate::size;
+
+/// What a chunk of a long body costs beside its bytes: its place in the list, and `Bytes`' own
+/// record of its owner.
+pub(crate) const CHUNK_OVERHEAD: u64 =
+    size::class(size_of::<Bytes>()) + size::class(size_of::<Owned>() + 4 * size_of::<usize>());
+
+/// Who has reserved a chunk's memory.
+#[derive(Debug)]
+pub(crate) enum Cost {
+    /// The store.
+    Stored(Charge),
+    /// The client that the body passes through to.
+    Held(#[expect(dead_code, reason = "it is there to be dropped")] Held),
+}
+
+/// Bytes that give their cost back when the last reader has dropped them.
+pub(crate) struct Owned {
+    data: Vec<u8>,
+    _cost: Cost,
+}
+
+impl Owned {
+    pub(crate) fn into_bytes(data: Vec<u8>, cost: Cost) -> Bytes {
+        Bytes::from_owner(Self { data, _cost: cost })
+    }
+}
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}

@@ -1,0 +1,43 @@
+//! Vary: by what a response varies, and requests' signatures for it.
+
+use std::cell::Cell;
+
+/// The names of a Vary field in the caller's own encoding; compared byte for byte.
+pub type VarySpec = [u8];
+
+/// Computes a request's signature for the names given: it is appended to the buffer. It must not
+/// call the cache.
+pub type Select<'a> = dyn FnMut(&VarySpec, &mut Vec<u8>) + 'a;
+
+/// What a response varies by, and the signature of the request it answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant<'a> {
+    /// The names.
+    pub spec: &'a VarySpec,
+    /// The signature of a request for these names.
+    pub signature: &'a [u8],
+}
+
+thread_local! {
+    /// Where signatures are computed: a hit does not allocate.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The buffer for signatures; it goes back with [`keep`].
+pub(crate) fn scratch() -> Vec<u8> {
+    SCRATCH.take()
+}
+
+pub(crate) fn keep(scratch: Vec<u8>) {
+    SCRATCH.set(scratch);
+}
+
+/// Whether the request has the signature of `vary`.
+pub(crate) fn is_for(vary: Variant<'_>, select: &mut Select<'_>) -> bool {
+    let mut scratch = scratch();
+    scratch.clear();
+    select(vary.spec, &mut scratch);
+    let matches = scratch == vary.signature;
+    keep(scratch);
+    matches
+}
