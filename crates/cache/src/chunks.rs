@@ -1,11 +1,26 @@
 //! A complete body.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::object::Object;
+use crate::fill::Fill;
 use crate::size;
+
+/// Keeps a body, its own or another keeper's: a stored response.
+pub(crate) trait Keeper: fmt::Debug + Send + Sync {
+    /// The complete body; `None` while it is still coming.
+    fn whole(&self) -> Option<Whole<'_>>;
+    /// The body's length: as declared while it comes, as counted when it is complete.
+    fn length(&self) -> Option<u64>;
+    /// The state of a body that is still coming.
+    fn fill(&self) -> Option<Arc<Fill>>;
+    /// Whether the body will never be complete.
+    fn is_broken(&self) -> bool;
+    /// Bytes that the keeper has in use, its body included.
+    fn memory(&self) -> u64;
+}
 
 /// The body of a complete object. Two words: a body of one chunk, as most are, costs its bytes and
 /// nothing else.
@@ -27,14 +42,14 @@ pub(crate) enum Other {
         cost: u64,
     },
     /// Another object's body (after a 304). That one is never itself shared.
-    Shared(Arc<Object>),
+    Shared(Arc<dyn Keeper>),
 }
 
 impl Chunks {
     /// Bytes to reserve for an [`Other`].
     pub(crate) const OTHER_BYTES: u64 = size::class(size_of::<Other>());
 
-    pub(crate) fn shared(other: Arc<Object>) -> Self {
+    pub(crate) fn shared(other: Arc<dyn Keeper>) -> Self {
         Self::Other(Box::new(Other::Shared(other)))
     }
 
@@ -47,16 +62,16 @@ impl Chunks {
             Self::One(bytes) => Some(Whole::One(bytes)),
             Self::Other(other) => match &**other {
                 Other::Many { chunks, .. } => Some(Whole::Many(chunks)),
-                Other::Shared(object) => object.whole(),
+                Other::Shared(owner) => owner.whole(),
             },
         }
     }
 
     /// The object whose body this is, if it is another's.
-    pub(crate) fn owner(&self) -> Option<&Arc<Object>> {
+    pub(crate) fn owner(&self) -> Option<&Arc<dyn Keeper>> {
         match self {
             Self::Other(other) => match &**other {
-                Other::Shared(object) => Some(object),
+                Other::Shared(owner) => Some(owner),
                 Other::Many { .. } => None,
             },
             Self::One(_) => None,
@@ -77,7 +92,7 @@ impl Chunks {
             Self::One(_) => 0,
             Self::Other(other) => match &**other {
                 Other::Many { cost, .. } => *cost,
-                Other::Shared(object) => object.memory(),
+                Other::Shared(owner) => owner.memory(),
             },
         }
     }

@@ -122,7 +122,7 @@ impl Lead {
         let (charge, body) = match copied {
             Some((charge, body)) => (Some(charge), body),
             None => {
-                (self.cache.reserve(cost + Chunks::OTHER_BYTES), Chunks::shared(old.shared_root()))
+                (self.cache.reserve(cost + Chunks::OTHER_BYTES), Chunks::shared(old.body_keeper()))
             }
         };
         let reserved = charge.is_some();

@@ -15,6 +15,15 @@
 //! never reads a clock and never touches a socket: `flow` does, with the numbers an [`Object`]
 //! carries.
 
+//! # Floors
+//! A file uses only what stands before it here, so that the tier can be opened from below:
+//! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `ledger` (accounting); `ghost`;
+//! 2. bodies: `piece`, `fill`, `chunks` (who keeps a body is a trait here),
+//!    `reader`, `window`;
+//! 3. `object` (the record of a response), `busy`, `bans`;
+//! 4. the index: `slot`, `shard`;
+//! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`, `peek`.
+
 mod bans;
 mod busy;
 mod cache;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use message::Status;
 
-use crate::chunks::{Chunks, Whole};
+use crate::chunks::{Chunks, Keeper, Whole};
 use crate::fill::Fill;
 use crate::ledger::Ledger;
 use crate::reader::Reader;
@@ -391,7 +391,10 @@ impl Object {
 
     /// The body's length: as declared while it comes, as counted when it is complete.
     pub fn length(&self) -> Option<u64> {
-        let declared = || self.root().fill.lock().as_ref().map(|fill| fill.declared);
+        if let Some(owner) = self.owner() {
+            return owner.length();
+        }
+        let declared = || self.fill.lock().as_ref().map(|fill| fill.declared);
         // A fill that is gone was completed between the two looks.
         match self.whole() {
             Some(whole) => Some(whole.len()),
@@ -406,9 +409,7 @@ impl Object {
 
     /// A reader at the body's beginning, complete or not.
     pub fn reader(self: &Arc<Self>) -> Reader {
-        let root = self.body.get().and_then(Chunks::owner).unwrap_or(self);
-        let fill = if root.body.get().is_some() { None } else { root.fill.lock().clone() };
-        Reader::of_object(Arc::clone(root), fill)
+        Reader::of_object(self.body_keeper())
     }
 
     // For the cache.
@@ -417,14 +418,22 @@ impl Object {
         self.key_len as usize + self.spec_len as usize + self.signature_len as usize
     }
 
-    /// The object whose body this one delivers.
-    pub(crate) fn root(&self) -> &Self {
-        self.body.get().and_then(Chunks::owner).map_or(self, |owner| owner)
+    /// Whose body this one delivers, if it is another's.
+    fn owner(&self) -> Option<&Arc<dyn Keeper>> {
+        self.body.get().and_then(Chunks::owner)
     }
 
-    /// [`Object::root`], to be kept.
-    pub(crate) fn shared_root(self: &Arc<Self>) -> Arc<Self> {
-        Arc::clone(self.body.get().and_then(Chunks::owner).unwrap_or(self))
+    /// Whoever keeps the body that this one delivers.
+    pub(crate) fn body_keeper(self: &Arc<Self>) -> Arc<dyn Keeper> {
+        self.owner().map_or_else(|| Arc::clone(self) as Arc<dyn Keeper>, Arc::clone)
+    }
+
+    /// Whether the body that this one delivers is kept by `object`.
+    pub(crate) fn delivers_of(&self, object: &Self) -> bool {
+        match self.owner() {
+            Some(owner) => std::ptr::addr_eq(Arc::as_ptr(owner), object),
+            None => std::ptr::eq(self, object),
+        }
     }
 
     /// Counts a hit: the frequency bits are written only while they change.
@@ -465,13 +474,16 @@ impl Object {
     }
 
     pub(crate) fn is_broken(&self) -> bool {
-        self.root().place() & BROKEN != 0
+        match self.owner() {
+            Some(owner) => owner.is_broken(),
+            None => self.place() & BROKEN != 0,
+        }
     }
 
     /// Whether somebody outside the index holds the object or its body.
     pub(crate) fn is_held(self: &Arc<Self>) -> bool {
-        let body = self.body.get().and_then(Chunks::owner);
-        Arc::strong_count(self) > 1 || body.is_some_and(|owner| Arc::strong_count(owner) > 1)
+        let is_owner_held = |owner: &Arc<dyn Keeper>| Arc::strong_count(owner) > 1;
+        Arc::strong_count(self) > 1 || self.owner().is_some_and(is_owner_held)
     }
 
     /// The number of the newest ban it has passed.
@@ -508,7 +520,7 @@ impl Object {
     }
 
     pub(crate) fn is_filling(&self) -> bool {
-        self.root().body.get().is_none()
+        self.whole().is_none()
     }
 
     /// Freshness ends at `now_ms` at the latest.
@@ -567,6 +579,28 @@ fn block(key: &[u8], spec: &[u8], signature: &[u8], new: &NewObject) -> Box<[u8]
     let note_len = count(new.note.is_empty(), new.note.len());
     let parts = [key, spec, signature, &tags, &tag_count, &new.note, &note_len, &new.head];
     parts.concat().into_boxed_slice()
+}
+
+impl Keeper for Object {
+    fn whole(&self) -> Option<Whole<'_>> {
+        self.whole()
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.length()
+    }
+
+    fn fill(&self) -> Option<Arc<Fill>> {
+        if self.body.get().is_some() { None } else { self.fill.lock().clone() }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.is_broken()
+    }
+
+    fn memory(&self) -> u64 {
+        self.memory()
+    }
 }
 
 impl Drop for Object {

@@ -7,17 +7,16 @@ use std::task::{Context, Poll, ready};
 use base::Account;
 use bytes::Bytes;
 
-use crate::chunks::Whole;
+use crate::chunks::{Keeper, Whole};
 use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
-use crate::object::Object;
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::size;
 
 /// Reads a body from its beginning. Several readers of one object do not know of each other.
 #[derive(Debug)]
 pub struct Reader {
-    /// The object whose own body this is; `None` for a standalone window.
-    object: Option<Arc<Object>>,
+    /// Whose own body this is; `None` for a standalone window.
+    object: Option<Arc<dyn Keeper>>,
     fill: Option<(Arc<Fill>, u32)>,
     cursor: Cursor,
     behind: bool,
@@ -26,7 +25,7 @@ pub struct Reader {
 }
 
 /// Keeps an object alive for bytes that point into it.
-struct Borrowed(Arc<Object>);
+struct Borrowed(Arc<dyn Keeper>);
 
 impl AsRef<[u8]> for Borrowed {
     fn as_ref(&self) -> &[u8] {
@@ -39,8 +38,8 @@ impl AsRef<[u8]> for Borrowed {
 
 impl Reader {
     /// A reader of `object`'s body; `object` has a body of its own, not another's.
-    pub(crate) fn of_object(object: Arc<Object>, fill: Option<Arc<Fill>>) -> Self {
-        let attached = fill.map(|fill| (fill.attach(), fill));
+    pub(crate) fn of_object(object: Arc<dyn Keeper>) -> Self {
+        let attached = object.fill().map(|fill| (fill.attach(), fill));
         let (fill, behind) = match attached {
             Some((Some(place), fill)) => (Some((fill, place)), false),
             Some((None, _)) => (None, true),
@@ -147,7 +146,7 @@ impl Reader {
         }
     }
 
-    /// The complete body as [`Object::whole`] gives it, if it is complete: from its beginning,
+    /// The complete body as [`crate::Object::whole`] gives it, if it is complete: from its beginning,
     /// whatever this reader has taken.
     pub fn try_whole(&self) -> Option<Whole<'_>> {
         self.object.as_ref().and_then(|object| object.whole())
@@ -160,7 +159,11 @@ impl Reader {
     }
 }
 
-fn next_of(cursor: &mut Cursor, whole: Whole<'_>, object: Option<&Arc<Object>>) -> Option<Bytes> {
+fn next_of(
+    cursor: &mut Cursor,
+    whole: Whole<'_>,
+    object: Option<&Arc<dyn Keeper>>,
+) -> Option<Bytes> {
     match whole {
         Whole::One(bytes) => {
             let object = object.filter(|_| cursor.chunk == 0 && cursor.at < bytes.len())?;

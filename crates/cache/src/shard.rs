@@ -294,7 +294,7 @@ impl Shard {
         object.complete(chunks);
         let Some(slot) = self.find(h32, object.key()) else { return };
         let (mut small, mut main) = (0, 0);
-        for variant in slot.variants().iter().filter(|v| std::ptr::eq(v.root(), object)) {
+        for variant in slot.variants().iter().filter(|v| v.delivers_of(object)) {
             let before = variant.weight();
             variant.set_weight(variant.memory());
             let more = variant.weight().saturating_sub(before);
@@ -317,7 +317,7 @@ impl Shard {
         let first = dead.len();
         let ledger = Arc::clone(self.charge.ledger());
         let Some(mut entry) = self.occupied(h32, object.key()) else { return };
-        let is_its = |variant: &Arc<Object>| std::ptr::eq(variant.root(), object);
+        let is_its = |variant: &Arc<Object>| variant.delivers_of(object);
         if !entry.get().variants().iter().any(is_its) {
             return;
         }
