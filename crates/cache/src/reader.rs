@@ -17,7 +17,9 @@ use crate::size;
 pub struct Reader {
     /// Whose own body this is; `None` for a standalone window.
     object: Option<Arc<dyn Keeper>>,
-    fill: Option<(Arc<Fill>, u32)>,
+    fill: Option<Arc<Fill>>,
+    /// This reader's place in `fill`.
+    place: u32,
     cursor: Cursor,
     behind: bool,
     /// For whom copies of what is still being filled are held.
@@ -39,22 +41,22 @@ impl AsRef<[u8]> for Borrowed {
 impl Reader {
     /// A reader of `object`'s body; `object` has a body of its own, not another's.
     pub(crate) fn of_object(object: Arc<dyn Keeper>) -> Self {
-        let attached = object.fill().map(|fill| (fill.attach(), fill));
-        let (fill, behind) = match attached {
-            Some((Some(place), fill)) => (Some((fill, place)), false),
-            Some((None, _)) => (None, true),
-            None => (None, false),
-        };
-        Self { object: Some(object), fill, cursor: Cursor::default(), behind, account: None }
+        let fill = object.fill();
+        Self::following(Some(object), fill)
     }
 
     /// The reader of a standalone window.
     pub(crate) fn of_window(fill: Arc<Fill>) -> Self {
-        let place = fill.attach();
+        Self::following(None, Some(fill))
+    }
+
+    fn following(object: Option<Arc<dyn Keeper>>, fill: Option<Arc<Fill>>) -> Self {
+        let place = fill.as_ref().map(|fill| fill.attach());
         Self {
-            object: None,
-            behind: place.is_none(),
-            fill: place.map(|place| (fill, place)),
+            object,
+            behind: place == Some(None),
+            fill: fill.filter(|_| place != Some(None)),
+            place: place.flatten().unwrap_or(0),
             cursor: Cursor::default(),
             account: None,
         }
@@ -68,7 +70,7 @@ impl Reader {
 
     /// Whether this is a window whose client has no memory for more.
     pub fn is_short(&self) -> bool {
-        self.fill.as_ref().is_some_and(|(fill, _)| fill.is_short())
+        self.fill.as_ref().is_some_and(|fill| fill.is_short())
     }
 
     /// Whether the body became a window whose beginning was gone before this reader came: it reads
@@ -91,10 +93,10 @@ impl Reader {
                 self.leave();
                 return Poll::Ready(Ok(next));
             }
-            let Some((fill, place)) = &self.fill else {
+            let Some(fill) = &self.fill else {
                 return Poll::Ready(Err(Aborted));
             };
-            match ready!(fill.poll_read(*place, &mut self.cursor, copied, cx))? {
+            match ready!(fill.poll_read(self.place, &mut self.cursor, copied, cx))? {
                 Step::Data(data) => return Poll::Ready(Ok(Some(data))),
                 Step::Copy(data) => {
                     return Poll::Ready(Ok(Some(match held.take() {
@@ -142,7 +144,7 @@ impl Reader {
     pub fn length(&self) -> Option<u64> {
         match &self.object {
             Some(object) => object.length(),
-            None => self.fill.as_ref().and_then(|(fill, _)| fill.declared),
+            None => self.fill.as_ref().and_then(|fill| fill.declared),
         }
     }
 
@@ -153,8 +155,8 @@ impl Reader {
     }
 
     fn leave(&mut self) {
-        if let Some((fill, place)) = self.fill.take() {
-            fill.detach(place);
+        if let Some(fill) = self.fill.take() {
+            fill.detach(self.place);
         }
     }
 }

@@ -10,6 +10,8 @@ fn the_structures_of_an_object_have_their_promised_sizes() {
     assert_eq!(size_of::<Object>(), 144);
     assert_eq!(size_of::<crate::slot::Slot>(), 16);
     assert_eq!(size_of::<crate::chunks::Chunks>(), 16);
+    // A reply with a longer one is copied by a call instead of a few moves, at every hit.
+    assert_eq!(size_of::<Reader>(), 64);
 }
 
 /// A sixteenth of the shards filled as full as a million objects would fill all of them.
