@@ -148,7 +148,7 @@ impl Reader {
         }
     }
 
-    /// The complete body as [`crate::Object::whole`] gives it, if it is complete: from its beginning,
+    /// The complete body, if it is complete, as `Object::whole` gives it: from its beginning,
     /// whatever this reader has taken.
     pub fn try_whole(&self) -> Option<Whole<'_>> {
         self.object.as_ref().and_then(|object| object.whole())

@@ -26,7 +26,7 @@ const PROMOTE_AT: u8 = 2;
 const SMALL_SHARE: u64 = 10;
 /// Tokens looked at under one lock.
 const SCAN: usize = 64;
-/// Tokens that one reservation judges and shards that it visits: half a millisecond on an idle core.
+/// Tokens that one reservation judges and shards that it visits.
 const EFFORT: usize = 16 * 1024;
 /// Of these, those after which hits no longer count.
 const PATIENCE: usize = 4 * 1024;

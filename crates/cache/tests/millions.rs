@@ -1,6 +1,8 @@
 //! Hits beside ten million small objects: how long a lookup takes at most while the store grows,
-//! while it evicts at its budget, and while a purge by tag takes a tenth of it out. Takes about
-//! 6 GiB: `cargo run --release -p cache --example millions -- [objects]`
+//! while it evicts at its budget, and while a purge by tag takes a tenth of it out. Printed, not
+//! judged; takes about 6 GiB:
+//! `LARDER_TEST_FULL=1 cargo test --release -p cache --test millions -- --nocapture`
+#![cfg(not(loom))]
 
 use std::fmt;
 use std::sync::Arc;
@@ -145,8 +147,12 @@ fn beside_hits(cache: &Arc<Cache>, what: &str, filled: &AtomicUsize, work: impl 
     );
 }
 
-fn main() {
-    let objects = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(OBJECTS);
+#[test]
+fn hits_beside_ten_million_objects() {
+    if std::env::var_os("LARDER_TEST_FULL").is_none_or(|value| value != "1") {
+        return;
+    }
+    let objects = OBJECTS;
     let cache = Cache::new(config(objects as u64 * 700));
     let filled = AtomicUsize::new(0);
     let mut key = KeyBuf::new();
