@@ -131,7 +131,7 @@ impl Reader {
 
     /// The trailers that have come behind the body of a window, once; none before its end.
     pub fn take_trailers(&mut self) -> Option<Box<Trailed>> {
-        self.fill.as_ref().and_then(|(fill, _)| fill.take_trailed())
+        self.fill.as_ref().and_then(|fill| fill.take_trailed())
     }
 
     /// Passes over the next `bytes` bytes, those that have not come yet included; fewer when the

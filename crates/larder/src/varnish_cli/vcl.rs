@@ -118,10 +118,10 @@ fn told(daemon: &Daemon, call: &Call, done: Result<Reply, Reply>) -> Result<Repl
 /// The number of the next transaction. As with varnishd, what is no number is 0.
 fn xid(daemon: &Daemon, numbers: &[&str]) -> Reply {
     let xids = &daemon.shared.vcl.xids;
-    let chunk = numbers.get(1).and_then(|chunk| chunk.parse().ok()).unwrap_or(1_u32);
     if let Some(first) = numbers.first() {
-        xids.set(first.parse().unwrap_or(0), u64::from(chunk));
+        xids.set(first.parse().unwrap_or(0));
     }
+    let chunk = numbers.get(1).and_then(|chunk| chunk.parse().ok()).unwrap_or(1_u32);
     Reply::ok(format!("XID is {} chunk {chunk}", xids.last()))
 }
 
