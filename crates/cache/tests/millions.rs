@@ -173,6 +173,8 @@ fn hits_beside_ten_million_objects() {
     beside_hits(&cache, "eviction", &filled, || fill(objects, objects + objects / 5));
     beside_hits(&cache, "purge by tag", &filled, || {
         let ban = cache.ban(NewBan {
+            number: 0,
+            data: Box::default(),
             text: "tag".into(),
             which: Which { tags: Some(Tags::new(vec![TAG])), test: None },
             soft: false,
