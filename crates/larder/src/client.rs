@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::Limits;
@@ -11,10 +11,31 @@ use h1::{HeadLimits, Progress, ResponseReader};
 use message::{Framing, Method, Response, Status};
 use serde_json::{Map, Value, json};
 
-use crate::{AdminArgs, nearby};
+use crate::nearby;
 
 /// How long an answer is waited for: one that counts what a purge hit takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where the admin socket is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AdminArgs {
+    /// The daemon's admin socket.
+    #[arg(long, value_name = "PATH", default_value_os_t = default_socket())]
+    pub(crate) admin_socket: PathBuf,
+}
+
+/// `/run/larder` for root, the session's runtime folder for others.
+pub(crate) fn default_socket() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return PathBuf::from("/run/larder/admin.sock");
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(dir) => PathBuf::from(dir).join("larder-admin.sock"),
+        None => std::env::temp_dir()
+            .join(format!("larder-{}", rustix::process::geteuid().as_raw()))
+            .join("admin.sock"),
+    }
+}
 
 /// `larder reload`.
 pub(crate) fn reload(socket: &Path) -> Result<(), String> {

@@ -39,6 +39,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use client::{AdminArgs, default_socket};
 use config::{CliOptions, Config, Diagnostic};
 
 #[global_allocator]
@@ -145,14 +146,6 @@ enum ProfileArg {
     Rfc,
 }
 
-/// Where the admin socket is.
-#[derive(Clone, Debug, Args)]
-struct AdminArgs {
-    /// The daemon's admin socket.
-    #[arg(long, value_name = "PATH", default_value_os_t = default_socket())]
-    admin_socket: PathBuf,
-}
-
 #[derive(Clone, Debug, Args)]
 struct DemoArgs {
     /// Address of the site.
@@ -161,19 +154,6 @@ struct DemoArgs {
     /// End after this many seconds; by default it runs until interrupted.
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
-}
-
-/// `/run/larder` for root, the session's runtime folder for others.
-fn default_socket() -> PathBuf {
-    if rustix::process::geteuid().is_root() {
-        return PathBuf::from("/run/larder/admin.sock");
-    }
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(dir) => PathBuf::from(dir).join("larder-admin.sock"),
-        None => std::env::temp_dir()
-            .join(format!("larder-{}", rustix::process::geteuid().as_raw()))
-            .join("admin.sock"),
-    }
 }
 
 fn main() -> ExitCode {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use observe::ring::{Options, Ring};
+use observe::ring::{Options, Ring, folders};
 use rustix::process::geteuid;
 
 /// Types of file systems that never wait for a disk (`statfs(2)`).
@@ -40,18 +40,9 @@ pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> 
     }
 }
 
-/// The folders in which a ring of the daemon with this admin socket may be, the better one first.
-pub(crate) fn folders(socket: &Path) -> [PathBuf; 2] {
-    let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
-    let beside = socket.with_extension("ring");
-    let hash = base::HashSeed::from_u64(0).hash(socket.as_os_str().as_encoded_bytes());
-    let name = format!("larder-{}-{hash:016x}.ring", geteuid().as_raw());
-    [beside, Path::new("/dev/shm").join(name)]
-}
-
 /// The folder of a daemon that is told no other.
 pub(crate) fn usual_folder(socket: &Path) -> PathBuf {
-    let [beside, shared] = folders(socket);
+    let [beside, shared] = folders(socket, geteuid().as_raw());
     if !is_in_memory(&beside) && is_in_memory(&shared) { shared } else { beside }
 }
 
@@ -65,14 +56,6 @@ fn is_in_memory(folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_daemon_has_its_own_folder_by_its_socket() {
-        let [beside, shared] = folders(Path::new("/run/larder/admin.sock"));
-        assert_eq!(beside, Path::new("/run/larder/admin.ring"));
-        assert!(shared.starts_with("/dev/shm"));
-        assert_ne!(shared, folders(Path::new("/run/other/admin.sock"))[1]);
-    }
 
     #[test]
     fn what_a_folder_will_be_on_is_told_before_it_is_there() {

@@ -21,7 +21,6 @@ pub(crate) use stat::StatArgs;
 pub(crate) use top::TopArgs;
 pub(crate) use why::ExplainArgs;
 
-pub(crate) use hist::quantiles;
 pub(crate) use hist::run as hist;
 pub(crate) use log::run as log;
 pub(crate) use logstat::run as logstat;

@@ -7,6 +7,8 @@ pub const DECADES: usize = 8;
 /// Steps of one power of ten.
 const STEPS: usize = 20;
 const BUCKETS: usize = DECADES * STEPS;
+/// The quantiles that are told, each with its name.
+pub const PARTS: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// Counts by time. They fade if they are told to.
 #[derive(Clone, Debug)]
@@ -80,6 +82,17 @@ impl Pair {
         self.hits.fade(by);
         self.others.fade(by);
     }
+}
+
+/// How many there are and the quantiles of their times, as programs read them.
+pub fn quantiles(histogram: &Histogram) -> serde_json::Value {
+    let mut map = serde_json::Map::new();
+    map.insert("count".to_owned(), (histogram.total() as u64).into());
+    for (name, part) in PARTS {
+        let us = histogram.quantile_us(part).map(|us| us as u64);
+        map.insert(format!("{name}_us"), us.into());
+    }
+    serde_json::Value::Object(map)
 }
 
 /// Draws two histograms above each other, `height` lines of at most `width` characters and a scale

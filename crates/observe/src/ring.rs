@@ -28,6 +28,7 @@
 //! | 16 | 8 | how many records came before it |
 
 mod follow;
+mod place;
 mod read;
 mod write;
 
@@ -42,6 +43,7 @@ use std::path::{Path, PathBuf};
 use crate::record::{RECORD_MAX, VALUES_MAX, VERSION};
 
 pub use follow::{Follower, From, Polled};
+pub use place::folders;
 pub use write::{Options, Ring, Writer};
 
 /// Bytes of records a writer collects before it writes them.

@@ -5,14 +5,12 @@ use std::path::Path;
 use base::clock::System;
 use observe::Flags;
 use observe::format::Fields;
-use observe::histogram::{DECADES, Histogram, Pair};
+use observe::histogram::{DECADES, Histogram, Pair, quantiles};
 use observe::ring::{Follower, From};
 use observe::tally::{By, Sort, Sums, Tally};
 use observe::text::Printable;
 use observe::troubles::{Trouble, Troubles};
 use serde_json::{Value, json};
-
-use crate::tools::quantiles;
 
 /// After so many seconds a request weighs a third, as in `larder top` and `larder hist`.
 const PERIOD_S: f64 = 30.0;

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use observe::format::Fields;
-use observe::ring::{Follower, From, Polled};
+use observe::ring::{Follower, From, Polled, folders};
 use observe::{Query, Record};
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 
-use crate::client::{ask, post};
-use crate::{AdminArgs, ring};
+use crate::client::{AdminArgs, ask, post};
 
 /// Looks at the ring at once, each of a megabyte per core at most.
 const POLLS: usize = 64;
@@ -141,7 +141,7 @@ fn find(socket: &Path) -> Result<PathBuf, String> {
         }
         Err(failure) => failure,
     };
-    let left = ring::folders(socket).into_iter().find(|folder| folder.join("core-0").exists());
+    let left = folders(socket, geteuid().as_raw()).into_iter().find(|folder| folder.join("core-0").exists());
     if let Some(folder) = left {
         eprintln!("{failure}\nlarder: reading what it left in {}", folder.display());
         return Ok(folder);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use observe::Record;
-use observe::histogram::{self, Histogram, Pair};
+use observe::histogram::{self, Histogram, PARTS, Pair, quantiles};
 use observe::ring::From;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -112,8 +112,6 @@ fn once(args: &HistArgs) -> Result<(), String> {
     print(text.as_bytes()).map(|_| ())
 }
 
-const PARTS: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
-
 /// What the signs mean, and the quantiles.
 fn legend(pair: &Pair, ttfb: bool, lost: u64) -> Vec<String> {
     let what = if ttfb { "until the first byte" } else { "whole time" };
@@ -144,17 +142,6 @@ fn json(pair: &Pair, lost: u64) -> String {
         "lost": lost,
     });
     format!("{value}\n")
-}
-
-/// How many there are and the quantiles of their times, as programs read them.
-pub(crate) fn quantiles(histogram: &Histogram) -> serde_json::Value {
-    let mut map = serde_json::Map::new();
-    map.insert("count".to_owned(), (histogram.total() as u64).into());
-    for (name, part) in PARTS {
-        let us = histogram.quantile_us(part).map(|us| us as u64);
-        map.insert(format!("{name}_us"), us.into());
-    }
-    serde_json::Value::Object(map)
 }
 
 /// The moving picture.

@@ -14,8 +14,7 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::screen::{self, View};
 use super::{grouped, is_terminal, print};
-use crate::AdminArgs;
-use crate::client::ask;
+use crate::client::{AdminArgs, ask};
 
 /// What is shown of each figure.
 const TITLES: [&str; 5] = ["now", "rate/s", "since start/s", "10 s", "100 s"];

@@ -7,8 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{is_terminal, print};
-use crate::AdminArgs;
-use crate::client::call;
+use crate::client::{AdminArgs, call};
 
 /// Columns of the text, and those before a sentence.
 const WIDTH: usize = 80;
