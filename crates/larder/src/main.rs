@@ -4,7 +4,6 @@ mod account;
 mod allocator;
 mod api;
 mod build;
-mod client;
 mod dashboard;
 mod demo;
 mod explain;
@@ -17,7 +16,6 @@ mod like;
 mod live;
 mod material;
 mod metrics;
-mod nearby;
 mod notify;
 mod opened;
 mod ordered;
@@ -30,7 +28,6 @@ mod ring;
 mod serve;
 mod stapled;
 mod stats;
-mod tools;
 mod varnish_cli;
 mod varnishd;
 mod vcl;
@@ -39,8 +36,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use client::{AdminArgs, default_socket};
 use config::{CliOptions, Config, Diagnostic};
+use tools::{AdminArgs, default_socket};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -74,7 +71,7 @@ enum Verb {
     /// Have the running daemon read its configuration again; the cache and all connections stay.
     Reload(AdminArgs),
     Explain(tools::ExplainArgs),
-    Purge(client::PurgeArgs),
+    Purge(tools::PurgeArgs),
     /// Look whether a log of changes (`[admin] audit`) is whole.
     CheckAudit {
         /// The file.
@@ -162,9 +159,9 @@ fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(&args),
         Verb::Check { config, show } => check(&config, show),
         Verb::Preset(verb) => preset::run(&verb),
-        Verb::Reload(args) => client::reload(&args.admin_socket),
+        Verb::Reload(args) => tools::reload(&args.admin_socket),
         Verb::Explain(args) => tools::explain(&args),
-        Verb::Purge(args) => client::purge(&args),
+        Verb::Purge(args) => tools::purge(&args),
         Verb::CheckAudit { file } => check_audit(&file),
         Verb::Log(args) => tools::log(&args),
         Verb::Top(args) => tools::top(&args),

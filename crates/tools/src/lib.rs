@@ -1,11 +1,14 @@
-//! The verbs that look into a running daemon by its log ring and its figures.
+//! The verbs that look into a running daemon by its log ring and its figures, and those that ask it
+//! over its admin socket.
 //!
 //! They are processes of their own: whatever they do, the daemon does not wait for them.
 
+mod client;
 mod feed;
 mod hist;
 mod log;
 mod logstat;
+mod nearby;
 mod screen;
 mod stat;
 mod tags;
@@ -14,19 +17,20 @@ mod why;
 
 use std::io::{self, IsTerminal, Write};
 
-pub(crate) use hist::HistArgs;
-pub(crate) use log::LogArgs;
-pub(crate) use logstat::LogstatArgs;
-pub(crate) use stat::StatArgs;
-pub(crate) use top::TopArgs;
-pub(crate) use why::ExplainArgs;
+pub use client::{AdminArgs, PurgeArgs, default_socket, purge, reload};
+pub use hist::HistArgs;
+pub use log::LogArgs;
+pub use logstat::LogstatArgs;
+pub use stat::StatArgs;
+pub use top::TopArgs;
+pub use why::ExplainArgs;
 
-pub(crate) use hist::run as hist;
-pub(crate) use log::run as log;
-pub(crate) use logstat::run as logstat;
-pub(crate) use stat::run as stat;
-pub(crate) use top::run as top;
-pub(crate) use why::run as explain;
+pub use hist::run as hist;
+pub use log::run as log;
+pub use logstat::run as logstat;
+pub use stat::run as stat;
+pub use top::run as top;
+pub use why::run as explain;
 
 /// Whether somebody looks at standard output.
 fn is_terminal() -> bool {

@@ -141,7 +141,9 @@ fn find(socket: &Path) -> Result<PathBuf, String> {
         }
         Err(failure) => failure,
     };
-    let left = folders(socket, geteuid().as_raw()).into_iter().find(|folder| folder.join("core-0").exists());
+    let left = folders(socket, geteuid().as_raw())
+        .into_iter()
+        .find(|folder| folder.join("core-0").exists());
     if let Some(folder) = left {
         eprintln!("{failure}\nlarder: reading what it left in {}", folder.display());
         return Ok(folder);

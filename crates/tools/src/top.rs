@@ -37,7 +37,7 @@ Examples:
 /// counted and what comes first. Elsewhere, or with --once, it is printed once.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub(crate) struct TopArgs {
+pub struct TopArgs {
     #[command(flatten)]
     feed: FeedArgs,
     /// What is counted.
@@ -104,8 +104,11 @@ impl ValueEnum for SortArg {
     }
 }
 
-/// Runs it.
-pub(crate) fn run(args: &TopArgs) -> Result<(), String> {
+/// Runs `larder top`.
+///
+/// # Errors
+/// What is to be told on standard error.
+pub fn run(args: &TopArgs) -> Result<(), String> {
     let (by, sort) = (args.by.0, args.sort.0);
     if args.once || args.json || !is_terminal() {
         return once(args, by, sort);

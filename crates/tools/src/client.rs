@@ -18,14 +18,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the admin socket is.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct AdminArgs {
+pub struct AdminArgs {
     /// The daemon's admin socket.
     #[arg(long, value_name = "PATH", default_value_os_t = default_socket())]
-    pub(crate) admin_socket: PathBuf,
+    pub admin_socket: PathBuf,
 }
 
 /// `/run/larder` for root, the session's runtime folder for others.
-pub(crate) fn default_socket() -> PathBuf {
+pub fn default_socket() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/run/larder/admin.sock");
     }
@@ -37,8 +37,11 @@ pub(crate) fn default_socket() -> PathBuf {
     }
 }
 
-/// `larder reload`.
-pub(crate) fn reload(socket: &Path) -> Result<(), String> {
+/// Runs `larder reload`.
+///
+/// # Errors
+/// What is to be told on standard error.
+pub fn reload(socket: &Path) -> Result<(), String> {
     match ask(socket, "POST", "/reload")? {
         (200, body) => {
             print!("{body}");
@@ -79,7 +82,7 @@ pub(crate) struct PurgeWhat {
 
 /// Invalidate what is stored. Once it is answered, nothing of it is served as fresh.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct PurgeArgs {
+pub struct PurgeArgs {
     #[command(flatten)]
     what: PurgeWhat,
     /// It becomes stale instead of leaving: it may answer while one fetch refreshes it.
@@ -92,8 +95,11 @@ pub(crate) struct PurgeArgs {
     admin: AdminArgs,
 }
 
-/// `larder purge`.
-pub(crate) fn purge(args: &PurgeArgs) -> Result<(), String> {
+/// Runs `larder purge`.
+///
+/// # Errors
+/// What is to be told on standard error.
+pub fn purge(args: &PurgeArgs) -> Result<(), String> {
     let PurgeWhat { urls, tag, host, prefix, ban, all } = &args.what;
     let mut wanted = Map::new();
     let mut put = |name: &str, value: Value| _ = wanted.insert(name.to_owned(), value);

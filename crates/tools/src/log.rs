@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
     larder log --headers -q 'req.url ~ ^/cart'         all header fields of some requests\n  \
     larder log -F '%h %{Varnish:hitmiss}x %r'          lines of your own\n  \
     larder log --json | jq .agent")]
-pub(crate) struct LogArgs {
+pub struct LogArgs {
     #[command(flatten)]
     feed: FeedArgs,
     /// One JSON object a request, with everything that is known.
@@ -137,8 +137,11 @@ impl Form {
     }
 }
 
-/// Runs it.
-pub(crate) fn run(args: &LogArgs) -> Result<(), String> {
+/// Runs `larder log`.
+///
+/// # Errors
+/// What is to be told on standard error.
+pub fn run(args: &LogArgs) -> Result<(), String> {
     let kinds = match (args.backend, args.clients) {
         (true, false) => Kinds::Backend,
         (false, true) => Kinds::Clients,

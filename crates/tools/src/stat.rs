@@ -29,7 +29,7 @@ const EVERY: Duration = Duration::from_secs(1);
 #[command(
     after_help = "Keys: up, down, page up and page down move, v shows or hides what is zero, q ends."
 )]
-pub(crate) struct StatArgs {
+pub struct StatArgs {
     #[command(flatten)]
     admin: AdminArgs,
     /// Print them once.
@@ -40,8 +40,11 @@ pub(crate) struct StatArgs {
     json: bool,
 }
 
-/// Runs it.
-pub(crate) fn run(args: &StatArgs) -> Result<(), String> {
+/// Runs `larder stat`.
+///
+/// # Errors
+/// What is to be told on standard error.
+pub fn run(args: &StatArgs) -> Result<(), String> {
     let socket = &args.admin.admin_socket;
     if args.json {
         let (_, body) = ask(socket, "GET", "/stats")?;

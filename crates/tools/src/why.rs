@@ -25,7 +25,7 @@ const BRIEF_MAX: usize = 32;
     larder explain https://example.com/cart -H 'Cookie: woocommerce_items_in_cart=1'\n  \
     larder explain http://example.com/api --method POST --client 192.0.2.7\n  \
     larder explain https://example.com/ --json | jq .outcome")]
-pub(crate) struct ExplainArgs {
+pub struct ExplainArgs {
     /// The whole URL, such as `https://example.com/shop?page=2`.
     url: String,
     /// A header field of the request, such as 'Cookie: a=b'; repeatable.
@@ -50,8 +50,11 @@ pub(crate) struct ExplainArgs {
     admin: AdminArgs,
 }
 
-/// Runs it.
-pub(crate) fn run(args: &ExplainArgs) -> Result<(), String> {
+/// Runs `larder explain`.
+///
+/// # Errors
+/// What is to be told on standard error.
+pub fn run(args: &ExplainArgs) -> Result<(), String> {
     let body = json!({
         "url": args.url,
         "method": args.method,

@@ -30,7 +30,7 @@ const HEIGHT: usize = 16;
 #[command(
     after_help = "Keys: t the whole time or that until the first byte, z begins anew, q ends."
 )]
-pub(crate) struct HistArgs {
+pub struct HistArgs {
     #[command(flatten)]
     feed: FeedArgs,
     /// Time until the answer was ready, instead of until it was sent.
@@ -76,8 +76,11 @@ impl Both {
     }
 }
 
-/// Runs it.
-pub(crate) fn run(args: &HistArgs) -> Result<(), String> {
+/// Runs `larder hist`.
+///
+/// # Errors
+/// What is to be told on standard error.
+pub fn run(args: &HistArgs) -> Result<(), String> {
     if args.once || args.json || !is_terminal() {
         return once(args);
     }

@@ -25,7 +25,7 @@ const LINE_MAX: u64 = 64 * 1024;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  larder logstat /var/log/nginx/access.log*\n  \
     larder logstat --by month --json /var/log/larder/access.log")]
-pub(crate) struct LogstatArgs {
+pub struct LogstatArgs {
     /// The logs; in any order, each in itself in the order of time.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -46,8 +46,11 @@ pub(crate) struct LogstatArgs {
     json: bool,
 }
 
-/// Runs it.
-pub(crate) fn run(args: &LogstatArgs) -> Result<(), String> {
+/// Runs `larder logstat`.
+///
+/// # Errors
+/// What is to be told on standard error.
+pub fn run(args: &LogstatArgs) -> Result<(), String> {
     let rules =
         Rules { gap_s: args.gap.saturating_mul(60), window_s: args.window.saturating_mul(60) };
     let mut visits = Visits::new(rules);
