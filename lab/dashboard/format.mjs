@@ -7,7 +7,7 @@ import { check, part, sum } from '../browser/checks.mjs';
 // Outside of a browser a module has to be called one.
 async function load(name) {
   const copy = path.join(process.env.LAB_WORK, `${name}.mjs`);
-  fs.copyFileSync(new URL(`../../crates/larder/dashboard/${name}.js`, import.meta.url), copy);
+  fs.copyFileSync(new URL(`../../crates/daemon/dashboard/${name}.js`, import.meta.url), copy);
   return import(copy);
 }
 const format = await load('format');

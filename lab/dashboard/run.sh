@@ -9,7 +9,7 @@ source "$(dirname "$0")/../lib.sh" dashboard
 
 [ -d "$here/node_modules/axe-core" ] || quietly npm npm --prefix "$here" ci --no-audit --no-fund
 # What is built into the binary is what its makers published, of the version that package.json says.
-vendor=$lab/../crates/larder/dashboard/vendor
+vendor=$lab/../crates/daemon/dashboard/vendor
 for pair in uPlot.iife.min.js:uplot.js uPlot.min.css:uplot.css; do
   cmp "$here/node_modules/uplot/dist/${pair%:*}" "$vendor/${pair#*:}"
 done

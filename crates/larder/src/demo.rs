@@ -13,7 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use base::{Counter, Limits};
+use clap::Args;
 use config::{CliOptions, Config};
+use daemon::{
+    Daemon, KeeperArgs, Settings, Sockets, Source, Wanted, helper_runtime, listeners, usual_folder,
+};
 use flow::Shared;
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{HeadLimits, Progress, RequestReader};
@@ -22,12 +26,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::DemoArgs;
-use crate::account::Wanted;
-use crate::given::Sockets;
-use crate::keeper::KeeperArgs;
-use crate::ring;
-use crate::serve::{Daemon, Settings, Source, helper_runtime, listeners};
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Address of the site.
+    #[arg(long, default_value = "127.0.0.1:6081")]
+    listen: String,
+    /// End after this many seconds; by default it runs until interrupted.
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+}
 
 /// What the origin's front page costs.
 const WORK: Duration = Duration::from_millis(180);
@@ -102,7 +109,7 @@ struct Leftovers {
 impl Leftovers {
     fn new() -> Result<Self, String> {
         let folder = std::env::temp_dir().join(format!("larder-demo-{}", std::process::id()));
-        let ring = ring::usual_folder(&folder.join("admin.sock"));
+        let ring = usual_folder(&folder.join("admin.sock"));
         for folder in [&folder, &ring] {
             DirBuilder::new()
                 .mode(0o700)

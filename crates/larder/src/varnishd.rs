@@ -5,14 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use base::Limits;
 use clap::Args;
-use config::{Config, Varnishd};
-use vcl::params::{Param, Params};
-
-use crate::account::Wanted;
-use crate::render;
-use crate::varnish_cli::Guard;
+use daemon::{Flags, Program, Storage, Wanted, own_secret};
+use vcl::params::Params;
 
 /// varnishd's flags (varnishd(1)).
 #[derive(Clone, Debug, Default, Args)]
@@ -85,43 +80,6 @@ pub(crate) struct VarnishdArgs {
     /// Accepted, and without effect: there is one way to wait.
     #[arg(short = 'W', value_name = "WAITER")]
     pub(crate) waiter: Option<String>,
-}
-
-/// The file of a secret that is made up, beside the admin socket, as varnishd calls it.
-pub(crate) const SECRET: &str = "_.secret";
-
-/// What varnishd's flags come to.
-#[derive(Clone, Debug)]
-pub(crate) struct Flags {
-    /// Programs to load: name, and file or text.
-    pub(crate) programs: Vec<(String, Program)>,
-    /// Storages by name, each with what it is called.
-    pub(crate) storages: Vec<Storage>,
-    /// Parameters as the flags set them.
-    pub(crate) params: Params,
-    /// Parameters that the CLI must not change.
-    pub(crate) read_only: Vec<String>,
-    pub(crate) identity: Option<String>,
-    pub(crate) commands: Option<PathBuf>,
-    pub(crate) reverse_cli: Option<String>,
-    endpoints: Vec<String>,
-    cli: Vec<String>,
-    pub(crate) secret: Option<PathBuf>,
-}
-
-/// A program to load.
-#[derive(Clone, Debug)]
-pub(crate) enum Program {
-    File(String),
-    Text(String),
-}
-
-/// A storage of the flags.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Storage {
-    pub(crate) name: String,
-    /// Bytes; `None` without a bound of its own.
-    pub(crate) bytes: Option<u64>,
 }
 
 impl VarnishdArgs {
@@ -277,118 +235,6 @@ impl VarnishdArgs {
     }
 }
 
-impl Flags {
-    /// What guards a CLI that `-M` connects.
-    ///
-    /// # Errors
-    /// When the secret cannot be read.
-    pub(crate) fn guard(&self) -> std::io::Result<Guard> {
-        match &self.secret {
-            None => Ok(Guard::Open),
-            Some(path) => crate::keeper::read(path).map(|secret| Guard::Secret(secret.into())),
-        }
-    }
-
-    /// The configuration they make.
-    ///
-    /// # Errors
-    /// The flags that cannot be used, rendered.
-    pub(crate) fn config(&self) -> Result<Config, String> {
-        let sizes: Vec<_> = self.storages.iter().filter_map(|storage| storage.bytes).collect();
-        if sizes.len() > 1 {
-            let all = base::units::Bytes(sizes.iter().sum());
-            eprintln!(
-                "larder: note: -s: {} storages are names for one memory of {all}; none has a part \
-                 of its own",
-                sizes.len()
-            );
-        }
-        let mut limits = Limits::default();
-        hold(&self.params, &mut limits, true);
-        let options = Varnishd {
-            listen: self.endpoints.clone(),
-            cli: self.cli.clone(),
-            secret: self.secret.clone(),
-            memory_bytes: (!sizes.is_empty()).then(|| sizes.iter().sum()),
-            http2: self.params.has_feature("http2"),
-            limits,
-        };
-        config::from_varnishd(&options).map_err(|problems| render(&problems))
-    }
-}
-
-/// Has parameters rule the limits that mean the same; of those that nobody has set only with `all`.
-pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
-    let counts = |param: Param| {
-        let spec = vcl::params::TABLE.iter().find(|spec| spec.param == param);
-        all || spec.is_some_and(|spec| !params.is_default(spec))
-    };
-    let ms = |param: Param| (params.seconds(param) * 1000.0).round() as u64;
-    // What SO_SNDTIMEO makes of it (socket(7)).
-    let for_ever = |ms: u64| if ms == 0 { u64::MAX >> 1 } else { ms };
-    let rules: [(Param, &mut u64, u64); 13] = [
-        (Param::TimeoutIdle, &mut limits.idle_timeout, ms(Param::TimeoutIdle)),
-        // A connection is idle until a whole head has come.
-        (Param::TimeoutIdle, &mut limits.header_timeout, ms(Param::TimeoutIdle)),
-        (Param::IdleSendTimeout, &mut limits.send_timeout, for_ever(ms(Param::IdleSendTimeout))),
-        (Param::SendTimeout, &mut limits.response_time, ms(Param::SendTimeout)),
-        (Param::PipeTimeout, &mut limits.tunnel_idle_timeout, ms(Param::PipeTimeout)),
-        (Param::HttpReqSize, &mut limits.header_bytes, params.number(Param::HttpReqSize)),
-        (Param::HttpReqHdrLen, &mut limits.header_field_bytes, params.number(Param::HttpReqHdrLen)),
-        (
-            Param::HttpRespSize,
-            &mut limits.response_header_bytes,
-            params.number(Param::HttpRespSize),
-        ),
-        (
-            Param::HttpRespHdrLen,
-            &mut limits.response_field_bytes,
-            params.number(Param::HttpRespHdrLen),
-        ),
-        (Param::HttpMaxHdr, &mut limits.header_count, fields(params.number(Param::HttpMaxHdr))),
-        (
-            Param::H2MaxConcurrentStreams,
-            &mut limits.h2_streams,
-            params.number(Param::H2MaxConcurrentStreams).clamp(1, 1000),
-        ),
-        (
-            Param::WorkspaceClient,
-            &mut limits.vcl_workspace_client,
-            params.number(Param::WorkspaceClient),
-        ),
-        (
-            Param::WorkspaceBackend,
-            &mut limits.vcl_workspace_backend,
-            params.number(Param::WorkspaceBackend),
-        ),
-    ];
-    for (param, limit, value) in rules {
-        if counts(param) {
-            *limit = value;
-        }
-    }
-    if counts(Param::CliLimit) {
-        let cli_limit = params.number(Param::CliLimit);
-        limits.varnish_cli_bytes = limits.varnish_cli_bytes.max(cli_limit);
-    }
-    let pipes = params.number(Param::PipeSessMax);
-    if pipes > 0 {
-        limits.tunnels = pipes;
-    }
-    if all {
-        // Storage bounds what is stored, and a fetch takes as long as its bytes keep coming.
-        limits.object_bytes = u64::MAX >> 1;
-        limits.total_timeout = u64::MAX >> 1;
-        limits.body_buffer_bytes = limits.body_buffer_bytes.min(limits.header_bytes);
-    }
-}
-
-/// Fields of a head of so many lines: varnishd counts the parts of its first line as five.
-fn fields(lines: u64) -> u64 {
-    const FIRST_LINE: u64 = 5;
-    lines.saturating_sub(FIRST_LINE)
-}
-
 /// The VCL that `-b` stands for.
 fn backend_vcl(backend: &str) -> String {
     if backend == "none" {
@@ -429,31 +275,11 @@ fn storage_bytes(spec: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// The secret that is made up where -S names none: in a file only its owner can read, beside the
-/// admin socket.
-pub(crate) fn own_secret(admin_socket: &Path) -> Result<PathBuf, String> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let folder = admin_socket.parent().unwrap_or_else(|| Path::new("."));
-    let path = folder.join(SECRET);
-    let failed = |error: std::io::Error| format!("larder: {}: {error}", path.display());
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let mut bytes = [0_u8; 32];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| failed(error.into()))?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    // One that an earlier daemon has left belongs to nobody now.
-    _ = std::fs::remove_file(&path);
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
-    writeln!(file, "{text}").map_err(failed)?;
-    eprintln!("larder: the CLI's secret is in {}", path.display());
-    Ok(path)
-}
-
 #[cfg(test)]
 mod tests {
+    use base::Limits;
     use clap::Parser;
+    use vcl::params::Param;
 
     use super::*;
 

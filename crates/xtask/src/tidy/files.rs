@@ -14,7 +14,8 @@ const LINE_CHARACTERS: usize = 100;
 
 /// Crates that may read a clock: `base` does it for all, `origin`, `net` and `admin` keep deadlines
 /// of sockets, and the rest are programs and tools of their own.
-const READS_CLOCKS: &[&str] = &["base", "origin", "net", "admin", "larder", "testkit", "xtask"];
+const READS_CLOCKS: &[&str] =
+    &["base", "origin", "net", "admin", "daemon", "tools", "larder", "testkit", "xtask"];
 
 /// What a file called `name` breaks, each with its line.
 pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {

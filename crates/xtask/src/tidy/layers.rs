@@ -31,6 +31,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("config", 5),
     ("acme", 5),
     ("admin", 5),
+    ("daemon", 6),
     ("tools", 6),
     ("larder", 7),
 ];
@@ -54,15 +55,15 @@ const NARROWED: &[(&str, &[&str])] = &[
 /// Dependencies that only some crates may name: what touches sockets, timers or the command line
 /// stays out of the pure crates.
 const RESTRICTED: &[(&str, &[&str])] = &[
-    ("tokio", &["acme", "admin", "origin", "flow", "net", "larder", "testkit"]),
-    ("socket2", &["origin", "net", "larder"]),
+    ("tokio", &["acme", "admin", "origin", "flow", "net", "daemon", "larder", "testkit"]),
+    ("socket2", &["origin", "net", "daemon"]),
     ("hyper", &["admin"]),
     ("hyper-util", &["admin"]),
     ("hickory-resolver", &["origin"]),
     ("clap", &["tools", "larder"]),
-    ("nix", &["larder"]),
+    ("nix", &["daemon"]),
     ("ratatui", &["tools"]),
-    ("tikv-jemalloc-ctl", &["larder"]),
+    ("tikv-jemalloc-ctl", &["daemon"]),
     ("tikv-jemallocator", &["larder"]),
     ("rustls", &["tls"]),
     ("tokio-rustls", &["acme", "origin"]),
@@ -72,7 +73,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("x509-parser", &["tls"]),
     ("aws-lc-rs", &["tls"]),
     ("toml", &["config"]),
-    ("rustix", &["base", "files", "net", "config", "tools", "larder", "testkit"]),
+    ("rustix", &["base", "files", "net", "config", "daemon", "tools", "testkit"]),
 ];
 
 /// One dependency edge.

@@ -1,113 +1,15 @@
-//! How the daemon comes by its programs in VCL: from its configuration, or from varnishd's flags;
-//! and what `larder serve` does instead of serving (`-C`, `-x`, `-V`).
+//! How the daemon comes by its programs in VCL: from its configuration, or from varnishd's flags.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::{Config, ListenSpec, Programs};
 use vcl::params::Params;
-use vcl::params::TABLE;
 
-use crate::serve::{self, Daemon, Settings, Source};
+use crate::serve::{Daemon, Settings, Source};
 use crate::varnish_cli;
-use crate::varnishd::{Program, Storage};
+use crate::varnishd::{self, Program, Storage};
 use crate::vcl::{About, Code, Prepared, Vcls, Wanted};
-use crate::{ServeArgs, varnishd};
-
-/// `larder serve`.
-pub(crate) fn serve(args: ServeArgs) -> Result<(), String> {
-    let flags = &args.varnishd;
-    if flags.version {
-        println!("larder {}", env!("CARGO_PKG_VERSION"));
-        return Ok(());
-    }
-    if let Some(what) = &flags.document {
-        return document(what);
-    }
-    let (compile, pid_file) = (flags.compile, flags.pid_file.clone());
-    let source = Source::of(args)?;
-    if compile {
-        return check_all(&source);
-    }
-    let _pid = pid_file.map(PidFile::write).transpose()?;
-    serve::run(source)
-}
-
-/// The file with the process id, until it is dropped.
-struct PidFile(PathBuf);
-
-impl PidFile {
-    fn write(path: PathBuf) -> Result<Self, String> {
-        std::fs::write(&path, format!("{}\n", std::process::id()))
-            .map_err(|error| format!("larder: -P {}: {error}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        // It may have been taken away.
-        _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// `-x`: prints what there is.
-fn document(what: &str) -> Result<(), String> {
-    match what {
-        "parameter" => {
-            let params = Params::default();
-            for spec in TABLE {
-                print!("{}", params.row(spec).long());
-            }
-        }
-        "cli" => print!("{}", varnish_cli::document()),
-        "builtin" => print!("{}", vcl::parse::BUILTIN),
-        "vsl" => {
-            println!("larder has no shared memory log: `larder log` shows the records there are.");
-        }
-        "optstring" => println!("a:b:f:n:T:M:S:s:p:r:t:i:I:P:Cx:VFdj:l:W:"),
-        other => {
-            return Err(format!(
-                "larder: -x {other}: there are parameter, cli, vsl, builtin and optstring"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// `-C`: compiles what the flags name, and says so.
-fn check_all(source: &Source) -> Result<(), String> {
-    let Settings::Varnishd(flags) = &source.settings else {
-        return Err("larder: -C goes with -f or -b".to_owned());
-    };
-    let storages: Vec<_> = flags.storages.iter().map(|own| own.name.as_str()).collect();
-    for (_, program) in &flags.programs {
-        let name = match program {
-            Program::File(file) => file,
-            Program::Text(_) => "-b",
-        };
-        let (_, warnings) = crate::vcl::compile(program.from(), &flags.params, &storages, &[])?;
-        eprint!("{warnings}");
-        println!("{name}: good");
-    }
-    Ok(())
-}
-
-/// Checks a program by itself, as `larder check FILE.vcl` does: the labels it names are taken for
-/// there.
-///
-/// # Errors
-/// The faults, rendered.
-pub(crate) fn check(path: &Path) -> Result<(), String> {
-    // As seen from here, not from `vcl_path`.
-    let full = std::path::absolute(path).map_err(|error| format!("larder: {error}"))?;
-    let name = full.to_string_lossy();
-    let params = Params::default();
-    let (_, warnings) = crate::vcl::compile(Code::File(&name), &params, &["s0", "Transient"], &[])?;
-    eprint!("{warnings}");
-    println!("{}: good", path.display());
-    Ok(())
-}
 
 impl Source {
     /// Programs and parameters as they begin: none loaded yet.
@@ -156,7 +58,8 @@ impl Source {
 }
 
 impl Program {
-    fn from(&self) -> Code<'_> {
+    /// The code it is made from.
+    pub fn from(&self) -> Code<'_> {
         match self {
             Self::File(file) => Code::File(file),
             Self::Text(text) => Code::Text("<-b>", text.as_bytes()),

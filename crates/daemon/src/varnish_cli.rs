@@ -25,7 +25,7 @@ use crate::ports::Bound;
 use crate::serve::Daemon;
 use crate::{keeper, varnishd};
 
-pub(crate) use vcl::document;
+pub use vcl::document;
 
 /// Who gets in.
 #[derive(Clone)]

@@ -126,7 +126,7 @@ fn xid(daemon: &Daemon, numbers: &[&str]) -> Reply {
 }
 
 /// The table of commands, for `larder serve -x cli`.
-pub(crate) fn document() -> String {
+pub fn document() -> String {
     let section = |spec: &Spec| format!("{}\n  {}\n\n", spec.syntax, spec.help);
     varnishcli::TABLE.iter().map(section).collect()
 }

@@ -22,7 +22,7 @@ const DEPTH: u32 = 8;
 
 /// Who is to run it, as the command line says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// Whom the configuration names, or the usual user.
     #[default]
     Configured,

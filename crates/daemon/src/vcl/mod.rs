@@ -36,7 +36,7 @@ const INCLUDE_DEPTH: u32 = 32;
 
 /// What a program is made from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Code<'a> {
+pub enum Code<'a> {
     /// A file by its name, looked for in `vcl_path`.
     File(&'a str),
     /// This text, called so.
@@ -624,7 +624,7 @@ impl Drop for Prepared<'_> {
 ///
 /// # Errors
 /// The faults, rendered.
-pub(crate) fn compile(
+pub fn compile(
     from: Code<'_>,
     params: &Params,
     storages: &[&str],

@@ -41,7 +41,7 @@ pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> 
 }
 
 /// The folder of a daemon that is told no other.
-pub(crate) fn usual_folder(socket: &Path) -> PathBuf {
+pub fn usual_folder(socket: &Path) -> PathBuf {
     let [beside, shared] = folders(socket, geteuid().as_raw());
     if !is_in_memory(&beside) && is_in_memory(&shared) { shared } else { beside }
 }

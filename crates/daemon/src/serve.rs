@@ -27,7 +27,8 @@ use crate::given::Sockets;
 use crate::journal::ServerLog;
 use crate::keeper::{self, How};
 use crate::live::{self, Live};
-use crate::material::{LOOK, Material};
+use crate::load::{load, render};
+use crate::material::{LOOK, Material, read_material};
 use crate::notify::{Notify, Watchdog};
 use crate::opened::{self, Opened};
 use crate::ordered::{self, Responder};
@@ -35,9 +36,7 @@ use crate::ports::Ports;
 use crate::varnish_cli::{self, Guard};
 use crate::varnishd;
 use crate::vcl::Vcls;
-use crate::{
-    account, api, build, htcp, load, otlp, pressure, read_material, render, ring, stapled,
-};
+use crate::{account, api, build, htcp, otlp, pressure, ring, stapled};
 
 /// How long requests under way may take to finish after a stop was asked for.
 /// How often it is said that a core stood still, at most.
@@ -45,21 +44,25 @@ const TURNS: Duration = Duration::from_secs(5);
 
 /// Where the configuration comes from; asked again at every reload.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
-    pub(crate) settings: Settings,
-    pub(crate) admin_socket: PathBuf,
+pub struct Source {
+    /// The configuration, or what takes its place.
+    pub settings: Settings,
+    /// The admin socket's path.
+    pub admin_socket: PathBuf,
     /// The log ring's folder; it goes before what the configuration says.
-    pub(crate) log_ring: Option<PathBuf>,
+    pub log_ring: Option<PathBuf>,
     /// As whom it is to run.
-    pub(crate) user: account::Wanted,
+    pub user: account::Wanted,
     /// The file with the process id.
-    pub(crate) pid_file: Option<PathBuf>,
+    pub pid_file: Option<PathBuf>,
 }
 
 /// A file, or what the command line said.
 #[derive(Clone, Debug)]
-pub(crate) enum Settings {
+pub enum Settings {
+    /// `larder.toml`.
     File(PathBuf),
+    /// Our own flags.
     Flags(CliOptions),
     /// varnishd's.
     Varnishd(Box<varnishd::Flags>),
@@ -67,7 +70,10 @@ pub(crate) enum Settings {
 
 impl Source {
     /// Reads the configuration; warnings go to standard error.
-    pub(crate) fn config(&self) -> Result<Config, String> {
+    ///
+    /// # Errors
+    /// What is wrong with it, rendered.
+    pub fn config(&self) -> Result<Config, String> {
         match &self.settings {
             Settings::File(path) => {
                 let (config, warnings) = load(path)?;
@@ -83,11 +89,12 @@ impl Source {
 }
 
 /// A running daemon, as far as its control goes.
-pub(crate) struct Daemon {
+pub struct Daemon {
     source: Source,
-    pub(crate) shared: Arc<Shared>,
+    /// What cores, cache and faces share.
+    pub shared: Arc<Shared>,
     /// Where it is asked over TCP.
-    pub(crate) admin_addresses: Vec<SocketAddr>,
+    pub admin_addresses: Vec<SocketAddr>,
     /// What the admin listener counts.
     pub(crate) admin_counts: Mutex<Arc<Counters>>,
     /// The admin listener, where no origin leads.
@@ -97,7 +104,8 @@ pub(crate) struct Daemon {
     descriptors: u64,
     cores: usize,
     log: Option<AccessLog>,
-    pub(crate) ring: Option<Arc<Ring>>,
+    /// The log ring, if there is one.
+    pub ring: Option<Arc<Ring>>,
     /// Programs in VCL, and their parameters.
     pub(crate) vcls: Vcls,
     /// What dashboards are sent.
@@ -156,7 +164,10 @@ impl Signals {
 }
 
 /// Runs the daemon until it is told to end.
-pub(crate) fn run(source: Source) -> Result<(), String> {
+///
+/// # Errors
+/// Why it cannot be had.
+pub fn run(source: Source) -> Result<(), String> {
     let sockets = Sockets::of_environment()?;
     account::harden();
     let config = source.config()?;
@@ -212,7 +223,10 @@ async fn tell_of_turns(pulse: net::Pulse) {
 }
 
 /// The runtime of everything that is not a request: admin, probes, name resolution, signals.
-pub(crate) fn helper_runtime() -> Result<tokio::runtime::Runtime, String> {
+///
+/// # Errors
+/// Why it cannot be had.
+pub fn helper_runtime() -> Result<tokio::runtime::Runtime, String> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("helper")
@@ -234,7 +248,10 @@ pub(crate) struct Memory {
 
 impl Daemon {
     /// Starts the cores, listening on `listen`. Call within the helper runtime.
-    pub(crate) async fn start(
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub async fn start(
         source: Source,
         config: &Config,
         listen: Vec<net::Listen>,
@@ -550,7 +567,10 @@ impl Daemon {
 }
 
 /// What the configuration wants to be listened on.
-pub(crate) fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, String> {
+///
+/// # Errors
+/// Why it cannot be had.
+pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, String> {
     let (mut listen, mut names) = (Vec::new(), Vec::new());
     for (door, spec) in config.listen.iter().enumerate() {
         let (tls, h2c, proxy) = (spec.tls, spec.h2c, spec.proxy);

@@ -9,7 +9,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 /// The sockets, by the names they were given (`FileDescriptorName=`).
 #[derive(Debug, Default)]
-pub(crate) struct Sockets {
+pub struct Sockets {
     named: Vec<(String, Arc<Given>)>,
 }
 

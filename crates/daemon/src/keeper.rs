@@ -20,7 +20,6 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use clap::Args;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::net::{
@@ -72,21 +71,19 @@ impl How {
 }
 
 /// What it is told at its start.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct KeeperArgs {
+#[derive(Clone, Debug, Default)]
+pub struct KeeperArgs {
     /// Configuration file whose files may be opened, and which may be itself.
-    #[arg(long)]
     config: Option<PathBuf>,
     /// Further file that may be read; repeatable.
-    #[arg(long)]
     file: Vec<PathBuf>,
     /// File or folder that is taken away when the daemon has ended; repeatable.
-    #[arg(long)]
     clear: Vec<PathBuf>,
 }
 
 impl KeeperArgs {
-    pub(crate) fn new(config: Option<PathBuf>, file: Vec<PathBuf>, clear: Vec<PathBuf>) -> Self {
+    /// The same as `larder keeper --config FILE --file FILE --clear PATH`.
+    pub fn new(config: Option<PathBuf>, file: Vec<PathBuf>, clear: Vec<PathBuf>) -> Self {
         Self { config, file, clear }
     }
 
@@ -94,7 +91,7 @@ impl KeeperArgs {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) fn start(&self) -> io::Result<()> {
+    pub fn start(&self) -> io::Result<()> {
         let flags = SocketFlags::CLOEXEC;
         let (own, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, Some(PATIENCE))?;
@@ -190,7 +187,7 @@ fn quietly() -> SendFlags {
 ///
 /// # Errors
 /// Standard input is no socket.
-pub(crate) fn run(args: &KeeperArgs) -> Result<(), String> {
+pub fn run(args: &KeeperArgs) -> Result<(), String> {
     account::harden();
     let failed = |error: io::Error| format!("larder keeper: {error}");
     // Who stops the daemon may have told all of its processes: this one ends after it.

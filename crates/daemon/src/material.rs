@@ -14,6 +14,7 @@ use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
 use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
 
+use crate::load::render;
 use crate::varnish_cli::Guard;
 use crate::{keeper, ordered};
 
@@ -26,7 +27,7 @@ type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// Everything that was read, by its files.
 #[derive(Debug, Default)]
-pub(crate) struct Material {
+pub struct Material {
     pairs: BTreeMap<(PathBuf, PathBuf), Watched<PairFiles, Arc<Pair>>>,
     upstreams: BTreeMap<usize, Upstream>,
     clients: BTreeMap<(PathBuf, bool), Watched<ClientFiles, ClientAuth>>,
@@ -60,6 +61,16 @@ impl<F, T> Watched<F, T> {
         }
         due
     }
+}
+
+/// Reads the files that a configuration names; warnings go to standard error.
+pub fn read_material(config: &Config) -> Result<Material, String> {
+    let (material, found) = Material::read(config);
+    if found.iter().any(|problem| problem.severity == config::Severity::Error) {
+        return Err(render(&found));
+    }
+    eprint!("{}", render(&found));
+    Ok(material)
 }
 
 impl Material {

@@ -1,0 +1,66 @@
+//! `larder check` and `larder check-audit`.
+
+use std::path::Path;
+
+use daemon::Code;
+use vcl::params::Params;
+
+use crate::preset;
+
+/// Checks a configuration, or a program by itself.
+pub(crate) fn check(path: &Path, show: bool) -> Result<(), String> {
+    if is_program(path) {
+        return check_program(path);
+    }
+    let (config, warnings) = daemon::load(path)?;
+    eprint!("{warnings}");
+    daemon::read_material(&config)?;
+    println!(
+        "{}: good: {} site{}, {} origin{}",
+        path.display(),
+        config.sites.len(),
+        plural(config.sites.len()),
+        config.origins.len(),
+        plural(config.origins.len()),
+    );
+    if show {
+        preset::print(&config::show(&config))?;
+    }
+    Ok(())
+}
+
+/// Whether the file is a program, as its first word says; its ending only where that says nothing.
+fn is_program(path: &Path) -> bool {
+    let text = std::fs::read(path).unwrap_or_default();
+    config::is_program(&String::from_utf8_lossy(&text))
+        .unwrap_or_else(|| path.extension().is_some_and(|ending| ending == "vcl"))
+}
+
+/// Looks whether a log of changes is whole.
+pub(crate) fn check_audit(path: &Path) -> Result<(), String> {
+    let failed = |why: String| format!("larder: {}: {why}", path.display());
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let count = admin::Audit::verify(std::io::BufReader::new(file)).map_err(failed)?;
+    println!("{}: whole: {count} line{}", path.display(), plural(count));
+    Ok(())
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+/// Checks a program by itself, as `larder check FILE.vcl` does: the labels it names are taken for
+/// there.
+///
+/// # Errors
+/// The faults, rendered.
+fn check_program(path: &Path) -> Result<(), String> {
+    // As seen from here, not from `vcl_path`.
+    let full = std::path::absolute(path).map_err(|error| format!("larder: {error}"))?;
+    let name = full.to_string_lossy();
+    let params = Params::default();
+    let (_, warnings) = daemon::compile(Code::File(&name), &params, &["s0", "Transient"], &[])?;
+    eprint!("{warnings}");
+    println!("{}: good", path.display());
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! `larder serve`: its flags, what they come to, and what it does instead of serving (`-C`, `-x`,
+//! `-V`).
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use config::CliOptions;
+use daemon::{Program, Settings, Source, Wanted};
+use tools::{AdminArgs, default_socket};
+use vcl::params::Params;
+use vcl::params::TABLE;
+
+use crate::varnishd;
+
+/// How `serve` is told what to do.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", conflicts_with = "origin")]
+    config: Option<PathBuf>,
+    /// Without a file: the origin for all hosts, such as http://127.0.0.1:8080, unix:/run/app.sock
+    /// or fastcgi+unix:/run/php/php-fpm.sock.
+    #[arg(long, value_name = "URL")]
+    origin: Option<String>,
+    /// Where the scripts of a FastCGI origin are, such as /var/www/html.
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    root: Option<PathBuf>,
+    /// Preset of the site, such as wordpress; repeatable. `larder preset list` names them.
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    preset: Vec<String>,
+    /// Host of the site, such as example.com; repeatable. Without it every host is the site's.
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    host: Vec<String>,
+    /// Have a certificate for every --host from Let's Encrypt, whose terms of service you agree to
+    /// by this; it may write to this address.
+    #[arg(long, value_name = "EMAIL", conflicts_with = "config", requires = "host")]
+    acme: Option<String>,
+    /// Address to listen on, such as 127.0.0.1:6081 or :80; repeatable.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    listen: Vec<String>,
+    /// Memory for the cache, such as 512MiB or 40%; by default half of what there is.
+    #[arg(long, value_name = "SIZE", conflicts_with = "config")]
+    memory: Option<String>,
+    /// Core threads; by default one per core this process may use.
+    #[arg(long, value_name = "N", conflicts_with = "config")]
+    workers: Option<usize>,
+    /// Defaults of the site.
+    #[arg(long, value_enum, default_value = "safe", conflicts_with = "config")]
+    profile: ProfileArg,
+    #[command(flatten)]
+    admin: AdminArgs,
+    /// Started as root, become this user once ports are open; `root` stays. By default `[run]
+    /// user`, or `larder`.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Folder of the log ring, in memory; by default it goes with the admin socket.
+    #[arg(long, value_name = "DIR")]
+    log_ring: Option<PathBuf>,
+    #[command(flatten)]
+    varnishd: varnishd::VarnishdArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileArg {
+    /// Safe in front of any application.
+    Safe,
+    /// RFC 9111 to the letter.
+    Rfc,
+}
+
+/// `larder serve`.
+pub(crate) fn serve(args: ServeArgs) -> Result<(), String> {
+    let flags = &args.varnishd;
+    if flags.version {
+        println!("larder {}", env!("CARGO_PKG_VERSION"));
+        return Ok(());
+    }
+    if let Some(what) = &flags.document {
+        return document(what);
+    }
+    let (compile, pid_file) = (flags.compile, flags.pid_file.clone());
+    let source = source_of(args)?;
+    if compile {
+        return check_all(&source);
+    }
+    let _pid = pid_file.map(PidFile::write).transpose()?;
+    daemon::run(source)
+}
+
+/// The file with the process id, until it is dropped.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    fn write(path: PathBuf) -> Result<Self, String> {
+        std::fs::write(&path, format!("{}\n", std::process::id()))
+            .map_err(|error| format!("larder: -P {}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // It may have been taken away.
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// `-x`: prints what there is.
+fn document(what: &str) -> Result<(), String> {
+    match what {
+        "parameter" => {
+            let params = Params::default();
+            for spec in TABLE {
+                print!("{}", params.row(spec).long());
+            }
+        }
+        "cli" => print!("{}", daemon::document()),
+        "builtin" => print!("{}", vcl::parse::BUILTIN),
+        "vsl" => {
+            println!("larder has no shared memory log: `larder log` shows the records there are.");
+        }
+        "optstring" => println!("a:b:f:n:T:M:S:s:p:r:t:i:I:P:Cx:VFdj:l:W:"),
+        other => {
+            return Err(format!(
+                "larder: -x {other}: there are parameter, cli, vsl, builtin and optstring"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `-C`: compiles what the flags name, and says so.
+fn check_all(source: &Source) -> Result<(), String> {
+    let Settings::Varnishd(flags) = &source.settings else {
+        return Err("larder: -C goes with -f or -b".to_owned());
+    };
+    let storages: Vec<_> = flags.storages.iter().map(|own| own.name.as_str()).collect();
+    for (_, program) in &flags.programs {
+        let name = match program {
+            Program::File(file) => file,
+            Program::Text(_) => "-b",
+        };
+        let (_, warnings) = daemon::compile(program.from(), &flags.params, &storages, &[])?;
+        eprint!("{warnings}");
+        println!("{name}: good");
+    }
+    Ok(())
+}
+
+/// What `serve` was told to do.
+fn source_of(args: ServeArgs) -> Result<Source, String> {
+    let (mut admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
+    let pid_file = args.varnishd.pid_file.clone();
+    let user = match (args.user, args.varnishd.user()?) {
+        (Some(name), _) => Wanted::Named(name),
+        (None, jail) => jail,
+    };
+    let settings = match (args.config, args.origin) {
+        (Some(file), _) if !args.varnishd.is_given() => Settings::File(file),
+        (None, Some(origin)) if !args.varnishd.is_given() => Settings::Flags(CliOptions {
+            origin,
+            root: args.root,
+            presets: args.preset,
+            hosts: args.host,
+            acme: args.acme,
+            listen: args.listen,
+            memory: args.memory,
+            workers: args.workers,
+            profile: match args.profile {
+                ProfileArg::Safe => policy::Profile::Safe,
+                ProfileArg::Rfc => policy::Profile::Rfc,
+            },
+        }),
+        (None, None) if args.varnishd.is_given() => {
+            let folder = args.varnishd.work_dir.as_ref().filter(|_| {
+                // One that was named is named for a reason.
+                admin_socket == default_socket()
+            });
+            if let Some(folder) = folder {
+                admin_socket = folder.join("admin.sock");
+            }
+            let flags = args.varnishd.read(&admin_socket)?;
+            Settings::Varnishd(Box::new(flags))
+        }
+        (None, None) => {
+            return Err("larder: nothing to serve: give --config FILE, or --origin URL, or \
+                        varnishd's flags: -f FILE or -b HOST:PORT"
+                .to_owned());
+        }
+        (Some(_), _) | (None, Some(_)) => {
+            return Err("larder: varnishd's flags go neither with --config nor with --origin: \
+                        larder.toml names VCL files with `vcl`"
+                .to_owned());
+        }
+    };
+    Ok(Source { settings, admin_socket, log_ring, user, pid_file })
+}
