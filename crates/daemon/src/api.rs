@@ -4,8 +4,6 @@ mod log;
 mod state;
 mod store;
 
-pub(crate) use state::server;
-
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +17,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::serve::Daemon;
+use crate::live::Live;
+use crate::state::Daemon;
 use crate::{dashboard, explain, metrics};
 
 /// The listeners of `[admin]` and of the socket, open, and how requests to them are treated. What
@@ -58,65 +57,76 @@ pub(crate) fn tokens_folder(config: &AdminConfig) -> PathBuf {
     first.unwrap_or_else(|| PathBuf::from("/var/lib/larder")).join("admin")
 }
 
+/// What is asked: the daemon, and for dashboards the figures of the moment.
+struct Face {
+    daemon: Arc<Daemon>,
+    live: Arc<Live>,
+}
+
 /// Has them answered.
-pub(crate) fn serve(daemon: &Arc<Daemon>, (listeners, settings): (Listeners, Settings)) {
+pub(crate) fn serve(
+    daemon: &Arc<Daemon>,
+    live: Arc<Live>,
+    (listeners, settings): (Listeners, Settings),
+) {
     for address in listeners.addresses() {
         eprintln!("larder: admin listening on {address}");
     }
-    listeners.serve(Arc::clone(daemon), settings);
+    listeners.serve(Arc::new(Face { daemon: Arc::clone(daemon), live }), settings);
 }
 
-impl Api for Daemon {
+impl Api for Face {
     fn limits(&self) -> Limits {
-        self.shared.live().limits.clone()
+        self.daemon.shared.live().limits.clone()
     }
 
     fn count(&self, counter: Counter) {
-        self.admin_counts.lock().inc(counter);
+        self.daemon.admin_counts.lock().inc(counter);
     }
 
     fn count_limit(&self, limit: Limit) {
-        self.admin_counts.lock().limit(limit);
+        self.daemon.admin_counts.lock().limit(limit);
     }
 
     async fn answer(&self, operation: Operation, asked: Asked) -> Answer {
+        let daemon = &*self.daemon;
         let answered = match operation {
             Operation::Health => Ok(Answer::text(StatusCode::OK, "ok\n")),
             Operation::Metrics => Ok(Answer {
                 status: StatusCode::OK,
                 content_type: "text/plain; version=0.0.4",
-                body: Body::Full(Bytes::from(metrics::page(self))),
+                body: Body::Full(Bytes::from(metrics::page(daemon))),
             }),
-            Operation::Stats => Ok(Answer::json(&metrics::json(self))),
-            Operation::Ring => Ok(self.ring_place()),
-            Operation::ReloadText => Ok(match self.reload() {
+            Operation::Stats => Ok(Answer::json(&metrics::json(daemon))),
+            Operation::Ring => Ok(daemon.ring_place()),
+            Operation::ReloadText => Ok(match daemon.reload() {
                 Ok(said) => Answer::text(StatusCode::OK, format!("{said}\n")),
                 Err(problems) => Answer::text(
                     StatusCode::UNPROCESSABLE_ENTITY,
                     format!("{problems}\nthe running configuration stays\n"),
                 ),
             }),
-            Operation::Reload => Ok(match self.reload() {
+            Operation::Reload => Ok(match daemon.reload() {
                 Ok(said) => Answer::json(&json!({ "good": true, "said": said })),
                 Err(problems) => {
                     let said = json!({ "good": false, "said": plain(&problems) });
                     Answer::json_of(StatusCode::UNPROCESSABLE_ENTITY, &said)
                 }
             }),
-            Operation::Status => Ok(self.status(&asked)),
-            Operation::Sites => Ok(self.sites()),
-            Operation::Origins => Ok(self.origins(None)),
-            Operation::Order => self.order(asked),
-            Operation::Objects => self.objects(asked).await,
-            Operation::Bans => Ok(self.bans()),
-            Operation::Purge => self.purge(asked).await,
-            Operation::Config => Ok(self.config()),
-            Operation::Check => self.check(asked),
-            Operation::Parameters => Ok(self.parameters()),
-            Operation::Watch => self.watch(asked),
-            Operation::Explain => Ok(explain::answer(self, &asked.body).await),
+            Operation::Status => Ok(daemon.status(&asked)),
+            Operation::Sites => Ok(daemon.sites()),
+            Operation::Origins => Ok(daemon.origins(None)),
+            Operation::Order => daemon.order(asked),
+            Operation::Objects => daemon.objects(asked).await,
+            Operation::Bans => Ok(daemon.bans()),
+            Operation::Purge => daemon.purge(asked).await,
+            Operation::Config => Ok(daemon.config()),
+            Operation::Check => daemon.check(asked),
+            Operation::Parameters => Ok(daemon.parameters()),
+            Operation::Watch => daemon.watch(asked),
+            Operation::Explain => Ok(explain::answer(daemon, &asked.body).await),
             Operation::Dashboard => Ok(dashboard::file(&asked.path)),
-            Operation::Live => Ok(dashboard::live(self, asked.caller)),
+            Operation::Live => Ok(dashboard::live(daemon, &self.live, asked.caller)),
             // The listener's own.
             Operation::Describe => Ok(Answer::json(&admin::document())),
         };

@@ -3,14 +3,16 @@
 //! The page asks for nothing outside, and needs no token: it holds no data. What it shows comes
 //! from the interface, to which it brings the token that its reader has typed in.
 
+use std::sync::Arc;
+
 use admin::{Answer, Body, Caller};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::live::{Viewer, event};
-use crate::serve::Daemon;
+use crate::live::{Live, Viewer, event};
+use crate::state::Daemon;
 
 /// A file: its path, its type, its bytes.
 type File = (&'static str, &'static str, &'static [u8]);
@@ -63,9 +65,9 @@ pub(crate) fn file(path: &str) -> Answer {
 
 /// Figures as server-sent events, until the viewer leaves: who looks and at what, the minutes
 /// before, then each second's.
-pub(crate) fn live(daemon: &Daemon, caller: Caller) -> Answer {
+pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, caller: Caller) -> Answer {
     let now = daemon.shared.live();
-    let Some(viewer) = daemon.live.view(now.limits.dashboard_viewers) else {
+    let Some(viewer) = live.view(now.limits.dashboard_viewers) else {
         let why = "as many dashboards look as may: see `dashboard_viewers`";
         return Answer::refusal(StatusCode::SERVICE_UNAVAILABLE, why);
     };

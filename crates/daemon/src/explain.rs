@@ -22,7 +22,7 @@ use policy::told::shown;
 use policy::{Peer, Step};
 use serde_json::{Value, json};
 
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// Transactions told of when nobody says how many.
 const LAST: usize = 5;

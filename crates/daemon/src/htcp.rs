@@ -16,7 +16,7 @@ use message::{Request, Scheme, class, target};
 use tokio::net::UdpSocket;
 
 use crate::ports::Bound;
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// What a port works with.
 struct Port {

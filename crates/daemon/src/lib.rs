@@ -1,5 +1,25 @@
 //! The daemon as a library: its state, its start, and the faces that it shows to operators and
 //! their tools.
+//!
+//! A module uses only modules of lower floors, which a test here holds it to:
+//!
+//! ```text
+//! start    11  serve
+//! start    10  opened
+//! faces     9  api
+//! faces     8  dashboard metrics varnish_cli
+//! faces     7  explain htcp live otlp pressure stats
+//! state     6  state
+//! ground    5  build programs stapled
+//! ground    4  material source vcl
+//! ground    3  varnishd
+//! ground    2  load records
+//! ground    1  keeper
+//! ground    0  account allocator given guard holders journal like notify ordered ports ring servers
+//! ```
+//!
+//! The state knows neither who asks nor how it was started; a face reads the state and knows no
+//! other way in; the start makes both and joins them.
 
 mod account;
 mod allocator;
@@ -7,7 +27,10 @@ mod api;
 mod build;
 mod dashboard;
 mod explain;
+#[cfg(test)]
+mod floors;
 mod given;
+mod guard;
 mod holders;
 mod htcp;
 mod journal;
@@ -24,9 +47,13 @@ mod otlp;
 mod ports;
 mod pressure;
 mod programs;
+mod records;
 mod ring;
 mod serve;
+mod servers;
+mod source;
 mod stapled;
+mod state;
 mod stats;
 mod varnish_cli;
 mod varnishd;
@@ -38,7 +65,9 @@ pub use keeper::{KeeperArgs, run as keep};
 pub use load::{load, render};
 pub use material::{Material, read_material};
 pub use ring::usual_folder;
-pub use serve::{Daemon, Settings, Source, helper_runtime, listeners, run};
+pub use serve::{helper_runtime, listeners, run};
+pub use source::{Settings, Source};
+pub use state::Daemon;
 pub use varnish_cli::document;
 pub use varnishd::{Flags, Program, Storage, own_secret};
 pub use vcl::{Code, compile};

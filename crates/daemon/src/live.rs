@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::serve::Daemon;
+use crate::state::Daemon;
 use figures::{History, Reading};
 use ring::RingView;
 

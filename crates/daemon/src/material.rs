@@ -14,8 +14,8 @@ use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
 use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
 
+use crate::guard::Guard;
 use crate::load::render;
-use crate::varnish_cli::Guard;
 use crate::{keeper, ordered};
 
 /// How often files are looked at. A change counts when it has lasted from one look to the next, so
@@ -179,14 +179,10 @@ impl Material {
         files.chain(ordered).map(Arc::clone).collect()
     }
 
-    /// Every host that a certificate is ordered for.
-    pub(crate) fn ordered_hosts(&self) -> Vec<String> {
-        self.ordered.keys().cloned().collect()
-    }
-
-    /// What the authority's own certificate is verified by.
-    pub(crate) fn authority_trust(&self) -> Option<Upstream> {
-        self.authority.as_ref().map(|(trust, _)| trust.clone())
+    /// What is to be ordered, if anything.
+    pub(crate) fn plan(&self, config: &Config) -> Option<Arc<acme::Plan>> {
+        let trust = self.authority.as_ref().map(|(trust, _)| trust.clone());
+        ordered::plan(config, self.ordered.keys().cloned().collect(), trust)
     }
 
     /// Whether `host` waits for the first certificate that is ordered for it, and no other is good

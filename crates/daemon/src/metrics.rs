@@ -6,7 +6,7 @@ use base::tally::{Outcome, Sums};
 use base::{counters, limits};
 use origin::ServerStatus;
 
-use crate::serve::Daemon;
+use crate::state::Daemon;
 use crate::stats;
 
 /// Every figure by name, counters and the store's.

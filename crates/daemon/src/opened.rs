@@ -12,7 +12,7 @@ use net::{At, BindError, Doors, Listen};
 use crate::account::Account;
 use crate::keeper::KeeperArgs;
 use crate::ports::Ports;
-use crate::serve::{Settings, Source};
+use crate::source::{Settings, Source};
 use crate::varnishd::Program;
 use crate::{api, holders, ring, varnishd};
 

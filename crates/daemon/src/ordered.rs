@@ -1,7 +1,7 @@
 //! Certificates from an authority: what is to be ordered, and how the daemon answers its questions.
 //!
 //! The ordering itself is in `acme`; what it stores comes into use like any other file, by
-//! [`Material`].
+//! `material`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +11,6 @@ use base::{Counter, Counters};
 use config::{AcmeChallenge, AcmeConfig, Config};
 use flow::Shared;
 use tls::{Challenges, Pair, Upstream};
-
-use crate::material::Material;
 
 /// Hosts that a certificate is ordered for, and where each is stored; `default` is what `[tls]`
 /// names.
@@ -32,16 +30,20 @@ pub(crate) fn hosts(config: &Config, default: &[Arc<Pair>]) -> Vec<(String, Path
     hosts
 }
 
-/// What is to be ordered, if anything.
-pub(crate) fn plan(config: &Config, material: &Material) -> Option<Arc<Plan>> {
+/// What is to be ordered, if anything: certificates for `names`, of an authority whose own is
+/// verified by `trust`.
+pub(crate) fn plan(
+    config: &Config,
+    names: Vec<String>,
+    trust: Option<Upstream>,
+) -> Option<Arc<Plan>> {
     let acme = config.acme.as_ref()?;
-    let names = material.ordered_hosts();
     if names.is_empty() {
         return None;
     }
     let limits = &config.limits;
     Some(Arc::new(Plan {
-        authority: Arc::new(authority(acme, material.authority_trust()?)),
+        authority: Arc::new(authority(acme, trust?)),
         names,
         challenges: acme.challenges.iter().copied().map(challenge).collect(),
         bounds: Bounds {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// How often the ring is looked at.
 const LOOK: Duration = Duration::from_millis(500);

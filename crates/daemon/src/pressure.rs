@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::allocator::Arenas;
-use crate::serve::{Daemon, Memory};
+use crate::state::{Daemon, Memory};
 
 /// How often it is looked while most of what may be taken is free, and when it is not: a core can
 /// fill megabytes in between.

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use config::{Config, ListenSpec, Programs};
 use vcl::params::Params;
 
-use crate::serve::{Daemon, Settings, Source};
-use crate::varnish_cli;
+use crate::source::{Settings, Source};
 use crate::varnishd::{self, Program, Storage};
 use crate::vcl::{About, Code, Prepared, Vcls, Wanted};
 
@@ -49,7 +48,7 @@ impl Source {
     }
 
     /// varnishd's flags, if they rule.
-    fn flags(&self) -> Option<&varnishd::Flags> {
+    pub(crate) fn flags(&self) -> Option<&varnishd::Flags> {
         match &self.settings {
             Settings::Varnishd(flags) => Some(flags),
             Settings::File(_) | Settings::Flags(_) => None,
@@ -67,53 +66,35 @@ impl Program {
     }
 }
 
-impl Daemon {
-    /// Whether a site takes the program in force.
-    pub(crate) fn takes_programs(&self) -> bool {
-        self.with_config(|config| config.vcl != Programs::None)
-    }
-
-    /// Loads the programs of the start, and carries out the commands of `-I`.
-    ///
-    /// # Errors
-    /// Why there is nothing to serve.
-    pub(crate) async fn load_programs(self: &Arc<Self>, config: &Config) -> Result<(), String> {
-        self.vcls.settle_in(&self.shared, self.reserved())?;
-        self.prepare_programs(config)?.take_up();
-        self.refresh();
-        let commands = self.source().flags().and_then(|flags| flags.commands.as_ref());
-        match commands {
-            Some(file) => varnish_cli::carry_out(self, file).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Makes the programs that the configuration names, and takes none of them up yet.
-    ///
-    /// # Errors
-    /// Why one of them cannot be had; what is in force stays.
-    pub(crate) fn prepare_programs(&self, config: &Config) -> Result<Prepared<'_>, String> {
-        if let Some(flags) = self.source().flags() {
-            let last = flags.programs.len().saturating_sub(1);
-            let mut all = Vec::new();
-            for (at, (name, program)) in flags.programs.iter().enumerate() {
-                all.push(Wanted { name, from: program.from(), file: None, active: at == last });
-            }
-            return self.vcls.prepare(&all);
-        }
-        let named = of_sites(config);
-        let texts: Vec<_> = named.iter().map(|own| own.file.to_string_lossy()).collect();
+/// Makes the programs that the configuration names, and takes none of them up yet.
+///
+/// # Errors
+/// Why one of them cannot be had; what is in force stays.
+pub(crate) fn prepare<'a>(
+    vcls: &'a Vcls,
+    source: &Source,
+    config: &Config,
+) -> Result<Prepared<'a>, String> {
+    if let Some(flags) = source.flags() {
+        let last = flags.programs.len().saturating_sub(1);
         let mut all = Vec::new();
-        for (own, text) in named.iter().zip(&texts) {
-            all.push(Wanted {
-                name: &own.name,
-                from: Code::File(text),
-                file: Some(own.file),
-                active: own.active,
-            });
+        for (at, (name, program)) in flags.programs.iter().enumerate() {
+            all.push(Wanted { name, from: program.from(), file: None, active: at == last });
         }
-        self.vcls.prepare(&all)
+        return vcls.prepare(&all);
     }
+    let named = of_sites(config);
+    let texts: Vec<_> = named.iter().map(|own| own.file.to_string_lossy()).collect();
+    let mut all = Vec::new();
+    for (own, text) in named.iter().zip(&texts) {
+        all.push(Wanted {
+            name: &own.name,
+            from: Code::File(text),
+            file: Some(own.file),
+            active: own.active,
+        });
+    }
+    vcls.prepare(&all)
 }
 
 /// A listener as programs see it.

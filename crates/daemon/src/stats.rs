@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use vcl::backend::Backend;
 use vcl::text::calendar;
 
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// One figure.
 struct Figure {

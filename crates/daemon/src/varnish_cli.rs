@@ -8,7 +8,6 @@ mod backends;
 mod params;
 mod vcl;
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -21,33 +20,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
 
+use crate::guard::Guard;
 use crate::ports::Bound;
-use crate::serve::Daemon;
+use crate::state::Daemon;
 use crate::{keeper, varnishd};
 
 pub use vcl::document;
-
-/// Who gets in.
-#[derive(Clone)]
-pub(crate) enum Guard {
-    /// Whoever can connect, which only this machine can.
-    Open,
-    /// Who knows the secret that the daemon has made.
-    Own,
-    /// Who knows this.
-    Secret(Arc<[u8]>),
-}
-
-impl fmt::Debug for Guard {
-    /// Without the secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Open => "Open",
-            Self::Own => "Own",
-            Self::Secret(_) => "Secret(..)",
-        })
-    }
-}
 
 /// Bytes read at once.
 const CHUNK: usize = 16 << 10;

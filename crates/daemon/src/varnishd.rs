@@ -7,8 +7,8 @@ use base::Limits;
 use config::{Config, Varnishd};
 use vcl::params::{Param, Params};
 
+use crate::guard::Guard;
 use crate::load::render;
-use crate::varnish_cli::Guard;
 
 /// The file of a secret that is made up, beside the admin socket, as varnishd calls it.
 pub(crate) const SECRET: &str = "_.secret";

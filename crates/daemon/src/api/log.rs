@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::store::Refused;
 use super::{body, said};
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// How long the cores keep fields for a reader that does not ask again.
 const LEASE_S: u64 = 10;

@@ -6,13 +6,14 @@ use admin::{Answer, Asked};
 use base::limits;
 use base::tally::Outcome;
 use http::StatusCode;
-use origin::{Order, Probed, ServerStatus};
+use origin::{Order, ServerStatus};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::said;
 use super::store::Refused;
-use crate::serve::Daemon;
+use crate::servers::server;
+use crate::state::Daemon;
 
 /// What an operator says of servers.
 #[derive(Debug, Deserialize)]
@@ -178,28 +179,4 @@ impl Daemon {
         };
         Ok(Answer::json(&json!({ "good": good, "said": said })))
     }
-}
-
-/// How a server is, as JSON.
-pub(crate) fn server(status: &ServerStatus) -> Value {
-    let probed = match status.probed {
-        Probed::Unknown => "unknown",
-        Probed::Healthy => "healthy",
-        Probed::Sick => "sick",
-    };
-    json!({
-        "name": *status.name,
-        "addresses": status.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "weight": status.weight,
-        "healthy": status.healthy,
-        "order": status.order.word(),
-        "probed": probed,
-        "ejected_ms": status.ejected_ms,
-        "failures": status.failures,
-        "requests": status.requests,
-        "failed": status.failed,
-        "in_flight": status.in_flight,
-        "waiting": status.waiting,
-        "last_error": status.last_error,
-    })
 }

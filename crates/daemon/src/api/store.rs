@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::said;
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// How long an answer waits until it is known what was hit.
 const COUNT_MS: u64 = 5_000;

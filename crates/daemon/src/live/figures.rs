@@ -9,8 +9,8 @@ use base::tally::{Outcome, SiteSums};
 use origin::ServerStatus;
 use serde_json::{Map, Value, json};
 
-use crate::api;
-use crate::serve::Daemon;
+use crate::servers;
+use crate::state::Daemon;
 
 /// Readings that are kept as they were taken: ten minutes of seconds.
 const RECENT: usize = 600;
@@ -160,7 +160,7 @@ impl Reading {
         };
         let row = |(origin, server): &(String, ServerStatus)| {
             let (requests, failed) = earlier(origin, server).unwrap_or_default();
-            let mut told = api::server(server);
+            let mut told = servers::server(server);
             told["origin"] = json!(origin);
             told["rates"] = json!({
                 "requests": self.rate(before, requests, server.requests),

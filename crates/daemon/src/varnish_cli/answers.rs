@@ -10,7 +10,7 @@ use flow::invalidate::What;
 use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
 
 use super::{backends, params};
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// How long the answer to a ban waits until it is known what was hit: plugins make many, one after
 /// the other.

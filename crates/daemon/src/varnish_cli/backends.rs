@@ -13,7 +13,7 @@ use vcl::backend::{Backend, Leaf, Listing, Sharded};
 
 use super::answers::{NAME, json};
 use crate::like::is_like;
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// One that is listed.
 struct Row {

@@ -10,7 +10,7 @@ use vcl::params::{Param, Params};
 use vcl::params::{Row, TABLE};
 
 use super::answers::unknown_parameter;
-use crate::serve::Daemon;
+use crate::state::Daemon;
 
 /// Whether programs in VCL decide anything, so that Varnish's parameters count.
 fn has_programs(config: &Config) -> bool {

@@ -3,7 +3,7 @@
 use base::clock::System;
 use varnishcli::{Call, Reply, Spec, Status, Verb, json_begin};
 
-use crate::serve::Daemon;
+use crate::state::Daemon;
 use crate::vcl::{Code, State};
 
 /// What text given on the CLI is called.

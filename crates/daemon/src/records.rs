@@ -1,0 +1,73 @@
+//! Where records of transactions go: the log ring, and the access log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::counters::Counters;
+use config::Config;
+use flow::finish::{Records, Taker};
+use net::AccessLog;
+use observe::record::{SENT, USER};
+
+use crate::keeper::{self, How};
+use crate::ring;
+
+/// Where records of transactions go, and what is in them.
+pub(crate) fn records(
+    config: &Config,
+    folder: PathBuf,
+    cores: usize,
+    counters: Arc<Counters>,
+) -> Result<(Records, Option<AccessLog>), String> {
+    let mut wanted = config.log_ring.clone();
+    if let (Some(ring), Some(_)) = (&mut wanted, &config.tracing) {
+        let own = ["traceparent", "tracestate", SENT];
+        ring.headers.retain(|name| !own.iter().any(|own| name.eq_ignore_ascii_case(own)));
+        ring.headers.extend(own.map(str::to_owned));
+    }
+    let ring = wanted.as_ref().and_then(|wanted| ring::start(wanted, folder, cores));
+    let mut names = match &ring {
+        Some(ring) => ring.names().to_vec(),
+        None => Vec::new(),
+    };
+    let log = match &config.access_log {
+        Some(log) => {
+            // These are part of its lines. What readers of the ring have no names for, they leave
+            // out.
+            for name in ["Referer", "User-Agent", USER] {
+                if !names.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+                    names.push(name.to_owned());
+                }
+            }
+            Some(open_log(log, &names, counters)?)
+        }
+        None => None,
+    };
+    let taker = log.clone().map(|log| Arc::new(log) as Arc<dyn Taker>);
+    Ok((Records { ring, log: taker, names }, log))
+}
+
+fn open_log(
+    log: &config::AccessLog,
+    names: &[String],
+    counters: Arc<Counters>,
+) -> Result<AccessLog, String> {
+    let target = match &log.target {
+        config::LogTarget::Stdout => net::LogTarget::Stdout,
+        config::LogTarget::File(path) => {
+            net::LogTarget::File(path.clone(), |path| keeper::open(path, How::Append))
+        }
+        config::LogTarget::SyslogPath(path) => {
+            net::LogTarget::Syslog(net::SyslogAt::Path(path.clone()))
+        }
+        config::LogTarget::SyslogAddress(address) => {
+            net::LogTarget::Syslog(net::SyslogAt::Address(*address))
+        }
+    };
+    let format = match log.format {
+        config::LogFormat::Combined => net::LogFormat::Combined,
+        config::LogFormat::Json => net::LogFormat::Json,
+    };
+    let started = AccessLog::start(target, format, names, counters);
+    started.map_err(|e| format!("larder: access log: {e}"))
+}

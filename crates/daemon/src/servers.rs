@@ -1,0 +1,28 @@
+//! An origin's server in JSON, as the interface and the dashboard tell of it.
+
+use origin::{Probed, ServerStatus};
+use serde_json::{Value, json};
+
+/// How a server is, as JSON.
+pub(crate) fn server(status: &ServerStatus) -> Value {
+    let probed = match status.probed {
+        Probed::Unknown => "unknown",
+        Probed::Healthy => "healthy",
+        Probed::Sick => "sick",
+    };
+    json!({
+        "name": *status.name,
+        "addresses": status.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "weight": status.weight,
+        "healthy": status.healthy,
+        "order": status.order.word(),
+        "probed": probed,
+        "ejected_ms": status.ejected_ms,
+        "failures": status.failures,
+        "requests": status.requests,
+        "failed": status.failed,
+        "in_flight": status.in_flight,
+        "waiting": status.waiting,
+        "last_error": status.last_error,
+    })
+}

@@ -1,0 +1,54 @@
+//! Where the configuration comes from: a file, our flags, or varnishd's.
+
+use std::path::PathBuf;
+
+use config::{CliOptions, Config};
+
+use crate::load::{load, render};
+use crate::{account, varnishd};
+
+/// Where the configuration comes from; asked again at every reload.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The configuration, or what takes its place.
+    pub settings: Settings,
+    /// The admin socket's path.
+    pub admin_socket: PathBuf,
+    /// The log ring's folder; it goes before what the configuration says.
+    pub log_ring: Option<PathBuf>,
+    /// As whom it is to run.
+    pub user: account::Wanted,
+    /// The file with the process id.
+    pub pid_file: Option<PathBuf>,
+}
+
+/// A file, or what the command line said.
+#[derive(Clone, Debug)]
+pub enum Settings {
+    /// `larder.toml`.
+    File(PathBuf),
+    /// Our own flags.
+    Flags(CliOptions),
+    /// varnishd's.
+    Varnishd(Box<varnishd::Flags>),
+}
+
+impl Source {
+    /// Reads the configuration; warnings go to standard error.
+    ///
+    /// # Errors
+    /// What is wrong with it, rendered.
+    pub fn config(&self) -> Result<Config, String> {
+        match &self.settings {
+            Settings::File(path) => {
+                let (config, warnings) = load(path)?;
+                eprint!("{warnings}");
+                Ok(config)
+            }
+            Settings::Flags(options) => {
+                config::from_cli(options).map_err(|problems| render(&problems))
+            }
+            Settings::Varnishd(flags) => flags.config(),
+        }
+    }
+}

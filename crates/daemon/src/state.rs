@@ -1,0 +1,401 @@
+//! The state of a running daemon: what the faces read, and what operators change of it. It knows
+//! neither who asks nor how it was started.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::counters::Counters;
+use base::descriptors::keep_back;
+use config::sizing::Machine;
+use config::{Config, Programs};
+use flow::Shared;
+use flow::finish::Records;
+use net::AccessLog;
+use observe::ring::Ring;
+use origin::{Order, Origin, Reserved, ServerStatus};
+use parking_lot::Mutex;
+use tls::Challenges;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::guard::Guard;
+use crate::journal::ServerLog;
+use crate::load::{load, render};
+use crate::material::{Material, read_material};
+use crate::notify::Notify;
+use crate::ordered::Responder;
+use crate::records::records;
+use crate::source::{Settings, Source};
+use crate::vcl::Vcls;
+use crate::{build, programs, stapled};
+
+/// A running daemon, as far as its control goes.
+pub struct Daemon {
+    source: Source,
+    /// What cores, cache and faces share.
+    pub shared: Arc<Shared>,
+    /// Where it is asked over TCP.
+    pub admin_addresses: Vec<SocketAddr>,
+    /// What the admin listener counts.
+    pub(crate) admin_counts: Mutex<Arc<Counters>>,
+    /// The admin listener, where no origin leads.
+    reserved: Arc<Reserved>,
+    machine: Machine,
+    /// How many descriptors this process may have.
+    descriptors: u64,
+    cores: usize,
+    pub(crate) log: Option<AccessLog>,
+    /// The log ring, if there is one.
+    pub ring: Option<Arc<Ring>>,
+    /// Programs in VCL, and their parameters.
+    pub(crate) vcls: Vcls,
+    started: Instant,
+    /// What it was started with.
+    first: Config,
+    pub(crate) notify: Notify,
+    running: Mutex<Running>,
+    /// What authorities are answered in handshakes.
+    challenges: Arc<Challenges>,
+    /// What is to be ordered of them.
+    plans: watch::Sender<Option<Arc<acme::Plan>>>,
+    /// The certificates that are shown with an authority's word.
+    stapling: watch::Sender<Option<acme::Stapling>>,
+}
+
+/// What is in force, to build the next from.
+struct Running {
+    config: Config,
+    material: Material,
+    origins: Vec<Tended>,
+}
+
+/// An origin and its background work.
+struct Tended {
+    origin: Arc<Origin>,
+    work: JoinHandle<()>,
+}
+
+impl Drop for Tended {
+    fn drop(&mut self) {
+        self.work.abort();
+    }
+}
+
+/// Memory, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// What the process may take.
+    pub(crate) size: u64,
+    /// Of this, what may be reserved for what is stored or held.
+    pub(crate) budget: u64,
+    /// Of that, what may be held for clients.
+    pub(crate) share: u64,
+}
+
+/// What a daemon finds on its machine and has opened there.
+pub(crate) struct Machinery {
+    pub(crate) machine: Machine,
+    /// How many descriptors this process may have.
+    pub(crate) descriptors: u64,
+    /// Core threads.
+    pub(crate) cores: usize,
+    /// Where it is asked over TCP.
+    pub(crate) admin_addresses: Vec<SocketAddr>,
+    /// The log ring's folder.
+    pub(crate) ring: PathBuf,
+}
+
+impl Daemon {
+    /// The state that `config` begins with, without programs and without a listener; and where
+    /// cores put their records. Call within the helper runtime.
+    ///
+    /// # Errors
+    /// What of the configuration cannot be used.
+    pub(crate) fn new(
+        source: Source,
+        config: &Config,
+        machinery: Machinery,
+    ) -> Result<(Arc<Self>, Records), String> {
+        let Machinery { machine, descriptors, cores, admin_addresses, ring } = machinery;
+        let material = read_material(config)?;
+        let sockets = vec![source.admin_socket.clone()];
+        let cli = config.varnish_cli.iter().flat_map(|cli| cli.listen.addresses.iter().copied());
+        let consoles = admin_addresses.iter().copied().chain(cli);
+        let reserved = Arc::new(Reserved::new(consoles, sockets));
+        let challenges = Arc::default();
+        let tls = material.server(config, None, &challenges)?;
+        let vcls = source.programs(config);
+        let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
+        let journal = ServerLog::start().map_err(|e| format!("larder: cannot start: {e}"))?;
+        let shared = Shared::with_journal(build::cache(config, &machine), live, journal);
+        let lines = shared.counters.register();
+        let (records, log) = records(config, ring, cores, lines)?;
+        let ring = records.ring.clone();
+        let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
+        let plans = watch::Sender::new(material.plan(config));
+        let stapling = watch::Sender::new(stapled::plan(config, &material));
+        let running = Mutex::new(Running { config: config.clone(), material, origins });
+        let daemon = Arc::new(Self {
+            source,
+            admin_counts: Mutex::new(shared.counters.register()),
+            admin_addresses,
+            shared,
+            reserved,
+            machine,
+            descriptors,
+            cores,
+            log,
+            ring,
+            vcls,
+            started: Instant::now(),
+            first: config.clone(),
+            notify: Notify::of_environment(),
+            running,
+            challenges,
+            plans,
+            stapling,
+        });
+        Ok((daemon, records))
+    }
+
+    /// Has certificates ordered for as long as the runtime lives.
+    pub(crate) fn start_ordering(&self) {
+        let responder = Responder::new(&self.shared, &self.challenges);
+        tokio::spawn(acme::run(self.plans.subscribe(), responder));
+    }
+
+    /// Has authorities asked about certificates for as long as the runtime lives.
+    pub(crate) fn start_stapling(&self) {
+        let counts = self.shared.counters.register();
+        let note = move |event: acme::StapleEvent| stapled::note(&counts, &event);
+        tokio::spawn(acme::staple(self.stapling.subscribe(), note));
+    }
+
+    /// Takes up the programs that the configuration begins with. Call it once.
+    ///
+    /// # Errors
+    /// Why there is nothing to serve.
+    pub(crate) fn load_programs(&self, config: &Config) -> Result<(), String> {
+        self.vcls.settle_in(&self.shared, &self.reserved)?;
+        programs::prepare(&self.vcls, &self.source, config)?.take_up();
+        self.refresh();
+        Ok(())
+    }
+
+    /// Reads the configuration again. A bad one changes nothing. The result is what is to be said.
+    pub(crate) fn reload(&self) -> Result<String, String> {
+        self.notify.reloading();
+        let reloaded = self.read_again();
+        self.notify.ready(match &reloaded {
+            Ok(_) => "serving",
+            Err(_) => "serving; the last reload was refused, the log says why",
+        });
+        reloaded
+    }
+
+    fn read_again(&self) -> Result<String, String> {
+        let config = self.source.config()?;
+        let mut material = read_material(&config)?;
+        let mut running = self.running.lock();
+        material.keep_ordered(&running.material);
+        material.keep_staples(&running.material, &config);
+        let tls = self.shake_with(&config, &material)?;
+        let programs = programs::prepare(&self.vcls, &self.source, &config)?;
+        // From here on nothing is refused.
+        programs.take_up();
+        self.shared.cache.set_config(build::cache_config(&config, &self.machine));
+        keep_back(self.descriptors, config.limits.descriptors_reserve);
+        self.plans.send_replace(material.plan(&config));
+        let fixed = self.first.fixed_changes(&config);
+        self.replace(&mut running, config, material, tls);
+        Ok(match fixed.as_slice() {
+            [] => "configuration reloaded".to_owned(),
+            fixed => {
+                let fixed = format!("what takes a restart stays as it was: {}", fixed.join(", "));
+                eprintln!("larder: {fixed}");
+                format!("configuration reloaded; {fixed}")
+            }
+        })
+    }
+
+    /// Reads certificates again whose files were changed; what cannot be used is said, and the old
+    /// stays.
+    pub(crate) fn renew_certificates(&self) {
+        let mut running = self.running.lock();
+        let (renewed, refused) = running.material.renew();
+        if !refused.is_empty() {
+            eprintln!("{}\nlarder: the certificates in use stay", render(&refused));
+        }
+        if !renewed {
+            return;
+        }
+        match self.shake_with(&running.config, &running.material) {
+            Ok(tls) => {
+                let config = running.config.clone();
+                let material = std::mem::take(&mut running.material);
+                self.replace(&mut running, config, material, tls);
+                eprintln!("larder: certificates renewed");
+            }
+            Err(problem) => eprintln!("{problem}"),
+        }
+    }
+
+    /// What TLS listeners are to shake hands with.
+    fn shake_with(
+        &self,
+        config: &Config,
+        material: &Material,
+    ) -> Result<Option<Arc<tls::Server>>, String> {
+        material.server(config, self.shared.live().tls.as_deref(), &self.challenges)
+    }
+
+    /// Every origin's servers, each with its origin's name.
+    pub(crate) fn servers(&self) -> Vec<(String, ServerStatus)> {
+        let running = self.running.lock();
+        let of = |tended: &Tended| {
+            let (name, servers) = (tended.origin.name().to_string(), tended.origin.servers());
+            servers.into_iter().map(move |server| (name.clone(), server))
+        };
+        running.origins.iter().flat_map(of).collect()
+    }
+
+    /// Has an operator's word count for servers of an origin, all of them when none is named; false
+    /// when there are none.
+    pub(crate) fn order_servers(&self, origin: &str, server: Option<&str>, order: Order) -> bool {
+        // As it is shown, or as it is written in the configuration.
+        let written = server.and_then(|name| origin::parse_server(name).ok());
+        let written = written.map(|server| server.address.to_string());
+        let is_meant = |name: &str| {
+            server.is_none_or(|meant| meant == name) || written.as_deref() == Some(name)
+        };
+        let running = self.running.lock();
+        let mut found = false;
+        for tended in running.origins.iter().filter(|own| &**own.origin.name() == origin) {
+            let servers = tended.origin.servers();
+            for own in servers.iter().filter(|own| is_meant(&own.name)) {
+                found |= tended.origin.order(&own.name, order);
+            }
+        }
+        found
+    }
+
+    /// Whether a site takes the program in force.
+    pub(crate) fn takes_programs(&self) -> bool {
+        self.with_config(|config| config.vcl != Programs::None)
+    }
+
+    /// What it was told to do.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Shows the configuration in force.
+    pub(crate) fn with_config<T>(&self, show: impl FnOnce(&Config) -> T) -> T {
+        show(&self.running.lock().config)
+    }
+
+    /// The file that the configuration is read from; none when flags are.
+    pub(crate) fn config_file(&self) -> Option<String> {
+        match &self.source.settings {
+            Settings::File(path) => Some(path.display().to_string()),
+            Settings::Flags(_) | Settings::Varnishd(_) => None,
+        }
+    }
+
+    /// Core threads.
+    pub(crate) fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// What a reload would say, which is not made.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn check_own(&self) -> Result<String, String> {
+        let (config, warnings) = match &self.source.settings {
+            Settings::File(path) => load(path)?,
+            Settings::Flags(_) | Settings::Varnishd(_) => (self.source.config()?, String::new()),
+        };
+        read_material(&config).map(|_| warnings)
+    }
+
+    /// The admin socket's path; what the daemon keeps for its operators is beside it.
+    pub(crate) fn admin_socket(&self) -> &Path {
+        &self.source.admin_socket
+    }
+
+    /// What guards the Varnish CLI port; `None` when there is to be none.
+    pub(crate) fn varnish_cli(&self) -> Option<Guard> {
+        self.running.lock().material.varnish_cli.clone()
+    }
+
+    /// What guards the CLI that is spoken where the daemon connects itself: the flags' secret, or
+    /// nothing where they name none.
+    pub(crate) fn reverse_guard(&self) -> Option<Guard> {
+        match &self.source.settings {
+            Settings::Varnishd(flags) => flags.guard().ok(),
+            Settings::File(_) | Settings::Flags(_) => None,
+        }
+    }
+
+    /// What memory it may take, as configured.
+    pub(crate) fn memory(&self) -> Memory {
+        let running = self.running.lock();
+        let cache = build::cache_config(&running.config, &self.machine);
+        let size = self.machine.memory_bytes(running.config.memory.size);
+        Memory { size, budget: cache.budget_bytes, share: cache.held_bytes_max }
+    }
+
+    /// How long it has been running.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Every certificate, as [`Material::certificates`] has it.
+    pub(crate) fn certificates(&self) -> BTreeMap<(String, String), Option<u64>> {
+        let running = self.running.lock();
+        running.material.certificates(&running.config)
+    }
+
+    /// Has the configuration in force take up what has changed of programs and parameters.
+    pub(crate) fn refresh(&self) {
+        let mut running = self.running.lock();
+        let (config, tls) = (running.config.clone(), self.shared.live().tls.clone());
+        let material = std::mem::take(&mut running.material);
+        self.replace(&mut running, config, material, tls);
+    }
+
+    /// Puts a configuration in force.
+    fn replace(
+        &self,
+        running: &mut Running,
+        config: Config,
+        material: Material,
+        tls: Option<Arc<tls::Server>>,
+    ) {
+        let tended = &mut running.origins;
+        let origins: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
+        let view = self.vcls.view();
+        let (live, origins) = build::live(&config, &origins, &material, tls, &self.reserved, view);
+        let mut next = Vec::with_capacity(origins.len());
+        for origin in origins {
+            let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
+            next.push(match kept {
+                Some(at) => tended.swap_remove(at),
+                None => tend(origin, &self.shared),
+            });
+        }
+        self.stapling.send_replace(stapled::plan(&config, &material));
+        *running = Running { config, material, origins: next };
+        self.shared.replace(live);
+    }
+}
+
+fn tend(origin: Arc<Origin>, shared: &Shared) -> Tended {
+    let journal = shared.journal().cloned();
+    let work = tokio::spawn(origin::run_background(Arc::clone(&origin), journal));
+    Tended { origin, work }
+}
