@@ -15,7 +15,8 @@
 //! ground    3  varnishd
 //! ground    2  load records
 //! ground    1  keeper
-//! ground    0  account allocator given guard holders journal like notify ordered ports ring servers
+//! ground    0  account allocator given guard holders journal like
+//! ground    0  notify ordered ports ring servers
 //! ```
 //!
 //! The state knows neither who asks nor how it was started; a face reads the state and knows no
