@@ -12,6 +12,7 @@ fn read(data: &[u8], step: usize) -> (Result<Option<Head>, HeadError>, Response)
         head_bytes: 2048,
         field_bytes: 256,
         field_count: limits.header_count as usize,
+        tag_bytes: 512,
     };
     let (mut reader, mut response) = (HeadReader::new(), Response::new(Status::OK));
     let mut arrived = step.min(data.len());

@@ -1,4 +1,4 @@
-//! `htcp::fuzz::datagram`: what it checks is said there.
+//! `flow::fuzz::htcp_datagram`: what it checks is said there.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| htcp::fuzz::datagram(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| flow::fuzz::htcp_datagram(data));

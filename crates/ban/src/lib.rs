@@ -14,6 +14,7 @@
 mod duration;
 mod error;
 mod expression;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod words;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::clock::System;
 use base::{Counter, Counters};
-use flow::purge::Page;
+use flow::purge::{Page, htcp};
 use flow::{CidrSet, Peer};
 use message::{Request, Scheme, class, target};
 use tokio::net::UdpSocket;

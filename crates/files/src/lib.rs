@@ -11,6 +11,7 @@
 
 mod accept;
 mod config;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod hidden;
 mod look;

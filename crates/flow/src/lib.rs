@@ -20,6 +20,7 @@ mod fetch;
 mod files;
 pub mod finish;
 mod forward;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod gzip;
 mod interims;

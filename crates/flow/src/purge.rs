@@ -6,6 +6,7 @@
 
 mod carry_out;
 mod dialects;
+pub mod htcp;
 mod listing;
 mod reach;
 

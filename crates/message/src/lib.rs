@@ -16,6 +16,7 @@ pub mod date;
 pub mod forwarded;
 pub mod framing;
 pub mod freshness;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod header;
 pub mod list;

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod format;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod heads;
 pub mod histogram;

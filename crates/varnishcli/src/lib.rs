@@ -7,6 +7,7 @@
 
 mod auth;
 mod command;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod json;
 mod reader;

@@ -20,7 +20,9 @@ fn put_tagged(cache: &Arc<Cache>, name: &str, tag: u64) {
 
 fn ban_tag(cache: &Cache, tag: u64) -> Arc<Ban> {
     let which = Which { tags: Some(Tags::new(vec![tag])), test: None };
-    cache.ban(NewBan { text: "a tag".into(), which, soft: false, now_ms: 0 })
+    let data = Box::default();
+    let text = "a tag".into();
+    cache.ban(NewBan { number: 0, data, text, which, soft: false, now_ms: 0 })
 }
 
 #[test]

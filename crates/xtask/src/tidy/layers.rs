@@ -22,7 +22,6 @@ const LAYERS: &[(&str, u32)] = &[
     ("ban", 2),
     ("varnishcli", 2),
     ("vcl", 3),
-    ("htcp", 2),
     ("observe", 2),
     ("cache", 3),
     ("origin", 3),

@@ -4,7 +4,6 @@
 //! Pure: it never touches a socket, and never decides who may be believed. Signatures (AUTH) are
 //! not verified, and a datagram's source can be forged: it is for networks that let nobody do that.
 
-pub mod fuzz;
 #[cfg(test)]
 mod tests;
 

@@ -86,7 +86,7 @@ fn lengths_that_do_not_fit_are_malformed() {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(data in proptest::collection::vec(any::<u8>(), 0..80)) {
-        crate::fuzz::datagram(&data);
+        crate::fuzz::htcp_datagram(&data);
     }
 
     #[test]
@@ -95,6 +95,6 @@ proptest! {
         if let Some(slot) = bytes.get_mut(at) {
             *slot = byte;
         }
-        crate::fuzz::datagram(&bytes);
+        crate::fuzz::htcp_datagram(&bytes);
     }
 }
