@@ -1,5 +1,5 @@
-//! The part of a declared request's way that never waits: receive, key, lookup, and the judgement of
-//! what was found. A request of a site with a program turns off to `vcl` at the site.
+//! The part of a declared request's way that never waits: receive, key, lookup, and the judgement
+//! of what was found. A request of a site with a program turns off to `vcl` at the site.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Fetches: the one way to an origin, for sites with a declared policy and for sites with a program.
+//! Fetches: the one way to an origin, for sites with a declared policy or with a program.
 //!
 //! A fetch is a task of its own. The client that caused it may leave without harm to its waiters.
-//! A [`Judge`] decides; everything that sends, waits, moves bytes or changes the store is here, once
-//! for both policies.
+//! A [`Judge`] decides; everything that sends, waits, moves bytes or changes the store is here,
+//! once for both policies.
 
 mod collect;
 mod run;

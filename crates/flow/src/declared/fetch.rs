@@ -321,7 +321,7 @@ impl ByPolicy {
         forward::origin_request(&ask, &errand)
     }
 
-    /// Lets trailers pass, and tells the origin of them where the response is for this client alone.
+    /// Lets trailers pass, and tells the origin of them if the response is for this client alone.
     fn pass_trailers(&self, fetch: &mut Fetch) {
         let is_own = self.own && fetch.lead.is_none() && !self.upgrade;
         if !is_own && !fetch.upload.is_some() {
@@ -622,5 +622,5 @@ fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewObject {
         ..Flags::default()
     };
     let date = |value: &[u8]| parse_http_date(value, now.unix_secs());
-    new_object(response, now, &times, (flags, &date))
+    new_object(response, now, &times, flags, &date)
 }

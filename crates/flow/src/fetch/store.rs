@@ -126,7 +126,8 @@ pub(crate) fn new_object(
     response: &Response,
     now: Now,
     times: &Times,
-    (flags, date): (Flags, &dyn Fn(&[u8]) -> Option<u64>),
+    flags: Flags,
+    date: &dyn Fn(&[u8]) -> Option<u64>,
 ) -> NewObject {
     let mut head = Vec::with_capacity(256);
     h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);

@@ -276,13 +276,7 @@ impl ByProgram {
         heads::collect(&mut response.headers, HeaderId::CacheControl);
         heads::collect(&mut response.headers, HeaderId::Vary);
         let private = self.is_private(fetch);
-        let times = match private {
-            true => Lifetime { age: lifetime::age(&response.headers), ..Lifetime::default() },
-            false => {
-                let (status, time) = (response.status.code(), seconds(now));
-                lifetime::of(status, &response.headers, time, &fetch.live.params)
-            }
-        };
+        let times = lifetime_of(fetch, &response, private);
         let mut body = Body::Exchange(exchange);
         let was_304 = response.status == Status::NOT_MODIFIED && !private;
         if was_304 {
@@ -371,8 +365,8 @@ impl ByProgram {
         }
     }
 
-    /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body; `None`
-    /// if it confirms nothing.
+    /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body;
+    /// `None` if it confirms nothing.
     fn confirm(&self, fetch: &Fetch, response: &mut Response) -> Option<Body> {
         let stale = fetch.old.as_ref().filter(|old| may_confirm(old, fetch.now().mono_ms))?;
         let mut stored = Response::new(stale.status());
@@ -465,6 +459,15 @@ enum Retry {
     TooMany,
     /// The body of the request is gone.
     Impossible,
+}
+
+/// The lifetime of a response before its program sees it; one that is `private` has an age only.
+fn lifetime_of(fetch: &Fetch, response: &Response, private: bool) -> Lifetime {
+    if private {
+        return Lifetime { age: lifetime::age(&response.headers), ..Lifetime::default() };
+    }
+    let (status, time) = (response.status.code(), seconds(fetch.now()));
+    lifetime::of(status, &response.headers, time, &fetch.live.params)
 }
 
 /// Whether a body of this framing may have bytes.

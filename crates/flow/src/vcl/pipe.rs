@@ -10,11 +10,14 @@ use std::sync::Arc;
 
 use cache::Body as Window;
 use message::{HeaderId, Method, Upgrade};
+use origin::Exchange;
+use vcl::backend::Leaf;
 use vcl::ctx::{Bereq, BereqState};
 use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen};
 use super::counts::Count;
+use super::fetch::ByProgram;
 use super::heads::{self, Fate, OneHop, Purpose};
 use super::send;
 use super::steps::{Step, has_body, said};
@@ -22,7 +25,7 @@ use super::turn::Turn;
 use super::wait;
 use super::xids::Sent;
 use crate::carry::carry;
-use crate::fetch::{self, Upload};
+use crate::fetch::{self, Fetch, Upload};
 use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, ReplyBody, Served};
 use crate::trace::Trace;
@@ -73,25 +76,37 @@ pub(crate) async fn pipe(
         return Err(Step::Synth(said(503, "")));
     };
     *trace.backend.borrow_mut() = Some(Arc::clone(&leaf));
-    let sent = match send::prepare(&judge, &mut fetch, &leaf) {
-        Ok(target) => {
-            let sent = fetch::send(&mut fetch, target).await;
-            sent.map_err(|error| format!("backend {}: {error}", leaf.name))
-        }
-        Err(why) => Err(why),
-    };
-    let mut exchange = match sent {
+    let exchange = match hand_over(&judge, &mut fetch, &leaf).await {
         Ok(exchange) => exchange,
         Err(why) => {
             turn.note_fetch_error(&why);
             return Err(Step::Synth(said(503, "")));
         }
     };
+    Ok(answer(turn, env, exchange, &fetch))
+}
+
+/// Sends the request to its backend.
+///
+/// # Errors
+/// Why there is no response, in words.
+async fn hand_over(
+    judge: &ByProgram,
+    fetch: &mut Fetch,
+    leaf: &Arc<Leaf>,
+) -> Result<Box<Exchange>, String> {
+    let target = send::prepare(judge, fetch, leaf)?;
+    let sent = fetch::send(fetch, target).await;
+    sent.map_err(|error| format!("backend {}: {error}", leaf.name))
+}
+
+/// The reply that a backend's response makes, as it comes.
+fn answer(turn: &mut Turn, env: &Env<'_>, mut exchange: Box<Exchange>, fetch: &Fetch) -> Reply {
     let served = Served::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
     let mut response = exchange.response.clone();
     heads::beresp(&mut response.headers, &OneHop::of(&exchange.response.headers), Fate::Passed);
     if let Some(tunnel) = exchange.take_tunnel() {
-        return Ok(turn.signed(env, Reply::owned(response, ReplyBody::Tunnel(tunnel), served)));
+        return turn.signed(env, Reply::owned(response, ReplyBody::Tunnel(tunnel), served));
     }
     let body = match exchange.framing {
         _ if response.status.has_no_body() => ReplyBody::None,
@@ -103,5 +118,5 @@ pub(crate) async fn pipe(
             ReplyBody::Stream { reader, length: declared_length(framing) }
         }
     };
-    Ok(turn.signed(env, Reply::owned(response, body, served)))
+    turn.signed(env, Reply::owned(response, body, served))
 }

@@ -154,7 +154,7 @@ impl ByProgram {
         let place = storages::place(&fetch.live, state);
         NewObject {
             note: note::of(self.state.xid, place, &self.asked),
-            ..new_object(response, fetch.now(), &times, (flags, &date))
+            ..new_object(response, fetch.now(), &times, flags, &date)
         }
     }
 }
