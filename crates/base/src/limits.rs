@@ -194,6 +194,7 @@ pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::AcmeRetryWait, "how long is waited before a try"),
     (Limit::AcmeRetryWaitMax, "how long is waited before a try"),
     (Limit::OcspRetryWait, "how long is waited before a try"),
+    (Limit::GeoipBytes, "a program that reaches it is not loaded, and the error names it"),
 ];
 
 impl Limit {

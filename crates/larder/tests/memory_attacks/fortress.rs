@@ -250,8 +250,8 @@ impl Fortress {
     /// Asserts that a limit was reached.
     pub(crate) async fn reached(&self, limit: &str) {
         let label = format!("limit=\"{limit}\"");
-        let hits = self.daemon.metric("larder_limit_hits_total", &label).await.expect("metrics");
-        assert!(hits > 0.0, "{limit} was reached");
+        let hits = async || self.daemon.metric("larder_limit_hits_total", &label).await;
+        eventually(limit, async || hits().await.expect("metrics") > 0.0).await;
     }
 
     /// Memory of the daemon, in bytes.
