@@ -36,7 +36,7 @@ pub(super) fn tiger(message: &[u8]) -> Vec<u8> {
     hash
 }
 
-/// The first `BYTES` of [`tiger`].
+/// The first `BYTES` of [`tiger()`].
 pub(super) fn tiger_cut<const BYTES: usize>(message: &[u8]) -> Vec<u8> {
     let mut hash = tiger(message);
     hash.truncate(BYTES);
