@@ -252,7 +252,8 @@ struct Job<J: Judge> {
 /// Starts `fetch`; its result arrives on the channel.
 pub(crate) fn start<J: Judge>(fetch: Fetch, judge: J) -> oneshot::Receiver<News<J>> {
     let (tell, told) = oneshot::channel();
-    let job = Job { fetch, judge, tell: Some(tell) };
+    // Boxed, it moves from step to step as a pointer.
+    let job = Box::new(Job { fetch, judge, tell: Some(tell) });
     // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
     tokio::task::spawn_local(Box::pin(job.run()));
     told

@@ -287,7 +287,10 @@ impl Judge for ByPolicy {
 
     fn carried(&mut self, _: &Carried) {}
 
-    fn report(&mut self) {}
+    fn report(&mut self) {
+        // Nothing is decided any more.
+        self.request = Request::new();
+    }
 
     fn told(&mut self, (): ()) -> Option<Box<Told>> {
         None

@@ -1,5 +1,7 @@
 //! The machine of a fetch: try, judge, and carry out the fate of the response.
 
+use message::Request;
+
 use super::collect;
 use super::send::{Sent, send_to};
 use super::{Ask, Fate, Fetched, Job, Judge};
@@ -7,7 +9,7 @@ use crate::carry::drain;
 
 impl<J: Judge> Job<J> {
     /// Runs the fetch to its end.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self: Box<Self>) {
         let mut fate = Fate::Try;
         loop {
             fate = match fate {
@@ -64,6 +66,8 @@ impl<J: Judge> Job<J> {
     /// Tells the request that caused the fetch; false when nobody waits for the result.
     pub(super) fn tell(&mut self, fetched: Fetched<J>) -> bool {
         let report = self.judge.report();
+        // While a body passes, nobody needs the request any more.
+        self.fetch.request = Request::new();
         if let Some(background) = &mut self.fetch.background {
             background.told = self.judge.told(report);
             return false;

@@ -12,7 +12,7 @@ use crate::gzip::Test;
 
 impl<J: Judge> Job<J> {
     /// Stores a response, whose body is delivered while it arrives.
-    pub(super) async fn keep(mut self, body: Body, plan: Plan) {
+    pub(super) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
         let Some(mut lead) = self.fetch.lead.take() else { return };
         let length = body.length();
         let new = NewObject { length, ..plan.new };
@@ -48,7 +48,7 @@ impl<J: Judge> Job<J> {
     }
 
     /// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4).
-    pub(super) async fn confirm(mut self, exchange: Option<Box<Exchange>>, plan: Plan) {
+    pub(super) async fn confirm(mut self: Box<Self>, exchange: Option<Box<Exchange>>, plan: Plan) {
         let fetch = &mut self.fetch;
         let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
         fetch.core.counters.inc(Counter::Revalidated);
@@ -62,7 +62,12 @@ impl<J: Judge> Job<J> {
     }
 
     /// Delivers a response past the store.
-    pub(super) async fn pass(mut self, body: Body, mark: Mark, unstored: Unstored<J::Facts>) {
+    pub(super) async fn pass(
+        mut self: Box<Self>,
+        body: Body,
+        mark: Mark,
+        unstored: Unstored<J::Facts>,
+    ) {
         leave(&mut self.fetch, mark);
         let length = body.length();
         let Unstored { response, head_length, gzip, gate, facts } = unstored;
