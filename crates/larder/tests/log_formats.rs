@@ -163,6 +163,13 @@ fn without_digits(text: &str) -> String {
     out
 }
 
+/// The lines in one order. Varnish's workers may log a request after the next one was answered.
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
 #[tokio::test]
 async fn lines_of_a_format_are_those_of_varnishncsa() {
     if Command::new("varnishd").arg("-V").stderr(Stdio::null()).status().is_err() {
@@ -196,7 +203,7 @@ async fn lines_of_a_format_are_those_of_varnishncsa() {
         if format == OF_TIME {
             (ours, theirs) = (without_digits(&ours), without_digits(&theirs));
         }
-        assert_eq!(ours, theirs, "{format}");
+        assert_eq!(sorted(&ours), sorted(&theirs), "{format}");
     }
 }
 
