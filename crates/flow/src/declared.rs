@@ -1,6 +1,8 @@
 //! The declared policy's side of a fetch.
 
+mod deliver;
 mod fetch;
 mod notes;
 
+pub(crate) use deliver::{fetched, passing, shape, stored, switched};
 pub(crate) use fetch::{ByPolicy, Instead, NamedFile, Switched, refresh};

@@ -15,7 +15,6 @@ use crate::client::Client;
 use crate::core::Core;
 use crate::decide::{self, Course, Entry, Next, freshness};
 use crate::declared;
-use crate::deliver;
 use crate::files as from_files;
 use crate::invalidate::{Sites, Target};
 use crate::live::Site;
@@ -200,7 +199,7 @@ impl Core {
                 if served == Served::Stale {
                     cause = self.refresh(ask, &key, &object);
                 }
-                let mut reply = deliver::stored(ask, &object, served);
+                let mut reply = declared::stored(ask, &object, served);
                 reply.about.key = key.hash();
                 reply.about.trace = cause;
                 if !reply.is_behind() {
@@ -210,7 +209,7 @@ impl Core {
             }
             Next::Fetch(Some(object)) => match self.stands_in(ask, &key, &object) {
                 Some(cause) => {
-                    let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
+                    let mut reply = declared::stored(ask, &object, Served::StaleOnError);
                     reply.about.key = key.hash();
                     reply.about.trace = cause;
                     return Start::Reply(reply);

@@ -24,6 +24,7 @@ pub(crate) use self::send::send;
 pub(crate) use self::store::{Times, new_object};
 pub(crate) use self::upload::Upload;
 use crate::ask::LiveRef;
+use crate::body::ReplyBody;
 use crate::carry::{Carried, Selected};
 use crate::core::Core;
 use crate::finish::Background;
@@ -208,17 +209,11 @@ pub(crate) struct Unstored<F> {
 /// A response on its way through, not stored.
 pub(crate) struct Passing<F> {
     pub(crate) response: Response,
-    pub(crate) body: PassingBody,
+    pub(crate) body: ReplyBody,
     /// The Content-Length of the response to HEAD.
     pub(crate) head_length: Option<u64>,
     pub(crate) gzip: bool,
     pub(crate) facts: F,
-}
-
-/// The body of a passing response.
-pub(crate) enum PassingBody {
-    Bytes(Bytes),
-    Stream { reader: Reader, length: Option<u64> },
 }
 
 /// The result of a fetch, known as soon as the head is.

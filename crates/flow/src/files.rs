@@ -9,20 +9,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Limit;
-use bytes::Bytes;
 use files::{Depth, Look, Opened, Page, Root, Table, WouldBlock};
-use message::conditional::{self, Outcome};
-use message::range::{self, RangePlan};
+use message::conditional;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
 use crate::ask::Ask;
+use crate::body::{Part, ReplyBody};
 use crate::core::Core;
-use crate::declared::NamedFile;
-use crate::deliver;
-use crate::multipart;
+use crate::declared::{self, NamedFile};
 use crate::page_cache;
 use crate::pages::{self, Problem};
-use crate::reply::{Head, Reply, ReplyBody, Served};
+use crate::reply::{Head, Reply, Served};
+use crate::select::{self, Rules, Validators};
 
 const CONDITIONS: [HeaderId; 5] = [
     HeaderId::IfMatch,
@@ -225,10 +223,8 @@ pub(crate) async fn named(core: &Rc<Core>, ask: &Ask<'_>, named: &NamedFile) -> 
 fn whole(ask: &Ask<'_>, page: &Arc<Page>, origin: Option<&HeaderBlock>) -> Reply {
     let request = ask.request;
     let file = page.select(&request.headers);
-    let body = match request.method {
-        Method::Head => ReplyBody::Head(Some(file.length())),
-        _ => ReplyBody::File(Arc::clone(file), 0..file.length()),
-    };
+    let body = ReplyBody::from(Part::File(Arc::clone(file), 0..file.length()));
+    let body = body.answering(&request.method, Status::OK);
     let date_s = ask.now.unix_secs();
     let head = Head::File { file: Arc::clone(file), date_s };
     let mut reply = Reply::file(head, body);
@@ -245,56 +241,18 @@ fn whole(ask: &Ask<'_>, page: &Arc<Page>, origin: Option<&HeaderBlock>) -> Reply
 /// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2); false when a condition for the request
 /// to be carried out at all does not hold.
 fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> bool {
-    let headers = &ask.request.headers;
     let (etag, modified) = (Some(file.etag()), file.last_modified());
-    if !conditional::may_proceed(headers, etag, modified, date_s) {
+    if !conditional::may_proceed(&ask.request.headers, etag, modified, date_s) {
         return false;
     }
     // Without a date of its own a file is not compared by the date of its response.
     let date = modified.map(|_| date_s);
-    let outcome = conditional::evaluate(ask.request, etag, modified, date, reply.status);
-    if outcome == Outcome::NotModified {
-        reply.status = Status::NOT_MODIFIED;
-        reply.body = ReplyBody::None;
-        return true;
-    }
-    if let Some(range) = headers.value(HeaderId::Range)
-        && ask.request.method == Method::Get
-        && conditional::if_range_matches(headers, etag, modified, date)
-    {
-        let plan = range::plan(range, file.length(), ask.live.limits.ranges as usize);
-        reply.too_many_ranges = plan == RangePlan::TooMany;
-        narrow(file, plan, reply);
-    }
+    let validators = Validators { etag, modified, shown: modified, date };
+    select::condition(ask.request, &validators, reply);
+    let kind = || file.head().value(HeaderId::ContentType).map(<[u8]>::to_vec);
+    let rules = Rules::Rfc(ask.live.limits.ranges);
+    select::ranges(ask.request, &ask.request.method, (&validators, rules), kind, reply);
     true
-}
-
-fn narrow(file: &Arc<Opened>, plan: RangePlan, reply: &mut Reply) {
-    let length = file.length();
-    match plan {
-        RangePlan::Whole | RangePlan::TooMany => {}
-        RangePlan::NotSatisfiable => {
-            reply.status = Status::RANGE_NOT_SATISFIABLE;
-            reply.content_range = Some(format!("bytes */{length}").into());
-            reply.body = ReplyBody::Bytes(Bytes::new());
-        }
-        RangePlan::Ranges(ranges) => {
-            reply.status = Status::PARTIAL_CONTENT;
-            match ranges.as_slice() {
-                [one] => {
-                    let text = format!("bytes {}-{}/{length}", one.start, one.end - 1);
-                    reply.content_range = Some(text.into());
-                    reply.body = ReplyBody::File(Arc::clone(file), one.clone());
-                }
-                several => {
-                    let kind = file.head().value(HeaderId::ContentType);
-                    let (pieces, kind) = multipart::pieces(several, kind, length);
-                    reply.content_type = Some(kind);
-                    reply.body = ReplyBody::FilePieces(Arc::clone(file), pieces);
-                }
-            }
-        }
-    }
 }
 
 /// Takes over what the origin says of the file, and lets policy change the head for this client.
@@ -309,7 +267,7 @@ fn shape(ask: &Ask<'_>, file: &Opened, origin: Option<&HeaderBlock>, reply: &mut
     }
     let date = message::date::HttpDate::new(ask.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
-    deliver::shape(ask, &mut response, false);
+    declared::shape(ask, &mut response, false);
     reply.status = response.status;
     reply.head = Head::Owned(Box::new(response));
 }

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use cache::{Body, BodyWriter, Passage, Push, Reader, Whole};
 use flate2::write::GzDecoder;
 
+use crate::body::{Part, Parts, ReplyBody};
+
 /// Bytes unfolded at once: gzip makes at most about a thousand of one.
 const STEP_BYTES: usize = 512;
 /// Bytes that a test unfolds before others get their turn.
@@ -96,6 +98,25 @@ pub(crate) fn unfold(coded: Reader, window: impl Into<Passage>) -> Reader {
     let (writer, reader) = Body::window(window);
     tokio::task::spawn_local(pump(coded, writer));
     reader
+}
+
+/// Unfolds `body`, to `length` bytes where that is known, at most `window` bytes ahead of the
+/// client.
+pub(crate) fn unfold_body(body: &mut ReplyBody, length: Option<u64>, window: Passage) {
+    let folded = match std::mem::replace(body, ReplyBody::None) {
+        ReplyBody::Stream { reader, .. } => reader,
+        ReplyBody::Parts(Parts::One(Part::Stored(object, _))) => object.reader(),
+        ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) if !bytes.is_empty() => {
+            let (mut writer, reader) = Body::window(bytes.len() as u64);
+            // A window takes what it is given, and its reader is there.
+            _ = writer.push(&bytes);
+            writer.finish();
+            reader
+        }
+        ReplyBody::Head(_) => return *body = ReplyBody::Head(length),
+        other => return *body = other,
+    };
+    *body = ReplyBody::Stream { reader: unfold(folded, window), length };
 }
 
 async fn pump(mut coded: Reader, mut writer: BodyWriter) {

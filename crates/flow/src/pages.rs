@@ -5,8 +5,9 @@ use bytes::Bytes;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use policy::Synthetic;
 
+use crate::body::ReplyBody;
 use crate::invalidate::Outcome;
-use crate::reply::{Reply, ReplyBody, Served};
+use crate::reply::{Reply, Served};
 use crate::trace::{About, Trouble};
 
 /// What went wrong, as the client is told.
@@ -254,11 +255,7 @@ pub(crate) fn options(request: &Request) -> Reply {
 }
 
 fn own(request: &Request, response: Response, body: Bytes) -> Reply {
-    let body = match request.method {
-        _ if response.status.has_no_body() => ReplyBody::None,
-        Method::Head => ReplyBody::Head(Some(body.len() as u64)),
-        _ => ReplyBody::Bytes(body),
-    };
+    let body = ReplyBody::from(body).answering(&request.method, response.status);
     Reply::owned(response, body, Served::Synthetic)
 }
 
@@ -279,11 +276,12 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::Part;
 
     #[test]
     fn reasons_are_escaped_and_errors_never_stored_by_others() {
         let reply = refused(Status::new(400).expect("a status"), "<script>");
-        let ReplyBody::Bytes(body) = &reply.body else { panic!("a body") };
+        let Some(Part::Bytes(body)) = reply.body.part() else { panic!("a body") };
         assert!(!body.windows(8).any(|w| w == b"<script>"));
         let crate::reply::Head::Owned(head) = &reply.head else { panic!("an own head") };
         assert_eq!(head.headers.value(HeaderId::CacheControl), Some(&b"no-store"[..]));

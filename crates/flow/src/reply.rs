@@ -4,18 +4,16 @@
 //! Framing is not written here: the connection's engine adds it, for it alone knows what it can
 //! send.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use base::{Counter, Limit};
-use bytes::Bytes;
-use cache::{Object, Reader};
+use cache::Object;
 use files::Opened;
 use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
 use message::{HeaderId, Response, Status};
-use origin::Tunnel;
 
+use crate::body::{Parts, ReplyBody};
 use crate::live::Live;
 use crate::trace::About;
 
@@ -146,54 +144,6 @@ impl Varnish {
     }
 }
 
-/// A piece of a body that is wholly there.
-#[derive(Debug)]
-pub enum Piece {
-    /// Bytes of this reply.
-    Bytes(Bytes),
-    /// Part of the complete body that the pieces are of.
-    Stored(Range<u64>),
-}
-
-impl Piece {
-    fn len(&self) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes.len() as u64,
-            Self::Stored(range) => range.end - range.start,
-        }
-    }
-}
-
-/// Where a body comes from.
-#[derive(Debug)]
-pub enum ReplyBody {
-    /// There is none, and the status has none (204, 304).
-    None,
-    /// There is none because the request was HEAD; the length GET would have, if known.
-    Head(Option<u64>),
-    /// These bytes.
-    Bytes(Bytes),
-    /// Part of a complete stored body; the whole when the range says so.
-    Stored(Arc<Object>, Range<u64>),
-    /// Several pieces of a complete stored body and what stands between them
-    /// (multipart/byteranges).
-    Pieces(Arc<Object>, Vec<Piece>),
-    /// Part of a file; the whole when the range says so. When the file turns out to be shorter, the
-    /// connection must be cut: its length is promised already.
-    File(Arc<Opened>, Range<u64>),
-    /// Several pieces of a file and what stands between them (multipart/byteranges).
-    FilePieces(Arc<Opened>, Vec<Piece>),
-    /// What arrives from the origin, from byte `skip` on; `length` bytes, or until it ends.
-    Stream {
-        /// Where it arrives.
-        reader: Reader,
-        /// How many bytes will be sent, if that is known.
-        length: Option<u64>,
-    },
-    /// After a 101: the connection to the origin, for whatever both sides speak from here on.
-    Tunnel(Box<Tunnel>),
-}
-
 /// A reply.
 #[derive(Debug)]
 pub struct Reply {
@@ -271,23 +221,15 @@ impl Reply {
 
     /// The body's length, if it is known; 0 when there is none.
     pub fn length(&self) -> Option<u64> {
-        match &self.body {
-            ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => Some(0),
-            ReplyBody::Bytes(bytes) => Some(bytes.len() as u64),
-            ReplyBody::Stored(_, range) | ReplyBody::File(_, range) => {
-                Some(range.end - range.start)
-            }
-            ReplyBody::Pieces(_, pieces) | ReplyBody::FilePieces(_, pieces) => {
-                Some(pieces.iter().map(Piece::len).sum())
-            }
-            ReplyBody::Stream { length, .. } => *length,
-        }
+        self.body.length()
     }
 
     /// Whether nothing need be awaited to send it.
     pub fn is_at_hand(&self) -> bool {
-        use ReplyBody::{FilePieces, Pieces, Stream, Tunnel};
-        !matches!(self.body, Pieces(..) | FilePieces(..) | Stream { .. } | Tunnel(_))
+        !matches!(
+            self.body,
+            ReplyBody::Parts(Parts::Many(_)) | ReplyBody::Stream { .. } | ReplyBody::Tunnel(_)
+        )
     }
 
     /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.

@@ -13,8 +13,7 @@ use policy::{Notes, ReceiveVerdict};
 use crate::ask::{Ask, Front, LiveRef};
 use crate::core::Core;
 use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
-use crate::declared::{ByPolicy, Instead};
-use crate::deliver;
+use crate::declared::{self, ByPolicy, Instead};
 use crate::enter::Start;
 use crate::fetch::{self, Fetch, Fetched, Upload};
 use crate::files as from_files;
@@ -238,7 +237,7 @@ async fn shared(
                         core.note_fetch(key.hash(), Some(true));
                     }
                     return match old.filter(|old| stands_in(core, old)) {
-                        Some(object) => deliver::stored(&ask, &object, Served::StaleOnError),
+                        Some(object) => declared::stored(&ask, &object, Served::StaleOnError),
                         None => pages::problem(ask.request, Problem::SharedFetchFailed),
                     };
                 }
@@ -273,7 +272,7 @@ async fn wait_for(
 /// The reply from a stored response; none when its body is one that passes through to others, and
 /// began before this request came.
 fn take(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
-    let reply = deliver::stored(ask, object, served);
+    let reply = declared::stored(ask, object, served);
     (!reply.is_behind()).then_some(reply)
 }
 
@@ -342,20 +341,20 @@ async fn fetch_own(
     };
     let instead = match fetched {
         Fetched::Object { object, stored, reader } => {
-            return deliver::fetched(ask, &object, served(stored), reader);
+            return declared::fetched(ask, &object, served(stored), reader);
         }
-        Fetched::Confirmed(object) => return deliver::stored(ask, &object, Served::Revalidated),
-        Fetched::Passing(passing) => return deliver::passing(ask, *passing, served(false)),
+        Fetched::Confirmed(object) => return declared::stored(ask, &object, Served::Revalidated),
+        Fetched::Passing(passing) => return declared::passing(ask, *passing, served(false)),
         Fetched::Instead(instead) => instead,
     };
     match instead {
-        Instead::Switched(switched) => deliver::switched(ask, *switched, served(false)),
+        Instead::Switched(switched) => declared::switched(ask, *switched, served(false)),
         Instead::File(name) => beside_scripts(core, ask, &name).await,
         Instead::Named(named) => from_files::named(core, ask, &named).await,
         Instead::Synthetic(synthetic) => pages::synthetic(ask.request, &synthetic),
         Instead::Failed(failure) => match failure.stale {
             Some(object) => {
-                let mut reply = deliver::stored(ask, &object, Served::StaleOnError);
+                let mut reply = declared::stored(ask, &object, Served::StaleOnError);
                 failure.problem.note(&mut reply.about);
                 reply
             }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use base::{Counter, Limit, Limits, Now};
 use flow::finish::{Started, Told};
 use flow::reply::Head;
-use flow::{Client, LiveRef, Peer, Reply, ReplyBody, Slow, Start};
+use flow::{Client, LiveRef, Part, Peer, Reply, ReplyBody, Slow, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use h1::{Progress, RequestError, RequestReader};
 use message::trailers::are_taken;
@@ -297,7 +297,7 @@ impl Conn {
         let before = output.len();
         append(live, &Request::new(), reply, false, output);
         let head_out = (output.len() - before) as u64;
-        if let ReplyBody::Bytes(body) = &reply.body {
+        if let Some(Part::Bytes(body)) = reply.body.part() {
             output.extend_from_slice(body);
         }
         let told = (received, head_out);
@@ -462,18 +462,18 @@ fn reply_now(
     let then = if keep { Then::Next } else { Then::Close };
     append(live, request, reply, keep, output);
     let mut large = None;
-    match &reply.body {
-        ReplyBody::Stored(object, range) if range.end - range.start > copy_max => {
+    match reply.body.part() {
+        Some(Part::Stored(object, range)) if range.end - range.start > copy_max => {
             large = Some(Tail::Stored(Arc::clone(object), range.clone()));
         }
-        ReplyBody::File(file, range) => {
+        Some(Part::File(file, range)) => {
             let small = range.end - range.start <= copy_max
                 && file::append(file, range.clone(), output, now.mono_ms);
             large = (!small).then(|| Tail::file(Arc::clone(file), range.clone()));
         }
-        ReplyBody::Stored(object, range) => copy_range(object, range.clone(), output),
-        ReplyBody::Bytes(body) => output.extend_from_slice(body),
-        _ => {}
+        Some(Part::Stored(object, range)) => copy_range(object, range.clone(), output),
+        Some(Part::Bytes(body)) => output.extend_from_slice(body),
+        None => {}
     }
     (large.is_some() || !keep).then_some(Stop::Send(large, then))
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit};
-use flow::{ReplyBody, pages};
+use flow::{Part, pages};
 use message::{Request, Status};
 use tls::{Handshake, HandshakeError, Secured, Server};
 use tokio::io::{AsyncRead, ReadBuf};
@@ -155,7 +155,7 @@ fn plain_http(tcp: &Wire, core: &CoreCtx) {
     core.flow.log.count_reply(&reply);
     let mut out = Vec::new();
     append(&core.flow.live(), &Request::new(), &reply, false, &mut out);
-    if let ReplyBody::Bytes(body) = &reply.body {
+    if let Some(Part::Bytes(body)) = reply.body.part() {
         out.extend_from_slice(body);
     }
     _ = tcp.try_write(&out);

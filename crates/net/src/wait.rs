@@ -13,7 +13,7 @@ use base::{Account, Counter, Held, Limit};
 use bytes::Bytes;
 use cache::Reader;
 use flow::finish::{Started, Told};
-use flow::{Front, LiveRef, Peer, Reply, ReplyBody, Tunnel, pages};
+use flow::{Front, LiveRef, Part, Peer, Reply, ReplyBody, Tunnel, pages};
 use h1::encode::{self, BodyFraming};
 use message::trailers::are_taken;
 use message::{Framing, Request, Status};
@@ -36,6 +36,8 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Pieces of a body up to this size are copied behind what stands before them: a plain write of
 /// them is the cheaper one. Longer ones leave from where they lie.
 const COPY_MAX: usize = 4 * 1024;
+/// Bytes of small parts that leave together.
+const GATHERED_MAX: usize = 64 * 1024;
 
 /// What nginx logs for a client that left before its answer; never sent.
 const CLIENT_CLOSED: u16 = 499;
@@ -441,51 +443,47 @@ async fn send_body(
     (framing, trails): (BodyFraming, bool),
 ) -> Result<(), SendError> {
     let mut out = head;
-    let mut tail = None;
-    match body {
-        ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => {}
-        ReplyBody::Bytes(bytes) => out.extend_from_slice(&bytes),
-        ReplyBody::Stored(object, range) if range.end - range.start <= SEALED_COPY_MAX => {
-            copy_range(&object, range, &mut out);
-        }
-        ReplyBody::Stored(object, range) => tail = Some(Tail::Stored(object, range)),
-        ReplyBody::File(file, range) => tail = Some(Tail::file(file, range)),
-        ReplyBody::FilePieces(file, pieces) => {
-            for piece in pieces {
-                match piece {
-                    flow::Piece::Bytes(bytes) => out.extend_from_slice(&bytes),
-                    flow::Piece::Stored(range) => {
-                        let tail = Some(Tail::file(Arc::clone(&file), range));
-                        let mut segments = Segments::new(std::mem::take(&mut out), tail);
-                        let wrote = write_all(guard, core, stream, &mut segments).await;
-                        wrote.map_err(|error| SendError::of(&error))?;
-                        out = segments.into_buffer();
-                    }
-                }
-            }
-        }
-        ReplyBody::Pieces(object, pieces) => {
-            for piece in pieces {
-                match piece {
-                    flow::Piece::Bytes(bytes) => out.extend_from_slice(&bytes),
-                    flow::Piece::Stored(range) => copy_range(&object, range, &mut out),
-                }
-                if out.len() > 64 * 1024 {
-                    let mut segments = Segments::new(std::mem::take(&mut out), None);
-                    let wrote = write_all(guard, core, stream, &mut segments).await;
-                    wrote.map_err(|_| SendError::Io)?;
-                    out = segments.into_buffer();
-                }
-            }
-        }
+    let parts = match body {
+        ReplyBody::None | ReplyBody::Head(_) | ReplyBody::Tunnel(_) => None,
+        ReplyBody::Parts(parts) => Some(parts),
         ReplyBody::Stream { reader, length } => {
             let coming = Coming::new(reader, length, (framing, trails));
             return send_stream(core, guard, stream, out, coming).await;
         }
+    };
+    for part in parts.into_iter().flatten() {
+        let tail = match part {
+            Part::Bytes(bytes) => {
+                out.extend_from_slice(&bytes);
+                None
+            }
+            Part::Stored(object, range) if range.end - range.start <= SEALED_COPY_MAX => {
+                copy_range(&object, range, &mut out);
+                None
+            }
+            Part::Stored(object, range) => Some(Tail::Stored(object, range)),
+            Part::File(file, range) => Some(Tail::file(file, range)),
+        };
+        if tail.is_some() || out.len() > GATHERED_MAX {
+            out = write_segments(core, guard, stream, Segments::new(out, tail)).await?;
+        }
     }
-    let mut segments = Segments::new(out, tail);
+    if !out.is_empty() {
+        write_segments(core, guard, stream, Segments::new(out, None)).await?;
+    }
+    Ok(())
+}
+
+/// Writes all of `segments`; the emptied buffer.
+async fn write_segments(
+    core: &CoreCtx,
+    guard: &Guard,
+    stream: &Both<'_>,
+    mut segments: Segments,
+) -> Result<Vec<u8>, SendError> {
     let wrote = write_all(guard, core, stream, &mut segments).await;
-    wrote.map_err(|error| SendError::of(&error))
+    wrote.map_err(|error| SendError::of(&error))?;
+    Ok(segments.into_buffer())
 }
 
 /// Sends a body as it arrives. The head leaves with the first bytes, or at once when there are none

@@ -16,7 +16,7 @@ use super::words::duration;
 use super::{Foreseen, Teller, Told, answered, hit_verdict};
 use crate::ask::Ask;
 use crate::decide::{self, Next, freshness_until};
-use crate::deliver;
+use crate::declared;
 use crate::files as from_files;
 use crate::key::select_by;
 use crate::reply::{Forward, Served};
@@ -158,7 +158,7 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
 fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Told {
     // A body that is still coming would take note of a reader.
     let whole = object.whole().is_some();
-    let status = whole.then(|| deliver::stored(ask, object, served).status);
+    let status = whole.then(|| declared::stored(ask, object, served).status);
     let from = match served {
         Served::Stale => "from the cache, stale, while one fetch refreshes it",
         _ => "from the cache",

@@ -6,7 +6,8 @@ use cache::{Body as Window, Flags, NewObject, Tags};
 use message::{Framing, HeaderId, Response};
 use origin::Exchange;
 
-use super::{Body, Fetch, Fetched, Job, Judge, Mark, Passing, PassingBody, Plan, Unstored};
+use super::{Body, Fetch, Fetched, Job, Judge, Mark, Passing, Plan, Unstored};
+use crate::body::ReplyBody;
 use crate::carry::{self, Carried, End, Selected, carry, drain};
 use crate::gzip::Test;
 
@@ -75,11 +76,11 @@ impl<J: Judge> Job<J> {
         let (body, rest) = match body {
             Body::Exchange(exchange) if exchange.framing != Framing::None => {
                 let (writer, reader) = Window::window(self.fetch.passage.clone());
-                (PassingBody::Stream { reader, length }, Some((exchange, Some(writer))))
+                (ReplyBody::Stream { reader, length }, Some((exchange, Some(writer))))
             }
-            Body::Exchange(exchange) => (PassingBody::Bytes(Bytes::new()), Some((exchange, None))),
-            Body::Whole(bytes) => (PassingBody::Bytes(bytes), None),
-            Body::Stored(reader) => (PassingBody::Stream { reader, length }, None),
+            Body::Exchange(exchange) => (Bytes::new().into(), Some((exchange, None))),
+            Body::Whole(bytes) => (bytes.into(), None),
+            Body::Stored(reader) => (ReplyBody::Stream { reader, length }, None),
         };
         let passing = Passing { response, body, head_length, gzip, facts };
         if !self.tell(Fetched::Passing(Box::new(passing))) {

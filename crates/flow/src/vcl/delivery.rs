@@ -1,13 +1,11 @@
 //! From what was found or fetched to the reply: `vcl_deliver`, and `vcl_synth` where there is
 //! nothing.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use base::Now;
 use bytes::Bytes;
-use cache::{Body, Object, Passage, Reader, Whole};
-use message::conditional::{self, Outcome};
+use cache::{Object, Reader, Whole};
 use message::date::{HttpDate, parse_http_date};
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
 use vcl::ctx::{Obj, ReqState, RespState};
@@ -23,12 +21,13 @@ use super::note;
 use super::steps::{Age, Step};
 use super::storages;
 use super::turn::Turn;
-use crate::deliver::{SELECTORS, whole_body};
-use crate::fetch::{Passing, PassingBody};
+use crate::body::{Part, ReplyBody};
+use crate::fetch::Passing;
 use crate::forward::add_via;
 use crate::gzip;
 use crate::live::Live;
-use crate::reply::{Forward, Head, Reply, ReplyBody, Served, Varnish, number};
+use crate::reply::{Forward, Head, Reply, Served, Varnish, number};
+use crate::select::{self, Rules, SELECTORS, Validators};
 
 /// Fields that are added to a head before its program sees it, beside those that a limit counts.
 const ADDED: u64 = 5;
@@ -119,7 +118,8 @@ fn stored(
     reader: Option<Reader>,
 ) -> Result<Reply, Step> {
     let served = served(turn, env, object, reader.is_some());
-    let mut reply = Reply::stored(object, whole_body(&env.asked.method, object, reader), served);
+    let body = ReplyBody::whole(object, reader).answering(&env.asked.method, object.status());
+    let mut reply = Reply::stored(object, body, served);
     if reply.is_behind() {
         // Its body outgrew the store before this request took hold of it.
         turn.state.hash_always_miss = true;
@@ -150,7 +150,7 @@ fn stored(
                 shown: object.last_modified(),
                 date: object.date(),
             };
-            select(turn, env, &validators, &mut reply, |_| {});
+            narrow(turn, env, &validators, &mut reply);
         }
     }
     finish(turn, env, &mut reply);
@@ -190,59 +190,26 @@ fn shaped(
         reply.body = ReplyBody::None;
     } else if matches!(reply.body, ReplyBody::None) {
         // A program gave a 204 a status of which a length is said.
-        reply.body = empty(&env.asked.method);
+        reply.body = ReplyBody::from(Bytes::new()).answering(&env.asked.method, reply.status);
     }
     if unfolds {
         response.headers.remove(HeaderId::ContentEncoding);
         let length = object.whole().and_then(gzip::unfolded_length);
-        unfold(&mut reply.body, length, env.front.passage(&env.live.limits));
+        gzip::unfold_body(&mut reply.body, length, env.front.passage(&env.live.limits));
     }
     if turn.req.headers.contains_any(&SELECTORS) {
         let headers = response.headers.clone();
-        let validators = Validators::of(&headers, env, (object.last_modified(), object.date()));
-        select(turn, env, &validators, reply, |reply| cut(turn, reply));
+        let own = validators(&headers, env, (object.last_modified(), object.date()));
+        narrow(turn, env, &own, reply);
     }
     let fits = !has_too_many_fields(env, &response);
     own_head(turn, reply, response);
     Ok(fits)
 }
 
-/// A body of no bytes.
-fn empty(method: &Method) -> ReplyBody {
-    match method {
-        Method::Head => ReplyBody::Head(Some(0)),
-        _ => ReplyBody::Bytes(Bytes::new()),
-    }
-}
-
 /// Whether a body, `gzip` or not, must be unfolded for this client.
 fn unfolds(turn: &Turn, env: &Env<'_>, gzip: bool) -> bool {
     gzip && !heads::takes_gzip(&turn.req.headers) && env.live.params.is_on(Param::HttpGzipSupport)
-}
-
-/// Unfolds `body`, to `length` bytes where that is known, at most `window` bytes ahead of the
-/// client.
-fn unfold(body: &mut ReplyBody, length: Option<u64>, window: Passage) {
-    let folded = match std::mem::replace(body, ReplyBody::None) {
-        ReplyBody::Stream { reader, .. } => reader,
-        ReplyBody::Stored(object, _) => object.reader(),
-        ReplyBody::Bytes(bytes) if !bytes.is_empty() => {
-            let (mut writer, reader) = Body::window(bytes.len() as u64);
-            // A window takes what it is given, and its reader is there.
-            _ = writer.push(&bytes);
-            writer.finish();
-            reader
-        }
-        ReplyBody::Head(_) => {
-            *body = ReplyBody::Head(length);
-            return;
-        }
-        other => {
-            *body = other;
-            return;
-        }
-    };
-    *body = ReplyBody::Stream { reader: gzip::unfold(folded, window), length };
 }
 
 /// Marks the entity tag as that of the same in another coding.
@@ -290,6 +257,7 @@ fn after_deliver(turn: &Turn, action: Action, status: u16) -> Result<(), Step> {
 fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing<Passed>) -> Result<Reply, Step> {
     let Passing { mut response, body, head_length, gzip, facts } = passing;
     let Passed { times, came_ms, uncacheable, xid: fetched, private } = facts;
+    let own = private || uncacheable;
     let unfolds = unfolds(turn, env, gzip);
     if unfolds {
         weaken_etag(&mut response.headers);
@@ -321,22 +289,19 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing<Passed>) -> Result<Re
     let mut state = RespState {
         status: status.code(),
         time: env.time(),
-        is_streaming: matches!(body, PassingBody::Stream { .. }),
+        is_streaming: matches!(body, ReplyBody::Stream { .. }),
         ..RespState::default()
     };
     let resp = Some((&mut response, &mut state));
     let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
     after_deliver(turn, action, state.status)?;
     response.status = sent_status(state.status);
-    let mut body = match response.status.has_no_body() {
-        true => ReplyBody::None,
-        false => passing_body(env, body, head_length, private || uncacheable),
-    };
+    let mut body = passing_body((&env.asked.method, response.status), body, head_length, own);
     if unfolds {
         response.headers.remove(HeaderId::ContentEncoding);
-        let whole = if let ReplyBody::Bytes(whole) = &body { Some(whole) } else { None };
+        let whole = if let Some(Part::Bytes(whole)) = body.part() { Some(whole) } else { None };
         let length = whole.and_then(|whole| gzip::unfolded_length(Whole::One(whole)));
-        unfold(&mut body, length, env.front.passage(&env.live.limits));
+        gzip::unfold_body(&mut body, length, env.front.passage(&env.live.limits));
     }
     let reason = match (private, turn.state.is_hitmiss) {
         (true, _) => Forward::Bypass,
@@ -347,8 +312,8 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing<Passed>) -> Result<Re
     let mut reply = bare(response.status, body, served);
     if turn.req.headers.contains_any(&SELECTORS) {
         let headers = response.headers.clone();
-        let validators = Validators::of(&headers, env, (modified, None));
-        select(turn, env, &validators, &mut reply, |reply| cut(turn, reply));
+        let own = validators(&headers, env, (modified, None));
+        narrow(turn, env, &own, &mut reply);
     }
     if has_too_many_fields(env, &response) {
         return Ok(failed(turn, env));
@@ -358,27 +323,21 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing<Passed>) -> Result<Re
     Ok(reply)
 }
 
-/// The body of a reply that is not stored; `own` where it is for this request only.
+/// The body of a reply that is not stored; `own` where it is for this request only. `head_length`
+/// is what the response to HEAD said.
 fn passing_body(
-    env: &Env<'_>,
-    body: PassingBody,
+    (method, status): (&Method, Status),
+    body: ReplyBody,
     head_length: Option<u64>,
     own: bool,
 ) -> ReplyBody {
-    match body {
-        // What stands in for a response that is for this request only is not what GET would get.
-        PassingBody::Bytes(_) if env.asked.method == Method::Head && own => {
-            ReplyBody::Head(head_length)
-        }
-        PassingBody::Bytes(bytes) if env.asked.method == Method::Head => {
-            ReplyBody::Head(head_length.or(Some(bytes.len() as u64)))
-        }
-        PassingBody::Stream { length, .. } if env.asked.method == Method::Head => {
-            ReplyBody::Head(head_length.or(length))
-        }
-        PassingBody::Bytes(bytes) => ReplyBody::Bytes(bytes),
-        PassingBody::Stream { reader, length } => ReplyBody::Stream { reader, length },
+    // A body that stands in for a response for this request only is not what GET would get.
+    let stands_in = own && body.part().is_some();
+    let mut body = body.answering(method, status);
+    if let ReplyBody::Head(length) = &mut body {
+        *length = head_length.or_else(|| length.filter(|_| !stands_in));
     }
+    body
 }
 
 /// Runs `vcl_synth` and makes the reply, unless it goes on elsewhere.
@@ -415,15 +374,11 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
         return Ok(failed(turn, env));
     }
     response.status = sent_status(state.status);
-    let body = Bytes::from(state.body);
-    let body = match env.asked.method {
-        _ if response.status.has_no_body() => ReplyBody::None,
-        Method::Head => ReplyBody::Head(Some(body.len() as u64)),
-        _ => ReplyBody::Bytes(body),
-    };
+    let body = ReplyBody::from(Bytes::from(state.body));
+    let body = body.answering(&env.asked.method, response.status);
     let mut reply = bare(response.status, body, Served::Synthetic);
-    if turn.req.headers.contains(HeaderId::Range) && reply.status == Status::OK {
-        cut(turn, &mut reply);
+    if reply.status == Status::OK {
+        select::cut(&turn.req, Rules::Varnish, || None, &mut reply);
     }
     own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
@@ -435,8 +390,7 @@ fn failed(turn: &mut Turn, env: &Env<'_>) -> Reply {
     turn.close = true;
     let response = Response::new(Status::INTERNAL_SERVER_ERROR);
     let status = response.status;
-    let body = ReplyBody::Bytes(Bytes::new());
-    let mut reply = bare(status, body, Served::Synthetic);
+    let mut reply = bare(status, Bytes::new().into(), Served::Synthetic);
     own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
     reply
@@ -484,32 +438,21 @@ fn announce(env: &Env<'_>, response: &mut Response, (varnish, age_s): (Varnish, 
     }
 }
 
-/// What conditions are compared with.
-struct Validators<'a> {
-    etag: Option<&'a [u8]>,
-    modified: Option<u64>,
-    /// The Last-Modified that the client sees, for If-Range.
-    shown: Option<u64>,
-    date: Option<u64>,
-}
-
-impl<'a> Validators<'a> {
-    /// Those of a response as `vcl_deliver` has left it. `modified` and `date` are of before: what
-    /// it takes out still counts.
-    fn of(
-        headers: &'a HeaderBlock,
-        env: &Env<'_>,
-        (modified, date): (Option<u64>, Option<u64>),
-    ) -> Self {
-        let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.params);
-        // What is no date is later than any.
-        let shown = headers.value(HeaderId::LastModified).map(|v| parse(v).unwrap_or(u64::MAX));
-        Self {
-            etag: headers.value(HeaderId::Etag),
-            modified: shown.or(modified),
-            shown,
-            date: headers.value(HeaderId::Date).and_then(parse).or(date),
-        }
+/// The validators of a response as `vcl_deliver` has left it. `modified` and `date` are of before:
+/// what the program takes out still counts.
+fn validators<'a>(
+    headers: &'a HeaderBlock,
+    env: &Env<'_>,
+    (modified, date): (Option<u64>, Option<u64>),
+) -> Validators<'a> {
+    let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.params);
+    // What is no date is later than any.
+    let shown = headers.value(HeaderId::LastModified).map(|v| parse(v).unwrap_or(u64::MAX));
+    Validators {
+        etag: headers.value(HeaderId::Etag),
+        modified: shown.or(modified),
+        shown,
+        date: headers.value(HeaderId::Date).and_then(parse).or(date),
     }
 }
 
@@ -522,85 +465,19 @@ fn asks_for_the_future(req: &Request, env: &Env<'_>) -> bool {
 }
 
 /// Narrows the reply to what the request's conditions and ranges ask for, after `vcl_deliver`.
-fn select(
-    turn: &Turn,
-    env: &Env<'_>,
-    validators: &Validators<'_>,
-    reply: &mut Reply,
-    cut: impl FnOnce(&mut Reply),
-) {
+fn narrow(turn: &Turn, env: &Env<'_>, validators: &Validators<'_>, reply: &mut Reply) {
     if reply.status != Status::OK {
         return;
     }
-    let Validators { etag, modified, shown, date } = *validators;
     let req = dates::conditions(&turn.req, env.now.unix_secs(), &env.live.params);
-    let outcome = match asks_for_the_future(&req, env) {
-        true => Outcome::Proceed,
-        false => conditional::evaluate(&req, etag, modified, date, reply.status),
-    };
-    if outcome == Outcome::NotModified {
-        reply.status = Status::NOT_MODIFIED;
-        reply.body = ReplyBody::None;
-    } else if matches!(env.asked.method, Method::Get | Method::Head)
-        && env.live.params.is_on(Param::HttpRangeSupport)
-        && conditional::if_range_matches(&req.headers, etag, shown, date)
-    {
-        cut(reply);
+    if !asks_for_the_future(&req, env) {
+        select::condition(&req, validators, reply);
     }
-}
-
-/// Cuts the body to the one range that the request asks for, as Varnish does: what it cannot read,
-/// and several at once, are not satisfiable.
-fn cut(turn: &Turn, reply: &mut Reply) {
-    let Some(wanted) = turn.req.headers.value(HeaderId::Range) else { return };
-    let length = match reply.body {
-        ReplyBody::Head(length) => length,
-        _ => reply.length(),
+    let rules = match env.live.params.is_on(Param::HttpRangeSupport) {
+        true => Rules::Varnish,
+        false => Rules::Off,
     };
-    let Some(length) = length else { return };
-    let Some(range) = one_range(wanted, length) else {
-        reply.status = Status::RANGE_NOT_SATISFIABLE;
-        reply.content_range = Some(format!("bytes */{length}").into());
-        reply.body = ReplyBody::Bytes(Bytes::new());
-        return;
-    };
-    reply.status = Status::PARTIAL_CONTENT;
-    let text = format!("bytes {}-{}/{length}", range.start, range.end - 1);
-    reply.content_range = Some(text.into());
-    match &mut reply.body {
-        ReplyBody::Stored(_, whole) => *whole = range,
-        ReplyBody::Bytes(bytes) => *bytes = bytes.slice(range.start as usize..range.end as usize),
-        ReplyBody::Stream { reader, length } => {
-            reader.skip(range.start);
-            *length = Some(range.end - range.start);
-        }
-        ReplyBody::Head(length) => *length = Some(range.end - range.start),
-        _ => {}
-    }
-}
-
-/// The bytes that `bytes=first-last`, `bytes=first-` or `bytes=-count` means.
-fn one_range(wanted: &[u8], length: u64) -> Option<Range<u64>> {
-    let (unit, range) = wanted.split_at_checked(6)?;
-    if !unit.eq_ignore_ascii_case(b"bytes=") {
-        return None;
-    }
-    let dash = range.iter().position(|b| *b == b'-')?;
-    let number = |digits: &[u8]| -> Option<u64> {
-        if !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        std::str::from_utf8(digits).ok()?.parse().ok()
-    };
-    let range = match (&range[..dash], &range[dash + 1..]) {
-        (b"", count) => length.saturating_sub(number(count)?)..length,
-        (first, b"") => number(first)?..length,
-        (first, last) => {
-            let (first, last) = (number(first)?, number(last)?);
-            first..length.min(last.checked_add(1)?)
-        }
-    };
-    (range.start < range.end).then_some(range)
+    select::ranges(&req, &env.asked.method, (validators, rules), || None, reply);
 }
 
 /// A reply whose head comes last.
@@ -650,32 +527,5 @@ fn served(turn: &Turn, env: &Env<'_>, object: &Object, fetched: bool) -> Served 
             stored: object.is_live(),
             collapsed: !fetched,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_range_is_read_and_everything_else_is_not_satisfiable() {
-        for (wanted, range) in [
-            (&b"bytes=1-2"[..], Some(1..3)),
-            (b"bytes=1-", Some(1..5)),
-            (b"bytes=-2", Some(3..5)),
-            (b"bytes=-20", Some(0..5)),
-            (b"bytes=0-99", Some(0..5)),
-            (b"Bytes=0-0", Some(0..1)),
-            (b"bytes=5-9", None),
-            (b"bytes=3-1", None),
-            (b"bytes=-0", None),
-            (b"bytes=-", None),
-            (b"bytes=", None),
-            (b"bytes=0-1,3-4", None),
-            (b"lines=1-2", None),
-            (b"bytes=1-18446744073709551615", None),
-        ] {
-            assert_eq!(one_range(wanted, 5), range, "{}", wanted.escape_ascii());
-        }
     }
 }

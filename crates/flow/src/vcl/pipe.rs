@@ -24,10 +24,11 @@ use super::steps::{Step, has_body, said};
 use super::turn::Turn;
 use super::wait;
 use super::xids::Sent;
+use crate::body::ReplyBody;
 use crate::carry::carry;
 use crate::fetch::{self, Fetch, Upload};
 use crate::lengths::{content_length, declared_length};
-use crate::reply::{Forward, Reply, ReplyBody, Served};
+use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
 
 /// Runs `vcl_pipe`, and hands the request over.
@@ -108,15 +109,16 @@ fn answer(turn: &mut Turn, env: &Env<'_>, mut exchange: Box<Exchange>, fetch: &F
     if let Some(tunnel) = exchange.take_tunnel() {
         return turn.signed(env, Reply::owned(response, ReplyBody::Tunnel(tunnel), served));
     }
-    let body = match exchange.framing {
-        _ if response.status.has_no_body() => ReplyBody::None,
-        _ if env.asked.method == Method::Head => ReplyBody::Head(content_length(&response)),
-        framing => {
-            let (writer, reader) = Window::window(fetch.passage.clone());
-            exchange.lift_total();
-            tokio::task::spawn_local(carry(*exchange, writer, None, None, None));
-            ReplyBody::Stream { reader, length: declared_length(framing) }
-        }
+    let body = if response.status.has_no_body() {
+        ReplyBody::None
+    } else if env.asked.method == Method::Head {
+        ReplyBody::Head(content_length(&response))
+    } else {
+        let length = declared_length(exchange.framing);
+        let (writer, reader) = Window::window(fetch.passage.clone());
+        exchange.lift_total();
+        tokio::task::spawn_local(carry(*exchange, writer, None, None, None));
+        ReplyBody::Stream { reader, length }
     };
     turn.signed(env, Reply::owned(response, body, served))
 }

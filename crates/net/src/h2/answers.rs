@@ -6,7 +6,7 @@ use base::memory::Full;
 use base::{Counter, Limit, Now};
 use bytes::Bytes;
 use flow::finish::{Started, Told};
-use flow::{LiveRef, Reply, ReplyBody, pages};
+use flow::{LiveRef, Part, Parts, Reply, ReplyBody, pages};
 use h2::{Code, Connection, RequestError, StreamAt};
 use message::{Request, Status};
 
@@ -124,19 +124,19 @@ impl H2 {
         reply: &mut Reply,
         now: Now,
     ) -> Option<u64> {
-        if let ReplyBody::File(opened, range) = &reply.body
+        if let Some(Part::File(opened, range)) = reply.body.part()
             && range.end - range.start <= BATCH as u64
         {
             let mut bytes = Vec::new();
             if file::append(opened, range.clone(), &mut bytes, now.mono_ms) {
-                reply.body = ReplyBody::Bytes(Bytes::from(bytes));
+                reply.body = Bytes::from(bytes).into();
             }
         }
         let length = match &reply.body {
             ReplyBody::None | ReplyBody::Head(_) => 0,
-            ReplyBody::Bytes(bytes) => bytes.len(),
-            ReplyBody::Stored(_, range) if range.end - range.start <= BATCH as u64 => {
-                (range.end - range.start) as usize
+            ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) => bytes.len(),
+            ReplyBody::Parts(Parts::One(part @ Part::Stored(..))) if part.len() <= BATCH as u64 => {
+                part.len() as usize
             }
             _ => return None,
         };
@@ -152,9 +152,9 @@ impl H2 {
         while from < length {
             let bytes = (length - from).min(Connection::FRAME_BYTES);
             self.engine.data_head(at, bytes, from + bytes == length, &mut out.bytes);
-            match &reply.body {
-                ReplyBody::Bytes(whole) => out.push(whole.slice(from..from + bytes)),
-                ReplyBody::Stored(object, range) => {
+            match reply.body.part() {
+                Some(Part::Bytes(whole)) => out.push(whole.slice(from..from + bytes)),
+                Some(Part::Stored(object, range)) => {
                     let start = range.start + from as u64;
                     out.push_stored(object, start..start + bytes as u64);
                 }
@@ -190,9 +190,7 @@ impl H2 {
             _ if feed.is_some() => {
                 feed.map_or(Source::None, |feed| Source::Fed(<_>::default(), feed))
             }
-            ReplyBody::Bytes(bytes) => Source::Bytes(bytes),
-            ReplyBody::Stored(object, range) => Source::Stored(object, range),
-            ReplyBody::Pieces(object, pieces) => Source::Pieces(object, pieces.into()),
+            ReplyBody::Parts(parts) => Source::Parts(parts),
             _ => Source::None,
         };
         let fed = matches!(source, Source::Fed(..));

@@ -13,7 +13,7 @@ use base::Account;
 use bytes::{Buf, Bytes};
 use cache::Reader;
 use files::Opened;
-use flow::{Front, Interims, Reply, ReplyBody, Slow, Tunnel, pages};
+use flow::{Front, Interims, Part, Reply, ReplyBody, Slow, Tunnel, pages};
 use message::{HeaderId, Status};
 
 use super::lane::Asked;
@@ -22,6 +22,7 @@ use crate::core::CoreCtx;
 use crate::file;
 use crate::guard::Guard;
 use crate::proxied::Pair;
+use crate::segments::copy_range;
 use crate::tunnel::{self, Side};
 
 /// Bytes of a file read at once.
@@ -71,19 +72,19 @@ impl Task {
         let length = reply.length();
         match std::mem::replace(&mut reply.body, ReplyBody::None) {
             ReplyBody::Stream { reader, .. } => self.stream(reply, reader, length).await,
-            ReplyBody::File(opened, range) => {
+            ReplyBody::Parts(parts) if parts.has_file() => {
                 let feed = self.begin(reply, length);
-                let whole = self.file(&feed, &opened, range).await;
-                self.promise.keep(if whole { Item::End(None) } else { Item::Broke });
-            }
-            ReplyBody::FilePieces(opened, pieces) => {
-                let feed = self.begin(reply, length);
-                for piece in pieces {
-                    match piece {
-                        flow::Piece::Bytes(bytes) => self.piece(&feed, bytes).await,
-                        flow::Piece::Stored(range) => {
+                for part in parts {
+                    match part {
+                        Part::Bytes(bytes) => self.piece(&feed, bytes).await,
+                        Part::Stored(object, range) => {
+                            let mut bytes = Vec::new();
+                            copy_range(&object, range, &mut bytes);
+                            self.piece(&feed, bytes.into()).await;
+                        }
+                        Part::File(opened, range) => {
                             if !self.file(&feed, &opened, range).await {
-                                return;
+                                return self.promise.keep(Item::Broke);
                             }
                         }
                     }

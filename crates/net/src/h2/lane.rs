@@ -2,16 +2,14 @@
 //! where the response's comes from.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::Held;
 use bytes::Bytes;
-use cache::{BodyWriter, Object, Reader, Trailed, Watch};
+use cache::{BodyWriter, Reader, Trailed, Watch};
 use flow::finish::Started;
-use flow::{LiveRef, Peer, Reply, Slow};
+use flow::{LiveRef, Part, Parts, Peer, Reply, Slow};
 use message::{Request, Trailers};
 use tokio::task::AbortHandle;
 
@@ -78,9 +76,7 @@ impl Drop for Running {
 pub(crate) enum Source {
     #[default]
     None,
-    Bytes(Bytes),
-    Stored(Arc<Object>, Range<u64>),
-    Pieces(Arc<Object>, VecDeque<flow::Piece>),
+    Parts(Parts),
     Fed(VecDeque<Bytes>, Rc<Feed>),
 }
 
@@ -89,34 +85,17 @@ impl Source {
     pub(crate) fn take(&mut self, mut bytes: usize, out: &mut Outgoing) {
         match self {
             Self::None => {}
-            Self::Bytes(whole) => out.push(whole.split_to(bytes.min(whole.len()))),
-            Self::Stored(object, range) => {
-                let end = range.start + bytes as u64;
-                out.push_stored(object, range.start..end);
-                range.start = end;
-            }
-            Self::Pieces(object, pieces) => {
+            Self::Parts(parts) => {
                 while bytes > 0
-                    && let Some(piece) = pieces.front_mut()
+                    && let Some(part) = parts.front_mut()
                 {
-                    let taken = match piece {
-                        flow::Piece::Bytes(own) => {
-                            let taken = bytes.min(own.len());
-                            out.push(own.split_to(taken));
-                            (taken, own.is_empty())
-                        }
-                        flow::Piece::Stored(range) => {
-                            let left = range.end - range.start;
-                            let end = range.start + left.min(bytes as u64);
-                            let taken = (end - range.start) as usize;
-                            out.push_stored(object, range.start..end);
-                            range.start = end;
-                            (taken, range.start == range.end)
-                        }
-                    };
-                    bytes -= taken.0;
-                    if taken.1 {
-                        pieces.pop_front();
+                    let taken = part.split_to(bytes as u64);
+                    bytes -= taken.len() as usize;
+                    match taken {
+                        Part::Bytes(own) => out.push(own),
+                        Part::Stored(object, range) => out.push_stored(&object, range),
+                        // A task reads files, and hands their bytes over.
+                        Part::File(..) => {}
                     }
                 }
             }

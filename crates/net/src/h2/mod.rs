@@ -28,7 +28,7 @@ use std::task::{Context, Poll, ready};
 use base::{Account, Counter, Now};
 use cache::Passage;
 use flow::finish::{Started, Told};
-use flow::{Client, LiveRef, ReplyBody, Start, pages};
+use flow::{Client, LiveRef, Part, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
 use message::{Framing, Request, Scheme, Status, Upgrade as Change};
 use tls::Secured;
@@ -358,7 +358,7 @@ impl H2 {
         self.new_lane(at, now.mono_ms).asked = Some(Rc::clone(&asked));
         match start {
             Start::Reply(reply)
-                if reply.is_at_hand() && !matches!(reply.body, ReplyBody::File(..)) =>
+                if reply.is_at_hand() && !reply.body.part().is_some_and(Part::is_file) =>
             {
                 self.begin_reply(core, at, Box::new(reply), None, None);
             }

@@ -23,13 +23,14 @@ use vcl::program::{Input, Instance, Program, Rules};
 use vcl::source::NoFiles;
 
 use crate::ask::Front;
+use crate::body::{Part, Parts, ReplyBody};
 use crate::client::Client;
 use crate::core::Core;
 use crate::enter::Start;
 use crate::explain::{Explanation, explain};
 use crate::invalidate::{Outcome, What};
 use crate::live::{Announce, CertificateFields, Live, Shared, Site};
-use crate::reply::{Reply, ReplyBody};
+use crate::reply::Reply;
 use crate::vcl::link::{Settings, connect_all};
 use crate::vcl::{Line, Sight};
 
@@ -264,8 +265,8 @@ impl Rig {
         let mut head = Vec::new();
         reply.write_head(live, &mut head);
         let body = match std::mem::replace(&mut reply.body, ReplyBody::None) {
-            ReplyBody::Bytes(bytes) => bytes.to_vec(),
-            ReplyBody::Stored(object, range) => {
+            ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) => bytes.to_vec(),
+            ReplyBody::Parts(Parts::One(Part::Stored(object, range))) => {
                 let whole = object.whole().expect("complete");
                 let all: Vec<u8> = whole.pieces().flatten().copied().collect();
                 all[range.start as usize..range.end as usize].to_vec()

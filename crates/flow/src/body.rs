@@ -1,0 +1,312 @@
+//! The body of a reply: slices of memory and files that are there, or what still comes.
+//!
+//! Engines know no other kinds. Whatever policy or store a body is from, it reaches them as parts.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use base::HashSeed;
+use bytes::Bytes;
+use cache::{Object, Reader};
+use files::Opened;
+use message::range::Multipart;
+use message::{Method, Status};
+use origin::Tunnel;
+
+/// A part of a body that is there.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// These bytes.
+    Bytes(Bytes),
+    /// Bytes of a complete stored body.
+    Stored(Arc<Object>, Range<u64>),
+    /// Bytes of a file. When it turns out to be shorter, the connection must be cut: its length is
+    /// promised already.
+    File(Arc<Opened>, Range<u64>),
+}
+
+impl Part {
+    /// Its length in bytes.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Stored(_, range) | Self::File(_, range) => range.end - range.start,
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether it must be read from a file.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::File(..))
+    }
+
+    /// The bytes of it in `wanted`, counted from its first.
+    fn slice(&self, wanted: &Range<u64>) -> Self {
+        let within = |of: &Range<u64>| of.start + wanted.start..of.start + wanted.end;
+        match self {
+            Self::Bytes(bytes) => {
+                Self::Bytes(bytes.slice(wanted.start as usize..wanted.end as usize))
+            }
+            Self::Stored(object, range) => Self::Stored(Arc::clone(object), within(range)),
+            Self::File(file, range) => Self::File(Arc::clone(file), within(range)),
+        }
+    }
+
+    /// Takes its first `bytes` off, at most all.
+    pub fn split_to(&mut self, bytes: u64) -> Self {
+        let at = bytes.min(self.len());
+        let first = self.slice(&(0..at));
+        *self = self.slice(&(at..self.len()));
+        first
+    }
+}
+
+/// Parts in the order of their sending.
+#[derive(Debug)]
+pub enum Parts {
+    /// One part.
+    One(Part),
+    /// Several (multipart/byteranges).
+    Many(VecDeque<Part>),
+}
+
+impl Parts {
+    /// The first that has bytes left.
+    pub fn front_mut(&mut self) -> Option<&mut Part> {
+        match self {
+            Self::One(part) => Some(part).filter(|part| !part.is_empty()),
+            Self::Many(parts) => {
+                while parts.front().is_some_and(Part::is_empty) {
+                    parts.pop_front();
+                }
+                parts.front_mut()
+            }
+        }
+    }
+
+    /// Their length in bytes.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::One(part) => part.len(),
+            Self::Many(parts) => parts.iter().map(Part::len).sum(),
+        }
+    }
+
+    /// Whether they have no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether some of them must be read from a file.
+    pub fn has_file(&self) -> bool {
+        match self {
+            Self::One(part) => part.is_file(),
+            Self::Many(parts) => parts.iter().any(Part::is_file),
+        }
+    }
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        match self {
+            Self::One(_) => match std::mem::replace(self, Self::Many(VecDeque::new())) {
+                Self::One(part) => Some(part),
+                Self::Many(_) => None,
+            },
+            Self::Many(parts) => parts.pop_front(),
+        }
+    }
+}
+
+/// What follows the head of a reply.
+#[derive(Debug)]
+pub enum ReplyBody {
+    /// There is none, and the status has none (204, 304).
+    None,
+    /// There is none because the request was HEAD; the length GET would have, if known.
+    Head(Option<u64>),
+    /// What is there.
+    Parts(Parts),
+    /// What arrives from the origin; `length` bytes, or until it ends.
+    Stream {
+        /// Where it arrives.
+        reader: Reader,
+        /// How many bytes will be sent, if that is known.
+        length: Option<u64>,
+    },
+    /// After a 101: the connection to the origin, for whatever both sides speak from here on.
+    Tunnel(Box<Tunnel>),
+}
+
+impl From<Part> for ReplyBody {
+    fn from(part: Part) -> Self {
+        Self::Parts(Parts::One(part))
+    }
+}
+
+impl From<Bytes> for ReplyBody {
+    fn from(bytes: Bytes) -> Self {
+        Part::Bytes(bytes).into()
+    }
+}
+
+impl ReplyBody {
+    /// The whole body of `object`; `reader` follows it where it was fetched for this request.
+    pub(crate) fn whole(object: &Arc<Object>, reader: Option<Reader>) -> Self {
+        if let Some(whole) = object.whole() {
+            return Part::Stored(Arc::clone(object), 0..whole.len()).into();
+        }
+        let reader = reader.unwrap_or_else(|| object.reader());
+        Self::Stream { reader, length: object.length() }
+    }
+
+    /// This body as the answer to `method` with `status` has it.
+    #[inline]
+    pub(crate) fn answering(self, method: &Method, status: Status) -> Self {
+        if status.has_no_body() {
+            Self::None
+        } else if *method == Method::Head {
+            Self::Head(self.length())
+        } else {
+            self
+        }
+    }
+
+    /// Its length, if it is known; 0 where nothing follows the head.
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            Self::None | Self::Head(_) | Self::Tunnel(_) => Some(0),
+            Self::Parts(parts) => Some(parts.len()),
+            Self::Stream { length, .. } => *length,
+        }
+    }
+
+    /// The length that is told of it: for HEAD, the one that GET would have.
+    pub(crate) fn told_length(&self) -> Option<u64> {
+        match self {
+            Self::Head(length) => *length,
+            _ => self.length(),
+        }
+    }
+
+    /// The only part, where there is one and nothing else.
+    #[inline]
+    pub fn part(&self) -> Option<&Part> {
+        match self {
+            Self::Parts(Parts::One(part)) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Cuts it to `range`, counted from its first byte.
+    pub(crate) fn narrow(&mut self, range: &Range<u64>) {
+        match self {
+            Self::Parts(Parts::One(part)) => *part = part.slice(range),
+            Self::Stream { reader, length } => {
+                reader.skip(range.start);
+                *length = Some(range.end - range.start);
+            }
+            Self::Head(length) => *length = Some(range.end - range.start),
+            Self::None | Self::Parts(Parts::Many(_)) | Self::Tunnel(_) => {}
+        }
+    }
+
+    /// Cuts it to several ranges of a representation of `length` bytes (multipart/byteranges, RFC
+    /// 9110 14.6), and returns the Content-Type that names what separates them. `kind` is the
+    /// representation's own. Only what is there can be cut so.
+    pub(crate) fn narrow_to_parts(
+        &mut self,
+        ranges: &[Range<u64>],
+        kind: Option<&[u8]>,
+        length: u64,
+    ) -> Option<Box<str>> {
+        let Self::Parts(Parts::One(whole)) = self else { return None };
+        // Long and random enough that no body holds it by accident; nobody gains by making one that
+        // does.
+        let [high, low] = [HashSeed::random(), HashSeed::random()].map(|seed| seed.hash(b""));
+        let boundary = format!("{high:016x}{low:016x}");
+        let multipart = Multipart { boundary: boundary.as_bytes(), content_type: kind, length };
+        let mut parts = VecDeque::with_capacity(2 * ranges.len() + 1);
+        for range in ranges {
+            let mut head = Vec::new();
+            multipart.write_part_head(range, &mut head);
+            parts.push_back(Part::Bytes(Bytes::from(head)));
+            parts.push_back(whole.slice(range));
+        }
+        let mut end = Vec::new();
+        multipart.write_end(&mut end);
+        parts.push_back(Part::Bytes(Bytes::from(end)));
+        *self = Self::Parts(Parts::Many(parts));
+        Some(format!("multipart/byteranges; boundary={boundary}").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes_of(parts: Parts) -> Vec<u8> {
+        let mut out = Vec::new();
+        for part in parts {
+            let Part::Bytes(bytes) = part else { panic!("bytes") };
+            out.extend_from_slice(&bytes);
+        }
+        out
+    }
+
+    #[test]
+    fn a_body_is_cut_to_one_range_or_to_parts_that_say_where_they_are_from() {
+        let mut one = ReplyBody::from(Bytes::from_static(b"0123456789"));
+        one.narrow(&(2..5));
+        assert_eq!(one.length(), Some(3));
+        let ReplyBody::Parts(parts) = one else { panic!("parts") };
+        assert_eq!(bytes_of(parts), b"234");
+
+        let mut several = ReplyBody::from(Bytes::from_static(b"0123456789"));
+        let kind = several.narrow_to_parts(&[0..1, 8..10], Some(b"text/plain"), 10);
+        let kind = kind.expect("what is there can be cut");
+        let boundary = kind.strip_prefix("multipart/byteranges; boundary=").expect("a boundary");
+        let length = several.length();
+        let ReplyBody::Parts(parts) = several else { panic!("parts") };
+        let body = bytes_of(parts);
+        assert_eq!(length, Some(body.len() as u64));
+        let part = |range: &str, bytes: &str| {
+            format!(
+                "\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes {range}/10\r\n\r\n{bytes}"
+            )
+        };
+        let whole = part("0-0", "0") + &part("8-9", "89") + &format!("\r\n--{boundary}--\r\n");
+        assert_eq!(String::from_utf8(body).expect("text"), whole);
+    }
+
+    #[test]
+    fn parts_are_taken_off_from_the_front_until_none_has_bytes() {
+        let [a, b, c] = ["ab", "", "cde"].map(|text| Part::Bytes(Bytes::from(text)));
+        let mut parts = Parts::Many(VecDeque::from([a, b, c]));
+        let mut taken = Vec::new();
+        while let Some(front) = parts.front_mut() {
+            let Part::Bytes(bytes) = front.split_to(2) else { panic!("bytes") };
+            taken.push(bytes);
+        }
+        assert_eq!(taken, ["ab", "cd", "e"]);
+        assert!(parts.is_empty());
+    }
+
+    #[test]
+    fn an_answer_to_head_tells_the_length_of_get_and_a_204_has_no_body() {
+        let body = || ReplyBody::from(Bytes::from_static(b"abc"));
+        let head = body().answering(&Method::Head, Status::OK);
+        assert_eq!((head.length(), head.told_length()), (Some(0), Some(3)));
+        assert!(matches!(body().answering(&Method::Get, Status::NO_CONTENT), ReplyBody::None));
+        assert_eq!(body().answering(&Method::Get, Status::OK).length(), Some(3));
+    }
+}

@@ -1,0 +1,180 @@
+//! The part of a response that a request's conditions and ranges select (RFC 9110 13.2.2 and 14.2),
+//! whatever the response is from.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use message::conditional::{self, Outcome};
+use message::range::{self, RangePlan, Ranges};
+use message::{HeaderId, Method, Request, Status};
+
+use crate::body::ReplyBody;
+use crate::reply::Reply;
+
+/// Fields that may make a reply another than the whole response.
+pub(crate) const SELECTORS: [HeaderId; 3] =
+    [HeaderId::IfNoneMatch, HeaderId::IfModifiedSince, HeaderId::Range];
+
+/// Values that conditions are compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Validators<'a> {
+    pub(crate) etag: Option<&'a [u8]>,
+    /// Last-Modified, in unix seconds.
+    pub(crate) modified: Option<u64>,
+    /// The Last-Modified that the client sees, for If-Range.
+    pub(crate) shown: Option<u64>,
+    /// Date, in unix seconds.
+    pub(crate) date: Option<u64>,
+}
+
+/// Rules of reading a Range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rules {
+    /// RFC 9110 14.2: so many ranges at most, of a GET; a malformed field is ignored.
+    Rfc(u64),
+    /// As Varnish: one range, of a GET or HEAD; anything else is not satisfiable.
+    Varnish,
+    /// Ranges are ignored.
+    Off,
+}
+
+impl Rules {
+    fn reads(self, method: &Method) -> bool {
+        match self {
+            Self::Rfc(_) => *method == Method::Get,
+            Self::Varnish => matches!(method, Method::Get | Method::Head),
+            Self::Off => false,
+        }
+    }
+
+    fn plan(self, wanted: &[u8], length: u64) -> RangePlan {
+        match self {
+            Self::Rfc(most) => range::plan(wanted, length, most as usize),
+            Self::Varnish => one_range(wanted, length).map_or(RangePlan::NotSatisfiable, |range| {
+                RangePlan::Ranges(Ranges::from_iter([range]))
+            }),
+            Self::Off => RangePlan::Whole,
+        }
+    }
+}
+
+/// Makes the reply a 304 if `request` says that the client has the response.
+pub(crate) fn condition(request: &Request, validators: &Validators<'_>, reply: &mut Reply) {
+    let Validators { etag, modified, date, .. } = *validators;
+    let outcome = conditional::evaluate(request, etag, modified, date, reply.status);
+    if outcome == Outcome::NotModified {
+        reply.status = Status::NOT_MODIFIED;
+        reply.body = ReplyBody::None;
+    }
+}
+
+/// Narrows a 200 to the ranges that `request` asks for. `method` is the client's; `kind` returns
+/// the Content-Type of the whole.
+pub(crate) fn ranges(
+    request: &Request,
+    method: &Method,
+    (validators, rules): (&Validators<'_>, Rules),
+    kind: impl FnOnce() -> Option<Vec<u8>>,
+    reply: &mut Reply,
+) {
+    let Validators { etag, shown, date, .. } = *validators;
+    if reply.status == Status::OK
+        && rules.reads(method)
+        && conditional::if_range_matches(&request.headers, etag, shown, date)
+    {
+        cut(request, rules, kind, reply);
+    }
+}
+
+/// Narrows the reply to the ranges that `request` asks for, whatever its conditions.
+pub(crate) fn cut(
+    request: &Request,
+    rules: Rules,
+    kind: impl FnOnce() -> Option<Vec<u8>>,
+    reply: &mut Reply,
+) {
+    if let Some(wanted) = request.headers.value(HeaderId::Range)
+        && let Some(length) = reply.body.told_length()
+    {
+        narrow(rules.plan(wanted, length), length, kind, reply);
+    }
+}
+
+/// Narrows the reply with a body of `length` bytes.
+fn narrow(plan: RangePlan, length: u64, kind: impl FnOnce() -> Option<Vec<u8>>, reply: &mut Reply) {
+    match plan {
+        RangePlan::Whole => {}
+        RangePlan::TooMany => reply.too_many_ranges = true,
+        RangePlan::NotSatisfiable => {
+            reply.status = Status::RANGE_NOT_SATISFIABLE;
+            reply.content_range = Some(format!("bytes */{length}").into());
+            reply.body = Bytes::new().into();
+        }
+        RangePlan::Ranges(ranges) => {
+            if let [one] = ranges.as_slice() {
+                let text = format!("bytes {}-{}/{length}", one.start, one.end - 1);
+                reply.content_range = Some(text.into());
+                reply.body.narrow(one);
+            } else {
+                let kind = kind();
+                let kind = reply.body.narrow_to_parts(&ranges, kind.as_deref(), length);
+                if kind.is_none() {
+                    return;
+                }
+                reply.content_type = kind;
+            }
+            reply.status = Status::PARTIAL_CONTENT;
+        }
+    }
+}
+
+/// The bytes that `bytes=first-last`, `bytes=first-` or `bytes=-count` means to Varnish.
+fn one_range(wanted: &[u8], length: u64) -> Option<Range<u64>> {
+    let (unit, range) = wanted.split_at_checked(6)?;
+    if !unit.eq_ignore_ascii_case(b"bytes=") {
+        return None;
+    }
+    let dash = range.iter().position(|b| *b == b'-')?;
+    let number = |digits: &[u8]| -> Option<u64> {
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    };
+    let range = match (&range[..dash], &range[dash + 1..]) {
+        (b"", count) => length.saturating_sub(number(count)?)..length,
+        (first, b"") => number(first)?..length,
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            first..length.min(last.checked_add(1)?)
+        }
+    };
+    (range.start < range.end).then_some(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varnish_reads_one_range_and_everything_else_is_not_satisfiable() {
+        for (wanted, range) in [
+            (&b"bytes=1-2"[..], Some(1..3)),
+            (b"bytes=1-", Some(1..5)),
+            (b"bytes=-2", Some(3..5)),
+            (b"bytes=-20", Some(0..5)),
+            (b"bytes=0-99", Some(0..5)),
+            (b"Bytes=0-0", Some(0..1)),
+            (b"bytes=5-9", None),
+            (b"bytes=3-1", None),
+            (b"bytes=-0", None),
+            (b"bytes=-", None),
+            (b"bytes=", None),
+            (b"bytes=0-1,3-4", None),
+            (b"lines=1-2", None),
+            (b"bytes=1-18446744073709551615", None),
+        ] {
+            assert_eq!(one_range(wanted, 5), range, "{}", wanted.escape_ascii());
+        }
+    }
+}
