@@ -1,6 +1,5 @@
 //! Calls of a program's subroutines for a client's request.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
@@ -11,36 +10,34 @@ use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 use vcl::workspace::Workspace;
 
-use super::counts::{Count, Counts};
+use super::counts::Count;
 use super::line::Line as ClientLine;
-use super::told::Ran;
+use super::stage::{Acting, Stage};
 use super::turn::Turn;
-use super::world::Sight;
 use crate::ask::{Front, LiveRef, sign};
 use crate::core::Core;
 use crate::live::Site;
 use crate::reply::Reply;
 
 /// What does not change while a request takes steps without waiting.
-pub(crate) struct Env<'a> {
-    pub(crate) core: &'a Rc<Core>,
+pub(crate) struct Env<'a, S = Acting<'a>> {
     pub(crate) live: &'a LiveRef,
     pub(crate) site: &'a Arc<Site>,
     /// The request as it came.
     pub(crate) asked: &'a Request,
     pub(crate) front: Front<'a>,
     pub(crate) now: Now,
-    pub(crate) counts: &'a Arc<Counts>,
+    pub(crate) stage: S,
 }
 
-impl Env<'_> {
+impl<S: Stage> Env<'_, S> {
     /// Seconds since 1970.
     pub(crate) fn time(&self) -> f64 {
         seconds(self.now)
     }
 
     pub(crate) fn xid(&self) -> u64 {
-        self.core.shared.vcl.xids.next()
+        self.stage.xid()
     }
 
     /// Adds to the reply what goes with every one of the site.
@@ -49,7 +46,7 @@ impl Env<'_> {
     }
 
     pub(crate) fn count(&self, count: Count) {
-        self.counts.inc(count);
+        self.stage.count(count);
     }
 }
 
@@ -106,8 +103,8 @@ impl Loan<'_> {
 impl Turn {
     /// A request of the session that `line` tells of, in the memory of an earlier one.
     pub(crate) fn take_up(env: &Env<'_>, instance: &Arc<Instance>, line: &ClientLine) -> Box<Self> {
-        let xid = line.xid(&env.core.shared.vcl);
-        let mut turn = match env.core.spare_turn.take() {
+        let xid = line.xid(&env.stage.core.shared.vcl);
+        let mut turn = match env.stage.core.spare_turn.take() {
             Some(spare) => spare,
             None => Box::new(Self::new(instance, line)),
         };
@@ -136,38 +133,18 @@ impl Turn {
     }
 
     /// `req` becomes what came again, and VMODs forget.
-    pub(crate) fn roll_back(&mut self, env: &Env<'_>) {
+    pub(crate) fn roll_back<S: Stage>(&mut self, env: &Env<'_, S>) {
         self.task.forget();
         self.req.clone_from(env.asked);
     }
 
     /// Runs `sub`.
-    pub(crate) fn run(&mut self, env: &Env<'_>, sub: Sub, seen: Seen<'_>) -> Action {
-        let shared = (&env.core.shared, &***env.live);
-        let world = Sight::new(
-            shared,
-            Some((env.counts, &env.core.counters)),
-            env.now,
-            self.body.as_ref(),
-            &self.lines,
-        );
-        let loan = Loan {
-            instance: &self.instance,
-            session: &mut self.session,
-            task: &mut self.task,
-            req: &mut self.req,
-            state: &mut self.state,
-            key: &mut self.key,
-            asked: env.asked,
-        };
-        let action = loan.run(sub, &world, env.time(), seen);
-        let lines = self.lines.get_mut().len();
-        self.ran.push(Ran::new(sub, action.verb(), self.task.at, lines));
-        action
+    pub(crate) fn run<S: Stage>(&mut self, env: &Env<'_, S>, sub: Sub, seen: Seen<'_>) -> Action {
+        S::run(self, env, sub, seen)
     }
 
     /// Whether one more restart is allowed; it has begun then.
-    pub(crate) fn restart(&mut self, env: &Env<'_>) -> bool {
+    pub(crate) fn restart<S: Stage>(&mut self, env: &Env<'_, S>) -> bool {
         self.state.restarts += 1;
         if u64::from(self.state.restarts) > env.live.params.number(Param::MaxRestarts) {
             return false;

@@ -18,7 +18,8 @@ use super::dates;
 use super::fetch::Passed;
 use super::heads;
 use super::note;
-use super::steps::{Age, Step};
+use super::stage::Stage;
+use super::steps::{Age, Step, StepOn};
 use super::storages;
 use super::turn::Turn;
 use crate::body::{Part, ReplyBody};
@@ -42,7 +43,7 @@ pub(crate) enum Source {
 }
 
 /// How old `object` is for a request.
-pub(crate) fn age(turn: &Turn, env: &Env<'_>, object: &Object) -> Age {
+pub(crate) fn age<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Object) -> Age {
     age_at(&turn.state, env.now, object)
 }
 
@@ -79,7 +80,11 @@ pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
 }
 
 /// Lends `object` to a program.
-pub(crate) fn with_obj<T>(env: &Env<'_>, object: &Object, lend: impl FnOnce(&Obj<'_>) -> T) -> T {
+pub(crate) fn with_obj<T, S: Stage>(
+    env: &Env<'_, S>,
+    object: &Object,
+    lend: impl FnOnce(&Obj<'_>) -> T,
+) -> T {
     lend(&obj_of(env.live, env.now, object))
 }
 
@@ -104,21 +109,25 @@ pub(crate) fn obj_of<'o>(live: &'o Live, now: Now, object: &'o Object) -> Obj<'o
 }
 
 /// Runs `vcl_deliver` and makes the reply, unless it goes on elsewhere.
-pub(crate) fn deliver(turn: &mut Turn, env: &Env<'_>, source: Source) -> Result<Reply, Step> {
+pub(crate) fn deliver<S: Stage>(
+    turn: &mut Turn,
+    env: &Env<'_, S>,
+    source: Source,
+) -> Result<Reply, StepOn<S>> {
     match source {
         Source::Object { object, reader } => stored(turn, env, &object, reader),
         Source::Passing(passing) => passed(turn, env, *passing),
     }
 }
 
-fn stored(
+fn stored<S: Stage>(
     turn: &mut Turn,
-    env: &Env<'_>,
+    env: &Env<'_, S>,
     object: &Arc<Object>,
     reader: Option<Reader>,
-) -> Result<Reply, Step> {
+) -> Result<Reply, StepOn<S>> {
     let served = served(turn, env, object, reader.is_some());
-    let body = ReplyBody::whole(object, reader).answering(&env.asked.method, object.status());
+    let body = S::body(object, reader).answering(&env.asked.method, object.status());
     let mut reply = Reply::stored(object, body, served);
     if reply.is_behind() {
         // Its body outgrew the store before this request took hold of it.
@@ -158,13 +167,13 @@ fn stored(
 }
 
 /// Takes the stored head apart for `vcl_deliver`; whether what that makes of it can be sent.
-fn shaped(
+fn shaped<S: Stage>(
     turn: &mut Turn,
-    env: &Env<'_>,
+    env: &Env<'_, S>,
     object: &Arc<Object>,
     reply: &mut Reply,
     (varnish, age_s, unfolds): (Varnish, u64, bool),
-) -> Result<bool, Step> {
+) -> Result<bool, StepOn<S>> {
     let mut response = Response::new(object.status());
     if h1::parse_stored_head(object.head(), &mut response).is_err() {
         // What was stored was written by the same engine.
@@ -195,7 +204,7 @@ fn shaped(
     if unfolds {
         response.headers.remove(HeaderId::ContentEncoding);
         let length = object.whole().and_then(gzip::unfolded_length);
-        gzip::unfold_body(&mut reply.body, length, env.front.passage(&env.live.limits));
+        S::unfold(env, &mut reply.body, length);
     }
     if turn.req.headers.contains_any(&SELECTORS) {
         let headers = response.headers.clone();
@@ -208,7 +217,7 @@ fn shaped(
 }
 
 /// Whether a body, `gzip` or not, must be unfolded for this client.
-fn unfolds(turn: &Turn, env: &Env<'_>, gzip: bool) -> bool {
+fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, gzip: bool) -> bool {
     gzip && !heads::takes_gzip(&turn.req.headers) && env.live.params.is_on(Param::HttpGzipSupport)
 }
 
@@ -222,13 +231,13 @@ fn weaken_etag(headers: &mut HeaderBlock) {
     }
 }
 
-fn run(
+fn run<S: Stage>(
     turn: &mut Turn,
-    env: &Env<'_>,
+    env: &Env<'_, S>,
     object: &Object,
     response: &mut Response,
     state: &mut RespState,
-) -> Result<(), Step> {
+) -> Result<(), StepOn<S>> {
     let mut obj = obj_of(env.live, env.now, object);
     if !turn.is_hit {
         obj.hits = 0;
@@ -239,7 +248,7 @@ fn run(
 }
 
 /// What comes after `vcl_deliver`, which has left this status.
-fn after_deliver(turn: &Turn, action: Action, status: u16) -> Result<(), Step> {
+fn after_deliver<L, T>(turn: &Turn, action: Action, status: u16) -> Result<(), Step<L, T>> {
     match action {
         Action::Deliver if is_interim(status) => {
             turn.note_error(&format!("no final answer can have the status {status}"));
@@ -254,7 +263,11 @@ fn after_deliver(turn: &Turn, action: Action, status: u16) -> Result<(), Step> {
 }
 
 /// Delivers what is for this request only.
-fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing<Passed>) -> Result<Reply, Step> {
+fn passed<S: Stage>(
+    turn: &mut Turn,
+    env: &Env<'_, S>,
+    passing: Passing<Passed>,
+) -> Result<Reply, StepOn<S>> {
     let Passing { mut response, body, head_length, gzip, facts } = passing;
     let Passed { times, came_ms, uncacheable, xid: fetched, private } = facts;
     let own = private || uncacheable;
@@ -301,7 +314,7 @@ fn passed(turn: &mut Turn, env: &Env<'_>, passing: Passing<Passed>) -> Result<Re
         response.headers.remove(HeaderId::ContentEncoding);
         let whole = if let Some(Part::Bytes(whole)) = body.part() { Some(whole) } else { None };
         let length = whole.and_then(|whole| gzip::unfolded_length(Whole::One(whole)));
-        gzip::unfold_body(&mut body, length, env.front.passage(&env.live.limits));
+        S::unfold(env, &mut body, length);
     }
     let reason = match (private, turn.state.is_hitmiss) {
         (true, _) => Forward::Bypass,
@@ -341,7 +354,7 @@ fn passing_body(
 }
 
 /// Runs `vcl_synth` and makes the reply, unless it goes on elsewhere.
-pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> {
+pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<Reply, StepOn<S>> {
     env.count(Count::SSynth);
     let code = if turn.said.status < 100 { 501 } else { turn.said.status };
     if turn.said.reason.is_none() {
@@ -386,8 +399,9 @@ pub(crate) fn synthesize(turn: &mut Turn, env: &Env<'_>) -> Result<Reply, Step> 
 }
 
 /// The answer when not even `vcl_synth` can make one. Varnish says 500, too, without a head.
-fn failed(turn: &mut Turn, env: &Env<'_>) -> Reply {
+fn failed<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Reply {
     turn.close = true;
+    env.stage.is_unanswered();
     let response = Response::new(Status::INTERNAL_SERVER_ERROR);
     let status = response.status;
     let mut reply = bare(status, Bytes::new().into(), Served::Synthetic);
@@ -397,11 +411,11 @@ fn failed(turn: &mut Turn, env: &Env<'_>) -> Reply {
 }
 
 /// Whether a program has added more header fields than a head may have (`http_max_hdr`).
-fn has_too_many_fields(env: &Env<'_>, response: &Response) -> bool {
+fn has_too_many_fields<S: Stage>(env: &Env<'_, S>, response: &Response) -> bool {
     let most = env.live.limits.header_count.saturating_add(ADDED);
     let is_beyond = response.headers.len() as u64 > most;
     if is_beyond {
-        env.core.counters.limit(base::Limit::HeaderCount);
+        env.stage.limit(base::Limit::HeaderCount);
     }
     is_beyond
 }
@@ -423,12 +437,12 @@ pub(crate) fn is_interim(code: u16) -> bool {
 }
 
 /// Whether parts of a response of this status can be asked for.
-fn offers_ranges(env: &Env<'_>, status: Status) -> bool {
+fn offers_ranges<S: Stage>(env: &Env<'_, S>, status: Status) -> bool {
     status == Status::OK && env.live.params.is_on(Param::HttpRangeSupport)
 }
 
 /// Adds the fields that Varnish adds before `vcl_deliver`.
-fn announce(env: &Env<'_>, response: &mut Response, (varnish, age_s): (Varnish, u64)) {
+fn announce<S: Stage>(env: &Env<'_, S>, response: &mut Response, (varnish, age_s): (Varnish, u64)) {
     let headers = &mut response.headers;
     headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     headers.push_with(HeaderId::Age, |out| number(out, age_s));
@@ -440,9 +454,9 @@ fn announce(env: &Env<'_>, response: &mut Response, (varnish, age_s): (Varnish, 
 
 /// The validators of a response as `vcl_deliver` has left it. `modified` and `date` are of before:
 /// what the program takes out still counts.
-fn validators<'a>(
+fn validators<'a, S: Stage>(
     headers: &'a HeaderBlock,
-    env: &Env<'_>,
+    env: &Env<'_, S>,
     (modified, date): (Option<u64>, Option<u64>),
 ) -> Validators<'a> {
     let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.params);
@@ -457,7 +471,7 @@ fn validators<'a>(
 }
 
 /// Whether only a time that has not come yet is asked for, which is no condition.
-fn asks_for_the_future(req: &Request, env: &Env<'_>) -> bool {
+fn asks_for_the_future<S: Stage>(req: &Request, env: &Env<'_, S>) -> bool {
     let (headers, now_s) = (&req.headers, env.now.unix_secs());
     let since = headers.value(HeaderId::IfModifiedSince);
     !headers.contains(HeaderId::IfNoneMatch)
@@ -465,7 +479,7 @@ fn asks_for_the_future(req: &Request, env: &Env<'_>) -> bool {
 }
 
 /// Narrows the reply to what the request's conditions and ranges ask for, after `vcl_deliver`.
-fn narrow(turn: &Turn, env: &Env<'_>, validators: &Validators<'_>, reply: &mut Reply) {
+fn narrow<S: Stage>(turn: &Turn, env: &Env<'_, S>, validators: &Validators<'_>, reply: &mut Reply) {
     if reply.status != Status::OK {
         return;
     }
@@ -504,21 +518,21 @@ fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
 
 impl Turn {
     /// A reply that no subroutine has seen.
-    pub(crate) fn signed(&mut self, env: &Env<'_>, mut reply: Reply) -> Reply {
+    pub(crate) fn signed<S: Stage>(&mut self, env: &Env<'_, S>, mut reply: Reply) -> Reply {
         finish(self, env, &mut reply);
         reply
     }
 }
 
 /// What every reply says.
-fn finish(turn: &mut Turn, env: &Env<'_>, reply: &mut Reply) {
+fn finish<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
     reply.close |= turn.close;
     reply.about.key = turn.key.hash();
     reply.about.told = Some(turn.told());
     env.sign(reply);
 }
 
-fn served(turn: &Turn, env: &Env<'_>, object: &Object, fetched: bool) -> Served {
+fn served<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Object, fetched: bool) -> Served {
     match age(turn, env, object) {
         Age::Fresh if turn.is_hit => Served::Hit,
         _ if turn.is_hit => Served::Stale,

@@ -4,6 +4,7 @@
 use message::{HeaderBlock, HeaderId, Request, Response, Status, Upgrade};
 
 use super::call::Env;
+use super::stage::Stage;
 use super::xids::Xids;
 use crate::forward::{self, HOPS_MAX};
 
@@ -152,8 +153,8 @@ fn names_accept_encoding(headers: &HeaderBlock) -> bool {
 
 /// Whether the request has been through here too often, as its Via says, or its X-Varnish: each
 /// transaction that waits for the answer to it has left its number there.
-pub(crate) fn loops(env: &Env<'_>) -> bool {
-    let xids = &env.core.shared.vcl.xids;
+pub(crate) fn loops<S: Stage>(env: &Env<'_, S>) -> bool {
+    let xids = &env.stage.shared().vcl.xids;
     let passes = HOPS_MAX - 1;
     // The numbers are looked up, behind a lock, only where there are enough of them.
     forward::loops(env.asked, env.live)
@@ -166,8 +167,8 @@ pub(crate) fn loops(env: &Env<'_>) -> bool {
 
 /// Whether a fetch for the object with this key waits for the answer to the request. Numbers of
 /// another Varnish in front may be the same by chance; its key hardly is.
-pub(crate) fn is_awaited_by(env: &Env<'_>, key_hash: u64) -> bool {
-    let xids = &env.core.shared.vcl.xids;
+pub(crate) fn is_awaited_by<S: Stage>(env: &Env<'_, S>, key_hash: u64) -> bool {
+    let xids = &env.stage.shared().vcl.xids;
     numbers(&env.asked.headers).any(|number| xids.leads(number, key_hash))
 }
 

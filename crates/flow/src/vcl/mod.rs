@@ -20,6 +20,7 @@ mod outside;
 mod pipe;
 mod random;
 mod send;
+mod stage;
 pub(crate) mod start;
 mod steps;
 mod storages;

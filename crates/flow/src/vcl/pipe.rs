@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cache::Body as Window;
-use message::{HeaderId, Method, Upgrade};
+use message::{HeaderId, Method, Request, Upgrade};
 use origin::Exchange;
 use vcl::backend::Leaf;
 use vcl::ctx::{Bereq, BereqState};
@@ -20,6 +20,7 @@ use super::counts::Count;
 use super::fetch::ByProgram;
 use super::heads::{self, Fate, OneHop, Purpose};
 use super::send;
+use super::stage::Stage;
 use super::steps::{Step, has_body, said};
 use super::turn::Turn;
 use super::wait;
@@ -31,6 +32,22 @@ use crate::lengths::{content_length, declared_length};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
 
+/// The backend request that `vcl_pipe` sees.
+pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> (Request, BereqState) {
+    let mut bereq = turn.req.clone();
+    heads::bereq(&mut bereq, env.asked, Purpose::Pipe, false);
+    bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
+    bereq.headers.set(HeaderId::Connection, b"close");
+    let state = BereqState {
+        backend: turn.state.backend_hint.clone(),
+        time: env.time(),
+        uncacheable: true,
+        xid: turn.state.xid,
+        ..BereqState::default()
+    };
+    (bereq, state)
+}
+
 /// Runs `vcl_pipe`, and hands the request over.
 pub(crate) async fn pipe(
     turn: &mut Turn,
@@ -39,18 +56,8 @@ pub(crate) async fn pipe(
     trace: &Rc<Trace>,
 ) -> Result<Reply, Step> {
     env.count(Count::SPipe);
-    let mut bereq = turn.req.clone();
-    heads::bereq(&mut bereq, env.asked, Purpose::Pipe, false);
-    bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
-    bereq.headers.set(HeaderId::Connection, b"close");
-    let mut state = BereqState {
-        backend: turn.state.backend_hint.clone(),
-        time: env.time(),
-        uncacheable: true,
-        xid: turn.state.xid,
-        has_body: upload.is_some() && has_body(env.asked),
-        ..BereqState::default()
-    };
+    let (mut bereq, mut state) = bereq(turn, env);
+    state.has_body = upload.is_some() && has_body(env.asked);
     let original = bereq.clone();
     let key = turn.key.clone();
     let seen =
@@ -66,7 +73,7 @@ pub(crate) async fn pipe(
         _ => Upgrade::Granted,
     };
     let (mut fetch, mut judge) = wait::assemble(turn, env, (bereq, state), upload, None, trace);
-    judge.sent = Some(Sent::new(&env.core.shared, turn.state.xid, None));
+    judge.sent = Some(Sent::new(&env.stage.core.shared, turn.state.xid, None));
     turn.close = true;
     // What `vcl_pipe` has said to directors is kept with the client's task.
     std::mem::swap(&mut turn.task, &mut judge.task);

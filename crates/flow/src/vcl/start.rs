@@ -10,6 +10,7 @@ use vcl::program::Instance;
 use super::call::Env;
 use super::counts::Count;
 use super::line::Line;
+use super::stage::Acting;
 use super::steps::{Halt, Step, has_body};
 use super::turn::Turn;
 use super::wait::Waiting;
@@ -32,7 +33,7 @@ pub(crate) fn start(
     let line = client.line.or(made.as_ref()).expect("one of the two is there");
     let counts = core.counts();
     let front = Front::default();
-    let env = Env { core, live, site, asked, front, now, counts };
+    let env = Env { live, site, asked, front, now, stage: Acting { core, counts } };
     env.count(Count::ClientReq);
     let mut turn = Turn::take_up(&env, instance, line);
     let reads_body = has_body(asked) && instance.program().uses().body.is_some();
@@ -63,6 +64,7 @@ pub(crate) async fn run(
     front: Front<'_>,
     (body, trace): (Option<cache::Reader>, &Rc<crate::trace::Trace>),
 ) -> crate::reply::Reply {
-    let mut env = Env { core, live, site, asked, front, now: core.now(), counts: core.counts() };
+    let stage = Acting { core, counts: core.counts() };
+    let mut env = Env { live, site, asked, front, now: core.now(), stage };
     waiting.run(&mut env, body, trace).await
 }

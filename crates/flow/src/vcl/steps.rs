@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use base::Counter;
-use cache::{Begin, BeginOptions, Found, Lead, Object, Ticket};
+use cache::{BeginOptions, Found, Lead, Object, Ticket};
 use message::authority::parse_authority;
 use message::{Framing, HeaderBlock, HeaderId, Request};
 use vcl::ctx::{ReqState, Session, Tag};
@@ -16,25 +15,24 @@ use super::call::{Env, Seen};
 use super::counts::Count;
 use super::delivery::{self, Source};
 use super::heads;
+use super::stage::{Began, Stage};
 use super::turn::Turn;
-use crate::invalidate::{Haste, Sites, Target};
-use crate::key::select_by;
 use crate::reply::Reply;
 
 /// How often a request waits for others before it fetches for itself.
 const WAITS_MAX: u32 = 10;
 
 /// What comes next.
-pub(crate) enum Step {
+pub(crate) enum Step<L = Lead, T = Ticket> {
     /// `vcl_recv`, for the first time or after a restart.
     Start,
     Lookup,
     /// Somebody fetches the same.
-    Wait(Ticket),
+    Wait(T),
     /// This was found; with a lead it is stale, and fetched anew behind the answer.
-    Hit(Arc<Object>, Option<Lead>),
+    Hit(Arc<Object>, Option<L>),
     /// Nothing usable was found.
-    Miss(Missing),
+    Miss(Missing<L>),
     Pass,
     Pipe,
     Purge,
@@ -45,25 +43,31 @@ pub(crate) enum Step {
 }
 
 /// A miss, with the duty to fetch.
-pub(crate) struct Missing {
-    pub(crate) lead: Lead,
+pub(crate) struct Missing<L = Lead> {
+    pub(crate) lead: L,
     /// The stored object that it replaces.
     pub(crate) stale: Option<Arc<Object>>,
 }
 
 /// Why no further step is taken.
-pub(crate) enum Halt {
+#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
+pub(crate) enum Halt<L = Lead, T = Ticket> {
     /// It is answered.
     Reply(Reply),
     /// Somebody fetches the same.
-    Wait(Ticket),
+    Wait(T),
     /// It fetches for the store.
-    Fetch(Missing),
+    Fetch(Missing<L>),
     /// It fetches for itself.
     Pass,
     /// It is handed to the backend as it is.
     Pipe,
 }
+
+/// A step on a stage.
+pub(crate) type StepOn<S> = Step<<S as Stage>::Lead, <S as Stage>::Ticket>;
+/// A halt on a stage.
+pub(crate) type HaltOn<S> = Halt<<S as Stage>::Lead, <S as Stage>::Ticket>;
 
 /// A synthetic answer of this status.
 pub(crate) fn said(status: u16, reason: &str) -> Said {
@@ -73,7 +77,7 @@ pub(crate) fn said(status: u16, reason: &str) -> Said {
 
 impl Turn {
     /// Takes steps from `step` on until one must wait, or there is an answer.
-    pub(crate) fn advance(&mut self, env: &Env<'_>, step: Step) -> Halt {
+    pub(crate) fn advance<S: Stage>(&mut self, env: &Env<'_, S>, step: StepOn<S>) -> HaltOn<S> {
         let mut step = step;
         loop {
             step = match step {
@@ -85,7 +89,7 @@ impl Turn {
                     Ok(()) => return Halt::Fetch(missing),
                     Err(step) => {
                         // Who waits looks again.
-                        missing.lead.refuse(None);
+                        S::refuse(missing.lead);
                         step
                     }
                 },
@@ -138,7 +142,7 @@ impl Turn {
     }
 
     /// What comes of an action that several subroutines may return.
-    fn common(action: Action) -> Step {
+    fn common<L, T>(action: Action) -> Step<L, T> {
         match action {
             Action::Synth(said) => Step::Synth(said),
             Action::Restart => Step::Restart,
@@ -148,7 +152,7 @@ impl Turn {
         }
     }
 
-    fn receive(&mut self, env: &Env<'_>) -> Step {
+    fn receive<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
         (self.is_hit, self.state.is_hitmiss, self.state.is_hitpass) = (false, false, false);
         if self.state.restarts == 0 {
             self.prepare(env);
@@ -191,42 +195,35 @@ impl Turn {
     }
 
     /// Makes `req` what a program first sees.
-    fn prepare(&mut self, env: &Env<'_>) {
+    fn prepare<S: Stage>(&mut self, env: &Env<'_, S>) {
         self.req.clone_from(env.asked);
         begin_program(&mut self.state, &mut self.session, &self.instance);
         arrive(&mut self.req.headers, self.address.as_bytes());
     }
 
     /// What the store tells variants apart by is whether gzip is taken, and nothing else.
-    fn wash_codings(&mut self, env: &Env<'_>) {
+    fn wash_codings<S: Stage>(&mut self, env: &Env<'_, S>) {
         if env.live.params.is_on(Param::HttpGzipSupport) {
             wash_codings(&mut self.req.headers);
         }
     }
 
-    fn hash(&mut self, env: &Env<'_>) -> Result<(), Step> {
+    fn hash<S: Stage>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
         self.key.clear();
         // All others begin with an empty field or `s`.
         self.key.field(vcl::vars::KEY_MARK);
         match self.run(env, Sub::Hash, Seen::default()) {
             Action::Lookup => {
-                self.key.finish(&env.core.shared.seed);
+                self.key.finish(&env.stage.shared().seed);
+                env.stage.has_key(self);
                 Ok(())
             }
             action => Err(Self::common(action)),
         }
     }
 
-    fn lookup(&mut self, env: &Env<'_>) -> Step {
-        let cache = &env.core.shared.cache;
-        let found = if self.state.hash_always_miss {
-            Found::Nothing
-        } else if self.state.hash_ignore_vary {
-            cache.newest(&self.key).map_or(Found::Nothing, Found::Object)
-        } else {
-            cache.lookup(&self.key, &mut select_by(&self.req.headers), env.now.mono_ms)
-        };
-        let Found::Object(object) = found else { return self.begin(env, None) };
+    fn lookup<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
+        let Found::Object(object) = S::find(self, env) else { return self.begin(env, None) };
         match delivery::age(self, env, &object) {
             Age::Fresh if object.flags().hit_for_pass => {
                 env.count(Count::CacheHitpass);
@@ -244,52 +241,55 @@ impl Turn {
             Age::Grace => {
                 env.count(Count::CacheHit);
                 env.count(Count::CacheHitGrace);
-                let lead = cache.begin_refresh(&self.key, &object);
+                let lead = S::begin_refresh(self, env, &object);
                 Step::Hit(object, lead)
             }
             Age::Over => self.begin(env, Some(object)),
         }
     }
 
-    fn miss_marked(&mut self, env: &Env<'_>, mark: &Arc<Object>) -> Step {
+    fn miss_marked<S: Stage>(&mut self, env: &Env<'_, S>, mark: &Arc<Object>) -> StepOn<S> {
         env.count(Count::CacheHitmiss);
         self.state.is_hitmiss = true;
         self.take_on(env, Some(mark), false)
     }
 
     /// Asks the store who fetches.
-    fn begin(&mut self, env: &Env<'_>, stale: Option<Arc<Object>>) -> Step {
+    fn begin<S: Stage>(&mut self, env: &Env<'_, S>, stale: Option<Arc<Object>>) -> StepOn<S> {
         let coalesce =
             !self.state.hash_always_miss && !self.state.hash_ignore_busy && self.waits < WAITS_MAX;
         self.take_on(env, stale.as_ref(), coalesce)
     }
 
-    fn take_on(&mut self, env: &Env<'_>, stale: Option<&Arc<Object>>, coalesce: bool) -> Step {
+    fn take_on<S: Stage>(
+        &mut self,
+        env: &Env<'_, S>,
+        stale: Option<&Arc<Object>>,
+        coalesce: bool,
+    ) -> StepOn<S> {
         // A request of the very fetch would wait for itself.
         let coalesce = coalesce && !heads::is_awaited_by(env, self.key.hash());
-        let cache = &env.core.shared.cache;
         let mut rejected = stale.cloned();
         loop {
             let options = BeginOptions { coalesce, rejected: rejected.as_ref() };
-            let mut select = select_by(&self.req.headers);
-            match cache.begin(&self.key, &mut select, options, env.now.mono_ms) {
-                Begin::Lead(lead) | Begin::Alone(lead) => {
+            match S::begin(self, env, options) {
+                Began::Lead(lead) => {
                     env.count(Count::CacheMiss);
                     return Step::Miss(Missing { lead, stale: stale.cloned() });
                 }
                 // It came meanwhile, unless this request wants nothing that is stored.
-                Begin::Object(object) if !coalesce => rejected = Some(object),
-                Begin::Object(_) => {
+                Began::Object(object) if !coalesce => rejected = Some(object),
+                Began::Object(_) => {
                     self.waits += 1;
                     return Step::Lookup;
                 }
-                Begin::Wait(ticket) => {
+                Began::Wait(ticket) => {
                     self.waits += 1;
                     env.count(Count::BusySleep);
                     return Step::Wait(ticket);
                 }
-                Begin::Full => {
-                    env.core.counters.limit(base::Limit::Waiters);
+                Began::Full => {
+                    env.stage.limit(base::Limit::Waiters);
                     self.note_error("Too many requests wait for this page (limit: waiters)");
                     return Step::Synth(said(503, ""));
                 }
@@ -297,7 +297,12 @@ impl Turn {
         }
     }
 
-    fn hit(&mut self, env: &Env<'_>, object: Arc<Object>, lead: Option<Lead>) -> Step {
+    fn hit<S: Stage>(
+        &mut self,
+        env: &Env<'_, S>,
+        object: Arc<Object>,
+        lead: Option<S::Lead>,
+    ) -> StepOn<S> {
         self.is_hit = true;
         let action = delivery::with_obj(env, &object, |obj| {
             self.run(env, Sub::Hit, Seen { obj: Some(obj), ..Seen::default() })
@@ -306,47 +311,38 @@ impl Turn {
             Action::Deliver => {
                 if let Some(lead) = lead {
                     env.count(Count::SBgfetch);
-                    super::wait::refresh(self, env, lead, &object);
+                    S::refresh(self, env, lead, &object);
                 }
                 Step::Deliver(Source::Object { object, reader: None })
             }
             action => {
                 if let Some(lead) = lead {
-                    lead.refuse(None);
+                    S::refuse(lead);
                 }
                 Self::common(action)
             }
         }
     }
 
-    fn miss(&mut self, env: &Env<'_>) -> Result<(), Step> {
+    fn miss<S: Stage>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
         match self.run(env, Sub::Miss, Seen::default()) {
             Action::Fetch => Ok(()),
             action => Err(Self::common(action)),
         }
     }
 
-    fn pass(&mut self, env: &Env<'_>) -> Result<(), Step> {
+    fn pass<S: Stage>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
         match self.run(env, Sub::Pass, Seen::default()) {
             Action::Fetch => Ok(()),
             action => Err(Self::common(action)),
         }
     }
 
-    fn purge(&mut self, env: &Env<'_>) -> Step {
-        let (shared, target) = (&env.core.shared, Target::key(&self.key));
-        let stored = shared.invalidation(target, false, Sites::Every, env.now);
-        let done = shared.invalidate_at_once(Some(env.live), [stored], env.now, Haste::Beside);
-        let objects = match done {
-            Ok(outcome) => outcome.objects,
-            Err(why) => {
-                self.note_error(&why.to_string());
-                return Step::Fail;
-            }
-        };
-        env.count(Count::NPurges);
-        env.counts.add(Count::NObjPurged, objects);
-        env.core.counters.inc(Counter::Purges);
+    fn purge<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
+        if let Err(why) = S::purge(self, env) {
+            self.note_error(&why);
+            return Step::Fail;
+        }
         // A restart fetches anew, even one that `vcl_synth` begins.
         self.state.hash_always_miss = true;
         let action = self.run(env, Sub::Purge, Seen::default());

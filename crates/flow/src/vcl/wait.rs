@@ -19,6 +19,7 @@ use super::delivery::{Source, may_confirm};
 use super::fetch::{ByProgram, Failed};
 use super::heads::{self, Purpose};
 use super::note;
+use super::stage::Stage;
 use super::steps::{Halt, Missing, Step, has_body, said};
 use super::turn::Turn;
 use crate::fetch::{self, Fetch, Fetched, News, Upload};
@@ -63,7 +64,7 @@ impl Waiting {
             Some(halt) => halt,
             None => {
                 keep_body(&mut turn, env, &mut upload).await;
-                env.now = env.core.now();
+                env.now = env.stage.core.now();
                 turn.advance(env, Step::Start)
             }
         };
@@ -72,7 +73,7 @@ impl Waiting {
                 Halt::Reply(reply) => return reply,
                 Halt::Wait(ticket) => {
                     // What became of it, the lookup shows.
-                    _ = wait::for_fetch(env.core, Some(trace), ticket, None).await;
+                    _ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;
                     env.count(Count::BusyWakeup);
                     Step::Lookup
                 }
@@ -89,7 +90,7 @@ impl Waiting {
                     Err(step) => step,
                 },
             };
-            env.now = env.core.now();
+            env.now = env.stage.core.now();
             halt = turn.advance(env, step);
         }
     }
@@ -103,7 +104,7 @@ fn fetched(
 ) -> Step {
     let Ok((fetched, report)) = told else {
         // It ended by a bug.
-        env.core.counters.inc(Counter::Panics);
+        env.stage.core.counters.inc(Counter::Panics);
         turn.note_error("the fetch ended by a fault of this proxy");
         return Step::Synth(said(503, ""));
     };
@@ -127,7 +128,7 @@ async fn keep_body(turn: &mut Turn, env: &Env<'_>, upload: &mut Upload) {
     while let Ok(Some(piece)) = reader.next().await {
         whole.extend_from_slice(&piece);
         if whole.len() as u64 > most {
-            env.core.counters.inc(Counter::Aborted);
+            env.stage.core.counters.inc(Counter::Aborted);
             turn.close = true;
             *upload = Upload::Spent;
             return;
@@ -145,8 +146,38 @@ pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object
     let (mut fetch, mut judge) = job(turn, env, Some(missing), &mut Upload::None, &trace);
     judge.state.is_bgfetch = true;
     let numbers = (0, turn.key.hash(), turn.state.xid);
-    fetch.background = Some(Background::begin(env.core, env.site, &turn.req, numbers, &trace));
+    fetch.background =
+        Some(Background::begin(env.stage.core, env.site, &turn.req, numbers, &trace));
     drop(fetch::start(fetch, judge));
+}
+
+/// The backend request of a turn: for the store, which has `stale`, or else for itself.
+pub(crate) fn bereq<S: Stage>(
+    turn: &Turn,
+    env: &Env<'_, S>,
+    (purpose, stale): (Purpose, Option<&Arc<Object>>),
+) -> (Request, BereqState) {
+    let private = purpose == Purpose::Pass;
+    let gzip = env.live.params.is_on(Param::HttpGzipSupport);
+    let mut bereq = turn.req.clone();
+    heads::bereq(&mut bereq, env.asked, purpose, gzip);
+    bereq.framing = env.asked.framing;
+    if !private {
+        bereq.method = Method::Get;
+    }
+    if let Some(stale) = stale.filter(|stale| may_confirm(stale, env.now.mono_ms)) {
+        add_validators(&mut bereq, stale);
+    }
+    let state = BereqState {
+        backend: turn.state.backend_hint.clone(),
+        is_hitmiss: turn.state.is_hitmiss,
+        is_hitpass: turn.state.is_hitpass,
+        time: env.time(),
+        uncacheable: private,
+        xid: env.xid(),
+        ..BereqState::default()
+    };
+    (bereq, state)
 }
 
 /// The fetch for a request: for the store with the duty to, or else for itself.
@@ -157,37 +188,18 @@ fn job(
     upload: &mut Upload,
     trace: &Rc<Trace>,
 ) -> (Fetch, ByProgram) {
-    let private = missing.is_none();
-    let gzip = env.live.params.is_on(Param::HttpGzipSupport);
-    let mut bereq = turn.req.clone();
-    let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
-    heads::bereq(&mut bereq, env.asked, purpose, gzip);
-    bereq.framing = env.asked.framing;
-    if !private {
-        bereq.method = Method::Get;
-    }
+    let purpose = if missing.is_none() { Purpose::Pass } else { Purpose::Fetch };
     let stale = missing.as_ref().and_then(|missing| missing.stale.as_ref());
-    if let Some(stale) = stale.filter(|stale| may_confirm(stale, env.now.mono_ms)) {
-        add_validators(&mut bereq, stale);
-    }
+    let (mut bereq, mut state) = bereq(turn, env, (purpose, stale));
+    state.has_body = upload.is_some() && has_body(env.asked);
     env.count(Count::SFetch);
-    if private {
+    if missing.is_none() {
         env.count(Count::SPass);
     }
     if let (Upload::Kept(body), Framing::Chunked) = (&*upload, env.asked.framing) {
         let length = body.len().to_string();
         bereq.headers.set(message::HeaderId::ContentLength, length.as_bytes());
     }
-    let state = BereqState {
-        backend: turn.state.backend_hint.clone(),
-        is_hitmiss: turn.state.is_hitmiss,
-        is_hitpass: turn.state.is_hitpass,
-        time: env.time(),
-        uncacheable: private,
-        xid: env.xid(),
-        has_body: upload.is_some() && has_body(env.asked),
-        ..BereqState::default()
-    };
     assemble(turn, env, (bereq, state), upload, missing, trace)
 }
 
@@ -209,7 +221,7 @@ pub(crate) fn assemble(
     let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
     let judge = ByProgram {
         instance: Arc::clone(&turn.instance),
-        counts: Arc::clone(env.counts),
+        counts: Arc::clone(env.stage.counts),
         session: turn.session.clone(),
         task: Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_backend)),
         original: bereq.clone(),
@@ -222,7 +234,7 @@ pub(crate) fn assemble(
         ran: Vec::new(),
     };
     let fetch = Fetch {
-        core: Rc::clone(env.core),
+        core: Rc::clone(env.stage.core),
         live: Rc::clone(env.live),
         request: bereq,
         upload,

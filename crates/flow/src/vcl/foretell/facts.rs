@@ -9,11 +9,11 @@ use vcl::params::Param;
 use vcl::parse::BUILTIN_NAME;
 use vcl::program::Program;
 
-use super::rehearsal::Rehearsal;
+use super::Scene;
 use crate::explain::duration;
 use crate::live::Live;
-use crate::vcl::call::seconds;
 use crate::vcl::lifetime;
+use crate::vcl::turn::Turn;
 
 /// Lines of a program that are told as those which may have set something.
 const LINES_TOLD: usize = 5;
@@ -28,12 +28,12 @@ pub(super) fn head_of(object: &Object) -> Response {
 
 /// How fresh `object` is, and where its times come from: from the head it is stored with, or else
 /// from the program.
-pub(super) fn freshness(live: &Live, on: &Rehearsal<'_>, object: &Object) -> Step {
-    let now_ms = on.now.mono_ms;
+pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> Step {
+    let (live, now_ms) = (env.live, env.now.mono_ms);
     let (status, head) = (object.status().code(), head_of(object));
-    let born = seconds(on.now) - object.age_ms(now_ms) as f64 / 1000.0;
+    let born = env.time() - object.age_ms(now_ms) as f64 / 1000.0;
     let planned = lifetime::of(status, &head.headers, born, &live.params);
-    let program = on.instance.program();
+    let program = turn.instance.program();
     let is_planned = |ms: u64, planned: f64| (ms as f64 - planned.max(0.0) * 1000.0).abs() < 1000.0;
     let by_program = "set by the program, or by parameters that have changed since";
     let is_own = !is_planned(object.lifetime_ms(), planned.ttl);
@@ -69,7 +69,8 @@ pub(super) fn freshness(live: &Live, on: &Rehearsal<'_>, object: &Object) -> Ste
     let asked = |name: &str, own: Option<f64>| {
         own.map(|own| format!("{name} is {own} s for this request")).unwrap_or_default()
     };
-    step.fact("req.grace", asked("it", on.state.grace)).fact("req.ttl", asked("it", on.state.ttl))
+    step.fact("req.grace", asked("it", turn.state.grace))
+        .fact("req.ttl", asked("it", turn.state.ttl))
 }
 
 /// Adds the lines of `program` that set `name`, its own and not the builtin VCL's.

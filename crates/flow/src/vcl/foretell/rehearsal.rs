@@ -1,136 +1,134 @@
-//! Subroutines run without anything coming of it, and what they did put into words.
+//! The stage of a rehearsal: subroutines run without anything coming of it, and what they did is
+//! put into words.
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use base::{KeyBuf, Now};
-use message::{HeaderBlock, HeaderId, Request, Response};
-use policy::{Peer, Step, told::shown};
-use vcl::ctx::{Bereq, BereqState, Ctx, Obj, ReqState, RespState, Session, Task};
-use vcl::program::{Instance, Program};
+use base::{Limit, key_fields};
+use cache::{BeginOptions, Found, Object, Peek, Reader};
+use message::{HeaderBlock, HeaderId, Request};
+use policy::{Notes, Step, told::shown};
+use vcl::ctx::{Bereq, BereqState, Ctx};
+use vcl::program::Program;
 use vcl::source::At;
 use vcl::sub::{Action, Said, Sub};
-use vcl::workspace::Workspace;
 
 use super::onlooker::Onlooker;
+use super::{End, Scene, facts};
+use crate::ask::{Ask, Front};
+use crate::body::ReplyBody;
+use crate::explain::{Foreseen, variants};
+use crate::key::select_by;
 use crate::live::{Live, Shared};
-use crate::vcl::call::{Loan, Seen, seconds};
-use crate::vcl::line::Line;
+use crate::reply::{Reply, Served};
+use crate::vcl::call::{Env, Loan, Seen};
+use crate::vcl::counts::Count;
+use crate::vcl::delivery::age;
+use crate::vcl::stage::{Began, Stage};
+use crate::vcl::steps::Age;
+use crate::vcl::turn::Turn;
 
-/// A request in its rehearsal.
+/// The stage of a rehearsal.
 pub(super) struct Rehearsal<'a> {
-    pub(super) instance: Arc<Instance>,
-    pub(super) asked: &'a Request,
-    pub(super) req: Request,
-    pub(super) state: ReqState,
-    pub(super) key: KeyBuf,
-    pub(super) address: Box<str>,
-    pub(super) steps: Vec<Step>,
-    pub(super) now: Now,
+    shared: &'a Shared,
     world: Onlooker<'a>,
-    pub(super) session: Session,
-    task: Task,
+    pub(super) steps: RefCell<Vec<Step>>,
+    /// Somebody fetches what was looked up last.
+    is_fetched: Cell<bool>,
+    /// What is stored under its key would be purged.
+    pub(super) purges: Cell<bool>,
+    /// Not even `vcl_synth` has made an answer.
+    unanswered: Cell<bool>,
 }
 
 impl<'a> Rehearsal<'a> {
-    pub(super) fn new(
-        (shared, live): (&'a Shared, &'a Live),
-        instance: &Arc<Instance>,
-        asked: &'a Request,
-        peer: Peer,
-        now: Now,
-    ) -> Self {
-        let line = Line::of(peer);
+    pub(super) fn new(shared: &'a Shared, live: &'a Live) -> Self {
         Self {
-            instance: Arc::clone(instance),
-            asked,
-            req: asked.clone(),
-            state: ReqState { time: seconds(now), ..ReqState::default() },
-            key: KeyBuf::new(),
-            address: line.address(),
-            steps: Vec::new(),
-            now,
+            shared,
             world: Onlooker::new(shared, live),
-            session: line.session(0),
-            task: Task::new(live.limits.vcl_steps, Workspace::of(live.limits.vcl_workspace_client)),
+            steps: RefCell::default(),
+            is_fetched: Cell::new(false),
+            purges: Cell::new(false),
+            unanswered: Cell::new(false),
         }
     }
 
-    /// Runs a subroutine of the client's side and tells what it did.
-    pub(super) fn run(&mut self, sub: Sub, seen: Seen<'_>) -> Action {
-        let before = self.req.clone();
-        let loan = Loan {
-            instance: &self.instance,
-            session: &mut self.session,
-            task: &mut self.task,
-            req: &mut self.req,
-            state: &mut self.state,
-            key: &mut self.key,
-            asked: self.asked,
-        };
-        let action = loan.run(sub, &self.world, seconds(self.now), seen);
-        let changes = changes("req", &before, &self.req);
-        self.tell(sub, &action, changes);
-        action
+    /// Adds a step.
+    pub(super) fn tell(&self, step: Step) {
+        self.steps.borrow_mut().push(step);
     }
 
-    /// Runs `vcl_deliver` or `vcl_synth` over `response`.
-    pub(super) fn run_over(
-        &mut self,
-        sub: Sub,
-        obj: Option<&Obj<'_>>,
-        (response, state): (&mut Response, &mut RespState),
-    ) -> Action {
-        let before = response.headers.clone();
-        let action = self.run(sub, Seen { obj, resp: Some((response, state)), bereq: None });
-        let changes = field_changes("resp", &before, &response.headers);
-        self.tell_more(changes);
-        action
+    /// What an answer comes to.
+    pub(super) fn answered(&self, reply: &Reply) -> End {
+        let (served, status) = (reply.served, reply.status);
+        let summary = match served {
+            _ if self.unanswered.get() => "vcl_synth failed, too".to_owned(),
+            Served::Stale => "from the cache, stale, while one fetch refreshes it".to_owned(),
+            Served::Synthetic => "by vcl_synth".to_owned(),
+            _ => "from the cache".to_owned(),
+        };
+        let summary = match self.unanswered.get() {
+            true => format!("would be answered with status {status}: {summary}"),
+            false => format!("would be answered {summary}, with status {status}"),
+        };
+        (Foreseen::Answer { served, status: Some(status) }, summary)
     }
 
     /// Runs `vcl_pipe`.
-    pub(super) fn run_pipe(&mut self, bereq: &mut Request, state: &mut BereqState) -> Action {
-        let (before, key) = (bereq.clone(), self.key.clone());
+    pub(super) fn run_pipe(
+        &self,
+        turn: &mut Turn,
+        env: &Scene<'_>,
+        bereq: &mut Request,
+        state: &mut BereqState,
+    ) -> Action {
+        let (before, key) = (bereq.clone(), turn.key.clone());
         let seen = Bereq { head: bereq, state, original: Some(&before), key: key.bytes() };
-        let action = self.run(Sub::Pipe, Seen { bereq: Some(seen), ..Seen::default() });
-        let changes = changes("bereq", &before, bereq);
-        self.tell_more(changes);
+        let action = turn.run(env, Sub::Pipe, Seen { bereq: Some(seen), ..Seen::default() });
+        self.tell_more(changes("bereq", &before, bereq));
         action
     }
 
     /// Runs `vcl_backend_fetch`.
-    pub(super) fn run_fetch(&mut self, bereq: &mut Request, state: &mut BereqState) -> Action {
+    pub(super) fn run_fetch(
+        &self,
+        turn: &mut Turn,
+        env: &Scene<'_>,
+        bereq: &mut Request,
+        state: &mut BereqState,
+    ) -> Action {
         let (sub, before) = (Sub::BackendFetch, bereq.clone());
-        let instance = Arc::clone(&self.instance);
+        let instance = Arc::clone(&turn.instance);
         let action = instance.run(&mut Ctx {
             sub,
             instance: &instance,
             world: &self.world,
-            now: seconds(self.now),
-            session: &mut self.session,
-            task: &mut self.task,
+            now: env.time(),
+            session: &mut turn.session,
+            task: &mut turn.task,
             req: None,
             req_top: None,
             bereq: Some(Bereq {
                 head: bereq,
                 state,
                 original: Some(&before),
-                key: self.key.bytes(),
+                key: turn.key.bytes(),
             }),
             beresp: None,
             obj: None,
             resp: None,
             key: None,
         });
-        let changes = changes("bereq", &before, bereq);
-        self.tell(sub, &action, changes);
+        self.tell_run(turn, sub, &action, changes("bereq", &before, bereq));
         action
     }
 
-    fn tell(&mut self, sub: Sub, action: &Action, changes: Vec<String>) {
+    /// Tells of a subroutine that has run.
+    fn tell_run(&self, turn: &Turn, sub: Sub, action: &Action, changes: Vec<String>) {
         let why = format!("{} {}", sub.name(), in_words(action));
         let mut step = Step::new(&sub.name()["vcl_".len()..], why);
-        if let Some(at) = self.task.at {
-            let program = self.instance.program();
+        if let Some(at) = turn.task.at {
+            let program = turn.instance.program();
             step = step.at(place(program, at).as_ref()).fact("line", text(program, at));
         }
         for (tag, line) in self.world.log.take() {
@@ -139,29 +137,162 @@ impl<'a> Rehearsal<'a> {
         for what in self.world.would.take() {
             step = step.fact("would", what);
         }
-        self.steps.push(step);
+        step.decided = decides(sub, action);
+        self.tell(step);
         self.tell_more(changes);
     }
 
     /// Adds to the last step what it changed.
-    fn tell_more(&mut self, changes: Vec<String>) {
-        if let Some(last) = self.steps.last_mut() {
+    fn tell_more(&self, changes: Vec<String>) {
+        if let Some(last) = self.steps.borrow_mut().last_mut() {
             last.facts.extend(changes.into_iter().map(|change| ("changes", change)));
         }
     }
 
-    /// The last step settles what happens.
-    pub(super) fn decided(&mut self) {
-        if let Some(step) = self.steps.last_mut() {
-            step.decided = true;
+    /// What a lookup would find.
+    fn found(&self, turn: &Turn, peek: &Peek) -> Option<Arc<Object>> {
+        if turn.state.hash_always_miss {
+            let why = "req.hash_always_miss is set: what is stored does not count";
+            self.tell(Step::new("lookup", why).decisive());
+            return None;
+        }
+        if turn.state.hash_ignore_vary {
+            let usable = peek.variants.iter().filter(|seen| !seen.is_banned);
+            return usable.map(|seen| &seen.object).max_by_key(|o| o.born_ms()).cloned();
+        }
+        peek.found.map(|at| Arc::clone(&peek.variants[at].object))
+    }
+}
+
+impl Stage for Rehearsal<'_> {
+    type Lead = ();
+    type Ticket = ();
+
+    fn shared(&self) -> &Shared {
+        self.shared
+    }
+
+    /// Nothing is counted.
+    fn count(&self, _: Count) {}
+
+    fn limit(&self, _: Limit) {}
+
+    fn xid(&self) -> u64 {
+        0
+    }
+
+    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, mut seen: Seen<'_>) -> Action {
+        let stage = &env.stage;
+        for (_, line) in turn.lines.take() {
+            stage.tell(Step::new("error", shown(&line)));
+        }
+        let before = turn.req.clone();
+        let resp_before = seen.resp.as_ref().map(|(response, _)| response.headers.clone());
+        let resp = seen.resp.as_mut().map(|(response, state)| (&mut **response, &mut **state));
+        let loan = Loan {
+            instance: &turn.instance,
+            session: &mut turn.session,
+            task: &mut turn.task,
+            req: &mut turn.req,
+            state: &mut turn.state,
+            key: &mut turn.key,
+            asked: env.asked,
+        };
+        let lent = Seen { obj: seen.obj, resp, bereq: seen.bereq };
+        let action = loan.run(sub, &stage.world, env.time(), lent);
+        stage.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
+        if let Some((before, (response, _))) = resp_before.zip(seen.resp) {
+            stage.tell_more(field_changes("resp", &before, &response.headers));
+        }
+        action
+    }
+
+    /// Tells of the parts of the key.
+    fn has_key(&self, turn: &Turn) {
+        let parts: Vec<String> =
+            key_fields(turn.key.bytes()).skip(1).map(|part| format!("`{}`", shown(part))).collect();
+        let why = match parts.is_empty() {
+            true => "hash_data was given nothing".to_owned(),
+            false => format!("hash_data: {}", parts.join(", ")),
+        };
+        self.tell(Step::new("key", why).fact("hash", format!("{:016x}", turn.key.hash())));
+    }
+
+    fn find(turn: &Turn, env: &Env<'_, Self>) -> Found {
+        let stage = &env.stage;
+        let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
+        let (request, notes, now) = (&turn.req, Notes::default(), env.now);
+        let (live, site, front) = (env.live, env.site, Front::default());
+        let ask = Ask { live, site, request, notes, now, front, trace: None };
+        stage.steps.borrow_mut().extend(variants(&ask, &peek));
+        stage.is_fetched.set(peek.is_fetched);
+        let Some(object) = stage.found(turn, &peek) else { return Found::Nothing };
+        let flags = object.flags();
+        stage.tell(match age(turn, env, &object) {
+            Age::Fresh if flags.hit_for_pass => {
+                let why = "hit-for-pass: a former answer said that requests go past the cache";
+                Step::new("mark", why).decisive()
+            }
+            Age::Fresh | Age::Grace if flags.hit_for_miss => {
+                let why = "hit-for-miss: a former answer was uncacheable, so nobody waits for it";
+                Step::new("mark", why).decisive()
+            }
+            _ => facts::freshness(turn, env, &object),
+        });
+        Found::Object(object)
+    }
+
+    fn begin(_: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> Began<(), ()> {
+        if !options.coalesce || !env.stage.is_fetched.get() {
+            return Began::Lead(());
+        }
+        let why = "somebody fetches it: it would wait for that";
+        env.stage.tell(Step::new("verdict", why).decisive());
+        Began::Wait(())
+    }
+
+    fn refuse((): ()) {}
+
+    fn begin_refresh(_: &Turn, _: &Env<'_, Self>, _: &Arc<Object>) -> Option<()> {
+        None
+    }
+
+    fn refresh(_: &Turn, _: &Env<'_, Self>, (): (), _: &Arc<Object>) {}
+
+    fn purge(_: &Turn, env: &Env<'_, Self>) -> Result<(), String> {
+        let why = "what is stored under its key would be purged";
+        env.stage.tell(Step::new("purge", why).decisive());
+        env.stage.purges.set(true);
+        Ok(())
+    }
+
+    /// Its length alone: a body that is still coming would take note of a reader.
+    fn body(object: &Arc<Object>, _: Option<Reader>) -> ReplyBody {
+        ReplyBody::Head(object.length())
+    }
+
+    /// The length it has then.
+    fn unfold(_: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+        if let ReplyBody::Head(told) = body {
+            *told = length;
         }
     }
 
-    /// Counts a restart; whether there may be so many.
-    pub(super) fn begins_again(&mut self, most: u64) -> bool {
-        self.state.restarts += 1;
-        (self.state.is_hitmiss, self.state.is_hitpass) = (false, false);
-        u64::from(self.state.restarts) <= most
+    fn is_unanswered(&self) {
+        self.unanswered.set(true);
+    }
+}
+
+/// Whether `action` of `sub` settles what happens.
+fn decides(sub: Sub, action: &Action) -> bool {
+    match (sub, action) {
+        (Sub::Synth, _) => false,
+        (_, Action::Synth(_) | Action::Fail(_)) => true,
+        (Sub::Recv, action) => !matches!(action, Action::Hash | Action::Vcl(_)),
+        (Sub::BackendFetch, action) => !matches!(action, Action::Fetch),
+        (Sub::Hit, action) => matches!(action, Action::Deliver),
+        (Sub::Miss, action) => matches!(action, Action::Fetch),
+        _ => false,
     }
 }
 

@@ -4,8 +4,9 @@ mod rig;
 
 use rig::Rig;
 
-use crate::explain::Explanation;
+use crate::explain::{Explanation, Foreseen};
 use crate::live::Live;
+use crate::reply::Served;
 
 /// A configuration of one site, which has no program.
 pub(crate) fn bare_live() -> Live {
@@ -516,4 +517,24 @@ fn a_lifetime_of_the_program_is_told_with_the_lines_that_set_one() {
     let (why, _, facts) = told(&rig, "GET /long", "freshness");
     assert!(why.starts_with("ttl 3600 s (60 min): set by the program"), "{why}");
     assert_eq!(facts[0], "may be from: test.vcl:19: set beresp.ttl = 1h;");
+}
+
+#[test]
+fn what_is_foretold_of_what_is_stored_is_what_then_happens() {
+    let rig = Rig::new(FORETOLD);
+    rig.ask("GET /a");
+    for (request, status) in [
+        ("GET /a", 200),
+        ("HEAD /a", 200),
+        ("GET /a\nIf-None-Match: *", 304),
+        ("GET /a\nRange: bytes=0-0", 206),
+        ("GET /a\nRange: bytes=1000-", 416),
+    ] {
+        let Foreseen::Answer { served, status: Some(foreseen) } = rig.foretell(request).foreseen
+        else {
+            panic!("{request}: an answer")
+        };
+        assert_eq!((served, foreseen.code()), (Served::Hit, status), "{request}");
+        assert_eq!(rig.ask(request).status, status, "{request}");
+    }
 }

@@ -1,0 +1,197 @@
+//! The surroundings of a program's steps: a core that acts on them, or somebody who only looks on.
+//!
+//! `explain` takes the same steps as a request ([`steps`](super::steps)), so what it says cannot
+//! differ from what happens.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, Limit};
+use cache::{Begin, BeginOptions, Found, Lead, Object, Reader, Ticket};
+use vcl::sub::{Action, Sub};
+
+use super::call::{Env, Loan, Seen};
+use super::counts::{Count, Counts};
+use super::told::Ran;
+use super::turn::Turn;
+use super::world::Sight;
+use crate::body::ReplyBody;
+use crate::core::Core;
+use crate::gzip;
+use crate::invalidate::{Haste, Sites, Target};
+use crate::key::select_by;
+use crate::live::Shared;
+
+/// The surroundings of a request's steps.
+pub(crate) trait Stage: Sized {
+    /// The duty to fetch.
+    type Lead;
+    /// A place among those that wait for a fetch.
+    type Ticket;
+
+    fn shared(&self) -> &Shared;
+
+    fn count(&self, count: Count);
+
+    fn limit(&self, limit: Limit);
+
+    /// A number for a transaction.
+    fn xid(&self) -> u64;
+
+    /// Runs a subroutine.
+    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: Seen<'_>) -> Action;
+
+    /// Takes note that the request has its key.
+    fn has_key(&self, _: &Turn) {}
+
+    /// Looks up what is stored for the request.
+    fn find(turn: &Turn, env: &Env<'_, Self>) -> Found;
+
+    /// Asks the store who fetches.
+    fn begin(
+        turn: &Turn,
+        env: &Env<'_, Self>,
+        options: BeginOptions<'_>,
+    ) -> Began<Self::Lead, Self::Ticket>;
+
+    /// Gives a duty back: who waits looks again.
+    fn refuse(lead: Self::Lead);
+
+    /// Takes the duty to fetch `object` anew behind its answer, unless somebody has it.
+    fn begin_refresh(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Self::Lead>;
+
+    /// Fetches `stale` anew behind its answer.
+    fn refresh(turn: &Turn, env: &Env<'_, Self>, lead: Self::Lead, stale: &Arc<Object>);
+
+    /// Ends what is stored under the request's key.
+    ///
+    /// # Errors
+    /// Why it cannot, in words.
+    fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String>;
+
+    /// The body of `object`; `reader` follows it where it was fetched for this request.
+    fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody;
+
+    /// Unfolds a body in gzip, to `length` bytes where that is known.
+    fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
+
+    /// Takes note that no subroutine could make an answer.
+    fn is_unanswered(&self) {}
+}
+
+/// The store's answer to who fetches.
+pub(crate) enum Began<L, T> {
+    /// This request does.
+    Lead(L),
+    /// Nobody needs to: it is there.
+    Object(Arc<Object>),
+    /// Another request does.
+    Wait(T),
+    /// Too many wait already.
+    Full,
+}
+
+/// A core at work.
+pub(crate) struct Acting<'a> {
+    pub(crate) core: &'a Rc<Core>,
+    pub(crate) counts: &'a Arc<Counts>,
+}
+
+impl Stage for Acting<'_> {
+    type Lead = Lead;
+    type Ticket = Ticket;
+
+    fn shared(&self) -> &Shared {
+        &self.core.shared
+    }
+
+    fn count(&self, count: Count) {
+        self.counts.inc(count);
+    }
+
+    fn limit(&self, limit: Limit) {
+        self.core.counters.limit(limit);
+    }
+
+    fn xid(&self) -> u64 {
+        self.core.shared.vcl.xids.next()
+    }
+
+    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: Seen<'_>) -> Action {
+        let Acting { core, counts } = &env.stage;
+        let world = Sight::new(
+            (&core.shared, &***env.live),
+            Some((counts, &core.counters)),
+            env.now,
+            turn.body.as_ref(),
+            &turn.lines,
+        );
+        let loan = Loan {
+            instance: &turn.instance,
+            session: &mut turn.session,
+            task: &mut turn.task,
+            req: &mut turn.req,
+            state: &mut turn.state,
+            key: &mut turn.key,
+            asked: env.asked,
+        };
+        let action = loan.run(sub, &world, env.time(), seen);
+        let lines = turn.lines.get_mut().len();
+        turn.ran.push(Ran::new(sub, action.verb(), turn.task.at, lines));
+        action
+    }
+
+    fn find(turn: &Turn, env: &Env<'_, Self>) -> Found {
+        let cache = &env.stage.core.shared.cache;
+        if turn.state.hash_always_miss {
+            Found::Nothing
+        } else if turn.state.hash_ignore_vary {
+            cache.newest(&turn.key).map_or(Found::Nothing, Found::Object)
+        } else {
+            cache.lookup(&turn.key, &mut select_by(&turn.req.headers), env.now.mono_ms)
+        }
+    }
+
+    fn begin(turn: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> Began<Lead, Ticket> {
+        let cache = &env.stage.core.shared.cache;
+        let mut select = select_by(&turn.req.headers);
+        match cache.begin(&turn.key, &mut select, options, env.now.mono_ms) {
+            Begin::Lead(lead) | Begin::Alone(lead) => Began::Lead(lead),
+            Begin::Object(object) => Began::Object(object),
+            Begin::Wait(ticket) => Began::Wait(ticket),
+            Begin::Full => Began::Full,
+        }
+    }
+
+    fn refuse(lead: Lead) {
+        lead.refuse(None);
+    }
+
+    fn begin_refresh(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Lead> {
+        env.stage.core.shared.cache.begin_refresh(&turn.key, object)
+    }
+
+    fn refresh(turn: &Turn, env: &Env<'_, Self>, lead: Lead, stale: &Arc<Object>) {
+        super::wait::refresh(turn, env, lead, stale);
+    }
+
+    fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String> {
+        let Acting { core, counts } = &env.stage;
+        let target = Target::key(&turn.key);
+        let stored = core.shared.invalidation(target, false, Sites::Every, env.now);
+        let done = core.shared.invalidate_at_once(Some(env.live), [stored], env.now, Haste::Beside);
+        let outcome = done.map_err(|why| why.to_string())?;
+        env.count(Count::NPurges);
+        counts.add(Count::NObjPurged, outcome.objects);
+        core.counters.inc(Counter::Purges);
+        Ok(())
+    }
+
+    fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody {
+        ReplyBody::whole(object, reader)
+    }
+
+    fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+        gzip::unfold_body(body, length, env.front.passage(&env.live.limits));
+    }
+}
