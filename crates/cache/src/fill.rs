@@ -139,30 +139,41 @@ pub struct Trailed {
 /// Where a reader stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
-    /// Number of the chunk, counted from the body's beginning.
-    pub(crate) chunk: u64,
-    /// Bytes of that chunk already taken.
-    pub(crate) at: usize,
-    /// Bytes still to be passed over.
-    pub(crate) skip: u64,
+    /// Offset of the byte that it reads next, counted from the body's beginning.
+    pub(crate) at: u64,
+    /// A chunk that begins there or before, counted from the first.
+    chunk: u64,
+    /// Offset of that chunk's first byte.
+    begins: u64,
 }
 
 impl Cursor {
-    /// Takes what is left of `chunk` that is not to be skipped; `None` when that is nothing.
-    pub(crate) fn take(&mut self, chunk: &Bytes) -> Option<Bytes> {
-        self.pass(chunk.len());
-        let rest = (self.at < chunk.len()).then(|| chunk.slice(self.at..));
-        self.chunk += 1;
-        self.at = 0;
-        rest
+    /// Reads on at `offset`.
+    pub(crate) fn seek(&mut self, offset: u64) {
+        if offset < self.begins {
+            (self.chunk, self.begins) = (0, 0);
+        }
+        self.at = offset;
     }
 
-    /// Skips within a chunk that is `len` long so far.
+    /// The place of the next byte in the cursor's chunk, which is `len` long so far; none where it
+    /// lies behind.
+    fn within(&self, len: usize) -> Option<usize> {
+        usize::try_from(self.at - self.begins).ok().filter(|at| *at < len)
+    }
+
+    /// Takes what is left of a piece that begins at the offset `begins`; none where the next byte
+    /// lies behind it.
+    pub(crate) fn take(&mut self, piece: &Bytes, begins: u64) -> Option<Bytes> {
+        let at = usize::try_from(self.at - begins).ok().filter(|at| *at < piece.len())?;
+        self.at = begins + piece.len() as u64;
+        Some(piece.slice(at..))
+    }
+
+    /// Goes on to the chunk behind the cursor's, which is `len` long.
     fn pass(&mut self, len: usize) {
-        let left = (len - self.at) as u64;
-        let passed = self.skip.min(left);
-        self.skip -= passed;
-        self.at += passed as usize;
+        self.chunk += 1;
+        self.begins += len as u64;
     }
 }
 
@@ -517,29 +528,31 @@ impl State {
             _ => {}
         }
         loop {
-            // `first` never passes a reader, see `advance`.
-            let index = (cursor.chunk - self.first) as usize;
-            if let Some(chunk) = self.chunks.get(index) {
-                if let Some(data) = cursor.take(chunk) {
-                    return Poll::Ready(Ok(Step::Data(data)));
+            // Only who went back in a window may find that it is gone, see `advance`.
+            let Some(index) = cursor.chunk.checked_sub(self.first) else {
+                return Poll::Ready(Err(Aborted));
+            };
+            if let Some(chunk) = self.chunks.get(index as usize) {
+                let data = cursor.take(chunk, cursor.begins);
+                cursor.pass(chunk.len());
+                match data {
+                    Some(data) => return Poll::Ready(Ok(Step::Data(data))),
+                    None => continue,
                 }
-                continue;
             }
             let tail = self.tail.data.len();
-            cursor.pass(tail);
             if self.window.is_some() && tail > 0 {
                 // Handed over as it is: what passes through is copied once. What is passed over
                 // makes room, too.
                 self.freeze_tail();
                 continue;
             }
-            if cursor.at < tail {
+            if let Some(at) = cursor.within(tail) {
                 if copied == 0 {
-                    return Poll::Ready(Ok(Step::Tail(tail - cursor.at)));
+                    return Poll::Ready(Ok(Step::Tail(tail - at)));
                 }
-                let end = tail.min(cursor.at + copied);
-                let data = self.tail.data[cursor.at..end].to_vec();
-                cursor.at = end;
+                let data = self.tail.data[at..tail.min(at + copied)].to_vec();
+                cursor.at += data.len() as u64;
                 return Poll::Ready(Ok(Step::Copy(data)));
             }
             return match self.phase {

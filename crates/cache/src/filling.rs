@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use crate::cache::Cache;
-use crate::chunks::Chunks;
+use crate::content::Complete;
 use crate::fill::{Abandoned, Fill, Passage, Phase, Push, Tail};
 use crate::ledger::{Charge, count};
 use crate::object::Object;
@@ -56,7 +56,7 @@ pub struct Filling {
 
 impl Filling {
     /// Bytes to reserve for the state of filling and for what a long body adds to its object.
-    pub(crate) const BYTES: u64 = Self::STATE_BYTES + Chunks::OTHER_BYTES;
+    pub(crate) const BYTES: u64 = Self::STATE_BYTES + Complete::OTHER_BYTES;
     pub(crate) const STATE_BYTES: u64 = size::arc::<Fill>();
 
     /// A body to be kept; `spare` is the rest of [`Filling::BYTES`], `passage` what it may hold if
@@ -249,22 +249,22 @@ impl Filling {
     }
 
     /// Makes the complete body of what was pushed.
-    fn seal(&mut self) -> Chunks {
+    fn seal(&mut self) -> Complete {
         let (mut chunks, tail) = self.fill.seal();
         let Tail { mut data, cost } = tail;
-        let Some(Cost::Stored(mut charge)) = cost else { return Chunks::One(Box::default()) };
+        let Some(Cost::Stored(mut charge)) = cost else { return Complete::One(Box::default()) };
         let exact = self.trim(&mut data, &mut charge);
         if chunks.is_empty() && exact {
             charge.shrink_to(size::class(data.len()));
             charge.into_ledger();
-            return Chunks::One(data.into_boxed_slice());
+            return Complete::One(data.into_boxed_slice());
         }
         let chunk_cost = |chunk: &Bytes| size::class(chunk.len()) + CHUNK_OVERHEAD;
         let cost = chunks.iter().map(chunk_cost).sum::<u64>() + charge.bytes();
         chunks.push_back(Owned::into_bytes(data, Cost::Stored(charge)));
         // The object gives these bytes back.
         self.spare.take().map(Charge::into_ledger);
-        Chunks::many(Vec::from(chunks).into_boxed_slice(), cost)
+        Complete::many(chunks.into(), cost)
     }
 
     /// Cuts the last chunk to its length; false when there is no memory to do that.

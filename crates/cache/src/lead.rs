@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crate::busy::{Busy, Waited};
 use crate::cache::Cache;
-use crate::chunks::{Chunks, Whole};
+use crate::content::{Complete, Elsewhere};
 use crate::fill::{Fill, Passage};
 use crate::filling::{Filling, NotKept};
 use crate::ledger::{Charge, count};
 use crate::object::{Making, NewObject, Object};
+use crate::pieces::Whole;
 use crate::shard::Dead;
 use crate::size;
 use crate::variant::Variant;
@@ -67,13 +68,36 @@ impl Lead {
             return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash, why);
         };
         let fill_charge = charge.split(Filling::STATE_BYTES);
-        let spare = charge.split(Chunks::OTHER_BYTES);
+        let spare = charge.split(Complete::OTHER_BYTES);
         let fill = Arc::new(Fill::new(new.length, None, Some(fill_charge)));
         let object = self.make(&new, vary, Some(charge), Some(Arc::clone(&fill)));
         let refused = self.admit(&object, None).err();
         self.conclude(Waited::Ready(Arc::clone(&object)));
         let parts = (spare, passage);
         Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, refused, parts)
+    }
+
+    /// Stores the response, whose body is complete and not in memory, and gives it to those who
+    /// wait. As [`Lead::store`], an invalidation keeps it out of the index, as want of memory does.
+    pub fn store_elsewhere(
+        mut self,
+        new: NewObject,
+        vary: Option<Variant<'_>>,
+        body: Arc<dyn Elsewhere>,
+    ) -> Arc<Object> {
+        let charge =
+            self.cache.reserve(Object::cost(&new, &self.busy.key, vary) + Complete::OTHER_BYTES);
+        let reserved = charge.is_some();
+        let object = self.make(&new, vary, charge, None);
+        object.complete(Complete::elsewhere(body));
+        if reserved {
+            _ = self.admit(&object, None);
+        } else {
+            count(&self.cache.ledger().refused, 1);
+            self.leave();
+        }
+        self.conclude(Waited::Ready(Arc::clone(&object)));
+        object
     }
 
     /// The response is for the one who asked only; those who wait fetch for themselves. With a
@@ -116,14 +140,15 @@ impl Lead {
             Some(Whole::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX => self
                 .cache
                 .reserve(cost + size::class(bytes.len()))
-                .map(|charge| (charge, Chunks::One(bytes.into()))),
+                .map(|charge| (charge, Complete::One(bytes.into()))),
             _ => None,
         };
         let (charge, body) = match copied {
             Some((charge, body)) => (Some(charge), body),
-            None => {
-                (self.cache.reserve(cost + Chunks::OTHER_BYTES), Chunks::shared(old.body_keeper()))
-            }
+            None => (
+                self.cache.reserve(cost + Complete::OTHER_BYTES),
+                Complete::shared(old.body_keeper()),
+            ),
         };
         let reserved = charge.is_some();
         let object = self.make(&new, vary, charge, None);

@@ -18,8 +18,8 @@
 //! # Floors
 //! A file uses only what stands before it here, so that the tier can be opened from below:
 //! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `ledger` (accounting); `ghost`;
-//! 2. bodies: `piece`, `fill`, `chunks` (who keeps a body is a trait here),
-//!    `reader`, `window`;
+//! 2. bodies: `pieces`, `piece`, `fill`, `content` (who keeps a body is a trait here), `reader`,
+//!    `window`;
 //! 3. `object` (the record of a response), `busy`, `bans`;
 //! 4. the index: `slot`, `shard`;
 //! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`, `peek`.
@@ -27,7 +27,7 @@
 mod bans;
 mod busy;
 mod cache;
-mod chunks;
+mod content;
 mod fill;
 mod filling;
 mod ghost;
@@ -37,6 +37,7 @@ mod object;
 mod over;
 mod peek;
 mod piece;
+mod pieces;
 mod reader;
 mod shard;
 mod size;
@@ -52,7 +53,7 @@ mod window;
 pub use bans::{Ban, NewBan, Test, Which};
 pub use busy::{Ticket, Waited};
 pub use cache::{Begin, BeginOptions, Cache, Config, Found};
-pub use chunks::Whole;
+pub use content::{Elsewhere, ReadAt};
 pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};
 pub use lead::Lead;
@@ -60,6 +61,7 @@ pub use ledger::Stats;
 pub use object::{Flags, NewObject, Object, Retime};
 pub use over::Walk;
 pub use peek::{Peek, Seen};
+pub use pieces::{Pieces, Whole};
 pub use reader::Reader;
 pub use sweep::Listed;
 pub use tags::Tags;

@@ -1,16 +1,17 @@
 //! A stored response: head, numbers, validators, body.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use message::Status;
 
-use crate::chunks::{Chunks, Keeper, Whole};
+use crate::content::{Complete, Content, Keeper, State};
 use crate::fill::Fill;
 use crate::ledger::Ledger;
+use crate::pieces::Whole;
 use crate::reader::Reader;
 use crate::size;
 use crate::span::Span;
-use crate::sync::{AtomicI64, AtomicU8, AtomicU32, Mutex, Ordering};
+use crate::sync::{AtomicI64, AtomicU8, AtomicU32, Ordering};
 use crate::tags::{COUNT_BYTES, Stored, Tags};
 use crate::variant::{Select, Variant, is_for};
 
@@ -137,7 +138,7 @@ pub struct Object {
     place: AtomicU8,
     flags: u16,
     fresh_until: AtomicI64,
-    body: OnceLock<Chunks>,
+    content: Content,
     born: i64,
     /// Key, Vary names, Vary signature, tags and their number if there are any, a note and its
     /// length if there is one, head: one allocation.
@@ -162,7 +163,6 @@ pub struct Object {
     /// What eviction counts for this object, in units of [`WEIGHT_BYTES`]; written under its
     /// shard's lock.
     weight: AtomicU32,
-    fill: Mutex<Option<Arc<Fill>>>,
     /// To whom the bytes are given back; none when there was no room to reserve any.
     ledger: Option<Arc<Ledger>>,
 }
@@ -217,7 +217,7 @@ impl Object {
                 | flag(!new.tags.is_empty(), TAGGED)
                 | flag(!new.note.is_empty(), NOTED),
             fresh_until: AtomicI64::new(new.born_ms.saturating_add(lifetime)),
-            body: OnceLock::new(),
+            content: Content::new(fill),
             born: new.born_ms,
             block: block(key, spec, signature, new),
             passed: AtomicU32::new(passed),
@@ -235,7 +235,6 @@ impl Object {
             last_modified: pack_date(new.last_modified),
             date: pack_date(new.date),
             weight: AtomicU32::new(0),
-            fill: Mutex::new(fill),
             ledger,
         }
     }
@@ -391,23 +390,21 @@ impl Object {
 
     /// The body's length: as declared while it comes, as counted when it is complete.
     pub fn length(&self) -> Option<u64> {
-        if let Some(owner) = self.owner() {
-            return owner.length();
-        }
-        let declared = || self.fill.lock().as_ref().map(|fill| fill.declared);
-        // A fill that is gone was completed between the two looks.
-        match self.whole() {
-            Some(whole) => Some(whole.len()),
-            None => declared().unwrap_or_else(|| self.whole().map(|whole| whole.len())),
-        }
+        self.content.length()
     }
 
-    /// The complete body; `None` while it is still coming. No lock, no count, no copy.
+    /// The complete body; `None` while it is still coming, and where it is not in memory. No lock,
+    /// no count, no copy.
     pub fn whole(&self) -> Option<Whole<'_>> {
-        self.body.get()?.whole()
+        self.content.state().whole()
     }
 
-    /// A reader at the body's beginning, complete or not.
+    /// Whether the body is still coming, or has broken off.
+    pub fn is_filling(&self) -> bool {
+        matches!(self.content.state(), State::Filling)
+    }
+
+    /// A reader at the body's beginning, wherever the body is.
     pub fn reader(self: &Arc<Self>) -> Reader {
         Reader::of_object(self.body_keeper())
     }
@@ -420,7 +417,7 @@ impl Object {
 
     /// Whose body this one delivers, if it is another's.
     fn owner(&self) -> Option<&Arc<dyn Keeper>> {
-        self.body.get().and_then(Chunks::owner)
+        self.content.keeper()
     }
 
     /// Whoever keeps the body that this one delivers.
@@ -509,18 +506,12 @@ impl Object {
 
     /// Bytes this object keeps in use, its body and the object it borrowed that from included.
     pub(crate) fn memory(&self) -> u64 {
-        self.own_memory() + self.body.get().map_or(0, Chunks::held_memory)
+        self.own_memory() + self.content.held_memory()
     }
 
     /// The bytes this object gives back itself when it is dropped.
     fn own_memory(&self) -> u64 {
-        size::arc::<Self>()
-            + size::class(self.block.len())
-            + self.body.get().map_or(0, Chunks::own_memory)
-    }
-
-    pub(crate) fn is_filling(&self) -> bool {
-        self.whole().is_none()
+        size::arc::<Self>() + size::class(self.block.len()) + self.content.own_memory()
     }
 
     /// Freshness ends at `now_ms` at the latest.
@@ -544,15 +535,13 @@ impl Object {
     }
 
     /// Gives the object its complete body. The body's bytes have been reserved.
-    pub(crate) fn complete(&self, chunks: Chunks) {
-        // Only the one writer completes an object.
-        let _ = self.body.set(chunks);
+    pub(crate) fn complete(&self, body: Complete) {
+        self.content.complete(body);
     }
 
     /// Forgets the state of filling; the body is complete.
     pub(crate) fn forget_fill(&self) {
-        let fill = self.fill.lock().take();
-        drop(fill);
+        self.content.forget_fill();
     }
 }
 
@@ -582,8 +571,8 @@ fn block(key: &[u8], spec: &[u8], signature: &[u8], new: &NewObject) -> Box<[u8]
 }
 
 impl Keeper for Object {
-    fn whole(&self) -> Option<Whole<'_>> {
-        self.whole()
+    fn state(&self) -> State<'_> {
+        self.content.state()
     }
 
     fn length(&self) -> Option<u64> {
@@ -591,7 +580,7 @@ impl Keeper for Object {
     }
 
     fn fill(&self) -> Option<Arc<Fill>> {
-        if self.body.get().is_some() { None } else { self.fill.lock().clone() }
+        self.content.fill()
     }
 
     fn is_broken(&self) -> bool {

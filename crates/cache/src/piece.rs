@@ -4,12 +4,13 @@ use base::Held;
 use bytes::Bytes;
 
 use crate::ledger::Charge;
+use crate::pieces::Pieces;
 use crate::size;
 
-/// What a chunk of a long body costs beside its bytes: its place in the list, and `Bytes`' own
+/// What a chunk of a long body costs beside its bytes: its place in the lists, and `Bytes`' own
 /// record of its owner.
 pub(crate) const CHUNK_OVERHEAD: u64 =
-    size::class(size_of::<Bytes>()) + size::class(size_of::<Owned>() + 4 * size_of::<usize>());
+    Pieces::OVERHEAD + size::class(size_of::<Owned>() + 4 * size_of::<usize>());
 
 /// Who has reserved a chunk's memory.
 #[derive(Debug)]

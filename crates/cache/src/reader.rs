@@ -7,23 +7,45 @@ use std::task::{Context, Poll, ready};
 use base::Account;
 use bytes::Bytes;
 
-use crate::chunks::{Keeper, Whole};
+use crate::content::{Elsewhere, Keeper, ReadAt, State};
 use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
+use crate::pieces::Whole;
 use crate::size;
 
-/// Reads a body from its beginning. Several readers of one object do not know of each other.
+/// Reads a body, from its beginning or where [`Reader::seek`] says. Several readers of one object
+/// do not know of each other.
 #[derive(Debug)]
 pub struct Reader {
     /// Whose own body this is; `None` for a standalone window.
     object: Option<Arc<dyn Keeper>>,
-    fill: Option<Arc<Fill>>,
-    /// This reader's place in `fill`.
-    place: u32,
+    link: Link,
     cursor: Cursor,
-    behind: bool,
     /// For whom copies of what is still being filled are held.
     account: Option<Arc<Account>>,
+}
+
+/// What a reader waits at.
+enum Link {
+    /// The object, which has the whole body; or nothing, if the body broke off.
+    None,
+    /// What fills the body, and the reader's place there.
+    Fill(Arc<Fill>, u32),
+    /// A window whose beginning was gone before the reader came.
+    Behind,
+    /// A read of a body that is elsewhere.
+    Read(Box<ReadAt>),
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Fill(fill, place) => f.debug_tuple("Fill").field(fill).field(place).finish(),
+            Self::Behind => f.write_str("Behind"),
+            Self::Read(_) => f.write_str("Read"),
+        }
+    }
 }
 
 /// Keeps an object alive for bytes that point into it.
@@ -31,8 +53,8 @@ struct Borrowed(Arc<dyn Keeper>);
 
 impl AsRef<[u8]> for Borrowed {
     fn as_ref(&self) -> &[u8] {
-        match self.0.whole() {
-            Some(Whole::One(bytes)) => bytes,
+        match self.0.state() {
+            State::Whole(Whole::One(bytes)) => bytes,
             _ => &[],
         }
     }
@@ -51,15 +73,16 @@ impl Reader {
     }
 
     fn following(object: Option<Arc<dyn Keeper>>, fill: Option<Arc<Fill>>) -> Self {
-        let place = fill.as_ref().map(|fill| fill.attach());
-        Self {
-            object,
-            behind: place == Some(None),
-            fill: fill.filter(|_| place != Some(None)),
-            place: place.flatten().unwrap_or(0),
-            cursor: Cursor::default(),
-            account: None,
-        }
+        let link = match fill.map(|fill| (fill.attach(), fill)) {
+            Some((Some(place), fill)) => Link::Fill(fill, place),
+            Some((None, _)) => Link::Behind,
+            None => Link::None,
+        };
+        Self { object, link, cursor: Cursor::default(), account: None }
+    }
+
+    fn fill(&self) -> Option<&Arc<Fill>> {
+        if let Link::Fill(fill, _) = &self.link { Some(fill) } else { None }
     }
 
     /// Has what this reader copies count as held for a client; one that has no more memory gets
@@ -70,33 +93,42 @@ impl Reader {
 
     /// Whether this is a window whose client has no memory for more.
     pub fn is_short(&self) -> bool {
-        self.fill.as_ref().is_some_and(|fill| fill.is_short())
+        self.fill().is_some_and(|fill| fill.is_short())
     }
 
     /// Whether the body became a window whose beginning was gone before this reader came: it reads
     /// nothing but [`Aborted`]; fetch anew.
     pub fn is_behind(&self) -> bool {
-        self.behind
+        matches!(self.link, Link::Behind)
     }
 
     /// The next bytes, never empty; `None` at the end of a complete body. The chunks are shared,
     /// not copied, except those still being filled.
     ///
     /// # Errors
-    /// [`Aborted`] after the last byte that came, when the writer did not finish.
+    /// [`Aborted`] after the last byte that came, when the writer did not finish; or where the body
+    /// is elsewhere and cannot be had.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Aborted>> {
         let mut copied = if self.account.is_some() { 0 } else { COPY_BYTES };
         let mut held = None;
         loop {
-            if let Some(whole) = self.object.as_ref().and_then(|object| object.whole()) {
-                let next = next_of(&mut self.cursor, whole, self.object.as_ref());
-                self.leave();
-                return Poll::Ready(Ok(next));
+            if let Some(object) = &self.object {
+                match object.state() {
+                    State::Whole(whole) => {
+                        let next = next_of(&mut self.cursor, whole, object);
+                        self.leave();
+                        return Poll::Ready(Ok(next));
+                    }
+                    State::Elsewhere(body) => {
+                        return poll_elsewhere(&mut self.cursor, &mut self.link, body, cx);
+                    }
+                    State::Filling => {}
+                }
             }
-            let Some(fill) = &self.fill else {
+            let Link::Fill(fill, place) = &self.link else {
                 return Poll::Ready(Err(Aborted));
             };
-            match ready!(fill.poll_read(self.place, &mut self.cursor, copied, cx))? {
+            match ready!(fill.poll_read(*place, &mut self.cursor, copied, cx))? {
                 Step::Data(data) => return Poll::Ready(Ok(Some(data))),
                 Step::Copy(data) => {
                     return Poll::Ready(Ok(Some(match held.take() {
@@ -131,53 +163,72 @@ impl Reader {
 
     /// The trailers that have come behind the body of a window, once; none before its end.
     pub fn take_trailers(&mut self) -> Option<Box<Trailed>> {
-        self.fill.as_ref().and_then(|fill| fill.take_trailed())
+        self.fill().and_then(|fill| fill.take_trailed())
     }
 
-    /// Passes over the next `bytes` bytes, those that have not come yet included; fewer when the
-    /// body ends before.
-    pub fn skip(&mut self, bytes: u64) {
-        self.cursor.skip = self.cursor.skip.saturating_add(bytes);
+    /// Has the next bytes be those from `offset` of the body on: they may not have come yet, and
+    /// there are none where the body ends before. What is passed over is not read.
+    ///
+    /// Back goes only a reader of a stored body. What a window has let go is gone: its reader reads
+    /// nothing but [`Aborted`] then.
+    pub fn seek(&mut self, offset: u64) {
+        if let Link::Read(_) = self.link {
+            self.link = Link::None;
+        }
+        self.cursor.seek(offset);
     }
 
     /// The body's length: as declared while it comes, as counted when it is complete.
     pub fn length(&self) -> Option<u64> {
         match &self.object {
             Some(object) => object.length(),
-            None => self.fill.as_ref().and_then(|fill| fill.declared),
+            None => self.fill().and_then(|fill| fill.declared),
         }
     }
 
-    /// The complete body, if it is complete, as `Object::whole` gives it: from its beginning,
-    /// whatever this reader has taken.
-    pub fn try_whole(&self) -> Option<Whole<'_>> {
-        self.object.as_ref().and_then(|object| object.whole())
-    }
-
     fn leave(&mut self) {
-        if let Some(fill) = self.fill.take() {
-            fill.detach(self.place);
+        if let Link::Fill(fill, place) = std::mem::replace(&mut self.link, Link::None) {
+            fill.detach(place);
         }
     }
 }
 
-fn next_of(
-    cursor: &mut Cursor,
-    whole: Whole<'_>,
-    object: Option<&Arc<dyn Keeper>>,
-) -> Option<Bytes> {
+fn next_of(cursor: &mut Cursor, whole: Whole<'_>, object: &Arc<dyn Keeper>) -> Option<Bytes> {
     match whole {
-        Whole::One(bytes) => {
-            let object = object.filter(|_| cursor.chunk == 0 && cursor.at < bytes.len())?;
-            cursor.take(&Bytes::from_owner(Borrowed(Arc::clone(object))))
+        Whole::One(bytes) if cursor.at < bytes.len() as u64 => {
+            cursor.take(&Bytes::from_owner(Borrowed(Arc::clone(object))), 0)
         }
-        Whole::Many(chunks) => loop {
-            let chunk = chunks.get(usize::try_from(cursor.chunk).ok()?)?;
-            if let Some(data) = cursor.take(chunk) {
-                return Some(data);
-            }
-        },
+        Whole::One(_) => None,
+        Whole::Many(pieces) => {
+            let (pieces, begins) = pieces.from(cursor.at);
+            cursor.take(pieces.first()?, begins)
+        }
     }
+}
+
+/// Goes on with the read at the cursor, or begins it.
+fn poll_elsewhere(
+    cursor: &mut Cursor,
+    link: &mut Link,
+    body: &Arc<dyn Elsewhere>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Option<Bytes>, Aborted>> {
+    let Some(left) = body.length().checked_sub(cursor.at).filter(|left| *left > 0) else {
+        return Poll::Ready(Ok(None));
+    };
+    let mut read = match std::mem::replace(link, Link::None) {
+        Link::Read(read) => read,
+        _ => Box::new(body.read(cursor.at)),
+    };
+    let Poll::Ready(data) = read.as_mut().as_mut().poll(cx) else {
+        *link = Link::Read(read);
+        return Poll::Pending;
+    };
+    let mut data = data?;
+    data.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+    cursor.at += data.len() as u64;
+    // A read that brings nothing would go on for ever.
+    Poll::Ready(if data.is_empty() { Err(Aborted) } else { Ok(Some(data)) })
 }
 
 impl Drop for Reader {

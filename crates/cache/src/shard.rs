@@ -23,7 +23,7 @@ use hashbrown::hash_table::OccupiedEntry;
 use self::queue::{Queue, Token};
 use self::table::Table;
 use crate::busy::{Busy, NewFetch};
-use crate::chunks::Chunks;
+use crate::content::Complete;
 use crate::ledger::{Charge, Ledger, count, discount};
 use crate::object::{LIVE, MAIN, Object, Retime};
 use crate::slot::{Marker, More, Slot, is_same_variant};
@@ -290,8 +290,8 @@ impl Shard {
     }
 
     /// Gives `object` its complete body, and says so to the queues.
-    pub(crate) fn complete(&mut self, h32: u32, object: &Object, chunks: Chunks) {
-        object.complete(chunks);
+    pub(crate) fn complete(&mut self, h32: u32, object: &Object, body: Complete) {
+        object.complete(body);
         let Some(slot) = self.find(h32, object.key()) else { return };
         let (mut small, mut main) = (0, 0);
         for variant in slot.variants().iter().filter(|v| v.delivers_of(object)) {

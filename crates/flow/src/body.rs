@@ -212,7 +212,7 @@ impl ReplyBody {
         match self {
             Self::Parts(Parts::One(part)) => *part = part.slice(range),
             Self::Stream { reader, length } => {
-                reader.skip(range.start);
+                reader.seek(range.start);
                 *length = Some(range.end - range.start);
             }
             Self::Head(length) => *length = Some(range.end - range.start),

@@ -83,13 +83,9 @@ pub(crate) fn unfolded_length(folded: Whole<'_>) -> Option<u64> {
     if folded.len() > EXACT_BYTES {
         return None;
     }
-    let (mut last, mut wanted) = ([0; 4], 4);
-    let pieces: Vec<&[u8]> = folded.pieces().collect();
-    for byte in pieces.iter().rev().flat_map(|piece| piece.iter().rev()).take(last.len()) {
-        wanted -= 1;
-        last[wanted] = *byte;
-    }
-    (wanted == 0).then(|| u64::from(u32::from_le_bytes(last)))
+    let from = folded.len().checked_sub(size_of::<u32>() as u64)?;
+    let last: Vec<u8> = folded.range(from..folded.len()).flatten().copied().collect();
+    last.first_chunk().map(|last| u64::from(u32::from_le_bytes(*last)))
 }
 
 /// The body that `coded` unfolds to, at most about `window` bytes ahead of who reads it. What is no
@@ -154,6 +150,7 @@ async fn pass(decoder: &mut GzDecoder<Vec<u8>>, writer: &mut BodyWriter) -> bool
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use cache::Pieces;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use tokio::runtime::Builder;
@@ -240,7 +237,7 @@ mod tests {
         }
         assert_eq!(unfolded_length(Whole::One(&folded)), Some(1500));
         let pieces: Vec<Bytes> = folded.chunks(3).map(Bytes::copy_from_slice).collect();
-        assert_eq!(unfolded_length(Whole::Many(&pieces)), Some(1500));
+        assert_eq!(unfolded_length(Whole::Many(&Pieces::new(pieces))), Some(1500));
         assert_eq!(unfolded_length(Whole::One(b"abc")), None);
     }
 }

@@ -148,13 +148,7 @@ impl Segments {
 
 /// The slices of a complete stored body that lie within `range`.
 pub(crate) fn slices_of(object: &Object, range: Range<u64>) -> impl Iterator<Item = &[u8]> {
-    let mut at = 0u64;
-    object.whole().into_iter().flat_map(|whole| whole.pieces()).filter_map(move |slice| {
-        let (start, end) = (at, at + slice.len() as u64);
-        at = end;
-        let (from, to) = (range.start.max(start), range.end.min(end));
-        (from < to).then(|| &slice[(from - start) as usize..(to - start) as usize])
-    })
+    object.whole().into_iter().flat_map(move |whole| whole.range(range.clone()))
 }
 
 /// Appends part of a complete stored body to `out`.

@@ -13,10 +13,11 @@ fn a_reader_follows_and_ends_with_the_body() {
     assert_eq!(filling.push(b"abc"), Push::Ok);
     assert_eq!(read_once(&mut reader), Some(Ok(Some(b"abc"[..].into()))));
     assert_eq!(read_once(&mut reader), None);
-    assert!(object.whole().is_none() && reader.try_whole().is_none());
+    assert!(object.whole().is_none() && object.is_filling());
     assert_eq!(filling.push(b"def"), Push::Ok);
     assert!(filling.finish());
-    assert_eq!(reader.try_whole().map(|whole| whole.len()), Some(6));
+    assert_eq!(object.whole().map(|whole| whole.len()), Some(6));
+    assert!(!object.is_filling());
     assert_eq!(read_once(&mut reader), Some(Ok(Some(b"def"[..].into()))));
     assert_eq!(read_once(&mut reader), Some(Ok(None)));
     assert_eq!(read_all(object.reader()).expect("complete"), b"abcdef");
@@ -51,13 +52,13 @@ fn bodies_of_every_shape_come_out_as_they_went_in() {
 }
 
 #[test]
-fn a_reader_skips_within_and_beyond_what_has_come() {
+fn a_reader_seeks_within_and_beyond_what_has_come() {
     let cache = cache();
     let body = pattern(600_000);
     let mut filling = lead(begin(&cache, "/a")).store(head(Some(600_000)), None);
     let skips = [0, 1, 1000, 262_144, 262_145, 599_999, 600_000, 700_000];
     let mut readers: Vec<_> = skips.iter().map(|_| filling.object().reader()).collect();
-    readers.iter_mut().zip(skips).for_each(|(reader, skip)| reader.skip(skip));
+    readers.iter_mut().zip(skips).for_each(|(reader, skip)| reader.seek(skip));
     for piece in body.chunks(50_000) {
         assert_eq!(filling.push(piece), Push::Ok);
         assert_eq!(read_once(&mut readers[6]), None);
@@ -66,7 +67,7 @@ fn a_reader_skips_within_and_beyond_what_has_come() {
     assert!(filling.finish());
     let late = skips.iter().map(|skip| {
         let mut reader = object.reader();
-        reader.skip(*skip);
+        reader.seek(*skip);
         reader
     });
     let late: Vec<_> = late.collect();
@@ -292,7 +293,7 @@ fn a_standalone_window_keeps_to_its_declared_length() {
 #[test]
 fn what_a_reader_passes_over_makes_room_in_a_window() {
     let (mut writer, mut reader) = Body::window(1000);
-    reader.skip(5000);
+    reader.seek(5000);
     for _ in 0..10 {
         assert_eq!(writer.push(&[b'a'; 500]), Push::Ok);
         assert_eq!(read_once(&mut reader), None);

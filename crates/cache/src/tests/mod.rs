@@ -9,6 +9,7 @@ mod lookup;
 mod memory;
 mod over;
 mod peek;
+mod seek;
 mod stress;
 
 use std::pin::pin;

@@ -189,7 +189,7 @@ fn shaped<S: Stage>(
     let mut state = RespState {
         status: response.status.code(),
         time: env.time(),
-        is_streaming: object.whole().is_none(),
+        is_streaming: object.is_filling(),
         ..RespState::default()
     };
     run(turn, env, object, &mut response, &mut state)?;

@@ -1,0 +1,204 @@
+//! The content of a response (RFC 9110 6.4): whole in memory, filling, or elsewhere.
+//!
+//! It goes from filling to one of the others once, and stays there: a response whose content moves
+//! is another object, under the same key.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::fill::{Aborted, Fill};
+use crate::pieces::{Pieces, Whole};
+use crate::size;
+use crate::sync::Mutex;
+
+/// Where the content of a response is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum State<'a> {
+    /// All of it is in memory.
+    Whole(Whole<'a>),
+    /// It is coming, or broke off.
+    Filling,
+    /// All of it is somewhere else.
+    Elsewhere(&'a Arc<dyn Elsewhere>),
+}
+
+impl<'a> State<'a> {
+    pub(crate) fn whole(self) -> Option<Whole<'a>> {
+        if let Self::Whole(whole) = self { Some(whole) } else { None }
+    }
+}
+
+/// A complete body that is not in memory.
+pub trait Elsewhere: fmt::Debug + Send + Sync {
+    /// The body's length in bytes.
+    fn length(&self) -> u64;
+    /// Reads from `offset` on, which lies before the end: some bytes, at least one.
+    fn read(&self, offset: u64) -> ReadAt;
+}
+
+/// A read of what is [`Elsewhere`]; to drop it is to give it up. It fails where the bytes can no
+/// longer be had.
+pub type ReadAt = Pin<Box<dyn Future<Output = Result<Bytes, Aborted>> + Send + Sync>>;
+
+/// Keeps a body, its own or another keeper's: a stored response.
+pub(crate) trait Keeper: fmt::Debug + Send + Sync {
+    /// Where the body is.
+    fn state(&self) -> State<'_>;
+    /// The body's length: as declared while it comes, as counted when it is complete.
+    fn length(&self) -> Option<u64>;
+    /// What brings a body that is still coming.
+    fn fill(&self) -> Option<Arc<Fill>>;
+    /// Whether the body will never be complete.
+    fn is_broken(&self) -> bool;
+    /// Bytes that the keeper has in use, its body included.
+    fn memory(&self) -> u64;
+}
+
+/// A body that has come. Two words: a body of one chunk, as most are, costs its bytes and nothing
+/// else.
+#[derive(Debug)]
+pub(crate) enum Complete {
+    /// The whole body in one exact allocation.
+    One(Box<[u8]>),
+    /// Anything else, behind one word so that the enum needs no tag.
+    Other(Box<Other>),
+}
+
+/// A body that is not one allocation of its object's own.
+#[derive(Debug)]
+pub(crate) enum Other {
+    /// Several chunks, each with its own charge.
+    Many {
+        pieces: Pieces,
+        /// What the chunks have reserved.
+        cost: u64,
+    },
+    /// Another object's body (after a 304). That one is never itself shared.
+    Shared(Arc<dyn Keeper>),
+    /// Not in memory.
+    Elsewhere(Arc<dyn Elsewhere>),
+}
+
+impl Complete {
+    /// Bytes to reserve for an [`Other`].
+    pub(crate) const OTHER_BYTES: u64 = size::class(size_of::<Other>());
+
+    pub(crate) fn shared(keeper: Arc<dyn Keeper>) -> Self {
+        Self::Other(Box::new(Other::Shared(keeper)))
+    }
+
+    pub(crate) fn elsewhere(body: Arc<dyn Elsewhere>) -> Self {
+        Self::Other(Box::new(Other::Elsewhere(body)))
+    }
+
+    pub(crate) fn many(chunks: Vec<Bytes>, cost: u64) -> Self {
+        Self::Other(Box::new(Other::Many { pieces: Pieces::new(chunks), cost }))
+    }
+
+    #[inline]
+    fn state(&self) -> State<'_> {
+        match self {
+            Self::One(bytes) => State::Whole(Whole::One(bytes)),
+            Self::Other(other) => match &**other {
+                Other::Many { pieces, .. } => State::Whole(Whole::Many(pieces)),
+                Other::Shared(keeper) => keeper.state(),
+                Other::Elsewhere(body) => State::Elsewhere(body),
+            },
+        }
+    }
+
+    /// Bytes that the object gives back itself when it is dropped.
+    fn own_memory(&self) -> u64 {
+        match self {
+            Self::One(bytes) => size::class(bytes.len()),
+            Self::Other(_) => Self::OTHER_BYTES,
+        }
+    }
+
+    /// Bytes beside those which this body keeps in use.
+    fn held_memory(&self) -> u64 {
+        match self {
+            Self::One(_) => 0,
+            Self::Other(other) => match &**other {
+                Other::Many { cost, .. } => *cost,
+                Other::Shared(keeper) => keeper.memory(),
+                Other::Elsewhere(_) => 0,
+            },
+        }
+    }
+}
+
+/// The content of one object.
+#[derive(Debug)]
+pub(crate) struct Content {
+    complete: OnceLock<Complete>,
+    fill: Mutex<Option<Arc<Fill>>>,
+}
+
+impl Content {
+    /// Content that `fill` brings, or that is set at once.
+    pub(crate) fn new(fill: Option<Arc<Fill>>) -> Self {
+        Self { complete: OnceLock::new(), fill: Mutex::new(fill) }
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> State<'_> {
+        self.complete.get().map_or(State::Filling, Complete::state)
+    }
+
+    /// Whoever keeps the body, if that is another.
+    pub(crate) fn keeper(&self) -> Option<&Arc<dyn Keeper>> {
+        match self.complete.get()? {
+            Complete::Other(other) => match &**other {
+                Other::Shared(keeper) => Some(keeper),
+                Other::Many { .. } | Other::Elsewhere(_) => None,
+            },
+            Complete::One(_) => None,
+        }
+    }
+
+    /// The body's length: as declared while it comes, as counted when it is complete.
+    pub(crate) fn length(&self) -> Option<u64> {
+        if let Some(keeper) = self.keeper() {
+            return keeper.length();
+        }
+        let counted = || match self.state() {
+            State::Whole(whole) => Some(whole.len()),
+            State::Elsewhere(body) => Some(body.length()),
+            State::Filling => None,
+        };
+        let declared = || self.fill.lock().as_ref().map(|fill| fill.declared);
+        // A fill that is gone was completed between the two looks.
+        counted().or_else(|| declared().unwrap_or_else(counted))
+    }
+
+    /// What brings the body, if that is still coming.
+    pub(crate) fn fill(&self) -> Option<Arc<Fill>> {
+        if self.complete.get().is_some() { None } else { self.fill.lock().clone() }
+    }
+
+    /// The body has come. Its bytes have been reserved.
+    pub(crate) fn complete(&self, body: Complete) {
+        // Only the one writer completes an object.
+        let _ = self.complete.set(body);
+    }
+
+    /// Forgets what brought the body; it is complete.
+    pub(crate) fn forget_fill(&self) {
+        let fill = self.fill.lock().take();
+        drop(fill);
+    }
+
+    /// Bytes that the object gives back itself when it is dropped.
+    pub(crate) fn own_memory(&self) -> u64 {
+        self.complete.get().map_or(0, Complete::own_memory)
+    }
+
+    /// Bytes beside those which the body keeps in use.
+    pub(crate) fn held_memory(&self) -> u64 {
+        self.complete.get().map_or(0, Complete::held_memory)
+    }
+}

@@ -1,0 +1,187 @@
+//! Readers that seek, in bodies of every state.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+
+/// A body that lies elsewhere: each read brings a few bytes, the second time it is asked.
+#[derive(Debug)]
+struct Shelf {
+    bytes: Bytes,
+    /// Bytes from here on cannot be had any more.
+    lost_from: u64,
+    reads: AtomicUsize,
+}
+
+impl Shelf {
+    const PIECE: usize = 1000;
+
+    fn of(bytes: Vec<u8>) -> Arc<Self> {
+        let bytes = Bytes::from(bytes);
+        Arc::new(Self { bytes, lost_from: u64::MAX, reads: AtomicUsize::new(0) })
+    }
+}
+
+impl Elsewhere for Shelf {
+    fn length(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read(&self, offset: u64) -> ReadAt {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        let from = offset as usize;
+        let data = self.bytes.slice(from..self.bytes.len().min(from + Self::PIECE));
+        let had = if offset < self.lost_from { Ok(data) } else { Err(Aborted) };
+        let mut is_asked_again = false;
+        Box::pin(std::future::poll_fn(move |cx| {
+            if std::mem::replace(&mut is_asked_again, true) {
+                return Poll::Ready(had.clone());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+}
+
+fn put_elsewhere(cache: &Arc<Cache>, name: &str, body: Arc<Shelf>) -> Arc<Object> {
+    let new = head(Some(body.length()));
+    begin_anew(cache, name).store_elsewhere(new, None, body)
+}
+
+#[test]
+fn a_body_elsewhere_is_read_from_where_it_is_sought() {
+    let cache = cache();
+    let shelf = Shelf::of(pattern(10_000));
+    let object = put_elsewhere(&cache, "/a", Arc::clone(&shelf));
+    assert_eq!(object.length(), Some(10_000));
+    assert!(object.whole().is_none() && !object.is_filling());
+    let mut reader = found(&cache, "/a").expect("stored").reader();
+    assert_eq!(read_once(&mut reader), None, "it is being read");
+    // That read is given up.
+    reader.seek(9_500);
+    assert!(read_all(reader).expect("complete") == pattern(10_000)[9_500..]);
+    assert_eq!(shelf.reads.load(Ordering::Relaxed), 2);
+    assert!(read_all(object.reader()).expect("complete") == pattern(10_000));
+    for beyond in [10_000, 10_001, u64::MAX] {
+        let mut reader = object.reader();
+        reader.seek(beyond);
+        assert_eq!(read_once(&mut reader), Some(Ok(None)), "{beyond}");
+    }
+}
+
+#[test]
+fn a_body_elsewhere_that_is_lost_breaks_off_where_it_is() {
+    let cache = cache();
+    let bytes = Bytes::from(pattern(5000));
+    let shelf = Shelf { bytes, lost_from: 2000, reads: AtomicUsize::new(0) };
+    let mut reader = put_elsewhere(&cache, "/a", Arc::new(shelf)).reader();
+    for from in [0, 1000] {
+        let data = block_on(reader.next()).expect("there").expect("not the end");
+        assert!(data == pattern(5000)[from..from + 1000]);
+    }
+    assert_eq!(block_on(reader.next()), Err(Aborted));
+}
+
+#[test]
+fn a_confirmed_response_keeps_its_body_elsewhere_and_gives_its_memory_back() {
+    let cache = cache();
+    let shelf = Shelf::of(pattern(3000));
+    let old = put_elsewhere(&cache, "/a", Arc::clone(&shelf));
+    let new = begin_anew(&cache, "/a").freshen(&old, head(None), None);
+    drop(old);
+    assert_eq!((new.length(), new.is_filling()), (Some(3000), false));
+    assert!(read_all(new.reader()).expect("complete") == pattern(3000));
+    // What is elsewhere is no reason to stay.
+    drop(new);
+    cache.set_config(config(0));
+    assert!(found(&cache, "/a").is_none());
+    assert_eq!(Arc::strong_count(&shelf), 1);
+    cache.clear();
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn a_window_does_not_go_back_to_what_it_has_let_go() {
+    let (mut writer, mut reader) = Body::window(1 << 20);
+    for piece in [&b"abc"[..], b"def"] {
+        assert_eq!(writer.push(piece), Push::Ok);
+        assert_eq!(block_on(reader.next()), Ok(Some(Bytes::from_static(piece))));
+    }
+    reader.seek(4);
+    assert_eq!(block_on(reader.next()), Err(Aborted));
+}
+
+/// Something that happens to a body or one of its readers.
+#[derive(Clone, Debug)]
+enum Op {
+    Push(usize),
+    Seek(usize, u64),
+    Read(usize),
+    Finish,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Against a plain slice and an offset for each reader.
+    #[test]
+    fn readers_that_seek_see_the_body_from_there(
+        declared in any::<bool>(),
+        ops in proptest::collection::vec(
+            prop_oneof![
+                3 => (1..90_000_usize).prop_map(Op::Push),
+                3 => (0..3_usize, 0..1_200_000_u64).prop_map(|(who, at)| Op::Seek(who, at)),
+                6 => (0..3_usize).prop_map(Op::Read),
+                1 => Just(Op::Finish),
+            ],
+            1..80,
+        ),
+    ) {
+        let cache = cache();
+        let pushes = |ops: &[Op]| ops.iter().map(|op| match op {
+            Op::Push(bytes) => *bytes,
+            _ => 0,
+        }).sum::<usize>();
+        // The first end is the end.
+        let end = ops.iter().position(|op| matches!(op, Op::Finish)).unwrap_or(ops.len());
+        let body = pattern(pushes(&ops[..end]));
+        prop_assume!(body.len() as u64 <= MIB);
+        let length = declared.then_some(body.len() as u64);
+        let mut filling = Some(lead(begin(&cache, "/a")).store(head(length), None));
+        let object = Arc::clone(filling.as_ref().expect("it fills").object());
+        let mut readers: Vec<_> = (0..3).map(|_| (object.reader(), 0)).collect();
+        let mut come = 0;
+        for op in ops {
+            match (op, &mut filling) {
+                (Op::Push(bytes), Some(filling)) => {
+                    prop_assert_eq!(filling.push(&body[come..come + bytes]), Push::Ok);
+                    come += bytes;
+                }
+                (Op::Finish, open @ Some(_)) => {
+                    prop_assert!(open.take().is_some_and(Filling::finish));
+                }
+                (Op::Seek(who, to), _) => {
+                    readers[who].0.seek(to);
+                    readers[who].1 = to as usize;
+                }
+                (Op::Read(who), open) => {
+                    let (reader, at) = &mut readers[who];
+                    match read_once(reader) {
+                        Some(Ok(Some(data))) => {
+                            prop_assert!(!data.is_empty() && *at + data.len() <= come);
+                            prop_assert!(data == body[*at..*at + data.len()]);
+                            *at += data.len();
+                        }
+                        Some(Ok(None)) => prop_assert!(open.is_none() && *at >= body.len()),
+                        None => prop_assert!(open.is_some() && *at >= come),
+                        Some(Err(Aborted)) => prop_assert!(false, "nothing broke off"),
+                    }
+                }
+                (Op::Push(_) | Op::Finish, None) => {}
+            }
+        }
+    }
+}
