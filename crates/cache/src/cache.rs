@@ -9,7 +9,8 @@ use crate::bans::Bans;
 use crate::busy::{Busy, NewFetch, Shape, TICKET_BYTES, Ticket};
 use crate::lead::Lead;
 use crate::ledger::{Charge, Ledger, Stats, count};
-use crate::object::{Object, Retime};
+use crate::object::Object;
+use crate::record::Retime;
 use crate::shard::{Cursor, Dead, Effort, Place, Shard, Visit};
 use crate::slot::{Marker, More, Slot, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -252,7 +253,7 @@ impl Cache {
     fn take(&self, place: Place, object: &Arc<Object>) -> bool {
         let stays = object.passed() == self.bans.newest() || self.weigh(place, object);
         if stays {
-            object.touch();
+            object.standing.touch();
         }
         stays
     }

@@ -8,8 +8,9 @@ use crate::content::{Complete, Elsewhere};
 use crate::fill::{Fill, Passage};
 use crate::filling::{Filling, NotKept};
 use crate::ledger::{Charge, count};
-use crate::object::{Making, NewObject, Object};
+use crate::object::{Making, Object};
 use crate::pieces::Whole;
+use crate::record::NewObject;
 use crate::shard::Dead;
 use crate::size;
 use crate::variant::Variant;
@@ -60,7 +61,7 @@ impl Lead {
         let Some(mut charge) = charge else {
             let fill = Arc::new(Fill::new(new.length, Some(passage), None));
             let object = self.make(&new, vary, None, Some(Arc::clone(&fill)));
-            object.set_broken();
+            object.standing.set_broken();
             count(&self.cache.ledger().refused, 1);
             self.refuse_for(Some(None));
             count(&self.cache.ledger().too_large, u64::from(!fits));

@@ -17,10 +17,11 @@
 
 //! # Floors
 //! A file uses only what stands before it here, so that the tier can be opened from below:
-//! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `ledger` (accounting); `ghost`;
+//! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is); `ledger`,
+//!    `standing` (accounting); `ghost`;
 //! 2. bodies: `pieces`, `piece`, `fill`, `content` (who keeps a body is a trait here), `reader`,
 //!    `window`;
-//! 3. `object` (the record of a response), `busy`, `bans`;
+//! 3. `object` (record, body and standing), `busy`, `bans`;
 //! 4. the index: `slot`, `shard`;
 //! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`, `peek`.
 
@@ -39,11 +40,13 @@ mod peek;
 mod piece;
 mod pieces;
 mod reader;
+mod record;
 mod shard;
 mod size;
 mod slot;
 mod slots;
 mod span;
+mod standing;
 mod sweep;
 mod sync;
 mod tags;
@@ -58,11 +61,12 @@ pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};
 pub use lead::Lead;
 pub use ledger::Stats;
-pub use object::{Flags, NewObject, Object, Retime};
+pub use object::Object;
 pub use over::Walk;
 pub use peek::{Peek, Seen};
 pub use pieces::{Pieces, Whole};
 pub use reader::Reader;
+pub use record::{Flags, NewObject, Record, Retime};
 pub use sweep::Listed;
 pub use tags::Tags;
 pub use variant::{Select, Variant, VarySpec};

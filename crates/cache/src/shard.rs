@@ -25,8 +25,10 @@ use self::table::Table;
 use crate::busy::{Busy, NewFetch};
 use crate::content::Complete;
 use crate::ledger::{Charge, Ledger, count, discount};
-use crate::object::{LIVE, MAIN, Object, Retime};
+use crate::object::Object;
+use crate::record::Retime;
 use crate::slot::{Marker, More, Slot, is_same_variant};
+use crate::standing::{LIVE, MAIN};
 
 /// Objects that left the index.
 pub(crate) type Dead = Vec<Arc<Object>>;
@@ -295,10 +297,10 @@ impl Shard {
         let Some(slot) = self.find(h32, object.key()) else { return };
         let (mut small, mut main) = (0, 0);
         for variant in slot.variants().iter().filter(|v| v.delivers_of(object)) {
-            let before = variant.weight();
-            variant.set_weight(variant.memory());
-            let more = variant.weight().saturating_sub(before);
-            *if variant.place() & MAIN == 0 { &mut small } else { &mut main } += more;
+            let before = variant.standing.weight();
+            variant.standing.set_weight(variant.memory());
+            let more = variant.standing.weight().saturating_sub(before);
+            *if variant.standing.place() & MAIN == 0 { &mut small } else { &mut main } += more;
         }
         self.small.bytes += small;
         self.main.bytes += main;
@@ -313,7 +315,7 @@ impl Shard {
         marker: Option<Marker>,
         dead: &mut Dead,
     ) {
-        object.set_broken();
+        object.standing.set_broken();
         let first = dead.len();
         let ledger = Arc::clone(self.charge.ledger());
         let Some(mut entry) = self.occupied(h32, object.key()) else { return };
@@ -465,30 +467,30 @@ impl Shard {
         let returned = self.ghost.take(h32, self.main.live);
         count(&self.charge.ledger().ghosts, u64::from(returned));
         count(&self.charge.ledger().objects, 1);
-        object.set_weight(object.memory());
+        object.standing.set_weight(object.memory());
         self.push(h32, object, returned);
         self.give_back();
     }
 
     fn push(&mut self, h32: u32, object: &Object, main: bool) {
-        object.set_place(LIVE | if main { MAIN } else { 0 });
+        object.standing.set_place(LIVE | if main { MAIN } else { 0 });
         let queue = if main { &mut self.main } else { &mut self.small };
-        self.work.add(queue.push(Token { h32, id: object.id }));
-        queue.weigh_more(object.weight());
+        self.work.add(queue.push(Token { h32, id: object.standing.id }));
+        queue.weigh_more(object.standing.weight());
     }
 
     /// Takes `object` out of its queue's sums; its token stays.
     fn unpush(&mut self, object: &Object) {
-        let main = object.place() & MAIN != 0;
+        let main = object.standing.place() & MAIN != 0;
         let queue = if main { &mut self.main } else { &mut self.small };
-        queue.weigh_less(object.weight());
+        queue.weigh_less(object.standing.weight());
     }
 
     /// Notes that these objects have left the table; their tokens are dead.
     fn strike_off(&mut self, objects: &[Arc<Object>]) {
         for object in objects {
             self.unpush(object);
-            object.set_out();
+            object.standing.set_out();
         }
         self.work.add(objects.len());
         discount(&self.charge.ledger().objects, objects.len() as u64);

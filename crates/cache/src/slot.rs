@@ -123,7 +123,7 @@ impl Slot {
 
     /// Whether the queue token `id` belongs to something here.
     pub(crate) fn has_token(&self, id: u32) -> bool {
-        self.variants().iter().any(|object| object.id == id) || self.has_marker(id)
+        self.variants().iter().any(|object| object.standing.id == id) || self.has_marker(id)
     }
 
     pub(crate) fn has_marker(&self, id: u32) -> bool {

@@ -137,7 +137,8 @@ impl Shard {
 
     fn judge(&self, token: Token, main: bool, urgent: bool) -> Verdict {
         let Some(slot) = self.of_token(token) else { return Verdict::Dead };
-        let Some(object) = slot.variants().iter().find(|object| object.id == token.id) else {
+        let Some(object) = slot.variants().iter().find(|object| object.standing.id == token.id)
+        else {
             return Verdict::Evict;
         };
         // Whoever reads it keeps its memory: letting it go would free nothing now. Under this lock
@@ -145,16 +146,16 @@ impl Shard {
         if object.is_filling() || object.is_held() {
             return Verdict::Keep;
         }
-        let frequency = if urgent { 0 } else { object.frequency() };
+        let frequency = if urgent { 0 } else { object.standing.frequency() };
         match main {
             true if frequency > 0 => {
-                object.set_frequency(frequency - 1);
+                object.standing.set_frequency(frequency - 1);
                 Verdict::Again
             }
             // Without memory for a longer main queue the object stays where it is, and is judged
             // again.
             false if frequency >= PROMOTE_AT && self.main.is_full() => {
-                object.set_frequency(0);
+                object.standing.set_frequency(0);
                 Verdict::Again
             }
             false if frequency >= PROMOTE_AT => Verdict::Promote,
@@ -165,12 +166,12 @@ impl Shard {
     fn promote(&mut self, token: Token) {
         let object = self
             .of_token(token)
-            .and_then(|slot| slot.variants().iter().find(|object| object.id == token.id))
+            .and_then(|slot| slot.variants().iter().find(|object| object.standing.id == token.id))
             .cloned();
         if let Some(object) = object {
             self.unpush(&object);
             self.small.bury();
-            object.set_frequency(0);
+            object.standing.set_frequency(0);
             self.push(token.h32, &object, true);
         }
     }
@@ -193,7 +194,7 @@ impl Shard {
         let object = match slot {
             Slot::One(..) => entry.remove().0.variants().first().cloned(),
             Slot::Many(_, more) => {
-                let at = more.variants.iter().position(|object| object.id == token.id);
+                let at = more.variants.iter().position(|object| object.standing.id == token.id);
                 let object = at.map(|at| more.variants.remove(at));
                 settle(entry);
                 object

@@ -11,9 +11,9 @@ impl Shard {
         for slot in self.table.iter() {
             for object in slot.variants() {
                 assert!(object.is_live() && !object.is_broken());
-                assert_eq!(object.weight(), object.memory());
-                let sums = if object.place() & MAIN == 0 { &mut small } else { &mut main };
-                *sums = (sums.0 + object.weight(), sums.1 + 1);
+                assert_eq!(object.standing.weight(), object.memory());
+                let sums = if object.standing.place() & MAIN == 0 { &mut small } else { &mut main };
+                *sums = (sums.0 + object.standing.weight(), sums.1 + 1);
                 objects += 1;
             }
             if let Slot::Many(_, more) = slot {

@@ -1,0 +1,407 @@
+//! The record of a response: head, validators, times, tags, and what selects it. It is what the
+//! response is, wherever its body is and whoever holds it.
+
+use message::Status;
+
+use crate::span::Span;
+use crate::sync::{AtomicI64, AtomicU32, Ordering};
+use crate::tags::{COUNT_BYTES, Stored, Tags};
+use crate::variant::{Select, Variant, is_for};
+
+/// What the caller knows about a response to be stored. Times are milliseconds of the monotonic
+/// clock.
+#[derive(Clone, Debug)]
+pub struct NewObject {
+    /// Status code.
+    pub status: Status,
+    /// The encoded HTTP/1 head block, as it will be sent.
+    pub head: Box<[u8]>,
+    /// Where the entity tag's value lies in `head`: offset and length. One longer than 64 KiB is
+    /// not kept.
+    pub etag: Option<(u32, u32)>,
+    /// Last-Modified, seconds since 1970. One after 2105 is not kept (RFC 9110 8.8.2.1: it would be
+    /// wrong).
+    pub last_modified: Option<u64>,
+    /// Date, or when the response came if it had none, seconds since 1970.
+    pub date: Option<u64>,
+    /// When the response's age was zero; before the clock's own zero for a response that came old.
+    pub born_ms: i64,
+    /// How long it is fresh, counted from `born_ms`.
+    pub lifetime_ms: u64,
+    /// How long after that it may answer while a fetch runs behind it.
+    pub grace_ms: u64,
+    /// How long it may answer when the origin answers with an error.
+    pub stale_if_error_ms: u64,
+    /// How long it may answer when the origin cannot be reached.
+    pub stale_if_unreachable_ms: u64,
+    /// Marks.
+    pub flags: Flags,
+    /// Surrogate keys.
+    pub tags: Tags,
+    /// Bytes the caller keeps with it, of which the cache knows nothing; empty for none.
+    pub note: Box<[u8]>,
+    /// The length of the body that will be pushed, when it is known: zero for none. A body of any
+    /// other length is aborted.
+    pub length: Option<u64>,
+}
+
+/// Marks the caller keeps with an object; the cache itself does not look at them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// The origin said that it is for all: it may answer requests that carry something personal.
+    pub shared: bool,
+    /// Never to be used without validation (no-cache).
+    pub must_validate: bool,
+    /// Never to be used stale, not even for a client that would take it (must-revalidate).
+    pub never_stale: bool,
+    /// The origin spoke HTTP/1.0.
+    pub http10: bool,
+    /// No response, but a mark: the last answer was for one request only, and the next ones are
+    /// fetched without waiting for each other.
+    pub hit_for_miss: bool,
+    /// No response, but a mark: requests go past the store.
+    pub hit_for_pass: bool,
+    /// The body is coded in gzip, whoever asks for it.
+    pub gzip: bool,
+}
+
+impl Flags {
+    /// Whether it is no response, but a mark.
+    pub fn is_mark(self) -> bool {
+        self.hit_for_miss || self.hit_for_pass
+    }
+
+    fn bits(self) -> u16 {
+        u16::from(self.shared)
+            | u16::from(self.must_validate) << 1
+            | u16::from(self.http10) << 2
+            | u16::from(self.never_stale) << 3
+            | u16::from(self.hit_for_miss) << 4
+            | u16::from(self.hit_for_pass) << 5
+            | u16::from(self.gzip) << 9
+    }
+
+    fn from_bits(bits: u16) -> Self {
+        Self {
+            shared: bits & 1 != 0,
+            must_validate: bits & 2 != 0,
+            http10: bits & 4 != 0,
+            never_stale: bits & 8 != 0,
+            hit_for_miss: bits & 16 != 0,
+            hit_for_pass: bits & 32 != 0,
+            gzip: bits & 512 != 0,
+        }
+    }
+}
+
+/// `Record::flags`: the response has a Vary.
+const VARIES: u16 = 1 << 7;
+/// `Record::flags`: the response has tags.
+const TAGGED: u16 = 1 << 6;
+/// `Record::flags`: the response has a note.
+const NOTED: u16 = 1 << 8;
+
+/// Bytes of the length of the Vary names, behind the signature.
+const SPEC_LEN_BYTES: usize = 4;
+
+/// A date or its absence in four bytes: seconds since 1970.
+const NO_DATE: u32 = u32::MAX;
+
+/// What is stored of a response beside its body. Immutable but for its times, which invalidations
+/// and programs change, and the bans it has passed.
+///
+/// The fields are laid out by hand, those first that a hit reads.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Record {
+    flags: u16,
+    status: Status,
+    /// The newest ban it has passed.
+    passed: AtomicU32,
+    fresh_until: AtomicI64,
+    born: i64,
+    /// Key; Vary names, Vary signature and the names' length if it varies; tags and their number if
+    /// there are any; a note and its length if there is one; head: one allocation.
+    block: Box<[u8]>,
+    key_len: u32,
+    head_at: u32,
+    etag_at: u32,
+    etag_len: u16,
+    lifetime: Span,
+    // Spans: a soft purge may change them.
+    grace: AtomicU32,
+    stale_if_error: AtomicU32,
+    stale_if_unreachable: Span,
+    last_modified: u32,
+    date: u32,
+}
+
+/// New times for what is stored, in milliseconds; none to leave one as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retime {
+    /// When freshness ends, of the monotonic clock.
+    pub fresh_until_ms: Option<i64>,
+    /// How long after that it may answer while a fetch runs behind it.
+    pub grace_ms: Option<u64>,
+    /// How long it may answer when the origin answers with an error.
+    pub stale_if_error_ms: Option<u64>,
+}
+
+impl Record {
+    /// Bytes of its block.
+    pub(crate) fn block_len(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>) -> usize {
+        let varying =
+            vary.map_or(0, |vary| vary.spec.len() + vary.signature.len() + SPEC_LEN_BYTES);
+        key.len() + varying + tags_len(&new.tags) + note_len(&new.note) + new.head.len()
+    }
+
+    /// The record of `new`, whose fetch began when `passed` was the newest ban.
+    pub(crate) fn new(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>, passed: u32) -> Self {
+        let (etag_at, etag_len) = match new.etag {
+            Some((at, len)) if u64::from(at) + u64::from(len) <= new.head.len() as u64 => {
+                (at, u16::try_from(len).unwrap_or(0))
+            }
+            _ => (0, 0),
+        };
+        let lifetime = i64::try_from(new.lifetime_ms).unwrap_or(i64::MAX);
+        let flag = |is: bool, flag: u16| if is { flag } else { 0 };
+        let block = block(new, key, vary);
+        Self {
+            flags: new.flags.bits()
+                | flag(vary.is_some(), VARIES)
+                | flag(!new.tags.is_empty(), TAGGED)
+                | flag(!new.note.is_empty(), NOTED),
+            status: new.status,
+            passed: AtomicU32::new(passed),
+            fresh_until: AtomicI64::new(new.born_ms.saturating_add(lifetime)),
+            born: new.born_ms,
+            key_len: key.len() as u32,
+            head_at: (block.len() - new.head.len()) as u32,
+            block,
+            etag_at,
+            etag_len,
+            lifetime: Span::from_ms(new.lifetime_ms),
+            grace: AtomicU32::new(Span::from_ms(new.grace_ms).bits()),
+            stale_if_error: AtomicU32::new(Span::from_ms(new.stale_if_error_ms).bits()),
+            stale_if_unreachable: Span::from_ms(new.stale_if_unreachable_ms),
+            last_modified: pack_date(new.last_modified),
+            date: pack_date(new.date),
+        }
+    }
+
+    /// Status code.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The encoded HTTP/1 head block.
+    pub fn head(&self) -> &[u8] {
+        &self.block[self.head_at as usize..]
+    }
+
+    /// The key's bytes.
+    pub fn key(&self) -> &[u8] {
+        &self.block[..self.key_len as usize]
+    }
+
+    /// The names this response varies by and the signature it was fetched with; `None` without
+    /// Vary.
+    pub fn vary(&self) -> Option<Variant<'_>> {
+        if self.flags & VARIES == 0 {
+            return None;
+        }
+        let end = self.tags_end() - self.stored_tags().map_or(0, Stored::block_bytes);
+        let (varying, spec_len) =
+            self.block[self.key_len as usize..end].split_last_chunk::<SPEC_LEN_BYTES>()?;
+        let (spec, signature) = varying.split_at(u32::from_le_bytes(*spec_len) as usize);
+        Some(Variant { spec, signature })
+    }
+
+    /// Surrogate keys as they are stored; `None` when there are none.
+    pub(crate) fn stored_tags(&self) -> Option<Stored<'_>> {
+        if self.flags & TAGGED == 0 {
+            return None;
+        }
+        let (before, count) = self.block[..self.tags_end()].split_last_chunk::<COUNT_BYTES>()?;
+        let count = u32::from_le_bytes(*count) as usize;
+        let (_, tags) = before.split_at(before.len() - count * size_of::<u64>());
+        Some(Stored(tags.as_chunks().0))
+    }
+
+    /// The bytes its maker keeps with it; empty when there are none.
+    pub fn note(&self) -> &[u8] {
+        let end = self.tags_end();
+        let behind = usize::from(self.flags & NOTED != 0) * COUNT_BYTES;
+        &self.block[end..self.head_at as usize - behind]
+    }
+
+    /// Where what stands before the note ends.
+    fn tags_end(&self) -> usize {
+        let head_at = self.head_at as usize;
+        if self.flags & NOTED == 0 {
+            return head_at;
+        }
+        let len = self.block[..head_at].last_chunk::<COUNT_BYTES>();
+        let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
+        head_at - COUNT_BYTES - len
+    }
+
+    /// Its surrogate keys.
+    pub fn tags(&self) -> Tags {
+        self.stored_tags().map_or_else(Tags::default, |tags| Tags::new(tags.iter().collect()))
+    }
+
+    /// Whether the request whose signatures `variant` computes may be answered with this variant
+    /// (RFC 9111 4.1).
+    pub fn matches(&self, variant: &mut Select<'_>) -> bool {
+        self.vary().is_none_or(|vary| is_for(vary, variant))
+    }
+
+    /// The entity tag as it stands in the head.
+    pub fn etag(&self) -> Option<&[u8]> {
+        let at = self.etag_at as usize;
+        (self.etag_len > 0).then(|| &self.head()[at..at + usize::from(self.etag_len)])
+    }
+
+    /// Last-Modified, seconds since 1970.
+    pub fn last_modified(&self) -> Option<u64> {
+        unpack_date(self.last_modified)
+    }
+
+    /// Date, seconds since 1970.
+    pub fn date(&self) -> Option<u64> {
+        unpack_date(self.date)
+    }
+
+    /// When its age was zero, monotonic milliseconds.
+    pub fn born_ms(&self) -> i64 {
+        self.born
+    }
+
+    /// Its age at `now_ms`.
+    pub fn age_ms(&self, now_ms: u64) -> u64 {
+        u64::try_from(i64::try_from(now_ms).unwrap_or(i64::MAX).saturating_sub(self.born))
+            .unwrap_or(0)
+    }
+
+    /// How long it was to be fresh when it was stored.
+    pub fn lifetime_ms(&self) -> u64 {
+        self.lifetime.as_ms()
+    }
+
+    /// Until when it is fresh, monotonic milliseconds: `born_ms` plus the lifetime, or the moment
+    /// of a soft purge.
+    pub fn fresh_until_ms(&self) -> i64 {
+        self.fresh_until.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is fresh at `now_ms`.
+    pub fn is_fresh(&self, now_ms: u64) -> bool {
+        i64::try_from(now_ms).is_ok_and(|now| now < self.fresh_until_ms())
+    }
+
+    /// How long it has been stale at `now_ms`; zero while it is fresh.
+    pub fn stale_ms(&self, now_ms: u64) -> u64 {
+        let now = i64::try_from(now_ms).unwrap_or(i64::MAX);
+        u64::try_from(now.saturating_sub(self.fresh_until_ms())).unwrap_or(0)
+    }
+
+    /// How long after its freshness it may answer while a fetch runs behind it.
+    pub fn grace_ms(&self) -> u64 {
+        Span::of_bits(self.grace.load(Ordering::Relaxed)).as_ms()
+    }
+
+    /// How long after its freshness it may answer when the origin answers with an error.
+    pub fn stale_if_error_ms(&self) -> u64 {
+        Span::of_bits(self.stale_if_error.load(Ordering::Relaxed)).as_ms()
+    }
+
+    /// How long after its freshness it may answer when the origin cannot be reached.
+    pub fn stale_if_unreachable_ms(&self) -> u64 {
+        self.stale_if_unreachable.as_ms()
+    }
+
+    /// Its marks.
+    pub fn flags(&self) -> Flags {
+        Flags::from_bits(self.flags)
+    }
+
+    // For the cache.
+
+    /// Bytes of its block.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.block.len()
+    }
+
+    /// The number of the newest ban it has passed.
+    pub(crate) fn passed(&self) -> u32 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// It has passed the bans up to `number`; returns what it had passed before.
+    pub(crate) fn pass(&self, number: u32) -> u32 {
+        self.passed.fetch_max(number, Ordering::AcqRel)
+    }
+
+    /// Freshness ends at `now_ms` at the latest.
+    pub(crate) fn expire(&self, now_ms: i64) {
+        self.fresh_until.fetch_min(now_ms, Ordering::Relaxed);
+    }
+
+    /// Freshness ends at `until_ms` (monotonic milliseconds), and what follows it takes this long;
+    /// none to leave a time as it is.
+    pub(crate) fn retime(&self, times: &Retime) {
+        if let Some(until_ms) = times.fresh_until_ms {
+            self.fresh_until.store(until_ms, Ordering::Relaxed);
+        }
+        for (span, ms) in
+            [(&self.grace, times.grace_ms), (&self.stale_if_error, times.stale_if_error_ms)]
+        {
+            if let Some(ms) = ms {
+                span.store(Span::from_ms(ms).bits(), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Bytes of the tags and their number.
+fn tags_len(tags: &Tags) -> usize {
+    if tags.is_empty() { 0 } else { tags.len() * size_of::<u64>() + COUNT_BYTES }
+}
+
+/// Bytes of a note and its length.
+fn note_len(note: &[u8]) -> usize {
+    if note.is_empty() { 0 } else { note.len() + COUNT_BYTES }
+}
+
+fn block(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>) -> Box<[u8]> {
+    if vary.is_none() && new.tags.is_empty() && new.note.is_empty() {
+        return [key, &new.head].concat().into_boxed_slice();
+    }
+    let mut block = Vec::with_capacity(Record::block_len(new, key, vary));
+    block.extend_from_slice(key);
+    let number = |len: usize| (len as u32).to_le_bytes();
+    if let Some(vary) = vary {
+        block.extend_from_slice(vary.spec);
+        block.extend_from_slice(vary.signature);
+        block.extend_from_slice(&number(vary.spec.len()));
+    }
+    if !new.tags.is_empty() {
+        block.extend(new.tags.iter().flat_map(u64::to_le_bytes));
+        block.extend_from_slice(&number(new.tags.len()));
+    }
+    if !new.note.is_empty() {
+        block.extend_from_slice(&new.note);
+        block.extend_from_slice(&number(new.note.len()));
+    }
+    block.extend_from_slice(&new.head);
+    block.into_boxed_slice()
+}
+
+fn pack_date(secs: Option<u64>) -> u32 {
+    secs.and_then(|secs| u32::try_from(secs).ok()).unwrap_or(NO_DATE)
+}
+
+fn unpack_date(secs: u32) -> Option<u64> {
+    (secs != NO_DATE).then(|| u64::from(secs))
+}
