@@ -19,6 +19,23 @@ impl Now {
     pub fn unix_secs(self) -> u64 {
         self.unix_ms / 1000
     }
+
+    /// What the wall clock shows when the monotonic one shows `mono_ms`, as far as both run alike:
+    /// a time that another process understands. Both are in milliseconds, and may lie before
+    /// either clock's zero.
+    pub fn unix_at(self, mono_ms: i64) -> i64 {
+        signed(self.unix_ms).saturating_add(mono_ms.saturating_sub(signed(self.mono_ms)))
+    }
+
+    /// What the monotonic clock shows when the wall clock shows `unix_ms`: the reverse of
+    /// [`Now::unix_at`], here or in another process.
+    pub fn mono_at(self, unix_ms: i64) -> i64 {
+        signed(self.mono_ms).saturating_add(unix_ms.saturating_sub(signed(self.unix_ms)))
+    }
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
 /// The operating system's clocks at tick resolution (1 to 10 ms), read without a system call.
@@ -47,7 +64,34 @@ fn millis(id: ClockId) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// A day in 1970 to one in 2242, and a machine that has run for up to 27 years.
+    fn readings() -> impl Strategy<Value = Now> {
+        (0..1_u64 << 40, 0..1_u64 << 43).prop_map(|(mono_ms, unix_ms)| Now { mono_ms, unix_ms })
+    }
+
+    proptest! {
+        #[test]
+        fn a_time_that_went_by_the_wall_clock_is_as_old_in_another_process(
+            (before, after) in (readings(), readings()),
+            age_ms in -(1_i64 << 40)..1 << 40,
+        ) {
+            let born_ms = before.mono_ms as i64 - age_ms;
+            prop_assert_eq!(before.mono_at(before.unix_at(born_ms)), born_ms);
+            let stopped_ms = after.unix_ms as i64 - before.unix_ms as i64;
+            let born_there_ms = after.mono_at(before.unix_at(born_ms));
+            prop_assert_eq!(after.mono_ms as i64 - born_there_ms, age_ms + stopped_ms);
+        }
+
+        #[test]
+        fn no_time_is_too_far_away(now in readings(), ms in any::<i64>()) {
+            let (sooner, later) = (now.unix_at(ms.saturating_sub(1)), now.unix_at(ms));
+            prop_assert!(sooner <= later && now.mono_at(sooner) <= now.mono_at(later));
+        }
+    }
 
     #[test]
     fn both_clocks_run() {

@@ -211,7 +211,7 @@ fn ban_list(daemon: &Daemon, call: &Call) -> Reply {
     let mut rows = Vec::with_capacity(bans.len());
     for listed in bans.iter().rev() {
         let ban = &listed.ban;
-        let made = now.unix_ms.saturating_sub(now.mono_ms.saturating_sub(ban.made_ms()));
+        let made = now.unix_at(i64::try_from(ban.made_ms()).unwrap_or(i64::MAX)).max(0);
         let time = format!("{}.{:03}000", made / 1000, made % 1000);
         let soft = if ban.is_soft() { " (soft)" } else { "" };
         let spec = format!("{}{soft}", ban.text());

@@ -350,7 +350,7 @@ fn lifetime(
 /// The plan for a stored head, as if it came when it was stored.
 fn planned_anew(ask: &Ask<'_>, object: &Object, head: &Response, rules: &StoreRules) -> StorePlan {
     let now = ask.now;
-    let born_ms = now.unix_ms.saturating_sub(object.age_ms(now.mono_ms));
+    let born_ms = u64::try_from(now.unix_at(object.born_ms())).unwrap_or(0);
     let date_ms = object.date().map_or(0, |secs| secs.saturating_mul(1000));
     let at = born_ms.max(date_ms).min(now.unix_ms);
     let times = store::Exchange { request_ms: at, response_ms: at };

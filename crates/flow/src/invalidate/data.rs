@@ -112,6 +112,7 @@ impl Invalidation {
 
     /// When it was made, by the monotonic clock: zero if that did not run yet.
     pub(super) fn made_ms(&self, now: Now) -> u64 {
-        now.mono_ms.saturating_sub(now.unix_ms.saturating_sub(self.at_unix_ms))
+        let made_ms = now.mono_at(i64::try_from(self.at_unix_ms).unwrap_or(i64::MAX));
+        u64::try_from(made_ms).unwrap_or(0).min(now.mono_ms)
     }
 }
