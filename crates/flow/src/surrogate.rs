@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_programs_note_holds_no_field() {
         let mut headers = HeaderBlock::new();
-        put_back(&mut headers, &note::of(u64::from(MARK), 0, b"asked"));
+        put_back(&mut headers, &note::of(u64::from(MARK), "s0", b"asked"));
         assert_eq!(headers.len(), 0);
     }
 }

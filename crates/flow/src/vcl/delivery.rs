@@ -104,7 +104,7 @@ pub(crate) fn obj_of<'o>(live: &'o Live, now: Now, object: &'o Object) -> Obj<'o
         uncacheable: flags.is_mark(),
         can_esi: false,
         time: super::call::seconds(now) - seconds((now_ms - object.born_ms()).max(0)),
-        storage: note::storage(object.note()).and_then(|at| live.storages.get(at)),
+        storage: note::storage(object.note()).and_then(|name| storages::named(live, name)),
     }
 }
 

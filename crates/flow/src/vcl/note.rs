@@ -11,8 +11,8 @@ use crate::key::begin_key;
 const MARK: u8 = b'p';
 /// Bytes of the number.
 const XID_BYTES: usize = 8;
-/// Bytes before what was asked for.
-const FIXED_BYTES: usize = XID_BYTES + 1;
+/// The longest name of a storage that is kept.
+const NAME_BYTES_MAX: usize = u8::MAX as usize;
 
 /// What `request` asks for.
 pub(crate) fn asked_of(request: &Request) -> Box<[u8]> {
@@ -21,10 +21,12 @@ pub(crate) fn asked_of(request: &Request) -> Box<[u8]> {
     asked.bytes().into()
 }
 
-/// The note of what fetch `xid` brought for what [`asked_of`] tells, and the storage's number in
-/// [`Live::storages`](crate::live::Live::storages).
-pub(crate) fn of(xid: u64, storage: u8, asked: &[u8]) -> Box<[u8]> {
-    [&[MARK][..], &xid.to_le_bytes(), &[storage], asked].concat().into()
+/// The note of what fetch `xid` brought for what [`asked_of`] tells, and the storage's name: its
+/// number among them would mean another one after a change.
+pub(crate) fn of(xid: u64, storage: &str, asked: &[u8]) -> Box<[u8]> {
+    let storage = if storage.len() > NAME_BYTES_MAX { "" } else { storage };
+    let length = [storage.len() as u8];
+    [&[MARK][..], &xid.to_le_bytes(), &length, storage.as_bytes(), asked].concat().into()
 }
 
 /// The number of the fetch.
@@ -32,14 +34,20 @@ pub(crate) fn xid(note: &[u8]) -> u64 {
     own(note).first_chunk().map_or(0, |xid| u64::from_le_bytes(*xid))
 }
 
-/// The storage's number.
-pub(crate) fn storage(note: &[u8]) -> Option<usize> {
-    own(note).get(XID_BYTES).map(|number| usize::from(*number))
+/// The storage's name.
+pub(crate) fn storage(note: &[u8]) -> Option<&[u8]> {
+    parts(note).map(|(storage, _)| storage)
 }
 
 /// What was asked for, in the fields that [`begin_key`] writes; none where there is no note.
 pub(crate) fn asked(note: &[u8]) -> Option<&[u8]> {
-    own(note).get(FIXED_BYTES..)
+    parts(note).map(|(_, asked)| asked)
+}
+
+/// The storage's name, and what was asked for.
+fn parts(note: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = own(note).get(XID_BYTES..)?.split_first()?;
+    rest.split_at_checked(usize::from(*length))
 }
 
 /// What stands behind the mark; nothing where a note is another's.
@@ -56,10 +64,12 @@ mod tests {
         let mut request = Request::new();
         request.host.extend_from_slice(b"example.com");
         request.target.extend_from_slice(b"/a?b");
-        let note = of(77, 3, &asked_of(&request));
-        assert_eq!((xid(&note), storage(&note)), (77, Some(3)));
+        let note = of(77, "s1", &asked_of(&request));
+        assert_eq!((xid(&note), storage(&note)), (77, Some(&b"s1"[..])));
         let fields: Vec<_> = base::key_fields(asked(&note).expect("a note")).collect();
         assert_eq!(fields, [&b""[..], b"example.com", b"", b"/a?b"]);
         assert_eq!((xid(b""), storage(b""), asked(b"")), (0, None, None));
+        let long = of(77, &"s".repeat(NAME_BYTES_MAX + 1), b"asked");
+        assert_eq!((storage(&long), asked(&long)), (Some(&b""[..]), Some(&b"asked"[..])));
     }
 }

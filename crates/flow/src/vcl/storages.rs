@@ -35,15 +35,18 @@ pub(crate) fn first(fetch: &Fetch, private: bool) -> Option<Arc<str>> {
     all.iter().filter(wanted).nth(turn % among).cloned()
 }
 
-/// The number of the storage where a response ends up: what its program has chosen, or `Transient`
-/// for what is kept for less than the parameter `shortlived`, or not for others.
-pub(crate) fn place(live: &Live, state: &BerespState) -> u8 {
-    let name = match &state.storage {
+/// The storage where a response ends up: what its program has chosen, or `Transient` for what is
+/// kept for less than the parameter `shortlived`, or not for others.
+pub(crate) fn place<'n>(live: &Live, state: &'n BerespState) -> &'n str {
+    match &state.storage {
         Some(name) if !(state.uncacheable || is_short(live, state)) => name,
         _ => TRANSIENT,
-    };
-    let at = live.storages.iter().position(|own| **own == *name);
-    at.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX)
+    }
+}
+
+/// The storage of this name, if there still is one.
+pub(crate) fn named<'l>(live: &'l Live, name: &[u8]) -> Option<&'l Arc<str>> {
+    live.storages.iter().find(|own| own.as_bytes() == name)
 }
 
 /// Whether a response is kept for less than the parameter `shortlived`.
