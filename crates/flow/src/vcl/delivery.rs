@@ -206,14 +206,24 @@ fn shaped<S: Stage>(
         let length = object.whole().and_then(gzip::unfolded_length);
         S::unfold(env, &mut reply.body, length);
     }
+    Ok(close(turn, env, reply, response, (object.last_modified(), object.date())))
+}
+
+/// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left.
+/// `times` are the head's Last-Modified and Date before. False for a head that cannot be sent.
+fn close<S: Stage>(
+    turn: &mut Turn,
+    env: &Env<'_, S>,
+    reply: &mut Reply,
+    response: Response,
+    times: (Option<u64>, Option<u64>),
+) -> bool {
     if turn.req.headers.contains_any(&SELECTORS) {
-        let headers = response.headers.clone();
-        let own = validators(&headers, env, (object.last_modified(), object.date()));
-        narrow(turn, env, &own, reply);
+        narrow(turn, env, &validators(&response.headers, env, times), reply);
     }
     let fits = !has_too_many_fields(env, &response);
     own_head(turn, reply, response);
-    Ok(fits)
+    fits
 }
 
 /// Whether a body, `gzip` or not, must be unfolded for this client.
@@ -323,15 +333,9 @@ fn passed<S: Stage>(
     };
     let served = Served::Fetched { reason, stored: false, collapsed: false };
     let mut reply = bare(response.status, body, served);
-    if turn.req.headers.contains_any(&SELECTORS) {
-        let headers = response.headers.clone();
-        let own = validators(&headers, env, (modified, None));
-        narrow(turn, env, &own, &mut reply);
-    }
-    if has_too_many_fields(env, &response) {
+    if !close(turn, env, &mut reply, response, (modified, None)) {
         return Ok(failed(turn, env));
     }
-    own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
     Ok(reply)
 }
