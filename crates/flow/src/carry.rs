@@ -11,7 +11,7 @@ use origin::Exchange;
 
 use crate::core::Core;
 use crate::gzip;
-use crate::trace::Trace;
+use crate::trace::{Trace, Trouble};
 use crate::trailers::Gate;
 use crate::why::Why;
 
@@ -259,5 +259,24 @@ impl Selected {
 
     pub(crate) fn variant(&self) -> Variant<'_> {
         Variant { spec: self.names.as_bytes(), signature: &self.signature }
+    }
+}
+impl Carried {
+    /// Notes in `trace` what became of the body, which came for the store.
+    pub(crate) fn note(&self, trace: &Trace) {
+        trace.body_bytes.set(self.bytes);
+        trace.stored.set(self.stored);
+        match &self.end {
+            End::Whole | End::Left => {}
+            End::NoGzip => trace.note_why(Why::NoGzip),
+            End::Cut(error) => {
+                trace.note_why(Why::Cut);
+                let trouble = |error: &origin::Error| Trouble {
+                    error: error.to_string().into(),
+                    limit: error.limit(),
+                };
+                *trace.trouble.borrow_mut() = error.as_ref().map(trouble);
+            }
+        }
     }
 }

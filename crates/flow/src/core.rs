@@ -19,6 +19,7 @@ use crate::finish::{CoreLog, Records};
 use crate::invalidate::{Haste, Invalidation, NotDone, Outcome, Sites, Target};
 use crate::key::{self, select_by};
 use crate::live::{Live, Shared, Site};
+use crate::over;
 use crate::vcl::counts::Counts;
 use crate::vcl::turn::Turn;
 
@@ -117,7 +118,7 @@ impl Core {
         // A configuration that was replaced ends here too where no request comes.
         self.live();
         self.sweep_bans(now.mono_ms);
-        self.drop_over(now.mono_ms);
+        over::look_on(&self.shared.rounds, &self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
         // It keeps its program, which may have been discarded.
         drop(self.spare_turn.take());

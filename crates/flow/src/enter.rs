@@ -20,19 +20,10 @@ use crate::invalidate::{Sites, Target};
 use crate::live::Site;
 use crate::pages::{self, Problem};
 use crate::purge::{Answers, Asked, Refusal};
-use crate::reply::{Forward, Reply, Served};
-use crate::slow::{Slow, Way};
+use crate::reply::{Forward, Served};
 use crate::trace::Trace;
 use crate::vcl::start as program;
-
-/// What became of a request without waiting.
-#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
-pub enum Start {
-    /// Its reply.
-    Reply(Reply),
-    /// It must wait for an origin: hand the request to [`Slow::run`].
-    Slow(Box<Slow>),
-}
+use crate::way::{Slow, Start, Way};
 
 impl Core {
     /// Takes a request as far as it goes without waiting, and says on whose behalf it is made.

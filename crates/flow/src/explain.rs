@@ -6,16 +6,18 @@
 //! the store's queues, nothing is fetched or waited for.
 
 mod fetch;
+pub(crate) mod foreseen;
 mod question;
 mod stored;
-mod words;
+pub(crate) mod variants;
+pub(crate) mod words;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Now;
 use files::{Depth, Look, Root};
-use message::{Request, Scheme, Status};
+use message::{Request, Scheme};
 use policy::told::shown;
 use policy::{HitCtx, HitVerdict, Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
 
@@ -26,12 +28,10 @@ use crate::files as from_files;
 use crate::live::{Live, Shared, Site};
 use crate::pages;
 use crate::purge::{Asked, Refusal};
-use crate::reply::{Forward, Reply, Served};
+use crate::reply::{Reply, Served};
 use crate::vcl::foretell::foretell;
 
-pub(crate) use stored::variants;
-pub(crate) use words::duration;
-
+pub use foreseen::Foreseen;
 pub use question::{Question, QuestionError};
 pub use words::not_stored;
 
@@ -57,47 +57,6 @@ impl Explanation {
     pub fn place(&self, rule: &str) -> Option<&Place> {
         let (site, notes) = self.decided.as_ref()?;
         site.policy.place(notes, rule)
-    }
-}
-
-/// What a request would come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Foreseen {
-    /// An answer without an origin.
-    Answer {
-        /// Where from.
-        served: Served,
-        /// Its status, where that is known before it is made.
-        status: Option<Status>,
-    },
-    /// An origin would be asked.
-    Fetch {
-        /// Why the store does not answer.
-        reason: Forward,
-        /// Something stale is stored, which the origin may confirm and which may stand in for it.
-        stale: bool,
-        /// Another request's fetch would be waited for.
-        waits: bool,
-    },
-    /// The connection would perhaps become a tunnel.
-    Tunnel,
-    /// Something would be purged.
-    Purge,
-}
-
-impl Foreseen {
-    /// The word for it in logs; of what depends on the origin's answer the usual one.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Answer { served, .. } => served.word(),
-            Self::Fetch { waits: true, .. } => "COLLAPSED",
-            Self::Fetch { reason: Forward::HitForMiss, .. } => "HIT-FOR-MISS",
-            Self::Fetch { reason, .. } => {
-                Served::Fetched { reason, stored: false, collapsed: false }.word()
-            }
-            Self::Tunnel => "PASS",
-            Self::Purge => "PURGE",
-        }
     }
 }
 

@@ -5,9 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache::{Object, Walk};
-
-use crate::core::Core;
+use cache::{Cache, Object, Walk};
+use tokio::sync::Mutex;
 
 /// Places of the index looked at each time. A store of a hundred thousand pages is gone through in
 /// some ten seconds, which costs a thousandth of a core.
@@ -24,31 +23,29 @@ pub(crate) struct Rounds {
     began_ms: u64,
 }
 
-impl Core {
-    /// Goes on looking, unless another core has done so.
-    pub(crate) fn drop_over(&self, now_ms: u64) {
-        if self.shared.cache.stats().objects == 0 {
-            return;
-        }
-        let Ok(mut rounds) = Arc::clone(&self.shared.rounds).try_lock_owned() else { return };
-        if now_ms < rounds.began_ms + EVERY_MS {
-            return;
-        }
-        rounds.began_ms = now_ms;
-        let cache = Arc::clone(&self.shared.cache);
-        tokio::task::spawn_blocking(move || {
-            let mut pieces = 0_u32;
-            let mut pause = || {
-                pieces += 1;
-                if pieces.is_multiple_of(PIECES) {
-                    std::thread::sleep(PAUSE);
-                }
-            };
-            let is_over = |object: &Object| is_over(object, now_ms);
-            cache.drop_over(&mut rounds.walk, PLACES, &is_over, &mut pause);
-            cache.make_room_ahead(&mut pause);
-        });
+/// Goes on looking, unless another core has done so.
+pub(crate) fn look_on(rounds: &Arc<Mutex<Rounds>>, cache: &Arc<Cache>, now_ms: u64) {
+    if cache.stats().objects == 0 {
+        return;
     }
+    let Ok(mut rounds) = Arc::clone(rounds).try_lock_owned() else { return };
+    if now_ms < rounds.began_ms + EVERY_MS {
+        return;
+    }
+    rounds.began_ms = now_ms;
+    let cache = Arc::clone(cache);
+    tokio::task::spawn_blocking(move || {
+        let mut pieces = 0_u32;
+        let mut pause = || {
+            pieces += 1;
+            if pieces.is_multiple_of(PIECES) {
+                std::thread::sleep(PAUSE);
+            }
+        };
+        let is_over = |object: &Object| is_over(object, now_ms);
+        cache.drop_over(&mut rounds.walk, PLACES, &is_over, &mut pause);
+        cache.make_room_ahead(&mut pause);
+    });
 }
 
 /// Whether `object` will never answer again, nor be confirmed by its origin: programs say how long

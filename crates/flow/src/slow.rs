@@ -6,80 +6,28 @@ use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
 use cache::{Begin, Lead, Object, Reader, Ticket, Waited};
-use files::Root;
 use message::Request;
-use policy::{Notes, ReceiveVerdict};
+use policy::ReceiveVerdict;
 
-use crate::ask::{Ask, Front, LiveRef};
+use crate::ask::{Ask, Front};
 use crate::core::Core;
 use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::declared::{self, ByPolicy, Instead};
-use crate::enter::Start;
 use crate::fetch::{self, Fetch, Fetched, Upload};
 use crate::files as from_files;
 use crate::key::select_by;
-use crate::live::Site;
 use crate::pages::{self, Problem};
 use crate::purge::{Answers, Order, Share};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
 use crate::wait;
+use crate::way::{Slow, Start, Way};
 
 /// How many fetches of others, none of which gave what it can use, a request waits for before it
 /// fetches for itself.
 const WAITS_MAX: u32 = 3;
 
-/// A request that must wait, without its [`Request`]: the connection owns that.
-pub struct Slow {
-    pub(crate) live: LiveRef,
-    pub(crate) site: Arc<Site>,
-    pub(crate) notes: Notes,
-    pub(crate) way: Way,
-}
-
-/// Which way it goes.
-pub(crate) enum Way {
-    /// A file below this root, which the disk must be asked for.
-    File(Arc<Root>),
-    /// Perhaps a file beside the origin's scripts, which the disk must be asked for; otherwise what
-    /// policy said.
-    Beside(ReceiveVerdict),
-    /// Perhaps a page on the disk, which must be asked for it; otherwise the other way.
-    Page(Box<Self>),
-    /// Past the store.
-    Pass(Forward),
-    /// Past the store, and perhaps to another protocol.
-    Upgrade,
-    /// One fetch for everybody who asks meanwhile.
-    Fetch {
-        key: KeyBuf,
-        /// What is stored, stale.
-        old: Option<Arc<Object>>,
-    },
-    /// To the store, to make something in it untrue.
-    Purge(Box<Order>, Answers),
-    /// Through a site's program.
-    Vcl(Box<crate::vcl::wait::Waiting>),
-    /// A fetch of its own, whose answer may be stored.
-    Alone { key: KeyBuf, reason: Forward },
-}
-
 impl Slow {
-    /// Whether it may become a tunnel: the client asks for another protocol that it may have.
-    pub fn is_upgrade(&self) -> bool {
-        match &self.way {
-            Way::Upgrade => true,
-            Way::Vcl(waiting) => waiting.is_upgrade(),
-            _ => false,
-        }
-    }
-
-    /// Whether a client that waits for a 100 gets it as an interim response, when its body is
-    /// first asked for; otherwise its connection sends it.
-    pub fn continues_late(&self) -> bool {
-        matches!(&self.way, Way::Vcl(waiting) if waiting.continues_late())
-    }
-
     /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
     pub async fn run(
         self,

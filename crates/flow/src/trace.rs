@@ -13,7 +13,6 @@ use observe::heads::Heads;
 use origin::Exchange;
 use vcl::backend::Leaf;
 
-use crate::carry::{Carried, End};
 use crate::live::{Live, Site};
 use crate::why::Why;
 
@@ -123,24 +122,6 @@ impl Trace {
         *self.server.borrow_mut() = Some(Arc::clone(&exchange.server_name));
         self.reused.set(exchange.reused);
         self.tries.set(self.tries.get() + exchange.tries);
-    }
-
-    /// Notes what became of a body that came for the store.
-    pub(crate) fn note_body(&self, carried: &Carried) {
-        self.body_bytes.set(carried.bytes);
-        self.stored.set(carried.stored);
-        match &carried.end {
-            End::Whole | End::Left => {}
-            End::NoGzip => self.note_why(Why::NoGzip),
-            End::Cut(error) => {
-                self.note_why(Why::Cut);
-                let trouble = |error: &origin::Error| Trouble {
-                    error: error.to_string().into(),
-                    limit: error.limit(),
-                };
-                *self.trouble.borrow_mut() = error.as_ref().map(trouble);
-            }
-        }
     }
 
     /// Of the request whose record has this number.

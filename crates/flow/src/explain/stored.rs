@@ -8,10 +8,10 @@ use files::Root;
 use message::cache_control::CacheControl;
 use message::freshness::{Freshness, State};
 use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words};
-use message::vary::signature_values;
 use message::{HeaderId, Response, conditional, targeted};
 use policy::{HitVerdict, Place, Step, told::shown};
 
+use super::variants::variants;
 use super::words::duration;
 use super::{Foreseen, Teller, Told, answered, hit_verdict};
 use crate::ask::Ask;
@@ -21,9 +21,6 @@ use crate::files as from_files;
 use crate::key::select_by;
 use crate::reply::{Forward, Served};
 use crate::surrogate;
-
-/// Variants that are told of one by one.
-const VARIANTS_TOLD: usize = 20;
 
 impl Teller<'_> {
     /// What a request comes to that the store is asked for.
@@ -125,35 +122,6 @@ impl Teller<'_> {
     }
 }
 
-/// What is stored under a key, variant by variant.
-pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let now_ms = ask.now.mono_ms;
-    if let Some(until_ms) = peek.marked_until_ms.filter(|until_ms| now_ms < *until_ms) {
-        let left = duration(until_ms - now_ms);
-        let why = format!(
-            "hit-for-miss for another {left}: a former answer could not be stored, so requests \
-             for this key do not wait for each other"
-        );
-        let step = Step::new("mark", why);
-        let longest = duration(ask.live.limits.hit_for_miss_ttl);
-        steps.push(step.fact("limit hit_for_miss_ttl", longest));
-    }
-    if peek.variants.is_empty() {
-        steps.push(Step::new("stored", "nothing is stored under this key"));
-    }
-    let all = peek.variants.len();
-    for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
-        let found = peek.found == Some(at);
-        steps.push(about_variant(ask, seen, (at + 1, all), found));
-    }
-    if all > VARIANTS_TOLD {
-        let why = format!("and {} more variants", all - VARIANTS_TOLD);
-        steps.push(Step::new("stored", why));
-    }
-    steps
-}
-
 /// What a client gets of what is stored.
 fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Told {
     // A body that is still coming would take note of a reader.
@@ -185,53 +153,6 @@ fn about_key(ask: &Ask<'_>, key: &KeyBuf) -> Step {
     Step::new("key", why)
         .at(place.filter(|_| !parts.is_empty()))
         .fact("hash", format!("{:016x}", key.hash()))
-}
-
-fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), found: bool) -> Step {
-    let object = &seen.object;
-    let values: Vec<String> = object.vary().map_or_else(Vec::new, |vary| {
-        let values = signature_values(vary.spec, vary.signature);
-        values.into_iter().map(|(name, value)| asked_with(name, value)).collect()
-    });
-    let stored = match values.is_empty() {
-        true => "for every request of this key".to_owned(),
-        false => format!("for requests with {}", values.join(", ")),
-    };
-    let use_of = if seen.is_banned {
-        "it has been purged by a ban, and leaves when it is next looked at"
-    } else if found {
-        "it is for this request"
-    } else if object.matches(&mut select_by(&ask.request.headers)) {
-        "it is for this request too, but a newer one is there"
-    } else {
-        "it is not for this request"
-    };
-    let status = object.status();
-    let why = format!("{number} of {all}, status {status}, {stored}: {use_of}");
-    let whole = object.whole().map(|whole| format!("{} bytes", whole.len()));
-    let tags = object.tags().len();
-    let mut step = Step::new("stored", why)
-        .fact("body", whole.unwrap_or_else(|| "still coming".to_owned()))
-        .fact("hits", object.hits().to_string())
-        .fact("ETag", object.etag().map(shown).unwrap_or_default())
-        .fact("tags", if tags > 0 { tags.to_string() } else { String::new() });
-    for ban in &seen.bans {
-        let kind = if ban.is_soft() { "soft ban" } else { "ban" };
-        step = step.fact(kind, format!("number {}: {}", ban.number(), ban.text()));
-    }
-    step
-}
-
-/// What the request of a variant came with; what tells people apart is not shown.
-fn asked_with(name: &[u8], value: Option<&[u8]>) -> String {
-    let (text, id) = (shown(name), HeaderId::of(name));
-    match value {
-        None => format!("no {text}"),
-        Some(_) if matches!(id, HeaderId::Cookie | HeaderId::Authorization) => {
-            format!("a certain {text}")
-        }
-        Some(value) => format!("{text}: {}", shown(value)),
-    }
 }
 
 /// The sums of freshness, and which fields they are from.

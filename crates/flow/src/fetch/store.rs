@@ -44,7 +44,7 @@ impl<J: Judge> Job<J> {
                 Carried { end: End::Cut(None), bytes: 0, stored: false }
             }
         };
-        self.fetch.note(|trace| trace.note_body(&carried));
+        self.fetch.note(|trace| carried.note(trace));
         self.judge.carried(&carried);
     }
 

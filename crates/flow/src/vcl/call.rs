@@ -1,8 +1,13 @@
-//! Calls of a program's subroutines for a client's request.
+//! Calls of a program's subroutines for a client's request, and the stage of its steps: a core that
+//! acts on them, or somebody who only looks on.
+//!
+//! `explain` takes the same steps as a request, so what it says cannot differ from what happens.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{KeyBuf, Now};
+use base::{KeyBuf, Limit, Now};
+use cache::{BeginOptions, Found, Object, Reader};
 use message::{Request, Response};
 use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
 use vcl::params::Param;
@@ -10,14 +15,89 @@ use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 use vcl::workspace::Workspace;
 
-use super::counts::Count;
+use super::counts::{Count, Counts};
 use super::line::Line as ClientLine;
-use super::stage::{Acting, Stage};
 use super::turn::Turn;
 use crate::ask::{Front, LiveRef, sign};
+use crate::body::ReplyBody;
 use crate::core::Core;
-use crate::live::Site;
+use crate::live::{Shared, Site};
 use crate::reply::Reply;
+
+/// The surroundings of a request's steps.
+pub(crate) trait Stage: Sized {
+    /// The duty to fetch.
+    type Lead;
+    /// A place among those that wait for a fetch.
+    type Ticket;
+
+    fn shared(&self) -> &Shared;
+
+    fn count(&self, count: Count);
+
+    fn limit(&self, limit: Limit);
+
+    /// A number for a transaction.
+    fn xid(&self) -> u64;
+
+    /// Runs a subroutine.
+    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: Seen<'_>) -> Action;
+
+    /// Takes note that the request has its key.
+    fn has_key(&self, _: &Turn) {}
+
+    /// Looks up what is stored for the request.
+    fn find(turn: &Turn, env: &Env<'_, Self>) -> Found;
+
+    /// Asks the store who fetches.
+    fn begin(
+        turn: &Turn,
+        env: &Env<'_, Self>,
+        options: BeginOptions<'_>,
+    ) -> Began<Self::Lead, Self::Ticket>;
+
+    /// Gives a duty back: who waits looks again.
+    fn refuse(lead: Self::Lead);
+
+    /// Takes the duty to fetch `object` anew behind its answer, unless somebody has it.
+    fn begin_refresh(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Self::Lead>;
+
+    /// Fetches `stale` anew behind its answer.
+    fn refresh(turn: &Turn, env: &Env<'_, Self>, lead: Self::Lead, stale: &Arc<Object>);
+
+    /// Ends what is stored under the request's key.
+    ///
+    /// # Errors
+    /// Why it cannot, in words.
+    fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String>;
+
+    /// The body of `object`; `reader` follows it where it was fetched for this request.
+    fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody;
+
+    /// Unfolds a body in gzip, to `length` bytes where that is known.
+    fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
+
+    /// Takes note that no subroutine could make an answer.
+    fn is_unanswered(&self) {}
+}
+
+/// The store's answer to who fetches.
+pub(crate) enum Began<L, T> {
+    /// This request does.
+    Lead(L),
+    /// Nobody needs to: it is there.
+    Object(Arc<Object>),
+    /// Another request does.
+    Wait(T),
+    /// Too many wait already.
+    Full,
+}
+
+/// A core at work.
+pub(crate) struct Acting<'a> {
+    pub(crate) core: &'a Rc<Core>,
+    pub(crate) counts: &'a Arc<Counts>,
+}
 
 /// What does not change while a request takes steps without waiting.
 pub(crate) struct Env<'a, S = Acting<'a>> {

@@ -1,6 +1,7 @@
 //! State that all programs of the daemon share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwapOption;
 use base::counters::Registry;
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::outside::Outside;
 use super::xids::Xids;
-use super::{counts, random, storages};
+use super::{counts, random};
 
 /// State that all programs of the daemon share.
 #[derive(Default)]
@@ -21,10 +22,21 @@ pub struct Common {
     /// What VMODs keep for as long as the daemon runs.
     pub memory: vcl::vmod::Shared,
     pub(crate) random: random::Random,
-    pub(crate) storages: storages::Turns,
+    pub(crate) storages: Turns,
     outside: ArcSwapOption<Box<dyn Outside>>,
     /// Counters of programs that no core runs. Who holds them writes.
     housekeeping: Mutex<Option<Arc<Counters>>>,
+}
+
+/// Turns that storages take.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(AtomicUsize);
+
+impl Turns {
+    /// The next one's number.
+    pub(crate) fn next(&self) -> usize {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
 }
 
 impl Common {

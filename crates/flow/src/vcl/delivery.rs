@@ -3,110 +3,34 @@
 
 use std::sync::Arc;
 
-use base::Now;
 use bytes::Bytes;
 use cache::{Object, Reader, Whole};
 use message::date::{HttpDate, parse_http_date};
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
-use vcl::ctx::{Obj, ReqState, RespState};
+use vcl::ctx::{Obj, RespState};
 use vcl::params::Param;
 use vcl::sub::{Action, Sub};
 
-use super::call::{Env, Seen};
+use super::call::{Env, Seen, Stage};
 use super::counts::Count;
 use super::dates;
 use super::fetch::Passed;
+use super::found::{Age, age, obj_of};
 use super::heads;
 use super::note;
-use super::stage::Stage;
-use super::steps::{Age, Step, StepOn};
+use super::status::{is_interim, sent_status, usual_reason};
+use super::step::{Source, Step, StepOn};
 use super::storages;
 use super::turn::Turn;
 use crate::body::{Part, ReplyBody};
 use crate::fetch::Passing;
 use crate::forward::add_via;
 use crate::gzip;
-use crate::live::Live;
 use crate::reply::{Forward, Head, Reply, Served, Varnish, number};
 use crate::select::{self, Rules, SELECTORS, Validators};
 
 /// Fields that are added to a head before its program sees it, beside those that a limit counts.
 const ADDED: u64 = 5;
-
-/// What is delivered.
-pub(crate) enum Source {
-    /// Something stored, or being stored; `reader` follows its body if it was fetched for this
-    /// request.
-    Object { object: Arc<Object>, reader: Option<Reader> },
-    /// For this request only.
-    Passing(Box<Passing<Passed>>),
-}
-
-/// How old `object` is for a request.
-pub(crate) fn age<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Object) -> Age {
-    age_at(&turn.state, env.now, object)
-}
-
-/// How old `object` is for a request in this state.
-pub(crate) fn age_at(state: &ReqState, now: Now, object: &Object) -> Age {
-    let now_ms = i64::try_from(now.mono_ms).unwrap_or(i64::MAX);
-    let ms = |seconds: f64| (seconds * 1000.0) as i64;
-    let mut until = object.fresh_until_ms();
-    if let Some(ttl) = state.ttl.filter(|ttl| *ttl > 0.0) {
-        until = until.min(object.born_ms().saturating_add(ms(ttl)));
-    }
-    if now_ms < until {
-        return Age::Fresh;
-    }
-    // Too old for this request alone, it has no grace.
-    if now_ms < object.fresh_until_ms() {
-        return Age::Over;
-    }
-    let grace = i64::try_from(object.grace_ms()).unwrap_or(i64::MAX);
-    let grace = state.grace.map_or(grace, |own| grace.min(ms(own.max(0.0))));
-    if grace > 0 && now_ms <= until.saturating_add(grace) { Age::Grace } else { Age::Over }
-}
-
-/// Whether the origin may be asked if `object` is still good.
-pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
-    let kept_ms = object.grace_ms().saturating_add(object.stale_if_error_ms());
-    let has_validator = object.etag().is_some() || object.last_modified().is_some();
-    !object.flags().is_mark()
-        && !object.is_fresh(now_ms)
-        && object.status() == Status::OK
-        && has_validator
-        && object.stale_ms(now_ms) <= kept_ms
-        && object.length() != Some(0)
-}
-
-/// Lends `object` to a program.
-pub(crate) fn with_obj<T, S: Stage>(
-    env: &Env<'_, S>,
-    object: &Object,
-    lend: impl FnOnce(&Obj<'_>) -> T,
-) -> T {
-    lend(&obj_of(env.live, env.now, object))
-}
-
-/// `object` as a program sees it.
-pub(crate) fn obj_of<'o>(live: &'o Live, now: Now, object: &'o Object) -> Obj<'o> {
-    let seconds = |ms: i64| ms as f64 / 1000.0;
-    let now_ms = now.mono_ms as i64;
-    let flags = object.flags();
-    Obj {
-        head: object.head(),
-        status: object.status().code(),
-        age: seconds((now_ms - object.born_ms()).max(0)),
-        ttl: seconds(object.fresh_until_ms().saturating_sub(now_ms)).into(),
-        grace: (object.grace_ms() as f64 / 1000.0).into(),
-        keep: (object.stale_if_error_ms() as f64 / 1000.0).into(),
-        hits: object.hits(),
-        uncacheable: flags.is_mark(),
-        can_esi: false,
-        time: super::call::seconds(now) - seconds((now_ms - object.born_ms()).max(0)),
-        storage: note::storage(object.note()).and_then(|name| storages::named(live, name)),
-    }
-}
 
 /// Runs `vcl_deliver` and makes the reply, unless it goes on elsewhere.
 pub(crate) fn deliver<S: Stage>(
@@ -422,22 +346,6 @@ fn has_too_many_fields<S: Stage>(env: &Env<'_, S>, response: &Response) -> bool 
         env.stage.limit(base::Limit::HeaderCount);
     }
     is_beyond
-}
-
-/// The usual reason phrase of a status, as Varnish says it.
-pub(crate) fn usual_reason(status: Status) -> &'static [u8] {
-    vcl::headers::reason(status.code()).as_bytes()
-}
-
-/// The status that is sent of one that a program may have set beyond three digits.
-pub(crate) fn sent_status(code: u16) -> Status {
-    Status::new(code % 1000).unwrap_or(Status::SERVICE_UNAVAILABLE)
-}
-
-/// Whether `code` is sent as a status that ends no exchange (RFC 9110 15.2): whoever gets it would
-/// wait for another, or take the connection for a tunnel.
-pub(crate) fn is_interim(code: u16) -> bool {
-    sent_status(code).code() < 200
 }
 
 /// Whether parts of a response of this status can be asked for.

@@ -18,10 +18,11 @@ use vcl::sub::{Action, Said, Sub};
 
 use super::call::seconds;
 use super::counts::{Count, Counts};
-use super::delivery::{is_interim, may_confirm, usual_reason};
+use super::found::may_confirm;
 use super::heads::{self, OneHop};
 use super::lifetime::{self, Lifetime};
 use super::link::Connected;
+use super::status::{is_interim, sent_status, usual_reason};
 use super::told::{Ran, Switched, Told, number};
 use super::world::{Line, Sight};
 use super::xids::Sent;
@@ -105,7 +106,7 @@ impl Judge for ByProgram {
             heads::leave_own_numbers(&mut fetch.request.headers, &shared.vcl.xids);
         }
         let led = fetch.lead.as_ref().map(|_| fetch.key_hash);
-        self.sent = Some(Sent::new(shared, self.state.xid, led));
+        self.sent = Some(Sent::new(&shared.vcl.xids, self.state.xid, led));
         fetch.request.headers.push(HeaderId::XVarnish, number.as_bytes());
         match self.call(fetch, Sub::BackendFetch, None) {
             Action::Fetch => {}
@@ -295,7 +296,7 @@ impl ByProgram {
             do_stream: true,
             time: seconds(now),
             was_304,
-            storage: storages::first(fetch, private),
+            storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
             backend: self.leaf.clone(),
             ..BerespState::default()
         };
@@ -414,7 +415,7 @@ impl ByProgram {
             Some(said) => (said.status, said.reason.map(|reason| reason.to_vec())),
             None => (503, Some(b"Backend fetch failed".to_vec())),
         };
-        let status = super::delivery::sent_status(code);
+        let status = sent_status(code);
         fetch.note(|trace| trace.made_status.set(code));
         let mut response = Response::new(status);
         response.reason = reason.unwrap_or_else(|| usual_reason(status).to_vec());

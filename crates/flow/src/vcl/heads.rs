@@ -1,10 +1,10 @@
 //! The heads that a program sees, made of the ones that came: which fields go along from request to
 //! backend request, and from a backend's response to what is stored, as Varnish has them.
 
-use message::{HeaderBlock, HeaderId, Request, Response, Status, Upgrade};
+use message::authority::parse_authority;
+use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Upgrade};
 
-use super::call::Env;
-use super::stage::Stage;
+use super::call::{Env, Stage};
 use super::xids::Xids;
 use crate::forward::{self, HOPS_MAX};
 
@@ -223,6 +223,26 @@ pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
         });
         named && !refused
     })
+}
+
+/// Brings host and port into line with Host, which a program may have changed. One that is no host
+/// is none: the backend's own is sent then.
+pub(crate) fn follow_host(request: &mut Request) {
+    let mut host = std::mem::take(&mut request.host);
+    let raw = request.headers.value(HeaderId::Host).unwrap_or_default();
+    match parse_authority(raw, request.scheme, &mut host) {
+        Ok(port) => request.port = port,
+        Err(_) => {
+            host.clear();
+            request.port = None;
+        }
+    }
+    request.host = host;
+}
+
+/// Whether the request has a body.
+pub(crate) fn has_body(request: &Request) -> bool {
+    !matches!(request.framing, Framing::None | Framing::Length(0))
 }
 
 #[cfg(test)]

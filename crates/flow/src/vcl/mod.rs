@@ -4,6 +4,7 @@
 //! Each step runs a subroutine and returns what comes next. Nothing here waits but where a fetch, a
 //! waiting list or a request's body does; a hit does not.
 
+mod acting;
 pub(crate) mod call;
 pub(crate) mod common;
 pub mod counts;
@@ -11,7 +12,9 @@ mod dates;
 mod delivery;
 mod fetch;
 pub(crate) mod foretell;
+mod found;
 mod heads;
+mod job;
 mod lifetime;
 pub(crate) mod line;
 pub mod link;
@@ -20,8 +23,9 @@ mod outside;
 mod pipe;
 mod random;
 mod send;
-mod stage;
 pub(crate) mod start;
+mod status;
+mod step;
 mod steps;
 mod storages;
 mod store;
@@ -30,6 +34,7 @@ pub(crate) mod tests;
 pub(crate) mod told;
 pub(crate) mod turn;
 pub(crate) mod wait;
+pub(crate) mod waiting;
 mod world;
 mod xids;
 

@@ -15,15 +15,14 @@ use vcl::backend::Leaf;
 use vcl::ctx::{Bereq, BereqState};
 use vcl::sub::{Action, Sub};
 
-use super::call::{Env, Seen};
+use super::call::{Env, Seen, Stage};
 use super::counts::Count;
 use super::fetch::ByProgram;
-use super::heads::{self, Fate, OneHop, Purpose};
+use super::heads::{self, Fate, OneHop, Purpose, has_body};
+use super::job;
 use super::send;
-use super::stage::Stage;
-use super::steps::{Step, has_body, said};
+use super::step::{Step, said};
 use super::turn::Turn;
-use super::wait;
 use super::xids::Sent;
 use crate::body::ReplyBody;
 use crate::carry::carry;
@@ -72,8 +71,8 @@ pub(crate) async fn pipe(
         (Upgrade::None, _) | (_, false) => Upgrade::None,
         _ => Upgrade::Granted,
     };
-    let (mut fetch, mut judge) = wait::assemble(turn, env, (bereq, state), upload, None, trace);
-    judge.sent = Some(Sent::new(&env.stage.core.shared, turn.state.xid, None));
+    let (mut fetch, mut judge) = job::assemble(turn, env, (bereq, state), upload, None, trace);
+    judge.sent = Some(Sent::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
     turn.close = true;
     // What `vcl_pipe` has said to directors is kept with the client's task.
     std::mem::swap(&mut turn.task, &mut judge.task);

@@ -8,8 +8,8 @@ use vcl::backend::Leaf;
 use vcl::params::Param;
 
 use super::fetch::ByProgram;
+use super::heads::follow_host;
 use super::link::Connected;
-use super::steps::follow_host;
 use crate::fetch::{Fetch, Target};
 
 /// Makes `fetch.request` one that `leaf` can be sent.

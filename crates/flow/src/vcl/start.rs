@@ -7,19 +7,18 @@ use base::Now;
 use message::Request;
 use vcl::program::Instance;
 
-use super::call::Env;
+use super::call::{Acting, Env};
 use super::counts::Count;
+use super::heads::has_body;
 use super::line::Line;
-use super::stage::Acting;
-use super::steps::{Halt, Step, has_body};
+use super::step::{Halt, Step};
 use super::turn::Turn;
-use super::wait::Waiting;
+use super::waiting::Waiting;
 use crate::ask::{Front, LiveRef};
 use crate::client::Client;
 use crate::core::Core;
-use crate::enter::Start;
 use crate::live::Site;
-use crate::slow::{Slow, Way};
+use crate::way::{Slow, Start, Way};
 
 /// Takes a request as far as it goes without waiting, in the program `instance`.
 pub(crate) fn start(

@@ -3,77 +3,23 @@
 
 use std::sync::Arc;
 
-use cache::{BeginOptions, Found, Lead, Object, Ticket};
-use message::authority::parse_authority;
-use message::{Framing, HeaderBlock, HeaderId, Request};
+use cache::{BeginOptions, Found, Object};
+use message::{HeaderBlock, HeaderId};
 use vcl::ctx::{ReqState, Session, Tag};
 use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
-use super::call::{Env, Seen};
+use super::call::{Began, Env, Seen, Stage};
 use super::counts::Count;
-use super::delivery::{self, Source};
-use super::heads;
-use super::stage::{Began, Stage};
+use super::delivery;
+use super::found::{self, Age};
+use super::heads::{self, follow_host};
+use super::step::{Halt, HaltOn, Missing, Source, Step, StepOn, said};
 use super::turn::Turn;
-use crate::reply::Reply;
 
 /// How often a request waits for others before it fetches for itself.
 const WAITS_MAX: u32 = 10;
-
-/// What comes next.
-pub(crate) enum Step<L = Lead, T = Ticket> {
-    /// `vcl_recv`, for the first time or after a restart.
-    Start,
-    Lookup,
-    /// Somebody fetches the same.
-    Wait(T),
-    /// This was found; with a lead it is stale, and fetched anew behind the answer.
-    Hit(Arc<Object>, Option<L>),
-    /// Nothing usable was found.
-    Miss(Missing<L>),
-    Pass,
-    Pipe,
-    Purge,
-    Restart,
-    Fail,
-    Synth(Said),
-    Deliver(Source),
-}
-
-/// A miss, with the duty to fetch.
-pub(crate) struct Missing<L = Lead> {
-    pub(crate) lead: L,
-    /// The stored object that it replaces.
-    pub(crate) stale: Option<Arc<Object>>,
-}
-
-/// Why no further step is taken.
-#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
-pub(crate) enum Halt<L = Lead, T = Ticket> {
-    /// It is answered.
-    Reply(Reply),
-    /// Somebody fetches the same.
-    Wait(T),
-    /// It fetches for the store.
-    Fetch(Missing<L>),
-    /// It fetches for itself.
-    Pass,
-    /// It is handed to the backend as it is.
-    Pipe,
-}
-
-/// A step on a stage.
-pub(crate) type StepOn<S> = Step<<S as Stage>::Lead, <S as Stage>::Ticket>;
-/// A halt on a stage.
-pub(crate) type HaltOn<S> = Halt<<S as Stage>::Lead, <S as Stage>::Ticket>;
-
-/// A synthetic answer of this status.
-pub(crate) fn said(status: u16, reason: &str) -> Said {
-    let reason = (!reason.is_empty()).then(|| reason.as_bytes().into());
-    Said { status, reason }
-}
 
 impl Turn {
     /// Takes steps from `step` on until one must wait, or there is an answer.
@@ -224,7 +170,7 @@ impl Turn {
 
     fn lookup<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
         let Found::Object(object) = S::find(self, env) else { return self.begin(env, None) };
-        match delivery::age(self, env, &object) {
+        match found::age(self, env, &object) {
             Age::Fresh if object.flags().hit_for_pass => {
                 env.count(Count::CacheHitpass);
                 self.state.is_hitpass = true;
@@ -304,7 +250,7 @@ impl Turn {
         lead: Option<S::Lead>,
     ) -> StepOn<S> {
         self.is_hit = true;
-        let action = delivery::with_obj(env, &object, |obj| {
+        let action = found::with_obj(env, &object, |obj| {
             self.run(env, Sub::Hit, Seen { obj: Some(obj), ..Seen::default() })
         });
         match action {
@@ -383,34 +329,4 @@ pub(super) fn wash_codings(headers: &mut HeaderBlock) {
     } else {
         headers.remove(HeaderId::AcceptEncoding);
     }
-}
-
-/// How old something stored is for this request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Age {
-    Fresh,
-    /// It may answer while it is fetched anew.
-    Grace,
-    /// It may at best be confirmed.
-    Over,
-}
-
-/// Brings host and port into line with Host, which a program may have changed. One that is no host
-/// is none: the backend's own is sent then.
-pub(crate) fn follow_host(request: &mut Request) {
-    let mut host = std::mem::take(&mut request.host);
-    let raw = request.headers.value(HeaderId::Host).unwrap_or_default();
-    match parse_authority(raw, request.scheme, &mut host) {
-        Ok(port) => request.port = port,
-        Err(_) => {
-            host.clear();
-            request.port = None;
-        }
-    }
-    request.host = host;
-}
-
-/// Whether the request has a body.
-pub(crate) fn has_body(request: &Request) -> bool {
-    !matches!(request.framing, Framing::None | Framing::Length(0))
 }

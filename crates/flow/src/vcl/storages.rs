@@ -2,20 +2,15 @@
 //! behind all of them is one, so that nothing else depends on it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use vcl::ctx::BerespState;
 use vcl::params::Param;
 
-use crate::fetch::Fetch;
+use super::common::Turns;
 use crate::live::Live;
 
 /// The storage of what is not kept, or not for long.
 const TRANSIENT: &str = "Transient";
-
-/// Whose turn it is.
-#[derive(Debug, Default)]
-pub(crate) struct Turns(AtomicUsize);
 
 /// The storage of what passes through unstored.
 pub(crate) fn transient(live: &Live) -> Option<&Arc<str>> {
@@ -24,12 +19,12 @@ pub(crate) fn transient(live: &Live) -> Option<&Arc<str>> {
 
 /// Where a response goes that its program has not seen yet: the storages take turns, and what is
 /// for one request only is `Transient`'s.
-pub(crate) fn first(fetch: &Fetch, private: bool) -> Option<Arc<str>> {
-    let all = &fetch.live.storages;
+pub(crate) fn first(live: &Live, turns: &Turns, private: bool) -> Option<Arc<str>> {
+    let all = &live.storages;
     let wanted = |name: &&Arc<str>| (***name == *TRANSIENT) == private;
     let turn = match private || all.len() <= 2 {
         true => 0,
-        false => fetch.core.shared.vcl.storages.0.fetch_add(1, Ordering::Relaxed),
+        false => turns.next(),
     };
     let among = all.iter().filter(wanted).count().max(1);
     all.iter().filter(wanted).nth(turn % among).cloned()

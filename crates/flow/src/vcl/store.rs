@@ -14,6 +14,7 @@ use super::dates;
 use super::fetch::{Answer, ByProgram, Passed};
 use super::heads;
 use super::lifetime::Lifetime;
+use super::status::sent_status;
 use super::{note, storages};
 use crate::carry::Selected;
 use crate::fetch::{Body, Fate, Fetch, Mark, Plan, Times, Unstored, mark_flags, new_object};
@@ -35,7 +36,7 @@ impl ByProgram {
             self.note_error("Illegal 'Vary' header from backend, making this a pass.");
             answer.state.uncacheable = true;
         }
-        answer.response.status = super::delivery::sent_status(answer.state.status);
+        answer.response.status = sent_status(answer.state.status);
         let head_length = content_length(&answer.response);
         let end = match (private, answer.state.uncacheable) {
             (true, _) => heads::Fate::Passed,

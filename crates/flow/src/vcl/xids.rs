@@ -6,42 +6,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::live::Shared;
-
 /// Numbers wrap before this, as in Varnish 7.1 (30 bits).
 const WRAP: u64 = 1 << 30;
+
+/// The numbers of requests that are with a backend.
+type Out = Mutex<BTreeMap<u64, Option<u64>>>;
 
 /// Hands numbers out, each once until they wrap.
 #[derive(Debug)]
 pub struct Xids {
     next: AtomicU64,
     /// Those of requests that are with a backend, with the key of the object that is fetched.
-    out: Mutex<BTreeMap<u64, Option<u64>>>,
+    out: Arc<Out>,
 }
 
 impl Default for Xids {
     fn default() -> Self {
-        Self { next: AtomicU64::new(1), out: Mutex::default() }
+        Self { next: AtomicU64::new(1), out: Arc::default() }
     }
 }
 
 /// A request that is with a backend, until this is dropped.
 pub(crate) struct Sent {
-    shared: Arc<Shared>,
+    out: Arc<Out>,
     number: u64,
 }
 
 impl Sent {
     /// One with this number, which leads the fetch of the object whose key has the hash `led`.
-    pub(crate) fn new(shared: &Arc<Shared>, number: u64, led: Option<u64>) -> Self {
-        shared.vcl.xids.out.lock().insert(number, led);
-        Self { shared: Arc::clone(shared), number }
+    pub(crate) fn new(xids: &Xids, number: u64, led: Option<u64>) -> Self {
+        xids.out.lock().insert(number, led);
+        Self { out: Arc::clone(&xids.out), number }
     }
 }
 
 impl Drop for Sent {
     fn drop(&mut self) {
-        self.shared.vcl.xids.out.lock().remove(&self.number);
+        self.out.lock().remove(&self.number);
     }
 }
 

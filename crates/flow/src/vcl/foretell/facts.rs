@@ -10,7 +10,7 @@ use vcl::parse::BUILTIN_NAME;
 use vcl::program::Program;
 
 use super::Scene;
-use crate::explain::duration;
+use crate::explain::words::duration;
 use crate::live::Live;
 use crate::vcl::lifetime;
 use crate::vcl::turn::Turn;

@@ -21,15 +21,15 @@ use vcl::sub::Action;
 use vcl::workspace::Workspace;
 
 use super::call::{Env, seconds};
-use super::delivery::may_confirm;
+use super::found::may_confirm;
 use super::heads::Purpose;
+use super::job;
 use super::line::Line;
 use super::pipe;
-use super::steps::{HaltOn, Step, StepOn};
+use super::step::{HaltOn, Step, StepOn};
 use super::turn::Turn;
-use super::wait;
 use crate::ask::{Front, LiveRef};
-use crate::explain::Foreseen;
+use crate::explain::foreseen::Foreseen;
 use crate::live::{Shared, Site};
 use crate::reply::Forward;
 use rehearsal::Rehearsal;
@@ -126,7 +126,7 @@ fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<End, StepOn<Rehearsal<'a
 fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<Object>>) -> End {
     let private = reason == Forward::Bypass;
     let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
-    let (mut bereq, mut state) = wait::bereq(turn, env, (purpose, stale));
+    let (mut bereq, mut state) = job::bereq(turn, env, (purpose, stale));
     let confirms = stale.is_some_and(|old| may_confirm(old, env.now.mono_ms));
     let foreseen = Foreseen::Fetch { reason, stale: confirms, waits: false };
     match env.stage.run_fetch(turn, env, &mut bereq, &mut state) {

@@ -17,15 +17,14 @@ use super::onlooker::Onlooker;
 use super::{End, Scene, facts};
 use crate::ask::{Ask, Front};
 use crate::body::ReplyBody;
-use crate::explain::{Foreseen, variants};
+use crate::explain::foreseen::Foreseen;
+use crate::explain::variants::variants;
 use crate::key::select_by;
 use crate::live::{Live, Shared};
 use crate::reply::{Reply, Served};
-use crate::vcl::call::{Env, Loan, Seen};
+use crate::vcl::call::{Began, Env, Loan, Seen, Stage};
 use crate::vcl::counts::Count;
-use crate::vcl::delivery::age;
-use crate::vcl::stage::{Began, Stage};
-use crate::vcl::steps::Age;
+use crate::vcl::found::{Age, age};
 use crate::vcl::turn::Turn;
 
 /// The stage of a rehearsal.

@@ -26,13 +26,13 @@ use crate::ask::Front;
 use crate::body::{Part, Parts, ReplyBody};
 use crate::client::Client;
 use crate::core::Core;
-use crate::enter::Start;
 use crate::explain::{Explanation, explain};
 use crate::invalidate::{Outcome, What};
 use crate::live::{Announce, CertificateFields, Live, Shared, Site};
 use crate::reply::Reply;
 use crate::vcl::link::{Settings, connect_all};
 use crate::vcl::{Line, Sight};
+use crate::way::Start;
 
 /// What the origin is asked, one text a request: its head and what came behind it.
 type Asked = Arc<Mutex<Vec<String>>>;

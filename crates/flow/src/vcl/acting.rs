@@ -1,101 +1,22 @@
-//! The surroundings of a program's steps: a core that acts on them, or somebody who only looks on.
-//!
-//! `explain` takes the same steps as a request ([`steps`](super::steps)), so what it says cannot
-//! differ from what happens.
+//! A core that acts on the steps of a program.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, Limit};
 use cache::{Begin, BeginOptions, Found, Lead, Object, Reader, Ticket};
 use vcl::sub::{Action, Sub};
 
-use super::call::{Env, Loan, Seen};
-use super::counts::{Count, Counts};
+use super::call::{Acting, Began, Env, Loan, Seen, Stage};
+use super::counts::Count;
+use super::job;
 use super::told::Ran;
 use super::turn::Turn;
 use super::world::Sight;
 use crate::body::ReplyBody;
-use crate::core::Core;
 use crate::gzip;
 use crate::invalidate::{Haste, Sites, Target};
 use crate::key::select_by;
 use crate::live::Shared;
-
-/// The surroundings of a request's steps.
-pub(crate) trait Stage: Sized {
-    /// The duty to fetch.
-    type Lead;
-    /// A place among those that wait for a fetch.
-    type Ticket;
-
-    fn shared(&self) -> &Shared;
-
-    fn count(&self, count: Count);
-
-    fn limit(&self, limit: Limit);
-
-    /// A number for a transaction.
-    fn xid(&self) -> u64;
-
-    /// Runs a subroutine.
-    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: Seen<'_>) -> Action;
-
-    /// Takes note that the request has its key.
-    fn has_key(&self, _: &Turn) {}
-
-    /// Looks up what is stored for the request.
-    fn find(turn: &Turn, env: &Env<'_, Self>) -> Found;
-
-    /// Asks the store who fetches.
-    fn begin(
-        turn: &Turn,
-        env: &Env<'_, Self>,
-        options: BeginOptions<'_>,
-    ) -> Began<Self::Lead, Self::Ticket>;
-
-    /// Gives a duty back: who waits looks again.
-    fn refuse(lead: Self::Lead);
-
-    /// Takes the duty to fetch `object` anew behind its answer, unless somebody has it.
-    fn begin_refresh(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Self::Lead>;
-
-    /// Fetches `stale` anew behind its answer.
-    fn refresh(turn: &Turn, env: &Env<'_, Self>, lead: Self::Lead, stale: &Arc<Object>);
-
-    /// Ends what is stored under the request's key.
-    ///
-    /// # Errors
-    /// Why it cannot, in words.
-    fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String>;
-
-    /// The body of `object`; `reader` follows it where it was fetched for this request.
-    fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody;
-
-    /// Unfolds a body in gzip, to `length` bytes where that is known.
-    fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
-
-    /// Takes note that no subroutine could make an answer.
-    fn is_unanswered(&self) {}
-}
-
-/// The store's answer to who fetches.
-pub(crate) enum Began<L, T> {
-    /// This request does.
-    Lead(L),
-    /// Nobody needs to: it is there.
-    Object(Arc<Object>),
-    /// Another request does.
-    Wait(T),
-    /// Too many wait already.
-    Full,
-}
-
-/// A core at work.
-pub(crate) struct Acting<'a> {
-    pub(crate) core: &'a Rc<Core>,
-    pub(crate) counts: &'a Arc<Counts>,
-}
 
 impl Stage for Acting<'_> {
     type Lead = Lead;
@@ -172,7 +93,7 @@ impl Stage for Acting<'_> {
     }
 
     fn refresh(turn: &Turn, env: &Env<'_, Self>, lead: Lead, stale: &Arc<Object>) {
-        super::wait::refresh(turn, env, lead, stale);
+        job::refresh(turn, env, lead, stale);
     }
 
     fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String> {

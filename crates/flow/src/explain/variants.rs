@@ -1,0 +1,89 @@
+//! What is stored under a key, variant by variant: the same words under both policies.
+
+use cache::{Peek, Seen};
+use message::HeaderId;
+use message::vary::signature_values;
+use policy::{Step, told::shown};
+
+use super::words::duration;
+use crate::ask::Ask;
+use crate::key::select_by;
+
+/// Variants that are told of one by one.
+const VARIANTS_TOLD: usize = 20;
+
+/// What is stored under a key, variant by variant.
+pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let now_ms = ask.now.mono_ms;
+    if let Some(until_ms) = peek.marked_until_ms.filter(|until_ms| now_ms < *until_ms) {
+        let left = duration(until_ms - now_ms);
+        let why = format!(
+            "hit-for-miss for another {left}: a former answer could not be stored, so requests \
+             for this key do not wait for each other"
+        );
+        let step = Step::new("mark", why);
+        let longest = duration(ask.live.limits.hit_for_miss_ttl);
+        steps.push(step.fact("limit hit_for_miss_ttl", longest));
+    }
+    if peek.variants.is_empty() {
+        steps.push(Step::new("stored", "nothing is stored under this key"));
+    }
+    let all = peek.variants.len();
+    for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
+        let found = peek.found == Some(at);
+        steps.push(about_variant(ask, seen, (at + 1, all), found));
+    }
+    if all > VARIANTS_TOLD {
+        let why = format!("and {} more variants", all - VARIANTS_TOLD);
+        steps.push(Step::new("stored", why));
+    }
+    steps
+}
+
+fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), found: bool) -> Step {
+    let object = &seen.object;
+    let values: Vec<String> = object.vary().map_or_else(Vec::new, |vary| {
+        let values = signature_values(vary.spec, vary.signature);
+        values.into_iter().map(|(name, value)| asked_with(name, value)).collect()
+    });
+    let stored = match values.is_empty() {
+        true => "for every request of this key".to_owned(),
+        false => format!("for requests with {}", values.join(", ")),
+    };
+    let use_of = if seen.is_banned {
+        "it has been purged by a ban, and leaves when it is next looked at"
+    } else if found {
+        "it is for this request"
+    } else if object.matches(&mut select_by(&ask.request.headers)) {
+        "it is for this request too, but a newer one is there"
+    } else {
+        "it is not for this request"
+    };
+    let status = object.status();
+    let why = format!("{number} of {all}, status {status}, {stored}: {use_of}");
+    let whole = object.whole().map(|whole| format!("{} bytes", whole.len()));
+    let tags = object.tags().len();
+    let mut step = Step::new("stored", why)
+        .fact("body", whole.unwrap_or_else(|| "still coming".to_owned()))
+        .fact("hits", object.hits().to_string())
+        .fact("ETag", object.etag().map(shown).unwrap_or_default())
+        .fact("tags", if tags > 0 { tags.to_string() } else { String::new() });
+    for ban in &seen.bans {
+        let kind = if ban.is_soft() { "soft ban" } else { "ban" };
+        step = step.fact(kind, format!("number {}: {}", ban.number(), ban.text()));
+    }
+    step
+}
+
+/// What the request of a variant came with; what tells people apart is not shown.
+fn asked_with(name: &[u8], value: Option<&[u8]>) -> String {
+    let (text, id) = (shown(name), HeaderId::of(name));
+    match value {
+        None => format!("no {text}"),
+        Some(_) if matches!(id, HeaderId::Cookie | HeaderId::Authorization) => {
+            format!("a certain {text}")
+        }
+        Some(value) => format!("{text}: {}", shown(value)),
+    }
+}

@@ -1,0 +1,157 @@
+//! Fetches for a client's request: the backend request, and what its judge starts with.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cache::{Lead, Object};
+use message::{Framing, Method, Request};
+use origin::Caller;
+use vcl::ctx::{BereqState, Task};
+use vcl::params::Param;
+use vcl::workspace::Workspace;
+
+use super::call::{Env, Stage};
+use super::counts::Count;
+use super::fetch::ByProgram;
+use super::found::may_confirm;
+use super::heads::{self, Purpose, has_body};
+use super::note;
+use super::step::Missing;
+use super::turn::Turn;
+use crate::fetch::{self, Fetch, Upload};
+use crate::finish::Background;
+use crate::trace::Trace;
+
+/// Starts the fetch behind an answer that is delivered stale.
+pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
+    let missing = Missing { lead, stale: Some(Arc::clone(stale)) };
+    let trace = Rc::new(Trace::default());
+    let (mut fetch, mut judge) = job(turn, env, Some(missing), &mut Upload::None, &trace);
+    judge.state.is_bgfetch = true;
+    let numbers = (0, turn.key.hash(), turn.state.xid);
+    fetch.background =
+        Some(Background::begin(env.stage.core, env.site, &turn.req, numbers, &trace));
+    drop(fetch::start(fetch, judge));
+}
+
+/// The backend request of a turn: for the store, which has `stale`, or else for itself.
+pub(crate) fn bereq<S: Stage>(
+    turn: &Turn,
+    env: &Env<'_, S>,
+    (purpose, stale): (Purpose, Option<&Arc<Object>>),
+) -> (Request, BereqState) {
+    let private = purpose == Purpose::Pass;
+    let gzip = env.live.params.is_on(Param::HttpGzipSupport);
+    let mut bereq = turn.req.clone();
+    heads::bereq(&mut bereq, env.asked, purpose, gzip);
+    bereq.framing = env.asked.framing;
+    if !private {
+        bereq.method = Method::Get;
+    }
+    if let Some(stale) = stale.filter(|stale| may_confirm(stale, env.now.mono_ms)) {
+        add_validators(&mut bereq, stale);
+    }
+    let state = BereqState {
+        backend: turn.state.backend_hint.clone(),
+        is_hitmiss: turn.state.is_hitmiss,
+        is_hitpass: turn.state.is_hitpass,
+        time: env.time(),
+        uncacheable: private,
+        xid: env.xid(),
+        ..BereqState::default()
+    };
+    (bereq, state)
+}
+
+/// The fetch for a request: for the store with the duty to, or else for itself.
+pub(crate) fn job(
+    turn: &Turn,
+    env: &Env<'_>,
+    missing: Option<Missing>,
+    upload: &mut Upload,
+    trace: &Rc<Trace>,
+) -> (Fetch, ByProgram) {
+    let purpose = if missing.is_none() { Purpose::Pass } else { Purpose::Fetch };
+    let stale = missing.as_ref().and_then(|missing| missing.stale.as_ref());
+    let (mut bereq, mut state) = bereq(turn, env, (purpose, stale));
+    state.has_body = upload.is_some() && has_body(env.asked);
+    env.count(Count::SFetch);
+    if missing.is_none() {
+        env.count(Count::SPass);
+    }
+    if let (Upload::Kept(body), Framing::Chunked) = (&*upload, env.asked.framing) {
+        let length = body.len().to_string();
+        bereq.headers.set(message::HeaderId::ContentLength, length.as_bytes());
+    }
+    assemble(turn, env, (bereq, state), upload, missing, trace)
+}
+
+/// The fetch of `bereq`: for the store with the duty to, or else for itself.
+pub(crate) fn assemble(
+    turn: &Turn,
+    env: &Env<'_>,
+    (bereq, state): (Request, BereqState),
+    upload: &mut Upload,
+    missing: Option<Missing>,
+    trace: &Rc<Trace>,
+) -> (Fetch, ByProgram) {
+    let upload = match upload {
+        Upload::Kept(body) => Upload::Kept(body.clone()),
+        Upload::None => Upload::None,
+        Upload::Spent | Upload::Stream { .. } => std::mem::replace(upload, Upload::Spent),
+    };
+    let limits = &env.live.limits;
+    let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
+    let judge = ByProgram {
+        instance: Arc::clone(&turn.instance),
+        counts: Arc::clone(env.stage.counts),
+        session: turn.session.clone(),
+        task: Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_backend)),
+        original: bereq.clone(),
+        state,
+        key: turn.key.bytes().into(),
+        asked: note::asked_of(&turn.req),
+        sent: None,
+        leaf: None,
+        lines: Default::default(),
+        ran: Vec::new(),
+    };
+    let fetch = Fetch {
+        core: Rc::clone(env.stage.core),
+        live: Rc::clone(env.live),
+        request: bereq,
+        upload,
+        key_hash: turn.key.hash(),
+        lead,
+        old: stale.flatten(),
+        interims: env.front.interims.cloned(),
+        caller: Caller {
+            client: turn.session.client.map(|client| client.ip()),
+            ends: turn.session.client.zip(turn.session.server),
+            read_at_most: env.front.window,
+            account: env.front.account.cloned(),
+            ..Caller::default()
+        },
+        passage: env.front.passage(limits),
+        trace: Some(Rc::clone(trace)),
+        background: None,
+    };
+    (fetch, judge)
+}
+
+/// Asks the origin to confirm what is stored, with the fields as they came.
+fn add_validators(bereq: &mut Request, stale: &Object) {
+    let mut stored = message::Response::new(stale.status());
+    // What was stored was written by the same engine.
+    if h1::parse_stored_head(stale.head(), &mut stored).is_err() {
+        return;
+    }
+    for (id, condition) in [
+        (message::HeaderId::LastModified, message::HeaderId::IfModifiedSince),
+        (message::HeaderId::Etag, message::HeaderId::IfNoneMatch),
+    ] {
+        if let Some(value) = stored.headers.value(id) {
+            bereq.headers.push(condition, value);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Steps of a client's request, and the halts between them.
+
+use std::sync::Arc;
+
+use cache::{Lead, Object, Reader, Ticket};
+use vcl::sub::Said;
+
+use super::call::Stage;
+use super::fetch::Passed;
+use crate::fetch::Passing;
+use crate::reply::Reply;
+
+/// What comes next.
+pub(crate) enum Step<L = Lead, T = Ticket> {
+    /// `vcl_recv`, for the first time or after a restart.
+    Start,
+    Lookup,
+    /// Somebody fetches the same.
+    Wait(T),
+    /// This was found; with a lead it is stale, and fetched anew behind the answer.
+    Hit(Arc<Object>, Option<L>),
+    /// Nothing usable was found.
+    Miss(Missing<L>),
+    Pass,
+    Pipe,
+    Purge,
+    Restart,
+    Fail,
+    Synth(Said),
+    Deliver(Source),
+}
+
+/// A miss, with the duty to fetch.
+pub(crate) struct Missing<L = Lead> {
+    pub(crate) lead: L,
+    /// The stored object that it replaces.
+    pub(crate) stale: Option<Arc<Object>>,
+}
+
+/// Why no further step is taken.
+#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
+pub(crate) enum Halt<L = Lead, T = Ticket> {
+    /// It is answered.
+    Reply(Reply),
+    /// Somebody fetches the same.
+    Wait(T),
+    /// It fetches for the store.
+    Fetch(Missing<L>),
+    /// It fetches for itself.
+    Pass,
+    /// It is handed to the backend as it is.
+    Pipe,
+}
+
+/// A step on a stage.
+pub(crate) type StepOn<S> = Step<<S as Stage>::Lead, <S as Stage>::Ticket>;
+/// A halt on a stage.
+pub(crate) type HaltOn<S> = Halt<<S as Stage>::Lead, <S as Stage>::Ticket>;
+
+/// A synthetic answer of this status.
+pub(crate) fn said(status: u16, reason: &str) -> Said {
+    let reason = (!reason.is_empty()).then(|| reason.as_bytes().into());
+    Said { status, reason }
+}
+
+/// What is delivered.
+pub(crate) enum Source {
+    /// Something stored, or being stored; `reader` follows its body if it was fetched for this
+    /// request.
+    Object { object: Arc<Object>, reader: Option<Reader> },
+    /// For this request only.
+    Passing(Box<Passing<Passed>>),
+}

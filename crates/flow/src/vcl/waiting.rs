@@ -1,0 +1,23 @@
+//! A request of a program that must wait.
+
+use super::step::Halt;
+use super::turn::Turn;
+
+/// A request that has halted, or not begun.
+pub(crate) struct Waiting {
+    pub(crate) turn: Box<Turn>,
+    pub(crate) halt: Option<Halt>,
+}
+
+impl Waiting {
+    /// Whether it may become a tunnel.
+    pub(crate) fn is_upgrade(&self) -> bool {
+        matches!(self.halt, Some(Halt::Pipe)) && self.turn.req.upgrade != message::Upgrade::None
+    }
+
+    /// Whether the program has a client that waits for a 100 get it only when its body is read.
+    pub(crate) fn continues_late(&self) -> bool {
+        // A program that has not begun reads the body before it does.
+        self.halt.is_some() && self.turn.state.late_continue
+    }
+}

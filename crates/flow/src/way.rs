@@ -1,0 +1,75 @@
+//! The ways that requests go once they are judged: a reply at once, or something to wait for.
+
+use std::sync::Arc;
+
+use base::KeyBuf;
+use cache::Object;
+use files::Root;
+use policy::{Notes, ReceiveVerdict};
+
+use crate::ask::LiveRef;
+use crate::live::Site;
+use crate::purge::{Answers, Order};
+use crate::reply::{Forward, Reply};
+use crate::vcl::waiting::Waiting;
+
+/// What became of a request without waiting.
+#[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
+pub enum Start {
+    /// Its reply.
+    Reply(Reply),
+    /// It must wait for an origin: hand the request to [`Slow::run`].
+    Slow(Box<Slow>),
+}
+
+/// A request that must wait, without its [`Request`](message::Request): the connection owns that.
+pub struct Slow {
+    pub(crate) live: LiveRef,
+    pub(crate) site: Arc<Site>,
+    pub(crate) notes: Notes,
+    pub(crate) way: Way,
+}
+
+/// Which way it goes.
+pub(crate) enum Way {
+    /// A file below this root, which the disk must be asked for.
+    File(Arc<Root>),
+    /// Perhaps a file beside the origin's scripts, which the disk must be asked for; otherwise what
+    /// policy said.
+    Beside(ReceiveVerdict),
+    /// Perhaps a page on the disk, which must be asked for it; otherwise the other way.
+    Page(Box<Self>),
+    /// Past the store.
+    Pass(Forward),
+    /// Past the store, and perhaps to another protocol.
+    Upgrade,
+    /// One fetch for everybody who asks meanwhile.
+    Fetch {
+        key: KeyBuf,
+        /// What is stored, stale.
+        old: Option<Arc<Object>>,
+    },
+    /// To the store, to make something in it untrue.
+    Purge(Box<Order>, Answers),
+    /// Through a site's program.
+    Vcl(Box<Waiting>),
+    /// A fetch of its own, whose answer may be stored.
+    Alone { key: KeyBuf, reason: Forward },
+}
+
+impl Slow {
+    /// Whether it may become a tunnel: the client asks for another protocol that it may have.
+    pub fn is_upgrade(&self) -> bool {
+        match &self.way {
+            Way::Upgrade => true,
+            Way::Vcl(waiting) => waiting.is_upgrade(),
+            _ => false,
+        }
+    }
+
+    /// Whether a client that waits for a 100 gets it as an interim response, when its body is
+    /// first asked for; otherwise its connection sends it.
+    pub fn continues_late(&self) -> bool {
+        matches!(&self.way, Way::Vcl(waiting) if waiting.continues_late())
+    }
+}
