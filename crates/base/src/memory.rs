@@ -290,11 +290,15 @@ impl Account {
 
     /// Counts `bytes` as held that are there already, whether there is so much or not.
     pub fn hold_anyway(self: &Arc<Self>, bytes: u64) -> Held {
+        self.count(bytes);
+        Held { account: Arc::clone(self), bytes, of_request: 0 }
+    }
+
+    fn count(&self, bytes: u64) {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let missing = used.saturating_sub(self.taken.load(Ordering::Relaxed));
         self.memory.hold_anyway(missing);
         self.taken.fetch_add(missing, Ordering::Relaxed);
-        Held { account: Arc::clone(self), bytes, of_request: 0 }
     }
 
     /// Bytes held.
@@ -404,11 +408,20 @@ impl Held {
         Ok(())
     }
 
+    /// Counts `bytes` more as held that are there already, whether there is so much or not.
+    pub fn grow_anyway(&mut self, bytes: u64) {
+        self.account.count(bytes);
+        self.bytes += bytes;
+    }
+
     /// Gives back what exceeds `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let more = self.bytes.saturating_sub(bytes);
         if more > 0 {
             self.bytes -= more;
+            let of_request = self.of_request.min(self.bytes);
+            self.account.requests.fetch_sub(self.of_request - of_request, Ordering::Relaxed);
+            self.of_request = of_request;
             self.account.give(more);
         }
     }
@@ -440,6 +453,9 @@ mod tests {
         let more = account.hold_anyway(5_000);
         held.shrink_to(1_000);
         assert_eq!((account.held(), memory.held()), (6_000, 8_192));
+        held.grow_anyway(20 * MIB);
+        assert_eq!(account.held(), 20 * MIB + 6_000);
+        held.shrink_to(1_000);
         drop((held, more));
         assert_eq!((account.held(), memory.held(), memory.used()), (0, 0, 0));
     }
@@ -484,8 +500,11 @@ mod tests {
         assert_eq!(account.left(), MIB / 2);
         let others = account.hold(MIB / 2).expect("there is room");
         assert_eq!((account.hold(1).err(), account.left()), (Some(Full::Own), 0));
-        let more = account.hold_request(MIB / 2).expect("kept for it");
+        let mut more = account.hold_request(MIB / 2).expect("kept for it");
         assert_eq!(account.hold_request(1).err(), Some(Full::Own));
+        more.shrink_to(0);
+        assert_eq!(account.hold(1).err(), Some(Full::Own), "it is a request's again");
+        assert!(account.hold_request(MIB / 2).is_ok());
         drop((request, bodies, others, more));
         let many = Account::open_for(&memory, u64::MAX, 0);
         let bodies: Vec<_> = std::iter::from_fn(|| many.hold(GRAIN).ok()).collect();

@@ -199,7 +199,7 @@ pub struct Connection {
 /// Table of fields that clients may have us keep.
 const TABLE_BYTES: usize = 4096;
 /// Bytes of a block that are kept from one to the next.
-pub(crate) const BLOCK_KEPT: usize = 16 << 10;
+pub(crate) const BLOCK_KEPT: usize = 4 << 10;
 
 impl Connection {
     /// What a client's side of a connection begins with (RFC 9113 3.4).
@@ -374,6 +374,11 @@ impl Connection {
             self.held.clear();
         }
         event
+    }
+
+    /// Bytes kept of a frame or a field block that is not whole.
+    pub fn kept(&self) -> usize {
+        self.held.len() + self.block.len()
     }
 
     /// Moves bytes of `input` to what is held, until that has `most`.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use base::memory::Full;
 use base::{Account, Held, Limit, Limits};
 use cache::Passage;
-use flow::{Reply, pages};
+use flow::reply::Head;
+use flow::{Reply, ReplyBody, pages};
 use message::{Request, Status};
 
-use crate::core::CoreCtx;
+use crate::core::{CoreCtx, READ_BYTES};
 
 /// What a request that waits takes beside heads and bodies: its tasks, its place at the origin and
 /// the messages between them. Measured with a thousand of them, rounded up.
@@ -28,6 +29,8 @@ const HEAD_BYTES: u64 = 2 * 1024;
 const REPLY_BYTES: u64 = 2 * 1024;
 /// What a passing body may be ahead of its client, however little memory there is.
 pub(crate) const SMALLEST_WINDOW: u64 = 4 * 1024;
+/// What a tunnel takes beside its request's head and what is on its way.
+const TUNNEL_BYTES: u64 = 4 * 1024;
 
 /// The account of a new connection, which may hold at most `most` bytes.
 pub(crate) fn open(core: &CoreCtx, most: u64) -> Arc<Account> {
@@ -50,6 +53,90 @@ pub(crate) fn hold_waiting(account: &Arc<Account>, request: &Request) -> Result<
 /// Holds what a request takes whose answer is there and must wait for its client.
 pub(crate) fn hold_answered(account: &Arc<Account>, request: &Request) -> Result<Held, Full> {
     account.hold_request(REPLY_BYTES + request.memory() as u64)
+}
+
+/// Gives back what a request waited with that has become a tunnel.
+pub(crate) fn keep_for_tunnel(held: &mut Held, request: &Request) {
+    held.shrink_to(TUNNEL_BYTES + request.memory() as u64);
+}
+
+/// What a connection keeps in buffers because one of its ends is slow. So little as the smallest
+/// window is counted with what it belongs to.
+#[derive(Debug, Default)]
+pub(crate) struct Buffered(Option<Held>);
+
+impl Buffered {
+    /// Holds `bytes` instead of what was held before; `account` is asked for where there is none
+    /// yet.
+    ///
+    /// # Errors
+    /// When there is no room for more; nothing has changed then.
+    pub(crate) fn set(
+        &mut self,
+        bytes: u64,
+        account: impl FnOnce() -> Arc<Account>,
+    ) -> Result<(), Full> {
+        match &mut self.0 {
+            Some(held) if bytes > held.bytes() => held.grow(bytes - held.bytes())?,
+            Some(held) => held.shrink_to(bytes),
+            None if bytes <= SMALLEST_WINDOW => {}
+            None => self.0 = Some(account().hold_request(bytes)?),
+        }
+        Ok(())
+    }
+
+    /// The same for what has begun and may never end: who would keep much of it leaves the last
+    /// of the memory to others.
+    ///
+    /// # Errors
+    /// As [`Buffered::set`].
+    pub(crate) fn set_begun(&mut self, bytes: u64, core: &CoreCtx) -> Result<(), Full> {
+        let is_more = bytes > self.0.as_ref().map_or(SMALLEST_WINDOW, Held::bytes);
+        let account = is_more.then(|| open(core, u64::MAX));
+        if account.as_ref().is_some_and(|account| bytes > account.left()) {
+            return Err(Full::Share);
+        }
+        self.set(bytes, || account.unwrap_or_else(|| open(core, u64::MAX)))
+    }
+
+    /// The same for what is there already, whether there is room or not.
+    pub(crate) fn set_anyway(&mut self, bytes: u64, account: &Arc<Account>) {
+        match &mut self.0 {
+            Some(held) if bytes > held.bytes() => held.grow_anyway(bytes - held.bytes()),
+            Some(held) => held.shrink_to(bytes),
+            None if bytes <= SMALLEST_WINDOW => {}
+            None => self.0 = Some(account.hold_anyway(bytes)),
+        }
+    }
+}
+
+/// How much may be received at once that has to be kept: what a read takes at most, and less where
+/// memory is scarce.
+pub(crate) fn reads(account: &Account) -> usize {
+    let most = READ_BYTES as u64;
+    account.left().clamp(SMALLEST_WINDOW, most) as usize
+}
+
+/// What of a reply that waits for its client is not counted with the request that it is for.
+fn beside(reply: &Reply) -> u64 {
+    let body = match &reply.body {
+        ReplyBody::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    let head = match &reply.head {
+        Head::Owned(response) => response.headers.memory(),
+        _ => 0,
+    };
+    ((head + body) as u64).saturating_sub(REPLY_BYTES)
+}
+
+/// Holds what a reply of our own takes that has a stream to itself, so far as it is longer than
+/// most.
+pub(crate) fn hold_reply(account: &Arc<Account>, reply: &Reply) -> Result<Option<Held>, Full> {
+    match beside(reply) {
+        0..=SMALLEST_WINDOW => Ok(None),
+        bytes => account.hold_request(bytes).map(Some),
+    }
 }
 
 /// The answer to a request for which there is no memory.

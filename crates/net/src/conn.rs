@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use base::memory::Full;
 use base::{Counter, Limit, Limits, Now};
 use flow::finish::{Started, Told};
 use flow::reply::Head;
@@ -20,6 +21,7 @@ use message::{Framing, Request, Scheme, Version};
 use tls::Secured;
 use tokio::io::ReadBuf;
 
+use crate::account::{self, Buffered};
 use crate::core::{CoreCtx, Scratch};
 use crate::file;
 use crate::guard::{Guard, Phase};
@@ -64,6 +66,16 @@ struct Partial {
     request: Request,
     /// When its first bytes came, as [`Started`] has it.
     began_us: u64,
+    /// What is kept of it.
+    buffered: Buffered,
+}
+
+impl Partial {
+    /// Holds memory for it, `received` bytes of which are here.
+    fn hold(&mut self, core: &CoreCtx, received: usize) -> Result<(), Full> {
+        let bytes = received + self.request.memory();
+        self.buffered.set_begun(bytes as u64, core)
+    }
 }
 
 /// What the fast way cannot finish.
@@ -144,6 +156,7 @@ impl Work {
             reader: std::mem::take(&mut self.reader),
             request: std::mem::take(&mut self.request),
             began_us,
+            buffered: Buffered::default(),
         }
     }
 }
@@ -245,8 +258,15 @@ impl Conn {
                     stop = self.answer(core, &live, work, Started { head_bytes: len, ..begun });
                 }
                 Ok(Progress::Partial) => {
-                    self.partial = partial.or_else(|| Some(Box::new(work.take(began_us))));
-                    break;
+                    let mut partial = partial.unwrap_or_else(|| Box::new(work.take(began_us)));
+                    if partial.hold(core, bytes.len() - used).is_ok() {
+                        self.partial = Some(partial);
+                        break;
+                    }
+                    self.guard.ends_as(Counter::ClosedTooLarge);
+                    let reply = account::no_memory(core);
+                    stop = Some(self.turn_away(core, &reply, &bytes[used..], begun, work));
+                    used = bytes.len();
                 }
                 Err(RequestError::RequestLine) if self.either && self.served == 0 => {
                     core.flow.counters.inc(Counter::BadRequests);
@@ -255,27 +275,9 @@ impl Conn {
                     stop = Some(Stop::Send(None, Then::Close));
                 }
                 Err(error) => {
-                    core.flow.counters.inc(Counter::BadRequests);
-                    if error == RequestError::Expectation {
-                        core.flow.counters.inc(Counter::BadExpectations);
-                    }
-                    self.guard.ends_as(match error.limit() {
-                        _ if self.served == 0 && bytes.starts_with(HTTP2) => {
-                            Counter::ClosedHttp2Off
-                        }
-                        Some(_) => Counter::ClosedTooLarge,
-                        None => Counter::ClosedMalformed,
-                    });
-                    if let Some(limit) = error.limit() {
-                        core.flow.counters.limit(limit);
-                    }
-                    let reply = flow::pages::refused(error.status(), &error.to_string())
-                        .because_of(error.limit());
-                    let started = Started { head_bytes: bytes.len() - used, ..begun };
-                    let received = &bytes[used..];
-                    self.refuse(core, &live, (&reply, received), &started, &mut work.output);
+                    let reply = self.unreadable(core, &error, bytes);
+                    stop = Some(self.turn_away(core, &reply, &bytes[used..], begun, work));
                     used = bytes.len();
-                    stop = Some(Stop::Send(None, Then::Linger));
                 }
             }
         }
@@ -283,6 +285,43 @@ impl Conn {
         // Left over by a stop or a full output, it is looked at again without waiting for more.
         self.unread = !self.held.is_empty() && self.partial.is_none();
         stop
+    }
+
+    /// Goes on with what was received after a request that was waited for.
+    pub(crate) fn go_on(&mut self, rest: Vec<u8>) {
+        self.unread = !rest.is_empty();
+        self.held = rest;
+    }
+
+    /// Counts a request that cannot be read, the first bytes of which are `received`; the reply.
+    fn unreadable(&self, core: &CoreCtx, error: &RequestError, received: &[u8]) -> Reply {
+        core.flow.counters.inc(Counter::BadRequests);
+        if *error == RequestError::Expectation {
+            core.flow.counters.inc(Counter::BadExpectations);
+        }
+        self.guard.ends_as(match error.limit() {
+            _ if self.served == 0 && received.starts_with(HTTP2) => Counter::ClosedHttp2Off,
+            Some(_) => Counter::ClosedTooLarge,
+            None => Counter::ClosedMalformed,
+        });
+        if let Some(limit) = error.limit() {
+            core.flow.counters.limit(limit);
+        }
+        flow::pages::refused(error.status(), &error.to_string()).because_of(error.limit())
+    }
+
+    /// Has the connection end with a refusal of what was received.
+    fn turn_away(
+        &self,
+        core: &CoreCtx,
+        reply: &Reply,
+        received: &[u8],
+        begun: Started,
+        work: &mut Work,
+    ) -> Stop {
+        let started = Started { head_bytes: received.len(), ..begun };
+        self.refuse(core, &core.flow.live(), (reply, received), &started, &mut work.output);
+        Stop::Send(None, Then::Linger)
     }
 
     /// Appends the refusal of what cannot be read, and notes it.

@@ -17,6 +17,8 @@ use crate::file::{FileTail, Sink, Wrote};
 
 /// Slices handed to one write; more than this many chunks take several.
 const SLICES: usize = 64;
+/// Room without use up to this size stays in the buffer of a slow client.
+const SPARE_BYTES: usize = 4 * 1024;
 
 /// What follows bytes of our own.
 #[derive(Debug)]
@@ -65,6 +67,20 @@ impl Segments {
     /// Bytes still to be written.
     pub(crate) fn left(&self) -> u64 {
         (self.bytes.len() - self.sent) as u64 + self.tail.as_ref().map_or(0, Tail::left)
+    }
+
+    /// Bytes of its own that it keeps.
+    pub(crate) fn kept(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Gives back the memory of what has left, where it is worth a copy of the rest.
+    pub(crate) fn fit(&mut self) {
+        let left = self.bytes.len() - self.sent;
+        if self.bytes.capacity() - left > SPARE_BYTES {
+            self.bytes = self.bytes[self.sent..].to_vec();
+            self.sent = 0;
+        }
     }
 
     fn is_done(&self) -> bool {

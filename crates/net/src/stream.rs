@@ -40,11 +40,21 @@ pub(crate) struct Secure {
     /// It ends with a reset.
     cut: bool,
     wire_bytes: u64,
+    /// Bytes of the last batch that was sealed.
+    sealed: usize,
 }
 
 impl Stream {
     pub(crate) fn secure(tcp: Wire, session: Session) -> Self {
-        let secure = Secure { tcp, session, unread: true, last: false, cut: false, wire_bytes: 0 };
+        let secure = Secure {
+            tcp,
+            session,
+            unread: true,
+            last: false,
+            cut: false,
+            wire_bytes: 0,
+            sealed: 0,
+        };
         Self::Tls(Box::new(secure))
     }
 
@@ -107,6 +117,19 @@ impl Stream {
             Self::Plain(_) => 0,
             Self::Tls(secure) => secure.wire_bytes,
         }
+    }
+
+    /// Bytes that were sealed together, of which some have not left; 0 when nothing waits here.
+    pub(crate) fn unsent(&self) -> usize {
+        match self {
+            Self::Tls(secure) if !secure.session.is_sent() => secure.sealed,
+            Self::Plain(_) | Self::Tls(_) => 0,
+        }
+    }
+
+    /// Bytes that one read must have room for.
+    pub(crate) fn least_read(&self) -> usize {
+        if self.is_tls() { crate::core::READ_BYTES } else { 1 }
     }
 
     /// Says that nothing follows what is written from now on, so that a TLS stream announces its
@@ -211,7 +234,8 @@ impl Secure {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_send(cx))?;
-        Poll::Ready(Ok(self.session.seal(slices)))
+        self.sealed = self.session.seal(slices);
+        Poll::Ready(Ok(self.sealed))
     }
 }
 

@@ -10,13 +10,15 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::{Counter, Limit, Limits};
+use base::{Account, Counter, Limit, Limits};
 use flow::{Peer, Reply, Tunnel, pages};
 use message::Status;
 use tokio::io::{AsyncWrite, ReadBuf};
 
+use crate::account::{self, Buffered};
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
 use crate::peers::{Entry, Refused};
@@ -60,6 +62,10 @@ pub(crate) trait Side {
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     /// Has it end in a way that cannot be taken for an orderly one.
     fn cut(&mut self);
+    /// Bytes that one read must have room for.
+    fn least_read(&self) -> usize {
+        1
+    }
 }
 
 impl Side for Stream {
@@ -88,6 +94,10 @@ impl Side for Stream {
 
     fn cut(&mut self) {
         Self::cut(self);
+    }
+
+    fn least_read(&self) -> usize {
+        self.least_read()
     }
 }
 
@@ -138,6 +148,7 @@ struct Lane {
     /// Read, and not written before `at`; empty as long as the target takes what comes.
     held: Vec<u8>,
     at: usize,
+    buffered: Buffered,
     moved: u64,
 }
 
@@ -157,7 +168,7 @@ impl Lane {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        core: &CoreCtx,
+        (core, account): (&CoreCtx, &Arc<Account>),
         from: &mut impl Side,
         to: &mut impl Side,
     ) -> Poll<Result<(), SourceBroke>> {
@@ -180,11 +191,13 @@ impl Lane {
                 continue;
             }
             let mut scratch = core.scratch.borrow_mut();
-            let read = ready!(from.poll_read(cx, &mut scratch.input, core));
+            let room = account::reads(account).max(from.least_read());
+            let read = ready!(from.poll_read(cx, &mut scratch.input[..room], core));
             match read.map_err(|_| SourceBroke)? {
                 0 => self.state = State::Ending,
                 read => self.write(cx, &scratch.input[..read], to),
             }
+            self.buffered.set_anyway(self.held.capacity() as u64, account);
         }
     }
 
@@ -200,7 +213,7 @@ impl Lane {
             }
         }
         if !self.held.is_empty() {
-            (self.held, self.at) = (Vec::new(), 0);
+            (self.held, self.at, self.buffered) = (Vec::new(), 0, Buffered::default());
         }
         Poll::Ready(Ok(()))
     }
@@ -218,7 +231,7 @@ impl Lane {
 
     fn break_off(&mut self) {
         self.state = State::Broken;
-        self.held = Vec::new();
+        (self.held, self.buffered) = (Vec::new(), Buffered::default());
     }
 }
 
@@ -226,22 +239,27 @@ impl Lane {
 pub(crate) struct Run<'a> {
     core: &'a CoreCtx,
     guard: &'a Guard,
+    account: &'a Arc<Account>,
     origin: Box<Tunnel>,
     up: Lane,
     down: Lane,
 }
 
 impl<'a> Run<'a> {
-    /// `early` is what the client sent behind its request: that is the other protocol's now.
+    /// `early` is what the client sent behind its request: that is the other protocol's now. What
+    /// waits for a slow reader is held for `account`.
     pub(crate) fn new(
         core: &'a CoreCtx,
         guard: &'a Guard,
+        account: &'a Arc<Account>,
         origin: Box<Tunnel>,
         early: Vec<u8>,
     ) -> Self {
         core.flow.counters.inc(Counter::Tunnels);
         core.flow.counters.inc(Counter::TunnelsOpen);
-        Self { core, guard, origin, up: Lane::holding(early), down: Lane::default() }
+        let mut up = Lane::holding(early);
+        up.buffered.set_anyway(up.held.capacity() as u64, account);
+        Self { core, guard, account, origin, up, down: Lane::default() }
     }
 
     /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
@@ -262,13 +280,14 @@ impl<'a> Run<'a> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl Side) -> Poll<End> {
-        let Self { core, guard, origin, up, down } = self;
+        let Self { core, guard, account, origin, up, down } = self;
         if guard.poll_expired(cx).is_ready() {
             return Poll::Ready(End::Expired);
         }
         let (sent, got) = (up.moved, down.moved);
+        let held = (*core, *account);
         let lanes =
-            [up.poll(cx, core, client, &mut **origin), down.poll(cx, core, &mut **origin, client)];
+            [up.poll(cx, held, client, &mut **origin), down.poll(cx, held, &mut **origin, client)];
         let (sent, got) = (up.moved - sent, down.moved - got);
         let counters = &core.flow.counters;
         if sent > 0 || got > 0 {

@@ -3,22 +3,22 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::{Counter, Counters, Limit, Limits};
+use base::memory::Full;
+use base::{Account, Counter, Counters, Limit, Limits};
 use cache::{Body, BodyWriter, Passage, Reader};
 use flow::{Live, Reply, pages};
 use h1::BodyReader;
 use message::{Framing, Status};
 use tokio::io::ReadBuf;
 
+use crate::account::{self, Buffered};
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
 use crate::stream::Both;
 
-/// Bytes of later requests taken in while one is answered. Beyond them the client is not watched:
-/// one that sends so much is there.
-const AHEAD_BYTES: usize = 64 * 1024;
 /// A client that ends its side within this time of its request does so together with it.
 const TOGETHER_MS: u64 = 1_000;
 
@@ -26,6 +26,8 @@ const TOGETHER_MS: u64 = 1_000;
 pub(crate) struct Upload {
     /// Received and not yet decoded; after the body's end, the next request.
     held: Held,
+    /// For whom it is held.
+    account: Arc<Account>,
     reader: BodyReader,
     writer: Option<BodyWriter>,
     declared: Option<u64>,
@@ -48,9 +50,16 @@ enum Fault {
 }
 
 impl Upload {
-    pub(crate) fn new(framing: Framing, held: Vec<u8>, live: &Live, now_ms: u64) -> Self {
+    pub(crate) fn new(
+        framing: Framing,
+        held: Vec<u8>,
+        live: &Live,
+        account: &Arc<Account>,
+        now_ms: u64,
+    ) -> Self {
         Self {
-            held: Held { bytes: held, from: 0 },
+            held: Held { bytes: held, from: 0, buffered: Buffered::default() },
+            account: Arc::clone(account),
             reader: BodyReader::new(framing, live.limits.trailer_bytes as usize),
             writer: None,
             declared: match framing {
@@ -64,6 +73,18 @@ impl Upload {
             whole_ms: now_ms,
             half_closed: false,
         }
+    }
+
+    /// Holds memory for what was received together with the request.
+    ///
+    /// # Errors
+    /// When there is none; nothing of it is left then.
+    pub(crate) fn hold(&mut self) -> Result<(), Full> {
+        let held = self.held.hold(&self.account);
+        if held.is_err() {
+            self.held = Held::default();
+        }
+        held
     }
 
     /// Refuses a body that is declared to be too large, before a byte of it is asked for; whether
@@ -163,10 +184,18 @@ impl Upload {
     /// Ready when the client has left: it broke the connection, or ended its side long after its
     /// request. One that ends it together with the request (`nc -N`) still reads. nginx takes both
     /// for gone, and so do Envoy and Go's server.
+    ///
+    /// Requests that are sent ahead are kept as far as there is memory for them, and no more of
+    /// them than one read takes. Beyond them the client is not watched: one that sends so much is
+    /// there.
     fn poll_gone(&mut self, cx: &mut Context<'_>, core: &CoreCtx, stream: &Both<'_>) -> Poll<()> {
-        while self.ended && !self.half_closed && self.held.rest().len() < AHEAD_BYTES {
+        while self.ended && !self.half_closed {
+            let room = account::reads(&self.account).saturating_sub(self.held.rest().len());
+            if room == 0 || room < stream.borrow().least_read() {
+                break;
+            }
             let mut scratch = core.scratch.borrow_mut();
-            let mut buf = ReadBuf::new(&mut scratch.input);
+            let mut buf = ReadBuf::new(&mut scratch.input[..room]);
             let read = ready!(stream.borrow_mut().poll_read(cx, &mut buf, &core.sealed));
             let at_end = match read {
                 Ok(()) => buf.filled().is_empty(),
@@ -181,7 +210,7 @@ impl Upload {
                 self.half_closed = true;
             }
             core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
-            self.held.add(buf.filled());
+            self.held.add(buf.filled(), &self.account);
         }
         Poll::Pending
     }
@@ -263,7 +292,8 @@ impl Upload {
         stream: &Both<'_>,
     ) -> Poll<Result<(), Fault>> {
         let mut scratch = core.scratch.borrow_mut();
-        let mut buf = ReadBuf::new(&mut scratch.input);
+        let room = account::reads(&self.account).max(stream.borrow().least_read());
+        let mut buf = ReadBuf::new(&mut scratch.input[..room]);
         let polled = stream.borrow_mut().poll_read(cx, &mut buf, &core.sealed);
         if polled.is_pending()
             && let Poll::Ready(limit) = guard.poll_expired(cx)
@@ -274,7 +304,7 @@ impl Upload {
             return Poll::Ready(Err(Fault::Gone));
         }
         let filled = buf.filled();
-        self.held.add(filled);
+        self.held.add(filled, &self.account);
         core.flow.counters.add(Counter::BytesIn, filled.len() as u64);
         guard.received(filled.len(), core.flow.now().mono_ms);
         Poll::Ready(Ok(()))
@@ -335,6 +365,7 @@ impl Upload {
 struct Held {
     bytes: Vec<u8>,
     from: usize,
+    buffered: Buffered,
 }
 
 impl Held {
@@ -346,15 +377,19 @@ impl Held {
     fn take(&mut self, bytes: usize) {
         self.from += bytes;
         if self.from == self.bytes.len() {
-            self.bytes.clear();
-            self.from = 0;
+            *self = Self::default();
         }
     }
 
     /// Appends what was received.
-    fn add(&mut self, bytes: &[u8]) {
+    fn add(&mut self, bytes: &[u8], account: &Arc<Account>) {
         self.bytes.drain(..std::mem::take(&mut self.from));
         self.bytes.extend_from_slice(bytes);
+        self.buffered.set_anyway(self.bytes.capacity() as u64, account);
+    }
+
+    fn hold(&mut self, account: &Arc<Account>) -> Result<(), Full> {
+        self.buffered.set(self.bytes.capacity() as u64, || Arc::clone(account))
     }
 
     fn into_rest(mut self) -> Vec<u8> {
@@ -367,14 +402,19 @@ impl Held {
 mod tests {
     use super::*;
 
+    fn account() -> Arc<Account> {
+        Account::open(&base::Memory::new(1 << 20, 1 << 20), u64::MAX)
+    }
+
     /// Bytes moved while a body of one-byte chunks is decoded, received in pieces of that size.
     fn moved(chunks: usize, piece: usize) -> usize {
         let wire = [b"1\r\nx\r\n".repeat(chunks), b"0\r\n\r\n".to_vec()].concat();
         let (mut held, mut reader) = (Held::default(), BodyReader::new(Framing::Chunked, 1024));
+        let account = account();
         let (mut moved, mut body) = (0, 0);
         for received in wire.chunks(piece) {
             moved += held.rest().len();
-            held.add(received);
+            held.add(received, &account);
             loop {
                 let step = reader.read(held.rest()).expect("good framing");
                 let at = held.rest().as_ptr().wrapping_add(step.consumed);
@@ -402,9 +442,9 @@ mod tests {
 
     #[test]
     fn what_follows_a_body_is_kept_in_order() {
-        let mut held = Held { bytes: b"abc".to_vec(), from: 0 };
+        let mut held = Held { bytes: b"abc".to_vec(), ..Held::default() };
         held.take(1);
-        held.add(b"de");
+        held.add(b"de", &account());
         assert_eq!(held.rest(), b"bcde");
         held.take(2);
         assert_eq!(held.into_rest(), b"de");

@@ -19,7 +19,7 @@ use message::trailers::are_taken;
 use message::{Framing, Request, Status};
 use tokio::io::{AsyncWrite, ReadBuf};
 
-use crate::account;
+use crate::account::{self, Buffered};
 use crate::conn::{Answer, Conn, SEALED_COPY_MAX, Step, Then, Waiting, append, end_after};
 use crate::core::CoreCtx;
 use crate::early::Early;
@@ -55,7 +55,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
                 match Box::pin(send(&mut conn, &core, &mut segments)).await {
                     Ok(()) => then,
                     Err(error) => {
-                        conn.broke_off(&core, error.kind() == io::ErrorKind::UnexpectedEof);
+                        conn.broke_off(&core, SendError::of(&error) != SendError::Io);
                         Then::Close
                     }
                 }
@@ -109,6 +109,7 @@ async fn write_all(
     stream: &Both<'_>,
     segments: &mut Segments,
 ) -> io::Result<()> {
+    let mut buffered = Buffered::default();
     poll_fn(|cx| {
         let mut stream = stream.borrow_mut();
         let (before, wire_before) = (segments.left(), stream.wire_bytes());
@@ -118,11 +119,30 @@ async fn write_all(
             guard.sent(wrote as usize, core.flow.now().mono_ms);
         }
         match done {
+            Poll::Pending if !hold_unsent(core, &stream, segments, &mut buffered) => {
+                Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()))
+            }
             Poll::Pending => guard.poll_expired(cx).map(|_| Err(io::ErrorKind::TimedOut.into())),
             ready => ready,
         }
     })
     .await
+}
+
+/// Holds memory for what a client does not take yet; false when there is none for so much.
+fn hold_unsent(
+    core: &CoreCtx,
+    stream: &Stream,
+    segments: &mut Segments,
+    buffered: &mut Buffered,
+) -> bool {
+    segments.fit();
+    let bytes = segments.kept() + stream.unsent();
+    let held = buffered.set(bytes as u64, || account::open(core, u64::MAX));
+    if held.is_err() {
+        core.flow.counters.limit(Limit::ClientMemory);
+    }
+    held.is_ok()
 }
 
 /// One request's exchange: its body goes up while its answer is awaited and sent.
@@ -132,12 +152,14 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let held = std::mem::take(&mut conn.held);
     let ends = conn.ends.pair(&conn.stream);
     let stream = &RefCell::new(&mut conn.stream);
+    let (account, waits, answer) = hold_memory(core, &mut request, answer);
+    let mut upload = Upload::new(request.framing, held, &live, &account, core.flow.now().mono_ms);
+    let (is_lost, answer) = hold_ahead(core, &mut upload, answer);
     if let Some(mut before) = before
         && write_all(&guard, core, stream, &mut before).await.is_err()
     {
         return Then::Close;
     }
-    let mut upload = Upload::new(request.framing, held, &live, core.flow.now().mono_ms);
     let wanted = matches!(answer, Answer::Slow(_))
         && request.framing != Framing::None
         && !upload.refuse_declared(core);
@@ -146,10 +168,10 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     if awaited && say_continue(&guard, core, stream).await.is_err() {
         return Then::Close;
     }
-    let (account, _held, answer) = hold_memory(core, &mut request, answer);
     let (_place, answer) = hold_place(core, client, &live, answer);
     let passage = account::passage(&account, &live.limits);
-    let body = wanted.then(|| upload.open(core, &guard, passage.clone()));
+    let window = account::narrowed(&passage, &live.limits);
+    let body = wanted.then(|| upload.open(core, &guard, passage));
     if !late {
         upload.gather(core, &guard, stream, &live.limits).await;
     }
@@ -159,7 +181,6 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
         (Answer::Slow(_), refusal @ Some(_)) => refusal,
         (Answer::Slow(slow), None) => {
             let interims = early.interims();
-            let window = account::narrowed(&passage, &live.limits);
             let (interims, account) = (interims.as_ref(), Some(&account));
             let front = Front { interims, ends, window, account };
             let answer = pin!(slow.run(&core.flow, &request, body, front));
@@ -167,33 +188,32 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
             upload.beside(core, &guard, stream, answer, true).await
         }
     };
-    let ready_us = core.flow.log.micros(core.flow.now());
-    let note = Note { core, client, live: &live, request: &request, started: &started, ready_us };
+    let note = Note::new(core, client, (&live, &request, &started));
     let Some(reply) = reply else { return note.gone(upload.received()) };
     let mut reply = upload.refusal().unwrap_or(reply);
     // A body that was not read to its end here is read off afterwards, if it is short.
-    let keep = keep && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
-    let (early, head_bytes) = (early.rest(), Cell::new(0));
+    let keep =
+        keep && !is_lost && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
+    let (early, head_bytes, waits) = (early.rest(), Cell::new(0), Cell::new(waits));
     let (live, request, guard, account) = (&live, &request, &guard, &account);
-    let sending = Sending { core, guard, account, live, request, early, keep, head_bytes };
+    let sending = Sending { core, guard, account, live, request, early, keep, head_bytes, waits };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
-    let sent = match sent {
-        Ok(sent) => sent,
+    let end = match sent {
+        Ok(sent) => sending.end(&sent, &reply, &upload),
         Err(error) => {
             conn.broke_off(core, error != SendError::Io);
             return Then::Close;
         }
     };
-    if let Some(end) = sending.end(&sent, &reply, &upload) {
+    if let Some(end) = end {
         guard.ends_as(end);
-        return if upload.is_spent() { Then::Close } else { Then::Linger };
+        return if upload.is_spent() && !is_lost { Then::Close } else { Then::Linger };
     }
     if !upload.finish(core, guard, stream, &live.limits).await {
         guard.ends_as(Counter::ClosedBody);
         return Then::Linger;
     }
-    conn.held = upload.take_rest();
-    conn.unread = !conn.held.is_empty();
+    conn.go_on(upload.take_rest());
     Then::Next
 }
 
@@ -217,6 +237,15 @@ fn hold_memory(
     match account::hold_waiting(&account, request) {
         Ok(held) => (account, Some(held), answer),
         Err(_) => (account, None, Answer::Reply(account::no_memory(core))),
+    }
+}
+
+/// Holds memory for what was received with a request; whether it is lost, for there is none, and
+/// the answer to the request.
+fn hold_ahead(core: &CoreCtx, upload: &mut Upload, answer: Answer) -> (bool, Answer) {
+    match upload.hold() {
+        Ok(()) => (false, answer),
+        Err(_) => (true, Answer::Reply(account::no_memory(core))),
     }
 }
 
@@ -248,7 +277,16 @@ struct Note<'a> {
     ready_us: u64,
 }
 
-impl Note<'_> {
+impl<'a> Note<'a> {
+    fn new(
+        core: &'a CoreCtx,
+        client: Peer,
+        (live, request, started): (&'a LiveRef, &'a Request, &'a Started),
+    ) -> Self {
+        let ready_us = core.flow.log.micros(core.flow.now());
+        Self { core, client, live, request, started, ready_us }
+    }
+
     fn over(&self, reply: &Reply, sent: &Sent, body_in: u64, cut_off: bool) {
         let told = Told {
             client: self.client,
@@ -299,6 +337,8 @@ struct Sending<'a> {
     keep: bool,
     /// Bytes of the head that was written last.
     head_bytes: Cell<u64>,
+    /// What the request waits with.
+    waits: Cell<Option<Held>>,
 }
 
 impl Sending<'_> {
@@ -401,13 +441,17 @@ impl Sending<'_> {
         head: Vec<u8>,
         origin: Box<Tunnel>,
     ) -> Result<Sent, SendError> {
-        let Self { core, guard, .. } = *self;
+        let Self { core, guard, account, .. } = *self;
         guard.sending(core.flow.now().mono_ms);
         let mut head = Segments::new(head, None);
-        write_all(guard, core, stream, &mut head).await.map_err(|_| SendError::Io)?;
+        write_all(guard, core, stream, &mut head).await.map_err(|error| SendError::of(&error))?;
         guard.send_done();
         drop(head);
-        let run = tunnel::Run::new(core, guard, origin, upload.take_rest());
+        let mut held = self.waits.take();
+        if let Some(held) = &mut held {
+            account::keep_for_tunnel(held, self.request);
+        }
+        let run = tunnel::Run::new(core, guard, account, origin, upload.take_rest());
         let head_bytes = self.head_bytes.get();
         let (tunnelled_in, body_bytes) = run.carry(stream).await;
         let end = Some(Counter::ClosedTunnel);
@@ -428,7 +472,7 @@ enum SendError {
 impl SendError {
     fn of(error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Cut,
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::OutOfMemory => Self::Cut,
             _ => Self::Io,
         }
     }
@@ -505,7 +549,9 @@ async fn send_stream(
         // Nothing to send is no stall of the client's.
         guard.sending(core.flow.now().mono_ms);
         let mut segments = Segments::new(std::mem::take(&mut out), shared);
-        write_all(guard, core, stream, &mut segments).await.map_err(|_| SendError::Io)?;
+        write_all(guard, core, stream, &mut segments)
+            .await
+            .map_err(|error| SendError::of(&error))?;
         guard.send_done();
         if gathered == Gathered::All {
             return Ok(());

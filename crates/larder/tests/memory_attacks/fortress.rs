@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +45,8 @@ const OTHERS: &str = "X-Forwarded-For: 198.51.100.7\r\n";
 const WINDOW: u16 = 4;
 
 /// An origin that answers as the target says: `/pass/...` is for one client and everything else may
-/// be kept; `/slow/...` takes its time; `bytes=N` is the body's length.
+/// be kept; `/slow/...` takes its time, `/never/...` all of it; `bytes=N` is the body's length.
+/// `/tunnel/...` becomes one, from which bytes come without end but for `/tunnel/idle`.
 #[derive(Default)]
 struct Behaviour {
     open: AtomicU64,
@@ -80,6 +82,21 @@ impl Behaviour {
             let head = format!(
                 "HTTP/1.1 200 OK\r\nCache-Control: {kept}\r\nContent-Length: {length}\r\n\r\n"
             );
+            if target.starts_with("/never") {
+                std::future::pending::<()>().await;
+            }
+            if target.starts_with("/tunnel") {
+                let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                            Upgrade: websocket\r\n\
+                            Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+                stream.write_all(head.as_bytes()).await?;
+                if target == "/tunnel/idle" {
+                    std::future::pending::<()>().await;
+                }
+                loop {
+                    stream.write_all(&[b'x'; 16 * 1024]).await?;
+                }
+            }
             let is_slow = target.starts_with("/slow");
             if is_slow {
                 sleep(SLOW).await;
@@ -218,6 +235,15 @@ impl Fortress {
         self.stands("afterwards").await;
     }
 
+    /// Waits until the daemon holds so many bytes for clients.
+    pub(crate) async fn holds(&self, what: &str, bytes: RangeInclusive<f64>) {
+        eventually(what, async || {
+            let held = self.daemon.metric("larder_memory_held_bytes", "").await.expect("metrics");
+            bytes.contains(&held)
+        })
+        .await;
+    }
+
     /// Waits until the daemon holds nothing for clients, and takes little more than what it stores.
     pub(crate) async fn gives_back(&self) {
         eventually("memory is given back", async || {
@@ -261,8 +287,7 @@ impl Fortress {
 
     /// A connection of HTTP/2 that opens a hundred streams, whose windows never open.
     pub(crate) async fn hundred(&self, mut block: impl FnMut(usize) -> Vec<u8>) -> TcpStream {
-        let mut bytes = PREFACE.to_vec();
-        bytes.extend(Frame::settings(&[(WINDOW, 0)]).bytes());
+        let mut bytes = opens(0);
         for n in 0..100 {
             bytes.extend(Frame::headers(2 * n as u32 + 1, block(n), true).bytes());
         }
@@ -270,6 +295,17 @@ impl Fortress {
         // A connection that is told off reads no more of it.
         _ = stream.write_all(&bytes).await;
         stream
+    }
+
+    /// What a client of HTTP/2 sends that opens `count` streams, a hundred at a time as they end,
+    /// and whose windows are open.
+    pub(crate) fn eager(&self, count: u32, block: impl Fn() -> Vec<u8>) -> Vec<u8> {
+        let mut bytes = opens(1 << 30);
+        bytes.extend(Frame::window_update(0, 1 << 30).bytes());
+        for n in 0..count {
+            bytes.extend(Frame::headers(2 * n + 1, block(), true).bytes());
+        }
+        bytes
     }
 
     /// A connection of HTTP/1 that sends `bytes` and takes as little as there can be of an answer.
@@ -349,6 +385,11 @@ fn watch(pid: u32) -> Arc<AtomicU64> {
         }
     });
     most
+}
+
+/// How a client of HTTP/2 begins whose streams have windows of that size.
+pub(crate) fn opens(window: u32) -> Vec<u8> {
+    [PREFACE.to_vec(), Frame::settings(&[(WINDOW, window)]).bytes()].concat()
 }
 
 /// The field block of a GET of `target`.

@@ -11,5 +11,6 @@ mod support;
 
 mod fortress;
 
+mod ahead;
 mod bodies;
 mod held;

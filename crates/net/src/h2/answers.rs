@@ -178,6 +178,17 @@ impl H2 {
         length: Option<u64>,
     ) {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
+        let (reply_held, feed) = match account::hold_reply(&self.account, &reply) {
+            Ok(held) => (held, feed),
+            Err(_) => {
+                *reply = account::no_memory(core);
+                // Whoever makes the body need not go on.
+                if let Some(lane) = self.lane(at) {
+                    lane.task = None;
+                }
+                (None, None)
+            }
+        };
         let length = if feed.is_some() { length } else { reply.length() };
         let ends = feed.is_none() && length == Some(0);
         let out = &mut self.out.bytes;
@@ -196,6 +207,7 @@ impl H2 {
         let fed = matches!(source, Source::Fed(..));
         let Some(lane) = self.lane(at) else { return };
         lane.reply = Some(reply);
+        lane.reply_held = reply_held;
         lane.source = source;
         (lane.moved_ms, lane.begun_ms) = (now.mono_ms, now.mono_ms);
         (lane.reply_us, lane.head_out) = (core.flow.log.micros(now), head_out);

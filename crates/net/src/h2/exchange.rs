@@ -18,6 +18,7 @@ use message::{HeaderId, Status};
 
 use super::lane::Asked;
 use super::mail::{Feed, Item, Promise};
+use crate::account;
 use crate::core::CoreCtx;
 use crate::file;
 use crate::guard::Guard;
@@ -200,12 +201,14 @@ impl Task {
     }
 
     async fn carry(self, origin: Box<Tunnel>, up: Reader, feed: Rc<Feed>) {
-        let Self { core, promise, .. } = self;
+        let Self { core, asked, account, promise, .. } = self;
+        account::keep_for_tunnel(&mut asked.held.borrow_mut(), &asked.request);
+        drop(asked);
         let guard = Guard::new(core.flow.now().mono_ms);
         let seat = core.sweep.join(Rc::clone(&guard));
         let _seat = Seat { core: &core, seat };
         let mut side = StreamSide { promise: Some(promise), up, rest: Bytes::new(), feed };
-        let run = tunnel::Run::new(&core, &guard, origin, Vec::new());
+        let run = tunnel::Run::new(&core, &guard, &account, origin, Vec::new());
         run.carry(&RefCell::new(&mut side)).await;
         // A limit, or the end of a drain: in order, as the other side.
         if let Some(promise) = side.promise {

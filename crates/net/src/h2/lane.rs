@@ -1,6 +1,7 @@
 //! What a connection keeps of one stream: who asked for what, where the request's body goes and
 //! where the response's comes from.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -24,7 +25,7 @@ pub(crate) struct Asked {
     pub(crate) client: Peer,
     pub(crate) started: Started,
     /// What it takes while it is here.
-    pub(crate) _held: Held,
+    pub(crate) held: RefCell<Held>,
 }
 
 /// A stream's side of the connection.
@@ -44,6 +45,8 @@ pub(crate) struct Lane {
     pub(crate) trailed: Option<Box<Trailed>>,
     /// The reply under way, its body apart.
     pub(crate) reply: Option<Box<Reply>>,
+    /// What it takes, where it is long.
+    pub(crate) reply_held: Option<Held>,
     /// When it was ready, in microseconds of the log's clock.
     pub(crate) reply_us: u64,
     /// Bytes of its head.

@@ -18,6 +18,7 @@ mod rate;
 mod timing;
 mod uploads;
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -25,7 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::{Account, Counter, Now};
+use base::{Account, Counter, Limit, Now};
 use cache::Passage;
 use flow::finish::{Started, Told};
 use flow::{Client, LiveRef, Part, Start, pages};
@@ -40,7 +41,7 @@ use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
 pub(crate) use self::prepared::Prepared;
 use self::rate::Behind;
-use crate::account::{self, SMALLEST_WINDOW};
+use crate::account::{self, Buffered, SMALLEST_WINDOW};
 use crate::conn::Work;
 use crate::core::{CoreCtx, Scratch};
 use crate::guard::{Guard, Phase};
@@ -77,8 +78,9 @@ pub(crate) struct H2 {
     taking: Behind,
     /// Bytes set apart for passing bodies.
     reserved: u64,
-    /// What is held for the client.
+    /// What is held for the client, and what of that waits in buffers.
     account: Arc<Account>,
+    buffered: Buffered,
     served: u64,
     opened_ms: u64,
     ticked_ms: u64,
@@ -182,6 +184,7 @@ impl H2 {
             taking: Behind::default(),
             reserved: 0,
             account,
+            buffered: Buffered::default(),
             view: View::default(),
             served: 0,
             opened_ms: now_ms,
@@ -206,7 +209,10 @@ impl H2 {
             self.poll_uploads(cx);
             self.tick(core, now);
             self.pump(core, now);
-            match ready!(self.poll_write(cx, core)) {
+            let Poll::Ready(written) = self.poll_write(cx, core) else {
+                return self.poll_unsent(core);
+            };
+            match written {
                 // What the client still says on its way must not become a reset.
                 Ok(()) if self.over => return Poll::Ready(End::Linger),
                 Ok(()) if self.engine.is_over() => {
@@ -223,6 +229,10 @@ impl H2 {
                 let mut buf = ReadBuf::new(input);
                 let Poll::Ready(read) = self.stream.poll_read(cx, &mut buf, &core.sealed) else {
                     self.out.give_back(&mut work.output);
+                    let kept = self.engine.kept() as u64;
+                    if self.buffered.set_begun(kept, core).is_err() {
+                        return Poll::Ready(self.too_much(core));
+                    }
                     // The last answer may just have left.
                     if self.phase() != self.phase {
                         self.enter_phase(now.mono_ms);
@@ -351,9 +361,9 @@ impl H2 {
             Ok(held) => held,
             Err(full) => return self.no_memory(core, live, at, (request, &started), full),
         };
-        let live = Rc::clone(live);
+        let (live, held) = (Rc::clone(live), RefCell::new(held));
         request.fit();
-        let asked = Asked { request: std::mem::take(request), live, client, started, _held: held };
+        let asked = Asked { request: std::mem::take(request), live, client, started, held };
         let asked = Rc::new(asked);
         self.new_lane(at, now.mono_ms).asked = Some(Rc::clone(&asked));
         match start {
@@ -520,6 +530,27 @@ impl H2 {
             Poll::Ready(_) => self.guard.send_done(),
         }
         done
+    }
+
+    /// Waits with what is to be sent, and with what was received meanwhile, if there is memory for
+    /// so much.
+    fn poll_unsent(&mut self, core: &CoreCtx) -> Poll<End> {
+        self.out.fit();
+        let received = self.held.capacity() + self.engine.kept();
+        let bytes = self.out.bytes.capacity() + self.stream.unsent() + received;
+        let account = &self.account;
+        match self.buffered.set(bytes as u64, || Arc::clone(account)) {
+            Ok(()) => Poll::Pending,
+            Err(_) => Poll::Ready(self.too_much(core)),
+        }
+    }
+
+    /// The client would have more of it kept than there is memory for.
+    fn too_much(&mut self, core: &CoreCtx) -> End {
+        core.flow.counters.limit(Limit::ClientMemory);
+        self.guard.ends_as(Counter::ClosedSending);
+        self.stream.cut();
+        End::Gone
     }
 
     /// A stream's reply has been handed to the socket, all of it.

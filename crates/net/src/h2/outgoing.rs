@@ -58,6 +58,13 @@ impl Outgoing {
         }
     }
 
+    /// Gives back the room that nothing is in, where it is worth a copy.
+    pub(crate) fn fit(&mut self) {
+        if self.bytes.capacity() - self.bytes.len() > COPY_MAX {
+            self.bytes.shrink_to_fit();
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.pieces.is_empty()
     }

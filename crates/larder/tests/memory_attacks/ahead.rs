@@ -1,0 +1,119 @@
+//! What is received before it can be dealt with, and answered before it can leave: requests sent
+//! ahead of others' answers, heads without end, answers to many small requests, and what comes out
+//! of a tunnel.
+
+use testkit::client::request;
+use testkit::h2::Frame;
+use tokio::net::TcpStream;
+
+use crate::bodies;
+use crate::fortress::{ATTACKS, Fortress, get, opens};
+
+/// Connections of an attack.
+const CONNECTIONS: usize = 1_200;
+/// Tunnels.
+const TUNNELS: u64 = 8;
+
+/// `count` connections that send `bytes` and read nothing.
+async fn deaf(fortress: &Fortress, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let mut open = Vec::new();
+    for n in 0..count {
+        open.push(fortress.deaf(bytes).await);
+        if n % 300 == 299 {
+            fortress.stands(&format!("{} connections", n + 1)).await;
+        }
+    }
+    fortress.stands("all of them").await;
+    open
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_sent_ahead_take_what_is_allowed() {
+    let fortress = Fortress::start().await;
+    let mut bytes = request("GET", "/never/answered", ATTACKS);
+    let ahead = request("GET", "/stored", ATTACKS);
+    bytes.extend(ahead.repeat(120 * 1024 / ahead.len()));
+    let open = deaf(&fortress, CONNECTIONS, &bytes).await;
+    fortress.recovers_from(open).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_without_end_take_what_is_allowed() {
+    let fortress = Fortress::start().await;
+    let mut bytes = request("GET", "/stored", ATTACKS);
+    bytes.truncate(bytes.len() - 2);
+    for n in 0..4 {
+        bytes.extend(format!("X-Long-{n}: {}\r\n", "h".repeat(7_900)).into_bytes());
+    }
+    let open = deaf(&fortress, 2 * CONNECTIONS, &bytes).await;
+    fortress.recovers_from(open).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unread_answers_to_many_small_requests_take_what_is_allowed() {
+    let fortress = Fortress::start().await;
+    fortress.stands("before").await;
+    let bytes = request("GET", "/stored?bytes=14000", ATTACKS).repeat(300);
+    let open = deaf(&fortress, CONNECTIONS, &bytes).await;
+    fortress.recovers_from(open).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unread_answers_to_many_small_requests_of_http2_take_what_is_allowed() {
+    let fortress = Fortress::start().await;
+    let open =
+        deaf(&fortress, CONNECTIONS, &fortress.eager(200, || get("/stored?bytes=1900"))).await;
+    fortress.recovers_from(open).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tunnels_hold_what_is_on_its_way_and_no_more() {
+    let fortress = Fortress::start().await;
+    let wish = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let tunnels = async |target| {
+        let mut open = Vec::new();
+        for _ in 0..TUNNELS {
+            open.push(fortress.deaf(&request("GET", target, wish)).await);
+        }
+        fortress.daemon.counted("larder_tunnels_open", TUNNELS).await;
+        open
+    };
+    let idle = tunnels("/tunnel/idle").await;
+    let least = TUNNELS as f64 * 4.0 * 1024.0;
+    fortress.holds("idle tunnels", least..=2.0 * least).await;
+    fortress.recovers_from(idle).await;
+    let unread = tunnels("/tunnel/full").await;
+    fortress.holds("tunnels that nobody reads from", 2.0 * least..=20.0 * least).await;
+    fortress.recovers_from(unread).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_without_end_of_http2_take_what_is_allowed() {
+    let fortress = Fortress::start().await;
+    let mut bytes = opens(0);
+    bytes.extend(Frame::open_headers(1, get("/stored"), true).bytes());
+    for _ in 0..2 {
+        // A literal field whose value is longer than all that comes.
+        let part = [&b"\x00\x01x\x7f\xff\x7f"[..], &[b'h'; 14_000]].concat();
+        bytes.extend(Frame::continuation(1, part, false).bytes());
+    }
+    let half = Frame::continuation(1, vec![b'h'; 16_000], false).bytes();
+    bytes.extend(&half[..15_000]);
+    let open = deaf(&fortress, 2 * CONNECTIONS, &bytes).await;
+    fortress.recovers_from(open).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unread_pages_that_a_program_makes_take_what_is_allowed() {
+    let program = "vcl 4.1;\nbackend app { .host = \"127.0.0.1\"; .port = \"PORT\"; \
+                   .connect_timeout = 30s; .first_byte_timeout = 30s; }\n\
+                   sub vcl_recv { if (req.url ~ \"^/made\") { return (synth(200)); } }\n\
+                   sub vcl_synth { set resp.body = regsuball(req.url, \"x\", \"FILL\"); \
+                   return (deliver); }\n";
+    let program = program.replace("FILL", &"made ".repeat(120));
+    let fortress = Fortress::of_program(&program).await;
+    let target = format!("/made/{{}}{}", "x".repeat(100));
+    let deaf = bodies::unread(&fortress, &target).await;
+    fortress.recovers_from(deaf).await;
+}
