@@ -15,6 +15,11 @@ use crate::session::{Secured, Session};
 /// is chosen there is no connection that could send one.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
+/// The alert that rustls sends to a client with which no certificate's signature is agreed on,
+/// access_denied, and the one that says so (RFC 5246 7.2.2), handshake_failure.
+const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
+const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
+
 /// A handshake under way. [`Handshake::feed`] what was received, [`Handshake::send`] what waits to
 /// be sent, also after an error, until [`Handshake::finish`] gives the session.
 pub struct Handshake {
@@ -102,6 +107,10 @@ impl Handshake {
         let mut out = Vec::new();
         // Writing to a Vec cannot fail.
         _ = alert.write_all(&mut out);
+        // Nobody has shown a certificate yet who could be denied something.
+        if out == ACCESS_DENIED {
+            out = HANDSHAKE_FAILURE.to_vec();
+        }
         self.state = State::Failed(out);
         HandshakeError::Tls(error)
     }
