@@ -269,6 +269,12 @@ impl Fill {
         self.state.lock().held()
     }
 
+    /// Whether this is a window that has come to its end and of which all was taken.
+    pub(crate) fn is_spent(&self) -> bool {
+        let state = self.state.lock();
+        state.window.is_some() && state.phase == Phase::Finished && state.held() == 0
+    }
+
     // The writer of a kept body.
 
     /// Copies what fits into the tail; returns how much that was, and wakes the readers if it was

@@ -102,6 +102,16 @@ impl Reader {
         matches!(self.link, Link::Behind)
     }
 
+    /// Whether all of a complete body was taken: what is next is its end.
+    pub fn is_spent(&self) -> bool {
+        let at = &self.cursor;
+        match self.try_whole() {
+            Some(Whole::One(bytes)) => at.chunk > 0 || at.at >= bytes.len(),
+            Some(Whole::Many(chunks)) => at.chunk >= chunks.len() as u64,
+            None => self.fill.as_ref().is_some_and(|fill| fill.is_spent()),
+        }
+    }
+
     /// The next bytes, never empty; `None` at the end of a complete body. The chunks are shared,
     /// not copied, except those still being filled.
     ///

@@ -303,3 +303,24 @@ fn what_a_reader_passes_over_makes_room_in_a_window() {
     assert!(writer.finish());
     assert_eq!(read_all(reader).expect("complete"), b"b");
 }
+
+#[test]
+fn a_reader_knows_that_nothing_but_the_end_is_left() {
+    let cache = cache();
+    let (mut window, from_window) = Body::window(10_000);
+    let mut filling = lead(begin(&cache, "/a")).store(head(None), None);
+    let mut readers = [from_window, filling.object().reader()];
+    assert_eq!((window.push(b"abc"), filling.push(b"abc")), (Push::Ok, Push::Ok));
+    for reader in &mut readers {
+        assert_eq!(read_once(reader), Some(Ok(Some(b"abc"[..].into()))));
+        assert!(!reader.is_spent(), "more may come");
+    }
+    assert_eq!((window.push(b"def"), filling.push(b"def")), (Push::Ok, Push::Ok));
+    assert!(window.finish() && filling.finish());
+    for mut reader in readers {
+        assert!(!reader.is_spent(), "it was not taken");
+        assert_eq!(read_once(&mut reader), Some(Ok(Some(b"def"[..].into()))));
+        assert!(reader.is_spent());
+        assert_eq!(read_once(&mut reader), Some(Ok(None)));
+    }
+}

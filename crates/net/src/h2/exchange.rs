@@ -47,7 +47,8 @@ impl Task {
         if slow.is_upgrade() {
             return self.upgrade(slow, body).await;
         }
-        let reply = self.reply(slow, body).await;
+        // Given back before the body comes: it is most of what the task takes.
+        let reply = Box::pin(self.reply(slow, body)).await;
         self.hand_over(reply).await;
     }
 
@@ -109,6 +110,10 @@ impl Task {
     /// Hands a piece over when there is room for it.
     async fn piece(&self, feed: &Feed, bytes: Bytes) {
         feed.room().await;
+        self.give(feed, bytes);
+    }
+
+    fn give(&self, feed: &Feed, bytes: Bytes) {
         feed.gave(bytes.len());
         self.promise.tell(Item::Piece(bytes));
     }
@@ -150,13 +155,19 @@ impl Task {
         loop {
             let come = match next.take() {
                 Some(come) => come,
-                None => reader.next().await,
+                None => {
+                    // What there is no room for stays in the window, where it counts.
+                    if !reader.is_spent() {
+                        feed.room().await;
+                    }
+                    reader.next().await
+                }
             };
             match come {
                 Ok(Some(mut data)) => {
                     data.truncate(left.min(data.len() as u64) as usize);
                     left -= data.len() as u64;
-                    self.piece(&feed, data).await;
+                    self.give(&feed, data);
                     if left == 0 {
                         return self.promise.keep(Item::End(None));
                     }
@@ -175,7 +186,7 @@ impl Task {
             Ok(place) => place,
             Err(limit) => return self.hand_over(tunnel::no_place(limit)).await,
         };
-        let mut reply = self.reply(slow, None).await;
+        let mut reply = Box::pin(self.reply(slow, None)).await;
         let origin = match std::mem::replace(&mut reply.body, ReplyBody::None) {
             ReplyBody::Tunnel(origin) => origin,
             // A success would say that the tunnel is open (RFC 8441 5).
