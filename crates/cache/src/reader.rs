@@ -104,11 +104,11 @@ impl Reader {
 
     /// Whether all of a complete body was taken: what is next is its end.
     pub fn is_spent(&self) -> bool {
-        let at = &self.cursor;
-        match self.try_whole() {
-            Some(Whole::One(bytes)) => at.chunk > 0 || at.at >= bytes.len(),
-            Some(Whole::Many(chunks)) => at.chunk >= chunks.len() as u64,
-            None => self.fill.as_ref().is_some_and(|fill| fill.is_spent()),
+        let at = self.cursor.at;
+        match self.object.as_ref().map(|object| object.state()) {
+            Some(State::Whole(whole)) => at >= whole.len(),
+            Some(State::Elsewhere(body)) => at >= body.length(),
+            Some(State::Filling) | None => self.fill().is_some_and(|fill| fill.is_spent()),
         }
     }
 

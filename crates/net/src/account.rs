@@ -7,7 +7,7 @@ use base::memory::Full;
 use base::{Account, Held, Limit, Limits};
 use cache::Passage;
 use flow::reply::Head;
-use flow::{Reply, ReplyBody, pages};
+use flow::{Part, Reply, pages};
 use message::{Request, Status};
 
 use crate::core::{CoreCtx, READ_BYTES};
@@ -119,8 +119,8 @@ pub(crate) fn reads(account: &Account) -> usize {
 
 /// What of a reply that waits for its client is not counted with the request that it is for.
 fn beside(reply: &Reply) -> u64 {
-    let body = match &reply.body {
-        ReplyBody::Bytes(bytes) => bytes.len(),
+    let body = match reply.body.part() {
+        Some(Part::Bytes(bytes)) => bytes.len(),
         _ => 0,
     };
     let head = match &reply.head {
