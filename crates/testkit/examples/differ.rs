@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use testkit::differ::peer::Kind;
 use testkit::differ::scenario::{Scenario, scenarios};
-use testkit::differ::suite::{self, Suite};
+use testkit::differ::suite::{self, Outcome, Suite};
 use testkit::vclgen;
 
 fn main() -> ExitCode {
@@ -54,11 +54,15 @@ fn main() -> ExitCode {
             for told in outcome.oracle.iter().filter(|_| show).chain(&outcome.failed) {
                 println!("{told}");
             }
+            for told in &outcome.flaky {
+                println!("flaky: {told}");
+            }
             for told in &outcome.left_out {
                 println!("left out: {told}");
             }
-            let (failed, left_out) = (outcome.failed.len(), outcome.left_out.len());
-            println!("{} scenarios, {failed} failed, {left_out} left out", outcome.run);
+            let Outcome { run, failed, flaky, left_out, .. } = &outcome;
+            let [failed, flaky, left_out] = [failed, flaky, left_out].map(Vec::len);
+            println!("{run} scenarios, {failed} failed, {flaky} flaky, {left_out} left out");
             if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
     }

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use tokio::net::TcpSocket;
+
 use super::cli::Cli;
 use super::client::Target;
 use super::counters::{self, Counters};
@@ -71,6 +73,8 @@ pub struct Peer {
     pub(super) proxied: SocketAddr,
     pub(super) cli: Cli,
     pub(super) origins: Vec<Origin>,
+    /// What `${dead}` stands for.
+    dead: Dead,
     /// How often its child has crashed, as far as anybody has asked.
     crashes: usize,
     /// The programs that run: all of a scenario, as loaded.
@@ -131,7 +135,7 @@ impl Peer {
                 let origins: io::Result<Vec<Origin>> =
                     ORIGINS.into_iter().map(|name| Origin::start(name, &folder)).collect();
                 let (loaded, generation, crashes) = (BTreeMap::new(), 0, 0);
-                let (kind, origins) = (kind.clone(), origins?);
+                let (kind, origins, dead) = (kind.clone(), origins?, Dead::new()?);
                 Ok(Self {
                     kind,
                     child,
@@ -140,6 +144,7 @@ impl Peer {
                     proxied,
                     cli,
                     origins,
+                    dead,
                     crashes,
                     loaded,
                     generation,
@@ -187,8 +192,7 @@ impl Peer {
     pub(super) fn values(&self) -> BTreeMap<String, String> {
         let ports = self.origins.iter().map(|o| (o.name().to_owned(), o.port().to_string()));
         let mut values: BTreeMap<String, String> = ports.collect();
-        // Below 1024 nobody listens by chance.
-        values.insert("dead".to_owned(), "9".to_owned());
+        values.insert("dead".to_owned(), self.dead.port.to_string());
         values.insert("tmp".to_owned(), self.folder.display().to_string());
         values
     }
@@ -199,6 +203,8 @@ impl Peer {
         for origin in &self.origins {
             origin.reset(scenario.origins.get(origin.name()).map_or(&[], Vec::as_slice));
         }
+        // Varnish remembers of an address, whatever the program, that it has just refused.
+        self.dead = Dead::new().map_err(|why| why.to_string())?;
         let values = self.values();
         for (name, text) in &scenario.files {
             let path = self.folder.join(name);
@@ -293,6 +299,21 @@ impl Peer {
     }
 }
 
+/// A port that refuses connections: it is taken, and nobody listens.
+#[derive(Debug)]
+struct Dead {
+    port: u16,
+    _taken: TcpSocket,
+}
+
+impl Dead {
+    fn new() -> io::Result<Self> {
+        let taken = TcpSocket::new_v4()?;
+        taken.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        Ok(Self { port: taken.local_addr()?.port(), _taken: taken })
+    }
+}
+
 impl Drop for Peer {
     fn drop(&mut self) {
         end(&mut self.child);
@@ -347,4 +368,20 @@ fn free_port() -> io::Result<SocketAddr> {
         }
     }
     Err(io::Error::other("no free port"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_port_refuses_and_is_nobody_elses() {
+        let (one, other) = (Dead::new().expect("a port"), Dead::new().expect("a port"));
+        assert_ne!(one.port, other.port);
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, one.port));
+        let refusal = TcpStream::connect(addr).expect_err("nobody listens");
+        assert_eq!(refusal.kind(), io::ErrorKind::ConnectionRefused);
+        let taken = TcpListener::bind(addr).expect_err("it is taken");
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    }
 }

@@ -13,7 +13,8 @@
 //!
 //! Indented lines belong to the line before them. `#` in the first column begins a comment, except
 //! in a program or a file. `${o1}` is an origin's port (its UNIX socket is `${tmp}/o1.sock`),
-//! `${dead}` one where nobody listens.
+//! `${dead}` one that refuses connections,
+//! another for each scenario.
 
 use std::collections::BTreeMap;
 
