@@ -25,6 +25,7 @@ basic() {
   missing varnishadm && packages+=(varnish)
   compgen -G '/usr/lib/*/varnish/vmods/libvmod_xkey.so' >/dev/null || packages+=(varnish-modules)
   compgen -G '/usr/lib/*/varnish/vmods/libvmod_digest.so' >/dev/null || packages+=(varnish-vmod-digest)
+  compgen -G '/usr/lib/*/varnish/vmods/libvmod_re2.so' >/dev/null || packages+=(varnish-re2)
   # Debian has the version in its name.
   compgen -G '/usr/sbin/php-fpm*' >/dev/null || packages+=(php-fpm)
 }

@@ -5,10 +5,12 @@
 //! to search pay for it, and several at once wait for each other's cache lines (five times the time
 //! of a search, for two of them). Cores must not. What is searched while requests wait uses this.
 //!
-//! A pattern is read as by `regex::bytes` without its Unicode mode: a byte is a character. Comments
-//! `(?#...)` are taken as in PCRE, and so are atomic groups `(?>...)` with one way to match.
+//! A pattern is read as by `regex::bytes`, without its Unicode mode if that is not asked for: a
+//! byte is a character. Comments `(?#...)` are taken as in PCRE, and so are atomic groups
+//! `(?>...)` with one way to match.
 
 mod plain;
+mod set;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -22,6 +24,7 @@ use thread_local::ThreadLocal;
 pub use regex_automata::Span;
 pub use regex_automata::util::captures::Captures;
 pub use regex_syntax::escape;
+pub use set::Set;
 
 /// Most bytes of what a thread remembers of searches with a pattern: those of the `regex` crate.
 const CACHE_BYTES: usize = 2 << 20;
@@ -33,6 +36,8 @@ pub struct Options {
     pub ignore_case: bool,
     /// `.` is also a newline.
     pub dot_is_any: bool,
+    /// A character is one of Unicode's, in UTF-8, in place of a byte.
+    pub unicode: bool,
     /// Most bytes that the compiled pattern may take.
     pub program_bytes: usize,
 }
@@ -40,7 +45,7 @@ pub struct Options {
 impl Default for Options {
     /// Those of the `regex` crate.
     fn default() -> Self {
-        Self { ignore_case: false, dot_is_any: false, program_bytes: 10 << 20 }
+        Self { ignore_case: false, dot_is_any: false, unicode: false, program_bytes: 10 << 20 }
     }
 }
 
@@ -104,17 +109,10 @@ impl Regex {
     /// # Errors
     /// It is malformed, or too large. Look-around and back-references are malformed here.
     pub fn new(pattern: &str, options: Options) -> Result<Self, Error> {
-        let config = Config::new()
-            .utf8_empty(false)
-            .nfa_size_limit(Some(options.program_bytes))
-            .hybrid_cache_capacity(CACHE_BYTES);
-        let syntax = syntax::Config::new()
-            .unicode(false)
-            .utf8(false)
-            .case_insensitive(options.ignore_case)
-            .dot_matches_new_line(options.dot_is_any);
-        let engine =
-            Engine::builder().configure(config).syntax(syntax).build(&plain::plain(pattern))?;
+        let engine = Engine::builder()
+            .configure(config(options))
+            .syntax(syntax(options))
+            .build(&plain::plain(pattern))?;
         let caches = ThreadLocal::new();
         Ok(Self(Arc::new(Inner { pattern: pattern.into(), engine, caches })))
     }
@@ -142,6 +140,11 @@ impl Regex {
         self.with_cache(|engine, cache| engine.search_captures_with(cache, &input, groups));
     }
 
+    /// Bytes that the compiled pattern takes: more for what is more to search for.
+    pub fn bytes(&self) -> usize {
+        self.0.engine.memory_usage()
+    }
+
     /// Room for groups.
     pub fn room(&self) -> Captures {
         self.0.engine.create_captures()
@@ -152,6 +155,21 @@ impl Regex {
         let cache = caches.get_or(|| RefCell::new(engine.create_cache()));
         search(engine, &mut cache.borrow_mut())
     }
+}
+
+fn config(options: Options) -> Config {
+    Config::new()
+        .utf8_empty(false)
+        .nfa_size_limit(Some(options.program_bytes))
+        .hybrid_cache_capacity(CACHE_BYTES)
+}
+
+fn syntax(options: Options) -> syntax::Config {
+    syntax::Config::new()
+        .unicode(options.unicode)
+        .utf8(false)
+        .case_insensitive(options.ignore_case)
+        .dot_matches_new_line(options.dot_is_any)
 }
 
 #[cfg(test)]
@@ -190,6 +208,21 @@ mod tests {
         assert!(!is_match(options));
         assert!(!is_match(Options { ignore_case: true, ..options }));
         assert!(is_match(Options { ignore_case: true, dot_is_any: true, ..options }));
+    }
+
+    #[test]
+    fn characters_are_unicode_where_it_is_asked_for() {
+        let found = |unicode| {
+            let options = Options { unicode, ignore_case: true, ..Options::default() };
+            Regex::new("x.$", options).expect("a pattern").is_match("Xé".as_bytes())
+        };
+        assert!(found(true) && !found(false));
+    }
+
+    #[test]
+    fn more_to_search_for_takes_more_bytes() {
+        let bytes = |pattern| Regex::new(pattern, Options::default()).expect("a pattern").bytes();
+        assert!(bytes("simple") < bytes("[a-z]{1,128}complex"));
     }
 
     #[test]

@@ -177,7 +177,8 @@ fn glob(text: &str) -> String {
 pub(crate) fn regex(expression: &str, ignore_case: bool) -> Result<Regex, PatternError> {
     // Bytes, not characters, and `.` is any of them: a path with a stray byte must not slip past a
     // rule.
-    let options = Options { ignore_case, dot_is_any: true, program_bytes: REGEX_BYTES };
+    let options =
+        Options { ignore_case, dot_is_any: true, program_bytes: REGEX_BYTES, ..Options::default() };
     Regex::new(expression, options).map_err(|error| PatternError::Regex(error.to_string()))
 }
 

@@ -121,7 +121,7 @@ impl Program {
     /// Brings it to life: makes its backends, runs its `vcl_init`.
     ///
     /// # Errors
-    /// Why `vcl_init` failed.
+    /// Why `vcl_init` failed, or an object of it cannot be used.
     pub fn start(self: &Arc<Self>, world: &dyn World, now: f64) -> Result<Arc<Instance>, String> {
         let backends = self.parts.backends.iter().map(|(name, spec)| match spec {
             Some(spec) => Backend::Leaf(Leaf::new(name.clone(), spec.clone())),
@@ -132,7 +132,12 @@ impl Program {
         match instance.keep_house(Sub::Init, world, now) {
             Action::Fail(reason) if reason.is_empty() => Err("vcl_init failed".to_string()),
             Action::Fail(reason) => Err(format!("vcl_init failed: {reason}")),
-            _ => Ok(instance),
+            _ => {
+                for object in instance.objects() {
+                    object.complete().map_err(|why| format!("vcl_init failed: {why}"))?;
+                }
+                Ok(instance)
+            }
         }
     }
 

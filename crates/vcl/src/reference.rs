@@ -153,6 +153,7 @@ fn parameters(params: &[Param]) -> String {
 fn parameter(param: &Param) -> String {
     let kind = match param.kind {
         Kind::Of(kind) => kind.name().to_string(),
+        Kind::Refused(kind, _) => return format!("[{} {}: refused]", kind.name(), param.name),
         Kind::Enum(words) => format!("ENUM {{{}}}", words.join(", ")),
     };
     let name = param.name;

@@ -142,6 +142,14 @@ pub trait Object: Any + Send + Sync {
     fn backend(&self) -> Option<Backend> {
         None
     }
+
+    /// Completes itself at the end of `vcl_init`.
+    ///
+    /// # Errors
+    /// Why it cannot be used as `vcl_init` has left it: the program is not loaded.
+    fn complete(&self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// A parameter.
@@ -162,6 +170,9 @@ pub enum Kind {
     Of(Type),
     /// One of these words.
     Enum(&'static [&'static str]),
+    /// What Varnish's function takes and ours does not, for this reason: a sentence. A BOOL may be
+    /// said to be `false`.
+    Refused(Type, &'static str),
 }
 
 /// What a parameter is when it is not given.

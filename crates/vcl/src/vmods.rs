@@ -14,6 +14,7 @@ pub mod proxy;
 pub mod purge;
 pub mod querysort;
 pub mod querystring;
+pub mod re2;
 pub mod saintmode;
 pub mod std;
 pub mod str;
@@ -41,6 +42,7 @@ static MODULES: &[&Module] = &[
     &purge::MODULE,
     &querysort::MODULE,
     &querystring::MODULE,
+    &re2::MODULE,
     &saintmode::MODULE,
     &self::std::MODULE,
     &str::MODULE,

@@ -272,6 +272,15 @@ impl Lowering<'_> {
                 };
                 Some(Expr::Const(Value::Enum(word)))
             }
+            vmod::Kind::Refused(ty, why) => {
+                let is_false = matches!(&e.kind, ExprKind::Name(name) if &*name.text == "false");
+                if ty == Type::Bool && is_false {
+                    return Some(Expr::Const(Value::Bool(false)));
+                }
+                let what = format!("`{}` is not supported here", param.name);
+                self.report.error(e.span, what).note(why);
+                None
+            }
             vmod::Kind::Of(Type::Regex) => {
                 self.pattern(e).map(|number| Expr::Const(Value::Regex(number)))
             }
@@ -302,7 +311,7 @@ impl Lowering<'_> {
                 Type::Time => Value::Time(n),
                 _ => Value::Real(n),
             },
-            (Some(vmod::Default::Number(n)), vmod::Kind::Enum(_)) => Value::Real(n),
+            (Some(vmod::Default::Number(n)), _) => Value::Real(n),
         };
         Some(match value {
             Value::String(Some(bytes)) => Expr::Text(Box::new(Text::Const(bytes))),
@@ -409,7 +418,7 @@ fn returned(expr: Expr, ty: Type, span: Span) -> Typed {
 
 fn kind_name(kind: vmod::Kind) -> String {
     match kind {
-        vmod::Kind::Of(ty) => format!("of type {ty}"),
+        vmod::Kind::Of(ty) | vmod::Kind::Refused(ty, _) => format!("of type {ty}"),
         vmod::Kind::Enum(words) => format!("one of {}", words.join(", ")),
     }
 }

@@ -45,6 +45,11 @@ pub(crate) const fn word(
     Param { name, kind: Kind::Enum(words), default: Some(Default::Word(default)) }
 }
 
+/// One that Varnish's function takes and ours does not, for this reason.
+pub(crate) const fn refused(name: &'static str, kind: Type, why: &'static str) -> Param {
+    Param { name, kind: Kind::Refused(kind, why), default: Some(Default::Absent) }
+}
+
 /// Reading the arguments of a call by number.
 pub(crate) trait Args {
     /// The string, unless there is none: a header that is not there, or an argument left out.

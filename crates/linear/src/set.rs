@@ -1,0 +1,76 @@
+//! Several patterns that are sought at once: which of them match, not where.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use regex_automata::meta::{Cache, Regex as Engine};
+use regex_automata::{Input, MatchKind, PatternSet};
+use thread_local::ThreadLocal;
+
+use crate::{Error, Options, config, syntax};
+
+/// Patterns, by number in their order.
+pub struct Set {
+    engine: Engine,
+    caches: ThreadLocal<RefCell<Cache>>,
+}
+
+impl fmt::Debug for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Set").field("patterns", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl Set {
+    /// Compiles `patterns`.
+    ///
+    /// # Errors
+    /// One of them is malformed, or all together are too large.
+    pub fn new(patterns: &[impl AsRef<str>], options: Options) -> Result<Self, Error> {
+        let config = config(options).match_kind(MatchKind::All);
+        let engine =
+            Engine::builder().configure(config).syntax(syntax(options)).build_many(patterns)?;
+        Ok(Self { engine, caches: ThreadLocal::new() })
+    }
+
+    /// How many patterns it has.
+    pub fn len(&self) -> usize {
+        self.engine.pattern_len()
+    }
+
+    /// Whether it has no pattern.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The numbers of the patterns that match somewhere in `subject`, from 0 and in their order.
+    pub fn matches(&self, subject: &[u8]) -> Vec<usize> {
+        let mut found = PatternSet::new(self.len());
+        let cache = self.caches.get_or(|| RefCell::new(self.engine.create_cache()));
+        let input = Input::new(subject);
+        self.engine.which_overlapping_matches_with(&mut cache.borrow_mut(), &input, &mut found);
+        found.iter().map(|id| id.as_usize()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_match_are_found_at_once() {
+        let set = Set::new(&["foo", "bar", "^b(a)z$", ""], Options::default()).expect("patterns");
+        assert_eq!(set.matches(b"xfoobar"), [0, 1, 3]);
+        assert_eq!(set.matches(b"baz"), [2, 3]);
+        assert_eq!(set.matches(b""), [3]);
+        assert_eq!((set.len(), set.is_empty()), (4, false));
+    }
+
+    #[test]
+    fn patterns_are_refused_together() {
+        let options = Options { program_bytes: 1 << 12, ..Options::default() };
+        assert!(matches!(Set::new(&["a", "("], options), Err(Error::Syntax(_))));
+        assert!(matches!(Set::new(&["a", "b{900}"], options), Err(Error::TooLarge(_))));
+        assert!(Set::new(&[""; 0], options).is_ok_and(|set| set.is_empty()));
+    }
+}

@@ -1,0 +1,437 @@
+//! `re2`: regular expressions in RE2's syntax, one by one and in sets, as libvmod-re2 has them.
+//!
+//! RE2's engine and ours promise the same: time that grows linearly with the subject, and of
+//! several matches the first, with the earliest alternative. Their syntaxes differ in details,
+//! which `pattern` levels.
+
+mod pattern;
+mod replace;
+mod set;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use linear::{Options, Regex as Linear};
+
+use crate::ctx::Ctx;
+use crate::sub::Subs;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Call, Class, Function, Method, MethodCall, Module, Object, Param, Refused};
+use crate::vmods::args::{Args, must, number, owned, refused, text, this, truth};
+use pattern::Syntax;
+use replace::How;
+
+/// The module.
+pub static MODULE: Module = Module {
+    name: "re2",
+    about: "Regular expressions in RE2's syntax, one by one and in sets. Patterns are bytes in \
+            Latin-1 unless `utf8` is said. Of RE2's syntax classes of Unicode (`\\p`) are refused, \
+            and in Latin-1 letters beyond ASCII where case does not count. Options: `utf8`, \
+            `literal` (no operators), `dot_nl` (`.` is also a newline), `never_capture` (no \
+            groups), `case_sensitive`, `max_mem` (most bytes of the compiled pattern); \
+            `perl_classes`, `word_boundary` and `one_line` mean something only beside \
+            `posix_syntax`, and nothing here. A string that is needed and not there fails. The \
+            functions compile their pattern each time: for one that is known before, use an \
+            object.",
+    functions: FUNCTIONS,
+    classes: &[REGEX, set::CLASS],
+    refused: &[
+        Refused { name: "set.subroutine", why: CALLS },
+        Refused { name: "set.check_call", why: CALLS },
+    ],
+};
+
+const CALLS: &str = "would lead to calls that nobody has checked: which subroutine may be called \
+                     where is known before a program runs.";
+const SYNTAX: &str = "Patterns are read in RE2's own syntax.";
+const LONGEST: &str = "Of several alternatives the first that matches counts, as RE2 has it by \
+                       default.";
+const NEWLINES: &str = "A newline in a pattern matches one.";
+
+/// What `re2.version` tells.
+const VERSION: &str = "2.0.0";
+
+const UTF8: Param = truth("utf8", false);
+const POSIX_SYNTAX: Param = refused("posix_syntax", Type::Bool, SYNTAX);
+const LONGEST_MATCH: Param = refused("longest_match", Type::Bool, LONGEST);
+const MAX_MEM: Param = number("max_mem", Type::Int, 8_388_608.0);
+const LITERAL: Param = truth("literal", false);
+const NEVER_NL: Param = refused("never_nl", Type::Bool, NEWLINES);
+const DOT_NL: Param = truth("dot_nl", false);
+const NEVER_CAPTURE: Param = truth("never_capture", false);
+const CASE_SENSITIVE: Param = truth("case_sensitive", true);
+const PERL_CLASSES: Param = truth("perl_classes", false);
+const WORD_BOUNDARY: Param = truth("word_boundary", false);
+const ONE_LINE: Param = truth("one_line", false);
+
+/// Parameters, with the options of a pattern behind them.
+macro_rules! with_options {
+    ($($param:expr),*) => {
+        &[
+            $($param,)*
+            UTF8, POSIX_SYNTAX, LONGEST_MATCH, MAX_MEM, LITERAL, NEVER_NL, DOT_NL, NEVER_CAPTURE,
+            CASE_SENSITIVE, PERL_CLASSES, WORD_BOUNDARY, ONE_LINE,
+        ]
+    };
+}
+
+const PATTERN: Param = must("pattern", Type::String);
+const TEXT: Param = must("text", Type::String);
+const REWRITE: Param = must("rewrite", Type::String);
+const REF: Param = must("ref", Type::Int);
+const NAME: Param = must("name", Type::String);
+
+const SUB: &str = "The text with its first match replaced. In `rewrite`, `\\0` to `\\9` stand for \
+                   the match and its groups, and `\\\\` for a backslash. `fallback` if nothing \
+                   matches, or `rewrite` has another backslash or a group that the pattern has \
+                   not.";
+const SUBALL: &str = "The text with all matches replaced, as by `sub`. `fallback` if nothing \
+                      matches.";
+const EXTRACT: &str = "`rewrite` with what the match and its groups are, as by `sub`, without the \
+                       rest of the text. `fallback` if nothing matches.";
+const COST: &str = "A number that is larger for patterns that take more to search for: not RE2's, \
+                    but the bytes that the compiled pattern takes.";
+const BACKREF: &str = "What group `ref` of the last `match` of this request, or of this fetch, has \
+                       matched; 0 for the whole match. `fallback` if the group has not matched, \
+                       or nothing has. Fails without a `match` before it, with `never_capture`, \
+                       and if the pattern has no such group.";
+const NAMEDREF: &str = "The same for a group with a name: `(?P<name>...)`.";
+
+const fn function(
+    name: &'static str,
+    about: &'static str,
+    returns: Type,
+    params: &'static [Param],
+    call: Call,
+) -> Function {
+    Function { name, about, returns, params, from: Subs::ALL, call }
+}
+
+const fn method(
+    name: &'static str,
+    about: &'static str,
+    returns: Type,
+    params: &'static [Param],
+    call: MethodCall,
+) -> Method {
+    Method { name, about, returns, params, from: Subs::ALL, call }
+}
+
+const FUNCTIONS: &[Function] = &[
+    function(
+        "match",
+        "Whether the pattern matches somewhere in the subject.",
+        Type::Bool,
+        with_options![PATTERN, must("subject", Type::String)],
+        |ctx, args| {
+            let pattern = compiled(args, 2)?;
+            Ok(Value::Bool(pattern.search(last(ctx), args.string(1))))
+        },
+    ),
+    function(
+        "backref",
+        BACKREF,
+        Type::String,
+        &[REF, text("fallback", "**BACKREF FUNCTION FAILED**")],
+        |ctx, args| last(ctx).group(args),
+    ),
+    function(
+        "namedref",
+        NAMEDREF,
+        Type::String,
+        &[NAME, text("fallback", "**NAMEDREF FUNCTION FAILED**")],
+        |ctx, args| last(ctx).named(args),
+    ),
+    function(
+        "sub",
+        SUB,
+        Type::String,
+        with_options![PATTERN, TEXT, REWRITE, text("fallback", "**SUB FUNCTION FAILED**")],
+        |ctx, args| replaced(ctx, args, How::First),
+    ),
+    function(
+        "suball",
+        SUBALL,
+        Type::String,
+        with_options![PATTERN, TEXT, REWRITE, text("fallback", "**SUBALL FUNCTION FAILED**")],
+        |ctx, args| replaced(ctx, args, How::All),
+    ),
+    function(
+        "extract",
+        EXTRACT,
+        Type::String,
+        with_options![PATTERN, TEXT, REWRITE, text("fallback", "**EXTRACT FUNCTION FAILED**")],
+        |ctx, args| replaced(ctx, args, How::Extract),
+    ),
+    function("cost", COST, Type::Int, with_options![PATTERN], |_, args| {
+        Ok(Value::Int(compiled(args, 1)?.cost()))
+    }),
+    function(
+        "quotemeta",
+        "A pattern that matches this string: with a backslash before each character of ASCII that \
+         is no letter, digit or `_`.",
+        Type::String,
+        &[must("", Type::String)],
+        |_, args| Ok(args.string(0).map_or(Value::String(None), |text| owned(quoted(text)))),
+    ),
+    function(
+        "version",
+        "The version of libvmod-re2 that this follows.",
+        Type::String,
+        &[],
+        |_, _| Ok(owned(VERSION)),
+    ),
+];
+
+const REGEX: Class = Class {
+    name: "regex",
+    about: "A pattern, compiled while the program is loaded. One that is none is an error, and the \
+            program is not loaded.",
+    params: with_options![PATTERN],
+    construct: |_, naming, args| {
+        let pattern = compiled(args, 1).map_err(|why| {
+            Failure::new(format!("re2.regex {}: {}", naming.name, why.into_reason()))
+        })?;
+        Ok(Arc::new(Regex { pattern, number: naming.number }))
+    },
+    methods: &[
+        method(
+            "match",
+            "Whether the pattern matches somewhere in the subject.",
+            Type::Bool,
+            &[must("", Type::String)],
+            |ctx, object, args| {
+                let Regex { pattern, number } = this::<Regex>(object)?;
+                Ok(Value::Bool(
+                    pattern.search(ctx.task.keep(NAME_OF_KEPT, *number), args.string(0)),
+                ))
+            },
+        ),
+        method(
+            "backref",
+            BACKREF,
+            Type::String,
+            &[REF, text("fallback", "**BACKREF METHOD FAILED**")],
+            |ctx, object, args| this::<Regex>(object)?.last(ctx).group(args),
+        ),
+        method(
+            "namedref",
+            NAMEDREF,
+            Type::String,
+            &[NAME, text("fallback", "**NAMEDREF METHOD FAILED**")],
+            |ctx, object, args| this::<Regex>(object)?.last(ctx).named(args),
+        ),
+        method(
+            "sub",
+            SUB,
+            Type::String,
+            &[TEXT, REWRITE, text("fallback", "**SUB METHOD FAILED**")],
+            |ctx, object, args| this::<Regex>(object)?.pattern.replace(ctx, args, How::First),
+        ),
+        method(
+            "suball",
+            SUBALL,
+            Type::String,
+            &[TEXT, REWRITE, text("fallback", "**SUBALL METHOD FAILED**")],
+            |ctx, object, args| this::<Regex>(object)?.pattern.replace(ctx, args, How::All),
+        ),
+        method(
+            "extract",
+            EXTRACT,
+            Type::String,
+            &[TEXT, REWRITE, text("fallback", "**EXTRACT METHOD FAILED**")],
+            |ctx, object, args| this::<Regex>(object)?.pattern.replace(ctx, args, How::Extract),
+        ),
+        method("cost", COST, Type::Int, &[], |_, object, _| {
+            Ok(Value::Int(this::<Regex>(object)?.pattern.cost()))
+        }),
+    ],
+};
+
+/// Under which name a task keeps what objects have matched, and under which what `match` has.
+const NAME_OF_KEPT: &str = "re2";
+const NAME_OF_FUNCTIONS: &str = "re2.match";
+
+/// An object of the class.
+struct Regex {
+    pattern: Arc<Pattern>,
+    number: u32,
+}
+
+impl Object for Regex {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Regex {
+    /// What it has matched last.
+    fn last<'c>(&self, ctx: &'c mut Ctx<'_>) -> &'c Last {
+        ctx.task.keep(NAME_OF_KEPT, self.number)
+    }
+}
+
+/// What the function `match` has matched last.
+fn last<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut Last {
+    ctx.task.keep(NAME_OF_FUNCTIONS, 0)
+}
+
+/// A compiled pattern.
+struct Pattern {
+    regex: Linear,
+    names: Vec<(Box<str>, usize)>,
+    groups: usize,
+    never_captures: bool,
+    utf8: bool,
+}
+
+/// How a pattern is read and compiled.
+#[derive(Clone, Copy)]
+struct Reading {
+    syntax: Syntax,
+    dot_is_any: bool,
+    bytes_max: Option<usize>,
+}
+
+impl Reading {
+    /// What the options from argument `at` on say; `captures` if `never_capture` is one.
+    fn of(args: &[Value], at: usize, captures: bool) -> Self {
+        let is = |number: usize| args.truth(at + number).unwrap_or(false);
+        let behind = if captures { 8 } else { 7 };
+        Self {
+            syntax: Syntax {
+                utf8: is(0),
+                literal: is(4),
+                never_capture: captures && is(7),
+                ignore_case: !args.truth(at + behind).unwrap_or(true),
+            },
+            dot_is_any: is(6),
+            bytes_max: args.int(at + 3).and_then(|n| usize::try_from(n).ok()),
+        }
+    }
+
+    /// As our engine is told it.
+    fn options(&self) -> Result<Options, String> {
+        let bytes_max = self.bytes_max.ok_or("max_mem must not be negative")?;
+        Ok(Options {
+            ignore_case: self.syntax.ignore_case,
+            dot_is_any: self.dot_is_any,
+            unicode: self.syntax.utf8,
+            program_bytes: bytes_max,
+        })
+    }
+}
+
+/// The pattern that is argument 0, with options from argument `at` on.
+fn compiled(args: &[Value], at: usize) -> Result<Arc<Pattern>, Failure> {
+    let text = args.string(0).ok_or_else(|| Failure::new("re2: the pattern is undefined"))?;
+    Pattern::new(text, Reading::of(args, at, true)).map(Arc::new).map_err(|why| {
+        Failure::new(format!("re2: cannot compile '{}': {why}", text.escape_ascii()))
+    })
+}
+
+/// `sub` and its like as functions: the pattern before the rest.
+fn replaced(ctx: &Ctx<'_>, args: &[Value], how: How) -> Result<Value, Failure> {
+    compiled(args, 4)?.replace(ctx, &args[1..], how)
+}
+
+/// `text` with a backslash before what might be an operator.
+fn quoted(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text {
+        if byte.is_ascii() && !byte.is_ascii_alphanumeric() && *byte != b'_' {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out
+}
+
+impl Pattern {
+    fn new(text: &[u8], reading: Reading) -> Result<Self, String> {
+        let options = reading.options()?;
+        let pattern::Rewritten { text, names, groups } = pattern::rewrite(text, reading.syntax)?;
+        let regex = Linear::new(&text, options).map_err(|error| error.to_string())?;
+        let (never_captures, utf8) = (reading.syntax.never_capture, reading.syntax.utf8);
+        Ok(Self { regex, names, groups, never_captures, utf8 })
+    }
+
+    fn cost(&self) -> i64 {
+        i64::try_from(self.regex.bytes()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether it matches in `subject`; `last` has then what matches where.
+    fn search(self: &Arc<Self>, last: &mut Last, subject: Option<&Bytes>) -> bool {
+        let subject = subject.cloned().unwrap_or_default();
+        let is_match = if self.never_captures {
+            last.groups.clear();
+            self.regex.is_match(&subject)
+        } else {
+            let mut found = self.regex.room();
+            self.regex.groups(&subject, 0, &mut found);
+            let groups = (0..=self.groups).map(|n| found.get_group(n).map(|m| (m.start, m.end)));
+            last.groups.clear();
+            last.groups.extend(groups);
+            found.is_match()
+        };
+        (last.pattern, last.subject) = (Some(Arc::clone(self)), subject);
+        is_match
+    }
+}
+
+/// The last match of an object, or of the function, in a request or fetch.
+#[derive(Default)]
+struct Last {
+    pattern: Option<Arc<Pattern>>,
+    subject: Bytes,
+    /// Where the groups have matched, the whole match first.
+    groups: Vec<Option<(usize, usize)>>,
+}
+
+impl Last {
+    /// `backref`
+    fn group(&self, args: &[Value]) -> Result<Value, Failure> {
+        let fallback = fallback(args, 1)?;
+        let pattern = self.pattern()?;
+        let number = args.int(0).and_then(|n| usize::try_from(n).ok());
+        let number = number.filter(|n| *n <= pattern.groups);
+        let number = number.ok_or_else(|| Failure::new("re2: the pattern has no such group"))?;
+        Ok(self.found(number, fallback))
+    }
+
+    /// `namedref`
+    fn named(&self, args: &[Value]) -> Result<Value, Failure> {
+        let fallback = fallback(args, 1)?;
+        let pattern = self.pattern()?;
+        let found = pattern.names.iter().find(|(name, _)| name.as_bytes() == args.bytes(0));
+        let (_, number) = found.ok_or_else(|| {
+            let name = args.bytes(0).escape_ascii();
+            Failure::new(format!("re2: the pattern has no group of the name '{name}'"))
+        })?;
+        Ok(self.found(*number, fallback))
+    }
+
+    fn pattern(&self) -> Result<&Pattern, Failure> {
+        match self.pattern.as_deref() {
+            None => Err(Failure::new("re2: there was no match() before")),
+            Some(pattern) if pattern.never_captures => {
+                Err(Failure::new("re2: never_capture is true for this pattern"))
+            }
+            Some(pattern) => Ok(pattern),
+        }
+    }
+
+    fn found(&self, number: usize, fallback: &Bytes) -> Value {
+        let group = self.groups.get(number).copied().flatten();
+        owned(group.map_or_else(|| fallback.clone(), |(start, end)| self.subject.slice(start..end)))
+    }
+}
+
+/// The argument `fallback`.
+fn fallback(args: &[Value], at: usize) -> Result<&Bytes, Failure> {
+    args.string(at).ok_or_else(|| Failure::new("re2: the fallback is undefined"))
+}

@@ -1,0 +1,370 @@
+//! `re2.set`: patterns that are sought all at once, and what is associated with each.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::{
+    CASE_SENSITIVE, DOT_NL, How, LITERAL, LONGEST_MATCH, MAX_MEM, NAME_OF_KEPT, NEVER_NL, ONE_LINE,
+    PERL_CLASSES, POSIX_SYNTAX, Pattern, REWRITE, Reading, TEXT, UTF8, WORD_BOUNDARY, method,
+};
+use crate::backend::Backend;
+use crate::ctx::Ctx;
+use crate::headers;
+use crate::sub::Sub;
+use crate::types::Type;
+use crate::value::{Failure, Value};
+use crate::vmod::{Class, Method, Object, Param};
+use crate::vmods::args::{Args, may, must, number, owned, refused, text, this, truth, word};
+
+const N: Param = number("n", Type::Int, 0.0);
+const SELECT: Param = word("select", &["FIRST", "LAST", "UNIQUE"], "UNIQUE");
+const SELECTED: &[Param] = &[N, SELECT];
+const SUBROUTINES: &str = "Which subroutine may be called where is known before a program runs; \
+                           what a set associates is not.";
+
+pub(super) const CLASS: Class = Class {
+    name: "set",
+    about: "Patterns that are sought all at once, in time that grows with the subject and not with \
+            their number. With `anchor` each matches at the start only, or the whole. They are \
+            compiled at the end of `vcl_init`; if there is none, or one is none, the program is \
+            not loaded. `match` refers to a request, or to a fetch; the other methods to its last \
+            `match`, and fail without one. A pattern is chosen by its number `n`, from 1, or else \
+            it is the one that has matched; of several, `select` chooses the first or the last in \
+            the order of `add`, and `UNIQUE` fails.",
+    params: &[
+        word("anchor", &["none", "start", "both"], "none"),
+        UTF8,
+        POSIX_SYNTAX,
+        LONGEST_MATCH,
+        MAX_MEM,
+        LITERAL,
+        NEVER_NL,
+        DOT_NL,
+        CASE_SENSITIVE,
+        PERL_CLASSES,
+        WORD_BOUNDARY,
+        ONE_LINE,
+    ],
+    construct: |_, naming, args| {
+        Ok(Arc::new(Set {
+            name: naming.name.into(),
+            number: naming.number,
+            reading: Reading::of(args, 1, false),
+            anchor: args.word(0).unwrap_or("none"),
+            members: Mutex::default(),
+            ready: OnceLock::new(),
+        }))
+    },
+    methods: METHODS,
+};
+
+const METHODS: &[Method] = &[
+    Method {
+        name: "add",
+        about: "Adds a pattern, and what is associated with it. With `save` it is also compiled by \
+                itself, for `sub`, `suball` and `extract`.",
+        returns: Type::Void,
+        params: &[
+            must("", Type::String),
+            may("string", Type::String),
+            may("backend", Type::Backend),
+            truth("save", false),
+            truth("never_capture", false),
+            may("integer", Type::Int),
+            refused("sub", Type::Sub, SUBROUTINES),
+        ],
+        from: Sub::Init.only(),
+        call: |_, object, args| this::<Set>(object)?.add(args),
+    },
+    Method {
+        name: "compile",
+        about: "Compiles the set before the end of `vcl_init`: there is nothing to add then.",
+        returns: Type::Void,
+        params: &[],
+        from: Sub::Init.only(),
+        call: |_, object, _| {
+            let set = this::<Set>(object)?;
+            if set.ready.get().is_some() {
+                return Err(set.failure("is compiled twice"));
+            }
+            set.complete().map(|()| Value::Void).map_err(Failure::new)
+        },
+    },
+    method(
+        "match",
+        "Whether one of the patterns matches.",
+        Type::Bool,
+        &[must("", Type::String)],
+        |ctx, object, args| {
+            let set = this::<Set>(object)?;
+            let found = set.ready()?.engine.matches(args.bytes(0));
+            let is_match = !found.is_empty();
+            *ctx.task.keep(NAME_OF_KEPT, set.number) = Found(Some(found));
+            Ok(Value::Bool(is_match))
+        },
+    ),
+    method(
+        "matched",
+        "Whether pattern `n` has matched.",
+        Type::Bool,
+        &[must("", Type::Int)],
+        matched,
+    ),
+    method("nmatches", "How many patterns have matched.", Type::Int, &[], |ctx, object, _| {
+        let found = this::<Set>(object)?.found(ctx)?;
+        Ok(Value::Int(found.len() as i64))
+    }),
+    method("which", "The number of the pattern that has matched.", Type::Int, &[SELECT], which),
+    method(
+        "string",
+        "The string that is associated with a pattern; fails where none is.",
+        Type::String,
+        SELECTED,
+        |ctx, object, args| associated(ctx, object, args, 0, |m| m.string.clone().map(owned)),
+    ),
+    method(
+        "backend",
+        "The backend that is associated with a pattern; fails where none is.",
+        Type::Backend,
+        SELECTED,
+        |ctx, object, args| {
+            associated(ctx, object, args, 0, |m| m.backend.clone().map(Value::Backend))
+        },
+    ),
+    method(
+        "integer",
+        "The number that is associated with a pattern; fails where none is.",
+        Type::Int,
+        SELECTED,
+        |ctx, object, args| associated(ctx, object, args, 0, |m| m.integer.map(Value::Int)),
+    ),
+    method(
+        "sub",
+        "As `sub` of the pattern's own object; fails if it was not saved.",
+        Type::String,
+        &[TEXT, REWRITE, text("fallback", "**SUB METHOD FAILED**"), N, SELECT],
+        |ctx, object, args| replaced(ctx, object, args, How::First),
+    ),
+    method(
+        "suball",
+        "As `suball` of the pattern's own object; fails if it was not saved.",
+        Type::String,
+        &[TEXT, REWRITE, text("fallback", "**SUBALL METHOD FAILED**"), N, SELECT],
+        |ctx, object, args| replaced(ctx, object, args, How::All),
+    ),
+    method(
+        "extract",
+        "As `extract` of the pattern's own object; fails if it was not saved.",
+        Type::String,
+        &[TEXT, REWRITE, text("fallback", "**EXTRACT METHOD FAILED**"), N, SELECT],
+        |ctx, object, args| replaced(ctx, object, args, How::Extract),
+    ),
+    method(
+        "saved",
+        "Whether this is associated with a pattern: the pattern itself, a string, a backend, a \
+         number.",
+        Type::Bool,
+        &[word("which", &["REGEX", "STR", "BE", "INT", "SUB"], "REGEX"), N, SELECT],
+        |ctx, object, args| {
+            let which = args.word(0).unwrap_or_default();
+            associated(ctx, object, args, 1, |member| Some(Value::Bool(member.has(which))))
+        },
+    ),
+    method(
+        "hdr_filter",
+        "Removes the fields of a message that no pattern matches; without `whitelist`, those that \
+         one matches. What is matched is the line: `Name: value`.",
+        Type::Void,
+        &[must("", Type::Http), truth("whitelist", true)],
+        filter,
+    ),
+];
+
+/// An object of the class.
+struct Set {
+    name: Box<str>,
+    number: u32,
+    reading: Reading,
+    anchor: &'static str,
+    /// Those that have been added, until all are compiled.
+    members: Mutex<Vec<Member>>,
+    ready: OnceLock<Ready>,
+}
+
+struct Ready {
+    engine: linear::Set,
+    members: Vec<Member>,
+}
+
+/// A pattern, and what is associated with it.
+struct Member {
+    /// As our engine reads it, with its anchors.
+    text: String,
+    regex: Option<Pattern>,
+    string: Option<Bytes>,
+    backend: Option<Backend>,
+    integer: Option<i64>,
+}
+
+impl Member {
+    fn has(&self, which: &str) -> bool {
+        match which {
+            "REGEX" => self.regex.is_some(),
+            "STR" => self.string.is_some(),
+            "BE" => self.backend.is_some(),
+            "INT" => self.integer.is_some(),
+            _ => false,
+        }
+    }
+}
+
+/// The patterns that have matched, by number from 0; none before the first `match`.
+#[derive(Default)]
+struct Found(Option<Vec<usize>>);
+
+impl Object for Set {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn complete(&self) -> Result<(), String> {
+        if self.ready.get().is_some() {
+            return Ok(());
+        }
+        let members = std::mem::take(&mut *self.members.lock());
+        let fault = |why: String| format!("re2.set {}: {why}", self.name);
+        if members.is_empty() {
+            return Err(fault("no patterns were added".to_owned()));
+        }
+        let texts: Vec<&str> = members.iter().map(|member| &*member.text).collect();
+        let options = self.reading.options().map_err(fault)?;
+        let engine = linear::Set::new(&texts, options).map_err(|why| fault(why.to_string()))?;
+        self.ready.set(Ready { engine, members }).map_err(|_| fault("is compiled twice".to_owned()))
+    }
+}
+
+impl Set {
+    fn failure(&self, why: &str) -> Failure {
+        Failure::new(format!("re2.set {}: {why}", self.name))
+    }
+
+    fn ready(&self) -> Result<&Ready, Failure> {
+        self.ready.get().ok_or_else(|| self.failure("is not compiled"))
+    }
+
+    fn add(&self, args: &[Value]) -> Result<Value, Failure> {
+        if self.ready.get().is_some() {
+            return Err(self.failure("a pattern is added after compile()"));
+        }
+        let pattern = args.string(0).ok_or_else(|| self.failure("a pattern is undefined"))?;
+        let mut reading = self.reading;
+        reading.syntax.never_capture = args.truth(4).unwrap_or(false);
+        let fault = |why: String| {
+            self.failure(&format!("cannot compile '{}': {why}", pattern.escape_ascii()))
+        };
+        let text = super::pattern::rewrite(pattern, reading.syntax).map_err(fault)?.text;
+        // Each by itself, so that what is wrong is said of the right one.
+        let alone = Pattern::new(pattern, reading).map_err(fault)?;
+        self.members.lock().push(Member {
+            text: match self.anchor {
+                "start" => format!("\\A(?:{text})"),
+                "both" => format!("\\A(?:{text})\\z"),
+                _ => text,
+            },
+            regex: args.truth(3).unwrap_or(false).then_some(alone),
+            string: args.string(1).cloned(),
+            backend: match args.get(2) {
+                Some(Value::Backend(backend)) => Some(backend.clone()),
+                _ => None,
+            },
+            integer: args.int(5),
+        });
+        Ok(Value::Void)
+    }
+
+    /// Those that have matched last.
+    fn found<'c>(&self, ctx: &'c mut Ctx<'_>) -> Result<&'c [usize], Failure> {
+        let Found(found) = ctx.task.keep(NAME_OF_KEPT, self.number);
+        found.as_deref().ok_or_else(|| self.failure("there was no match() before"))
+    }
+
+    /// The one of those that have matched.
+    fn selected(&self, ctx: &mut Ctx<'_>, select: Option<&str>) -> Result<usize, Failure> {
+        let chosen = match (self.found(ctx)?, select) {
+            ([], _) => return Err(self.failure("no pattern has matched")),
+            ([first, ..], Some("FIRST")) => first,
+            ([.., last], Some("LAST")) => last,
+            ([only], _) => only,
+            _ => return Err(self.failure("more than one pattern has matched")),
+        };
+        Ok(*chosen)
+    }
+
+    /// The member that the arguments `n` and `select`, from `at` on, choose.
+    fn member(&self, ctx: &mut Ctx<'_>, args: &[Value], at: usize) -> Result<&Member, Failure> {
+        let number = match args.int(at) {
+            Some(n @ 1..) => usize::try_from(n - 1).unwrap_or(usize::MAX),
+            _ => self.selected(ctx, args.word(at + 1))?,
+        };
+        let member = self.ready()?.members.get(number);
+        member.ok_or_else(|| self.failure("has not so many patterns"))
+    }
+}
+
+fn matched(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+    let set = this::<Set>(object)?;
+    let number = args.int(0).and_then(|n| usize::try_from(n).ok()?.checked_sub(1));
+    let number = number.filter(|n| set.ready.get().is_some_and(|all| *n < all.members.len()));
+    let number = number.ok_or_else(|| set.failure("has no pattern of this number"))?;
+    Ok(Value::Bool(set.found(ctx)?.contains(&number)))
+}
+
+fn which(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+    let number = this::<Set>(object)?.selected(ctx, args.word(0))?;
+    Ok(Value::Int(number as i64 + 1))
+}
+
+/// What `get` finds of the chosen member.
+fn associated(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+    at: usize,
+    get: impl FnOnce(&Member) -> Option<Value>,
+) -> Result<Value, Failure> {
+    let set = this::<Set>(object)?;
+    let found = get(set.member(ctx, args, at)?);
+    found.ok_or_else(|| set.failure("nothing of this kind was associated with the pattern"))
+}
+
+fn replaced(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+    how: How,
+) -> Result<Value, Failure> {
+    let set = this::<Set>(object)?;
+    match &set.member(ctx, args, 3)?.regex {
+        Some(regex) => regex.replace(ctx, args, how),
+        None => Err(set.failure("this pattern was not saved")),
+    }
+}
+
+fn filter(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+    let engine = &this::<Set>(object)?.ready()?.engine;
+    let stays = args.truth(1).unwrap_or(true);
+    let block = args.place(0).and_then(|place| headers::block_mut(ctx, place));
+    let block = block.ok_or_else(|| Failure::new("re2: this message cannot be changed here"))?;
+    let mut line = Vec::new();
+    block.retain(|field| {
+        line.clear();
+        for part in [field.name, b": ", field.value] {
+            line.extend_from_slice(part);
+        }
+        engine.matches(&line).is_empty() != stays
+    });
+    Ok(Value::Void)
+}
