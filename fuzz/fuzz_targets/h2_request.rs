@@ -2,7 +2,7 @@
 //! its first byte says whether there is a body, and what the connection is.
 #![no_main]
 
-#[path = "../../crates/h2/tests/support/forward.rs"]
+#[path = "../../crates/h2/src/tests/forward.rs"]
 mod forward;
 
 use libfuzzer_sys::fuzz_target;

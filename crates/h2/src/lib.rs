@@ -12,6 +12,7 @@ mod decode;
 mod encode;
 mod error;
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod heads;
 mod huffman;

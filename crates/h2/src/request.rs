@@ -312,6 +312,7 @@ impl Collector {
 
     /// Whether the request asks for another protocol on its stream (extended CONNECT, RFC 8441):
     /// what follows is not a body but the protocol's bytes. True once it is finished.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn is_extended(&self) -> bool {
         self.websocket
     }

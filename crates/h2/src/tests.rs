@@ -1,5 +1,8 @@
 //! The engine as a client sees it: frames in, events and frames out.
 
+mod forward;
+mod forwarding;
+
 use base::{HashSeed, Limit, Limits};
 use message::{HeaderId, Request, Scheme, Trailers};
 use proptest::prelude::*;

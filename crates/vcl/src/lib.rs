@@ -12,6 +12,7 @@ pub mod acl;
 pub mod ast;
 pub mod backend;
 pub mod ctx;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod headers;
 pub mod lex;
@@ -25,6 +26,7 @@ pub mod report;
 mod run;
 pub mod source;
 pub mod sub;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod testing;
 pub mod text;
 pub mod types;

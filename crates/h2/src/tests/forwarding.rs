@@ -1,19 +1,16 @@
 //! What is accepted over HTTP/2 goes on over HTTP/1.1: nothing in it may become framing there. Held
 //! against the HTTP/1 reader, which shares no scanning of lines with this crate.
 
-#[path = "support/forward.rs"]
-mod forward;
-
 use message::{HeaderId, Request, Scheme};
 use proptest::prelude::*;
 
-use forward::forward;
+use super::forward::forward;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn accepted(fields: &Fields, scheme: Scheme, ends: bool) -> Option<Request> {
     let fields = fields.iter().map(|(name, value)| (&name[..], &value[..]));
-    h2::fuzz::request(fields, scheme, ends).ok()
+    crate::fuzz::request(fields, scheme, ends).ok()
 }
 
 /// Text that is nearly always right, and sometimes has a byte in it that may be a line's end.
@@ -98,7 +95,7 @@ proptest! {
 
     #[test]
     fn no_block_breaks_it(block in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Some(request) = h2::fuzz::block(&block) {
+        if let Some(request) = crate::fuzz::block(&block) {
             forward(&request);
         }
     }
