@@ -10,6 +10,7 @@ use crate::report::Report;
 use crate::source::{NoFiles, SourceFile, Sources, Span};
 use crate::sub::Sub;
 use crate::testing::{Bench, Memory, NOW};
+use crate::vmods::geoip2;
 
 /// Any bytes have tokens: in their order, apart from each other, within the file; a string's
 /// content lies within its token. What is bad has been complained of.
@@ -92,17 +93,27 @@ sub vcl_recv {
 /// break in it.
 pub fn strings(data: &[u8]) {
     static PROGRAM: OnceLock<Arc<Instance>> = OnceLock::new();
-    work(PROGRAM.get_or_init(|| started(STRINGS)), data);
+    work(PROGRAM.get_or_init(|| started(STRINGS)), Sub::Recv, data);
 }
 
 /// A program that does with two headers what the modules' parsers do.
 const MODULES: &str = r#"vcl 4.1;
-import accept; import blob; import cookie; import header; import querystring; import str;
+import accept; import blob; import cookie; import digest; import header; import querystring;
+import re2; import str; import vtc;
 backend default none;
 sub vcl_init {
     new choice = accept.rule("en"); choice.add("de"); choice.add("gzip");
     new drop = querystring.filter(sort=true, uniq=true);
     drop.add_glob("utm_*[a-c]?"); drop.add_regex("^fb"); drop.add_string("sid");
+    new word = re2.regex("(?P<first>[a-z]+)-?(\d*)"); new empty = re2.regex("a?", utf8=true);
+    new words = re2.set(case_sensitive=false);
+    words.add("^a", string="a"); words.add("b$", save=true); words.add("[^c]");
+}
+sub vcl_hit { set req.http.digest = digest.base64_decode(req.http.a); }
+sub vcl_miss { set req.http.digest = digest.base64url_nopad_decode(req.http.b); }
+sub vcl_pass {
+    set req.http.found = "" + re2.match(req.http.a, req.http.b, max_mem=10000) + re2.backref(0);
+    set req.http.all = re2.suball(req.http.a, req.http.b, "<\0>", max_mem=10000, utf8=true);
 }
 sub vcl_recv {
     cookie.parse(req.http.a);
@@ -120,13 +131,48 @@ sub vcl_recv {
     set req.http.hex = blob.transcode(HEX, BASE64, encoded=req.http.b);
     set req.http.url = blob.transcode(URL, BASE64CF, encoded=req.http.a);
     set req.http.plain = blob.transcode(BASE64, IDENTITY, encoded=req.http.b);
+    set req.http.hash = digest.hash_sha256(req.http.a) + digest.hash_haval256(req.http.b)
+        + digest.hmac_md5(req.http.a, req.http.b) + digest.base64_hex(req.http.a)
+        + digest.base64url_nopad(req.http.b);
+    set req.http.word = word.sub(req.http.a, req.http.b) + empty.suball(req.http.b, req.http.a);
+    set req.http.quoted = re2.quotemeta(req.http.a);
+    if (re2.match(re2.quotemeta(req.http.a), req.http.b + req.http.a)) {
+        set req.http.same = re2.backref(0);
+    }
+    if (words.match(req.http.b)) {
+        set req.http.which = "" + words.which(FIRST) + words.nmatches();
+    }
+    words.hdr_filter(req);
+    set req.http.size = vtc.typesize(req.http.a);
+    set req.http.proxy = blob.encode(HEX,
+        blob=vtc.proxy_header(v2, client.ip, server.ip, req.http.b));
 }
 "#;
 
 /// The same for the modules: whatever two headers hold, each comes to an end, or fails.
 pub fn modules(data: &[u8]) {
     static PROGRAM: OnceLock<Arc<Instance>> = OnceLock::new();
-    work(PROGRAM.get_or_init(|| started(MODULES)), data);
+    let instance = PROGRAM.get_or_init(|| started(MODULES));
+    for sub in [Sub::Recv, Sub::Miss, Sub::Pass, Sub::Hit] {
+        work(instance, sub, data);
+    }
+}
+
+/// What a database with one node, of records of 24 bits, says of itself.
+const DATABASE: &[u8] = b"\xab\xcd\xefMaxMind.com\xe9\x4anode_count\xc1\x01\x4brecord_size\xa1\x18\
+    \x4aip_version\xa1\x06\x4ddatabase_type\x44Fuzz\x49languages\x00\x04\
+    \x5bbinary_format_major_version\xa1\x02\x5bbinary_format_minor_version\xa0\
+    \x4bbuild_epoch\x01\x02\x01\x4bdescription\xe0";
+
+/// Whatever a database holds, and wherever in it is looked, a lookup comes to an end. The first
+/// bytes are the path; the rest is a file, or what all addresses lead to in one.
+pub fn database(data: &[u8]) {
+    let (path, data) = data.split_at(data.len().min(16));
+    let path = String::from_utf8_lossy(path);
+    // Both sides of the node lead to where the data begins, behind 16 zeros.
+    let around = [&[0, 0, 17, 0, 0, 17][..], &[0; 16], data, DATABASE].concat();
+    assert!(geoip2::look(around.into(), &path));
+    geoip2::look(data.to_vec().into(), &path);
 }
 
 fn started(program: &str) -> Arc<Instance> {
@@ -134,8 +180,8 @@ fn started(program: &str) -> Arc<Instance> {
     program.start(&Memory::default(), NOW).expect("there is nothing to fail")
 }
 
-/// Runs the program with half of `data` in each of two headers, and looks at what it has set.
-fn work(instance: &Arc<Instance>, data: &[u8]) {
+/// Runs a subroutine with half of `data` in each of two headers, and looks at what it has set.
+fn work(instance: &Arc<Instance>, sub: Sub, data: &[u8]) {
     let mut bench = Bench::with(Arc::clone(instance));
     let (a, b) = data.split_at(data.len() / 2);
     for (name, value) in [("a", a), ("b", b)] {
@@ -143,7 +189,7 @@ fn work(instance: &Arc<Instance>, data: &[u8]) {
             bench.req.headers.push_named(name.as_bytes(), value);
         }
     }
-    bench.run(Sub::Recv);
+    bench.run(sub);
     let set = |bytes: &[u8]| assert!(!bytes.iter().any(|b| matches!(b, b'\r' | b'\n' | 0)));
     set(&bench.req.target);
     set(bench.req.method.token());
@@ -168,6 +214,15 @@ mod tests {
     fn whatever_the_headers_hold_the_modules_end() {
         for data in [&b""[..], b"a=1; b", b"/?utm_x&a=%zz&&sid=4[]", b"de;q=0.5,,x\xff: y*[a-"] {
             modules(data);
+        }
+    }
+
+    #[test]
+    fn whatever_a_database_holds_lookups_end() {
+        // A map whose value is a pointer to it.
+        let circle = b"a/a/a/a         \xe1\x41a\x20\x00";
+        for data in [&b""[..], circle, b"/               \x20\x00"] {
+            database(data);
         }
     }
 

@@ -136,6 +136,18 @@ fn open(ctx: &Ctx<'_>, file: &[u8]) -> Result<Arc<Database>, String> {
     Ok(database)
 }
 
+/// Whether a file is a database; if so, a path is looked for in it.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn look(file: Bytes, path: &str) -> bool {
+    let Ok(reader) = Reader::from_source(file.clone()) else { return false };
+    let database = Database { bytes: file, reader };
+    for ip in [IpAddr::from([192, 0, 2, 7]), IpAddr::from([0xff; 16])] {
+        // Whether something is found does not matter.
+        let _ = database.lookup(path.as_bytes(), Some(ip));
+    }
+    true
+}
+
 /// Why there is no string, and how that is logged.
 struct Missing {
     tag: Tag,
