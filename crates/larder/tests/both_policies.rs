@@ -38,9 +38,14 @@ sub vcl_backend_response { set beresp.grace = 0s; set beresp.keep = 1h; }
 
 /// A site of either kind, with these keys at the top of the file.
 async fn site(policy: Policy, top: &str) -> (Stage, Folder) {
+    limited_site(policy, top, "").await
+}
+
+/// The same, with these keys of `[limits]`.
+async fn limited_site(policy: Policy, top: &str, limits: &str) -> (Stage, Folder) {
     let folder = Folder::new();
     let keys = "bypass = { path = [\"/pass*\"] }\npurge = { dialects = [\"purge\"] }\n";
-    let setup = Setup { top, site: keys, ..Setup::default() };
+    let setup = Setup { top, site: keys, limits, ..Setup::default() };
     if policy == Policy::Declared {
         return (setup.start().await, folder);
     }
@@ -50,7 +55,8 @@ async fn site(policy: Policy, top: &str) -> (Stage, Folder) {
     folder.file("site.vcl", format!("vcl 4.1;\n{backend}\n{PROGRAM}"));
     let vcl = folder.path().join("site.vcl").display().to_string();
     let file = format!(
-        "listen = \"127.0.0.1:0\"\nworkers = 2\n{top}\n[[site]]\nhost = \"*\"\nvcl = \"{vcl}\"\n"
+        "listen = \"127.0.0.1:0\"\nworkers = 2\n{top}\n[[site]]\nhost = \"*\"\nvcl = \"{vcl}\"\n\
+         [limits]\n{limits}\n"
     );
     (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
 }
@@ -186,6 +192,20 @@ async fn log_and_explain_say_why_an_answer_is_not_stored() {
         let past = told["past"].to_string();
         assert!(past.contains("not stored") && past.contains("MISS"), "{policy:?}: {past}");
         assert_eq!(stage.metric("larder_stores_total").await, 0, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_store_cannot_take_is_whole_and_counted_as_refused() {
+    for policy in BOTH {
+        let (stage, _folder) = limited_site(policy, "", "object_bytes = \"64KiB\"").await;
+        let large = "x".repeat(100_000);
+        stage.origin.on("/large", Script::cacheable(&large));
+        assert_eq!(stage.get("/large").await.text(), large, "{policy:?}");
+        stage.daemon.counted("larder_store_refused_total", 1).await;
+        assert_eq!(stage.metric("larder_stores_total").await, 0, "{policy:?}");
+        stage.get("/large").await;
+        assert_eq!(stage.origin.seen("/large"), 2, "{policy:?}");
     }
 }
 

@@ -319,13 +319,32 @@ fn a_kept_body_is_sent_again() {
     assert_eq!(rig.ask("POST /a\n\nabc").status, 503);
 }
 
+/// A program that goes on in another for some requests.
+fn labelled() -> Rig {
+    let rig = Rig::new("ORIGIN\nsub vcl_recv { if (req.http.X-A) { return (vcl(other)); } }");
+    rig.label("vcl 4.1;\nbackend none none;\nsub vcl_recv {\n  return (synth(299, \"in it\"));\n}");
+    rig
+}
+
 #[test]
 fn a_label_goes_on_in_its_program() {
-    let rig = Rig::new(
-        "ORIGIN sub vcl_recv { if (req.http.X-A) { unset req.http.X-A; return (synth(200, \"in \
-         it\")); } }",
-    );
-    assert_eq!(rig.ask("GET /a\nX-A: 1").status, 200);
+    let seen = labelled().ask("GET /a\nX-A: 1");
+    assert_eq!(seen.status, 299);
+    assert_eq!(seen.told[..2], ["recv test.vcl:3 vcl", "recv test.vcl:4 synth"]);
+    assert_eq!(labelled().ask("GET /a").status, 200);
+}
+
+#[test]
+fn what_a_labels_program_would_do_is_told() {
+    let all = labelled().foretell("GET /a\nX-A: 1");
+    let recvs = all.steps.iter().filter(|step| step.what == "recv");
+    let told: Vec<_> = recvs.map(|step| (&*step.why, step.place.as_deref())).collect();
+    let expected = [
+        ("vcl_recv returned vcl(other)", Some("test.vcl:3")),
+        ("vcl_recv returned synth(299, \"in it\")", Some("test.vcl:4")),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(all.summary, "would be answered by vcl_synth, with status 299");
 }
 
 #[test]

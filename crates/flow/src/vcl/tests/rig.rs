@@ -186,6 +186,14 @@ impl Rig {
         Self { runtime, local: LocalSet::new(), core: Core::new(shared), origin, line }
     }
 
+    /// Has the label `other` lead to the program `text`, and no more to the rig's own.
+    pub(super) fn label(&self, text: &str) {
+        let (shared, params) = (&self.core.shared, Params::default());
+        let mut live = live(shared.live().listed[0].vcl.clone(), &params);
+        live.labels.insert("other".into(), start(text, shared, &params));
+        shared.replace(live);
+    }
+
     /// The answer to a request: its first line and fields, a line each, and a body behind an empty
     /// line.
     pub(super) fn ask(&self, text: &str) -> Seen {
