@@ -16,10 +16,21 @@ const BYTES_MORE: usize = 256;
 /// its final blank line. Names and values were checked when they were stored.
 ///
 /// # Errors
-/// When `bytes` are anything else: they were damaged.
+/// When `bytes` are anything else: they were damaged. The response has no fields then.
 pub fn parse_stored_head(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
+    let read = read(bytes, response);
+    if read.is_err() {
+        // Fields that were found point into bytes that were not taken over.
+        response.headers.clear();
+    }
+    read
+}
+
+fn read(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
     let damaged = ResponseError::StatusLine;
     let (line, fields) = split_line(bytes).ok_or(damaged)?;
+    // Spans count in 32 bits.
+    u32::try_from(fields.len()).map_err(|_| damaged)?;
     let (head, reason) = line.split_at_checked(STATUS_BYTES).ok_or(damaged)?;
     let code = std::str::from_utf8(&head[9..12]).ok().and_then(|code| code.parse().ok());
     response.status = code.and_then(Status::new).ok_or(damaged)?;

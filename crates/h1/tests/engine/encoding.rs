@@ -124,10 +124,25 @@ fn a_stored_head_is_taken_apart_again() {
             (b"X-Empty".to_vec(), Vec::new()),
         ]
     );
-    for damaged in
-        [&b""[..], b"HTTP/1.1 200 OK", b"HTTP/1.1 200 OK\r\nA", b"HTTP/1.1 200 OK\r\n\r\n"]
-    {
-        assert!(parse_stored_head(damaged, &mut response).is_err(), "{}", damaged.escape_ascii());
+}
+
+#[test]
+fn a_damaged_head_is_an_error_and_leaves_no_fields() {
+    let mut response = Response::new(Status::OK);
+    for damaged in [
+        &b""[..],
+        b"HTTP/1.1 200 OK",
+        b"HTTP/1.1 200 OK\r\nA",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b\r\nC",
+        b"HTTP/1.1 200 OK\r\nA: b\r\nC:\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b\r\n\xff\r\n",
+    ] {
+        response.headers.push(HeaderId::Age, b"left over");
+        let shown = damaged.escape_ascii();
+        assert!(parse_stored_head(damaged, &mut response).is_err(), "{shown}");
+        let left: Vec<_> = response.headers.iter().map(|field| field.name.to_vec()).collect();
+        assert!(left.is_empty(), "{shown}: {left:?}");
     }
 }
 
