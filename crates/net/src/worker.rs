@@ -558,3 +558,25 @@ impl Drop for Open {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_cannot_be_listened_on_is_an_error_with_its_address() {
+        // Some file's descriptor, which takes no connections.
+        let file = std::fs::File::open(std::env::current_exe().expect("a path")).expect("opened");
+        let socket = Bound::Tcp(std::net::TcpListener::from(OwnedFd::from(file)));
+        let at = At::Address("127.0.0.1:8080".parse().expect("an address"));
+        let listen = Listen { at, tls: false, h2c: false, proxy: false, door: 0 };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let _within = runtime.enter();
+        let opened = Door { socket, listen }.open().map(|_| ());
+        let said = of_core(1, &opened.expect_err("no socket")).to_string();
+        assert!(said.starts_with("core 1 cannot start: 127.0.0.1:8080: "), "{said}");
+    }
+}
