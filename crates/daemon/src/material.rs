@@ -88,6 +88,7 @@ impl Material {
             match read_pair(files) {
                 Ok(value) => {
                     found.extend(expired(files, &value));
+                    found.extend(unstapled(files, &value, config.ocsp));
                     let watched =
                         Watched { files: files.clone(), value, found: read.clone(), read };
                     material.pairs.insert(key, watched);
@@ -420,6 +421,22 @@ fn read_file(path: &Path, place: &Place) -> Result<Vec<u8>, Box<Diagnostic>> {
 fn expired(files: &PairFiles, pair: &Pair) -> Option<Diagnostic> {
     let text = || format!("{}: the certificate has expired", files.cert.display());
     (pair.not_after() < now_secs()).then(|| files.cert_place.warning(text()))
+}
+
+/// A warning when clients insist on an answer in the handshake (RFC 7633) and there will be none.
+fn unstapled(files: &PairFiles, pair: &Pair, stapling: bool) -> Option<Diagnostic> {
+    let why = match pair.inquiry() {
+        Some(_) if stapling => return None,
+        Some(_) => "`ocsp = false` switches it off",
+        None => "it names no responder over http, or its issuer is not in the file",
+    };
+    let text = || {
+        let file = files.cert.display();
+        format!(
+            "{file}: the certificate makes clients insist on an OCSP answer, and none can be shown: {why}"
+        )
+    };
+    pair.must_staple().then(|| files.cert_place.warning(text()))
 }
 
 fn now_secs() -> u64 {

@@ -399,3 +399,35 @@ async fn a_staple_can_be_switched_off() {
     assert!(!scene.is_shown().await);
     assert_eq!(scene.responder.seen("/ocsp"), 1);
 }
+
+#[test]
+fn a_certificate_that_insists_on_an_answer_and_can_have_none_is_warned_of() {
+    let authority = Authority::new();
+    let check = |ocsp: bool| {
+        let path = |file: &str| authority.folder.path().join(file).display().to_string();
+        let config = format!(
+            "listen = \"127.0.0.1:0 tls\"\n[tls]\ncert = \"{}\"\nkey = \"{}\"\nocsp = {ocsp}\n\
+             [[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n",
+            path("chain.pem"),
+            path("leaf.key"),
+        );
+        authority.folder.file("larder.toml", config);
+        let mut check = Command::new(testkit::larder::binary().expect("a binary"));
+        let checked = check.args(["check", &path("larder.toml")]).output().expect("it starts");
+        assert!(checked.status.success(), "a warning is no error");
+        String::from_utf8_lossy(&checked.stderr).into_owned()
+    };
+    let (responder, over_tls) = ("http://127.0.0.1:1/", "https://127.0.0.1:1/");
+    for (url, insists, ocsp, why) in [
+        (over_tls, true, true, Some("it names no responder over http")),
+        (responder, true, false, Some("`ocsp = false` switches it off")),
+        (responder, true, true, None),
+        (over_tls, false, true, None),
+    ] {
+        authority.sign_leaf(url, if insists { "tlsfeature=status_request" } else { "" });
+        let said = check(ocsp);
+        let is_warned = said.contains("makes clients insist on an OCSP answer");
+        assert_eq!(is_warned, why.is_some(), "{url} {insists} {ocsp}: {said}");
+        assert!(why.is_none_or(|why| said.contains(why)), "{said}");
+    }
+}
