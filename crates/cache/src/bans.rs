@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::ledger::Charge;
-use crate::object::Object;
+use crate::record::Record;
 use crate::size;
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::tags::Tags;
@@ -23,8 +23,8 @@ const KEEP_MS: u64 = 60_000;
 
 /// What tells whether a stored response is meant; it must not call the cache.
 pub trait Test: fmt::Debug + Send + Sync {
-    /// Whether `object` is to be invalidated.
-    fn matches(&self, object: &Object) -> bool;
+    /// Whether the response of this record is to be invalidated.
+    fn matches(&self, record: &Record) -> bool;
 }
 
 /// Which stored responses are meant: those of which both hold; all when neither is there.
@@ -37,10 +37,10 @@ pub struct Which {
 }
 
 impl Which {
-    fn has(&self, object: &Object) -> bool {
-        let tagged = |tags: &Tags| object.stored_tags().is_some_and(|theirs| tags.meets(theirs));
+    fn has(&self, record: &Record) -> bool {
+        let tagged = |tags: &Tags| record.stored_tags().is_some_and(|theirs| tags.meets(theirs));
         self.tags.as_ref().is_none_or(tagged)
-            && self.test.as_ref().is_none_or(|test| test.matches(object))
+            && self.test.as_ref().is_none_or(|test| test.matches(record))
     }
 }
 
@@ -125,8 +125,8 @@ impl Ban {
         self.finds.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn met(&self, object: &Object) {
-        let tags = self.which.tags.as_ref().zip(object.stored_tags());
+    pub(crate) fn met(&self, record: &Record) {
+        let tags = self.which.tags.as_ref().zip(record.stored_tags());
         let finds = tags.map_or(1, |(tags, theirs)| tags.shared_with(theirs));
         self.objects.fetch_add(1, Ordering::Relaxed);
         self.finds.fetch_add(finds, Ordering::Relaxed);
@@ -236,32 +236,49 @@ impl Bans {
         (Ok(ban), replaced)
     }
 
-    /// The bans that `object` meets and has not been tested against, without anything being done
+    /// The bans that a response meets and has not been tested against, without anything being done
     /// about it; none when some of those are no longer known, which counts as a hard one.
-    pub(crate) fn foresee(&self, object: &Object) -> Option<Vec<Arc<Ban>>> {
-        Some(self.list().met(object, object.passed())?.map(Arc::clone).collect())
+    pub(crate) fn foresee(&self, record: &Record) -> Option<Vec<Arc<Ban>>> {
+        Some(self.list().met(record, record.passed())?.map(Arc::clone).collect())
     }
 
-    /// Tests `object` against the bans it has not passed.
-    pub(crate) fn test(&self, object: &Object) -> Passed {
+    /// Tests a response against the bans it has not passed. One in the index is counted with the
+    /// soft ones that it meets.
+    pub(crate) fn test(&self, record: &Record, is_live: bool) -> Passed {
         let list = self.list();
-        let from = object.passed();
-        let Some(met) = list.met(object, from) else { return Passed::No(None) };
+        let from = record.passed();
+        let Some(met) = list.met(record, from) else { return Passed::No(None) };
         let mut softly = Vec::new();
         for ban in met {
             match ban.soft {
                 Some(since_ms) => {
-                    object.expire(since_ms);
+                    record.expire(since_ms);
                     softly.push(ban);
                 }
                 None => return Passed::No(Some(Arc::clone(ban))),
             }
         }
         // Of several who test at the same time one counts.
-        if object.pass(list.newest) == from && object.is_live() {
-            softly.into_iter().for_each(|ban| ban.met(object));
+        if record.pass(list.newest) == from && is_live {
+            softly.into_iter().for_each(|ban| ban.met(record));
         }
         Passed::Yes
+    }
+
+    /// Tests what comes up from a lower tier. It may not have passed bans that are not known here:
+    /// numbers have not been continued then.
+    pub(crate) fn may_raise(&self, record: &Record) -> bool {
+        record.passed() <= self.newest() && matches!(self.test(record, false), Passed::Yes)
+    }
+
+    /// No bans, of which `newest` is the newest that there was.
+    pub(crate) fn after(newest: u32) -> Self {
+        let list = List { newest, swept: newest, forgotten: newest, ..List::default() };
+        Self {
+            newest: AtomicU32::new(newest),
+            list: ArcSwap::from_pointee(list),
+            ..Self::default()
+        }
     }
 
     /// Everything in the index has passed the bans up to `number`.
@@ -274,9 +291,10 @@ impl Bans {
         self.change(|list| while list.bans.len() > keep && list.forget_one(|_| true) {});
     }
 
-    /// Forgets bans that have been over for so long that hardly a fetch began before them.
-    pub(crate) fn forget_old(&self, now_ms: u64) {
-        let is_old = |ban: &Ban| now_ms.saturating_sub(ban.made_ms) > KEEP_MS;
+    /// Forgets bans that have been over for so long that hardly a fetch began before them, up to
+    /// the number `last`.
+    pub(crate) fn forget_old(&self, now_ms: u64, last: u32) {
+        let is_old = |ban: &Ban| ban.number <= last && now_ms.saturating_sub(ban.made_ms) > KEEP_MS;
         self.change(|list| while list.forget_one(is_old) {});
     }
 
@@ -289,14 +307,14 @@ impl Bans {
 }
 
 impl List {
-    /// Bans later than number `from` that `object` meets; none when some of them may be forgotten.
+    /// Bans later than number `from` that a response meets; none when some of them may be forgotten.
     fn met<'l>(
         &'l self,
-        object: &'l Object,
+        record: &'l Record,
         from: u32,
     ) -> Option<impl Iterator<Item = &'l Arc<Ban>>> {
         let at = self.bans.partition_point(|ban| ban.number <= from);
-        let later = || self.bans.range(at..).filter(|ban| ban.which.has(object));
+        let later = || self.bans.range(at..).filter(|ban| ban.which.has(record));
         (from >= self.forgotten).then(later)
     }
 

@@ -9,6 +9,7 @@ use crate::bans::Bans;
 use crate::busy::{Busy, NewFetch, Shape, TICKET_BYTES, Ticket};
 use crate::lead::Lead;
 use crate::ledger::{Charge, Ledger, Stats, count};
+use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
 use crate::record::Retime;
 use crate::shard::{Cursor, Dead, Effort, Place, Shard, Visit};
@@ -88,24 +89,24 @@ impl Default for BeginOptions<'_> {
 
 /// What a request without a usable stored response has to do.
 #[derive(Debug)]
-pub enum Begin {
+pub enum Begin<L: Lower = MemoryOnly> {
     /// Fetch: others may wait for it.
-    Lead(Lead),
+    Lead(Lead<L>),
     /// Wait: somebody fetches.
     Wait(Ticket),
     /// Look at this one: it was stored meanwhile.
     Object(Arc<Object>),
     /// Fetch, nobody waits for it: a hit-for-miss marker is in force, coalescing is not wanted, or
     /// there is no memory for more. What is fetched may still be stored.
-    Alone(Lead),
+    Alone(Lead<L>),
     /// Give up: too many wait already.
     Full,
 }
 
-/// The memory tier.
+/// The memory tier, over another one or over none.
 #[derive(Debug)]
-pub struct Cache {
-    shards: Box<[Padded]>,
+pub struct Cache<L: Lower = MemoryOnly> {
+    shards: Box<[Padded<L>]>,
     ledger: Arc<Ledger>,
     /// The shard whose turn to evict is next.
     cursor: AtomicUsize,
@@ -119,6 +120,7 @@ pub struct Cache {
     hit_for_miss_ms: AtomicU64,
     bans_max: AtomicUsize,
     pub(crate) bans: Bans,
+    pub(crate) lower: Arc<L>,
     /// Held by who sweeps.
     pub(crate) sweeping: Mutex<()>,
 }
@@ -126,20 +128,29 @@ pub struct Cache {
 /// A shard on cache lines of its own: two, as neighbours are fetched in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Padded(RwLock<Shard>);
+struct Padded<L: Lower>(RwLock<Shard<L>>);
 
 impl Cache {
-    /// An empty cache. The number of shards follows from the budget that it begins with.
+    /// An empty cache with no tier below.
     pub fn new(config: Config) -> Arc<Self> {
+        Self::over(Arc::new(MemoryOnly), config)
+    }
+}
+
+impl<L: Lower> Cache<L> {
+    /// An empty cache over another tier, of whose responses it is told by [`Cache::add_cold`]. The
+    /// number of shards follows from the budget that it begins with.
+    pub fn over(lower: Arc<L>, config: Config) -> Arc<Self> {
         let shards = usize::try_from(config.budget_bytes / SHARD_BYTES).unwrap_or(SHARDS_MAX);
-        Self::with_shards(config, shards.clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two())
+        Self::with_shards(lower, config, shards.clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two())
     }
 
     /// An empty cache with so many shards, a power of two.
-    pub(crate) fn with_shards(config: Config, shards: usize) -> Arc<Self> {
+    pub(crate) fn with_shards(lower: Arc<L>, config: Config, shards: usize) -> Arc<Self> {
         let memory = Memory::new(config.budget_bytes, config.held_bytes_max);
         let ledger = Arc::new(Ledger::new(memory));
-        let shards = (0..shards).map(|_| Padded(RwLock::new(Shard::new(&ledger)))).collect();
+        let shards =
+            (0..shards).map(|_| Padded(RwLock::new(Shard::new(&ledger, &lower)))).collect();
         let cache = Arc::new(Self {
             shards,
             ledger,
@@ -152,7 +163,8 @@ impl Cache {
             window_bytes: AtomicU64::new(config.window_bytes),
             hit_for_miss_ms: AtomicU64::new(config.hit_for_miss_ms),
             bans_max: AtomicUsize::new(config.bans_max),
-            bans: Bans::default(),
+            bans: Bans::after(lower.passed().unwrap_or(0)),
+            lower,
             sweeping: Mutex::new(()),
         });
         let weak = Arc::downgrade(&cache);
@@ -208,7 +220,8 @@ impl Cache {
         self.ledger.stats()
     }
 
-    /// Keys under which something is stored, or being fetched.
+    /// Keys under which something is stored, or being fetched. Every response in the lower tier
+    /// counts as one.
     pub fn keys(&self) -> u64 {
         self.shards.iter().map(|shard| shard.0.read().keys() as u64).sum()
     }
@@ -266,7 +279,7 @@ impl Cache {
         variant: &mut Select<'_>,
         options: BeginOptions<'_>,
         now_ms: u64,
-    ) -> Begin {
+    ) -> Begin<L> {
         self.seen_ms.fetch_max(now_ms, Ordering::Relaxed);
         loop {
             match self.try_begin(key, variant, options, now_ms) {
@@ -284,7 +297,7 @@ impl Cache {
         variant: &mut Select<'_>,
         options: BeginOptions<'_>,
         now_ms: u64,
-    ) -> Result<Begin, Arc<Object>> {
+    ) -> Result<Begin<L>, Arc<Object>> {
         let place = self.place(key.hash());
         let is_rejected =
             |object: &Arc<Object>| options.rejected.is_some_and(|old| Arc::ptr_eq(old, object));
@@ -318,9 +331,11 @@ impl Cache {
             }
         }
         let fetch = NewFetch { shape, shared, began };
-        Ok(match shard.enlist(place.h32, key, fetch, charge, now_ms) {
-            Some(busy) if shared => Begin::Lead(Lead::new(Arc::clone(self), busy)),
-            Some(busy) => Begin::Alone(Lead::new(Arc::clone(self), busy)),
+        let busy = shard.enlist(place.h32, key, fetch, charge, now_ms);
+        let cold = shard.cold(place.h32);
+        Ok(match busy {
+            Some(busy) if shared => Begin::Lead(Lead::new(Arc::clone(self), busy, cold)),
+            Some(busy) => Begin::Alone(Lead::new(Arc::clone(self), busy, cold)),
             None => Begin::Alone(self.detached(key)),
         })
     }
@@ -328,7 +343,7 @@ impl Cache {
     /// Begins a fetch that will replace `old`, which lookups go on finding meanwhile. `None` when
     /// `old` has left the index, when somebody fetches this variant already, or when there is no
     /// memory for more.
-    pub fn begin_refresh(self: &Arc<Self>, key: &KeyBuf, old: &Arc<Object>) -> Option<Lead> {
+    pub fn begin_refresh(self: &Arc<Self>, key: &KeyBuf, old: &Arc<Object>) -> Option<Lead<L>> {
         let place = self.place(key.hash());
         let charge = self.reserve(Busy::BYTES + More::cost(key.bytes().len()))?;
         let mut shard = self.room(place.shard)?;
@@ -345,35 +360,50 @@ impl Cache {
         let fetch = NewFetch { shape, shared: true, began: self.bans.newest() };
         let busy = shard.enlist(place.h32, key, fetch, charge, now_ms)?;
         drop(shard);
-        Some(Lead::new(Arc::clone(self), busy))
+        Some(Lead::new(Arc::clone(self), busy, Box::default()))
     }
 
     /// Removes all variants of a key (methods that are not safe, purge); returns how many. What was
     /// being fetched for it does not become visible.
     pub fn invalidate(&self, key: &KeyBuf) -> usize {
         let place = self.place(key.hash());
-        let slot = self.shard(place.shard).invalidate(place.h32, key.bytes());
-        let objects = slot.as_ref().map_or(0, |slot| slot.variants().len());
+        let (slot, cold) = self.shard(place.shard).invalidate(place.h32, key.bytes());
+        let objects = cold + slot.as_ref().map_or(0, |slot| slot.variants().len());
         count(&self.ledger.invalidated, objects as u64);
         objects
     }
 
     /// Makes all variants of a key stale at `now_ms`, and what is being fetched for it; returns how
-    /// many are stored. Their grace stays.
+    /// many are stored. Their grace stays to those in memory; others leave.
     pub fn soft_invalidate(&self, key: &KeyBuf, now_ms: u64) -> usize {
         let place = self.place(key.hash());
         let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
         // Exclusive: nothing is being put into the index while freshness ends.
-        let shard = self.shard(place.shard);
+        let mut shard = self.shard(place.shard);
         shard.expire(place.h32, key.bytes(), now_ms)
     }
 
-    /// Gives all variants of a key new times; returns how many are stored.
+    /// Gives all variants of a key new times; returns how many are stored. Those that are not in
+    /// memory leave.
     pub fn retime(&self, key: &KeyBuf, times: &Retime) -> usize {
         let place = self.place(key.hash());
         // Exclusive: nothing is being put into the index meanwhile.
-        let shard = self.shard(place.shard);
+        let mut shard = self.shard(place.shard);
         shard.retime(place.h32, key.bytes(), times)
+    }
+
+    /// Enters a response that the lower tier has at `place`, under a key of this hash; false when
+    /// there is no memory for that. For a tier that has kept something from before this cache.
+    pub fn add_cold(&self, hash: u64, place: L::Place) -> bool {
+        let at = self.place(hash);
+        self.room(at.shard).is_some_and(|mut shard| shard.add_cold(at.h32, place))
+    }
+
+    /// Forgets a response that the lower tier no longer has; false when the tier was told before to
+    /// forget it.
+    pub fn drop_cold(&self, hash: u64, place: L::Place) -> bool {
+        let at = self.place(hash);
+        self.shard(at.shard).drop_cold(at.h32, place)
     }
 
     /// Removes everything; returns how many responses that were. What was being fetched does not
@@ -387,7 +417,7 @@ impl Cache {
             while more {
                 let mut gone = Vec::new();
                 more = self.shard(at).clear(&mut cursor, CLEARED, &mut gone);
-                all += gone.iter().map(|slot| slot.variants().len()).sum::<usize>();
+                all += gone.iter().map(Slot::responses).sum::<usize>();
             }
             let old = self.shard(at).renew();
             drop(old);
@@ -479,7 +509,7 @@ impl Cache {
 
     /// The shard, locked, with room for one more key or object; `None` when there is no memory for
     /// that.
-    pub(crate) fn room(&self, at: usize) -> Option<RwLockWriteGuard<'_, Shard>> {
+    pub(crate) fn room(&self, at: usize) -> Option<RwLockWriteGuard<'_, Shard<L>>> {
         for _ in 0..GROWTHS_MAX {
             let shard = self.shard(at);
             let growth = shard.growth();
@@ -498,13 +528,13 @@ impl Cache {
         self.shards.len()
     }
 
-    pub(crate) fn shard(&self, at: usize) -> RwLockWriteGuard<'_, Shard> {
+    pub(crate) fn shard(&self, at: usize) -> RwLockWriteGuard<'_, Shard<L>> {
         let shard = self.shards[at].0.write();
         shard.work.begin();
         shard
     }
 
-    pub(crate) fn shared_shard(&self, at: usize) -> RwLockReadGuard<'_, Shard> {
+    pub(crate) fn shared_shard(&self, at: usize) -> RwLockReadGuard<'_, Shard<L>> {
         self.shards[at].0.read()
     }
 
@@ -524,16 +554,16 @@ impl Cache {
     }
 
     /// A fetch the index does not know: nobody waits for it, and it stores nothing.
-    fn detached(self: &Arc<Self>, key: &KeyBuf) -> Lead {
+    fn detached(self: &Arc<Self>, key: &KeyBuf) -> Lead<L> {
         let key_bytes = Arc::from(key.bytes());
         let fetch = NewFetch { began: self.bans.newest(), ..NewFetch::default() };
         let busy = Busy::new(key_bytes, key.hash(), fetch, None);
-        Lead::new(Arc::clone(self), Arc::new(busy))
+        Lead::new(Arc::clone(self), Arc::new(busy), Box::default())
     }
 }
 
 #[cfg(test)]
-impl Cache {
+impl<L: Lower> Cache<L> {
     /// Asserts that every shard's books are in order.
     pub(crate) fn check(&self) {
         let objects: usize = self.shards.iter().map(|shard| shard.0.read().check()).sum();
@@ -546,9 +576,9 @@ impl Cache {
     }
 }
 
-pub(crate) fn fetch_for<'a>(slot: &'a Slot, shape: &Shape) -> Option<&'a Arc<Busy>> {
+pub(crate) fn fetch_for<'a, P>(slot: &'a Slot<P>, shape: &Shape) -> Option<&'a Arc<Busy>> {
     match slot {
-        Slot::One(..) => None,
+        Slot::One(..) | Slot::Cold(..) => None,
         Slot::Many(_, more) => more.leads.iter().find(|busy| busy.is_for(shape)),
     }
 }

@@ -10,6 +10,7 @@ use crate::cache::Cache;
 use crate::content::Complete;
 use crate::fill::{Abandoned, Fill, Passage, Phase, Push, Tail};
 use crate::ledger::{Charge, count};
+use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::shard::Dead;
@@ -22,6 +23,11 @@ const CHUNK_BYTES: usize = 256 * 1024;
 const FIRST_BYTES: usize = 4 * 1024;
 /// What the first chunk grows to before a second one begins.
 const SECOND_BYTES: usize = 64 * 1024;
+
+/// Bytes to reserve for the state of filling.
+pub(crate) const STATE_BYTES: u64 = size::arc::<Fill>();
+/// The same, and for what a long body adds to its object.
+pub(crate) const BODY_BYTES: u64 = STATE_BYTES + Complete::OTHER_BYTES;
 
 /// Why a response is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +45,8 @@ pub enum NotKept {
 /// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the
 /// object leaves the index.
 #[derive(Debug)]
-pub struct Filling {
-    cache: Arc<Cache>,
+pub struct Filling<L: Lower = MemoryOnly> {
+    cache: Arc<Cache<L>>,
     object: Arc<Object>,
     fill: Arc<Fill>,
     hash: u64,
@@ -54,15 +60,11 @@ pub struct Filling {
     spare: Option<Charge>,
 }
 
-impl Filling {
-    /// Bytes to reserve for the state of filling and for what a long body adds to its object.
-    pub(crate) const BYTES: u64 = Self::STATE_BYTES + Complete::OTHER_BYTES;
-    pub(crate) const STATE_BYTES: u64 = size::arc::<Fill>();
-
-    /// A body to be kept; `spare` is the rest of [`Filling::BYTES`], `passage` what it may hold if
+impl<L: Lower> Filling<L> {
+    /// A body to be kept; `spare` is the rest of [`BODY_BYTES`], `passage` what it may hold if
     /// it is not kept after all.
     pub(crate) fn kept(
-        cache: Arc<Cache>,
+        cache: Arc<Cache<L>>,
         object: Arc<Object>,
         fill: Arc<Fill>,
         hash: u64,
@@ -75,7 +77,7 @@ impl Filling {
 
     /// A body that passes through a window.
     pub(crate) fn passing(
-        cache: Arc<Cache>,
+        cache: Arc<Cache<L>>,
         object: Arc<Object>,
         fill: Arc<Fill>,
         hash: u64,
@@ -282,7 +284,7 @@ impl Filling {
     }
 }
 
-impl Drop for Filling {
+impl<L: Lower> Drop for Filling<L> {
     fn drop(&mut self) {
         self.fail();
     }

@@ -6,13 +6,15 @@ use crate::busy::{Busy, Waited};
 use crate::cache::Cache;
 use crate::content::{Complete, Elsewhere};
 use crate::fill::{Fill, Passage};
-use crate::filling::{Filling, NotKept};
+use crate::filling::{BODY_BYTES, Filling, NotKept, STATE_BYTES};
 use crate::ledger::{Charge, count};
-use crate::object::{Making, Object};
+use crate::lower::{Lower, MemoryOnly};
+use crate::object::Object;
 use crate::pieces::Whole;
-use crate::record::NewObject;
-use crate::shard::Dead;
+use crate::record::{NewObject, Record};
+use crate::shard::{Dead, Leaving};
 use crate::size;
+use crate::standing::Standing;
 use crate::variant::Variant;
 
 /// Up to this size a body is copied when a 304 gives it a new head; a larger one is shared, which
@@ -22,17 +24,21 @@ const COPY_BYTES_MAX: u64 = 16 * 1024;
 /// Whoever holds it fetches, and owes those who wait an answer. Dropping it is [`Lead::fail`].
 #[derive(Debug)]
 #[must_use = "dropping a lead fails everybody who waits for it"]
-pub struct Lead {
-    cache: Arc<Cache>,
+pub struct Lead<L: Lower = MemoryOnly> {
+    cache: Arc<Cache<L>>,
     busy: Arc<Busy>,
     owing: bool,
     /// The window of a body that is not kept; the configured one when it is not set.
     passage: Option<Passage>,
+    /// Where the lower tier had something when the fetch began.
+    cold: Box<[L::Place]>,
+    /// Of these, what is no answer to this fetch.
+    spared: Vec<L::Place>,
 }
 
-impl Lead {
-    pub(crate) fn new(cache: Arc<Cache>, busy: Arc<Busy>) -> Self {
-        Self { cache, busy, owing: true, passage: None }
+impl<L: Lower> Lead<L> {
+    pub(crate) fn new(cache: Arc<Cache<L>>, busy: Arc<Busy>, cold: Box<[L::Place]>) -> Self {
+        Self { cache, busy, owing: true, passage: None, cold, spared: Vec::new() }
     }
 
     /// Whether others wait for this fetch.
@@ -45,22 +51,84 @@ impl Lead {
         self.passage = Some(passage);
     }
 
+    /// Where the lower tier may have the response: to be read before anybody else is asked. Some of
+    /// it may be other variants', and by chance another key's.
+    pub fn cold(&self) -> &[L::Place] {
+        &self.cold
+    }
+
+    /// What is at `place` is another variant's or another key's, and stays when the response to this
+    /// fetch is stored.
+    pub fn spare(&mut self, place: L::Place) {
+        self.spared.push(place);
+    }
+
     /// Stores the response, whose body is now to be pushed, and gives it to those who wait.
     ///
     /// An invalidation since the fetch began keeps it out of the index, not from those who waited;
     /// they ask [`Cache::may_use`].
     /// A body that is declared too large, or a head for which there is no memory, makes it a window
     /// from the start: not stored, refused to those who wait, and the key is marked hit-for-miss.
-    pub fn store(mut self, new: NewObject, vary: Option<Variant<'_>>) -> Filling {
+    pub fn store(self, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
+        let cost = Object::cost(&new, &self.busy.key, vary);
+        let (length, passed) = (new.length, self.busy.began);
+        self.begin_body((cost, length), None, |lead| {
+            Record::new(&new, &lead.busy.key, vary, passed)
+        })
+    }
+
+    /// As [`Lead::store`], for a response that came up from `place` in the lower tier, and a body of
+    /// this length: it takes the place of that cold entry, unless the entry has left.
+    ///
+    /// # Errors
+    /// The fetch goes on: the record is another key's, or has been banned.
+    pub fn refill(self, place: L::Place, record: Record, length: u64) -> Result<Filling<L>, Self> {
+        match self.may_raise(record) {
+            Ok(record) => {
+                let cost = Object::cost_of(&record);
+                Ok(self.begin_body((cost, Some(length)), Some(place), |_| record))
+            }
+            Err(()) => Err(self),
+        }
+    }
+
+    /// Gives those who wait a response that stays in the lower tier, together with its body: nothing
+    /// is stored, and the cold entry goes on standing for it.
+    ///
+    /// # Errors
+    /// As [`Lead::refill`].
+    pub fn lend(mut self, record: Record, body: Arc<dyn Elsewhere>) -> Result<Arc<Object>, Self> {
+        let Ok(record) = self.may_raise(record) else { return Err(self) };
+        let charge = self.cache.reserve(Object::cost_of(&record) + Complete::OTHER_BYTES);
+        let object = self.make(record, charge, None);
+        object.complete(Complete::elsewhere(body));
+        self.leave();
+        self.conclude(Waited::Ready(Arc::clone(&object)));
+        Ok(object)
+    }
+
+    /// The record, if it is one of this key that may be used.
+    fn may_raise(&self, record: Record) -> Result<Record, ()> {
+        let is_key = record.key() == &*self.busy.key;
+        if is_key && self.cache.bans.may_raise(&record) { Ok(record) } else { Err(()) }
+    }
+
+    /// Stores the response of which `record` brings the record and which costs so much, and whose
+    /// body is to be pushed; `place` is where it came up from.
+    fn begin_body(
+        mut self,
+        (cost, length): (u64, Option<u64>),
+        place: Option<L::Place>,
+        record: impl FnOnce(&Self) -> Record,
+    ) -> Filling<L> {
         let config = self.cache.config();
         let passage = self.passage.take().unwrap_or_else(|| config.window_bytes.into());
         let bytes_max = config.object_bytes_max.min(config.budget_bytes);
-        let fits = new.length.is_none_or(|length| length <= bytes_max);
-        let cost = Object::cost(&new, &self.busy.key, vary);
-        let charge = if fits { self.cache.reserve(cost + Filling::BYTES) } else { None };
+        let fits = length.is_none_or(|length| length <= bytes_max);
+        let charge = if fits { self.cache.reserve(cost + BODY_BYTES) } else { None };
         let Some(mut charge) = charge else {
-            let fill = Arc::new(Fill::new(new.length, Some(passage), None));
-            let object = self.make(&new, vary, None, Some(Arc::clone(&fill)));
+            let fill = Arc::new(Fill::new(length, Some(passage), None));
+            let object = self.make(record(&self), None, Some(Arc::clone(&fill)));
             object.standing.set_broken();
             count(&self.cache.ledger().refused, 1);
             self.refuse_for(Some(None));
@@ -68,37 +136,14 @@ impl Lead {
             let why = if fits { NotKept::NoRoom } else { NotKept::TooLarge };
             return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash, why);
         };
-        let fill_charge = charge.split(Filling::STATE_BYTES);
+        let fill_charge = charge.split(STATE_BYTES);
         let spare = charge.split(Complete::OTHER_BYTES);
-        let fill = Arc::new(Fill::new(new.length, None, Some(fill_charge)));
-        let object = self.make(&new, vary, Some(charge), Some(Arc::clone(&fill)));
-        let refused = self.admit(&object, None).err();
+        let fill = Arc::new(Fill::new(length, None, Some(fill_charge)));
+        let object = self.make(record(&self), Some(charge), Some(Arc::clone(&fill)));
+        let refused = self.admit(&object, None, place).err();
         self.conclude(Waited::Ready(Arc::clone(&object)));
         let parts = (spare, passage);
         Filling::kept(Arc::clone(&self.cache), object, fill, self.busy.hash, refused, parts)
-    }
-
-    /// Stores the response, whose body is complete and not in memory, and gives it to those who
-    /// wait. As [`Lead::store`], an invalidation keeps it out of the index, as want of memory does.
-    pub fn store_elsewhere(
-        mut self,
-        new: NewObject,
-        vary: Option<Variant<'_>>,
-        body: Arc<dyn Elsewhere>,
-    ) -> Arc<Object> {
-        let charge =
-            self.cache.reserve(Object::cost(&new, &self.busy.key, vary) + Complete::OTHER_BYTES);
-        let reserved = charge.is_some();
-        let object = self.make(&new, vary, charge, None);
-        object.complete(Complete::elsewhere(body));
-        if reserved {
-            _ = self.admit(&object, None);
-        } else {
-            count(&self.cache.ledger().refused, 1);
-            self.leave();
-        }
-        self.conclude(Waited::Ready(Arc::clone(&object)));
-        object
     }
 
     /// The response is for the one who asked only; those who wait fetch for themselves. With a
@@ -152,10 +197,11 @@ impl Lead {
             ),
         };
         let reserved = charge.is_some();
-        let object = self.make(&new, vary, charge, None);
+        let record = Record::new(&new, &self.busy.key, vary, self.busy.began);
+        let object = self.make(record, charge, None);
         object.complete(body);
         let stored = if reserved {
-            self.admit(&object, Some(old))
+            self.admit(&object, Some(old), None)
         } else {
             count(&self.cache.ledger().refused, 1);
             self.leave();
@@ -173,28 +219,18 @@ impl Lead {
     }
 
     /// The object; without a charge it gives nothing back, and must not come into the index.
-    fn make(
-        &self,
-        new: &NewObject,
-        vary: Option<Variant<'_>>,
-        charge: Option<Charge>,
-        fill: Option<Arc<Fill>>,
-    ) -> Arc<Object> {
-        Arc::new(Object::new(
-            new,
-            Making {
-                key: &self.busy.key,
-                vary,
-                id: self.cache.next_id(),
-                ledger: charge.map(Charge::into_ledger),
-                fill,
-                passed: self.busy.began,
-            },
-        ))
+    fn make(&self, record: Record, charge: Option<Charge>, fill: Option<Arc<Fill>>) -> Arc<Object> {
+        let standing = Standing::new(self.cache.next_id(), charge.map(Charge::into_ledger));
+        Arc::new(Object::new(record, standing, fill))
     }
 
     /// Puts the object into the index, unless an invalidation or want of memory forbids it.
-    fn admit(&self, object: &Arc<Object>, replaced: Option<&Arc<Object>>) -> Result<(), NotKept> {
+    fn admit(
+        &self,
+        object: &Arc<Object>,
+        replaced: Option<&Arc<Object>>,
+        from: Option<L::Place>,
+    ) -> Result<(), NotKept> {
         let place = self.cache.place(self.busy.hash);
         let variants_max = self.cache.config().max_variants;
         let mut dead = Dead::new();
@@ -209,13 +245,20 @@ impl Lead {
                 break Err(NotKept::NoRoom);
             };
             // A sweep may have been here since: it must not miss what comes in behind it.
-            if object.passed() == self.cache.bans.newest() {
-                let (h32, busy) = (place.h32, &self.busy);
-                break shard
-                    .admit(h32, busy, object, replaced, variants_max, &mut dead)
-                    .then_some(())
-                    .ok_or(NotKept::Invalidated);
+            if object.passed() != self.cache.bans.newest() {
+                continue;
             }
+            let (h32, busy) = (place.h32, &self.busy);
+            if from.is_some_and(|from| !shard.cold(h32).contains(&from)) {
+                // Something newer has taken its place, or it was invalidated.
+                shard.leave(h32, busy);
+                break Err(NotKept::Invalidated);
+            }
+            // Another variant's is whatever else there is beside what comes up.
+            let leaving = from.map_or(Leaving::AllBut(&self.spared), Leaving::One);
+            let limits = (variants_max, leaving);
+            let admitted = shard.admit(h32, busy, object, replaced, limits, &mut dead);
+            break admitted.then_some(()).ok_or(NotKept::Invalidated);
         };
         count(&self.cache.ledger().stores, u64::from(stored.is_ok()));
         stored
@@ -252,7 +295,7 @@ impl Lead {
     }
 }
 
-impl Drop for Lead {
+impl<L: Lower> Drop for Lead<L> {
     fn drop(&mut self) {
         self.give_up();
     }

@@ -17,23 +17,25 @@
 
 //! # Floors
 //! A file uses only what stands before it here, so that the tier can be opened from below:
-//! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is); `ledger`,
-//!    `standing` (accounting); `ghost`;
+//! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is) and `durable`; `ledger`,
+//!    `standing` (accounting); `bans`; `ghost`;
 //! 2. bodies: `pieces`, `piece`, `fill`, `content` (who keeps a body is a trait here), `reader`,
 //!    `window`;
-//! 3. `object` (record, body and standing), `busy`, `bans`;
-//! 4. the index: `slot`, `shard`;
+//! 3. `object` (record, body and standing), `busy`;
+//! 4. the index: `lower` (a tier below is a trait here), `slot`, `shard`;
 //! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`, `peek`.
 
 mod bans;
 mod busy;
 mod cache;
 mod content;
+mod durable;
 mod fill;
 mod filling;
 mod ghost;
 mod lead;
 mod ledger;
+mod lower;
 mod object;
 mod over;
 mod peek;
@@ -61,6 +63,7 @@ pub use fill::{Abandoned, Aborted, Passage, Push, Trailed};
 pub use filling::{Filling, NotKept};
 pub use lead::Lead;
 pub use ledger::Stats;
+pub use lower::{Lower, MemoryOnly};
 pub use object::Object;
 pub use over::Walk;
 pub use peek::{Peek, Seen};

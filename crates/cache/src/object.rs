@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::content::{Complete, Content, Keeper, State};
 use crate::fill::Fill;
-use crate::ledger::Ledger;
 use crate::pieces::Whole;
 use crate::reader::Reader;
 use crate::record::{NewObject, Record};
@@ -25,30 +24,20 @@ pub struct Object {
     record: Record,
 }
 
-/// What the cache adds to a [`NewObject`].
-pub(crate) struct Making<'a> {
-    pub(crate) key: &'a [u8],
-    pub(crate) vary: Option<Variant<'a>>,
-    pub(crate) id: u32,
-    pub(crate) ledger: Option<Arc<Ledger>>,
-    pub(crate) fill: Option<Arc<Fill>>,
-    /// The newest ban when its fetch began.
-    pub(crate) passed: u32,
-}
-
 impl Object {
     /// Bytes to reserve for an object without its body.
     pub(crate) fn cost(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>) -> u64 {
         size::arc::<Self>() + size::class(Record::block_len(new, key, vary))
     }
 
-    pub(crate) fn new(new: &NewObject, making: Making<'_>) -> Self {
-        let Making { key, vary, id, ledger, fill, passed } = making;
-        Self {
-            standing: Standing::new(id, ledger),
-            content: Content::new(fill),
-            record: Record::new(new, key, vary, passed),
-        }
+    /// The same, where there is a record.
+    pub(crate) fn cost_of(record: &Record) -> u64 {
+        size::arc::<Self>() + size::class(record.block_bytes())
+    }
+
+    /// An object whose body `fill` brings, or that is completed at once.
+    pub(crate) fn new(record: Record, standing: Standing, fill: Option<Arc<Fill>>) -> Self {
+        Self { standing, content: Content::new(fill), record }
     }
 
     /// How often a lookup found it (about: hits of several cores at the same time may count once).
@@ -120,7 +109,7 @@ impl Object {
 
     /// The bytes this object gives back itself when it is dropped.
     fn own_memory(&self) -> u64 {
-        size::arc::<Self>() + size::class(self.record.block_bytes()) + self.content.own_memory()
+        Self::cost_of(&self.record) + self.content.own_memory()
     }
 
     /// Gives the object its complete body. The body's bytes have been reserved.

@@ -3,6 +3,7 @@
 
 use crate::cache::Cache;
 use crate::ledger::count;
+use crate::lower::Lower;
 use crate::object::Object;
 use crate::shard::{Cursor, Dead};
 
@@ -16,7 +17,7 @@ pub struct Walk {
     cursor: Cursor,
 }
 
-impl Cache {
+impl<L: Lower> Cache<L> {
     /// Goes on with `walk` for about `places` of the index, at most once around, and takes out what
     /// `is_over` says is of no more use; what is being fetched anew stays. `is_over` must not call
     /// the cache. `pause` is called every few microseconds, no lock being held.

@@ -8,6 +8,7 @@ use base::KeyBuf;
 use crate::bans::Ban;
 use crate::busy::Shape;
 use crate::cache::{Cache, fetch_for};
+use crate::lower::Lower;
 use crate::object::Object;
 use crate::slot::choose;
 use crate::variant::Select;
@@ -39,7 +40,7 @@ pub struct Seen {
     pub fresh_until_ms: i64,
 }
 
-impl Cache {
+impl<L: Lower> Cache<L> {
     /// What is under `key`, and what of it a lookup would find. `variant` as for
     /// [`Cache::lookup`].
     pub fn peek(&self, key: &KeyBuf, variant: &mut Select<'_>) -> Peek {

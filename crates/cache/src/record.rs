@@ -147,6 +147,25 @@ pub struct Retime {
     pub stale_if_error_ms: Option<u64>,
 }
 
+/// The numbers of a record at one moment.
+pub(crate) struct Fields {
+    pub(crate) flags: u16,
+    pub(crate) status: Status,
+    pub(crate) passed: u32,
+    pub(crate) fresh_until_ms: i64,
+    pub(crate) born_ms: i64,
+    pub(crate) key_len: u32,
+    pub(crate) head_at: u32,
+    pub(crate) etag_at: u32,
+    pub(crate) etag_len: u16,
+    pub(crate) lifetime: Span,
+    pub(crate) grace: Span,
+    pub(crate) stale_if_error: Span,
+    pub(crate) stale_if_unreachable: Span,
+    pub(crate) last_modified: u32,
+    pub(crate) date: u32,
+}
+
 impl Record {
     /// Bytes of its block.
     pub(crate) fn block_len(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>) -> usize {
@@ -327,6 +346,88 @@ impl Record {
     }
 
     // For the cache.
+
+    /// Its numbers at this moment.
+    pub(crate) fn fields(&self) -> Fields {
+        let span = |bits: &AtomicU32| Span::of_bits(bits.load(Ordering::Relaxed));
+        Fields {
+            flags: self.flags,
+            status: self.status,
+            passed: self.passed(),
+            fresh_until_ms: self.fresh_until_ms(),
+            born_ms: self.born,
+            key_len: self.key_len,
+            head_at: self.head_at,
+            etag_at: self.etag_at,
+            etag_len: self.etag_len,
+            lifetime: self.lifetime,
+            grace: span(&self.grace),
+            stale_if_error: span(&self.stale_if_error),
+            stale_if_unreachable: self.stale_if_unreachable,
+            last_modified: self.last_modified,
+            date: self.date,
+        }
+    }
+
+    pub(crate) fn block(&self) -> &[u8] {
+        &self.block
+    }
+
+    /// The record with these numbers and this block; none where they do not belong together.
+    pub(crate) fn of_fields(fields: &Fields, block: Box<[u8]>) -> Option<Self> {
+        let record = Self {
+            flags: fields.flags,
+            status: fields.status,
+            passed: AtomicU32::new(fields.passed),
+            fresh_until: AtomicI64::new(fields.fresh_until_ms),
+            born: fields.born_ms,
+            block,
+            key_len: fields.key_len,
+            head_at: fields.head_at,
+            etag_at: fields.etag_at,
+            etag_len: fields.etag_len,
+            lifetime: fields.lifetime,
+            grace: AtomicU32::new(fields.grace.bits()),
+            stale_if_error: AtomicU32::new(fields.stale_if_error.bits()),
+            stale_if_unreachable: fields.stale_if_unreachable,
+            last_modified: fields.last_modified,
+            date: fields.date,
+        };
+        record.is_sound().then_some(record)
+    }
+
+    /// Whether every part of the block lies where the others leave room for it.
+    fn is_sound(&self) -> bool {
+        let marks = Flags::from_bits(self.flags).bits() | VARIES | TAGGED | NOTED;
+        let etag_end = u64::from(self.etag_at) + u64::from(self.etag_len);
+        let (key_end, head_at) = (self.key_len as usize, self.head_at as usize);
+        if self.flags & !marks != 0
+            || head_at > self.block.len()
+            || etag_end > (self.block.len() - head_at) as u64
+        {
+            return false;
+        }
+        // From the head backwards: each part ends with its length.
+        let mut end = head_at;
+        for (flag, unit) in [(NOTED, 1), (TAGGED, size_of::<u64>())] {
+            if self.flags & flag == 0 {
+                continue;
+            }
+            let Some((before, len)) = self.block[..end].split_last_chunk() else { return false };
+            let bytes = (u32::from_le_bytes(*len) as usize).checked_mul(unit);
+            let Some(rest) = bytes.and_then(|bytes| before.len().checked_sub(bytes)) else {
+                return false;
+            };
+            end = rest;
+        }
+        let Some(varying) = end.checked_sub(key_end) else { return false };
+        if self.flags & VARIES == 0 {
+            return varying == 0;
+        }
+        self.block[key_end..end]
+            .split_last_chunk()
+            .is_some_and(|(before, len)| u32::from_le_bytes(*len) as usize <= before.len())
+    }
 
     /// Bytes of its block.
     pub(crate) fn block_bytes(&self) -> usize {

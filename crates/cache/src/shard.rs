@@ -4,6 +4,7 @@
 //! Nothing here frees an object: those that leave are handed out, to be dropped when the lock is
 //! gone.
 
+mod cold;
 mod evict;
 mod queue;
 mod table;
@@ -11,6 +12,7 @@ mod table;
 mod tests;
 mod work;
 
+pub(crate) use cold::Leaving;
 pub(crate) use evict::{Effort, Visit};
 pub(crate) use table::Cursor;
 pub(crate) use work::Work;
@@ -25,6 +27,7 @@ use self::table::Table;
 use crate::busy::{Busy, NewFetch};
 use crate::content::Complete;
 use crate::ledger::{Charge, Ledger, count, discount};
+use crate::lower::Lower;
 use crate::object::Object;
 use crate::record::Retime;
 use crate::slot::{Marker, More, Slot, is_same_variant};
@@ -49,8 +52,8 @@ impl Place {
 
 /// One shard of the index.
 #[derive(Debug)]
-pub(crate) struct Shard {
-    table: Table,
+pub(crate) struct Shard<L: Lower> {
+    table: Table<L::Place>,
     small: Queue,
     main: Queue,
     ghost: crate::ghost::Ghost,
@@ -59,14 +62,15 @@ pub(crate) struct Shard {
     /// The table or a queue has grown, and the former one may take memory yet.
     is_growing: bool,
     pub(crate) work: Work,
+    lower: Arc<L>,
 }
 
-impl Shard {
-    pub(crate) fn new(ledger: &Arc<Ledger>) -> Self {
-        Self::with_layout(ledger, 2)
+impl<L: Lower> Shard<L> {
+    pub(crate) fn new(ledger: &Arc<Ledger>, lower: &Arc<L>) -> Self {
+        Self::with_layout(ledger, lower, 2)
     }
 
-    fn with_layout(ledger: &Arc<Ledger>, layout: u32) -> Self {
+    fn with_layout(ledger: &Arc<Ledger>, lower: &Arc<L>, layout: u32) -> Self {
         Self {
             table: Table::new(layout),
             small: Queue::default(),
@@ -75,19 +79,20 @@ impl Shard {
             charge: Charge::empty(ledger),
             is_growing: false,
             work: Work::default(),
+            lower: Arc::clone(lower),
         }
     }
 
-    pub(crate) fn find(&self, h32: u32, key: &[u8]) -> Option<&Slot> {
-        self.table.find(h32, |slot| slot.h32() == h32 && slot.key() == key)
+    pub(crate) fn find(&self, h32: u32, key: &[u8]) -> Option<&Slot<L::Place>> {
+        self.table.find(h32, |slot| slot.is_of(h32, key))
     }
 
-    fn find_mut(&mut self, h32: u32, key: &[u8]) -> Option<&mut Slot> {
-        self.table.find_mut(h32, |slot| slot.h32() == h32 && slot.key() == key)
+    fn find_mut(&mut self, h32: u32, key: &[u8]) -> Option<&mut Slot<L::Place>> {
+        self.table.find_mut(h32, |slot| slot.is_of(h32, key))
     }
 
-    fn occupied(&mut self, h32: u32, key: &[u8]) -> Option<OccupiedEntry<'_, Slot>> {
-        self.table.find_entry(h32, |slot| slot.h32() == h32 && slot.key() == key)
+    fn occupied(&mut self, h32: u32, key: &[u8]) -> Option<OccupiedEntry<'_, Slot<L::Place>>> {
+        self.table.find_entry(h32, |slot| slot.is_of(h32, key))
     }
 
     // Memory.
@@ -159,7 +164,7 @@ impl Shard {
     ) -> Option<Arc<Busy>> {
         let (hash, key) = (key.hash(), key.bytes());
         let busy_charge = charge.split(Busy::BYTES);
-        let is_key = |slot: &Slot| slot.h32() == h32 && slot.key() == key;
+        let is_key = |slot: &Slot<L::Place>| slot.is_of(h32, key);
         let Some(mut entry) = self.table.find_entry(h32, is_key) else {
             let mut more = More::new(Arc::from(key), charge.split(More::cost(key.len())));
             let busy = Busy::new(Arc::clone(&more.key), hash, fetch, Some(busy_charge));
@@ -233,14 +238,15 @@ impl Shard {
     // Objects.
 
     /// Puts the answer of the fetch `busy` into the index, in place of `replaced` and of what
-    /// answers the same requests. False when the fetch was invalidated. The shard has room.
+    /// answers the same requests; what the lower tier has of the key is `leaving`. False when the
+    /// fetch was invalidated. The shard has room.
     pub(crate) fn admit(
         &mut self,
         h32: u32,
         busy: &Arc<Busy>,
         object: &Arc<Object>,
         replaced: Option<&Arc<Object>>,
-        variants_max: usize,
+        (variants_max, leaving): (usize, Leaving<'_, L::Place>),
         dead: &mut Dead,
     ) -> bool {
         let first = dead.len();
@@ -284,6 +290,10 @@ impl Shard {
         }
         self.strike_off(&dead[first..]);
         self.queue(h32, object);
+        // What is replaced was in memory, so the other tier has no such variant.
+        if !replaced.is_some_and(|old| is_same_variant(old, object)) {
+            self.forget_cold(h32, leaving);
+        }
         if let Some(entry) = self.occupied(h32, &busy.key) {
             settle(entry);
         }
@@ -328,7 +338,7 @@ impl Shard {
             Some(charge) if marker.is_some() => widen(entry.get_mut(), charge),
             _ => match entry.get_mut() {
                 Slot::Many(_, more) => Some(&mut **more),
-                Slot::One(..) => None,
+                Slot::One(..) | Slot::Cold(..) => None,
             },
         };
         match more {
@@ -353,9 +363,12 @@ impl Shard {
         self.sift();
     }
 
-    /// Takes everything of a key out; its fetches in flight will not become visible.
-    pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> Option<Slot> {
-        let (slot, _) = self.occupied(h32, key)?.remove();
+    /// Takes everything of a key out; its fetches in flight will not become visible. The number is
+    /// that of responses in the lower tier.
+    pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> (Option<Slot<L::Place>>, usize) {
+        let cold = self.forget_cold(h32, Leaving::AllBut(&[]));
+        let Some(entry) = self.occupied(h32, key) else { return (None, cold) };
+        let (slot, _) = entry.remove();
         if let Slot::Many(_, more) = &slot
             && more.marker.is_some()
         {
@@ -363,7 +376,7 @@ impl Shard {
         }
         self.strike_off(slot.variants());
         self.sift();
-        Some(slot)
+        (Some(slot), cold)
     }
 
     /// Takes `object` out; false when it is not here any more. What is being fetched for its key
@@ -373,7 +386,7 @@ impl Shard {
         let at = entry.get().variants().iter().position(|there| Arc::ptr_eq(there, object));
         let Some(at) = at else { return false };
         match entry.get_mut() {
-            Slot::One(..) => drop(entry.remove()),
+            Slot::One(..) | Slot::Cold(..) => drop(entry.remove()),
             Slot::Many(_, more) => {
                 more.variants.remove(at);
                 settle(entry);
@@ -403,7 +416,7 @@ impl Shard {
         cursor: &mut Cursor,
         places: usize,
         found: &mut Vec<(u32, Arc<Object>)>,
-        is_meant: &dyn Fn(&Slot, &Object) -> bool,
+        is_meant: &dyn Fn(&Slot<L::Place>, &Object) -> bool,
     ) -> bool {
         self.table.walk(cursor, places, |slot| {
             let meant = slot.variants().iter().filter(|object| is_meant(slot, object));
@@ -411,21 +424,25 @@ impl Shard {
         })
     }
 
-    /// Ends the freshness of everything of a key, and of what its fetches in flight will bring.
-    pub(crate) fn expire(&self, h32: u32, key: &[u8], now_ms: i64) -> usize {
-        let Some(slot) = self.find(h32, key) else { return 0 };
+    /// Ends the freshness of everything of a key, and of what its fetches in flight will bring. What
+    /// is in the lower tier leaves.
+    pub(crate) fn expire(&mut self, h32: u32, key: &[u8], now_ms: i64) -> usize {
+        let cold = self.forget_cold(h32, Leaving::AllBut(&[]));
+        let Some(slot) = self.find(h32, key) else { return cold };
         slot.variants().iter().for_each(|object| object.expire(now_ms));
         if let Slot::Many(_, more) = slot {
             more.leads.iter().for_each(|busy| busy.expire(now_ms));
         }
-        slot.variants().len()
+        slot.variants().len() + cold
     }
 
-    /// Gives everything of a key new times; how many responses that are.
-    pub(crate) fn retime(&self, h32: u32, key: &[u8], times: &Retime) -> usize {
-        let Some(slot) = self.find(h32, key) else { return 0 };
+    /// Gives everything of a key new times; how many responses that are. What is in the lower tier
+    /// leaves.
+    pub(crate) fn retime(&mut self, h32: u32, key: &[u8], times: &Retime) -> usize {
+        let cold = self.forget_cold(h32, Leaving::AllBut(&[]));
+        let Some(slot) = self.find(h32, key) else { return cold };
         slot.variants().iter().for_each(|object| object.retime(times));
-        slot.variants().len()
+        slot.variants().len() + cold
     }
 
     /// Takes out what is in the next `places` of the table, as [`Shard::invalidate`] for each of
@@ -434,7 +451,7 @@ impl Shard {
         &mut self,
         cursor: &mut Cursor,
         places: usize,
-        gone: &mut Vec<Slot>,
+        gone: &mut Vec<Slot<L::Place>>,
     ) -> bool {
         let first = gone.len();
         let more = self.table.drain(cursor, places, |slot| gone.push(slot));
@@ -443,6 +460,9 @@ impl Shard {
                 && more.marker.is_some()
             {
                 self.unmarked(more.key.len());
+            }
+            if let Slot::Cold(_, place) = slot {
+                self.lower.forget(*place);
             }
             self.strike_off(slot.variants());
             self.sift();
@@ -456,7 +476,8 @@ impl Shard {
         if self.table.len() > 0 {
             return None;
         }
-        let new = Self::with_layout(&Arc::clone(self.charge.ledger()), self.table.next_layout());
+        let ledger = Arc::clone(self.charge.ledger());
+        let new = Self::with_layout(&ledger, &self.lower, self.table.next_layout());
         Some(std::mem::replace(self, new))
     }
 
@@ -500,7 +521,7 @@ impl Shard {
     fn sift(&mut self) {
         let table = &self.table;
         let lives = |token: Token| {
-            let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+            let is_it = |slot: &Slot<L::Place>| slot.h32() == token.h32 && slot.has_token(token.id);
             table.find(token.h32, is_it).is_some()
         };
         let looked_at = self.small.sift(lives) + self.main.sift(lives);
@@ -519,7 +540,7 @@ impl Shard {
 }
 
 /// Makes a [`More`] of a key with one response; `charge` covers it.
-fn widen(slot: &mut Slot, charge: Charge) -> Option<&mut More> {
+fn widen<P>(slot: &mut Slot<P>, charge: Charge) -> Option<&mut More> {
     if let Slot::One(h32, object) = slot {
         let mut more = More::new(Arc::from(object.key()), charge);
         more.variants.push(Arc::clone(object));
@@ -527,19 +548,19 @@ fn widen(slot: &mut Slot, charge: Charge) -> Option<&mut More> {
     }
     match slot {
         Slot::Many(_, more) => Some(more),
-        Slot::One(..) => None,
+        Slot::One(..) | Slot::Cold(..) => None,
     }
 }
 
 /// Takes a fetch off its key's list; false when it was not there.
-fn strike(slot: &mut Slot, busy: &Arc<Busy>) -> bool {
+fn strike<P>(slot: &mut Slot<P>, busy: &Arc<Busy>) -> bool {
     let Slot::Many(_, more) = slot else { return false };
     let at = more.leads.iter().position(|lead| Arc::ptr_eq(lead, busy));
     at.map(|at| more.leads.swap_remove(at)).is_some()
 }
 
 /// Removes a key that has nothing, and gives one that has just one response its short form.
-fn settle(mut entry: OccupiedEntry<'_, Slot>) {
+fn settle<P>(mut entry: OccupiedEntry<'_, Slot<P>>) {
     let Slot::Many(h32, more) = entry.get_mut() else { return };
     if !more.leads.is_empty() || more.marker.is_some() {
         return;

@@ -11,11 +11,14 @@ use crate::size;
 use crate::variant::{self, Select, Variant, VarySpec};
 
 /// Two words in the index: the hash's 32 bits that are not implied by the place, and who is there.
-/// Most keys have one response and nothing else.
+/// Most keys have one response and nothing else. `P` is where a lower tier keeps something.
 #[derive(Debug)]
-pub(crate) enum Slot {
+pub(crate) enum Slot<P> {
     One(u32, Arc<Object>),
     Many(u32, Box<More>),
+    /// A response in the lower tier. Its key is known only there: a key may have an entry for each
+    /// variant, beside one of the other kinds.
+    Cold(u32, P),
 }
 
 /// A key with anything but exactly one response.
@@ -79,17 +82,19 @@ where
     true
 }
 
-impl Slot {
+impl<P> Slot<P> {
     pub(crate) fn h32(&self) -> u32 {
         match self {
-            Self::One(h32, _) | Self::Many(h32, _) => *h32,
+            Self::One(h32, _) | Self::Many(h32, _) | Self::Cold(h32, _) => *h32,
         }
     }
 
-    pub(crate) fn key(&self) -> &[u8] {
+    /// Whether this is the entry of what the memory has under a key.
+    pub(crate) fn is_of(&self, h32: u32, key: &[u8]) -> bool {
         match self {
-            Self::One(_, object) => object.key(),
-            Self::Many(_, more) => &more.key,
+            Self::One(own, object) => *own == h32 && object.key() == key,
+            Self::Many(own, more) => *own == h32 && *more.key == *key,
+            Self::Cold(..) => false,
         }
     }
 
@@ -97,7 +102,13 @@ impl Slot {
         match self {
             Self::One(_, object) => std::slice::from_ref(object),
             Self::Many(_, more) => &more.variants,
+            Self::Cold(..) => &[],
         }
+    }
+
+    /// How many responses it is for.
+    pub(crate) fn responses(&self) -> usize {
+        if let Self::Cold(..) = self { 1 } else { self.variants().len() }
     }
 
     /// Whether something is being fetched for it.
@@ -108,7 +119,7 @@ impl Slot {
     /// Whether a hit-for-miss marker is in force at `now_ms`.
     pub(crate) fn is_hit_for_miss(&self, now_ms: u64) -> bool {
         match self {
-            Self::One(..) => false,
+            Self::One(..) | Self::Cold(..) => false,
             Self::Many(_, more) => more.marker.is_some_and(|marker| now_ms < marker.until_ms),
         }
     }
@@ -116,7 +127,7 @@ impl Slot {
     /// Until when a hit-for-miss marker is in force, if there is one.
     pub(crate) fn marked_until_ms(&self) -> Option<u64> {
         match self {
-            Self::One(..) => None,
+            Self::One(..) | Self::Cold(..) => None,
             Self::Many(_, more) => more.marker.map(|marker| marker.until_ms),
         }
     }
@@ -128,7 +139,7 @@ impl Slot {
 
     pub(crate) fn has_marker(&self, id: u32) -> bool {
         match self {
-            Self::One(..) => false,
+            Self::One(..) | Self::Cold(..) => false,
             Self::Many(_, more) => more.marker.is_some_and(|marker| marker.id == id),
         }
     }

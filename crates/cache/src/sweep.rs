@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::bans::{Ban, NewBan, Passed};
 use crate::cache::Cache;
 use crate::ledger::count;
+use crate::lower::Lower;
 use crate::object::Object;
 use crate::shard::{Cursor, Dead, Place};
 
@@ -21,7 +22,7 @@ pub struct Listed {
     pub over: bool,
 }
 
-impl Cache {
+impl<L: Lower> Cache<L> {
     /// Invalidates what `new` describes, and what comes of fetches that began before: once this
     /// returns no lookup finds it (a soft ban: finds it fresh). How many responses that are is
     /// known when [`Cache::sweep`] has come by.
@@ -103,7 +104,7 @@ impl Cache {
             }
             self.bans.swept_to(target);
         }
-        self.bans.forget_old(now_ms);
+        self.bans.forget_old(now_ms, self.lower.passed().unwrap_or(u32::MAX));
     }
 
     /// As [`Cache::sweep`], for a thread that others wait for: it waits for no other sweep, and
@@ -124,14 +125,15 @@ impl Cache {
     /// Whether `object`, which came of a fetch that perhaps began earlier, has not been banned
     /// since.
     pub fn may_use(&self, object: &Object) -> bool {
-        object.passed() == self.bans.newest() || matches!(self.bans.test(object), Passed::Yes)
+        object.passed() == self.bans.newest()
+            || matches!(self.bans.test(object, object.is_live()), Passed::Yes)
     }
 
     /// Tests what a lookup found against new bans; takes it out when one meets it.
     #[cold]
     pub(crate) fn weigh(&self, place: Place, object: &Arc<Object>) -> bool {
         count(&self.ledger().ban_lookups, 1);
-        let Passed::No(ban) = self.bans.test(object) else { return true };
+        let Passed::No(ban) = self.bans.test(object, object.is_live()) else { return true };
         count(&self.ledger().ban_lookups_met, 1);
         let mut dead = Dead::new();
         self.expel(place.shard, vec![(place.h32, Arc::clone(object), ban)], &mut dead);
@@ -168,7 +170,7 @@ impl Cache {
         count(&self.ledger().ban_sweeps, found.len() as u64);
         let mut banned = Vec::new();
         for (h32, object) in found {
-            if let Passed::No(ban) = self.bans.test(&object) {
+            if let Passed::No(ban) = self.bans.test(&object, object.is_live()) {
                 banned.push((h32, object, ban));
             }
         }

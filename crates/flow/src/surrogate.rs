@@ -1,7 +1,7 @@
 //! Surrogate-Control of origins' responses: it is for this cache, and ends here (W3C Edge
 //! Architecture). Stored responses keep it in their note, beside the head that clients get.
 
-use cache::Object;
+use cache::Record;
 use message::{HeaderBlock, HeaderId, Response};
 
 use crate::live::Site;
@@ -41,7 +41,7 @@ fn take(headers: &mut HeaderBlock) -> Box<[u8]> {
 
 /// The head of a stored response as its origin gave it: with what is set aside. One that is damaged
 /// has no fields; it was written by the same engine.
-pub(crate) fn whole_head(object: &Object) -> Response {
+pub(crate) fn whole_head(object: &Record) -> Response {
     let mut head = Response::new(object.status());
     _ = h1::parse_stored_head(object.head(), &mut head);
     put_back(&mut head.headers, object.note());

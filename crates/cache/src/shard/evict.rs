@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::queue::{Queue, Token};
 use super::{Dead, Shard, settle};
 use crate::ledger::count;
+use crate::lower::Lower;
 use crate::slot::Slot;
 
 /// Hits since it was stored that let an object pass from the small to the main queue. Two, as the
@@ -75,7 +76,7 @@ enum Verdict {
     Dead,
 }
 
-impl Shard {
+impl<L: Lower> Shard<L> {
     /// Looks at a few tokens and lets at most one object or marker leave.
     pub(crate) fn evict(&mut self, effort: &mut Effort, dead: &mut Dead) -> Visit {
         let total = self.small.bytes + self.main.bytes;
@@ -130,8 +131,8 @@ impl Shard {
         if main { &mut self.main } else { &mut self.small }
     }
 
-    pub(super) fn of_token(&self, token: Token) -> Option<&Slot> {
-        let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+    pub(super) fn of_token(&self, token: Token) -> Option<&Slot<L::Place>> {
+        let is_it = |slot: &Slot<L::Place>| slot.h32() == token.h32 && slot.has_token(token.id);
         self.table.find(token.h32, is_it)
     }
 
@@ -178,7 +179,7 @@ impl Shard {
 
     /// Lets what `token` stands for leave; the token has been taken from its queue.
     fn remove(&mut self, token: Token, main: bool, dead: &mut Dead) {
-        let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+        let is_it = |slot: &Slot<L::Place>| slot.h32() == token.h32 && slot.has_token(token.id);
         let Some(mut entry) = self.table.find_entry(token.h32, is_it) else { return };
         let slot = entry.get_mut();
         if slot.has_marker(token.id)
@@ -192,13 +193,21 @@ impl Shard {
             return;
         }
         let object = match slot {
-            Slot::One(..) => entry.remove().0.variants().first().cloned(),
+            Slot::One(_, object) => {
+                let object = Arc::clone(object);
+                match self.lower.sink(&object) {
+                    Some(place) => *slot = Slot::Cold(token.h32, place),
+                    None => drop(entry.remove()),
+                }
+                Some(object)
+            }
             Slot::Many(_, more) => {
                 let at = more.variants.iter().position(|object| object.standing.id == token.id);
                 let object = at.map(|at| more.variants.remove(at));
                 settle(entry);
-                object
+                object.inspect(|object| self.sink_beside(token.h32, object))
             }
+            Slot::Cold(..) => None,
         };
         if let Some(object) = object {
             self.strike_off(std::slice::from_ref(&object));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Shard {
+impl<L: Lower> Shard<L> {
     /// Asserts that the queues' sums, the tokens and the table agree; returns how many objects
     /// there are.
     pub(crate) fn check(&self) -> usize {

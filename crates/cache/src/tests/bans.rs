@@ -39,7 +39,7 @@ fn sweep(cache: &Cache) {
 struct Holds(&'static str);
 
 impl Test for Holds {
-    fn matches(&self, object: &Object) -> bool {
+    fn matches(&self, object: &Record) -> bool {
         object.key().windows(self.0.len()).any(|part| part == self.0.as_bytes())
     }
 }
@@ -307,7 +307,7 @@ fn bans_pass_over_objects_that_were_stored_after_them() {
     #[derive(Debug)]
     struct Never;
     impl Test for Never {
-        fn matches(&self, _: &Object) -> bool {
+        fn matches(&self, _: &Record) -> bool {
             panic!("nothing is older than it")
         }
     }

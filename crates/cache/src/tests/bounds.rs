@@ -10,7 +10,7 @@ const WORK_MAX: usize = 700;
 const OBJECTS: usize = 20_000;
 
 fn one_shard(budget: u64) -> Arc<Cache> {
-    Cache::with_shards(config(budget), 1)
+    Cache::with_shards(Arc::new(MemoryOnly), config(budget), 1)
 }
 
 fn put_tagged(cache: &Arc<Cache>, name: &str, tag: u64) {

@@ -112,7 +112,7 @@ fn outdate(shared: &Shared, keys: impl Iterator<Item = usize>, purge: impl FnOnc
 struct OfKey(KeyBuf);
 
 impl Test for OfKey {
-    fn matches(&self, object: &Object) -> bool {
+    fn matches(&self, object: &Record) -> bool {
         object.key() == self.0.bytes()
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use base::key_fields;
-use cache::{Object, Test};
+use cache::{Record, Test};
 use message::Response;
 
 use crate::live::Live;
@@ -24,7 +24,7 @@ pub(crate) struct Under<'a> {
 impl<'a> Under<'a> {
     /// As [`begin_key`](crate::key::begin_key) wrote it: in the key, or where a program made
     /// that, in a note of its own.
-    pub(crate) fn of(object: &'a Object) -> Self {
+    pub(crate) fn of(object: &'a Record) -> Self {
         let asked = crate::vcl::note::asked(object.note());
         let mut fields = key_fields(asked.unwrap_or_else(|| object.key()));
         let mut next = || fields.next().unwrap_or_default();
@@ -51,7 +51,7 @@ impl<'a> Under<'a> {
 
 /// What a ban expression asks of an object. Its head is taken apart when it is asked for.
 struct Facts<'a> {
-    object: &'a Object,
+    object: &'a Record,
     under: Under<'a>,
     authority: Vec<u8>,
     now_ms: u64,
@@ -142,7 +142,7 @@ pub(crate) struct Meant {
 }
 
 impl Test for Meant {
-    fn matches(&self, object: &Object) -> bool {
+    fn matches(&self, object: &Record) -> bool {
         let under = Under::of(object);
         if self.scope.as_ref().is_some_and(|scope| !scope.has(&under)) {
             return false;

@@ -1,0 +1,56 @@
+//! The seam to a tier below memory: what is evicted may sink into it, and leaves a cold entry in the
+//! index, by which the next one who fetches finds it.
+//!
+//! For each variant of a key at most one of both tiers has a response. Only what is evicted sinks.
+//! What has been invalidated, superseded or is over is gone from both.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::object::Object;
+
+/// A tier below memory. All of this is called under the lock of a shard: it must be quick, and must
+/// not call the cache.
+pub trait Lower: fmt::Debug + Send + Sync + 'static {
+    /// What the index knows of a response that the tier has. Eight bytes cost the index nothing more
+    /// than a response in memory does.
+    type Place: Copy + Eq + fmt::Debug + Send + Sync + 'static;
+
+    /// Whether it ever keeps anything.
+    const KEEPS: bool = true;
+
+    /// `object` is being evicted: its place, if the tier keeps it from now on. Its content is whole.
+    /// Until the tier has dropped it, memory is taken for it.
+    fn sink(&self, object: &Arc<Object>) -> Option<Self::Place>;
+
+    /// The index has no entry for what is at `place` any more.
+    fn forget(&self, place: Self::Place);
+
+    /// The newest ban that everything it keeps has passed; none where it keeps nothing. Later ones
+    /// are remembered for it, as long as there are not too many of them, and a cache over a tier
+    /// that has kept something numbers its bans from there.
+    fn passed(&self) -> Option<u32>;
+}
+
+/// No tier below memory. It has no places, so that nothing is left of the seam.
+#[derive(Debug)]
+pub struct MemoryOnly;
+
+impl Lower for MemoryOnly {
+    type Place = Infallible;
+
+    const KEEPS: bool = false;
+
+    fn sink(&self, _: &Arc<Object>) -> Option<Infallible> {
+        None
+    }
+
+    fn forget(&self, place: Infallible) {
+        match place {}
+    }
+
+    fn passed(&self) -> Option<u32> {
+        None
+    }
+}

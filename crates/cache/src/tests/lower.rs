@@ -1,0 +1,472 @@
+//! A cache over another tier: what sinks, what comes up again, and what must not.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base::Now;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+use super::*;
+
+/// A tier that keeps records as bytes, as a disk would.
+#[derive(Debug)]
+struct Attic {
+    kept: Mutex<BTreeMap<u64, Kept>>,
+    /// Responses it has room for.
+    room: AtomicUsize,
+    clock: Mutex<Now>,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    hash: u64,
+    passed: u32,
+    record: Bytes,
+    body: Bytes,
+}
+
+const START: Now = Now { mono_ms: 50_000, unix_ms: 1_700_000_000_000 };
+
+impl Attic {
+    fn new() -> Arc<Self> {
+        let room = AtomicUsize::new(usize::MAX);
+        Arc::new(Self { kept: Mutex::default(), room, clock: Mutex::new(START) })
+    }
+
+    fn len(&self) -> usize {
+        self.kept.lock().len()
+    }
+
+    fn read(&self, place: u64) -> Option<(Record, Bytes)> {
+        let kept = self.kept.lock().get(&place).cloned()?;
+        Some((Record::decode(&kept.record, *self.clock.lock())?, kept.body))
+    }
+
+    /// Another process over what this one has kept, after so long.
+    fn restart(&self, stopped_ms: u64) -> (Arc<Self>, Arc<Cache<Self>>) {
+        let unix_ms = self.clock.lock().unix_ms + stopped_ms;
+        let clock = Mutex::new(Now { mono_ms: 1000, unix_ms });
+        let room = AtomicUsize::new(usize::MAX);
+        let attic = Arc::new(Self { kept: Mutex::new(self.kept.lock().clone()), room, clock });
+        let cache = Cache::over(Arc::clone(&attic), config(64 * MIB));
+        let kept = attic.kept.lock().clone();
+        assert!(kept.iter().all(|(place, kept)| cache.add_cold(kept.hash, *place)));
+        (attic, cache)
+    }
+}
+
+impl Lower for Attic {
+    type Place = u64;
+
+    fn sink(&self, object: &Arc<Object>) -> Option<u64> {
+        let mut kept = self.kept.lock();
+        if kept.len() >= self.room.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut record = Vec::new();
+        object.encode(*self.clock.lock(), &mut record);
+        let body = object.whole()?.pieces().collect::<Vec<_>>().concat();
+        let hash = KeyBuf::of_bytes(object.key(), &HashSeed::from_u64(1)).hash();
+        let place = kept.last_key_value().map_or(0, |(place, _)| place + 1);
+        let passed = object.passed();
+        kept.insert(place, Kept { hash, passed, record: record.into(), body: body.into() });
+        Some(place)
+    }
+
+    fn forget(&self, place: u64) {
+        assert!(self.kept.lock().remove(&place).is_some(), "it was kept until now");
+    }
+
+    fn passed(&self) -> Option<u32> {
+        self.kept.lock().values().map(|kept| kept.passed).min()
+    }
+}
+
+fn over(budget: u64) -> (Arc<Attic>, Arc<Cache<Attic>>) {
+    let attic = Attic::new();
+    (Arc::clone(&attic), Cache::over(attic, config(budget)))
+}
+
+/// Evicts what can be.
+fn press(cache: &Cache<Attic>) {
+    let budget = cache.config().budget_bytes;
+    cache.resize(0, 0);
+    cache.resize(budget, 0);
+}
+
+fn fetching(cache: &Arc<Cache<Attic>>, name: &str) -> Lead<Attic> {
+    let old = match cache.lookup(&key(name), &mut of("a"), 0) {
+        Found::Object(object) => Some(object),
+        _ => None,
+    };
+    let options = BeginOptions { coalesce: false, rejected: old.as_ref() };
+    match cache.begin(&key(name), &mut of("a"), options, 0) {
+        Begin::Lead(lead) | Begin::Alone(lead) => lead,
+        other => panic!("expected to fetch, not {other:?}"),
+    }
+}
+
+fn store(cache: &Arc<Cache<Attic>>, name: &str, new: NewObject, body: &[u8]) {
+    let new = NewObject { length: Some(body.len() as u64), ..new };
+    let mut filling = fetching(cache, name).store(new, None);
+    assert_eq!(filling.push(body), Push::Ok);
+    assert!(filling.finish());
+}
+
+/// Brings what the lower tier has of the key up into memory; `None` where it has nothing usable.
+fn raise(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Object>> {
+    let mut lead = fetching(cache, name);
+    for place in lead.cold().to_vec() {
+        let Some((record, body)) = attic.read(place) else { continue };
+        if record.key() != key(name).bytes() || !record.matches(&mut of("a")) {
+            lead.spare(place);
+            continue;
+        }
+        match lead.refill(place, record, body.len() as u64) {
+            Ok(mut filling) => {
+                assert_eq!(filling.push(&body), Push::Ok);
+                let object = Arc::clone(filling.object());
+                return (filling.stored() && filling.finish()).then_some(object);
+            }
+            Err(goes_on) => lead = goes_on,
+        }
+    }
+    None
+}
+
+fn is_in_memory(cache: &Cache<Attic>, name: &str) -> bool {
+    matches!(cache.lookup(&key(name), &mut of("a"), 0), Found::Object(_))
+}
+
+#[test]
+fn what_is_evicted_comes_up_again_as_it_was() {
+    let (attic, cache) = over(MIB);
+    let tagged = |n: u64| NewObject { tags: Tags::new(vec![n, 7]), ..head(None) };
+    for n in 0..3000 {
+        store(&cache, &n.to_string(), tagged(n), &pattern(n as usize));
+    }
+    let stats = cache.stats();
+    assert_eq!(stats.objects + attic.len() as u64, 3000);
+    assert!(stats.evictions > 2000 && stats.bytes <= MIB, "{stats:?}");
+    cache.check();
+    for n in (0..3000).rev().step_by(7) {
+        let name = n.to_string();
+        if is_in_memory(&cache, &name) {
+            continue;
+        }
+        let object = raise(&cache, &attic, &name).expect("it has sunk");
+        assert!(bytes_of(&object).expect("complete") == pattern(n as usize));
+        assert_eq!((object.head(), object.etag()), (&*head(None).head, Some(&b"\"x\""[..])));
+        assert_eq!(object.tags(), tagged(n).tags);
+        assert_eq!((object.born_ms(), object.fresh_until_ms()), (0, 10_000));
+        assert!(is_in_memory(&cache, &name));
+    }
+    // In one of them, never in both.
+    assert_eq!(cache.stats().objects + attic.len() as u64, 3000);
+    cache.check();
+    assert_eq!(cache.clear(), 3000);
+    assert_eq!((attic.len(), cache.stats().bytes), (0, 0));
+}
+
+#[test]
+fn what_the_tier_does_not_take_is_gone() {
+    let (attic, cache) = over(MIB);
+    attic.room.store(10, Ordering::Relaxed);
+    (0..100).for_each(|n| store(&cache, &n.to_string(), head(None), b"x"));
+    press(&cache);
+    assert_eq!((attic.len(), cache.keys(), cache.stats().objects), (10, 10, 0));
+}
+
+#[test]
+fn what_is_purged_superseded_or_over_does_not_sink() {
+    let (attic, cache) = over(MIB);
+    for name in ["purged", "banned", "over", "superseded"] {
+        store(&cache, name, head(None), b"old");
+    }
+    assert_eq!(cache.invalidate(&key("purged")), 1);
+    store(&cache, "superseded", head(None), b"new");
+    let over = |object: &Object| object.key() == key("over").bytes();
+    cache.drop_over(&mut Walk::default(), usize::MAX, &over, &mut || ());
+    assert_eq!(attic.len(), 0);
+    let banned = |record: &Record| record.key() == key("banned").bytes();
+    ban(&cache, banned, 0);
+    press(&cache);
+    assert_eq!(attic.len(), 1);
+    let object = raise(&cache, &attic, "superseded").expect("it has sunk");
+    assert_eq!(bytes_of(&object).as_deref(), Some(&b"new"[..]));
+}
+
+/// Bans what `test` says, and sweeps.
+fn ban(cache: &Cache<Attic>, test: fn(&Record) -> bool, number: u32) {
+    #[derive(Debug)]
+    struct By(fn(&Record) -> bool);
+    impl Test for By {
+        fn matches(&self, record: &Record) -> bool {
+            (self.0)(record)
+        }
+    }
+    let which = Which { tags: None, test: Some(Arc::new(By(test))) };
+    let text = cache.stats().bans.to_string().into();
+    let ban = cache.ban(NewBan { number, text, which, ..NewBan::default() });
+    cache.sweep(ban.number(), 0, &mut || ());
+}
+
+#[test]
+fn every_invalidation_of_a_key_reaches_what_has_sunk() {
+    let (attic, cache) = over(MIB);
+    let retime = Retime { grace_ms: Some(1), ..Retime::default() };
+    let ways: [fn(&Cache<Attic>, &Retime) -> usize; 3] = [
+        |cache, _| cache.invalidate(&key("/a")),
+        |cache, _| cache.soft_invalidate(&key("/a"), 0),
+        |cache, times| cache.retime(&key("/a"), times),
+    ];
+    for invalidate in ways {
+        store(&cache, "/a", head(None), b"x");
+        press(&cache);
+        assert_eq!((attic.len(), is_in_memory(&cache, "/a")), (1, false));
+        assert_eq!(invalidate(&cache, &retime), 1);
+        assert_eq!((attic.len(), cache.keys()), (0, 0));
+        assert!(raise(&cache, &attic, "/a").is_none());
+    }
+}
+
+#[test]
+fn what_was_read_before_a_purge_or_a_newer_response_does_not_come_up_after_it() {
+    let (attic, cache) = over(MIB);
+    let ways: [fn(&Arc<Cache<Attic>>); 3] = [
+        |cache| _ = cache.invalidate(&key("/a")),
+        |cache| _ = cache.clear(),
+        |cache| store(cache, "/a", head(None), b"newer"),
+    ];
+    for overtake in ways {
+        store(&cache, "/a", head(None), b"older");
+        press(&cache);
+        let lead = fetching(&cache, "/a");
+        let [place] = *lead.cold() else { panic!("it has sunk") };
+        let (record, body) = attic.read(place).expect("kept");
+        overtake(&cache);
+        let mut filling = lead.refill(place, record, 5).expect("its key");
+        assert_eq!(filling.refused(), Some(NotKept::Invalidated));
+        assert_eq!(filling.push(&body), Push::Ok);
+        assert!(filling.finish());
+        if let Found::Object(object) = cache.lookup(&key("/a"), &mut of("a"), 0) {
+            assert_eq!(bytes_of(&object).as_deref(), Some(&b"newer"[..]));
+        }
+        cache.check();
+    }
+}
+
+#[test]
+fn a_ban_meets_what_comes_up_and_is_remembered_as_long_as_that_may() {
+    let (attic, cache) = over(MIB);
+    ["/a", "/b"].iter().for_each(|name| store(&cache, name, head(None), b"x"));
+    press(&cache);
+    ban(&cache, |record| record.key() == key("/a").bytes(), 0);
+    // Long after everything in memory has passed it.
+    cache.sweep(u32::MAX, 10_000_000, &mut || ());
+    assert!(cache.has_bans());
+    assert!(raise(&cache, &attic, "/a").is_none());
+    assert!(raise(&cache, &attic, "/b").is_some());
+    let [place] = *fetching(&cache, "/a").cold() else { panic!("it is still there") };
+    attic.kept.lock().clear();
+    assert!(cache.drop_cold(key("/a").hash(), place) && cache.keys() == 1);
+    cache.sweep(u32::MAX, 10_000_000, &mut || ());
+    assert!(!cache.has_bans());
+    // A ban that had to be forgotten counts as met.
+    store(&cache, "/c", head(None), b"x");
+    press(&cache);
+    (0..200).for_each(|_| ban(&cache, |_| false, 0));
+    assert!(raise(&cache, &attic, "/c").is_none());
+}
+
+#[test]
+fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
+    let (attic, cache) = over(MIB);
+    for signature in ["a", "b"] {
+        let lead = match cache.begin(&key("/a"), &mut of("none"), BeginOptions::default(), 0) {
+            Begin::Lead(lead) => lead,
+            other => panic!("expected to fetch, not {other:?}"),
+        };
+        let vary = Variant { spec: b"x", signature: signature.as_bytes() };
+        let mut filling = lead.store(NewObject { length: Some(1), ..head(None) }, Some(vary));
+        assert_eq!(filling.push(signature.as_bytes()), Push::Ok);
+        assert!(filling.finish());
+    }
+    store(&cache, "/b", head(None), b"y");
+    press(&cache);
+    // As if the hashes of both keys were alike.
+    let [place] = *fetching(&cache, "/b").cold() else { panic!("it has sunk") };
+    assert!(cache.add_cold(key("/a").hash(), place));
+    assert!(fetching(&cache, "/a").cold().contains(&place));
+    let (record, _) = attic.read(place).expect("kept");
+    assert!(fetching(&cache, "/a").refill(place, record, 1).is_err(), "another key's");
+    let object = raise(&cache, &attic, "/a").expect("it has sunk");
+    assert_eq!(bytes_of(&object).as_deref(), Some(&b"a"[..]));
+    assert!(raise(&cache, &attic, "/b").is_some());
+    assert_eq!(cache.stats().objects, 2);
+    // The other variant is still there, also when the first one comes from an origin.
+    assert_eq!(attic.len(), 1);
+    let mut lead = fetching(&cache, "/a");
+    let other = |place: &u64| attic.read(*place).is_some_and(|(record, _)| record.vary().is_some());
+    let others: Vec<_> = lead.cold().iter().copied().filter(other).collect();
+    others.iter().for_each(|place| lead.spare(*place));
+    assert!(cache.drop_cold(key("/a").hash(), place), "the one by chance");
+    let vary = Variant { spec: b"x", signature: b"a" };
+    assert!(lead.store(NewObject { length: Some(0), ..head(None) }, Some(vary)).finish());
+    assert_eq!((attic.len(), cache.stats().objects), (1, 2));
+    cache.check();
+}
+
+#[test]
+fn a_response_that_is_lent_stays_where_it_is() {
+    #[derive(Debug)]
+    struct Lent(Bytes);
+    impl Elsewhere for Lent {
+        fn length(&self) -> u64 {
+            self.0.len() as u64
+        }
+        fn read(&self, offset: u64) -> ReadAt {
+            let data = self.0.slice(offset as usize..);
+            Box::pin(std::future::ready(Ok(data)))
+        }
+    }
+    let (attic, cache) = over(MIB);
+    store(&cache, "/a", head(None), b"body");
+    press(&cache);
+    for _ in 0..2 {
+        let lead = fetching(&cache, "/a");
+        let [place] = *lead.cold() else { panic!("it has sunk") };
+        let (record, body) = attic.read(place).expect("kept");
+        let object = lead.lend(record, Arc::new(Lent(body))).expect("its key");
+        assert_eq!(read_all(object.reader()).as_deref(), Ok(&b"body"[..]));
+        assert_eq!((attic.len(), cache.keys(), cache.stats().objects), (1, 1, 0));
+    }
+    ban(&cache, |_| true, 0);
+    let lead = fetching(&cache, "/a");
+    let (record, body) = attic.read(lead.cold()[0]).expect("kept");
+    assert!(lead.lend(record, Arc::new(Lent(body))).is_err(), "it has been banned");
+}
+
+#[test]
+fn what_has_sunk_outlives_the_process_with_its_age_its_tags_and_its_bans() {
+    let (attic, cache) = over(MIB);
+    ban(&cache, |_| true, 41);
+    for (name, tag) in [("/a", 1), ("/b", 2), ("/c", 3)] {
+        let new = NewObject { tags: Tags::new(vec![tag]), born_ms: 48_000, ..head(None) };
+        store(&cache, name, new, name.as_bytes());
+    }
+    press(&cache);
+    // A ban that only a journal knows when the process ends.
+    let tag = |tag| Which { tags: Some(Tags::new(vec![tag])), test: None };
+    let lost = NewBan { number: 50, which: tag(2), ..NewBan::default() };
+    cache.ban(lost.clone());
+    let (attic, cache) = attic.restart(3000);
+    assert_eq!(cache.ban(lost).number(), 50, "above all numbers of before");
+    let object = raise(&cache, &attic, "/a").expect("it was kept");
+    assert_eq!(bytes_of(&object).as_deref(), Some(&b"/a"[..]));
+    // Two seconds old when it sank, three seconds of rest.
+    assert_eq!((object.age_ms(1000), object.fresh_until_ms()), (5000, 6000));
+    assert!(raise(&cache, &attic, "/b").is_none(), "banned before the end");
+    cache.ban(NewBan { which: tag(3), ..NewBan::default() });
+    assert!(raise(&cache, &attic, "/c").is_none(), "banned since");
+    assert!(is_in_memory(&cache, "/a"));
+}
+
+/// What happens to a key or to all.
+#[derive(Clone, Debug)]
+enum Op {
+    Store(usize),
+    Get(usize),
+    Purge(usize),
+    Soft(usize),
+    Ban(usize),
+    Press,
+    Restart,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Against a map: nothing comes up that was purged or superseded, and nothing else is lost.
+    #[test]
+    fn a_random_walk_over_both_tiers_is_a_walk_over_a_map(
+        ops in proptest::collection::vec(
+            prop_oneof![
+                4 => (0..5_usize).prop_map(Op::Store),
+                6 => (0..5_usize).prop_map(Op::Get),
+                1 => (0..5_usize).prop_map(Op::Purge),
+                1 => (0..5_usize).prop_map(Op::Soft),
+                1 => (0..5_usize).prop_map(Op::Ban),
+                3 => Just(Op::Press),
+                1 => Just(Op::Restart),
+            ],
+            0..80,
+        ),
+    ) {
+        let (mut attic, mut cache) = over(64 * MIB);
+        let mut map: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        // The journal of bans, and keys that have been purged softly: those in memory stay.
+        let (mut bans, mut stale) = (Vec::new(), [false; 5]);
+        let ban_of = |number, at: usize| NewBan {
+            number,
+            text: at.to_string().into(),
+            which: Which { tags: Some(Tags::new(vec![at as u64])), test: None },
+            ..NewBan::default()
+        };
+        for (turn, op) in ops.into_iter().enumerate() {
+            match op {
+                Op::Store(at) => {
+                    let body = pattern(turn * 100);
+                    let new = NewObject { tags: Tags::new(vec![at as u64]), ..head(None) };
+                    if !is_in_memory(&cache, &at.to_string()) {
+                        store(&cache, &at.to_string(), new, &body);
+                        map.insert(at, body);
+                        stale[at] = false;
+                    }
+                }
+                Op::Get(at) => {
+                    let name = at.to_string();
+                    let object = match cache.lookup(&key(&name), &mut of("a"), 0) {
+                        Found::Object(object) => Some(object),
+                        _ => raise(&cache, &attic, &name),
+                    };
+                    let body = object.as_ref().and_then(|object| bytes_of(object));
+                    match (&body, map.get(&at)) {
+                        (Some(body), Some(current)) => prop_assert!(body == current),
+                        (None, None) => {}
+                        (None, Some(_)) => prop_assert!(stale[at], "{at} is lost"),
+                        (Some(_), None) => prop_assert!(false, "{at} was purged"),
+                    }
+                    let is_fresh = object.is_some_and(|object| object.is_fresh(0));
+                    prop_assert!(!(is_fresh && stale[at]), "{at} was purged softly");
+                }
+                Op::Purge(at) => {
+                    cache.invalidate(&key(&at.to_string()));
+                    map.remove(&at);
+                }
+                Op::Soft(at) => {
+                    cache.soft_invalidate(&key(&at.to_string()), 0);
+                    stale[at] = true;
+                }
+                Op::Ban(at) => {
+                    let ban = cache.ban(ban_of(0, at));
+                    bans.push((ban.number(), at));
+                    map.remove(&at);
+                }
+                Op::Press => press(&cache),
+                Op::Restart => {
+                    press(&cache);
+                    (attic, cache) = attic.restart(0);
+                    // Those before have met what they can.
+                    let passed = attic.passed().unwrap_or(0);
+                    for (number, at) in bans.iter().filter(|(number, _)| *number > passed) {
+                        cache.ban(ban_of(*number, *at));
+                    }
+                }
+            }
+            cache.check();
+        }
+    }
+}
