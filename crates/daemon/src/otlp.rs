@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::state::Daemon;
+use crate::state::{Daemon, keep_running};
 
 /// How often the ring is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -47,9 +47,19 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
         Ok(follower) => follower,
         Err(e) => return eprintln!("larder: no traces: {}: {e}", ring.folder().display()),
     };
-    let counters = daemon.shared.counters.register();
-    let exporter = Exporter { daemon: Arc::clone(daemon), config, counters, fails: false };
-    tokio::spawn(exporter.run(follower));
+    let (counters, own) = (daemon.shared.counters.register(), Arc::clone(daemon));
+    let (folder, mut first) = (ring.folder().to_owned(), Some(follower));
+    keep_running(&daemon.shared, move || {
+        let (daemon, counters) = (Arc::clone(&own), Arc::clone(&counters));
+        let exporter = Exporter { daemon, config: config.clone(), counters, fails: false };
+        let follower = first.take().map_or_else(|| Follower::open(&folder, From::Now), Ok);
+        async move {
+            match follower {
+                Ok(follower) => exporter.run(follower).await,
+                Err(e) => eprintln!("larder: no traces any more: {e}"),
+            }
+        }
+    });
 }
 
 /// What one look at the ring found.

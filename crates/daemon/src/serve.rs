@@ -17,7 +17,7 @@ use crate::notify::Watchdog;
 use crate::opened::{self, Opened};
 use crate::ports::Ports;
 use crate::source::{Settings, Source};
-use crate::state::{Daemon, Machinery};
+use crate::state::{Daemon, Machinery, keep_running};
 use crate::{account, api, htcp, otlp, pressure, varnish_cli};
 
 /// How often it is said that a core stood still, at most.
@@ -64,8 +64,9 @@ pub fn run(source: Source) -> Result<(), String> {
     }
     daemon.notify.ready("serving");
     let watchdog = Watchdog::of_environment(server.pulse());
-    runtime.spawn(tell_of_turns(server.pulse()));
+    let pulse = server.pulse();
     runtime.block_on(async {
+        keep_running(&daemon.shared, move || tell_of_turns(pulse.clone()));
         let watch = async {
             match watchdog {
                 Some(watchdog) => watchdog.run(&daemon.notify).await,
@@ -147,8 +148,10 @@ impl Daemon {
         let server = Server::start(&daemon.shared, doors, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
         let live = Live::new(&daemon.shared.counters, config.admin.history_minutes);
-        tokio::spawn(live::run(Arc::clone(&daemon), Arc::clone(&live)));
-        tokio::spawn(pressure::run(Arc::clone(&daemon)));
+        let (own, samples) = (Arc::clone(&daemon), Arc::clone(&live));
+        keep_running(&daemon.shared, move || live::run(Arc::clone(&own), Arc::clone(&samples)));
+        let own = Arc::clone(&daemon);
+        keep_running(&daemon.shared, move || pressure::run(Arc::clone(&own)));
         api::serve(&daemon, live, console);
         daemon.start_ports(config, ports);
         Ok((daemon, server))

@@ -2,11 +2,13 @@
 //! neither who asks nor how it was started.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::Counter;
 use base::counters::Counters;
 use base::descriptors::keep_back;
 use config::sizing::Machine;
@@ -163,15 +165,21 @@ impl Daemon {
 
     /// Has certificates ordered for as long as the runtime lives.
     pub(crate) fn start_ordering(&self) {
-        let responder = Responder::new(&self.shared, &self.challenges);
-        tokio::spawn(acme::run(self.plans.subscribe(), responder));
+        let (shared, challenges) = (Arc::clone(&self.shared), Arc::clone(&self.challenges));
+        let plans = self.plans.subscribe();
+        keep_running(&self.shared, move || {
+            acme::run(plans.clone(), Responder::new(&shared, &challenges))
+        });
     }
 
     /// Has authorities asked about certificates for as long as the runtime lives.
     pub(crate) fn start_stapling(&self) {
-        let counts = self.shared.counters.register();
-        let note = move |event: acme::StapleEvent| stapled::note(&counts, &event);
-        tokio::spawn(acme::staple(self.stapling.subscribe(), note));
+        let (counts, stapling) = (self.shared.counters.register(), self.stapling.subscribe());
+        keep_running(&self.shared, move || {
+            let counts = Arc::clone(&counts);
+            let note = move |event: acme::StapleEvent| stapled::note(&counts, &event);
+            acme::staple(stapling.clone(), note)
+        });
     }
 
     /// Takes up the programs that the configuration begins with. Call it once.
@@ -395,7 +403,21 @@ impl Daemon {
 }
 
 fn tend(origin: Arc<Origin>, shared: &Shared) -> Tended {
-    let journal = shared.journal().cloned();
-    let work = tokio::spawn(origin::run_background(Arc::clone(&origin), journal));
+    let (journal, own) = (shared.journal().cloned(), Arc::clone(&origin));
+    let work =
+        keep_running(shared, move || origin::run_background(Arc::clone(&own), journal.clone()));
     Tended { origin, work }
+}
+
+/// Starts a task of which there must always be one: after a bug, which is counted, it is begun
+/// anew.
+pub(crate) fn keep_running<F>(
+    shared: &Shared,
+    begin: impl FnMut() -> F + Send + 'static,
+) -> JoinHandle<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let counters = shared.counters.register();
+    tokio::spawn(async move { net::keep(begin, || counters.inc(Counter::Panics)).await })
 }
