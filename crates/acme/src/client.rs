@@ -25,7 +25,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::Bounds;
 use crate::report::Reached;
@@ -39,7 +38,7 @@ const ADDRESS_SHARE: u64 = 4;
 /// Asks the authority. Copies share what it asked to be spared.
 #[derive(Clone)]
 pub(crate) struct Client {
-    connector: TlsConnector,
+    trust: Upstream,
     bounds: Bounds,
     /// When it wants to be asked again at the earliest, on the monotonic clock.
     spared_until_ms: Arc<AtomicU64>,
@@ -47,8 +46,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(trust: &Upstream, bounds: Bounds) -> Self {
-        let connector = TlsConnector::from(trust.config());
-        Self { connector, bounds, spared_until_ms: Arc::default() }
+        Self { trust: trust.clone(), bounds, spared_until_ms: Arc::default() }
     }
 
     /// For how many milliseconds the authority wants to be spared, as of its last refusal (429 or
@@ -84,13 +82,14 @@ impl Client {
 
     async fn connect(&self, host: &str, port: u16) -> io::Result<TlsStream<TcpStream>> {
         let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name = ServerName::try_from(bare.clone())
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "not a host name"))?;
+        let peer = self.trust.peer(&bare);
+        let peer =
+            peer.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a host name"))?;
         let addresses: Vec<_> = tokio::net::lookup_host((bare, port)).await?.collect();
         let tcp = Self::first_of(&addresses, self.bounds.exchange_ms).await?;
         tcp.set_nodelay(true)?;
-        let connected = self.connector.connect(name, tcp).await;
-        connected.map_err(|error| io::Error::new(error.kind(), tls::explain(&error)))
+        let connecting = TlsConnector::from(peer.config()).connect(peer.name(), tcp);
+        connecting.await.map_err(tls::explained)
     }
 
     /// The first address that answers: a machine may have an address of a kind that leads nowhere.

@@ -12,7 +12,6 @@ use instant_acme::{
 };
 use tls::Pair;
 use tokio::sync::watch;
-use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::client::Client;
 use crate::order::{Wanted, obtain};
@@ -371,7 +370,7 @@ fn validity(pair: &Pair) -> Span {
 
 /// What an authority calls a certificate by (RFC 9773 4.1); none for one that names no issuer key.
 fn identify(pair: &Pair) -> Option<CertificateIdentifier<'static>> {
-    CertificateIdentifier::try_from(&CertificateDer::from(pair.leaf())).ok()
+    CertificateIdentifier::try_from(&pair.leaf().into()).ok()
 }
 
 fn random() -> u64 {

@@ -21,7 +21,7 @@ use crate::error::{Error, Step};
 use crate::health::{Ejection, Order, ProbeWindow, Probed, Standing};
 use crate::places::{Holder, Places};
 use crate::reserved::Reserved;
-use crate::stream::{Secure, Stream};
+use crate::stream::{self, Stream};
 use crate::tally::Tally;
 
 /// Most addresses of one name that are used; beyond it the rest of the answer is left out.
@@ -90,7 +90,7 @@ pub(crate) struct Server {
     pub(crate) lenient: bool,
     /// Somebody was told that a head needed it.
     lenience_told: AtomicBool,
-    secure: Option<Secure>,
+    secure: Option<tls::Peer>,
     reserved: Arc<Reserved>,
     /// What an operator said, as [`Order`].
     order: AtomicU8,
@@ -139,7 +139,7 @@ impl Server {
             lenient: origin.lenient,
             lenience_told: AtomicBool::new(false),
             secure: match (&config.address, &origin.tls) {
-                (Address::Tcp { host, .. }, Some(tls)) if config.tls => Secure::new(tls, host),
+                (Address::Tcp { host, .. }, Some(tls)) if config.tls => stream::peer(tls, host),
                 _ => None,
             },
             reserved: Arc::clone(&origin.reserved),

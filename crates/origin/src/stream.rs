@@ -1,6 +1,5 @@
 //! A connection's socket.
 
-use std::fmt;
 use std::io::Write as _;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -12,33 +11,17 @@ use std::task::{Context, Poll, Waker};
 
 use base::descriptors::unkept;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+use tls::Peer;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, Interest, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::config::TlsConfig;
 
-/// How a server's TLS is spoken.
-pub(crate) struct Secure {
-    connector: TlsConnector,
-    name: ServerName<'static>,
-}
-
-impl Secure {
-    /// None when `host` is no name that a certificate could be for.
-    pub(crate) fn new(config: &TlsConfig, host: &str) -> Option<Self> {
-        let name = config.name.as_deref().unwrap_or(host).to_owned();
-        let connector = TlsConnector::from(config.upstream.config());
-        Some(Self { connector, name: ServerName::try_from(name).ok()? })
-    }
-}
-
-impl fmt::Debug for Secure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secure").field("name", &self.name).finish_non_exhaustive()
-    }
+/// How a server's TLS is spoken; none when `host` is no name that a certificate could be for.
+pub(crate) fn peer(config: &TlsConfig, host: &str) -> Option<Peer> {
+    config.upstream.peer(config.name.as_deref().unwrap_or(host))
 }
 
 /// How an idle connection is looked at.
@@ -78,13 +61,12 @@ impl Stream {
         Ok(Self::Tcp(stream))
     }
 
-    /// As [`Stream::connect_tcp`], with a TLS handshake for `name`.
-    pub(crate) async fn connect_tls(address: SocketAddr, tls: &Secure) -> io::Result<Self> {
+    /// As [`Stream::connect_tcp`], with a TLS handshake with `peer`.
+    pub(crate) async fn connect_tls(address: SocketAddr, peer: &Peer) -> io::Result<Self> {
         let stream = connect(address).await?;
         stream.set_nodelay(true)?;
-        let connected = tls.connector.connect(tls.name.clone(), stream).await;
-        let stream =
-            connected.map_err(|error| io::Error::new(error.kind(), tls::explain(&error)))?;
+        let connecting = TlsConnector::from(peer.config()).connect(peer.name(), stream);
+        let stream = connecting.await.map_err(tls::explained)?;
         Ok(Self::Tls(Box::new(stream)))
     }
 

@@ -4,8 +4,13 @@ use std::io::{self, ErrorKind};
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
-/// Says what `error` means, which a connector gave.
-pub fn explain(error: &io::Error) -> String {
+/// An error of a connector, with what it means in its words.
+pub fn explained(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), explain(&error))
+}
+
+/// Says what `error` means.
+fn explain(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let why = match inner {
         Some(Error::InvalidCertificate(why)) => certificate(why),

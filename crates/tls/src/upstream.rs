@@ -82,9 +82,37 @@ impl Upstream {
         Ok(Self { config: Arc::new(config), authorities, own })
     }
 
-    /// What a connector wants.
+    /// A server to connect to, by the name or address that its certificate must be for, which it is
+    /// also told (SNI); none when no certificate can be for that.
+    pub fn peer(&self, host: &str) -> Option<Peer> {
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let name = ServerName::try_from(bare.to_owned()).ok()?;
+        Some(Peer { config: Arc::clone(&self.config), name })
+    }
+}
+
+/// A server to connect to, and how.
+#[derive(Clone)]
+pub struct Peer {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Peer {
+    /// What a connector is made of.
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
+    }
+
+    /// What a connector is told of the server.
+    pub fn name(&self) -> ServerName<'static> {
+        self.name.clone()
     }
 }
 
@@ -159,5 +187,27 @@ fn verify_with_key(
     match fits {
         true => Ok(HandshakeSignatureValid::assertion()),
         false => Err(Error::InvalidCertificate(CertificateError::BadSignature)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_has_a_name_or_an_address_that_a_certificate_can_be_for() {
+        let upstream = Upstream::new(None, None).expect("nothing to verify by");
+        for (host, name) in [
+            ("origin.example", "origin.example"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+        ] {
+            let peer = upstream.peer(host).unwrap_or_else(|| panic!("{host}"));
+            assert_eq!(peer.name().to_str(), name);
+        }
+        for host in ["", "a b", "[origin.example", "-"] {
+            assert!(upstream.peer(host).is_none(), "{host}");
+        }
     }
 }
