@@ -99,6 +99,7 @@ limits! {
     SendMinRate send_min_rate BytesPerSecond KIB, "Slowest client after send_rate_leeway; below it the connection is closed, over HTTP/2 the stream ends whose window is that slow.";
     SendRateLeeway send_rate_leeway Ms 60_000, "How long a response may be taken more slowly than send_min_rate.";
     LingerTime linger_time Ms 30_000, "Reading off what a client still sends after the last response of a connection, in all; then the connection is closed.";
+    HalfCloseTimeout half_close_timeout Ms 5_000, "Wait for the response to a client that has ended its sending side within a second of its request; then it counts as gone.";
     LingerTimeout linger_timeout Ms 5_000, "The same without a new byte; then the connection is closed.";
     DrainBytes drain_bytes Bytes 64 * KIB, "Unread request body read off to keep a connection; beyond it the connection ends with the response.";
     KeepaliveRequests keepalive_requests Count 10_000, "Requests of one client connection; the last one is answered with `Connection: close`.";

@@ -16,7 +16,7 @@ use testkit::client::{Pieces, Raw, request};
 use testkit::larder::{Daemon, binary};
 use testkit::origin::{Script, Scripted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixListener;
+use tokio::net::{TcpStream, UnixListener};
 use tokio::time::timeout;
 
 /// Who decides.
@@ -223,7 +223,7 @@ fn towards(policy: Policy, backend: &str, listen: &str, folder: &Folder) -> Daem
         Policy::Declared => format!("[[origin]]\nname = \"own\"\nservers = \"unix:{backend}\"\n"),
         Policy::Vcl => String::new(),
     };
-    let limits = "[limits]\nfirst_byte_timeout = \"10m\"";
+    let limits = "[limits]\nfirst_byte_timeout = \"10m\"\nhalf_close_timeout = \"1s\"";
     let file = format!("listen = [{listen}]\n{limits}\n{origin}[[site]]\nhost = \"*\"\n{site}\n");
     Daemon::start(&file).expect("larder starts")
 }
@@ -250,6 +250,28 @@ async fn a_client_that_leaves_ends_a_safe_pass() {
             }
         };
         assert!(timeout(PATIENCE, sending).await.is_ok(), "{policy:?} goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_ends_its_side_at_once_is_not_waited_for_long() {
+    for policy in BOTH {
+        let folder = Folder::new();
+        let socket = folder.path().join("origin.sock");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let socket = socket.display().to_string();
+        let daemon = towards(policy, &socket, "\"127.0.0.1:0\"", &folder);
+        let mut client = TcpStream::connect(daemon.addr()).await.expect("a connection");
+        client.write_all(&request("GET", "/pass", "")).await.expect("sent");
+        client.shutdown().await.expect("its side ends");
+        let (mut origin, _) = listener.accept().await.expect("it is asked");
+        // It never answers: only who gives it up ends this.
+        let mut seen = Vec::new();
+        let read = timeout(PATIENCE, origin.read_to_end(&mut seen)).await;
+        assert!(read.is_ok() && !seen.is_empty(), "{policy:?} goes on");
+        let mut answer = Vec::new();
+        let read = timeout(PATIENCE, client.read_to_end(&mut answer)).await;
+        assert!(read.is_ok() && answer.is_empty(), "{policy:?}: the connection ends");
     }
 }
 

@@ -197,6 +197,27 @@ async fn idle_connections_are_closed() {
 }
 
 #[tokio::test]
+async fn who_ends_its_side_with_the_request_is_answered_if_that_is_soon() {
+    let stage = with_limits("half_close_timeout = \"1s\"").await;
+    stage.origin.on("/soon", Script::ok("Cache-Control: no-store\r\n", "here"));
+    stage.origin.on("/never", Script::default().hang());
+    let asks = async |target| {
+        let mut client = stage.connect().await;
+        client.send(&request("GET", target, ""), Pieces::Whole).await.expect("sent");
+        client.finish().await.expect("its side ends");
+        client
+    };
+    let seen = asks("/soon").await.reply("GET").await;
+    assert_eq!(whole(seen, "/soon").text(), "here");
+    // One whose end is seen late has left: that is not this limit, and another comes.
+    eventually("the limit", async || {
+        assert_eq!(asks("/never").await.rest().await, (Vec::new(), End::Closed));
+        stage.limit_hits("half_close_timeout").await > 0
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn who_sends_on_after_the_last_answer_is_read_off_for_a_while_only() {
     // One of the two is far away, each time.
     let stage = with_limits("linger_time = \"10m\"\nlinger_timeout = \"1s\"").await;

@@ -24,6 +24,8 @@ pub(crate) enum Phase {
     Head,
     /// A request is being answered; only transfers are timed.
     Busy,
+    /// The same, for a client that has ended its side: it may have left.
+    HalfClosed,
     /// Another protocol is spoken; its time begins anew with every byte.
     Tunnel,
     /// The same, one side having ended.
@@ -232,6 +234,9 @@ impl Guard {
                 Some(Limit::HandshakeTimeout)
             }
             Phase::Head if in_phase > head_ms => Some(Limit::HeaderTimeout),
+            Phase::HalfClosed if in_phase > limits.half_close_timeout => {
+                Some(Limit::HalfCloseTimeout)
+            }
             Phase::Tunnel if in_phase > limits.tunnel_idle_timeout => {
                 Some(Limit::TunnelIdleTimeout)
             }
@@ -391,6 +396,20 @@ mod tests {
         assert_eq!(ends(&sweep, 40_000), []);
         assert_eq!(ends(&sweep, 40_001), [Limit::HeaderTimeout]);
         assert_eq!(ends(&sweep, 99_000), [], "once is enough");
+    }
+
+    #[test]
+    fn a_client_that_has_ended_its_side_is_waited_for_a_while() {
+        let sweep = Sweep::default();
+        let (waits, answered) = (Guard::new(0), Guard::new(0));
+        for guard in [&waits, &answered] {
+            sweep.join(Rc::clone(guard));
+            guard.enter(Phase::HalfClosed, 1_000);
+        }
+        answered.enter(Phase::Busy, 2_000);
+        assert_eq!(ends(&sweep, 6_000), []);
+        assert_eq!(ends(&sweep, 6_001), [Limit::HalfCloseTimeout]);
+        assert!(answered.expired.get().is_none());
     }
 
     #[test]

@@ -174,21 +174,34 @@ impl Upload {
                 guard.receive_done();
             }
             if let Poll::Ready(done) = main.as_mut().poll(cx) {
+                if self.half_closed {
+                    guard.enter(Phase::Busy, core.flow.now().mono_ms);
+                }
                 return Poll::Ready(Some(done));
             }
-            if watch { self.poll_gone(cx, core, stream).map(|()| None) } else { Poll::Pending }
+            if watch {
+                self.poll_gone(cx, core, guard, stream).map(|()| None)
+            } else {
+                Poll::Pending
+            }
         })
         .await
     }
 
     /// Ready when the client has left: it broke the connection, or ended its side long after its
-    /// request. One that ends it together with the request (`nc -N`) still reads. nginx takes both
-    /// for gone, and so do Envoy and Go's server.
+    /// request. One that ends it together with the request (`nc -N`) may still read, or may have
+    /// left: it is waited for a while. nginx takes both for gone, and so do Envoy and Go's server.
     ///
     /// Requests that are sent ahead are kept as far as there is memory for them, and no more of
     /// them than one read takes. Beyond them the client is not watched: one that sends so much is
     /// there.
-    fn poll_gone(&mut self, cx: &mut Context<'_>, core: &CoreCtx, stream: &Both<'_>) -> Poll<()> {
+    fn poll_gone(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &CoreCtx,
+        guard: &Guard,
+        stream: &Both<'_>,
+    ) -> Poll<()> {
         while self.ended && !self.half_closed {
             let room = account::reads(&self.account).saturating_sub(self.held.rest().len());
             if room == 0 || room < stream.borrow().least_read() {
@@ -208,11 +221,12 @@ impl Upload {
                     return Poll::Ready(());
                 }
                 self.half_closed = true;
+                guard.enter(Phase::HalfClosed, core.flow.now().mono_ms);
             }
             core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
             self.held.add(buf.filled(), &self.account);
         }
-        Poll::Pending
+        if self.half_closed { guard.poll_expired(cx).map(drop) } else { Poll::Pending }
     }
 
     /// Moves the body on until it ends, fails, nobody takes it, or `enough` of it is here.
