@@ -103,7 +103,7 @@ tools() {
 # Instructions per request path against the committed baseline.
 counts() {
   scripts/setup.sh bench || return 77
-  cargo xtask counts
+  "${xtask[@]}" counts
 }
 
 # Licences, sources and bans of what it is built from; known faults of it too, where their database can be had.
@@ -124,23 +124,38 @@ deny() {
   fi
 }
 
-lint() {
+style() {
   step fmt cargo fmt --all --check -- --color never
   step clippy cargo clippy --workspace --all-targets -- -D warnings
-  step tidy cargo xtask tidy
-  step reference cargo xtask docs --check
+}
+
+tables() {
+  step tidy "${xtask[@]}" tidy
+  step reference "${xtask[@]}" docs --check
 }
 
 mkdir -p "$target"
 df -h "$target" | awk 'NR == 2 { print "free for the build:", $4 }'
 step setup scripts/setup.sh basic
-lint
+xtask=(cargo xtask)
 if [ "${1:-all}" = all ]; then
   start labs-setup labs_setup
+  # What compiles into folders of its own: it waits for nobody, and takes the core that others leave.
+  start_chain loom:loom deny:deny
+fi
+style
+if [ "${1:-all}" = all ]; then
+  # All that the tests need, in one go: xtask by itself has other features of a hundred dependencies, C among
+  # them, and would compile them once more.
+  step build cargo build --workspace --all-targets
+  [ -x "$target/debug/xtask" ] && xtask=("$target/debug/xtask")
+fi
+tables
+if [ "${1:-all}" = all ]; then
   step pebble lab/pebble.sh build
   # What compiles on one core only, beside tests that mostly wait.
-  start_chain counts:counts loom:loom docs:documentation deny:deny
-  step tests cargo xtask test
+  start_chain counts:counts docs:documentation
+  step tests "${xtask[@]}" test
   step caching-suite npm --prefix lab/cache-tests ci
   if [ -x "$LARDER_BIN" ]; then
     start cache-tests-rfc lab/cache-tests/run.sh rfc
