@@ -1,6 +1,6 @@
 //! Every interleaving of what waits and what wakes.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p cache --release --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p cache --test loom`
 #![cfg(loom)]
 
 use cache::model::Fetch;
