@@ -496,11 +496,9 @@ async fn noise_on_stderr_neither_holds_up_a_deadline_nor_fills_the_log() {
     let seen = stage.seen("GET", &request("GET", "/body", "")).await;
     assert!(matches!(seen, Seen::Truncated(_)), "{seen:?}");
     let name = format!("{}: GET http://larder.test/body from 127.0.0.1: ", stage.app.addr());
-    eventually("the log says what was said", async || stage.daemon.log().contains(&name)).await;
-    let log = stage.daemon.log();
-    assert!(log.contains(&format!("{name}PHP Warning: noise")), "{log}");
-    assert!(log.contains("bytes more (limit: stderr_bytes)"), "{log}");
+    stage.daemon.tells(&format!("{name}PHP Warning: noise")).await;
     stage.daemon.limit_counted("stderr_bytes", 2).await;
+    let log = stage.daemon.tells("bytes more (limit: stderr_bytes)").await;
     assert!(log.lines().count() < 40, "{log}");
 }
 

@@ -338,8 +338,7 @@ async fn without_a_good_answer_handshakes_go_on_without_one() {
         let scene = Scene::new(script, SOON, "tlsfeature=status_request").await;
         scene.failed(2).await;
         assert!(!scene.is_shown().await, "{name}");
-        let log = scene.daemon.log();
-        assert!(log.contains("makes clients insist on one"), "{name}: {log}");
+        scene.daemon.tells("makes clients insist on one").await;
     }
 }
 
@@ -379,10 +378,8 @@ async fn the_last_answer_is_shown_until_it_ends_and_no_longer() {
     while scene.is_shown().await {
         pause(200).await;
     }
-    let log = scene.daemon.log();
-    assert!(log.contains("handshakes show the last answer"), "{log}");
-    eventually("it is told", || async { scene.daemon.log().contains("handshakes show no answer") })
-        .await;
+    scene.daemon.tells("handshakes show the last answer").await;
+    scene.daemon.tells("handshakes show no answer").await;
     scene.responder.on("/ocsp", answered(&scene.authority.answer("root", LEAF, false, "1")));
     eventually("a new one", || async { scene.is_shown().await }).await;
 }

@@ -597,7 +597,7 @@ async fn a_reload_says_what_takes_a_restart() {
     let (done, said, _) = support::console::run(&stage.daemon, &["reload"]).await;
     let fixed = "what takes a restart stays as it was: workers, access_log";
     assert!(done && said == format!("configuration reloaded; {fixed}\n"), "{said}");
-    assert!(stage.daemon.log().contains(fixed), "{}", stage.daemon.log());
+    stage.daemon.tells(fixed).await;
     std::fs::write(stage.daemon.config_file(), {
         let file = Setup { top: "access_log = \"stdout\"\n", ..Setup::default() };
         file.file(&stage.origin)

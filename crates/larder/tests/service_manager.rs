@@ -160,8 +160,7 @@ async fn sockets_that_were_handed_over_are_listened_on_by_name() {
         assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
     }
     assert_eq!(origin.seen("/page"), 1);
-    let log = daemon.log();
-    assert!(log.contains(&format!("given socket `other` ({other})")), "{log}");
+    daemon.tells(&format!("given socket `other` ({other})")).await;
     send(&daemon, Signal::TERM);
     assert!(daemon.wait().expect("it ends").success());
 }

@@ -175,7 +175,7 @@ async fn spans_that_nobody_takes_are_dropped_and_counted() {
     })
     .await;
     assert_eq!(stage.metric("larder_trace_spans_total").await, 0);
-    assert!(stage.daemon.log().contains("larder: traces do not reach 127.0.0.1:"));
+    stage.daemon.tells("larder: traces do not reach 127.0.0.1:").await;
 }
 
 #[tokio::test]

@@ -55,8 +55,7 @@ async fn bans_are_in_force_when_they_are_answered() {
     }
     stage.daemon.counted("larder_purges_total", 13).await;
     assert!(stage.metric("larder_varnish_cli_commands_total").await >= 13);
-    let log = stage.daemon.log();
-    assert!(log.contains(": ban req.url == /a/1: "), "{log}");
+    stage.daemon.tells(": ban req.url == /a/1: ").await;
 }
 
 #[tokio::test]
@@ -162,7 +161,7 @@ async fn without_a_secret_in_its_table_the_daemon_makes_one() {
     let stage = Setup { top, ..Setup::default() }.start().await;
     let (mut cli, (status, greeting)) = connect(&stage).await;
     assert_eq!(status, 107);
-    let log = stage.daemon.log();
+    let log = stage.daemon.tells("the CLI's secret is in ").await;
     let told = log.lines().find_map(|line| line.split("the CLI's secret is in ").nth(1));
     let path = std::path::PathBuf::from(told.expect("its path"));
     assert_eq!(path.parent(), stage.daemon.admin_socket().parent());

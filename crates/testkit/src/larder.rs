@@ -274,6 +274,24 @@ impl Daemon {
         self.assert_counted("larder_limit_hits_total", &format!("limit=\"{limit}\""), wanted).await;
     }
 
+    /// Asserts that it has said `words`, and returns all it has. Waits for them: a thread of the
+    /// test's own reads what it says, so that answers and counters may be there first.
+    ///
+    /// # Panics
+    /// When they do not come.
+    pub async fn tells(&self, words: &str) -> String {
+        let mut waited = Duration::ZERO;
+        loop {
+            let log = self.log();
+            if log.contains(words) || waited >= PATIENCE {
+                assert!(log.contains(words), "{words:?} was not said:\n{log}");
+                return log;
+            }
+            waited += POLL;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     async fn assert_counted(&self, name: &str, label: &str, wanted: u64) {
         let mut waited = Duration::ZERO;
         loop {
