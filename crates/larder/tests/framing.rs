@@ -15,13 +15,19 @@ use testkit::wire::Fault;
 /// Targets that only a smuggled request has; accepted cases may ask for the first in the open.
 const SMUGGLED: [&str; 3] = ["/smuggled", "/evil", "/admin"];
 
-/// Larder's own patience with an unfinished request, and well above it the client's with Larder.
-const HEADER_TIMEOUT_MS: u64 = 500;
-const CLIENT_PATIENCE: Duration = Duration::from_secs(4);
+/// Larder's own patience with a request that stays unfinished, and well above it the client's with
+/// Larder.
+const SHORT: &str = "500ms";
+const CLIENT_PATIENCE: Duration = Duration::from_secs(20);
+/// Larder's patience with a request that comes byte by byte, from a client that seldom runs.
+const LONG: &str = "10m";
 
 struct Bench {
     origin: Scripted,
-    daemon: Daemon,
+    /// For requests that are to be refused; some of them never end.
+    hasty: Daemon,
+    /// For those that are to be answered.
+    patient: Daemon,
 }
 
 impl Bench {
@@ -29,13 +35,14 @@ impl Bench {
     async fn new(fields: &str) -> Self {
         let origin = Scripted::start().await.expect("a port");
         origin.otherwise(Script::ok(fields, "answer"));
-        let config = format!(
-            r#"
+        let daemon = |patience: &str| {
+            let config = format!(
+                r#"
 listen = "127.0.0.1:0"
 workers = 1
 [limits]
-header_timeout = "{HEADER_TIMEOUT_MS}ms"
-body_timeout = "{HEADER_TIMEOUT_MS}ms"
+header_timeout = "{patience}"
+body_timeout = "{patience}"
 [[origin]]
 name = "strict"
 servers = "http://{}"
@@ -43,15 +50,12 @@ servers = "http://{}"
 host = "*"
 origin = "strict"
 "#,
-            origin.addr()
-        );
-        let daemon = Daemon::start(&config).expect("larder starts");
-        Self { origin, daemon }
-    }
-
-    async fn connect(&self) -> Raw {
-        let client = Raw::connect(self.daemon.addr()).await.expect("larder accepts");
-        client.patience(CLIENT_PATIENCE)
+                origin.addr()
+            );
+            Daemon::start(&config).expect("larder starts")
+        };
+        let (hasty, patient) = (daemon(SHORT), daemon(LONG));
+        Self { origin, hasty, patient }
     }
 
     /// Runs every case with its bytes cut into `pieces`.
@@ -72,7 +76,9 @@ origin = "strict"
             let smuggled = self.smuggled() - before > allowed;
             let problem = problem.or_else(|| smuggled.then(|| "smuggled a request".to_owned()));
             failures.extend(problem.map(|problem| format!("{}: {problem}", case.name)));
-            assert!(self.daemon.alive(), "{} ended the daemon:\n{}", case.name, self.daemon.log());
+            for daemon in [&mut self.hasty, &mut self.patient] {
+                assert!(daemon.alive(), "{} ended the daemon:\n{}", case.name, daemon.log());
+            }
         }
         failures.extend(self.violations());
         let failed = failures.len();
@@ -82,7 +88,7 @@ origin = "strict"
     /// The case's first answer is an error, or none; the connection ends and nothing else is
     /// answered.
     async fn rejected(&self, case: &Case, pieces: Pieces) -> Option<String> {
-        let mut client = self.connect().await;
+        let mut client = connect(&self.hasty).await;
         // Larder may refuse and close before it has read everything.
         let _ = client.send(&case.bytes, pieces).await;
         let method = methods(&case.bytes).next().unwrap_or_default();
@@ -100,7 +106,7 @@ origin = "strict"
 
     /// So many whole answers come, and no more.
     async fn accepted(&self, case: &Case, requests: usize, pieces: Pieces) -> Option<String> {
-        let mut client = self.connect().await;
+        let mut client = connect(&self.patient).await;
         let sent = client.send(&case.bytes, pieces).await;
         let mut methods = methods(&case.bytes);
         for number in 1..=requests {
@@ -137,6 +143,11 @@ origin = "strict"
 }
 
 /// The methods of the requests in `bytes`, as far as their request lines can be told.
+async fn connect(daemon: &Daemon) -> Raw {
+    let client = Raw::connect(daemon.addr()).await.expect("larder accepts");
+    client.patience(CLIENT_PATIENCE)
+}
+
 fn methods(bytes: &[u8]) -> impl Iterator<Item = String> {
     let lines = bytes.split(|&b| b == b'\n').map(|line| line.trim_ascii_end());
     lines
@@ -165,13 +176,13 @@ async fn framing_holds_for_line_ends_cut_apart() {
 #[tokio::test]
 async fn framing_holds_when_the_url_is_cached() {
     let bench = Bench::new("Cache-Control: public, max-age=300\r\n").await;
-    for _ in 0..2 {
-        let mut client = bench.connect().await;
+    for daemon in [&bench.hasty, &bench.hasty, &bench.patient, &bench.patient] {
+        let mut client = connect(daemon).await;
         let prime =
             String::from_utf8_lossy(&request("GET", "/", "")).replace("larder.test", "example.com");
         client.send(prime.as_bytes(), Pieces::Whole).await.expect("sent");
         assert!(client.reply("GET").await.complete().is_some_and(|reply| reply.status == 200));
     }
-    assert_eq!(bench.origin.seen("/"), 1, "the URL is not in the cache");
+    assert_eq!(bench.origin.seen("/"), 2, "the URL is not in both caches");
     bench.run(Pieces::Whole).await;
 }
