@@ -307,7 +307,8 @@ impl Bans {
 }
 
 impl List {
-    /// Bans later than number `from` that a response meets; none when some of them may be forgotten.
+    /// Bans later than number `from` that a response meets; none when some of them may be
+    /// forgotten.
     fn met<'l>(
         &'l self,
         record: &'l Record,

@@ -34,8 +34,8 @@ impl Record {
     /// The record that [`Record::encode`] wrote, here or in another process; `now` is a reading of
     /// this one's clocks. None where the bytes are no record.
     ///
-    /// A response that has yet to come, as the wall clock was set back, has come now: it stays fresh
-    /// no longer than it was to be.
+    /// A response that has yet to come, as the wall clock was set back, has come now: it stays
+    /// fresh no longer than it was to be.
     pub fn decode(bytes: &[u8], now: Now) -> Option<Self> {
         let mut rest = bytes;
         let [flags, status, etag_len] = [short(&mut rest)?, short(&mut rest)?, short(&mut rest)?];

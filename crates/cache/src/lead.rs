@@ -57,8 +57,8 @@ impl<L: Lower> Lead<L> {
         &self.cold
     }
 
-    /// What is at `place` is another variant's or another key's, and stays when the response to this
-    /// fetch is stored.
+    /// What is at `place` is another variant's or another key's, and stays when the response to
+    /// this fetch is stored.
     pub fn spare(&mut self, place: L::Place) {
         self.spared.push(place);
     }
@@ -77,8 +77,8 @@ impl<L: Lower> Lead<L> {
         })
     }
 
-    /// As [`Lead::store`], for a response that came up from `place` in the lower tier, and a body of
-    /// this length: it takes the place of that cold entry, unless the entry has left.
+    /// As [`Lead::store`], for a response that came up from `place` in the lower tier, and a body
+    /// of this length: it takes the place of that cold entry, unless the entry has left.
     ///
     /// # Errors
     /// The fetch goes on: the record is another key's, or has been banned.
@@ -92,8 +92,8 @@ impl<L: Lower> Lead<L> {
         }
     }
 
-    /// Gives those who wait a response that stays in the lower tier, together with its body: nothing
-    /// is stored, and the cold entry goes on standing for it.
+    /// Gives those who wait a response that stays in the lower tier, together with its body:
+    /// nothing is stored, and the cold entry goes on standing for it.
     ///
     /// # Errors
     /// As [`Lead::refill`].

@@ -17,8 +17,8 @@
 
 //! # Floors
 //! A file uses only what stands before it here, so that the tier can be opened from below:
-//! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is) and `durable`; `ledger`,
-//!    `standing` (accounting); `bans`; `ghost`;
+//! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is) and
+//!    `durable`; `ledger`, `standing` (accounting); `bans`; `ghost`;
 //! 2. bodies: `pieces`, `piece`, `fill`, `content` (who keeps a body is a trait here), `reader`,
 //!    `window`;
 //! 3. `object` (record, body and standing), `busy`;

@@ -1,5 +1,5 @@
-//! The seam to a tier below memory: what is evicted may sink into it, and leaves a cold entry in the
-//! index, by which the next one who fetches finds it.
+//! The seam to a tier below memory: what is evicted may sink into it, and leaves a cold entry in
+//! the index, by which the next one who fetches finds it.
 //!
 //! For each variant of a key at most one of both tiers has a response. Only what is evicted sinks.
 //! What has been invalidated, superseded or is over is gone from both.
@@ -13,15 +13,15 @@ use crate::object::Object;
 /// A tier below memory. All of this is called under the lock of a shard: it must be quick, and must
 /// not call the cache.
 pub trait Lower: fmt::Debug + Send + Sync + 'static {
-    /// What the index knows of a response that the tier has. Eight bytes cost the index nothing more
+    /// What the index knows of a response that the tier has. Eight bytes cost the index no more
     /// than a response in memory does.
     type Place: Copy + Eq + fmt::Debug + Send + Sync + 'static;
 
     /// Whether it ever keeps anything.
     const KEEPS: bool = true;
 
-    /// `object` is being evicted: its place, if the tier keeps it from now on. Its content is whole.
-    /// Until the tier has dropped it, memory is taken for it.
+    /// `object` is being evicted: its place, if the tier keeps it from now on. Its content is
+    /// whole. Until the tier has dropped it, memory is taken for it.
     fn sink(&self, object: &Arc<Object>) -> Option<Self::Place>;
 
     /// The index has no entry for what is at `place` any more.

@@ -39,7 +39,10 @@ impl<L: Lower> Shard<L> {
 
     /// Strikes the entry of `place` out, of which the lower tier knows; false when there is none.
     pub(crate) fn drop_cold(&mut self, h32: u32, place: L::Place) -> bool {
-        let is_it = |slot: &Slot<L::Place>| matches!(slot, Slot::Cold(own, at) if *own == h32 && *at == place);
+        let is_it = |slot: &Slot<L::Place>| match slot {
+            Slot::Cold(own, at) => *own == h32 && *at == place,
+            _ => false,
+        };
         self.table.find_entry(h32, is_it).map(|entry| entry.remove()).is_some()
     }
 
