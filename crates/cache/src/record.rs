@@ -229,7 +229,10 @@ impl Record {
         if self.flags & VARIES == 0 {
             return None;
         }
-        let end = self.tags_end() - self.stored_tags().map_or(0, Stored::block_bytes);
+        let end = match self.flags & (TAGGED | NOTED) {
+            0 => self.head_at as usize,
+            _ => self.tags_end() - self.stored_tags().map_or(0, Stored::block_bytes),
+        };
         let (varying, spec_len) =
             self.block[self.key_len as usize..end].split_last_chunk::<SPEC_LEN_BYTES>()?;
         let (spec, signature) = varying.split_at(u32::from_le_bytes(*spec_len) as usize);

@@ -91,11 +91,13 @@ impl<P> Slot<P> {
 
     /// Whether this is the entry of what the memory has under a key.
     pub(crate) fn is_of(&self, h32: u32, key: &[u8]) -> bool {
-        match self {
-            Self::One(own, object) => *own == h32 && object.key() == key,
-            Self::Many(own, more) => *own == h32 && *more.key == *key,
-            Self::Cold(..) => false,
-        }
+        // The hash first: it lies in the same place whatever the entry is.
+        self.h32() == h32
+            && match self {
+                Self::One(_, object) => object.key() == key,
+                Self::Many(_, more) => *more.key == *key,
+                Self::Cold(..) => false,
+            }
     }
 
     pub(crate) fn variants(&self) -> &[Arc<Object>] {
