@@ -243,23 +243,24 @@ pub(crate) struct Run<'a> {
     origin: Box<Tunnel>,
     up: Lane,
     down: Lane,
+    place: Option<Entry>,
 }
 
 impl<'a> Run<'a> {
     /// `early` is what the client sent behind its request: that is the other protocol's now. What
-    /// waits for a slow reader is held for `account`.
+    /// waits for a slow reader is held for `account`. `place` is given back before the tunnel ceases
+    /// to count as open.
     pub(crate) fn new(
-        core: &'a CoreCtx,
-        guard: &'a Guard,
-        account: &'a Arc<Account>,
+        (core, guard, account): (&'a CoreCtx, &'a Guard, &'a Arc<Account>),
         origin: Box<Tunnel>,
         early: Vec<u8>,
+        place: Option<Entry>,
     ) -> Self {
         core.flow.counters.inc(Counter::Tunnels);
         core.flow.counters.inc(Counter::TunnelsOpen);
         let mut up = Lane::holding(early);
         up.buffered.set_anyway(up.held.capacity() as u64, account);
-        Self { core, guard, account, origin, up, down: Lane::default() }
+        Self { core, guard, account, origin, up, down: Lane::default(), place }
     }
 
     /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
@@ -280,7 +281,7 @@ impl<'a> Run<'a> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl Side) -> Poll<End> {
-        let Self { core, guard, account, origin, up, down } = self;
+        let Self { core, guard, account, origin, up, down, .. } = self;
         if guard.poll_expired(cx).is_ready() {
             return Poll::Ready(End::Expired);
         }
@@ -311,6 +312,8 @@ impl<'a> Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
+        // Whoever sees that no tunnel is open finds room for one, on every core.
+        self.place = None;
         self.core.flow.counters.dec(Counter::TunnelsOpen);
     }
 }

@@ -168,7 +168,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     if awaited && say_continue(&guard, core, stream).await.is_err() {
         return Then::Close;
     }
-    let (_place, answer) = hold_place(core, client, &live, answer);
+    let (place, answer) = hold_place(core, client, &live, answer);
     let passage = account::passage(&account, &live.limits);
     let window = account::narrowed(&passage, &live.limits);
     let body = wanted.then(|| upload.open(core, &guard, passage));
@@ -194,9 +194,11 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep =
         keep && !is_lost && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
-    let (early, head_bytes, waits) = (early.rest(), Cell::new(0), Cell::new(waits));
+    let (early, head_bytes) = (early.rest(), Cell::new(0));
+    let tunnelled = Cell::new((waits, place));
     let (live, request, guard, account) = (&live, &request, &guard, &account);
-    let sending = Sending { core, guard, account, live, request, early, keep, head_bytes, waits };
+    let sending =
+        Sending { core, guard, account, live, request, early, keep, head_bytes, tunnelled };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
     let end = match sent {
         Ok(sent) => sending.end(&sent, &reply, &upload),
@@ -337,8 +339,8 @@ struct Sending<'a> {
     keep: bool,
     /// Bytes of the head that was written last.
     head_bytes: Cell<u64>,
-    /// What the request waits with.
-    waits: Cell<Option<Held>>,
+    /// What the request waits with, and a tunnel's place if the reply may open one.
+    tunnelled: Cell<(Option<Held>, Option<Entry>)>,
 }
 
 impl Sending<'_> {
@@ -447,11 +449,11 @@ impl Sending<'_> {
         write_all(guard, core, stream, &mut head).await.map_err(|error| SendError::of(&error))?;
         guard.send_done();
         drop(head);
-        let mut held = self.waits.take();
+        let (mut held, place) = self.tunnelled.take();
         if let Some(held) = &mut held {
             account::keep_for_tunnel(held, self.request);
         }
-        let run = tunnel::Run::new(core, guard, account, origin, upload.take_rest());
+        let run = tunnel::Run::new((core, guard, account), origin, upload.take_rest(), place);
         let head_bytes = self.head_bytes.get();
         let (tunnelled_in, body_bytes) = run.carry(stream).await;
         let end = Some(Counter::ClosedTunnel);

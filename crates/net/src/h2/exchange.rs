@@ -22,6 +22,7 @@ use crate::account;
 use crate::core::CoreCtx;
 use crate::file;
 use crate::guard::Guard;
+use crate::peers::Entry;
 use crate::proxied::Pair;
 use crate::segments::copy_range;
 use crate::tunnel::{self, Side};
@@ -207,11 +208,10 @@ impl Task {
         }
         let feed = self.begin(reply, None);
         let Some(up) = up else { return };
-        self.carry(origin, up, feed).await;
-        drop(place);
+        self.carry(origin, up, feed, place).await;
     }
 
-    async fn carry(self, origin: Box<Tunnel>, up: Reader, feed: Rc<Feed>) {
+    async fn carry(self, origin: Box<Tunnel>, up: Reader, feed: Rc<Feed>, place: Entry) {
         let Self { core, asked, account, promise, .. } = self;
         account::keep_for_tunnel(&mut asked.held.borrow_mut(), &asked.request);
         drop(asked);
@@ -219,7 +219,7 @@ impl Task {
         let seat = core.sweep.join(Rc::clone(&guard));
         let _seat = Seat { core: &core, seat };
         let mut side = StreamSide { promise: Some(promise), up, rest: Bytes::new(), feed };
-        let run = tunnel::Run::new(&core, &guard, &account, origin, Vec::new());
+        let run = tunnel::Run::new((&core, &guard, &account), origin, Vec::new(), Some(place));
         run.carry(&RefCell::new(&mut side)).await;
         // A limit, or the end of a drain: in order, as the other side.
         if let Some(promise) = side.promise {
