@@ -2,12 +2,14 @@
 //! ahead of others' answers, heads without end, answers to many small requests, and what comes out
 //! of a tunnel.
 
-use testkit::client::request;
+use testkit::client::{Raw, request};
 use testkit::h2::Frame;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 use crate::bodies;
 use crate::fortress::{ATTACKS, Fortress, get, opens};
+use crate::support::{PATIENCE, whole};
 
 /// Connections of an attack.
 const CONNECTIONS: usize = 1_200;
@@ -116,4 +118,37 @@ async fn unread_pages_that_a_program_makes_take_what_is_allowed() {
     let target = format!("/made/{{}}{}", "x".repeat(100));
     let deaf = bodies::unread(&fortress, &target).await;
     fortress.recovers_from(deaf).await;
+}
+
+/// What a program builds by one substitution in another: sixteen times as much by each of seven.
+#[tokio::test(flavor = "multi_thread")]
+async fn chained_substitutions_take_what_is_allowed() {
+    let more = "x".repeat(16);
+    let within = |inner: String| format!("regsuball({inner}, \"x\", \"{more}\")");
+    let once = within("req.http.X-Seed".to_owned());
+    let nested = (0..6).fold(once.clone(), |inner, _| within(inner));
+    let apart =
+        format!("set req.http.X-Seed = regsuball(req.http.X-Seed, \"x\", \"{more}\");\n").repeat(7);
+    let program = format!(
+        "vcl 4.1;\nbackend app {{ .host = \"127.0.0.1\"; .port = \"PORT\"; }}\n\
+         sub vcl_recv {{\nset req.http.X-Seed = \"{more}\";\n\
+         if (req.url == \"/once\") {{ set req.http.X-Grown = {once}; return (synth(200)); }}\n\
+         if (req.url == \"/nested\") {{ set req.http.X-Grown = {nested}; return (synth(200)); }}\n\
+         if (req.url == \"/apart\") {{ {apart} return (synth(200)); }}\n}}\n"
+    );
+    let fortress = Fortress::of_program(&program).await;
+    let addr = fortress.daemon.addr();
+    for (target, status) in [("/once", 200), ("/nested", 503), ("/apart", 503)] {
+        let mut attackers = JoinSet::new();
+        for _ in 0..40 {
+            attackers.spawn(async move {
+                let raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+                whole(raw.exchange(&request("GET", target, ATTACKS)).await, target).status
+            });
+        }
+        let answered = attackers.join_all().await;
+        assert_eq!(answered, [status; 40], "{target}");
+        fortress.stands(target).await;
+    }
+    fortress.gives_back().await;
 }
