@@ -248,8 +248,8 @@ pub(crate) struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// `early` is what the client sent behind its request: that is the other protocol's now. What
-    /// waits for a slow reader is held for `account`. `place` is given back before the tunnel ceases
-    /// to count as open.
+    /// waits for a slow reader is held for `account`. `place` is given back before the tunnel no
+    /// longer counts as open.
     pub(crate) fn new(
         (core, guard, account): (&'a CoreCtx, &'a Guard, &'a Arc<Account>),
         origin: Box<Tunnel>,

@@ -194,11 +194,9 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     // A body that was not read to its end here is read off afterwards, if it is short.
     let keep =
         keep && !is_lost && upload.may_finish(&live.limits, &core.flow.counters) && !reply.close;
-    let (early, head_bytes) = (early.rest(), Cell::new(0));
-    let tunnelled = Cell::new((waits, place));
+    let (early, head_bytes, kept) = (early.rest(), Cell::new(0), Cell::new((waits, place)));
     let (live, request, guard, account) = (&live, &request, &guard, &account);
-    let sending =
-        Sending { core, guard, account, live, request, early, keep, head_bytes, tunnelled };
+    let sending = Sending { core, guard, account, live, request, early, keep, head_bytes, kept };
     let sent = sending.send_and_note(stream, &mut upload, &mut reply, &note).await;
     let end = match sent {
         Ok(sent) => sending.end(&sent, &reply, &upload),
@@ -340,7 +338,7 @@ struct Sending<'a> {
     /// Bytes of the head that was written last.
     head_bytes: Cell<u64>,
     /// What the request waits with, and a tunnel's place if the reply may open one.
-    tunnelled: Cell<(Option<Held>, Option<Entry>)>,
+    kept: Cell<(Option<Held>, Option<Entry>)>,
 }
 
 impl Sending<'_> {
@@ -449,7 +447,7 @@ impl Sending<'_> {
         write_all(guard, core, stream, &mut head).await.map_err(|error| SendError::of(&error))?;
         guard.send_done();
         drop(head);
-        let (mut held, place) = self.tunnelled.take();
+        let (mut held, place) = self.kept.take();
         if let Some(held) = &mut held {
             account::keep_for_tunnel(held, self.request);
         }
