@@ -1,4 +1,4 @@
-//! What is accepted over HTTP/2 reads as the same request in HTTP/1. The input is a field block;
+//! A request accepted over HTTP/2 reads as the same request in HTTP/1. The input is a field block;
 //! its first byte says whether there is a body, and what the connection is.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What is forwarded reads as the request that was received.
+//! A forwarded request reads as the request that was received.
 #![no_main]
 
 use base::Limits;

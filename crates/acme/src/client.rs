@@ -29,10 +29,10 @@ use tokio_rustls::client::TlsStream;
 use crate::Bounds;
 use crate::report::Reached;
 
-/// How this program calls itself (RFC 8555 6.1 asks for it).
+/// The name by which this program calls itself (RFC 8555 6.1 asks for it).
 pub(crate) const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
 
-/// What one address of several may take of an exchange's time before the next is tried.
+/// The divisor of an exchange's time: an address has that share of it before the next is tried.
 const ADDRESS_SHARE: u64 = 4;
 
 /// Asks the authority. Copies share what it asked to be spared.
@@ -149,7 +149,7 @@ impl Answer {
     }
 }
 
-/// What goes on the wire, made from what the ACME library wants to say.
+/// Converts a request of the ACME library to the one that goes on the wire.
 fn canonical(parts: &http::request::Parts, body: usize) -> io::Result<Request> {
     let wrong = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
     let method = Method::from_token(parts.method.as_str().as_bytes());

@@ -49,7 +49,7 @@ pub struct Authority {
     pub directory: String,
     /// Where it may write to.
     pub email: Option<String>,
-    /// What its own certificate must be signed by.
+    /// The trust by which its own certificate is verified.
     pub trust: tls::Upstream,
     /// The folder of everything that is kept; a folder per authority is made below it.
     pub storage: PathBuf,
@@ -72,20 +72,20 @@ pub struct Bounds {
     pub retry_max_ms: u64,
 }
 
-/// What is wanted. A change of the configuration makes a new one.
+/// The certificates that are wanted. A change of the configuration makes a new plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Whom to ask.
     pub authority: Arc<Authority>,
     /// DNS names in lower case, each for a certificate of its own.
     pub names: Vec<String>,
-    /// What can be answered, the preferred first; at least one.
+    /// The challenges that can be answered, the preferred first; at least one.
     pub challenges: Vec<Challenge>,
     /// Bounds.
     pub bounds: Bounds,
 }
 
-/// Who serves: answers the authority, and is told what happens.
+/// The serving side of an order: answers the authority, and is told of events.
 pub trait Answers: Send + Sync {
     /// Gives `answer` to whoever asks for `token` over plain HTTP, on every listener, from when
     /// this returns until the next call of [`Answers::withdraw`].

@@ -13,11 +13,11 @@ use tls::Pair;
 use crate::report::Failure;
 use crate::{Answers, Challenge};
 
-/// What is ordered, and how it is to be proved.
+/// The certificate to order, and the challenge that proves the name.
 pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a str,
     pub(crate) challenge: Challenge,
-    /// What it takes the place of (RFC 9773 5).
+    /// The certificate that it replaces (RFC 9773 5).
     pub(crate) replaces: Option<CertificateIdentifier<'static>>,
     pub(crate) order_ms: u64,
 }

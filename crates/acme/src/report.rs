@@ -1,4 +1,4 @@
-//! What happens, as the operator is told.
+//! Events, as the operator is told of them.
 
 use std::fmt;
 use std::io;
@@ -39,7 +39,7 @@ pub enum Event {
     Aside {
         /// Where it is now.
         path: PathBuf,
-        /// What was wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -155,7 +155,7 @@ fn name_of(limit: Limit) -> &'static str {
 }
 
 impl Failure {
-    /// What the authority says is wrong.
+    /// The failure that the authority's `problem` describes.
     pub(crate) fn of_problem(problem: &instant_acme::Problem) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or("no kind");
         let kind = clean(kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or(kind));
@@ -167,7 +167,7 @@ impl Failure {
         Self::Refused { kind, detail }
     }
 
-    /// Whether it is the authority's problem called `wanted`.
+    /// Returns true if the authority has refused with the problem called `wanted`.
     pub(crate) fn is(&self, wanted: &str) -> bool {
         matches!(self, Self::Refused { kind, .. } if kind == wanted)
     }

@@ -22,10 +22,10 @@ use crate::{Answers, Authority, Plan};
 
 /// Longest sleep: wall clocks are set, and laptops wake up.
 const SLEEP_MAX_MS: u64 = 3_600_000;
-/// How soon it is looked again whether another process is done with its order.
+/// The time until the next look at an order of another process.
 const LOCKED_MS: u64 = 2_000;
-/// How often an authority is asked when it wants a certificate renewed, where it does not say
-/// itself (RFC 9773 4.3.3 has six hours), and the bounds of what it may say (4.3.2).
+/// The interval at which an authority is asked when it wants a certificate renewed, if it names no
+/// interval itself (RFC 9773 4.3.3 has six hours), and the bounds of the one that it names (4.3.2).
 const ASK_MS: u64 = 6 * 3_600_000;
 const ASK_LEAST_MS: u64 = 60_000;
 const ASK_MOST_MS: u64 = 24 * 3_600_000;
@@ -59,7 +59,7 @@ pub async fn run(mut plans: watch::Receiver<Option<Arc<Plan>>>, answers: Arc<dyn
     }
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Order(String),
@@ -82,7 +82,7 @@ struct Name {
     held: Option<Held>,
     /// Orders that failed in a row.
     failures: u32,
-    /// Which of the plan's challenges is next, counted on.
+    /// The counter that selects the next of the plan's challenges.
     challenge: usize,
     /// No order before this, on the monotonic clock.
     wait_until_ms: u64,
@@ -334,7 +334,7 @@ impl Keeper {
     }
 }
 
-/// What an order came to, without a failure.
+/// The outcome of an order that has not failed.
 enum Done {
     Stored(Pair),
     /// Another process has renewed it.
@@ -346,7 +346,7 @@ enum Done {
 /// The kind of problem by which an authority says that it knows no such account (RFC 8555 6.7).
 const NO_ACCOUNT: &str = "accountDoesNotExist";
 
-/// How long to wait after a failed order, `failures` in a row.
+/// The time to wait after a failed order, `failures` in a row.
 fn again_ms(plan: &Plan, failures: u32, why: &Failure, asked_ms: u64) -> u64 {
     let others = (failures as usize) < plan.challenges.len() && is_worth_another_challenge(why);
     let new_account = failures == 1 && why.is(NO_ACCOUNT);
@@ -357,8 +357,8 @@ fn again_ms(plan: &Plan, failures: u32, why: &Failure, asked_ms: u64) -> u64 {
     schedule::retry_ms(failures, bounds.retry_ms, bounds.retry_max_ms, asked_ms, random())
 }
 
-/// Whether the other challenge may succeed where one has failed: the authority could not reach us
-/// that way, or found something else there.
+/// Returns true if the other challenge may succeed where one has failed: the authority could not
+/// reach us that way, or found something else there.
 fn is_worth_another_challenge(why: &Failure) -> bool {
     let kinds = ["connection", "unauthorized", "tls", "incorrectResponse"];
     matches!(why, Failure::Other(_)) || kinds.iter().any(|kind| why.is(kind))
@@ -368,7 +368,8 @@ fn validity(pair: &Pair) -> Span {
     Span { start: pair.not_before(), end: pair.not_after() }
 }
 
-/// What an authority calls a certificate by (RFC 9773 4.1); none for one that names no issuer key.
+/// The identifier of a certificate at its authority (RFC 9773 4.1); `None` for one that names no
+/// issuer key.
 fn identify(pair: &Pair) -> Option<CertificateIdentifier<'static>> {
     CertificateIdentifier::try_from(&pair.leaf().into()).ok()
 }

@@ -27,11 +27,11 @@ pub(crate) fn renewal(validity: Span, suggested: Option<Span>, random: u64) -> u
     }
 }
 
-/// How long to wait after `failures` orders for a name that failed in a row, at least one.
+/// The time to wait after `failures` orders for a name have failed in a row, at least one.
 ///
-/// `first_ms` doubles with each, up to `most_ms`; a tenth is left to `random`, so that names that
-/// failed together are not tried together again. What the authority asked for (`asked_ms`) is the
-/// least.
+/// `first_ms` doubles with each failure, up to `most_ms`. `random` adds up to a tenth, so that
+/// names that failed together are not tried together again. The time is never shorter than the
+/// authority asked for (`asked_ms`).
 pub(crate) fn retry_ms(
     failures: u32,
     first_ms: u64,

@@ -50,7 +50,7 @@ pub struct Stapling {
     pub bounds: StapleBounds,
 }
 
-/// What happened to a staple.
+/// An event of a staple.
 #[derive(Debug)]
 pub enum StapleEvent {
     /// A responder is asked.
@@ -74,12 +74,12 @@ pub enum StapleEvent {
         why: String,
         /// The limit that was reached, if that is why.
         limit: Option<Limit>,
-        /// What handshakes show now.
+        /// The answer that handshakes show now.
         shown: Shown,
     },
 }
 
-/// What handshakes show after a failure.
+/// The answer that handshakes show after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// The answer before it, which has not ended.
@@ -150,12 +150,12 @@ struct Done {
 #[derive(Default)]
 struct Keeper {
     wanted: Option<Stapling>,
-    /// How far each certificate is, by its own bytes.
+    /// The state of each certificate, by its own bytes.
     certificates: BTreeMap<Vec<u8>, State>,
     running: JoinSet<Done>,
 }
 
-/// How far a certificate is.
+/// The state of a certificate.
 #[derive(Default)]
 struct State {
     /// When it is asked about next, on the monotonic clock.
@@ -164,7 +164,7 @@ struct State {
     running: bool,
     /// Exchanges that failed in a row; each asks the next of its responders.
     failures: usize,
-    /// Whether its answer was told of.
+    /// True if the operator was told of its answer.
     told: bool,
 }
 

@@ -1,8 +1,8 @@
-//! What is kept between runs: the account, and one file per certificate.
+//! Files kept between runs: the account, and one file per certificate.
 //!
-//! Below the storage folder there is one per authority, so that a trial with a staging one never
-//! meets what is in use. Everything in it is its owner's alone, and every file is put in place as a
-//! whole: written aside, brought to the disk, renamed.
+//! Below the storage folder there is one folder per authority, so that a trial with a staging
+//! authority never meets the files in use. Everything in a folder is its owner's alone, and every
+//! file is put in place as a whole: written aside, brought to the disk, renamed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ pub(crate) struct Lock {
     _file: File,
 }
 
-/// What became of reading a file.
+/// The outcome of reading a file.
 pub(crate) enum Read<T> {
     Nothing,
     Whole(T),

@@ -1,4 +1,4 @@
-//! What the daemon is asked, by whom, and what it answers.
+//! Requests to the daemon, their callers, and the daemon's answers.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::body::Body;
 use crate::routes::Operation;
 
-/// What a caller may do; a later one may do all that an earlier one may.
+/// The rights of a caller. Each role has the rights of all roles before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Look.
@@ -62,10 +62,10 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// What it may do; nothing where no token was asked for.
+    /// The caller's role; `None` where no token was asked for.
     pub role: Option<Role>,
     /// Where it is.
     pub peer: Peer,
@@ -74,7 +74,7 @@ pub struct Caller {
 /// A request that its route lets through.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Who asks.
+    /// The sender of the request.
     pub caller: Caller,
     /// The path.
     pub path: String,
@@ -126,7 +126,7 @@ impl Answer {
     }
 }
 
-/// What the daemon does for its listener.
+/// Operations that the daemon performs for its listener.
 pub trait Api: Send + Sync + 'static {
     /// The limits in force.
     fn limits(&self) -> Limits;

@@ -14,10 +14,10 @@ use message::date::HttpDate;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// What a first line has in place of a hash.
+/// The value that a first line has in place of a hash.
 const FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What stands before a line's hash, and after it.
+/// The text before a line's hash, and the text after the hash.
 const HASH: &str = ",\"hash\":\"";
 const END: &str = "\"}";
 

@@ -1,5 +1,5 @@
-//! What keeps other web sites' pages out: names that a request may be for, where it may come from,
-//! and of which type its body is.
+//! Checks that keep pages of other web sites out. They test the name that a request is for, the
+//! site that the request comes from, and the type of its body.
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::request::Parts;
@@ -20,13 +20,13 @@ impl Names {
         Self(usual.chain(more).map(|name| name.to_ascii_lowercase()).collect())
     }
 
-    /// Whether `authority`, a name perhaps with a port, is one of them.
+    /// Tells whether `authority`, a name with or without a port, is one of these names.
     fn has(&self, authority: &str) -> bool {
         host_of(authority).is_some_and(|host| self.0.iter().any(|n| n.eq_ignore_ascii_case(host)))
     }
 
-    /// Whether a request is for one of them: by its one Host field, and by its target where that
-    /// has a name, too (RFC 9112 3.2.2).
+    /// Tells whether a request is for one of these names: by its one Host field, and also by its
+    /// target if the target has a name (RFC 9112 3.2.2).
     pub(crate) fn admit(&self, request: &Parts) -> bool {
         let by_target = request.uri.authority().is_none_or(|name| self.has(name.as_str()));
         by_target && sole(&request.headers, &header::HOST).is_some_and(|name| self.has(name))
@@ -52,7 +52,7 @@ fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     value.filter(|_| values.next().is_none())
 }
 
-/// Whether a page of another site may have sent the request: browsers say so in Origin and in
+/// Tells whether a page of another site may have sent the request. Browsers say so in Origin and in
 /// Sec-Fetch-Site, which pages cannot write.
 pub(crate) fn is_of_elsewhere(request: &Parts) -> bool {
     let headers = &request.headers;
@@ -70,14 +70,14 @@ pub(crate) fn is_of_elsewhere(request: &Parts) -> bool {
         && !matches!(sole(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"))
 }
 
-/// What a request's Content-Type says of its body.
+/// The type of a request's body, as its Content-Type gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// Nothing.
+    /// There is no Content-Type.
     Unsaid,
-    /// It is JSON.
+    /// JSON.
     Json,
-    /// It is something else: what a form can send.
+    /// Another type, such as a form can send.
     Other,
 }
 

@@ -25,8 +25,8 @@ use crate::tokens::{Tokens, Worth};
 /// Bytes of a request's body, and of an answer's, that the log of changes keeps.
 const AUDITED_BYTES: usize = 2_000;
 
-/// What every answer says to browsers: it is nobody else's, and nothing in it is run that is not a
-/// file of this listener.
+/// Fields of every answer, for browsers. No cache and no other site may have an answer, and nothing
+/// runs in an answer but files of this listener.
 const FIELDS: [(HeaderName, &str); 7] = [
     (header::CACHE_CONTROL, "no-store"),
     (
@@ -41,14 +41,14 @@ const FIELDS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Desk<A> {
     pub(crate) api: Arc<A>,
     pub(crate) names: Names,
     /// None when no address is listened on.
     pub(crate) tokens: Option<Tokens>,
     pub(crate) audit: Audit,
-    /// Whether figures are for everyone.
+    /// True if figures are for everyone.
     pub(crate) open_metrics: bool,
 }
 
@@ -164,7 +164,7 @@ impl<A: Api> Desk<A> {
         }
     }
 
-    /// What a caller may do.
+    /// Returns the role that the caller's socket or token proves, or a refusal.
     fn role_of(&self, peer: Peer, head: &Parts) -> Result<Role, Refusal> {
         let address = match peer {
             // Who may open the socket may do everything.
@@ -201,7 +201,7 @@ impl<A: Api> Desk<A> {
         }
     }
 
-    /// Whether a caller may ask this of a route; with all that it asks.
+    /// Checks that a caller may ask this of a route, and reads the parameters and the body.
     async fn admit(
         &self,
         route: &Route,
@@ -328,7 +328,7 @@ fn query(route: &Route, head: &Parts) -> Result<Vec<(String, String)>, Refusal> 
     Ok(found)
 }
 
-/// What of an answer is worth remembering.
+/// The part of an answer that the log of changes keeps.
 fn excerpt(answer: &Answer) -> Value {
     let Some(bytes) = answer.body.bytes() else { return Value::Null };
     let value = serde_json::from_slice(bytes);

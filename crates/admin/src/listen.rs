@@ -44,12 +44,12 @@ pub struct Socket {
     pub mode: u32,
 }
 
-/// How requests are treated.
+/// Settings for the treatment of requests.
 #[derive(Debug, Default)]
 pub struct Settings {
     /// Names under which it may be asked besides this machine's own.
     pub hosts: Vec<String>,
-    /// Whether `/metrics` needs no token.
+    /// True if `/metrics` needs no token.
     pub open_metrics: bool,
     /// Where changes are written.
     pub audit: Audit,
@@ -106,7 +106,7 @@ impl Listeners {
         self.addresses.iter().map(|(_, address)| *address).collect()
     }
 
-    /// Whether the unix socket is there.
+    /// Tells whether the unix socket is open.
     pub fn has_socket(&self) -> bool {
         self.socket.is_some()
     }

@@ -1,7 +1,7 @@
 //! Places for connections, so that those who prove nothing cannot lock out those who can.
 //!
-//! Who has not shown yet who they are have places of their own: when there are none left, the
-//! oldest of them gives way to whoever comes.
+//! Connections that have proved nothing yet have places of their own. When none of these places is
+//! left, the oldest such connection gives way to the next.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -5,10 +5,11 @@ use std::fmt;
 
 use crate::api::Role;
 
-/// What is asked for; the daemon's [`Api::answer`](crate::Api::answer) has an arm for each.
+/// An operation that a request asks for. The daemon's [`Api::answer`](crate::Api::answer) has an
+/// arm for each operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Whether it lives.
+    /// A sign of life.
     Health,
     /// Prometheus' page.
     Metrics,
@@ -20,9 +21,9 @@ pub enum Operation {
     ReloadText,
     /// Read the configuration again.
     Reload,
-    /// What would happen to a request, and why.
+    /// Explain what would happen to a request, and why.
     Explain,
-    /// What runs, since when, and how the store is.
+    /// The version, the time since the start, and the state of the store.
     Status,
     /// The sites, with their rules.
     Sites,
@@ -30,7 +31,7 @@ pub enum Operation {
     Origins,
     /// An operator's word about servers.
     Order,
-    /// What is stored.
+    /// Stored objects.
     Objects,
     /// The bans in force.
     Bans,
@@ -52,7 +53,7 @@ pub enum Operation {
     Watch,
 }
 
-/// How a route is asked.
+/// The method by which a route is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// GET, and HEAD; changes nothing.
@@ -71,7 +72,7 @@ impl Verb {
     }
 }
 
-/// Who may.
+/// The callers that a route is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Everyone: it tells nothing.
@@ -87,13 +88,13 @@ pub enum Needs {
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of value that the parameter takes.
     pub kind: Kind,
-    /// What it means.
+    /// The parameter's meaning.
     pub about: &'static str,
 }
 
-/// What a parameter takes.
+/// The kind of value that a parameter takes.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Text of at least one byte.
@@ -103,7 +104,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether `text` is one.
+    /// Tells whether `text` is such a value.
     pub(crate) fn takes(self, text: &str) -> bool {
         match self {
             Self::Text => !text.is_empty(),
@@ -124,7 +125,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a 200 has in its body.
+/// The body of a response with status 200.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// JSON, as this schema of the description has it.
@@ -133,7 +134,7 @@ pub enum Content {
     Other(&'static str),
 }
 
-/// What a POST may carry.
+/// The body that a POST may carry.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
     /// Nothing.
@@ -147,23 +148,24 @@ pub enum Takes {
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// How it is asked.
+    /// The method.
     pub verb: Verb,
     /// The whole path.
     pub path: &'static str,
-    /// Who may.
+    /// The callers that the route is for.
     pub needs: Needs,
-    /// What is done.
+    /// The operation that is carried out.
     pub operation: Operation,
-    /// Whether that changes something: it is logged, and no other web site may have it asked.
+    /// True if the operation changes something. Changes are logged, and no other web site may ask
+    /// for them.
     pub changes: bool,
-    /// What it does, a sentence.
+    /// A sentence that says what the route does.
     pub about: &'static str,
     /// Parameters of the query.
     pub query: &'static [Parameter],
     /// The body it takes.
     pub takes: Takes,
-    /// What is answered when all is well.
+    /// The body of a response with status 200.
     pub gives: Content,
     /// Statuses it answers besides 200 and those that every route has, each with its meaning.
     pub also: &'static [(u16, &'static str)],

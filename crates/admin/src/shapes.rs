@@ -203,7 +203,7 @@ fn store() -> [Named; 4] {
     ]
 }
 
-/// What to purge: one way to say it.
+/// The schema of a purge, which selects objects in exactly one way.
 fn purge() -> Value {
     let one_or_more = |about: &str, item: Value| {
         let many = json!({ "type": "array", "minItems": 1, "maxItems": 1000, "items": item });

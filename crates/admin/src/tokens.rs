@@ -32,7 +32,7 @@ const SECOND: Duration = Duration::from_secs(1);
 pub struct TokenError {
     /// The file or folder.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The fault, in words.
     pub why: String,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Display for TokenError {
 
 impl std::error::Error for TokenError {}
 
-/// What a token is worth.
+/// The verdict on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Worth {
     /// It is the one of this role.
@@ -99,8 +99,8 @@ impl Tokens {
         Ok(Self { hashes, wrong: Mutex::default() })
     }
 
-    /// What `token`, brought from `from`, is worth. `wrong_max` wrong ones are looked at in a
-    /// second.
+    /// Judges `token`, which came from the address `from`. At most `wrong_max` wrong tokens of an
+    /// address are looked at in a second.
     pub(crate) fn weigh(&self, token: &[u8], from: IpAddr, wrong_max: u64) -> Worth {
         let now = Instant::now();
         let mut wrong = self.wrong.lock();

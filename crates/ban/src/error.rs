@@ -1,4 +1,4 @@
-//! What is wrong with an expression, and where.
+//! Faults of an expression, and where they are.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use std::fmt;
 pub struct Error {
     /// The byte of the text at which it shows.
     pub at: usize,
-    /// What is wrong.
+    /// The kind of fault.
     pub kind: ErrorKind,
 }
 
-/// What is wrong with an expression.
+/// A fault of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// There is no condition.
@@ -22,9 +22,9 @@ pub enum ErrorKind {
     RequestField(String),
     /// An operator, or one that this field can be compared by, is missing.
     Operator {
-        /// What stands there; empty at the end.
+        /// The text that stands there; empty at the end.
         found: String,
-        /// What may stand there.
+        /// The operators that may stand there.
         expected: &'static str,
     },
     /// The argument is missing or empty.

@@ -14,7 +14,7 @@ pub const REGEX_BYTES: usize = 4 << 20;
 const EQUALITY: &str = "`==`, `!=`, `~` or `!~`";
 const ORDER: &str = "`==`, `!=`, `>`, `>=`, `<` or `<=`";
 
-/// What is known of a stored response.
+/// Facts about a stored response.
 pub trait Facts {
     /// Path and query of the request it was stored under.
     fn url(&self) -> &[u8];
@@ -24,17 +24,17 @@ pub trait Facts {
     fn status(&self) -> u16;
     /// Its age when the ban was made, in milliseconds.
     fn age_ms(&self) -> u64;
-    /// How long it was to be fresh when it was stored, in milliseconds.
+    /// The time that the response was to be fresh when it was stored, in milliseconds.
     fn ttl_ms(&self) -> u64;
-    /// How long it is served stale while it is fetched anew, in milliseconds.
+    /// The time that the response is served stale while it is fetched anew, in milliseconds.
     fn grace_ms(&self) -> u64;
-    /// How long it is kept beyond that, for when the origin fails, in milliseconds.
+    /// The time that the response is kept beyond grace, for when the origin fails, in milliseconds.
     fn keep_ms(&self) -> u64;
-    /// Whether `test` says yes to a value of the field `name` of its head.
+    /// Returns true if `test` accepts a value of the field `name` of the response's head.
     fn any_value(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 }
 
-/// What text is looked at.
+/// The text that a condition looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `req.url`: path and query.
@@ -47,7 +47,7 @@ pub enum Field {
     Header(String),
 }
 
-/// What number is looked at: a duration.
+/// The number that a condition looks at: a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     Age,
@@ -56,7 +56,7 @@ enum Length {
     Keep,
 }
 
-/// How numbers compare.
+/// The comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// `==`
@@ -84,7 +84,7 @@ enum Kind {
     Compare { length: Length, order: Order, ms: f64, text: String },
 }
 
-/// What a condition wants of a field.
+/// The demand that a condition makes of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// That it is this.
@@ -185,11 +185,11 @@ impl Expression {
         Self::read(&words::blanks(text), text.len(), filled)
     }
 
-    /// Reads an expression that was cut into words elsewhere: they are as they are, with nothing
-    /// that stands for something else.
+    /// Reads an expression that was cut into words elsewhere. The words are taken as they are:
+    /// quotes and backslashes have no special meaning.
     ///
     /// # Errors
-    /// What is wrong with the first word that is.
+    /// The fault of the first word that is wrong.
     pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, ErrorKind> {
         let word = |text: &str| Word { at: 0, text: text.to_owned() };
         let words: Vec<_> = words.into_iter().map(word).collect();
@@ -216,12 +216,12 @@ impl Expression {
         terms.collect::<Vec<_>>().join(" && ")
     }
 
-    /// Whether it means the response of which this is known.
+    /// Returns true if the expression selects the response with these facts.
     pub fn matches(&self, facts: &dyn Facts) -> bool {
         self.terms.iter().all(|term| term.holds(facts))
     }
 
-    /// Whether there are no conditions, so that every response is meant.
+    /// Returns true if there are no conditions, so that every response is selected.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -252,7 +252,7 @@ fn error(word: &Word, kind: ErrorKind) -> Error {
     Error { at: word.at, kind }
 }
 
-/// What is compared, and by what.
+/// The subject of a comparison: a text or a duration.
 enum What {
     Text(Field),
     Length(Length),

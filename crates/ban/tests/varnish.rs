@@ -146,7 +146,7 @@ impl Varnish {
         Some(varnish)
     }
 
-    /// What varnishd says to a command; `None` when it does not take it.
+    /// Returns varnishd's answer to a command; `None` if varnishd does not take the command.
     fn ask(&self, command: &str) -> Option<String> {
         let mut adm = Command::new("varnishadm")
             .arg("-n")

@@ -20,14 +20,14 @@ impl Now {
         self.unix_ms / 1000
     }
 
-    /// What the wall clock shows when the monotonic one shows `mono_ms`, as far as both run alike:
-    /// a time that another process understands. Both are in milliseconds, and may lie before
-    /// either clock's zero.
+    /// The wall clock's time when the monotonic one shows `mono_ms`, as far as both run alike: a
+    /// time that another process understands. Both are in milliseconds, and may lie before either
+    /// clock's zero.
     pub fn unix_at(self, mono_ms: i64) -> i64 {
         signed(self.unix_ms).saturating_add(mono_ms.saturating_sub(signed(self.mono_ms)))
     }
 
-    /// What the monotonic clock shows when the wall clock shows `unix_ms`: the reverse of
+    /// The monotonic clock's time when the wall clock shows `unix_ms`: the reverse of
     /// [`Now::unix_at`], here or in another process.
     pub fn mono_at(self, unix_ms: i64) -> i64 {
         signed(self.mono_ms).saturating_add(unix_ms.saturating_sub(signed(self.unix_ms)))

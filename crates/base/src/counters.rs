@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::limits::{self, Limit};
 
-/// How a counter moves.
+/// The way in which a counter moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows.
@@ -27,7 +27,7 @@ pub struct Spec {
     pub name: &'static str,
     /// Counter or gauge.
     pub kind: Kind,
-    /// What it counts.
+    /// A description of what the counter counts.
     pub about: &'static str,
 }
 
@@ -219,7 +219,7 @@ impl Registry {
         }
     }
 
-    /// How often `limit` was reached.
+    /// The number of times that `limit` was reached.
     pub fn limit_sum(&self, limit: Limit) -> u64 {
         self.sum_cell(COUNTERS + limit as usize)
     }

@@ -19,7 +19,7 @@ pub fn keep_back(all: u64, reserve: u64) -> u64 {
     left
 }
 
-/// Whether a descriptor is one of those that are kept back.
+/// Returns true if a descriptor is one of those that are kept back.
 pub fn is_kept(descriptor: &impl AsFd) -> bool {
     descriptor.as_fd().as_raw_fd() >= KEPT_FROM.load(Ordering::Relaxed)
 }

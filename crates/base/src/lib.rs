@@ -1,5 +1,5 @@
-//! What every layer stands on: clock readings, limits, the account of memory, units, keyed hashes
-//! and per-core counters.
+//! The foundation of every layer: clock readings, limits, the account of memory, units, keyed
+//! hashes and per-core counters.
 //!
 //! Nothing here knows HTTP. Only [`clock::System`] reads the operating system's clocks, and only
 //! the outer layers call it: everything else is handed a [`Now`].

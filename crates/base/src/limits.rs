@@ -29,7 +29,7 @@ pub struct Spec {
     pub unit: Unit,
     /// Its default, in its unit.
     pub default: u64,
-    /// What it bounds and what happens beyond it.
+    /// A description of what the limit bounds and what happens beyond it.
     pub about: &'static str,
 }
 

@@ -1,28 +1,28 @@
-//! The one account of memory: what is stored and what is held for clients, against one budget.
+//! The one account of memory: stored responses and bytes held for clients, against one budget.
 //! Every byte is reserved here before it is taken, and given back when it is really freed.
 //!
-//! What is stored may use all of the budget but a small part, which is kept for connections that
-//! hold little: one request of theirs finds room however much the others hold. What is held for
-//! clients (bodies on their way, heads, what waits) may use a share of the budget, for which stored
-//! responses make room; and one client's connection at most a part of what is left of that share,
-//! so that those who come later find some.
+//! Stored responses may use all of the budget but a small part. That part is kept for connections
+//! that hold little: one request of theirs finds room however much the others hold. Bytes held for
+//! clients (bodies on their way, heads, waiting requests) may use a share of the budget, for which
+//! stored responses make room. One client's connection may hold at most a part of what is left of
+//! that share, so that those who come later find some.
 //!
-//! It only counts and says no. What leaves the store to make room is the store's business.
+//! The account only counts and says no. The store decides which responses leave to make room.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What one account may take of a share of which nothing is in use: one part of so many. It is less
-/// by the square of what is left, so that of a share `n` greedy accounts leave one part in
-/// `1 + n / PARTS`, in whatever order they come.
+/// The part of an unused share that one account may take: one in so many. The part shrinks with the
+/// square of what is left: of a share, `n` greedy accounts leave one part in `1 + n / PARTS`, in
+/// whatever order they come.
 const PARTS: u64 = 16;
 /// The same for what must be there as a whole before it can go on.
 const LARGE_PARTS: u64 = 2;
 /// The same for requests: bodies can go on with less, a request is answered or refused.
 const REQUEST_PARTS: u64 = 4;
-/// What an account may take as long as the share has it, however little is left: a request with its
-/// head and the smallest windows.
+/// Bytes that an account may take as long as the share has them, however little is left: a request
+/// with its head and the smallest windows.
 const FLOOR: u64 = 32 * 1024;
 /// Accounts take and give back in multiples of this, so that small pieces cost no shared counter.
 const GRAIN: u64 = 4 * 1024;
@@ -105,7 +105,7 @@ impl Memory {
         self.held_max.load(Ordering::Relaxed)
     }
 
-    /// Whether more is in use than may be.
+    /// Returns true if more is in use than may be.
     pub fn is_over(&self) -> bool {
         self.used() > self.budget()
     }
@@ -189,7 +189,7 @@ impl Memory {
     }
 }
 
-/// What one account may hold of a share of `most` bytes, `held` of which are in use.
+/// Bytes that one account may hold of a share of `most` bytes when `held` of them are in use.
 fn fair(most: u64, held: u64, parts: u64) -> u64 {
     let left = u128::from(most.saturating_sub(held));
     let fair = left * left / u128::from(most.max(1)) / u128::from(parts);
@@ -201,12 +201,12 @@ fn fair(most: u64, held: u64, parts: u64) -> u64 {
 enum Taken {
     /// The clients' share.
     Share,
-    /// What is kept for those that hold little.
+    /// The bytes kept for those that hold little.
     Cushion,
 }
 
-/// What is held for one client's connection. Used from one thread, but for what is dropped on
-/// another.
+/// The account of the bytes held for one client's connection. It is used from one thread, but held
+/// bytes may be dropped on another.
 #[derive(Debug)]
 pub struct Account {
     memory: Arc<Memory>,
@@ -283,7 +283,7 @@ impl Account {
         Ok(Held { account: Arc::clone(self), bytes, of_request: bytes })
     }
 
-    /// What may be held in all when a body asks for more.
+    /// Bytes that may be held in all when a body asks for more.
     fn for_bodies(&self) -> u64 {
         self.most - self.room.saturating_sub(self.requests.load(Ordering::Relaxed)).min(self.most)
     }
@@ -388,7 +388,7 @@ impl Drop for Account {
 pub struct Held {
     account: Arc<Account>,
     bytes: u64,
-    /// What of it counts for a request.
+    /// The part of `bytes` that counts for a request.
     of_request: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is counted by site and by how long it took: too many numbers for a fixed table.
+//! Counts by site and by duration: too many numbers for a fixed table.
 //!
 //! A core counts for itself and hands over once a second, in one piece, unless somebody reads just
 //! then: it never waits. So these figures are up to a second old.
@@ -14,7 +14,7 @@ pub const BOUNDS_US: [u64; 16] = [
     1_000_000, 2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// How the cache took part, as coarse as figures want it.
+/// The cache's part in an answer, as coarse as figures want it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Answered from the store, fresh or stale, or from a file.
@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-/// How many took how long.
+/// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
     counts: [u64; BOUNDS_US.len() + 1],
@@ -73,18 +73,18 @@ impl Latency {
         })
     }
 
-    /// How many there were.
+    /// The number of durations counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// How long they took together.
+    /// The sum of the durations, in microseconds.
     pub fn sum_us(&self) -> u64 {
         self.sum_us
     }
 }
 
-/// What was counted of one site.
+/// The counts of one site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteSums {
     /// Requests, in the order of [`Outcome::ALL`].
@@ -204,7 +204,7 @@ impl Tallies {
         Tally { rows: Vec::new(), latency: Default::default(), past: Sums::default(), total }
     }
 
-    /// What was handed over so far.
+    /// The sum of the counts that were handed over so far.
     pub fn sum(&self) -> Sums {
         let mut sum = Sums::default();
         for total in self.totals.lock().iter() {

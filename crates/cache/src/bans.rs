@@ -17,22 +17,23 @@ use crate::size;
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::tags::Tags;
 
-/// How long a ban that is over is kept for fetches that began before it: what they bring is tested
-/// against it. What comes later yet is not stored.
+/// Milliseconds that a ban is kept after it is over. In this time the response of a fetch that
+/// began before the ban is tested against the ban. A response that comes later is not stored.
 const KEEP_MS: u64 = 60_000;
 
-/// What tells whether a stored response is meant; it must not call the cache.
+/// A test that selects stored responses. It must not call the cache.
 pub trait Test: fmt::Debug + Send + Sync {
-    /// Whether the response of this record is to be invalidated.
+    /// Returns true if the response of this record is to be invalidated.
     fn matches(&self, record: &Record) -> bool;
 }
 
-/// Which stored responses are meant: those of which both hold; all when neither is there.
+/// Selects stored responses. An object matches if it has one of `tags` and passes `test`; an absent
+/// condition always matches.
 #[derive(Clone, Debug, Default)]
 pub struct Which {
-    /// They have any of these tags.
+    /// The object has any of these tags.
     pub tags: Option<Tags>,
-    /// They pass this test, which is asked last.
+    /// The object passes this test, which is asked last.
     pub test: Option<Arc<dyn Test>>,
 }
 
@@ -50,13 +51,14 @@ pub struct NewBan {
     /// The least number it may have, where bans are numbered outside of this store: its place in a
     /// log. With zero it has the next one.
     pub number: u32,
-    /// What makes it again: opaque here, kept with it for whoever copies bans to another store.
+    /// Opaque bytes from which the ban can be made again. They are kept for the code that copies
+    /// bans to another store.
     pub data: Box<[u8]>,
     /// For lists of bans. A later ban of the same words, as soft as this one, takes its place.
     pub text: Box<str>,
-    /// Which responses are meant.
+    /// The stored responses to invalidate.
     pub which: Which,
-    /// Whether they only become stale, their grace being left to them.
+    /// True if the responses only become stale and keep their grace.
     pub soft: bool,
     /// When it is made: milliseconds of the monotonic clock.
     pub now_ms: u64,
@@ -69,7 +71,8 @@ pub struct Ban {
     text: Box<str>,
     data: Box<[u8]>,
     which: Which,
-    /// What it meets is stale from then on; otherwise it leaves.
+    /// The time from which responses that the ban meets are stale, in milliseconds of the monotonic
+    /// clock; `None` if they leave.
     soft: Option<i64>,
     made_ms: u64,
     objects: AtomicU64,
@@ -105,7 +108,7 @@ impl Ban {
         self.soft
     }
 
-    /// Whether what it meets only becomes stale.
+    /// Returns true if responses that the ban meets only become stale.
     pub fn is_soft(&self) -> bool {
         self.soft.is_some()
     }
@@ -150,7 +153,7 @@ struct List {
     forgotten: u32,
 }
 
-/// What a test against the bans comes to.
+/// The result of a test against the bans.
 #[derive(Debug)]
 pub(crate) enum Passed {
     /// The object may be used.
@@ -188,7 +191,7 @@ impl Bans {
         self.list().bans.len()
     }
 
-    /// Whether something in the index may not have been tested against every ban.
+    /// Returns true if something in the index may not have been tested against every ban.
     pub(crate) fn is_pending(&self) -> bool {
         let list = self.list();
         list.swept < list.newest

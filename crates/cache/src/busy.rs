@@ -14,7 +14,7 @@ use crate::slots::Slots;
 use crate::sync::{AtomicI64, Mutex, Ordering};
 use crate::variant::VarySpec;
 
-/// What became of the fetch a ticket waited for.
+/// The outcome of the fetch that a ticket waited for.
 #[derive(Clone, Debug)]
 pub enum Waited {
     /// It gave this response, whose body may still be coming. Whether it answers this request too
@@ -27,10 +27,9 @@ pub enum Waited {
     Failed,
 }
 
-/// What was known of a request's variant when its fetch began: hashes of Vary names and of the
-/// signature for them.
+/// Hashes of Vary names and of the request's signature for them, as known when the fetch began.
 ///
-/// Only a hint about whom to wait for: whoever was woken compares in full.
+/// A hint about the fetch to wait for: a request that has been woken compares in full.
 #[derive(Debug, Default)]
 pub(crate) struct Shape(SmallVec<[(u64, u64); SPECS]>);
 
@@ -46,7 +45,7 @@ impl Shape {
         }
     }
 
-    /// Whether both may be one variant: no names known to both for which they differ.
+    /// Returns true if both may be one variant: they differ for no names known to both.
     fn may_equal(&self, other: &Self) -> bool {
         self.0
             .iter()
@@ -54,11 +53,11 @@ impl Shape {
     }
 }
 
-/// What is known of a fetch when it begins.
+/// The facts known of a fetch when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct NewFetch {
     pub(crate) shape: Shape,
-    /// Whether others may wait for it.
+    /// True if others may wait for the fetch.
     pub(crate) shared: bool,
     /// The newest ban.
     pub(crate) began: u32,
@@ -70,7 +69,7 @@ pub(crate) struct Busy {
     pub(crate) key: Arc<[u8]>,
     pub(crate) hash: u64,
     shape: Shape,
-    /// Whether others may wait for it.
+    /// True if others may wait for the fetch.
     shared: bool,
     /// The newest ban when it began.
     pub(crate) began: u32,
@@ -107,7 +106,7 @@ impl Busy {
         }
     }
 
-    /// Whether a request of this shape should wait here.
+    /// Returns true if a request of this shape should wait here.
     pub(crate) fn is_for(&self, shape: &Shape) -> bool {
         self.shared && self.shape.may_equal(shape)
     }
@@ -128,7 +127,7 @@ impl Busy {
         Some(Ticket { busy: Arc::clone(self), place, _charge: charge })
     }
 
-    /// Whether somebody holds a ticket.
+    /// Returns true if somebody holds a ticket.
     pub(crate) fn is_watched(&self) -> bool {
         !self.state.lock().waiting.is_empty()
     }
@@ -143,7 +142,7 @@ impl Busy {
         waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
     }
 
-    /// What is stored from this fetch is stale from `now_ms` on.
+    /// Makes the response that is stored from this fetch stale from `now_ms` on.
     pub(crate) fn expire(&self, now_ms: i64) {
         self.soft_until.fetch_min(now_ms, Ordering::Relaxed);
     }

@@ -31,12 +31,12 @@ const CLEARED: usize = 128;
 /// Things that leave at once when the budget becomes smaller; the rest leaves as the sweep comes
 /// by.
 const RESIZED: usize = 1 << 16;
-/// What is kept free ahead of need: one part in so many of the budget, and at most so many bytes.
+/// Memory kept free ahead of need: one part in so many of the budget, and at most so many bytes.
 const AHEAD_PARTS: u64 = 128;
 const AHEAD_MAX: u64 = 64 << 20;
 /// Things that leave ahead of need between two pauses.
 const AHEAD_PIECE: u32 = 16;
-/// How often a full shard is grown before somebody else's growth is given up on.
+/// The number of times that a caller grows a shard, which others fill again, before it gives up.
 const GROWTHS_MAX: usize = 8;
 
 /// The cache's settings; all may change while it runs.
@@ -54,14 +54,14 @@ pub struct Config {
     pub waiters_max: usize,
     /// Bytes held of a body that is not kept, where the exchange has no narrower window.
     pub window_bytes: u64,
-    /// How long after a body turned out too large to be kept requests for its key do not wait for
-    /// each other.
+    /// Milliseconds that requests for a key do not wait for each other after a body of the key
+    /// turned out too large to be kept.
     pub hit_for_miss_ms: u64,
     /// Bans kept; beyond it the oldest are completed before another one is made.
     pub bans_max: usize,
 }
 
-/// What a lookup finds.
+/// The result of a lookup.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// The best match, fresh or not: the caller judges.
@@ -72,10 +72,10 @@ pub enum Found {
     Nothing,
 }
 
-/// How to begin a fetch.
+/// Options for the begin of a fetch.
 #[derive(Clone, Copy, Debug)]
 pub struct BeginOptions<'a> {
-    /// Whether to wait for somebody else's fetch, and let others wait for this one.
+    /// True to wait for another request's fetch, and to let others wait for this one.
     pub coalesce: bool,
     /// A stored response that the caller has seen and may not use: it is not offered again.
     pub rejected: Option<&'a Arc<Object>>,
@@ -87,7 +87,7 @@ impl Default for BeginOptions<'_> {
     }
 }
 
-/// What a request without a usable stored response has to do.
+/// The next step of a request without a usable stored response.
 #[derive(Debug)]
 pub enum Begin<L: Lower = MemoryOnly> {
     /// Fetch: others may wait for it.
@@ -247,7 +247,8 @@ impl<L: Lower> Cache<L> {
         Found::Object(object)
     }
 
-    /// What was stored last under a key, whatever it varies on. A hit as with [`Cache::lookup`].
+    /// Returns the object of a key with the latest `born_ms`, whatever it varies on. It counts as a
+    /// hit, as with [`Cache::lookup`].
     pub fn newest(&self, key: &KeyBuf) -> Option<Arc<Object>> {
         let place = self.place(key.hash());
         loop {

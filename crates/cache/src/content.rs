@@ -49,9 +49,9 @@ pub(crate) trait Keeper: fmt::Debug + Send + Sync {
     fn state(&self) -> State<'_>;
     /// The body's length: as declared while it comes, as counted when it is complete.
     fn length(&self) -> Option<u64>;
-    /// What brings a body that is still coming.
+    /// The [`Fill`] of a body that is still coming.
     fn fill(&self) -> Option<Arc<Fill>>;
-    /// Whether the body will never be complete.
+    /// Returns true if the body will never be complete.
     fn is_broken(&self) -> bool;
     /// Bytes that the keeper has in use, its body included.
     fn memory(&self) -> u64;
@@ -73,7 +73,7 @@ pub(crate) enum Other {
     /// Several chunks, each with its own charge.
     Many {
         pieces: Pieces,
-        /// What the chunks have reserved.
+        /// Bytes that the chunks have reserved.
         cost: u64,
     },
     /// Another object's body (after a 304). That one is never itself shared.
@@ -175,7 +175,7 @@ impl Content {
         counted().or_else(|| declared().unwrap_or_else(counted))
     }
 
-    /// What brings the body, if that is still coming.
+    /// The [`Fill`] of the body, if the body is still coming.
     pub(crate) fn fill(&self) -> Option<Arc<Fill>> {
         if self.complete.get().is_some() { None } else { self.fill.lock().clone() }
     }

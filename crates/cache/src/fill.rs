@@ -28,7 +28,7 @@ pub(crate) const COPY_BYTES: usize = 64 * 1024;
 /// The smallest buffer of a window, and what a window holds at least.
 pub(crate) const WINDOW_CHUNK_BYTES: usize = 4096;
 
-/// What a body that passes through may hold.
+/// The memory that a body may hold while it passes through.
 #[derive(Clone, Debug)]
 pub struct Passage {
     /// Bytes after which its writer has to wait.
@@ -68,7 +68,7 @@ impl std::fmt::Display for Abandoned {
 
 impl std::error::Error for Abandoned {}
 
-/// What became of pushed bytes.
+/// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Push {
@@ -177,7 +177,7 @@ impl Cursor {
     }
 }
 
-/// What a reader finds.
+/// The next thing that a reader finds.
 #[derive(Debug)]
 pub(crate) enum Step {
     Data(Bytes),
@@ -207,7 +207,7 @@ fn wake(wakers: impl IntoIterator<Item = Waker>) {
 pub(crate) struct Fill {
     /// The length the origin declared.
     pub(crate) declared: Option<u64>,
-    /// What this state itself takes; none for a window.
+    /// The charge for this state itself; `None` for a window.
     _charge: Option<Charge>,
     state: Mutex<State>,
 }
@@ -223,15 +223,15 @@ struct State {
     phase: Phase,
     /// Bytes the window may hold; `None` for a body that is kept.
     window: Option<u64>,
-    /// What the window may hold when the client has memory for it, and whose client that is.
+    /// The window's limit while its client has memory for it, and that client.
     passage: Option<Passage>,
     followers: Slots<Follower>,
-    /// Whether there ever was a reader.
+    /// True if there ever was a reader.
     followed: bool,
     writer: Option<Waker>,
     /// The writer has room, and only wants to know when nobody reads any more.
     writer_watches: bool,
-    /// What follows a window's body.
+    /// The trailers that follow a window's body.
     trailed: Option<Box<Trailed>>,
 }
 
@@ -269,7 +269,7 @@ impl Fill {
         self.state.lock().held()
     }
 
-    /// Whether this is a window that has come to its end and of which all was taken.
+    /// Returns true if this is a window that has come to its end and has been taken in full.
     pub(crate) fn is_spent(&self) -> bool {
         let state = self.state.lock();
         state.window.is_some() && state.phase == Phase::Finished && state.held() == 0
@@ -381,7 +381,7 @@ impl Fill {
         self.state.lock().trailed = Some(Box::new(Trailed { trailers, _held: held }));
     }
 
-    /// What has come behind the body, once.
+    /// Takes the trailers that have come behind the body. They are given out once.
     pub(crate) fn take_trailed(&self) -> Option<Box<Trailed>> {
         let mut state = self.state.lock();
         if state.phase == Phase::Finished { state.trailed.take() } else { None }
@@ -397,7 +397,7 @@ impl Fill {
         }
     }
 
-    /// Whether the client whose window it is has no memory for more.
+    /// Returns true if the client of this window has no memory for more.
     pub(crate) fn is_short(&self) -> bool {
         let state = self.state.lock();
         state.passage.as_ref().is_some_and(|passage| state.window < Some(passage.bytes))
@@ -442,7 +442,7 @@ impl Fill {
         Poll::Pending
     }
 
-    /// Whether a window has lost its readers.
+    /// Returns true if a window has lost its readers.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.state.lock().is_abandoned()
     }

@@ -21,7 +21,7 @@ use crate::size;
 const CHUNK_BYTES: usize = 256 * 1024;
 /// The first chunk of a body of unknown length, unless more comes at once.
 const FIRST_BYTES: usize = 4 * 1024;
-/// What the first chunk grows to before a second one begins.
+/// The size that the first chunk grows to before a second one begins.
 const SECOND_BYTES: usize = 64 * 1024;
 
 /// Bytes to reserve for the state of filling.
@@ -93,7 +93,7 @@ impl<L: Lower> Filling<L> {
         &self.object
     }
 
-    /// Whether the object went into the index and its body is still meant to be kept.
+    /// Returns true if the object went into the index and its body is still meant to be kept.
     pub fn stored(&self) -> bool {
         self.refused.is_none()
     }
@@ -103,8 +103,8 @@ impl<L: Lower> Filling<L> {
         self.refused
     }
 
-    /// Whether the body passes through a window: nothing of it is kept, and the slowest reader
-    /// decides the pace. Attach the fetching request's own reader before pushing.
+    /// Returns true if the body passes through a window: nothing of it is kept, and the slowest
+    /// reader decides the pace. Attach the fetching request's own reader before pushing.
     pub fn is_window(&self) -> bool {
         self.window
     }

@@ -61,7 +61,7 @@ impl Ghost {
         }
     }
 
-    /// Whether `h32` is among the last `window` ones; it is forgotten.
+    /// Forgets `h32`, and returns true if it was among the last `window` ones.
     pub(crate) fn take(&mut self, h32: u32, window: usize) -> bool {
         let (time, window) = (self.time, window.max(SMALLEST) as u32);
         let is_it = |entry: &&mut (u32, u32)| {

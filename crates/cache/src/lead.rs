@@ -41,7 +41,7 @@ impl<L: Lower> Lead<L> {
         Self { cache, busy, owing: true, passage: None, cold, spared: Vec::new() }
     }
 
-    /// Whether others wait for this fetch.
+    /// Returns true if others wait for this fetch.
     pub fn is_watched(&self) -> bool {
         self.busy.is_watched()
     }
@@ -57,8 +57,8 @@ impl<L: Lower> Lead<L> {
         &self.cold
     }
 
-    /// What is at `place` is another variant's or another key's, and stays when the response to
-    /// this fetch is stored.
+    /// Lets the response at `place` stay when the response to this fetch is stored, because it
+    /// belongs to another variant or another key.
     pub fn spare(&mut self, place: L::Place) {
         self.spared.push(place);
     }

@@ -1,4 +1,4 @@
-//! What the store reserves of the budget ([`base::Memory`]), and its counters.
+//! Bytes that the store reserves of the budget ([`base::Memory`]), and the store's counters.
 //!
 //! Eviction is the cache's business ([`crate::Cache`]); the ledger only counts and says no.
 

@@ -1,8 +1,8 @@
-//! The seam to a tier below memory: what is evicted may sink into it, and leaves a cold entry in
-//! the index, by which the next one who fetches finds it.
+//! The seam to a tier below memory. An object that is evicted may sink into the tier. It leaves a
+//! cold entry in the index, by which the next fetch finds it.
 //!
-//! For each variant of a key at most one of both tiers has a response. Only what is evicted sinks.
-//! What has been invalidated, superseded or is over is gone from both.
+//! For each variant of a key at most one of both tiers has a response. Only evicted objects sink.
+//! An object that has been invalidated or superseded, or that is over, is gone from both tiers.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::object::Object;
 /// A tier below memory. All of this is called under the lock of a shard: it must be quick, and must
 /// not call the cache.
 pub trait Lower: fmt::Debug + Send + Sync + 'static {
-    /// What the index knows of a response that the tier has. Eight bytes cost the index no more
-    /// than a response in memory does.
+    /// The place of a response in the tier, as the index keeps it. Eight bytes cost the index no
+    /// more than a response in memory does.
     type Place: Copy + Eq + fmt::Debug + Send + Sync + 'static;
 
-    /// Whether it ever keeps anything.
+    /// True if the tier ever keeps anything.
     const KEEPS: bool = true;
 
     /// `object` is being evicted: its place, if the tier keeps it from now on. Its content is

@@ -1,4 +1,4 @@
-//! What tests/loom.rs drives that is not public otherwise. Built for models only.
+//! Items that tests/loom.rs drives and that are not public otherwise. Built for models only.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Fetch {
         self.0.join(waiters_max, None)
     }
 
-    /// Whether somebody waits.
+    /// Returns true if somebody waits.
     pub fn is_watched(&self) -> bool {
         self.0.is_watched()
     }

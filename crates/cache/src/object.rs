@@ -40,12 +40,13 @@ impl Object {
         Self { standing, content: Content::new(fill), record }
     }
 
-    /// How often a lookup found it (about: hits of several cores at the same time may count once).
+    /// The number of lookups that found the object. The number is approximate: hits of several
+    /// cores at the same time may count once.
     pub fn hits(&self) -> u32 {
         self.standing.hits()
     }
 
-    /// Whether it is still in the index.
+    /// Returns true if the object is still in the index.
     pub fn is_live(&self) -> bool {
         self.standing.is_live()
     }
@@ -61,7 +62,7 @@ impl Object {
         self.content.state().whole()
     }
 
-    /// Whether the body is still coming, or has broken off.
+    /// Returns true if the body is still coming, or has broken off.
     pub fn is_filling(&self) -> bool {
         matches!(self.content.state(), State::Filling)
     }
@@ -81,7 +82,7 @@ impl Object {
         self.owner().map_or_else(|| Arc::clone(self) as Arc<dyn Keeper>, Arc::clone)
     }
 
-    /// Whether the body that this one delivers is kept by `object`.
+    /// Returns true if `object` keeps the body that this one delivers.
     pub(crate) fn delivers_of(&self, object: &Self) -> bool {
         match self.owner() {
             Some(owner) => std::ptr::addr_eq(Arc::as_ptr(owner), object),
@@ -96,7 +97,7 @@ impl Object {
         }
     }
 
-    /// Whether somebody outside the index holds the object or its body.
+    /// Returns true if somebody outside the index holds the object or its body.
     pub(crate) fn is_held(self: &Arc<Self>) -> bool {
         let is_owner_held = |owner: &Arc<dyn Keeper>| Arc::strong_count(owner) > 1;
         Arc::strong_count(self) > 1 || self.owner().is_some_and(is_owner_held)

@@ -1,5 +1,6 @@
-//! What is of no more use: taken out before eviction comes for it, so that its memory serves others
-//! and the number of stored responses is that of those which may still answer.
+//! Removal of objects that are of no more use. They leave before eviction comes for them, so that
+//! their memory serves others. The number of stored responses then counts only those that may still
+//! answer.
 
 use crate::cache::Cache;
 use crate::ledger::count;
@@ -10,7 +11,7 @@ use crate::shard::{Cursor, Dead};
 /// Places of the index looked at under one lock: some microseconds.
 const BATCH: usize = 128;
 
-/// How far the walk over everything stored has come, from which it goes on the next time.
+/// The place that the walk over everything stored has reached. The next walk goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
     shard: usize,

@@ -13,7 +13,7 @@ use crate::object::Object;
 use crate::slot::choose;
 use crate::variant::Select;
 
-/// What is under a key.
+/// The state of a key.
 #[derive(Clone, Debug, Default)]
 pub struct Peek {
     /// Its variants, in the order in which they were stored.
@@ -23,7 +23,8 @@ pub struct Peek {
     /// Until when requests for the key do not wait for each other, in milliseconds of the monotonic
     /// clock: a former answer was uncacheable. It counts where nothing is found.
     pub marked_until_ms: Option<u64>,
-    /// Whether somebody fetches what would answer the request, and it would wait for that.
+    /// True if a fetch is under way whose response would answer the request, and the request would
+    /// wait for it.
     pub is_fetched: bool,
 }
 
@@ -41,7 +42,7 @@ pub struct Seen {
 }
 
 impl<L: Lower> Cache<L> {
-    /// What is under `key`, and what of it a lookup would find. `variant` as for
+    /// Returns the state of `key`, and the variant that a lookup would find. `variant` as for
     /// [`Cache::lookup`].
     pub fn peek(&self, key: &KeyBuf, variant: &mut Select<'_>) -> Peek {
         let place = self.place(key.hash());

@@ -7,12 +7,12 @@ use crate::ledger::Charge;
 use crate::pieces::Pieces;
 use crate::size;
 
-/// What a chunk of a long body costs beside its bytes: its place in the lists, and `Bytes`' own
+/// The cost of a chunk of a long body beside its bytes: its place in the lists, and `Bytes`' own
 /// record of its owner.
 pub(crate) const CHUNK_OVERHEAD: u64 =
     Pieces::OVERHEAD + size::class(size_of::<Owned>() + 4 * size_of::<usize>());
 
-/// Who has reserved a chunk's memory.
+/// The holder of the reservation for a chunk's memory.
 #[derive(Debug)]
 pub(crate) enum Cost {
     /// The store.

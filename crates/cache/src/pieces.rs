@@ -35,7 +35,7 @@ impl Pieces {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no pieces.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
@@ -66,7 +66,7 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Whether the body has no bytes.
+    /// Returns true if the body has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -93,7 +93,8 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// What of `bytes`, of which the first is at `begins`, lies within `range`.
+/// Returns the part of `bytes` within `range`, if it is not empty. `begins` is the offset of the
+/// first byte.
 fn cut<'a>(bytes: &'a [u8], begins: u64, range: &Range<u64>) -> Option<&'a [u8]> {
     let from = range.start.max(begins) - begins;
     let to = range.end.saturating_sub(begins).min(bytes.len() as u64);

@@ -25,11 +25,11 @@ pub struct Reader {
     account: Option<Arc<Account>>,
 }
 
-/// What a reader waits at.
+/// The source of a reader's bytes.
 enum Link {
     /// The object, which has the whole body; or nothing, if the body broke off.
     None,
-    /// What fills the body, and the reader's place there.
+    /// The fill that brings the body, and the reader's place there.
     Fill(Arc<Fill>, u32),
     /// A window whose beginning was gone before the reader came.
     Behind,
@@ -91,18 +91,18 @@ impl Reader {
         self.account = Some(Arc::clone(account));
     }
 
-    /// Whether this is a window whose client has no memory for more.
+    /// Returns true if this is a window whose client has no memory for more.
     pub fn is_short(&self) -> bool {
         self.fill().is_some_and(|fill| fill.is_short())
     }
 
-    /// Whether the body became a window whose beginning was gone before this reader came: it reads
-    /// nothing but [`Aborted`]; fetch anew.
+    /// Returns true if the body became a window whose beginning was gone before this reader came.
+    /// The reader gives nothing but [`Aborted`]; fetch anew.
     pub fn is_behind(&self) -> bool {
         matches!(self.link, Link::Behind)
     }
 
-    /// Whether all of a complete body was taken: what is next is its end.
+    /// Returns true if all of a complete body was taken: the next read gives its end.
     pub fn is_spent(&self) -> bool {
         let at = self.cursor.at;
         match self.object.as_ref().map(|object| object.state()) {

@@ -8,8 +8,7 @@ use crate::sync::{AtomicI64, AtomicU32, Ordering};
 use crate::tags::{COUNT_BYTES, Stored, Tags};
 use crate::variant::{Select, Variant, is_for};
 
-/// What the caller knows about a response to be stored. Times are milliseconds of the monotonic
-/// clock.
+/// A response to be stored, as the caller knows it. Times are milliseconds of the monotonic clock.
 #[derive(Clone, Debug)]
 pub struct NewObject {
     /// Status code.
@@ -26,13 +25,16 @@ pub struct NewObject {
     pub date: Option<u64>,
     /// When the response's age was zero; before the clock's own zero for a response that came old.
     pub born_ms: i64,
-    /// How long it is fresh, counted from `born_ms`.
+    /// The time that the response is fresh, counted from `born_ms`.
     pub lifetime_ms: u64,
-    /// How long after that it may answer while a fetch runs behind it.
+    /// The time after the lifetime in which the response may answer while a background fetch renews
+    /// it.
     pub grace_ms: u64,
-    /// How long it may answer when the origin answers with an error.
+    /// The time after the lifetime in which the response may answer when the origin answers with an
+    /// error.
     pub stale_if_error_ms: u64,
-    /// How long it may answer when the origin cannot be reached.
+    /// The time after the lifetime in which the response may answer when the origin cannot be
+    /// reached.
     pub stale_if_unreachable_ms: u64,
     /// Marks.
     pub flags: Flags,
@@ -66,7 +68,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Whether it is no response, but a mark.
+    /// Returns true if the object is no response, but a mark.
     pub fn is_mark(self) -> bool {
         self.hit_for_miss || self.hit_for_pass
     }
@@ -107,10 +109,10 @@ const SPEC_LEN_BYTES: usize = 4;
 /// A date or its absence in four bytes: seconds since 1970.
 const NO_DATE: u32 = u32::MAX;
 
-/// What is stored of a response beside its body. Immutable but for its times, which invalidations
-/// and programs change, and the bans it has passed.
+/// A stored response without its body. It is immutable but for the bans it has passed and its
+/// times, which invalidations and programs change.
 ///
-/// The fields are laid out by hand, those first that a hit reads.
+/// The fields are laid out by hand: those that a hit reads come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Record {
@@ -141,9 +143,10 @@ pub struct Record {
 pub struct Retime {
     /// When freshness ends, of the monotonic clock.
     pub fresh_until_ms: Option<i64>,
-    /// How long after that it may answer while a fetch runs behind it.
+    /// The time after freshness in which the object may answer while a background fetch renews it.
     pub grace_ms: Option<u64>,
-    /// How long it may answer when the origin answers with an error.
+    /// The time after freshness in which the object may answer when the origin answers with an
+    /// error.
     pub stale_if_error_ms: Option<u64>,
 }
 
@@ -273,8 +276,8 @@ impl Record {
         self.stored_tags().map_or_else(Tags::default, |tags| Tags::new(tags.iter().collect()))
     }
 
-    /// Whether the request whose signatures `variant` computes may be answered with this variant
-    /// (RFC 9111 4.1).
+    /// Returns true if this variant may answer the request whose signatures `variant` computes (RFC
+    /// 9111 4.1).
     pub fn matches(&self, variant: &mut Select<'_>) -> bool {
         self.vary().is_none_or(|vary| is_for(vary, variant))
     }
@@ -306,7 +309,7 @@ impl Record {
             .unwrap_or(0)
     }
 
-    /// How long it was to be fresh when it was stored.
+    /// The time, in milliseconds, that the response was to be fresh when it was stored.
     pub fn lifetime_ms(&self) -> u64 {
         self.lifetime.as_ms()
     }
@@ -317,28 +320,30 @@ impl Record {
         self.fresh_until.load(Ordering::Relaxed)
     }
 
-    /// Whether it is fresh at `now_ms`.
+    /// Returns true if the response is fresh at `now_ms`.
     pub fn is_fresh(&self, now_ms: u64) -> bool {
         i64::try_from(now_ms).is_ok_and(|now| now < self.fresh_until_ms())
     }
 
-    /// How long it has been stale at `now_ms`; zero while it is fresh.
+    /// The time that the response has been stale at `now_ms`; zero while it is fresh.
     pub fn stale_ms(&self, now_ms: u64) -> u64 {
         let now = i64::try_from(now_ms).unwrap_or(i64::MAX);
         u64::try_from(now.saturating_sub(self.fresh_until_ms())).unwrap_or(0)
     }
 
-    /// How long after its freshness it may answer while a fetch runs behind it.
+    /// The time after freshness in which the response may answer while a background fetch renews
+    /// it.
     pub fn grace_ms(&self) -> u64 {
         Span::of_bits(self.grace.load(Ordering::Relaxed)).as_ms()
     }
 
-    /// How long after its freshness it may answer when the origin answers with an error.
+    /// The time after freshness in which the response may answer when the origin answers with an
+    /// error.
     pub fn stale_if_error_ms(&self) -> u64 {
         Span::of_bits(self.stale_if_error.load(Ordering::Relaxed)).as_ms()
     }
 
-    /// How long after its freshness it may answer when the origin cannot be reached.
+    /// The time after freshness in which the response may answer when the origin cannot be reached.
     pub fn stale_if_unreachable_ms(&self) -> u64 {
         self.stale_if_unreachable.as_ms()
     }
@@ -399,7 +404,7 @@ impl Record {
         record.is_sound().then_some(record)
     }
 
-    /// Whether every part of the block lies where the others leave room for it.
+    /// Returns true if every part of the block lies where the others leave room for it.
     fn is_sound(&self) -> bool {
         let marks = Flags::from_bits(self.flags).bits() | VARIES | TAGGED | NOTED;
         let etag_end = u64::from(self.etag_at) + u64::from(self.etag_len);

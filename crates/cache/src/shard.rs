@@ -424,8 +424,8 @@ impl<L: Lower> Shard<L> {
         })
     }
 
-    /// Ends the freshness of everything of a key, and of what its fetches in flight will bring.
-    /// What is in the lower tier leaves.
+    /// Ends the freshness of all objects of a key, and of those that its fetches in flight will
+    /// bring. Responses in the lower tier leave.
     pub(crate) fn expire(&mut self, h32: u32, key: &[u8], now_ms: i64) -> usize {
         let cold = self.forget_cold(h32, Leaving::AllBut(&[]));
         let Some(slot) = self.find(h32, key) else { return cold };

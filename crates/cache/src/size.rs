@@ -1,4 +1,4 @@
-//! What an allocation really takes: the size classes of the allocator the binary uses (jemalloc).
+//! The real size of an allocation: the size classes of the allocator the binary uses (jemalloc).
 
 const PAGE_BYTES: usize = 4096;
 /// From here on blocks are pages of their own, of which only the touched ones are resident, and

@@ -89,7 +89,7 @@ impl<P> Slot<P> {
         }
     }
 
-    /// Whether this is the entry of what the memory has under a key.
+    /// Returns true if this is the entry of a key's objects in memory. A cold entry never is.
     pub(crate) fn is_of(&self, h32: u32, key: &[u8]) -> bool {
         // The hash first: it lies in the same place whatever the entry is.
         self.h32() == h32
@@ -108,17 +108,17 @@ impl<P> Slot<P> {
         }
     }
 
-    /// How many responses it is for.
+    /// The number of responses that the entry is for.
     pub(crate) fn responses(&self) -> usize {
         if let Self::Cold(..) = self { 1 } else { self.variants().len() }
     }
 
-    /// Whether something is being fetched for it.
+    /// Returns true if something is being fetched for the entry.
     pub(crate) fn is_fetched(&self) -> bool {
         matches!(self, Self::Many(_, more) if !more.leads.is_empty())
     }
 
-    /// Whether a hit-for-miss marker is in force at `now_ms`.
+    /// Returns true if a hit-for-miss marker is in force at `now_ms`.
     pub(crate) fn is_hit_for_miss(&self, now_ms: u64) -> bool {
         match self {
             Self::One(..) | Self::Cold(..) => false,
@@ -134,7 +134,7 @@ impl<P> Slot<P> {
         }
     }
 
-    /// Whether the queue token `id` belongs to something here.
+    /// Returns true if the queue token `id` belongs to something here.
     pub(crate) fn has_token(&self, id: u32) -> bool {
         self.variants().iter().any(|object| object.standing.id == id) || self.has_marker(id)
     }
@@ -147,7 +147,7 @@ impl<P> Slot<P> {
     }
 }
 
-/// Whether both objects answer the same requests of their key.
+/// Returns true if both objects answer the same requests of their key.
 pub(crate) fn is_same_variant(a: &Object, b: &Object) -> bool {
     a.vary() == b.vary()
 }

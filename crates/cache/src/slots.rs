@@ -37,7 +37,7 @@ impl<T> Slots<T> {
         self.items.get_mut(at as usize)?.as_mut()
     }
 
-    /// How many places are taken.
+    /// The number of places that are taken.
     pub(crate) fn len(&self) -> usize {
         self.items.len() - self.free.len()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::ledger::Ledger;
 use crate::sync::{AtomicU8, AtomicU32, Ordering};
 
-/// What an object's weight is counted in: every size class is a multiple of it.
+/// The unit of an object's weight, in bytes: every size class is a multiple of it.
 const WEIGHT_BYTES: u64 = 16;
 
 /// [`Standing::place`]: in the index.
@@ -32,7 +32,7 @@ pub(crate) struct Standing {
     hits: AtomicU32,
     /// Its token in the queues.
     pub(crate) id: u32,
-    /// What eviction counts for it, in units of [`WEIGHT_BYTES`].
+    /// The weight that eviction counts for the object, in units of [`WEIGHT_BYTES`].
     weight: AtomicU32,
     place: AtomicU8,
     /// To whom the bytes are given back; none when there was no room to reserve any.

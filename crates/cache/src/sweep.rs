@@ -18,7 +18,7 @@ const BATCH: usize = 128;
 pub struct Listed {
     /// The ban.
     pub ban: Arc<Ban>,
-    /// Whether everything stored has been tested against it.
+    /// True if everything stored has been tested against the ban.
     pub over: bool,
 }
 
@@ -82,12 +82,12 @@ impl<L: Lower> Cache<L> {
         self.bans.all().into_iter().map(|(ban, over)| Listed { ban, over }).collect()
     }
 
-    /// Whether there are bans that may still matter.
+    /// Returns true if there are bans that may still matter.
     pub fn has_bans(&self) -> bool {
         self.bans.len() > 0
     }
 
-    /// Whether something stored may not have been tested against every ban.
+    /// Returns true if something stored may not have been tested against every ban.
     pub fn has_untested(&self) -> bool {
         self.bans.is_pending()
     }
@@ -122,8 +122,7 @@ impl<L: Lower> Cache<L> {
         true
     }
 
-    /// Whether `object`, which came of a fetch that perhaps began earlier, has not been banned
-    /// since.
+    /// Returns true if no ban has met `object` since its fetch began.
     pub fn may_use(&self, object: &Object) -> bool {
         object.passed() == self.bans.newest()
             || matches!(self.bans.test(object, object.is_live()), Passed::Yes)

@@ -1,6 +1,6 @@
 //! Locks and atomics: parking_lot's and the standard library's, or loom's when a model is run.
 //!
-//! What waits or wakes is built from these names only, so that tests/loom.rs can try its
+//! Code that waits or wakes is built from these names only, so that tests/loom.rs can try its
 //! interleavings.
 
 #[cfg(not(loom))]

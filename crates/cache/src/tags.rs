@@ -15,12 +15,12 @@ impl Tags {
         Self(hashes.into())
     }
 
-    /// How many there are.
+    /// The number of tags.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no tags.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -30,7 +30,7 @@ impl Tags {
         self.0.iter().copied()
     }
 
-    /// Whether one of them is among `theirs`, too.
+    /// Returns true if one of the tags is among `theirs`, too.
     pub(crate) fn meets(&self, theirs: Stored<'_>) -> bool {
         if self.len() <= theirs.len() {
             return self.iter().any(|tag| theirs.contains(tag));

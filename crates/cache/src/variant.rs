@@ -9,7 +9,7 @@ pub type VarySpec = [u8];
 /// call the cache.
 pub type Select<'a> = dyn FnMut(&VarySpec, &mut Vec<u8>) + 'a;
 
-/// What a response varies by, and the signature of the request it answered.
+/// The names that a response varies by, and the signature of the request it answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant<'a> {
     /// The names.
@@ -32,7 +32,7 @@ pub(crate) fn keep(scratch: Vec<u8>) {
     SCRATCH.set(scratch);
 }
 
-/// Whether the request has the signature of `vary`.
+/// Returns true if the request has the signature of `vary`.
 pub(crate) fn is_for(vary: Variant<'_>, select: &mut Select<'_>) -> bool {
     let mut scratch = scratch();
     scratch.clear();

@@ -111,7 +111,7 @@ impl BodyWriter {
         Watch { fill: Arc::clone(&self.fill) }
     }
 
-    /// Whether the reader is gone.
+    /// Returns true if the reader is gone.
     pub fn is_abandoned(&self) -> bool {
         self.fill.is_abandoned()
     }

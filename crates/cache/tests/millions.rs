@@ -20,7 +20,7 @@ const BODY: [u8; 100] = [b'x'; 100];
 const HEAD: [u8; 64] = [b'h'; 64];
 /// Every tenth object has it.
 const TAG: u64 = 7;
-/// What a hit must not wait for a lock.
+/// The time that no hit may wait for a lock.
 const LONG: Duration = Duration::from_millis(1);
 
 fn config(budget_bytes: u64) -> Config {

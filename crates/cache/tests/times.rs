@@ -1,4 +1,4 @@
-//! How long purges take at a million objects, and what hits see of them meanwhile. Printed, not
+//! Durations of purges at a million objects, and the latencies of hits meanwhile. Printed, not
 //! judged: `LARDER_TEST_FULL=1 cargo test --release -p cache --test times -- --nocapture`
 #![cfg(not(loom))]
 

@@ -16,7 +16,7 @@ use crate::model::{
 use crate::parse::{Presets, finish, parse_acme, parse_memory, plain_origin};
 use crate::reader::Reader;
 
-/// What the command line says.
+/// Options of the command line.
 #[derive(Clone, Debug, Default)]
 pub struct CliOptions {
     /// URL of the origin's server.
@@ -154,7 +154,7 @@ fn acme(
     Some(acme)
 }
 
-/// What a FastCGI server runs.
+/// The scripts of a FastCGI server.
 fn scripts(r: &mut Reader, options: &CliOptions, server: &ServerConfig) -> Option<ScriptsConfig> {
     match (&options.root, server.protocol) {
         (None, Protocol::Http) => {}

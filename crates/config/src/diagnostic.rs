@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and what to do about it.
+//! Diagnostics: the faults of a file, their places and their remedies.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// How bad it is.
+/// The severity of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The file cannot be used.
@@ -27,15 +27,15 @@ pub struct Source {
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity of the fault.
     pub severity: Severity,
-    /// What is wrong, in one sentence.
+    /// The fault, in one sentence.
     pub message: String,
     /// Where it is, in bytes of the file; `None` when it is nowhere (or not in a file at all).
     pub span: Option<Range<usize>>,
     /// Another place it has to do with, and what that is.
     pub related: Option<(Range<usize>, String)>,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
     /// The file.
     pub file: Arc<Source>,

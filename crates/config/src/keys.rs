@@ -11,20 +11,20 @@ use base::limits;
 pub(crate) struct Key {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it takes, after "takes".
+    /// Values that the key takes, as words after "takes".
     pub(crate) takes: &'static str,
     /// Its default, as it would be written.
     pub(crate) default: Cow<'static, str>,
-    /// What it does.
+    /// Its description.
     pub(crate) about: &'static str,
 }
 
 /// One kind of table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Section {
-    /// How it is written: `[memory]`, `[[site]]`; empty for the top of the file.
+    /// Its form in a file: `[memory]`, `[[site]]`; empty for the top of the file.
     pub(crate) title: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub(crate) about: &'static str,
     /// Its keys.
     pub(crate) keys: fn() -> Vec<Key>,
@@ -545,7 +545,7 @@ pub(crate) const PRESET_ROUTE: Section = Section {
     later: &[],
 };
 
-/// How files are served, wherever they are.
+/// Keys about the serving of files, wherever the files are.
 fn files() -> Vec<Key> {
     keys! {
         "hide", TEXTS, "\"default\"", "Names of files and directories that are never shown: `*` for any bytes, `?` for one, any case. `default` stands for the list in the guide on files. Names that begin with a dot are always hidden, `/.well-known/` apart.";
@@ -727,8 +727,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &LIMITS,
 ];
 
-/// What a key of the file's top does, or one of a table there, such as `memory.size`; empty for a
-/// name that is none.
+/// The description of a key of the file's top, or of a key of a table there, such as `memory.size`;
+/// empty for an unknown name.
 pub fn about(name: &str) -> &'static str {
     let (section, name) = match name.split_once('.') {
         Some((table, name)) => {

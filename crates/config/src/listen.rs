@@ -59,7 +59,7 @@ impl fmt::Display for ListenError {
     }
 }
 
-/// What is expected, for help texts.
+/// Accepted forms of an address, for help texts.
 pub(crate) const EXPECTED: &str =
     "\":80\" for all addresses, \"127.0.0.1:80\" or \"[::1]:80\" for one; \":443 tls\" for TLS";
 

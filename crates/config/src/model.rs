@@ -20,9 +20,9 @@ pub struct Config {
     pub listen: Vec<ListenSpec>,
     /// The proxies in front that are believed, and let through to listeners with `proxy`.
     pub trusted_proxies: Vec<Net>,
-    /// Whether TLS clients may speak HTTP/2.
+    /// TLS clients may speak HTTP/2.
     pub http2: bool,
-    /// Whether UTF-8 may stand in a target as it is.
+    /// A request target may contain UTF-8 as it is.
     pub raw_utf8: bool,
     /// A path that is answered where no site is asked.
     pub health_check: Option<String>,
@@ -52,7 +52,7 @@ pub struct Config {
     pub log_ring: Option<LogRing>,
     /// Every origin that a site uses, and those that none does.
     pub origins: Vec<OriginConfig>,
-    /// How those with `https://` servers are connected to, in the order of `origins`.
+    /// TLS to the origins, in the order of `origins`; `None` for one without `https://` servers.
     pub origin_tls: Vec<Option<OriginTls>>,
     /// The sites, in the order of the file.
     pub sites: Vec<SiteConfig>,
@@ -60,11 +60,11 @@ pub struct Config {
     pub certificates: Certificates,
     /// Certificates from an authority, for hosts that have none in files.
     pub acme: Option<AcmeConfig>,
-    /// Whether handshakes show an authority's word that the certificate is good (OCSP stapling).
+    /// Handshakes show an authority's statement that the certificate is good (OCSP stapling).
     pub ocsp: bool,
-    /// Whether responses say `X-Cache: HIT` or `MISS`.
+    /// Responses have `X-Cache: HIT` or `X-Cache: MISS`.
     pub x_cache: bool,
-    /// What responses say in Cache-Status.
+    /// Contents of Cache-Status in responses.
     pub cache_status: CacheStatus,
     /// The pseudonym in Via and Cache-Status (RFC 9110 7.6.3), a token.
     pub via: String,
@@ -75,20 +75,20 @@ pub struct Config {
 pub struct ListenSpec {
     /// As written.
     pub text: String,
-    /// What it stands for. `:80` is two sockets, `0.0.0.0` and `[::]`, the latter for IPv6 only;
-    /// none for what follows.
+    /// Addresses that `text` stands for. `:80` is two, `0.0.0.0` and `[::]`, the latter for IPv6
+    /// only. Empty for a unix socket (`path`) and for sockets that are handed over (`given`).
     pub addresses: Vec<SocketAddr>,
     /// A unix socket, and the permissions of its file.
     pub path: Option<(PathBuf, u32)>,
     /// The name of sockets that the service manager hands over.
     pub given: Option<String>,
-    /// Whether clients speak TLS there.
+    /// Clients of this address speak TLS.
     pub tls: bool,
-    /// Whether clients may begin with HTTP/2 where there is no TLS.
+    /// Clients may begin with HTTP/2 if there is no TLS.
     pub h2c: bool,
-    /// Whether connections begin with a header of the PROXY protocol.
+    /// Connections begin with a header of the PROXY protocol.
     pub proxy: bool,
-    /// What it is called (varnishd's `-a name=...`).
+    /// The listener's name (varnishd's `-a name=...`).
     pub name: Option<String>,
 }
 
@@ -140,18 +140,18 @@ pub struct PairFiles {
 /// Several pairs for the same names.
 pub type Certificates = Vec<PairFiles>;
 
-/// How clients of a site are checked.
+/// The check of the certificates of a site's clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientFiles {
     /// The authorities, PEM.
     pub ca: PathBuf,
     /// Where that is written.
     pub place: Place,
-    /// Whether a client must have a certificate.
+    /// A client must have a certificate.
     pub required: bool,
-    /// Whether origins are told of it in X-SSL-Client-Verify, -S-DN and -Fingerprint.
+    /// Origins are told of the certificate in X-SSL-Client-Verify, -S-DN and -Fingerprint.
     pub tells_x_ssl: bool,
-    /// Whether origins are told of it in Client-Cert (RFC 9440).
+    /// Origins are told of the certificate in Client-Cert (RFC 9440).
     pub tells_client_cert: bool,
 }
 
@@ -164,7 +164,7 @@ pub struct OriginTls {
     pub pair: Option<PairFiles>,
     /// The name to ask for and verify; the server's own when not set.
     pub sni: Option<String>,
-    /// Whether certificates are verified.
+    /// Certificates of origins are verified.
     pub verify: bool,
     /// Where it is written.
     pub place: Place,
@@ -175,9 +175,10 @@ pub struct OriginTls {
 pub struct SiteTls {
     /// Its certificates; with none, those of `[tls]`.
     pub pairs: Certificates,
-    /// How its clients are checked; `None` lets everyone in.
+    /// The check of its clients' certificates; `None` admits every client.
     pub client: Option<ClientFiles>,
-    /// Whether certificates are ordered for it; when it does not say, they are where it has none.
+    /// The site's choice about ordered certificates. `None` if the site makes none: certificates
+    /// are then ordered if `pairs` is empty.
     pub acme: Option<bool>,
 }
 
@@ -188,11 +189,12 @@ pub struct AcmeConfig {
     pub email: Option<String>,
     /// URL of its directory.
     pub directory: String,
-    /// What its own certificate must be signed by, PEM; `None` for the system's authorities.
+    /// The authorities, PEM, that must have signed the directory's certificate; `None` for the
+    /// system's.
     pub ca: Option<(PathBuf, Place)>,
     /// Where the account and the certificates are kept.
     pub storage: PathBuf,
-    /// How names are proved, the preferred way first.
+    /// Ways to prove control of a name, the preferred one first.
     pub challenges: Vec<AcmeChallenge>,
     /// The account elsewhere that this one is bound to.
     pub binding: Option<AcmeBinding>,
@@ -226,12 +228,12 @@ impl fmt::Debug for AcmeBinding {
 }
 
 impl AcmeConfig {
-    /// Whether the site's hosts get their certificates from here.
+    /// Returns true if the site's hosts get their certificates from this authority.
     pub fn is_for(&self, site: &SiteConfig) -> bool {
         site.tls.pairs.is_empty() && site.tls.acme != Some(false)
     }
 
-    /// Whether a certificate can be ordered for a site's host.
+    /// Checks that a certificate can be ordered for a site's host.
     ///
     /// # Errors
     /// Why not.
@@ -285,7 +287,7 @@ pub struct AdminConfig {
     pub tokens: Option<PathBuf>,
     /// Names under which it may be asked besides this machine's own.
     pub hosts: Vec<String>,
-    /// Whether `/metrics` needs no token.
+    /// `/metrics` needs no token.
     pub open_metrics: bool,
     /// Permissions of the socket's file.
     pub socket_mode: u32,
@@ -309,14 +311,14 @@ impl Default for AdminConfig {
     }
 }
 
-/// What clients of the CLI must know.
+/// The secret that clients of the CLI must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CliSecret {
     /// Nothing: only where all addresses are loopback ones.
     None,
-    /// What the daemon makes by itself, in a file beside the admin socket.
+    /// A secret that the daemon makes by itself, in a file beside the admin socket.
     Own,
-    /// What is in this file, and where that is written.
+    /// The content of this file, and the place where the file is named.
     File(PathBuf, Place),
 }
 
@@ -325,7 +327,7 @@ pub enum CliSecret {
 pub struct VarnishCli {
     /// Where it listens: addresses only.
     pub listen: ListenSpec,
-    /// What its clients must know.
+    /// The secret that its clients must know.
     pub secret: CliSecret,
 }
 
@@ -347,7 +349,7 @@ pub struct Tracing {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// What stands before `/v1/traces`.
+    /// The path in front of `/v1/traces`.
     pub path: String,
     /// The share of requests for which a trace is begun, from 0 to 1.
     pub sample: f64,
@@ -412,7 +414,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What responses say in Cache-Status (RFC 9211).
+/// Contents of Cache-Status in responses (RFC 9211).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheStatus {
     /// Nothing.
@@ -451,20 +453,20 @@ pub struct SiteConfig {
     pub files: Vec<files::Config>,
     /// Its presets, in its order.
     pub presets: Vec<&'static str>,
-    /// What [`policy::Declared`] is built from.
+    /// Rules that [`policy::Declared`] is built from.
     pub rules: SiteRules,
     /// Its certificates.
     pub tls: SiteTls,
     /// Strict-Transport-Security of responses over HTTPS (RFC 6797).
     pub hsts: Option<String>,
-    /// Who may purge it, and how; `None` when no client may.
+    /// The clients that may purge the site, and their dialects; `None` if no client may.
     pub purge: Option<Purge>,
-    /// Whether HTCP's datagrams purge it: not with `purge = false`, nor where a token is wanted.
+    /// HTCP's datagrams purge the site: not with `purge = false`, nor if a token is required.
     pub by_htcp: bool,
-    /// Whether responses say Server-Timing.
+    /// Responses have Server-Timing.
     pub server_timing: bool,
-    /// Whether clients see the fields with surrogate keys.
+    /// Clients see the fields with surrogate keys.
     pub shows_tags: bool,
-    /// Whether clients see Surrogate-Control.
+    /// Clients see Surrogate-Control.
     pub shows_surrogate_control: bool,
 }

@@ -39,7 +39,7 @@ const PROBLEMS_MAX: usize = 100;
 /// Lines that are no TOML reported of one file, where one wrong line makes others wrong.
 const SYNTAX_MAX: usize = 3;
 
-/// How often a file is read without the lines that are no TOML.
+/// Attempts to read a file without the lines that are not TOML.
 const MENDS_MAX: usize = 8;
 
 /// Reads the configuration in `text`. `file_name` is what messages call it.

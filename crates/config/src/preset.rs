@@ -6,7 +6,7 @@
 /// One preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// What sites call it.
+    /// The name by which sites refer to it.
     pub name: &'static str,
     /// Its file, as in the repository.
     pub text: &'static str,
@@ -31,12 +31,12 @@ pub fn find(name: &str) -> Option<&'static Preset> {
 }
 
 impl Preset {
-    /// What it is for: the first line of its file.
+    /// Its purpose: the first line of its file.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }
 
-    /// What messages call its file.
+    /// The name of its file in messages.
     pub fn file(&self) -> String {
         format!("presets/{}.toml", self.name)
     }

@@ -42,7 +42,7 @@ pub(crate) struct Table<'a> {
 pub(crate) struct Item<'a> {
     /// The key's name.
     pub(crate) name: &'a str,
-    /// What the key takes, for messages.
+    /// Values that the key takes, for messages.
     takes: &'static str,
     pub(crate) value: &'a DeValue<'a>,
     pub(crate) span: Span,
@@ -65,7 +65,7 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The value as a list: itself, when it is none.
+    /// The value as a list; a value that is not a list is taken for a list of one.
     pub(crate) fn each(&self) -> Vec<Self> {
         match self.value {
             DeValue::Array(array) => array.iter().map(|v| self.with(v)).collect(),
@@ -178,7 +178,8 @@ impl Reader {
         Some(table)
     }
 
-    /// `item` as a table of kind `section` whose keys are checked elsewhere; none for other values.
+    /// `item` as a table of kind `section` whose keys are checked elsewhere; `None` if it is no
+    /// table.
     pub(crate) fn known_table<'a>(item: &Item<'a>, section: &'static Section) -> Option<Table<'a>> {
         let map = item.value.as_table()?;
         Some(Table { section, map, span: item.span.clone() })

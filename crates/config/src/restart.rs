@@ -1,4 +1,5 @@
-//! What a reload cannot put in force: whatever is opened, or made once, when the daemon starts.
+//! Settings that a reload cannot change: they concern things that the daemon opens or makes once,
+//! when it starts.
 
 use crate::model::{Config, Tracing};
 

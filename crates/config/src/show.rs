@@ -18,7 +18,7 @@ pub fn show_site(config: &Config, site: &SiteConfig) -> String {
     self::site(config, site, true)
 }
 
-/// How wide the column of names is.
+/// The width of the column of names.
 const NAMES: usize = 18;
 
 /// Every site of `config` in full, as text.
@@ -32,7 +32,7 @@ pub fn show(config: &Config) -> String {
 struct Page {
     text: String,
     indent: usize,
-    /// Whether values that may be secrets are left out.
+    /// Values that may be secrets are left out.
     discreet: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How much of the machine is ours: memory and cores, as limited by control groups.
+//! Memory and cores that the daemon may use, as limited by control groups.
 //!
 //! Everything but [`Machine::read`] is a pure function of file contents.
 
@@ -6,7 +6,7 @@ use std::fs;
 
 use crate::model::MemorySize;
 
-/// What the machine has and what its control group lets us have of it.
+/// Memory and cores of the machine, within the limits of its control group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Bytes of memory: the smallest of RAM and every limit on the way to the root control group.

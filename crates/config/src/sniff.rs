@@ -1,10 +1,11 @@
-//! Whether a file is a program in VCL or a configuration in TOML, by what it holds.
+//! Tells a program in VCL from a configuration in TOML by the text of the file.
 
 /// Words that a program begins with, those of VCL 3 included.
 const FIRST_WORDS: [&str; 9] =
     ["vcl", "backend", "director", "probe", "acl", "sub", "import", "include", "C{"];
 
-/// Whether `text` is a program; `None` where its beginning could be neither's.
+/// Returns true for a program, false for a configuration, and `None` if the beginning of `text`
+/// fits neither.
 pub fn is_program(text: &str) -> Option<bool> {
     let text = after_comments(text.trim_start_matches('\u{feff}'));
     let end = text.find(|c: char| c.is_whitespace() || matches!(c, '=' | '.' | '['));
@@ -19,7 +20,7 @@ pub fn is_program(text: &str) -> Option<bool> {
     }
 }
 
-/// What comes after white space and comments, of both languages.
+/// The text after white space and comments of both languages.
 fn after_comments(mut text: &str) -> &str {
     loop {
         text = text.trim_start();

@@ -49,7 +49,7 @@ fn three_lines_are_a_configuration() {
     assert_eq!(config.origins[0].servers[0].address.to_string(), "127.0.0.1:8080");
 }
 
-/// What the side-by-side runs use.
+/// The configuration of the side-by-side runs.
 #[test]
 fn the_lab_s_file_is_read() {
     let config = load(

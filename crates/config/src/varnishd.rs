@@ -17,7 +17,7 @@ use crate::model::{
 use crate::parse::finish;
 use crate::reader::Reader;
 
-/// What varnishd's flags say.
+/// The flags of varnishd.
 #[derive(Clone, Debug, Default)]
 pub struct Varnishd {
     /// `-a`, each: `[name=]address[:port][,PROTO][,mode=...]`; none for `:80`.
@@ -28,9 +28,9 @@ pub struct Varnishd {
     pub secret: Option<PathBuf>,
     /// The sizes of all `-s` together; `None` for the default.
     pub memory_bytes: Option<u64>,
-    /// Whether clients may begin with HTTP/2 (`-p feature=+http2`).
+    /// Clients may begin with HTTP/2 (`-p feature=+http2`).
     pub http2: bool,
-    /// What the parameters make of the limits.
+    /// The limits that the parameters set.
     pub limits: Limits,
 }
 

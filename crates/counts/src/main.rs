@@ -41,7 +41,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "h2-exchange", run: exchanges::exchange },
 ];
 
-/// What takes too long to be counted each time; `time counts vcl-compile 100` tells it.
+/// Scenarios that take too long to be counted each time; `time counts vcl-compile 100` times one.
 const LONG: &[Scenario] = &[Scenario { name: "vcl-compile", run: programs::compile }];
 
 fn main() -> ExitCode {

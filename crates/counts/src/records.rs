@@ -1,4 +1,4 @@
-//! What a hit leaves in the log ring.
+//! The record that a hit leaves in the log ring.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What the scenarios are fed: messages as they come over the wire, and one site's rules.
+//! Input of the scenarios: messages as they come over the wire, and one site's rules.
 
 use base::{HashSeed, Limits, Now};
 use h1::{HeadLimits, Progress, RequestReader, ResponseReader};
@@ -7,7 +7,7 @@ use policy::pattern::PathPattern;
 use policy::rules::{RouteRules, Settings};
 use policy::{Declared, SiteRules};
 
-/// What load generators send.
+/// A request that load generators send.
 pub(crate) const PLAIN_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r\n\
     Host: www.example.com\r\n\
     User-Agent: load/1.0\r\n\
@@ -15,7 +15,7 @@ pub(crate) const PLAIN_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r\n
     Connection: keep-alive\r\n\
     \r\n";
 
-/// What a browser sends on a navigation.
+/// A request that a browser sends on a navigation.
 pub(crate) const BROWSER_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r\n\
     Host: www.example.com\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
@@ -34,7 +34,7 @@ pub(crate) const BROWSER_REQUEST: &[u8] = b"GET /articles/a-slow-page HTTP/1.1\r
     Referer: https://www.example.com/articles/\r\n\
     \r\n";
 
-/// What an origin answers: eight fields and a length that agrees with [`BODY`].
+/// A response of an origin: eight fields and a length that agrees with [`BODY`].
 pub(crate) const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\n\
     Date: Fri, 20 Nov 2026 10:00:00 GMT\r\n\
     Server: Apache/2.4.62 (Debian)\r\n\
@@ -78,7 +78,7 @@ pub(crate) fn response() -> Response {
     response
 }
 
-/// A site of the default profile with three routes, none of which is for the requests above.
+/// A site of the default profile with three routes, which are not for the requests above.
 pub(crate) fn site() -> Declared {
     let route = |path: &str, cache| RouteRules {
         name: path.to_owned(),

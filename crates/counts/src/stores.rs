@@ -14,7 +14,7 @@ use crate::samples::{self, BODY, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
 const OBJECTS: u32 = 10_000;
 /// More than so many responses take.
 const ROOMY_BYTES: u64 = 64 << 20;
-/// What a store has that is full after some thousand fills.
+/// Size of a store that is full after some thousand fills.
 const FULL_BYTES: u64 = 4 << 20;
 /// By what responses with variants vary.
 const VARY: &[u8] = b"accept-encoding";

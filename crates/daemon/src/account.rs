@@ -20,7 +20,7 @@ pub(crate) const USUAL: &str = "larder";
 /// Folders within each other that are given away.
 const DEPTH: u32 = 8;
 
-/// Who is to run it, as the command line says.
+/// The user that is to run the daemon, as the command line says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
     /// Whom the configuration names, or the usual user.

@@ -1,6 +1,6 @@
-//! How long the allocator (jemalloc) keeps what was freed before the kernel gets it back. Keeping
-//! saves the kernel's work where the same is soon allocated again; what is kept counts as the
-//! process's memory all the same.
+//! The time that the allocator (jemalloc) keeps freed memory before the kernel gets it back.
+//! Keeping saves the kernel's work where the same memory is soon allocated again. Kept memory
+//! counts as the process's memory all the same.
 
 use tikv_jemalloc_ctl::{Access, AsName, Mib, arenas};
 
@@ -8,7 +8,7 @@ use tikv_jemalloc_ctl::{Access, AsName, Mib, arenas};
 pub(crate) struct Arenas {
     /// `arena.N.dirty_decay_ms`.
     keep: Mib<[usize; 3]>,
-    /// What is said now.
+    /// The time that was last set, in milliseconds.
     ms: isize,
 }
 

@@ -1,4 +1,4 @@
-//! What the admin listener asks of the daemon.
+//! The daemon's answers to its admin listener.
 
 mod log;
 mod state;
@@ -57,7 +57,7 @@ pub(crate) fn tokens_folder(config: &AdminConfig) -> PathBuf {
     first.unwrap_or_else(|| PathBuf::from("/var/lib/larder")).join("admin")
 }
 
-/// What is asked: the daemon, and for dashboards the figures of the moment.
+/// The daemon as the admin listener asks it, with the figures of the moment for dashboards.
 struct Face {
     daemon: Arc<Daemon>,
     live: Arc<Live>,

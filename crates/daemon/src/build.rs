@@ -152,7 +152,7 @@ fn pages(origin: &Origin) -> Option<Arc<Root>> {
     origin.config().scripts.as_ref().map(|scripts| flow::page_cache_root(&scripts.root))
 }
 
-/// What an origin's responses may ask for.
+/// The actions that an origin's responses may ask for.
 fn accel(origin: &Origin) -> Option<Accel> {
     let config = origin.config().accel.as_ref()?;
     let roots = |all: &[files::Config]| all.iter().map(|one| Root::new(one.clone())).collect();
@@ -160,7 +160,7 @@ fn accel(origin: &Origin) -> Option<Accel> {
     Some(Accel { expires: config.expires, redirects, sendfile })
 }
 
-/// How a site tells its origins of a client's certificate.
+/// The fields by which a site tells its origins of a client's certificate.
 fn fields(client: &ClientFiles) -> CertificateFields {
     CertificateFields { x_ssl: client.tells_x_ssl, client_cert: client.tells_client_cert }
 }

@@ -1,8 +1,9 @@
-//! What the daemon answers when it is asked why: what would happen to a request now, and what
-//! happened to the last ones for its URL.
+//! Explanations: what would happen to a request now, and what happened to the last requests for its
+//! URL.
 //!
-//! The answer is a list of steps, each with what was looked at, what came of it, where that is
-//! written and further facts, all in words: who shows it need not know this program.
+//! The answer is a list of steps. Each step tells what was looked at, what came of that, where that
+//! is written, and further facts. All of this is in words: whoever shows the answer need not know
+//! this program.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +33,7 @@ const POLLS_MAX: usize = 1024;
 /// Most that are told of.
 const LAST_MAX: u64 = 100;
 
-/// What is asked.
+/// A question.
 struct Asked {
     url: String,
     method: String,
@@ -229,7 +230,7 @@ fn transaction(record: &Record<'_>, place: Option<&str>) -> Value {
     })
 }
 
-/// How a request was served and what became of the answer, in a sentence or two.
+/// Tells in a sentence or two how a request was served and what became of the answer.
 fn what_happened(record: &Record<'_>) -> String {
     use observe::Served::{Collapsed, HitForMiss, Miss, Pass};
     let served = format!("{} {}", record.served.word(), record.status);

@@ -1,16 +1,16 @@
-//! Who gets into Varnish's CLI.
+//! Admission to Varnish's CLI.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Who gets in.
+/// Clients that get in.
 #[derive(Clone)]
 pub(crate) enum Guard {
     /// Whoever can connect, which only this machine can.
     Open,
-    /// Who knows the secret that the daemon has made.
+    /// Clients that know the secret that the daemon has made.
     Own,
-    /// Who knows this.
+    /// Clients that know this secret.
     Secret(Arc<[u8]>),
 }
 

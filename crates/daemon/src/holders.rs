@@ -1,4 +1,4 @@
-//! Who listens on a port, as far as `/proc` lets this user see.
+//! Programs that listen on a port, as far as `/proc` lets this user see.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -37,7 +37,8 @@ pub(crate) fn of(address: SocketAddr) -> Option<String> {
     }
 }
 
-/// What the descriptor of a row's socket leads to, when that listens where `address` is.
+/// The link target of descriptors of a row's socket; `None` unless the socket listens where
+/// `address` is.
 fn conflicting(row: &str, address: SocketAddr) -> Option<String> {
     let mut columns = row.split_whitespace().skip(1);
     let (ip, port) = columns.next()?.split_once(':')?;
@@ -63,7 +64,7 @@ fn parse_ip(hex: &str) -> Option<IpAddr> {
     Some(Ipv6Addr::from(bytes).to_canonical())
 }
 
-/// Whether one of a process's descriptors is one of these.
+/// Tells whether a process has a descriptor of one of these sockets.
 fn has_one_of(process: &Path, sockets: &[String]) -> bool {
     let Ok(files) = fs::read_dir(process.join("fd")) else { return false };
     files.flatten().any(|file| {

@@ -18,7 +18,7 @@ use tokio::net::UdpSocket;
 use crate::ports::Bound;
 use crate::state::Daemon;
 
-/// What a port works with.
+/// State that the ports share.
 struct Port {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
@@ -81,8 +81,8 @@ async fn take(port: &Port, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<
     Ok(())
 }
 
-/// How many stored responses of an absolute URL were purged; `None` when it is none of a site that
-/// is purged by HTCP, or when the journal refuses.
+/// Purges the stored responses of an absolute URL, and returns their number. The result is `None`
+/// if no site that is purged by HTCP has the URL, or if the journal refuses.
 async fn purge(port: &Port, url: &[u8], peer: SocketAddr) -> Option<u64> {
     if class::skip_target(url, 0) != url.len() {
         return None;

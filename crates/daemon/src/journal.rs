@@ -1,8 +1,8 @@
-//! What origin servers say besides responses, on the daemon's standard error: one line for each of
-//! theirs, with the request's name before it.
+//! Text that origin servers send besides responses, on the daemon's standard error: one line for
+//! each line of theirs, with the request's name before it.
 //!
-//! Cores hand it over and go on; a thread of its own writes. When that falls behind, lines are lost
-//! and the next one says how many.
+//! Cores hand the text over and go on; a thread of its own writes it. When the writer falls behind,
+//! lines are lost, and the next line says how many.
 
 use std::io;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //! configuration names and only root may read, such as keys that were renewed, and takes away what
 //! the daemon leaves behind, however that ends.
 //!
-//! What it must never do: open anything else. What may be opened it knows from the configuration
-//! file, which it reads itself, not from the daemon; and no part of the way to it may be somebody
-//! else's than root's.
+//! The keeper must never open anything else. It reads the configuration file itself and takes the
+//! names of the files from there, not from the daemon. No part of the way to a file may belong to
+//! anybody but root.
 
 mod allowed;
 
@@ -35,13 +35,13 @@ use allowed::Allowed;
 /// Longest path (`PATH_MAX`).
 const PATH_MAX: usize = 4096;
 
-/// How long an answer is waited for: a file may lie on a slow disk.
+/// The time to wait for an answer: a file may lie on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The daemon's end, once there is one.
 static KEEPER: OnceLock<Mutex<OwnedFd>> = OnceLock::new();
 
-/// What a file is opened for.
+/// The purpose for which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// Reading it.
@@ -70,7 +70,7 @@ impl How {
     }
 }
 
-/// What it is told at its start.
+/// The arguments that the keeper is started with.
 #[derive(Clone, Debug, Default)]
 pub struct KeeperArgs {
     /// Configuration file whose files may be opened, and which may be itself.
@@ -138,7 +138,8 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is known of a file: at once, or where its folder is closed, once it is opened.
+/// Returns the metadata of a file: at once, or, where its folder is closed, after the file is
+/// opened.
 ///
 /// # Errors
 /// As of asking or opening.

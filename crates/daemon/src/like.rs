@@ -1,6 +1,6 @@
 //! Patterns as shells have them for names.
 
-/// Whether `text` is like `pattern`, in which `*` is anything and `?` any one byte.
+/// Tells whether `text` is like `pattern`, in which `*` is anything and `?` any one byte.
 pub(crate) fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     // Where to go on when what follows the last `*` turns out not to fit.

@@ -22,14 +22,14 @@ use crate::state::Daemon;
 use figures::{History, Reading};
 use ring::RingView;
 
-/// How often viewers are sent figures.
+/// The interval at which viewers are sent figures.
 const EVERY: Duration = Duration::from_secs(1);
-/// How often the counters are noted when there are none.
+/// The interval at which the counters are noted while there are no viewers.
 const IDLE: Duration = Duration::from_secs(10);
 /// Looks at the ring in each of these seconds: a busy core fills its ring in a few.
 const LOOKS: u32 = 10;
 
-/// What viewers share.
+/// State that viewers share.
 #[derive(Debug)]
 pub(crate) struct Live {
     viewers: AtomicU64,

@@ -1,6 +1,6 @@
 //! Certificates, keys and authorities: read from their files, and read again when those change.
 //!
-//! What cannot be used is never half used: a pair is taken as a whole, or the one before stays.
+//! Material is never half used: a pair is taken as a whole, or the pair before it stays.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -18,11 +18,11 @@ use crate::guard::Guard;
 use crate::load::render;
 use crate::{keeper, ordered};
 
-/// How often files are looked at. A change counts when it has lasted from one look to the next, so
-/// that nothing is read while it is being written; two looks make less than a second.
+/// The interval at which files are looked at. A change counts when it has lasted from one look to
+/// the next, so that no file is read while it is being written; two looks make less than a second.
 pub(crate) const LOOK: Duration = Duration::from_millis(400);
 
-/// What a file was when it was looked at; none when it cannot be.
+/// The state of a file when it was looked at; `None` if it cannot be looked at.
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// Everything that was read, by its files.
@@ -33,9 +33,10 @@ pub struct Material {
     clients: BTreeMap<(PathBuf, bool), Watched<ClientFiles, ClientAuth>>,
     /// Those that are ordered, by host; none while there is none.
     ordered: BTreeMap<String, Watched<PathBuf, Option<Arc<Pair>>>>,
-    /// What the authority's own certificate is verified by, and where it was asked for.
+    /// The verifier of the authority's own certificate, and the place where the configuration asks
+    /// for it.
     authority: Option<(Upstream, Place)>,
-    /// What guards the port that speaks Varnish's CLI, if there is one.
+    /// The guard of the port that speaks Varnish's CLI, if there is one.
     pub(crate) varnish_cli: Option<Guard>,
 }
 
@@ -51,7 +52,7 @@ struct Watched<F, T> {
 }
 
 impl<F, T> Watched<F, T> {
-    /// Whether the files were changed, and are left alone since the look before.
+    /// Tells whether the files were changed, and have been left alone since the look before.
     fn is_due(&mut self, now: Vec<Stamp>) -> bool {
         let settled = self.found == now;
         self.found = now;
@@ -180,14 +181,14 @@ impl Material {
         files.chain(ordered).map(Arc::clone).collect()
     }
 
-    /// What is to be ordered, if anything.
+    /// The plan of certificates to order, if there are any.
     pub(crate) fn plan(&self, config: &Config) -> Option<Arc<acme::Plan>> {
         let trust = self.authority.as_ref().map(|(trust, _)| trust.clone());
         ordered::plan(config, self.ordered.keys().cloned().collect(), trust)
     }
 
-    /// Whether `host` waits for the first certificate that is ordered for it, and no other is good
-    /// for it.
+    /// Tells whether `host` waits for the first certificate that is ordered for it, and no other
+    /// certificate is good for it.
     pub(crate) fn is_missing(&self, config: &Config, host: &str) -> bool {
         self.ordered.get(host).is_some_and(|watched| watched.value.is_none())
             && !self.pairs(&config.certificates).iter().any(|pair| pair.covers(host))
@@ -261,13 +262,13 @@ impl Material {
         (renewed, refused)
     }
 
-    /// How a site's clients are checked.
+    /// The settings by which a site's clients are checked.
     pub(crate) fn client_auth(&self, files: &ClientFiles) -> Option<ClientAuth> {
         let key = (files.ca.clone(), files.required);
         self.clients.get(&key).map(|watched| watched.value.clone())
     }
 
-    /// How the `at`-th origin's TLS servers are connected to.
+    /// The settings for TLS connections to the `at`-th origin's servers.
     pub(crate) fn upstream(&self, at: usize) -> Option<Upstream> {
         self.upstreams.get(&at).cloned()
     }
@@ -280,8 +281,8 @@ impl Material {
         files.iter().filter_map(pair).collect()
     }
 
-    /// What TLS listeners shake hands with; none when there is no certificate, and none is ordered.
-    /// Tickets of `previous` stay good.
+    /// The TLS server for the handshakes of listeners; `None` when no certificate is there or
+    /// ordered. Tickets of `previous` stay good.
     pub(crate) fn server(
         &self,
         config: &Config,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use net::Pulse;
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long a core may seem to stand still: they beat once a second.
+/// The time that a core may seem to stand still. Cores beat once a second.
 const STILL: Duration = Duration::from_secs(3);
 
 /// The service manager, if there is one.

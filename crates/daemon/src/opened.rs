@@ -1,6 +1,6 @@
-//! What a daemon that root has started opens before it becomes somebody else: ports, the admin
-//! socket, its folders. Everything later it reads as at a reload, by the [`keeper`](crate::keeper)
-//! where only root may.
+//! Ports, the admin socket and folders: a daemon that root has started opens them before it becomes
+//! somebody else. The daemon reads everything later as at a reload, by the
+//! [`keeper`](crate::keeper) where only root may.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::{api, holders, ring, varnishd};
 /// Folders that are the daemon's own, as its unit has them made.
 const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
 
-/// What is open.
+/// Ports and listeners that are open.
 pub(crate) struct Opened {
     pub(crate) doors: Doors,
     pub(crate) ports: Ports,
@@ -28,10 +28,11 @@ pub(crate) struct Opened {
     pub(crate) ring: PathBuf,
 }
 
-/// Opens it, and becomes the user that the daemon is to run as. Call within the helper runtime.
+/// Opens ports and listeners, and becomes the user that the daemon is to run as. Call within the
+/// helper runtime.
 ///
 /// # Errors
-/// What cannot be had, and what can be done about it.
+/// A message about what cannot be had, and what can be done about it.
 pub(crate) async fn open(
     source: &Source,
     config: &Config,
@@ -71,7 +72,8 @@ pub(crate) async fn open(
     Ok(Opened { doors, ports, console, ring })
 }
 
-/// What is opened and taken away for a daemon that is not root any more.
+/// The arguments of the keeper, which opens files and takes files away for a daemon that is not
+/// root any more.
 fn keeper(source: &Source, doors: &Doors) -> KeeperArgs {
     let (config, files) = match &source.settings {
         Settings::File(path) => (Some(path.clone()), Vec::new()),

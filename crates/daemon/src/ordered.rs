@@ -30,8 +30,8 @@ pub(crate) fn hosts(config: &Config, default: &[Arc<Pair>]) -> Vec<(String, Path
     hosts
 }
 
-/// What is to be ordered, if anything: certificates for `names`, of an authority whose own is
-/// verified by `trust`.
+/// The plan of certificates to order for `names`, if there are any. `trust` verifies the
+/// authority's own certificate.
 pub(crate) fn plan(
     config: &Config,
     names: Vec<String>,

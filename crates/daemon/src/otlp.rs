@@ -20,10 +20,10 @@ use tokio::net::TcpStream;
 
 use crate::state::{Daemon, keep_running};
 
-/// How often the ring is looked at.
+/// The interval at which the ring is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What is read of an answer beyond its first line.
+/// Bytes that are read of an answer beyond its first line, at most.
 const REST: u64 = 64 << 10;
 
 /// Where a collector is, and what goes there.
@@ -62,7 +62,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
     });
 }
 
-/// What one look at the ring found.
+/// The result of one look at the ring.
 #[derive(Default)]
 struct Found {
     spans: Vec<Value>,

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::allocator::Arenas;
 use crate::state::{Daemon, Memory};
 
-/// How often it is looked while most of what may be taken is free, and when it is not: a core can
-/// fill megabytes in between.
+/// The time between two looks while most of the memory that may be taken is free, and the shorter
+/// time otherwise: a core can fill megabytes in between.
 const LOOK: Duration = Duration::from_millis(100);
 const LOOK_CLOSELY: Duration = Duration::from_millis(20);
 /// Of the excess, one part in so many is taken from the budget at each look: what is evicted is
@@ -28,17 +28,17 @@ const SLACK: u64 = 32;
 const LEAST: u64 = 4;
 /// Memory is scarce when no more than one part in so many is free of what may be taken.
 const SCARCE: u64 = 8;
-/// How long the allocator keeps what is freed while memory is not scarce. It notices while it
-/// allocates; what nobody allocates again is asked for when it is one part in so many of what may
-/// be taken.
+/// The time that the allocator keeps what is freed while memory is not scarce, in milliseconds. The
+/// allocator notices the time only while it allocates. Freed memory that nobody allocates again is
+/// asked for when it is one part in so many of what may be taken.
 const KEEP_MS: u64 = 1_000;
 const LOST: u64 = 16;
 /// Where so much may be taken, what a core frees between two looks is too little to matter, and is
 /// kept.
 const MUCH: u64 = 1 << 30;
 
-/// What the kernel has given this process for itself, files and shared memory apart: they are the
-/// kernel's to take back.
+/// Bytes that the kernel has given this process for itself. Files and shared memory are not
+/// counted: they are the kernel's to take back.
 fn private_bytes() -> Option<u64> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     private_of(&statm, rustix::param::page_size() as u64)
@@ -63,7 +63,7 @@ fn next_budget(budget: u64, private: u64, size: u64, most: u64) -> u64 {
     budget.clamp(least, most)
 }
 
-/// How long the allocator is to keep what is freed.
+/// The time that the allocator is to keep what is freed, in milliseconds.
 fn keep_ms(private: u64, size: u64) -> u64 {
     let is_scarce = private > size - size / SCARCE;
     if is_scarce && size < MUCH { 0 } else { KEEP_MS }

@@ -1,4 +1,4 @@
-//! How the daemon comes by its programs in VCL: from its configuration, or from varnishd's flags.
+//! The source of the daemon's programs in VCL: its configuration, or varnishd's flags.
 
 use std::path::PathBuf;
 use std::sync::Arc;

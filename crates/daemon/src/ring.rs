@@ -46,7 +46,7 @@ pub fn usual_folder(socket: &Path) -> PathBuf {
     if !is_in_memory(&beside) && is_in_memory(&shared) { shared } else { beside }
 }
 
-/// Whether what is written to `folder`, which may still have to be made, stays in memory.
+/// Tells whether files in `folder`, which may still have to be made, stay in memory.
 fn is_in_memory(folder: &Path) -> bool {
     let existing = folder.ancestors().find(|path| path.exists());
     let found = existing.and_then(|path| rustix::fs::statfs(path).ok());

@@ -20,7 +20,7 @@ use crate::source::{Settings, Source};
 use crate::state::{Daemon, Machinery, keep_running};
 use crate::{account, api, htcp, otlp, pressure, varnish_cli};
 
-/// How often it is said that a core stood still, at most.
+/// The shortest time between two messages that a core stood still.
 const TURNS: Duration = Duration::from_secs(5);
 
 /// The signals a daemon heeds.
@@ -196,10 +196,10 @@ impl Daemon {
     }
 }
 
-/// What the configuration wants to be listened on.
+/// The addresses and sockets that the configuration wants to be listened on.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// A named socket that was not handed over.
 pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, String> {
     let (mut listen, mut names) = (Vec::new(), Vec::new());
     for (door, spec) in config.listen.iter().enumerate() {

@@ -3,7 +3,7 @@
 use origin::{Probed, ServerStatus};
 use serde_json::{Value, json};
 
-/// How a server is, as JSON.
+/// The state of a server, as JSON.
 pub(crate) fn server(status: &ServerStatus) -> Value {
     let probed = match status.probed {
         Probed::Unknown => "unknown",

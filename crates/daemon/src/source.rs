@@ -37,7 +37,7 @@ impl Source {
     /// Reads the configuration; warnings go to standard error.
     ///
     /// # Errors
-    /// What is wrong with it, rendered.
+    /// The faults of the configuration, rendered.
     pub fn config(&self) -> Result<Config, String> {
         match &self.settings {
             Settings::File(path) => {

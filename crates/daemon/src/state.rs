@@ -37,16 +37,16 @@ use crate::{build, programs, stapled};
 /// A running daemon, as far as its control goes.
 pub struct Daemon {
     source: Source,
-    /// What cores, cache and faces share.
+    /// State that cores, cache and faces share.
     pub shared: Arc<Shared>,
     /// Where it is asked over TCP.
     pub admin_addresses: Vec<SocketAddr>,
-    /// What the admin listener counts.
+    /// The counters of the admin listener.
     pub(crate) admin_counts: Mutex<Arc<Counters>>,
     /// The admin listener, where no origin leads.
     reserved: Arc<Reserved>,
     machine: Machine,
-    /// How many descriptors this process may have.
+    /// The number of descriptors that this process may have.
     descriptors: u64,
     cores: usize,
     pub(crate) log: Option<AccessLog>,
@@ -55,19 +55,19 @@ pub struct Daemon {
     /// Programs in VCL, and their parameters.
     pub(crate) vcls: Vcls,
     started: Instant,
-    /// What it was started with.
+    /// The configuration that the daemon was started with.
     first: Config,
     pub(crate) notify: Notify,
     running: Mutex<Running>,
-    /// What authorities are answered in handshakes.
+    /// The answers that authorities get in handshakes.
     challenges: Arc<Challenges>,
-    /// What is to be ordered of them.
+    /// The plan of certificates to order of the authorities, if there are any.
     plans: watch::Sender<Option<Arc<acme::Plan>>>,
     /// The certificates that are shown with an authority's word.
     stapling: watch::Sender<Option<acme::Stapling>>,
 }
 
-/// What is in force, to build the next from.
+/// The state in force, from which the next is built.
 struct Running {
     config: Config,
     material: Material,
@@ -89,7 +89,7 @@ impl Drop for Tended {
 /// Memory, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// What the process may take.
+    /// The bytes that the process may take.
     pub(crate) size: u64,
     /// Of this, what may be reserved for what is stored or held.
     pub(crate) budget: u64,
@@ -97,10 +97,10 @@ pub(crate) struct Memory {
     pub(crate) share: u64,
 }
 
-/// What a daemon finds on its machine and has opened there.
+/// Resources that a daemon finds on its machine and has opened there.
 pub(crate) struct Machinery {
     pub(crate) machine: Machine,
-    /// How many descriptors this process may have.
+    /// The number of descriptors that this process may have.
     pub(crate) descriptors: u64,
     /// Core threads.
     pub(crate) cores: usize,
@@ -115,7 +115,7 @@ impl Daemon {
     /// cores put their records. Call within the helper runtime.
     ///
     /// # Errors
-    /// What of the configuration cannot be used.
+    /// The part of the configuration that cannot be used.
     pub(crate) fn new(
         source: Source,
         config: &Config,
@@ -251,7 +251,7 @@ impl Daemon {
         }
     }
 
-    /// What TLS listeners are to shake hands with.
+    /// The TLS server for the handshakes of listeners.
     fn shake_with(
         &self,
         config: &Config,
@@ -290,12 +290,12 @@ impl Daemon {
         found
     }
 
-    /// Whether a site takes the program in force.
+    /// Tells whether a site takes the program in force.
     pub(crate) fn takes_programs(&self) -> bool {
         self.with_config(|config| config.vcl != Programs::None)
     }
 
-    /// What it was told to do.
+    /// The source of the configuration.
     pub(crate) fn source(&self) -> &Source {
         &self.source
     }
@@ -318,10 +318,10 @@ impl Daemon {
         self.cores
     }
 
-    /// What a reload would say, which is not made.
+    /// Checks the configuration as a reload would, and puts nothing in force. Returns the warnings.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The faults, rendered.
     pub(crate) fn check_own(&self) -> Result<String, String> {
         let (config, warnings) = match &self.source.settings {
             Settings::File(path) => load(path)?,
@@ -335,13 +335,14 @@ impl Daemon {
         &self.source.admin_socket
     }
 
-    /// What guards the Varnish CLI port; `None` when there is to be none.
+    /// The guard of the Varnish CLI port; `None` if there is to be no port.
     pub(crate) fn varnish_cli(&self) -> Option<Guard> {
         self.running.lock().material.varnish_cli.clone()
     }
 
-    /// What guards the CLI that is spoken where the daemon connects itself: the flags' secret, or
-    /// nothing where they name none.
+    /// The guard of the CLI on a connection that the daemon makes itself: the flags' secret, or
+    /// [`Guard::Open`] if they name no secret. The result is `None` without varnishd's flags, or if
+    /// the secret cannot be read.
     pub(crate) fn reverse_guard(&self) -> Option<Guard> {
         match &self.source.settings {
             Settings::Varnishd(flags) => flags.guard().ok(),
@@ -349,7 +350,7 @@ impl Daemon {
         }
     }
 
-    /// What memory it may take, as configured.
+    /// The memory that the daemon may take, as configured.
     pub(crate) fn memory(&self) -> Memory {
         let running = self.running.lock();
         let cache = build::cache_config(&running.config, &self.machine);
@@ -357,7 +358,7 @@ impl Daemon {
         Memory { size, budget: cache.budget_bytes, share: cache.held_bytes_max }
     }
 
-    /// How long it has been running.
+    /// The time since the daemon was started.
     pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
     }

@@ -79,7 +79,7 @@ fn figures(daemon: &Daemon) -> Vec<Figure> {
     all
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// Between requests.
@@ -92,7 +92,7 @@ enum End {
     Failed,
 }
 
-/// What clients' connections and requests come to.
+/// Figures of clients' connections and requests.
 fn clients(daemon: &Daemon) -> Vec<Figure> {
     let sum = |counter: Counter| daemon.shared.counters.sum(counter);
     let limits = |limit: Limit| daemon.shared.limit_hits(limit);
@@ -179,7 +179,7 @@ fn bans(daemon: &Daemon) -> Vec<Figure> {
     ]
 }
 
-/// What is counted whether programs decide or settings.
+/// Figures that are counted whether programs decide or settings.
 fn common(daemon: &Daemon) -> Vec<Figure> {
     let sum = |counter: Counter| daemon.shared.counters.sum(counter);
     // Of blocks that are read one after the other the sum can be below zero for a moment.

@@ -33,7 +33,7 @@ const CHUNK: usize = 16 << 10;
 /// Most bytes of a line of who has not shown the secret: an answer to it has less than a hundred.
 const STRANGERS_BYTES: usize = 4 << 10;
 
-/// What connections share.
+/// State that connections share.
 struct Port {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
@@ -96,7 +96,7 @@ pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
 /// told; that of another ends it.
 ///
 /// # Errors
-/// Which command failed, and how.
+/// The command that failed, and its failure.
 pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> Result<(), String> {
     let failed = |why: String| format!("larder: -I {}: {why}", file.display());
     let mut text = keeper::read(file).map_err(|error| failed(error.to_string()))?;
@@ -185,8 +185,8 @@ impl Port {
         made.clone()
     }
 
-    /// What guards the port now. None where nobody may connect any more: a reload has taken the
-    /// port away, or the secret of one that others than this machine can reach.
+    /// The guard of the port now. The result is `None` where nobody may connect any more: a reload
+    /// has taken away the port, or the secret of a port that other machines can reach.
     fn guard_of(&self, stream: &TcpStream) -> Option<Guard> {
         let guard = match self.daemon.varnish_cli()? {
             Guard::Own => Guard::Secret(self.own_secret()?),
@@ -204,7 +204,7 @@ struct Session<'a> {
     place: Place,
     limits: Limits,
     begun: Instant,
-    /// What the client has not answered yet, and the secret it must know.
+    /// The challenge that the client has not answered yet, and the secret that it must know.
     asked: Option<(Challenge, Arc<[u8]>)>,
 }
 
@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// How much was received; nothing when the client has ended or takes too long.
+    /// The number of bytes received; `None` when the client has ended or takes too long.
     async fn receive(&self, stream: &mut TcpStream, chunk: &mut [u8]) -> io::Result<Option<usize>> {
         let (limit, wait_ms) = match self.asked {
             Some(_) => {

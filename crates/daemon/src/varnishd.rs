@@ -1,5 +1,5 @@
-//! What varnishd's flags come to: programs, storages, parameters, and the configuration that they
-//! make.
+//! Varnishd's flags: the programs, storages and parameters that they name, and the configuration
+//! that they make.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::load::render;
 /// The file of a secret that is made up, beside the admin socket, as varnishd calls it.
 pub(crate) const SECRET: &str = "_.secret";
 
-/// What varnishd's flags come to.
+/// The values of varnishd's flags.
 #[derive(Clone, Debug)]
 pub struct Flags {
     /// Programs to load: name, and file or text.
@@ -57,7 +57,7 @@ pub struct Storage {
 }
 
 impl Flags {
-    /// What guards a CLI that `-M` connects.
+    /// The guard of a CLI that `-M` connects.
     ///
     /// # Errors
     /// When the secret cannot be read.

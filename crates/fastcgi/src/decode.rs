@@ -8,16 +8,16 @@ use crate::wire;
 /// Records about the connection that one response may bring; none is expected.
 const MANAGEMENT_RECORDS: u8 = 8;
 
-/// What one [`RecordReader::read`] made of its bytes.
+/// The result of one [`RecordReader::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Bytes read; the caller goes on behind them.
     pub consumed: usize,
-    /// What they are.
+    /// The meaning of those bytes.
     pub event: Event,
 }
 
-/// What was found.
+/// An event in the stream of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Everything was read; more bytes must come.
@@ -30,17 +30,17 @@ pub enum Event {
     End(End),
 }
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// The application's exit status. What it means is the application's business; nginx, like
     /// this crate's user, looks past it.
     pub app_status: u32,
-    /// What became of the request.
+    /// The outcome of the request.
     pub protocol: Protocol,
 }
 
-/// What the application server says has become of a request (FastCGI 1.0, 5.5).
+/// The outcome of a request as the application server reports it (FastCGI 1.0, 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// It was answered.
@@ -101,7 +101,8 @@ impl RecordReader {
         Self::default()
     }
 
-    /// Whether the application has said that STDOUT is complete. Many only end the request.
+    /// Returns true if the application has said that STDOUT is complete. Many applications only end
+    /// the request.
     pub fn stdout_closed(&self) -> bool {
         self.stdout_closed
     }
@@ -240,7 +241,7 @@ mod tests {
         record(3, 1, &content, 0)
     }
 
-    /// What a whole conversation comes to.
+    /// The content of a whole conversation.
     #[derive(Debug, Default, PartialEq, Eq)]
     struct Heard {
         stdout: Vec<u8>,

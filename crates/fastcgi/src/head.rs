@@ -13,7 +13,7 @@ use crate::error::HeadError;
 /// No name of a field with surrogate keys is as long, with its colon.
 const TAG_NAME_BYTES: usize = 32;
 
-/// What a head may cost at most.
+/// Limits on a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
     /// Bytes of the whole head, the blank line included.
@@ -199,7 +199,7 @@ impl HeadReader {
     }
 }
 
-/// Whether a line, or its begin, is that of a field with surrogate keys.
+/// Returns true if a line, or its beginning, is that of a field with surrogate keys.
 fn has_tags(line: &[u8]) -> bool {
     let begin = &line[..line.len().min(TAG_NAME_BYTES)];
     memchr::memchr(b':', begin).is_some_and(|colon| tags::is_tag_field(&begin[..colon]))

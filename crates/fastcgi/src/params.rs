@@ -13,12 +13,12 @@ use message::{Framing, HeaderId, Request, Scheme, Version};
 
 use crate::encode::ParamsWriter;
 
-/// What the parameters tell besides the request itself.
+/// Values of the parameters that the request itself does not tell.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment<'a> {
     /// The script.
     pub script: Script<'a>,
-    /// Who asks; none for a client without address.
+    /// The client's address; `None` for a client without address.
     pub client: Option<IpAddr>,
     /// The client's port, when it is known to be the client's.
     pub client_port: Option<u16>,
@@ -35,7 +35,7 @@ pub struct Script<'a> {
     pub root: &'a [u8],
     /// The script's path below the root, beginning with a slash.
     pub name: &'a [u8],
-    /// What follows it in the request's path; empty, or beginning with a slash.
+    /// The rest of the request's path after the script; empty, or beginning with a slash.
     pub path_info: &'a [u8],
 }
 
@@ -166,7 +166,7 @@ fn of_fields(params: &mut ParamsWriter<'_>, request: &Request) {
     }
 }
 
-/// Whether a field becomes a variable.
+/// Returns true if a field becomes a variable.
 fn is_passed(field: &Field<'_>) -> bool {
     // The first two have variables of their own; Host is the canonical one.
     let elsewhere = matches!(

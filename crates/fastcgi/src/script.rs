@@ -1,5 +1,5 @@
-//! Which script a path means: nginx's `try_files`, `index` and `fastcgi_split_path_info`, decided
-//! in one place.
+//! The script that a path means: nginx's `try_files`, `index` and `fastcgi_split_path_info`,
+//! decided in one place.
 //!
 //! Nothing runs but a regular file whose name ends as a script's does. A path that names a script
 //! which is not there is 404 at once and never another script's path info: `/x.jpg/y.php` does not
@@ -7,14 +7,14 @@
 
 use message::Status;
 
-/// How paths become scripts.
+/// Rules by which paths become scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// What is tried, in this order; 404 when all of it fails.
+    /// Attempts in this order; 404 if all of them fail.
     pub tries: Vec<Try>,
     /// Names of a directory's own file, the most wanted first.
     pub index: Vec<String>,
-    /// How names of scripts end, such as `.php`.
+    /// Ends of the names of scripts, such as `.php`.
     pub suffixes: Vec<String>,
     /// Directories below which no script runs: paths whose segments may be `*` for any one.
     pub barred: Vec<String>,
@@ -47,7 +47,7 @@ pub enum Try {
     Status(Status),
 }
 
-/// What is at a path.
+/// The kind of thing at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file, below the root when all links are resolved.
@@ -62,20 +62,20 @@ pub enum Kind {
     Nothing,
 }
 
-/// What is on disk.
+/// The files on disk.
 pub trait Tree {
-    /// What is at `path`, which begins with a slash and has no `.` or `..`.
+    /// The kind of thing at `path`, which begins with a slash and has no `.` or `..`.
     fn kind(&self, path: &[u8]) -> Kind;
 }
 
-/// What a path means.
+/// The meaning of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// This script.
     Script {
         /// Its path below the root.
         name: Vec<u8>,
-        /// What follows it in the path.
+        /// The rest of the path after it.
         path_info: Vec<u8>,
     },
     /// This file below the root, which is no script.
@@ -88,7 +88,7 @@ pub enum Target {
 }
 
 impl Rules {
-    /// What `path` means: the normal form of a request's path, without query.
+    /// The meaning of `path`, the normal form of a request's path, without query.
     pub fn resolve(&self, path: &[u8], tree: &dyn Tree) -> Target {
         if is_hidden(path) {
             return status(403);
@@ -177,7 +177,7 @@ fn status(code: u16) -> Target {
     Target::Status(Status::new(code).expect("a status of three digits"))
 }
 
-/// Whether a segment begins with a dot, `/.well-known/` apart (RFC 8615): `/.git`, `/.env`.
+/// Returns true if a segment begins with a dot, `/.well-known/` apart (RFC 8615): `/.git`, `/.env`.
 fn is_hidden(path: &[u8]) -> bool {
     let rest = path.strip_prefix(b"/.well-known").filter(|rest| rest.starts_with(b"/"));
     memchr::memmem::find(rest.unwrap_or(path), b"/.").is_some()

@@ -1,4 +1,4 @@
-//! Which coding a client takes (RFC 9110 12.5.3).
+//! Selection of a coding that a client takes (RFC 9110 12.5.3).
 
 use message::HeaderBlock;
 use message::HeaderId;
@@ -15,8 +15,8 @@ struct Weights {
     any: Option<u16>,
 }
 
-/// The place in `offered` of the coding that the client likes best, the first of several that it
-/// likes the same; none when it likes the identity better, or takes none of them.
+/// The place in `offered` of the coding that the client likes best, the first of several with the
+/// same weight; `None` if the client likes the identity better, or takes no coding that is offered.
 pub(crate) fn choose(
     headers: &HeaderBlock,
     offered: impl Iterator<Item = Coding>,

@@ -1,4 +1,4 @@
-//! What settings say about a root.
+//! The settings of a root.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,17 +11,18 @@ use crate::types::Types;
 pub struct Config {
     /// The directory.
     pub root: PathBuf,
-    /// What is taken off the front of a path before it is looked for (nginx: `alias`); empty for
-    /// nothing (nginx: `root`). It ends without a slash: what is left begins with one.
+    /// The prefix that is taken off a path before the file is looked for (nginx: `alias`); empty
+    /// for no prefix (nginx: `root`). It ends without a slash: the rest of the path begins with
+    /// one.
     pub strip: String,
-    /// Whether paths of directories are answered too, by an index or a redirect. Otherwise nothing
-    /// but regular files is there.
+    /// Paths of directories are answered too, by an index or a redirect. Otherwise only regular
+    /// files are there.
     pub directories: bool,
     /// Names of a directory's own file, the most wanted first.
     pub index: Vec<String>,
     /// Directories outside the root that links in it may lead into.
     pub linked: Vec<PathBuf>,
-    /// What is never shown.
+    /// Names that are never shown.
     pub hide: Hidden,
     /// Content types.
     pub types: Types,
@@ -54,7 +55,7 @@ impl Config {
 /// Cache-Control of some files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheRule {
-    /// Which.
+    /// The files.
     pub files: Selector,
     /// The field's value.
     pub value: String,
@@ -96,7 +97,7 @@ impl Selector {
         }
     }
 
-    /// Whether a file of type `kind` (without parameters) called `name` is meant.
+    /// Returns true if a file of type `kind` (without parameters) called `name` is selected.
     pub(crate) fn selects(&self, kind: &str, name: &[u8]) -> bool {
         match self {
             Self::Type(wanted) => match wanted.strip_suffix('*') {
@@ -113,7 +114,7 @@ impl Selector {
 pub struct Neighbour {
     /// The coding.
     pub coding: Coding,
-    /// What its name has at the end, after the other's.
+    /// The end of its name, after the name of the other file.
     pub suffix: String,
 }
 
@@ -148,7 +149,7 @@ impl Coding {
         }
     }
 
-    /// What its files' names have at the end.
+    /// The end of the names of its files.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Br => ".br",

@@ -28,7 +28,7 @@ pub const SOURCES: &[&str] = &[
     "*.pem",
 ];
 
-/// What lies in the directory of an application besides, and is for its own eyes.
+/// Other files in the directory of an application, which are for the application alone.
 pub const APPLICATION: &[&str] = &[
     "*.cgi",
     "*.conf",
@@ -100,7 +100,8 @@ impl Hidden {
         Ok(())
     }
 
-    /// Whether a segment of `path` is hidden, by a pattern or for the dot it begins with.
+    /// Returns true if a segment of `path` is hidden, by a pattern or for the dot that it begins
+    /// with.
     pub fn hides(&self, path: &[u8]) -> bool {
         is_dotted(path)
             || path
@@ -109,14 +110,15 @@ impl Hidden {
     }
 }
 
-/// Whether a segment of `path` begins with a dot, `/.well-known/` apart (RFC 8615): `/.git`,
-/// `/.env`.
+/// Returns true if a segment of `path` begins with a dot, `/.well-known/` apart (RFC 8615):
+/// `/.git`, `/.env`.
 pub fn is_dotted(path: &[u8]) -> bool {
     let rest = path.strip_prefix(b"/.well-known").filter(|rest| rest.starts_with(b"/"));
     memchr::memmem::find(rest.unwrap_or(path), b"/.").is_some()
 }
 
-/// Whether `name` is as `pattern`, in any case. Takes at most the product of both lengths.
+/// Returns true if `name` matches `pattern`, in any case. The cost is at most the product of both
+/// lengths.
 pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     // Where to go on when what followed the last star turns out not to fit.

@@ -5,9 +5,9 @@
 //! `open_file_cache`. What a file is gets decided on its open descriptor, never on its name:
 //! between a check and its use a name may come to mean something else.
 //!
-//! What this crate must never do: follow a link out of the root and the directories that settings
-//! add to it, open what is no regular file for reading its content, say whether something hidden is
-//! there, or wait for a disk unless it was told that it may ([`Depth::Full`]).
+//! This crate must never follow a link out of the root and the directories that settings add to it,
+//! open anything but a regular file for reading its content, say whether something hidden is there,
+//! or wait for a disk unless it was told that it may ([`Depth::Full`]).
 
 mod accept;
 mod config;

@@ -1,4 +1,4 @@
-//! What a path turns out to mean.
+//! The meaning of a path.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::accept;
 use crate::config::Coding;
 use crate::opened::Opened;
 
-/// What a path means.
+/// The meaning of a path.
 #[derive(Clone, Debug)]
 pub enum Look {
     /// This file.
@@ -41,7 +41,7 @@ impl Page {
         accept::choose(headers, offered).map_or(&self.plain, |at| &self.coded[at].1)
     }
 
-    /// Whether nothing has changed from `other` to this.
+    /// Returns true if nothing has changed from `other` to this.
     fn is_same(&self, other: &Self) -> bool {
         let all = |page: &Self| -> Vec<Arc<Opened>> {
             let coded = page.coded.iter().map(|(_, opened)| opened);

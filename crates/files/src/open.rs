@@ -10,7 +10,7 @@ use base::descriptors::is_kept;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-/// How far a look may go.
+/// The depth to which a look may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Only as far as the kernel remembers names: nothing is read from a disk.
@@ -79,8 +79,8 @@ pub(crate) fn directory(path: &Path, depth: Depth) -> Result<OwnedFd, Failure> {
     })
 }
 
-/// What is at `path` below `directory`, where `path` is relative and has neither empty nor dot
-/// segments. No link is followed.
+/// Opens the file or directory at `path` below `directory`. `path` is relative and has neither
+/// empty nor dot segments. No link is followed.
 pub(crate) fn below(directory: &OwnedFd, path: &[u8], depth: Depth) -> Result<OwnedFd, Failure> {
     let path = if path.is_empty() { b"." } else { path };
     let mut resolve =

@@ -26,15 +26,15 @@ pub struct Opened {
     head: HeaderBlock,
     /// `head` as lines.
     lines: Box<[u8]>,
-    /// How many bytes of them a 304 has too (RFC 9110 15.4.5).
+    /// The number of bytes of `lines` that a 304 has too (RFC 9110 15.4.5).
     lasting: usize,
-    /// How many fields that are.
+    /// The number of fields in those bytes.
     lasting_fields: usize,
     /// Until when, in milliseconds, its content is taken to be in memory.
     warm_until_ms: AtomicU64,
 }
 
-/// What tells one state of a file from every other.
+/// Values that tell one state of a file from every other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -67,7 +67,7 @@ impl Identity {
     }
 }
 
-/// What an opened descriptor is.
+/// The kind of an opened descriptor.
 pub(crate) enum Kind {
     File(Box<Stat>),
     Directory,
@@ -86,14 +86,14 @@ pub(crate) fn kind(fd: &OwnedFd) -> Kind {
     }
 }
 
-/// What a file's head says that is not in the file.
+/// Parts of a file's head that are not in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said<'a> {
     pub(crate) kind: &'a str,
     pub(crate) cache_control: Option<&'a str>,
     /// The coding that the file is in: as Content-Encoding names it.
     pub(crate) coding: Option<&'static str>,
-    /// Which request fields choose among the file and its neighbours; empty for none.
+    /// Request fields that choose among the file and its neighbours; empty for none.
     pub(crate) vary: &'a str,
 }
 
@@ -176,13 +176,13 @@ impl Opened {
         if not_modified { &self.lines[..self.lasting] } else { &self.lines }
     }
 
-    /// Whether `other` is the same file in the same state, with the same head.
+    /// Returns true if `other` is the same file in the same state, with the same head.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.identity == other.identity && self.lines == other.lines
     }
 
-    /// Whether it was changed before `other`, by whole seconds: tools that write both at once may
-    /// finish either first.
+    /// Returns true if the file was changed before `other`, by whole seconds: tools that write both
+    /// at once may finish either first.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         self.identity.modified.0 < other.identity.modified.0
     }
@@ -192,7 +192,7 @@ impl Opened {
         self.fd.as_fd()
     }
 
-    /// Whether [`Opened::is_at_hand`] need not be asked until `now_ms`.
+    /// Returns true if [`Opened::is_at_hand`] need not be asked at `now_ms`.
     pub fn is_warm(&self, now_ms: u64) -> bool {
         now_ms < self.warm_until_ms.load(Ordering::Relaxed)
     }
@@ -202,8 +202,8 @@ impl Opened {
         self.warm_until_ms.store(until_ms, Ordering::Relaxed);
     }
 
-    /// Whether the bytes of `range` are in memory, as far as looking at some of them tells: the
-    /// kernel reads and forgets them in runs.
+    /// Returns true if the bytes of `range` are in memory, as far as looking at some of them tells:
+    /// the kernel reads and forgets them in runs.
     pub fn is_at_hand(&self, range: &Range<u64>) -> bool {
         let steps = (range.start..range.end).step_by(RUN_BYTES);
         let last = range.end.checked_sub(1).filter(|last| *last >= range.start);
@@ -255,7 +255,8 @@ impl Opened {
     }
 }
 
-/// How far apart [`Opened::is_at_hand`] looks: half of what Linux reads ahead by default.
+/// Bytes between the places where [`Opened::is_at_hand`] looks: half of what Linux reads ahead by
+/// default.
 const RUN_BYTES: usize = 64 << 10;
 
 #[cfg(test)]

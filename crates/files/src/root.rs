@@ -33,7 +33,7 @@ impl Root {
         &self.config
     }
 
-    /// What `path` means: the normal form of a request's path ([`message::path::normal_form`]).
+    /// The meaning of `path`, the normal form of a request's path ([`message::path::normal_form`]).
     ///
     /// # Errors
     /// Only at [`Depth::Cached`], when the disk would have to be asked.
@@ -51,9 +51,9 @@ impl Root {
         }
     }
 
-    /// The part of `path` that is looked for, from its slash on; none when that could lead anywhere
-    /// else than below the root. Such paths have no normal form and never come here; this is the
-    /// second lock on the door.
+    /// The part of `path` that is looked for, from its slash on; `None` if that part could lead
+    /// anywhere else than below the root. Such paths have no normal form and never come here; this
+    /// check is the second lock on the door.
     fn below_root<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let rest = path.strip_prefix(self.config.strip.as_bytes())?;
         let inner = rest.strip_prefix(b"/")?;
@@ -199,8 +199,8 @@ impl Root {
         }
     }
 
-    /// Whether a file at `path` could be one that is shown, by its name alone: it has a suffix, and
-    /// no rule hides it. A cheap question, so that paths of pages cost nothing more.
+    /// Returns true if a file at `path` could be one that is shown, by its name alone: it has a
+    /// suffix, and no rule hides it. The check is cheap, so that paths of pages cost nothing more.
     pub fn may_be_file(&self, path: &[u8], scripts: &[String]) -> bool {
         let at = memchr::memrchr2(b'/', b'.', path);
         at.is_some_and(|at| path[at] == b'.')

@@ -8,12 +8,12 @@ use hashbrown::HashTable;
 use crate::look::Look;
 use crate::root::Root;
 
-/// How long an entry that nobody asks for keeps its file open (nginx: `inactive`, with 60 s by
-/// default; shorter here, since an open file that was deleted still takes its room on the disk).
+/// Milliseconds that an entry keeps its file open while nobody asks for it (nginx: `inactive`, 60 s
+/// by default; shorter here, since an open file that was deleted still takes its room on the disk).
 const UNUSED_MS: u64 = 20_000;
 
-/// What paths mean, by root and path. Bounded; when it is full, what was not asked for since the
-/// last time that room was needed goes first.
+/// Meanings of paths, by root and path. The table is bounded: when it is full, an entry that was
+/// not asked for since the last time that room was needed goes first.
 #[derive(Debug)]
 pub struct Table {
     seed: HashSeed,
@@ -52,7 +52,7 @@ impl Table {
         Self { seed, by_path: HashTable::new(), entries: Vec::new(), hand: 0, evicted: 0 }
     }
 
-    /// How many paths were forgotten for want of room.
+    /// The number of paths that were forgotten for want of room.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -62,7 +62,7 @@ impl Table {
         self.by_path.find(hash, is).map(|at| *at as usize)
     }
 
-    /// What `path` means below `root`, if that was looked at less than `recheck_ms` before
+    /// The meaning of `path` below `root`, if it was looked up less than `recheck_ms` before
     /// `now_ms`.
     pub fn find(
         &mut self,
@@ -156,12 +156,12 @@ impl Table {
         }
     }
 
-    /// How many paths are known.
+    /// The number of paths that are known.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no path is known.
+    /// Returns true if no path is known.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

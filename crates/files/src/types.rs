@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is sent where nothing better is known (nginx's packages: `default_type`).
+/// The type that is sent if nothing better is known (nginx's packages: `default_type`).
 pub const OCTETS: &str = "application/octet-stream";
 
 /// The built-in table, in order of the suffix: the registered types of RFC 6838 where there are
@@ -211,7 +211,7 @@ impl Types {
     }
 }
 
-/// What follows the last dot of `name`, in lower case.
+/// The text after the last dot of `name`, in lower case.
 fn suffix(name: &[u8]) -> Option<String> {
     let at = memchr::memrchr(b'.', name)?;
     Some(std::str::from_utf8(&name[at + 1..]).ok()?.to_ascii_lowercase())
@@ -222,8 +222,8 @@ fn is_text(kind: &str) -> bool {
         || ["application/json", "application/rss+xml", "application/atom+xml"].contains(&kind)
 }
 
-/// Whether what is of this type is worth compressing: what is compressed already has no coded
-/// neighbour that is smaller.
+/// Returns true if a file of this type is worth compressing: a file that is compressed already has
+/// no coded neighbour that is smaller.
 pub(crate) fn is_compressible(kind: &str) -> bool {
     let essence = kind.split(';').next().unwrap_or_default().trim_end();
     essence.starts_with("text/")

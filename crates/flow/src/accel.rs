@@ -1,4 +1,4 @@
-//! What an origin says to the proxy before it: X-Accel-* as nginx understands them, and X-Sendfile.
+//! Orders of an origin to the proxy before it: X-Accel-* as nginx understands them, and X-Sendfile.
 //!
 //! None of these fields ever reaches a client. What they ask for is done only for origins whose
 //! settings say so, and files only from the directories that settings name.
@@ -15,10 +15,10 @@ const SENDFILE: &[u8] = b"x-sendfile";
 /// The others of nginx's: answers stream anyway, and nobody is slowed down.
 const IGNORED: [&[u8]; 2] = [b"x-accel-buffering", b"x-accel-limit-rate"];
 
-/// What an origin's fields may do.
+/// Permissions of an origin's fields.
 #[derive(Debug, Default)]
 pub struct Accel {
-    /// Whether X-Accel-Expires and X-Accel-Charset count.
+    /// X-Accel-Expires and X-Accel-Charset count.
     pub expires: bool,
     /// Where X-Accel-Redirect may lead: each root takes the prefix off that it is for.
     pub redirects: Vec<Arc<Root>>,
@@ -26,7 +26,7 @@ pub struct Accel {
     pub sendfile: Vec<Arc<Root>>,
 }
 
-/// What an origin said.
+/// The orders in an origin's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     /// A lifetime in seconds.

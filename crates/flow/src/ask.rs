@@ -27,13 +27,13 @@ pub(crate) struct Ask<'a> {
     pub(crate) request: &'a Request,
     pub(crate) notes: Notes,
     pub(crate) now: Now,
-    /// What the connection is to it while it waits.
+    /// The client's connection, as it serves the request while the request waits.
     pub(crate) front: Front<'a>,
     /// Where it is noted how a request that waits fares.
     pub(crate) trace: Option<&'a Rc<Trace>>,
 }
 
-/// What a request's connection is to it while it waits.
+/// The connection of a request, as it serves the request while the request waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Front<'a> {
     /// Where the client waits for interim responses; none when it knows none (HTTP/1.0).
@@ -48,7 +48,8 @@ pub struct Front<'a> {
 }
 
 impl Front<'_> {
-    /// What a body that passes to the client may hold.
+    /// Returns the bounds of a body that passes to the client: the bytes that it may hold, and the
+    /// account for them.
     pub(crate) fn passage(&self, limits: &Limits) -> Passage {
         let bytes = if self.window == 0 { limits.window_bytes } else { self.window };
         Passage { bytes, account: self.account.cloned() }

@@ -36,12 +36,12 @@ impl Part {
         }
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the part has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether it must be read from a file.
+    /// Returns true if the part must be read from a file.
     pub fn is_file(&self) -> bool {
         matches!(self, Self::File(..))
     }
@@ -99,12 +99,12 @@ impl Parts {
         }
     }
 
-    /// Whether they have no bytes.
+    /// Returns true if the parts have no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether some of them must be read from a file.
+    /// Returns true if some of the parts must be read from a file.
     pub fn has_file(&self) -> bool {
         match self {
             Self::One(part) => part.is_file(),
@@ -127,20 +127,20 @@ impl Iterator for Parts {
     }
 }
 
-/// What follows the head of a reply.
+/// The body that follows the head of a reply.
 #[derive(Debug)]
 pub enum ReplyBody {
     /// There is none, and the status has none (204, 304).
     None,
     /// There is none because the request was HEAD; the length GET would have, if known.
     Head(Option<u64>),
-    /// What is there.
+    /// Bytes that are at hand, or in files.
     Parts(Parts),
-    /// What arrives from the origin; `length` bytes, or until it ends.
+    /// A body that arrives from the origin: `length` bytes, or until it ends.
     Stream {
         /// Where it arrives.
         reader: Reader,
-        /// How many bytes will be sent, if that is known.
+        /// The number of bytes that will be sent, if it is known.
         length: Option<u64>,
     },
     /// After a 101: the connection to the origin, for whatever both sides speak from here on.

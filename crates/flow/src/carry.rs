@@ -15,17 +15,17 @@ use crate::trace::{Trace, Trouble};
 use crate::trailers::Gate;
 use crate::why::Why;
 
-/// What became of a body.
+/// The outcome of carrying a body.
 #[derive(Debug)]
 pub(crate) struct Carried {
     pub(crate) end: End,
     /// Bytes of it that came.
     pub(crate) bytes: u64,
-    /// Whether it is stored.
+    /// The body is stored.
     pub(crate) stored: bool,
 }
 
-/// How a body ended.
+/// The end of a body.
 #[derive(Debug)]
 pub(crate) enum End {
     /// It came to its end.
@@ -39,7 +39,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// Whether the origin is to blame for what is missing.
+    /// Returns true if the origin is to blame for what is missing.
     pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Cut(_) | Self::NoGzip)
     }
@@ -71,7 +71,7 @@ pub(crate) trait Sink {
     /// Bytes that had better come at once.
     fn at_most(&self) -> usize;
 
-    /// Whether the store keeps it.
+    /// Returns true if the store keeps the body.
     fn stored(&self) -> bool {
         false
     }
@@ -81,7 +81,8 @@ pub(crate) trait Sink {
         None
     }
 
-    /// Who tells that nobody is left to take it, where that ends it at once.
+    /// Returns a watch that tells when nobody is left to take the body, for a sink that ends at
+    /// once then.
     fn watch(&self) -> Option<Watch> {
         None
     }

@@ -1,4 +1,5 @@
-//! Who a request comes from, and whether its connection is good enough for the site it names.
+//! The client that a request comes from, and the check that its connection is good enough for the
+//! site that the request names.
 
 use message::HeaderBlock;
 use policy::Peer;
@@ -11,19 +12,19 @@ use crate::vcl::line::Line;
 /// The other end of the connection that a request came over.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
-    /// Who it is.
+    /// The client.
     pub peer: Peer,
     /// The connection came from the very address that it went to.
     pub near: bool,
-    /// What was agreed on in its TLS handshake; none over a plain connection.
+    /// The outcome of the TLS handshake; absent over a plain connection.
     pub secured: Option<&'a Secured>,
     /// The connection, as programs see it; made up of `peer` where there is none.
     pub line: Option<&'a Line>,
 }
 
 impl Client<'_> {
-    /// Tells the origin of the client's certificate, in fields of its request. Whether it has one,
-    /// so that what comes back is for it alone.
+    /// Tells the origin of the client's certificate, in fields of its request. Returns true if the
+    /// client has a certificate and the fields say so: the response is for this client alone then.
     pub(crate) fn tell(&self, headers: &mut HeaderBlock, fields: CertificateFields) -> bool {
         let identity = self.secured.and_then(Secured::identity);
         if fields.x_ssl {
@@ -41,9 +42,9 @@ impl Client<'_> {
         fields != CertificateFields::default()
     }
 
-    /// Whether a request for `host` may come over this connection, when the site checks clients by
-    /// `auth`. It fails closed: what was agreed on for another site never opens one that lets in
-    /// fewer (nginx's CVE-2025-23419).
+    /// Checks that a request for `host` may come over this connection, when the site checks clients
+    /// by `auth`. It fails closed: a handshake for another site never opens a site that lets in
+    /// fewer clients (nginx's CVE-2025-23419).
     pub(crate) fn admit(&self, host: &[u8], auth: Option<&ClientAuth>) -> Result<(), Problem> {
         match self.secured {
             None if auth.is_some_and(ClientAuth::is_required) => Err(Problem::CertificateNeeded),

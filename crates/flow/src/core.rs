@@ -25,7 +25,7 @@ use crate::vcl::turn::Turn;
 
 /// One core's state. Not shared between threads.
 pub struct Core {
-    /// What all cores share.
+    /// State that all cores share.
     pub shared: Arc<Shared>,
     /// This core's counters.
     pub counters: Arc<Counters>,

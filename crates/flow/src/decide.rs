@@ -74,7 +74,7 @@ fn is_health_check(live: &Live, request: &Request) -> bool {
     safe && live.health_check.as_deref() == Some(request.path())
 }
 
-/// What comes of policy's verdict, once it is known that no file answers.
+/// The step that follows policy's verdict, once it is known that no file answers.
 pub(crate) enum Course {
     /// The root of this number answers.
     Files(u32),
@@ -88,11 +88,11 @@ pub(crate) enum Course {
     Upgrade,
     /// Policy answers.
     Answer(Arc<Synthetic>),
-    /// What is stored for it goes.
+    /// The stored responses for the request are purged.
     Purge,
 }
 
-/// What comes of `verdict`.
+/// Returns the step that follows `verdict`.
 #[inline(always)]
 pub(crate) fn course(ask: &Ask<'_>, verdict: ReceiveVerdict) -> Course {
     let request = ask.request;
@@ -117,7 +117,7 @@ pub(crate) fn course(ask: &Ask<'_>, verdict: ReceiveVerdict) -> Course {
     }
 }
 
-/// What a request is to do after its lookup.
+/// The step that follows a lookup.
 pub(crate) enum Next {
     /// This answers.
     Deliver(Arc<Object>, Served),
@@ -129,7 +129,7 @@ pub(crate) enum Next {
     Alone(Forward),
 }
 
-/// What is to be done about what a lookup found; `freshness` are an object's times.
+/// Returns the step that follows a lookup; `freshness` gives an object's times.
 #[inline(always)]
 pub(crate) fn next(
     ask: &Ask<'_>,
@@ -149,7 +149,7 @@ pub(crate) fn next(
     }
 }
 
-/// What a found object is good for.
+/// The use that a request can make of a found object.
 pub(crate) enum Judgement {
     /// It answers.
     Deliver(Served),
@@ -161,7 +161,7 @@ pub(crate) enum Judgement {
     Private,
 }
 
-/// Whether a stored response may answer, as far as freshness, privacy and policy go.
+/// Judges by freshness, privacy and policy whether a stored response may answer.
 pub(crate) fn judge(ask: &Ask<'_>, object: &Arc<Object>) -> Judgement {
     judge_by(ask, object, &freshness(object))
 }
@@ -207,22 +207,22 @@ pub(crate) fn freshness_until(object: &Object, until_ms: i64) -> Freshness {
     }
 }
 
-/// Whether nothing forbids a client to take it stale (RFC 9111 4.2.4).
+/// Returns true if nothing forbids that a client gets the object stale (RFC 9111 4.2.4).
 fn may_be_stale(object: &Object) -> bool {
     let flags = object.flags();
     !flags.must_validate && !flags.never_stale
 }
 
-/// Whether the client wants nothing but a stored response (RFC 9111 5.2.1.7). That counts whatever
-/// the site says of clients' directives: it spares the origin. One that is not safe is for the
-/// origin alone (RFC 9111 4).
+/// Returns true if the client wants nothing but a stored response (RFC 9111 5.2.1.7). The directive
+/// counts even where the site ignores clients' directives, since it spares the origin. It does not
+/// count in a request with an unsafe method, which only the origin can answer (RFC 9111 4).
 pub(crate) fn only_if_cached(request: &Request) -> bool {
     matches!(request.method, Method::Get | Method::Head)
         && request.headers.contains(HeaderId::CacheControl)
         && CacheControl::parse(request.headers.values(HeaderId::CacheControl)).only_if_cached
 }
 
-/// Whether a request that must wait is refused instead of that.
+/// Returns the reason to refuse a request instead of letting it wait.
 pub(crate) fn refusal(request: &Request, live: &Live) -> Option<Problem> {
     if forward::loops(request, live) {
         return Some(Problem::Loop);
@@ -230,13 +230,13 @@ pub(crate) fn refusal(request: &Request, live: &Live) -> Option<Problem> {
     only_if_cached(request).then_some(Problem::NotCached)
 }
 
-/// Whether the request waits for nobody's fetch: an `EventSource` has an answer of its own, and a
-/// request that has come round would wait for the fetch that brought it.
+/// Returns true if the request waits for nobody's fetch: an `EventSource` has an answer of its own,
+/// and a request that has come round would wait for the fetch that brought it.
 pub(crate) fn goes_alone(request: &Request, live: &Live) -> bool {
     follows_events(request) || forward::was_here(request, live)
 }
 
-/// Whether the client is an `EventSource`: its answer is its own, and may begin late.
+/// Returns true if the client is an `EventSource`: its answer is its own, and may begin late.
 fn follows_events(request: &Request) -> bool {
     let accept = request.headers.value(HeaderId::Accept);
     accept.is_some_and(|accept| accept.eq_ignore_ascii_case(b"text/event-stream"))

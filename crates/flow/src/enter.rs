@@ -145,7 +145,7 @@ impl Core {
         }
     }
 
-    /// What comes after it is known that no file answers.
+    /// Takes the step that follows `verdict`, once it is known that no file answers.
     pub(crate) fn go_on(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
         let request = ask.request;
         match decide::course(ask, verdict) {
@@ -222,8 +222,9 @@ impl Core {
         }
     }
 
-    /// Whether a stale object answers at once because the origin has just failed; it is tried again
-    /// behind the answer, once a second, and the request has a trace then.
+    /// Returns `Some` if a stale object answers at once because the origin has just failed. The
+    /// object is fetched again behind the answer, once a second; the inner value is the request's
+    /// trace then.
     fn stands_in(
         self: &Rc<Self>,
         ask: &Ask<'_>,

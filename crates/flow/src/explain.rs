@@ -1,5 +1,5 @@
-//! What would happen to a request now, and why, without its happening: for operators who ask why
-//! something was not cached.
+//! Forecast of a request: what would happen to it now, and why, without its happening. It is for
+//! operators who ask why something was not cached.
 //!
 //! The decisions are those of `decide` and of the site's policy, by which requests go, too; here
 //! they are only put into words. Must never change anything: nothing is counted, nothing moves in
@@ -35,14 +35,14 @@ pub use foreseen::Foreseen;
 pub use question::{Question, QuestionError};
 pub use words::not_stored;
 
-/// What would happen to a request.
+/// The forecast of a request.
 #[derive(Clone)]
 pub struct Explanation {
-    /// What it comes to.
+    /// The outcome.
     pub foreseen: Foreseen,
     /// The same in one sentence, without a full stop.
     pub summary: String,
-    /// How it comes to that, in the order in which it is decided.
+    /// The steps that lead to the outcome, in the order in which they are decided.
     pub steps: Vec<Step>,
     /// The request as it is after policy has brought it into canonical form.
     pub request: Request,
@@ -60,8 +60,8 @@ impl Explanation {
     }
 }
 
-/// What would happen to `request` now if it came from `peer`, over a connection without a client's
-/// certificate.
+/// Foretells what would happen to `request` now if it came from `peer`, over a connection without a
+/// client's certificate.
 ///
 /// It may look for files, so it must not run where others wait for it.
 pub fn explain(
@@ -79,7 +79,7 @@ pub fn explain(
     Explanation { foreseen, summary, steps, request, key, decided }
 }
 
-/// What it comes to, and that in words.
+/// An outcome, and the outcome in words.
 type Told = (Foreseen, String);
 
 struct Teller<'s> {
@@ -178,7 +178,7 @@ impl Teller<'_> {
         }
     }
 
-    /// What a request for files comes to.
+    /// Foretells the outcome of a request for files.
     fn file(&mut self, ask: &Ask<'_>, root: u32) -> Told {
         let root = ask.site.files.get(root as usize).cloned();
         let reply = match root {
@@ -229,7 +229,7 @@ impl Teller<'_> {
         (Foreseen::Purge, summary.to_owned())
     }
 
-    /// What a request that must wait is refused for, if it is.
+    /// Foretells the refusal of a request that must wait, if it is refused.
     fn refused(&mut self, ask: &Ask<'_>) -> Option<Told> {
         let problem = decide::refusal(ask.request, ask.live)?;
         let reply = pages::problem(ask.request, problem);
@@ -244,7 +244,7 @@ fn look(ask: &Ask<'_>, root: &Arc<Root>) -> Look {
     path.and_then(|path| root.look(path, Depth::Full).ok()).unwrap_or(Look::Missing)
 }
 
-/// What an answer comes to; `from` says where it is from.
+/// Returns the outcome that is the answer `reply`; `from` says where the answer is from.
 fn answered(reply: &Reply, from: &str) -> Told {
     let (served, status) = (reply.served, reply.status);
     let foreseen = Foreseen::Answer { served, status: Some(status) };
@@ -292,7 +292,8 @@ fn about_site(live: &Live, site: &Site, request: &Request) -> Step {
     step
 }
 
-/// Whether policy or the request's own directives keep a stored response from answering.
+/// Returns policy's verdict on a stored response: policy, or the request's own directives, may keep
+/// the response from answering.
 fn hit_verdict(ask: &Ask<'_>, freshness: &message::freshness::Freshness) -> HitVerdict {
     let now_ms = ask.now.mono_ms;
     ask.site.policy.hit(&HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms })

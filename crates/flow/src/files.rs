@@ -30,7 +30,7 @@ const CONDITIONS: [HeaderId; 5] = [
     HeaderId::Range,
 ];
 
-/// Whether a request may be answered with a file: others are for scripts, or for nobody.
+/// Returns true if a request may be answered with a file: others are for scripts, or for nobody.
 pub(crate) fn is_readable(request: &Request) -> bool {
     matches!(request.method, Method::Get | Method::Head) && request.framing == Framing::None
 }
@@ -44,7 +44,7 @@ pub(crate) fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<
     }
 }
 
-/// What the request's path means below `root`.
+/// Looks up the request's path below `root`.
 pub(crate) fn look(core: &Core, ask: &Ask<'_>, root: &Arc<Root>) -> Result<Look, WouldBlock> {
     let mut room = Vec::new();
     match normal(ask.request, &mut room) {
@@ -88,7 +88,7 @@ pub(crate) async fn look_on(core: &Rc<Core>, ask: &Ask<'_>, root: &Arc<Root>) ->
     }
 }
 
-/// What `path` means, which is in its normal form.
+/// Looks up `path`, which is in its normal form, and waits for the disk if need be.
 pub(crate) async fn look_on_at(
     core: &Rc<Core>,
     ask: &Ask<'_>,

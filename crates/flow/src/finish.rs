@@ -29,7 +29,7 @@ use crate::reply::{Forward, Reply, Served};
 
 pub(crate) use background::Background;
 
-/// How long a record waits for others to be written with.
+/// The time that a record waits for others to be written with.
 const COLLECT: Duration = Duration::from_millis(50);
 
 /// Where whole batches of records are handed to, besides the ring.
@@ -64,7 +64,7 @@ pub struct Started {
     pub head_bytes: usize,
 }
 
-/// What is to be told of a transaction, besides what its reply knows.
+/// Facts about a transaction that its reply does not know.
 pub struct Told<'a> {
     /// On whose behalf it was asked.
     pub client: Peer,
@@ -72,9 +72,9 @@ pub struct Told<'a> {
     pub live: &'a Live,
     /// None when it could not be read.
     pub request: Option<&'a Request>,
-    /// What there is of a request that could not be read.
+    /// The bytes that came of a request that could not be read.
     pub received: &'a [u8],
-    /// How it began.
+    /// The transaction's beginning.
     pub started: &'a Started,
     /// When the answer was ready; none where it left at once.
     pub reply_us: Option<u64>,
@@ -129,7 +129,7 @@ enum Name {
     Brought,
     /// The `traceparent` that the origin was sent.
     Sent,
-    /// Who signed in.
+    /// The user who signed in.
     User,
 }
 
@@ -373,7 +373,7 @@ impl Sinks {
     }
 }
 
-/// How a reply counts. Waiting for a confirmation is waiting.
+/// Returns the class in which a reply is counted. Waiting for a confirmation is waiting.
 fn outcome(served: Served) -> Outcome {
     match served {
         Served::Hit | Served::Stale | Served::StaleOnError | Served::File => Outcome::Hit,

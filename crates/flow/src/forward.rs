@@ -31,7 +31,8 @@ const CONDITIONS: [HeaderId; 6] = [
     HeaderId::Range,
 ];
 
-/// What this surrogate can do (W3C Edge Architecture); Surrogate-Control may name it as a target.
+/// Capabilities of this surrogate (W3C Edge Architecture); Surrogate-Control may name it as a
+/// target.
 const CAPABILITY: &str = "larder=\"Surrogate/1.0\"";
 
 /// Room for the fields that are added on the way: Via, Surrogate-Capability, Forwarded and its kin.
@@ -89,9 +90,10 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     request
 }
 
-/// How far an OPTIONS may go: its Max-Forwards (RFC 9110 7.6.2). The field counts for TRACE too,
-/// which is refused everywhere (nginx: 405); for other methods it means nothing. One that is no
-/// number is passed on as it is; one too large to be counted is as good as the largest.
+/// Returns the number of hops that an OPTIONS may still go: its Max-Forwards (RFC 9110 7.6.2). The
+/// field counts for TRACE, too, which is refused everywhere (nginx: 405); for other methods it
+/// means nothing. A value that is no number is passed on as it is; a number too large to be counted
+/// is as good as the largest.
 fn hops_left(request: &Request) -> Option<u64> {
     if request.method != Method::Options {
         return None;
@@ -102,7 +104,7 @@ fn hops_left(request: &Request) -> Option<u64> {
     is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).map(|n| n.unwrap_or(u64::MAX))
 }
 
-/// Whether the request is to be answered here, because it may go no further.
+/// Returns true if the request is to be answered here, because it may go no further.
 pub(crate) fn is_last_hop(request: &Request) -> bool {
     hops_left(request) == Some(0)
 }
@@ -116,17 +118,17 @@ fn add_validators(headers: &mut HeaderBlock, object: &Object) {
     }
 }
 
-/// Whether the request has passed this proxy too often already.
+/// Returns true if the request has passed this proxy too often already.
 pub(crate) fn loops(request: &Request, live: &Live) -> bool {
     passes(request, live) >= HOPS_MAX
 }
 
-/// Whether the request has passed this proxy before.
+/// Returns true if the request has passed this proxy before.
 pub(crate) fn was_here(request: &Request, live: &Live) -> bool {
     passes(request, live) > 0
 }
 
-/// How often the request has passed this proxy, as its Via says.
+/// Returns the number of times that the request has passed this proxy, as its Via says.
 fn passes(request: &Request, live: &Live) -> usize {
     let name = live.pseudonym.as_bytes();
     let mine = |via: &[u8]| via.split(|b| *b == b',').filter(|m| m.ends_with(name)).count();
@@ -205,8 +207,8 @@ pub(crate) fn same_origin(request: &Request, reference: &[u8]) -> Option<Request
     other.target.iter().all(u8::is_ascii_graphic).then_some(other)
 }
 
-/// What follows the authority of an absolute reference, if that is the request's own; a relative
-/// reference as it is.
+/// Returns the part of an absolute reference after its authority, if the authority is the request's
+/// own; a relative reference is returned as it is.
 fn absolute<'a>(request: &Request, reference: &'a [u8]) -> Option<&'a [u8]> {
     let after_scheme = match memchr::memmem::find(reference, b"://") {
         Some(at) if reference[..at].eq_ignore_ascii_case(request.scheme.as_str().as_bytes()) => {

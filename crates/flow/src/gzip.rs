@@ -77,8 +77,8 @@ impl Test {
     }
 }
 
-/// How long the whole body `folded`, which has been tested, is when it is unfolded (RFC 1952
-/// 2.3.1, ISIZE).
+/// Returns the length that the whole body `folded`, which has been tested, has when it is unfolded
+/// (RFC 1952 2.3.1, ISIZE).
 pub(crate) fn unfolded_length(folded: Whole<'_>) -> Option<u64> {
     if folded.len() > EXACT_BYTES {
         return None;
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// What `coded` unfolds to; none where it breaks off.
+    /// Unfolds `coded`; `None` if it breaks off.
     fn unfolded(coded: &[u8]) -> Option<Vec<u8>> {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         LocalSet::new().block_on(&runtime, async {
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(unfolded(b"no gzip"), None);
     }
 
-    /// Whether `folded`, coming in pieces of so many bytes, is found to be gzip.
+    /// Returns true if `folded`, which comes in pieces of `piece_bytes`, is found to be gzip.
     fn passes(folded: &[u8], piece_bytes: usize) -> bool {
         [None, Some(folded.len() as u64)].map(|length| {
             let mut came = Vec::new();

@@ -13,7 +13,8 @@ use std::task::{Context, Poll, Waker};
 use message::Response;
 use origin::Events;
 
-/// What one fetch puts in, and one connection of the same core takes out.
+/// A queue of interim responses: one fetch puts them in, and one connection of the same core takes
+/// them out.
 #[derive(Debug, Default)]
 pub struct Interims {
     inner: RefCell<Inner>,
@@ -50,7 +51,7 @@ impl Interims {
     }
 }
 
-/// What a fetch tells of itself: its interim responses, where somebody wants them.
+/// Receiver of a fetch's events. It passes interim responses on where somebody wants them.
 pub(crate) struct Told<'a>(pub(crate) Option<&'a Interims>);
 
 impl Events for Told<'_> {

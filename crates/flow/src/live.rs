@@ -1,4 +1,5 @@
-//! What all cores share: the cache, and the configuration in force, which is swapped as a whole.
+//! State that all cores share: the cache, and the configuration in force, which is swapped as a
+//! whole.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,19 +44,19 @@ pub struct Site {
     pub page_caches: Vec<Option<Arc<Root>>>,
     /// In the order of `origins`: what an origin's X-Accel-* fields and X-Sendfile may do.
     pub accel: Vec<Option<Accel>>,
-    /// How its TLS clients are checked; `None` lets everyone in.
+    /// The check of TLS clients; `None` lets everyone in.
     pub client_auth: Option<ClientAuth>,
     /// In which fields origins are told of its clients' certificates.
     pub certificate_fields: CertificateFields,
-    /// Who may purge it, and how; `None` when no client may.
+    /// The clients that may purge the site, and their dialects; `None` when no client may.
     pub purge: Option<Purge>,
-    /// Whether HTCP's datagrams purge it, too.
+    /// HTCP's datagrams purge the site, too.
     pub by_htcp: bool,
-    /// Whether responses say Server-Timing, where [`Announce::server_timing`] says so.
+    /// Responses say Server-Timing, where [`Announce::server_timing`] says so.
     pub server_timing: bool,
-    /// Whether clients see the fields with surrogate keys.
+    /// Clients see the fields with surrogate keys.
     pub shows_tags: bool,
-    /// Whether clients see Surrogate-Control.
+    /// Clients see Surrogate-Control.
     pub shows_surrogate_control: bool,
     /// Its Strict-Transport-Security, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
@@ -71,7 +72,7 @@ pub struct CertificateFields {
     pub client_cert: bool,
 }
 
-/// What a response says about the cache.
+/// Facts about the cache that a response announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announce {
     /// Send `Cache-Status` (RFC 9211).
@@ -99,7 +100,7 @@ pub struct Live {
     pub sites: HostTable<Arc<Site>>,
     /// All of them, in the order of the configuration.
     pub listed: Vec<Arc<Site>>,
-    /// What TLS listeners shake hands with; none when there are no certificates.
+    /// The server that TLS listeners shake hands with; `None` without certificates.
     pub tls: Option<Arc<tls::Server>>,
     /// The proxies in front that are believed, and let through to listeners with `proxy`.
     pub trusted: CidrSet,
@@ -111,16 +112,17 @@ pub struct Live {
     pub head_limits: HeadLimits,
     /// The path that is answered 200 where Host names no site.
     pub health_check: Option<Box<[u8]>>,
-    /// What responses say about the cache.
+    /// Facts about the cache that responses announce.
     pub announce: Announce,
-    /// How traces are continued and begun; none where trace context is passed on as it is.
+    /// The rule by which traces are continued and begun; `None` where trace context is passed on as
+    /// it is.
     pub tracing: Option<Arc<Tracing>>,
     /// This proxy's name in `Via` and `Cache-Status`.
     pub pseudonym: String,
     /// Varnish's parameters, for sites that have a VCL.
     pub params: Arc<Params>,
-    /// Whether clients may begin with HTTP/2 without TLS, where a parameter says so and not each
-    /// listener for itself.
+    /// Clients may begin with HTTP/2 without TLS, or may not, where a parameter says so; `None`
+    /// where each listener says so for itself.
     pub h2c: Option<bool>,
     /// The VCLs that `return (vcl(label))` goes on in, by label.
     pub labels: HashMap<Box<str>, Arc<Instance>>,
@@ -143,13 +145,13 @@ pub struct Shared {
     pub(crate) version: AtomicU64,
     /// The secret of the keys' hashes.
     pub seed: HashSeed,
-    /// What certificate authorities are answered.
+    /// The answer to a challenge of a certificate authority, while one is pending.
     pub challenges: Challenges,
     /// Counters of all cores.
     pub counters: Registry,
-    /// What all programs share.
+    /// State that all programs share.
     pub vcl: crate::vcl::common::Common,
-    /// What they count by site and by time.
+    /// Counts of all cores by site and by duration.
     pub tallies: Tallies,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     /// The way of invalidations to the store.
@@ -229,7 +231,7 @@ impl Shared {
         true
     }
 
-    /// What readers of the log ask for.
+    /// Returns the header fields that readers of the log ask for.
     pub(crate) fn wanted(&self) -> Option<Arc<Wanted>> {
         self.wanted.lock().clone()
     }
@@ -239,7 +241,7 @@ impl Shared {
         self.journal.as_ref()
     }
 
-    /// How often `limit` was reached, in the store or elsewhere.
+    /// Returns the number of times that `limit` was reached, in the store or elsewhere.
     pub fn limit_hits(&self, limit: Limit) -> u64 {
         let store = || self.cache.stats();
         let in_store = match limit {

@@ -1,6 +1,7 @@
-//! What programs have stored and is of no more use leaves before eviction comes for it, and where
-//! the store is full, what would be evicted next leaves before its room is needed: once a second,
-//! beside the cores, a part of the store at a time.
+//! Early removal of stored responses. A response that a program has stored leaves once it is of no
+//! more use, before eviction comes for it. In a full store, the responses that would be evicted
+//! next leave before their room is needed. The removal runs once a second, beside the cores, over a
+//! part of the store at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ const EVERY_MS: u64 = 900;
 const PIECES: u32 = 8;
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// How far the last look has come, and when it was.
+/// The place that the last look has come to, and its time.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     walk: Walk,
@@ -48,9 +49,9 @@ pub(crate) fn look_on(rounds: &Arc<Mutex<Rounds>>, cache: &Arc<Cache>, now_ms: u
     });
 }
 
-/// Whether `object` will never answer again, nor be confirmed by its origin: programs say how long
-/// that may be. Without one it stays as long as there is room, so that it can be told of a miss
-/// what was stored before.
+/// Returns true if `object` will never answer again, nor be confirmed by its origin: programs say
+/// how long that may be. An object that no program has stored stays as long as there is room, so
+/// that it can still be told, for a miss, what was stored before.
 fn is_over(object: &Object, now_ms: u64) -> bool {
     let kept_ms = object.grace_ms().saturating_add(object.stale_if_error_ms());
     !object.note().is_empty() && object.stale_ms(now_ms) > kept_ms

@@ -10,7 +10,7 @@ use files::{CacheRule, Coding, Config, Hidden, Neighbour, Root, Selector};
 use message::{HeaderId, Request, Scheme};
 use policy::PageCache;
 
-/// How long browsers take such a page for good: as WP Super Cache's own rules say.
+/// The time for which browsers take such a page for good, as in WP Super Cache's own rules.
 const LIFETIME: &str = "max-age=3, must-revalidate";
 
 /// The root of the pages that plugins write below `scripts`, an application's root.
@@ -62,14 +62,15 @@ pub(crate) fn place(plugin: PageCache, request: &Request) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether a host is one that has a folder of its name: not an address in brackets, nothing that
+/// Returns true if a host can be the name of a folder: not an address in brackets, nothing that
 /// means something to a file system.
 fn is_name(host: &[u8]) -> bool {
     let good = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
     !host.is_empty() && !host.starts_with(b".") && host.iter().all(good)
 }
 
-/// Whether WP Rocket keeps a page of its own for this browser (its `rocket-nginx` asks the same).
+/// Returns true if WP Rocket keeps a page of its own for this browser (its `rocket-nginx` asks the
+/// same).
 fn is_mobile(request: &Request) -> bool {
     let agent = request.headers.value(HeaderId::UserAgent).unwrap_or_default();
     ["Mobi", "Android", "iPad", "Kindle", "Silk/", "Opera Mini", "BlackBerry", "webOS"]

@@ -10,7 +10,7 @@ use crate::invalidate::Outcome;
 use crate::reply::{Reply, Served};
 use crate::trace::{About, Trouble};
 
-/// What went wrong, as the client is told.
+/// A failure, as the client is told about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// No site of this configuration has the request's host.
@@ -46,7 +46,7 @@ pub enum Problem {
     Origin {
         /// 502, 503 or 504.
         status: Status,
-        /// What happened, naming the server and the timeout.
+        /// The cause, with the server and the timeout.
         reason: String,
         /// The limit that was reached, if it was one.
         limit: Option<Limit>,
@@ -100,7 +100,7 @@ impl Problem {
         }
     }
 
-    /// What is told of it in the log.
+    /// Notes the problem for the log.
     pub(crate) fn note(&self, about: &mut About) {
         about.trouble = Some(Box::new(self.trouble()));
     }
@@ -165,7 +165,7 @@ fn error_page(request: &Request, mut response: Response, reason: &str) -> Reply 
     own(request, response, Bytes::from(body))
 }
 
-/// What policy made up.
+/// Builds a reply from a response that policy made up.
 pub(crate) fn synthetic(request: &Request, synthetic: &Synthetic) -> Reply {
     let mut response = Response::new(synthetic.status);
     for (name, value) in &synthetic.fields {

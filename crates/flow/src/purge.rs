@@ -25,7 +25,7 @@ use crate::invalidate::{NotDone, Outcome};
 use crate::pages;
 use crate::reply::Reply;
 
-/// How a purge request is answered.
+/// Conventions for the answer to a purge request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
     /// 200, whatever was there: Varnish's custom.
@@ -36,7 +36,7 @@ pub(crate) enum Answers {
     Empty,
 }
 
-/// What is not done.
+/// Reasons to refuse a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// From there, or without the token, nobody purges.
@@ -153,7 +153,7 @@ impl Core {
     }
 }
 
-/// Whether a method may be one of a purge, for which nothing else is answered here.
+/// Returns true if a method may be a purge's; nothing else is answered here for such a method.
 pub(crate) fn is_purge_method(method: &Method) -> bool {
     matches!(method, Method::Purge | Method::Ban)
         || matches!(method.token(), b"PURGEKEYS" | b"URIBAN" | b"REFRESH")

@@ -17,7 +17,7 @@ use crate::body::{Parts, ReplyBody};
 use crate::live::Live;
 use crate::trace::About;
 
-/// How the cache took part, for `Cache-Status` (RFC 9211), `X-Cache`, counters and logs.
+/// The cache's part in a reply, for `Cache-Status` (RFC 9211), `X-Cache`, counters and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// From a fresh stored response.
@@ -32,9 +32,9 @@ pub enum Served {
     Fetched {
         /// Why the store did not answer.
         reason: Forward,
-        /// Whether the answer is stored.
+        /// The answer is stored.
         stored: bool,
-        /// Whether the fetch was another request's.
+        /// The fetch was another request's.
         collapsed: bool,
     },
     /// From a file.
@@ -129,7 +129,7 @@ pub struct Varnish {
     pub xid: u64,
     /// The number of the fetch that brought what was found.
     pub found: Option<u64>,
-    /// Whether parts can be asked for.
+    /// The client can ask for parts.
     pub ranges: bool,
 }
 
@@ -153,13 +153,13 @@ pub struct Reply {
     pub head: Head,
     /// Body.
     pub body: ReplyBody,
-    /// How the cache took part.
+    /// The cache's part in the reply.
     pub served: Served,
     /// Age to send, in seconds; none when the head speaks for itself.
     pub age_s: Option<u64>,
     /// Remaining lifetime to tell, in seconds; negative when stale.
     pub ttl_s: Option<i64>,
-    /// What a program's answers say of themselves.
+    /// Fields that Varnish adds, in the reply of a program.
     pub varnish: Option<Varnish>,
     /// Strict-Transport-Security to send, as an index into [`Live::hsts`].
     pub hsts: Option<u16>,
@@ -167,11 +167,11 @@ pub struct Reply {
     pub content_range: Option<Box<str>>,
     /// Content-Type that replaces the stored one (multipart/byteranges).
     pub content_type: Option<Box<str>>,
-    /// Whether the connection ends after it.
+    /// The connection ends after the reply.
     pub close: bool,
-    /// Whether it has a whole body because more ranges were asked for than may be.
+    /// The reply has a whole body because more ranges were asked for than may be.
     pub(crate) too_many_ranges: bool,
-    /// How it came about, for the log.
+    /// Notes on how the reply came about, for the log.
     pub about: About,
 }
 
@@ -213,8 +213,8 @@ impl Reply {
         self
     }
 
-    /// Whether the beginning of its body is gone: the body outgrew the store before this request
-    /// took hold of it, and must be fetched anew.
+    /// Returns true if the beginning of the body is gone: the body outgrew the store before this
+    /// request took hold of it, and must be fetched anew.
     pub(crate) fn is_behind(&self) -> bool {
         matches!(&self.body, ReplyBody::Stream { reader, .. } if reader.is_behind())
     }
@@ -224,7 +224,7 @@ impl Reply {
         self.body.length()
     }
 
-    /// Whether nothing need be awaited to send it.
+    /// Returns true if nothing need be awaited to send the reply.
     pub fn is_at_hand(&self) -> bool {
         !matches!(
             self.body,
@@ -290,8 +290,8 @@ impl Reply {
         }
     }
 
-    /// How the request was served, and how long the origin took until its head was there (W3C
-    /// Server Timing).
+    /// Writes how the request was served, and how long the origin took until its head was there
+    /// (W3C Server Timing).
     fn write_timing(&self, out: &mut Vec<u8>) {
         for part in ["cache;desc=\"", self.served.word(), "\""] {
             push(out, part);

@@ -23,8 +23,8 @@ use crate::trace::Trace;
 use crate::wait;
 use crate::way::{Slow, Start, Way};
 
-/// How many fetches of others, none of which gave what it can use, a request waits for before it
-/// fetches for itself.
+/// The number of fetches of others that a request waits for before it fetches for itself, if none
+/// of them gave a response that it can use.
 const WAITS_MAX: u32 = 3;
 
 impl Slow {
@@ -199,7 +199,7 @@ async fn shared(
     alone(core, &ask, key, old, reason).await
 }
 
-/// Whether `old` may answer for an origin that does not.
+/// Returns true if `old` may answer for an origin that does not.
 fn stands_in(core: &Core, old: &Object) -> bool {
     freshness(old).may_serve_unreachable(core.now().mono_ms)
 }

@@ -1,4 +1,4 @@
-//! What is noted about a request on its way, for its record in the log.
+//! Notes about a request on its way, for its record in the log.
 //!
 //! A hit notes three numbers and allocates nothing. The rest is of requests that wait, and is kept
 //! in cells: the fetch, a task of its own, notes here too.
@@ -16,16 +16,16 @@ use vcl::backend::Leaf;
 use crate::live::{Live, Site};
 use crate::why::Why;
 
-/// What a reply tells of how it came about. None of it is sent.
+/// Notes on how a reply came about. No part of them is sent.
 #[derive(Debug, Default)]
 pub struct About {
     /// The site, and the rule that decided.
     pub decided: Decided,
     /// Hash of the cache key; 0 when none was made.
     pub key: u64,
-    /// What went wrong, if anything did. Apart, for replies are moved about and most go well.
+    /// The failure, if there was one. It is boxed, since replies are moved about and most go well.
     pub trouble: Option<Box<Trouble>>,
-    /// What a program has done for it. Apart, so that the replies of other sites are no larger.
+    /// The actions of a program. They are boxed, so that the replies of other sites are no larger.
     pub told: Option<Box<crate::vcl::told::Told>>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
@@ -48,7 +48,7 @@ impl About {
     }
 }
 
-/// Who decided, in numbers: a hit notes them and looks no name up.
+/// The site and the rule that decided, in numbers: a hit notes them and looks no name up.
 #[derive(Clone, Copy, Debug)]
 pub struct Decided {
     /// The site's index in [`Live::listed`]; one that is not there when no site has the host.
@@ -70,7 +70,7 @@ impl Default for Decided {
     }
 }
 
-/// What went wrong.
+/// A failure.
 #[derive(Debug)]
 pub struct Trouble {
     /// In words.
@@ -142,7 +142,7 @@ impl Trace {
         }
     }
 
-    /// Whether its answer was stored, all of it.
+    /// Returns true if the answer was stored, all of it.
     pub(crate) fn is_stored(&self) -> bool {
         self.stored.get()
     }
@@ -152,7 +152,7 @@ impl Trace {
         self.body_bytes.get()
     }
 
-    /// What went wrong with the fetch.
+    /// Returns the failure of the fetch, if it failed.
     pub(crate) fn trouble(&self) -> Ref<'_, Option<Trouble>> {
         self.trouble.borrow()
     }
@@ -187,12 +187,12 @@ impl Trace {
         self.server.borrow().clone()
     }
 
-    /// How often the request was sent.
+    /// Returns the number of times that the request was sent.
     pub fn tries(&self) -> u32 {
         self.tries.get()
     }
 
-    /// Whether it was sent over a kept connection.
+    /// Returns true if the request was sent over a kept connection.
     pub fn reused(&self) -> bool {
         self.reused.get()
     }

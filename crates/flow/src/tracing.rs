@@ -10,7 +10,7 @@ use base::HashSeed;
 use message::HeaderBlock;
 use message::trace_context::{FIELD, STATE_FIELD, TraceContext};
 
-/// How traces are continued and begun.
+/// The rule by which traces are continued and begun.
 #[derive(Debug)]
 pub struct Tracing {
     /// Of numbers of 64 bits, those below begin a trace.

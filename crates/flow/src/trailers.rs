@@ -14,12 +14,13 @@ use policy::{Notes, TrailerCtx};
 
 use crate::live::Site;
 
-/// What trailers of one message have to pass.
+/// The gate that the trailers of one message have to pass.
 pub(crate) struct Gate {
     site: Arc<Site>,
     notes: Notes,
     of_request: bool,
-    /// What Connection names in the head: for the connection it came over (RFC 9110 7.6.1).
+    /// Names that Connection lists in the head: fields of these names are for the connection that
+    /// the head came over (RFC 9110 7.6.1).
     nominated: Vec<u8>,
 }
 

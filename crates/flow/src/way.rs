@@ -13,7 +13,7 @@ use crate::purge::{Answers, Order};
 use crate::reply::{Forward, Reply};
 use crate::vcl::waiting::Waiting;
 
-/// What became of a request without waiting.
+/// The outcome of the steps that a request takes without waiting.
 #[expect(clippy::large_enum_variant, reason = "a hit's reply is moved, never allocated")]
 pub enum Start {
     /// Its reply.
@@ -30,7 +30,7 @@ pub struct Slow {
     pub(crate) way: Way,
 }
 
-/// Which way it goes.
+/// The way that a request goes.
 pub(crate) enum Way {
     /// A file below this root, which the disk must be asked for.
     File(Arc<Root>),
@@ -46,7 +46,7 @@ pub(crate) enum Way {
     /// One fetch for everybody who asks meanwhile.
     Fetch {
         key: KeyBuf,
-        /// What is stored, stale.
+        /// The stored object, which is stale.
         old: Option<Arc<Object>>,
     },
     /// To the store, to make something in it untrue.
@@ -58,7 +58,8 @@ pub(crate) enum Way {
 }
 
 impl Slow {
-    /// Whether it may become a tunnel: the client asks for another protocol that it may have.
+    /// Returns true if the request may become a tunnel: the client asks for another protocol that
+    /// it may have.
     pub fn is_upgrade(&self) -> bool {
         match &self.way {
             Way::Upgrade => true,
@@ -67,8 +68,8 @@ impl Slow {
         }
     }
 
-    /// Whether a client that waits for a 100 gets it as an interim response, when its body is
-    /// first asked for; otherwise its connection sends it.
+    /// Returns true if a client that waits for a 100 gets it as an interim response, when its body
+    /// is first asked for; otherwise its connection sends it.
     pub fn continues_late(&self) -> bool {
         matches!(&self.way, Way::Vcl(waiting) if waiting.continues_late())
     }

@@ -11,7 +11,7 @@ pub(crate) enum Why {
     Rule(NotStored),
     /// The request went past the cache.
     Pass,
-    /// What is stored for others stays.
+    /// The response that is stored for others stays.
     Beside,
     /// The body's end cannot be told from a cut.
     Framing,
@@ -54,7 +54,7 @@ impl Why {
         self.told().0
     }
 
-    /// What a word stands for.
+    /// Returns the reason that a word stands for.
     pub(crate) fn of(word: &str) -> Option<Self> {
         let own = || OWN.into_iter().find(|why| why.as_str() == word);
         NotStored::of(word).map(Self::Rule).or_else(own)

@@ -17,14 +17,14 @@ const EXTENSION_BYTES: usize = 4096;
 /// Digits of a chunk size: sixteen fill a `u64`.
 const SIZE_DIGITS: u8 = 16;
 
-/// What one [`BodyReader::read`] made of its bytes.
+/// The result of one [`BodyReader::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyStep {
     /// Bytes read; the caller goes on behind them.
     pub consumed: usize,
-    /// Which bytes of the buffer are body data, within the consumed ones; may be empty.
+    /// The bytes of the buffer that are body data, within the consumed ones; may be empty.
     pub data: Range<usize>,
-    /// Whether the body has ended.
+    /// True if the body has ended.
     pub done: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct BodyStep {
 #[derive(Clone, Debug)]
 pub struct BodyReader {
     state: State,
-    /// Whether white space may stand between a chunk's size and its CRLF.
+    /// True if white space may stand between a chunk's size and its CRLF.
     padded_sizes: bool,
     extension_left: usize,
     trailer_left: usize,
@@ -260,11 +260,11 @@ impl BodyReader {
         if self.is_done() { std::mem::take(&mut self.trailers).non_empty() } else { None }
     }
 
-    /// Whether the connection may end here.
+    /// Checks that the connection may end here.
     ///
     /// # Errors
-    /// [`BodyError::Truncated`] unless the body is over or ends with the connection: what was
-    /// received must then not pass for a whole body. After a failed read, its error.
+    /// [`BodyError::Truncated`] unless the body is over or ends with the connection: the bytes
+    /// received must then not pass for a whole body. After a failed read, the error of that read.
     pub fn at_eof(&self) -> Result<(), BodyError> {
         match self.state {
             State::Done | State::UntilClose => Ok(()),
@@ -273,7 +273,7 @@ impl BodyReader {
         }
     }
 
-    /// Whether the body was read to its end.
+    /// Returns true if the body was read to its end.
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
@@ -289,7 +289,7 @@ impl BodyReader {
 }
 
 impl Extension {
-    /// Whether the chunk line may end here.
+    /// Returns true if the chunk line may end here.
     fn may_end(self) -> bool {
         matches!(self, Self::Name | Self::Token | Self::QuoteEnd)
     }

@@ -13,7 +13,7 @@ pub const CHUNK_END: &[u8] = b"\r\n";
 /// Ends a chunked body, without trailer fields.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// How a response's body goes out.
+/// The framing with which a response's body is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
     /// No body and no framing fields: 1xx, 204, 304.
@@ -28,7 +28,7 @@ pub enum BodyFraming {
     HeadOf(Option<u64>),
 }
 
-/// What a response says about the connection after it.
+/// The announcement in a response of what becomes of the connection after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionHeader {
     /// Kept, as HTTP/1.1 has it by default: nothing is written.
@@ -42,7 +42,7 @@ pub enum ConnectionHeader {
 /// Trailers are taken; said hop by hop (RFC 9110 10.1.4).
 const CONNECTION_TE: &[u8] = b"Connection: TE\r\nTE: trailers\r\n";
 
-/// What follows a head when its connection is to change its protocol.
+/// Fields at the end of a head whose connection is to change its protocol.
 const CONNECTION_UPGRADE: &[u8] = b"Connection: Upgrade\r\nUpgrade: ";
 
 /// Appends a request head in origin-form, HTTP/1.1.

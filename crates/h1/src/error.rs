@@ -7,7 +7,7 @@ use message::Status;
 use message::authority::AuthorityError;
 use message::target::TargetError;
 
-/// What is wrong with a line of a head or trailer section (RFC 9112 2.2, 5).
+/// A fault in a line of a head or trailer section (RFC 9112 2.2, 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldError {
     /// A CR that no LF follows.

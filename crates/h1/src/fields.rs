@@ -62,7 +62,7 @@ impl From<LineError> for ResponseError {
     }
 }
 
-/// What [`FieldLines::next`] found.
+/// The result of [`FieldLines::next`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// All bytes were read and the section has not ended.
@@ -89,7 +89,7 @@ pub(crate) struct FieldLines {
     line_feeds: LineFeeds,
 }
 
-/// What is made of an LF without CR before it (RFC 9112 2.2).
+/// The treatment of an LF without CR before it (RFC 9112 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LineFeeds {
     /// An error.

@@ -1,4 +1,4 @@
-//! What a head's fields say about its body and its connection, noted field by field as they come.
+//! Facts that a head's fields state about its body and its connection, noted field by field.
 
 use message::framing::{content_length, is_lookalike};
 use message::header::Span;
@@ -112,7 +112,7 @@ impl Facts {
         if self.nominations > NOMINATIONS { Err(FramingError::Connection) } else { Ok(()) }
     }
 
-    /// Whether the connection outlives the message (RFC 9112 9.3).
+    /// Returns true if the connection outlives the message (RFC 9112 9.3).
     pub(crate) fn persistent(&self, version: Version) -> bool {
         !self.close && (self.keep_alive || version == Version::Http11)
     }

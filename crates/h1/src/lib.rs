@@ -29,7 +29,7 @@ pub use request::RequestReader;
 pub use response::{ResponseHead, ResponseReader};
 pub use stored::parse_stored_head;
 
-/// What a head may cost at most.
+/// Limits of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
     /// Bytes of the whole head, start line and final blank line included.
@@ -40,7 +40,7 @@ pub struct HeadLimits {
     pub field_count: usize,
     /// Bytes of a request target.
     pub target_bytes: usize,
-    /// Whether UTF-8 may stand in a target as it is; it is escaped.
+    /// True if a target may have raw UTF-8, which is then escaped.
     pub raw_utf8: bool,
     /// Bytes of a response's fields with surrogate keys, beside the others; no more than
     /// `field_bytes` for one when it is zero.
@@ -76,7 +76,7 @@ impl From<&base::Limits> for HeadLimits {
     }
 }
 
-/// Whether a reader needs more bytes.
+/// The progress of a reader: it needs more bytes, or is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
     /// Everything so far is well-formed; call again when there are more bytes.

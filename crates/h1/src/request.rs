@@ -42,7 +42,7 @@ pub struct RequestReader {
     /// Where the method, and after it the target, begins.
     part_at: usize,
     target_end: usize,
-    /// Whether the target has bytes beyond ASCII.
+    /// True if the target has bytes beyond ASCII.
     target_is_raw: bool,
     lines: FieldLines,
     facts: Facts,
@@ -83,8 +83,8 @@ impl RequestReader {
         self.lines.start(0);
     }
 
-    /// Whether a byte of a head has been seen. A CRLF before the request line does not count: old
-    /// clients send one after a body and then stay idle.
+    /// Returns true if a byte of a head has been seen. A CRLF before the request line does not
+    /// count: old clients send one after a body and then stay idle.
     pub fn started(&self) -> bool {
         !matches!(self.stage, Stage::Start | Stage::StartCr)
     }

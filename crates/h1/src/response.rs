@@ -22,18 +22,18 @@ enum Stage {
     Fields,
 }
 
-/// What the connection has to know of a response head.
+/// Facts that the connection has to know of a response head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// Bytes of the buffer that are the head.
     pub consumed: usize,
-    /// How the body that follows is framed.
+    /// The framing of the body that follows.
     pub framing: Framing,
-    /// Whether the connection may carry another request after this response.
+    /// True if the connection may carry another request after this response.
     pub keep_alive: bool,
-    /// Whether its Connection names Upgrade.
+    /// True if the head's Connection names Upgrade.
     pub upgrade: bool,
-    /// Whether a line ended without CR; see [`ResponseReader::take_line_feeds`].
+    /// True if a line ended without CR; see [`ResponseReader::take_line_feeds`].
     pub line_feeds: bool,
 }
 
@@ -65,8 +65,8 @@ impl ResponseReader {
         Self::default()
     }
 
-    /// Whether LF alone ends a line of the heads to come (RFC 9112 2.2): for a new reader, and for
-    /// one that was [reset](Self::reset), it does not.
+    /// Sets whether LF alone ends a line of the heads to come (RFC 9112 2.2). It does not for a new
+    /// reader, or for one that was [reset](Self::reset).
     pub fn take_line_feeds(&mut self, taken: bool) {
         let line_feeds = if taken { LineFeeds::Taken } else { LineFeeds::Refused };
         self.lines.set_line_feeds(line_feeds);

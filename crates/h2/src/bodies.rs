@@ -156,12 +156,12 @@ impl Connection {
         }
     }
 
-    /// Whether the client may send less than half of what all bodies together may hold.
+    /// Returns true if the client may send less than half of what all bodies together may hold.
     pub fn is_short(&self) -> bool {
         self.receive_window < i64::from(self.settings.connection_window / 2)
     }
 
-    /// Whether the client may send nothing of any body, until some of them is used.
+    /// Returns true if the client may send nothing of any body, until some of them is used.
     pub fn is_full(&self) -> bool {
         self.receive_window <= 0
     }

@@ -1,4 +1,4 @@
-//! How often a client may do what costs it less than us.
+//! Budgets for acts that cost a client less than they cost this server.
 
 use base::Limit;
 

@@ -20,7 +20,7 @@ use crate::streams::{Priority, Streams, WINDOW_MAX};
 /// The window of both sides before anything is said of it (RFC 9113 6.9.2).
 pub(crate) const FIRST_WINDOW: u32 = 65_535;
 
-/// What one connection may take.
+/// Limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub(crate) streams: u32,
@@ -66,7 +66,7 @@ impl From<&Limits> for Settings {
 /// Streams at once whatever is set: their places are looked through.
 const STREAMS_MAX: u64 = 1000;
 
-/// What a client has done.
+/// An act of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// It asks for something: the request is the one handed in.
@@ -78,21 +78,21 @@ pub enum Event<'a> {
     },
     /// It asks for something that gets a refusal, or is not even that.
     Refused {
-        /// Where it is answered; none when the stream is reset already.
+        /// The stream to answer on; `None` if it is reset already.
         stream: Option<StreamAt>,
-        /// What is wrong with it.
+        /// The reason for the refusal.
         error: RequestError,
     },
     /// Part of a request's body. To be given back with [`Connection::used`].
     Data {
-        /// Of which request.
+        /// The stream of the request.
         stream: StreamAt,
         /// The bytes.
         bytes: &'a [u8],
     },
     /// A request's body is whole.
     End {
-        /// Of which request.
+        /// The stream of the request.
         stream: StreamAt,
         /// Its trailer fields that may pass, if there are any.
         trailers: Option<Trailers>,
@@ -100,9 +100,10 @@ pub enum Event<'a> {
     /// A stream is gone, and whatever is done for it is done for nothing. Its place may be another
     /// stream's soon.
     Reset {
-        /// Which.
+        /// The stream.
         stream: StreamAt,
-        /// Whether the client wanted it so; otherwise it sent what no request may hold.
+        /// True if the client wanted the reset; otherwise it sent something that no request may
+        /// hold.
         by_client: bool,
     },
 }
@@ -138,7 +139,7 @@ pub(crate) struct Open {
     pub(crate) continuations: u64,
 }
 
-/// What stands before a client's frames.
+/// The stage that a client's bytes have reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// So many bytes of the preface have come.
@@ -148,7 +149,7 @@ enum Stage {
     Frames,
 }
 
-/// How far this end is with saying that it takes no more streams.
+/// The progress of this end in saying that it takes no more streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Farewell {
     No,
@@ -202,7 +203,7 @@ const TABLE_BYTES: usize = 4096;
 pub(crate) const BLOCK_KEPT: usize = 4 << 10;
 
 impl Connection {
-    /// What a client's side of a connection begins with (RFC 9113 3.4).
+    /// The bytes that a client's side of a connection begins with (RFC 9113 3.4).
     pub const PREFACE: &[u8] = PREFACE;
 
     /// A connection whose client has sent nothing yet; what this end says first goes to `out`.
@@ -259,12 +260,12 @@ impl Connection {
         frame::write(out, kind::SETTINGS, 0, 0, &payload);
     }
 
-    /// Whether the client has shown that it speaks HTTP/2, and said its settings.
+    /// Returns true if the client has shown that it speaks HTTP/2, and has sent its settings.
     pub fn is_greeted(&self) -> bool {
         self.stage == Stage::Frames
     }
 
-    /// Whether no stream is under way and no frame has begun.
+    /// Returns true if no stream is under way and no frame has begun.
     pub fn is_idle(&self) -> bool {
         self.streams.len() == 0 && self.held.is_empty() && self.open.is_none()
     }
@@ -274,8 +275,8 @@ impl Connection {
         self.streams.len()
     }
 
-    /// Whether nothing more is to come of the connection: one side has said so, and every stream
-    /// has ended.
+    /// Returns true if nothing more is to come of the connection: one side has said so, and every
+    /// stream has ended.
     pub fn is_over(&self) -> bool {
         self.streams.len() == 0 && (self.client_leaves || self.farewell == Farewell::Said)
     }
@@ -388,7 +389,7 @@ impl Connection {
         *input = &input[come..];
     }
 
-    /// What a frame's head alone says against it.
+    /// Checks a frame by its head alone.
     fn check(&mut self, head: FrameHead) -> Result<(), Fatal> {
         if head.length > PAYLOAD_BYTES {
             return Err(Fatal::new(Code::FrameSize, "a frame larger than was allowed"));

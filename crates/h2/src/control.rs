@@ -18,7 +18,7 @@ const PAYLOAD_MAX: u32 = (1 << 24) - 1;
 const LENGTH: Fatal = Fatal::new(Code::FrameSize, "a frame of a length that its type has not");
 
 impl Connection {
-    /// What the PING behind the first GOAWAY carries.
+    /// The payload of the PING behind the first GOAWAY.
     pub(crate) const LEAVING: [u8; 8] = *b"leaving.";
 
     pub(crate) fn settings(
@@ -156,7 +156,8 @@ impl Connection {
         Ok(())
     }
 
-    /// What was said of a stream before it began; that comes from later than its own head.
+    /// Takes the priority that the client gave a stream before the stream began. It takes
+    /// precedence over the priority in the stream's own head.
     pub(crate) fn said_early(&mut self, id: u32) -> Option<Priority> {
         if self.early.is_empty() {
             return None;

@@ -26,7 +26,7 @@ pub enum HpackError {
 #[derive(Debug)]
 pub struct Decoder {
     table: DynamicTable,
-    /// How large the table may be made.
+    /// The largest size that the table may be given.
     allowed: usize,
     name: Vec<u8>,
     value: Vec<u8>,

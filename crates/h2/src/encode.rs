@@ -99,7 +99,7 @@ fn find_static(id: HeaderId, name: &[u8], value: &[u8]) -> Option<(usize, bool)>
     Some((first + 1 + whole.unwrap_or(0), whole.is_some()))
 }
 
-/// How a field is written.
+/// The form in which a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// A literal that goes into the table.
@@ -139,8 +139,8 @@ fn literal(form: Form, name_at: Option<usize>, name: &[u8], value: &[u8], out: &
     string(value, out);
 }
 
-/// What an entry of the table is found again by; `text` has its name in lower case, and gets the
-/// rest.
+/// Returns the hash by which an entry of the table is found again. `text` has the entry's name in
+/// lower case; the rest is appended to it.
 fn hash(seed: &HashSeed, text: &mut Vec<u8>, value: &[u8]) -> u64 {
     text.push(b':');
     text.extend_from_slice(value);
@@ -159,7 +159,7 @@ pub struct Block {
 struct Coded {
     /// Where its literal ends; it begins where the one before it ends.
     end: u32,
-    /// What it counts for in a table; 0 when it is not for one.
+    /// Bytes that the field counts for in a table; 0 if the field is not for one.
     size: u32,
     hash: u64,
 }
@@ -211,7 +211,7 @@ fn code(
     Coded { end: out.len() as u32, size, hash: found_by }
 }
 
-/// What a field counts for in a table (RFC 7541 4.1); none is larger than [`LARGEST`].
+/// Bytes that a field counts for in a table (RFC 7541 4.1); none is larger than [`LARGEST`].
 fn entry_size(name: &[u8], value: &[u8]) -> u32 {
     (name.len() + value.len() + OVERHEAD) as u32
 }
@@ -237,7 +237,7 @@ pub struct Encoder {
     text: Vec<u8>,
 }
 
-/// How large a table is when nobody has said so (RFC 9113 6.5.2), and the largest used here.
+/// The size of a table when nobody has set it (RFC 9113 6.5.2), and the largest used here.
 const DEFAULT_SIZE: usize = 4096;
 
 impl Encoder {

@@ -35,11 +35,11 @@ pub enum Code {
 /// Why a connection must end; the code goes into its last GOAWAY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fatal {
-    /// What the client is told.
+    /// The code that the client is told.
     pub code: Code,
     /// The limit that was reached, if it was one.
     pub limit: Option<Limit>,
-    /// What was wrong, for logs.
+    /// The fault, in words for logs.
     pub reason: &'static str,
 }
 

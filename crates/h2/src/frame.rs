@@ -4,7 +4,7 @@
 pub(crate) const HEAD_BYTES: usize = 9;
 /// The largest payload that needs no setting, in both directions (RFC 9113 4.2).
 pub(crate) const PAYLOAD_BYTES: usize = 16_384;
-/// What a client's side of a connection begins with (RFC 9113 3.4).
+/// The bytes that a client's side of a connection begins with (RFC 9113 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A frame's type; those that are not known are skipped (RFC 9113 5.5).

@@ -162,7 +162,7 @@ fn step_of<'a>(
     rest
 }
 
-/// What the server has said so far: it must make sense to a client.
+/// The server's output so far: it must make sense to a client.
 #[derive(Default)]
 struct Said {
     ended: Vec<u32>,

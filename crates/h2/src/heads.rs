@@ -41,8 +41,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// Whether a second block on a stream can be its trailers; one that this end has reset may
-    /// still get what was sent before the client knew.
+    /// Checks that a second block on a stream can be its trailers. A stream that this end has reset
+    /// may still get blocks that were sent before the client knew.
     fn may_have_trailers(&self, id: u32) -> Result<(), Fatal> {
         let Some(place) = self.streams.find(id) else {
             return match self.streams.was(id) {

@@ -1,4 +1,4 @@
-//! What a client says about the order of its responses (RFC 9218).
+//! Priorities that a client gives its responses (RFC 9218).
 
 use crate::streams::Priority;
 use message::sf::{BareItem, Value, parse_dictionary};

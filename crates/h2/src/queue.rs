@@ -49,7 +49,7 @@ impl Queues {
         }
     }
 
-    /// Whether nobody waits.
+    /// Returns true if no stream waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.some == 0
     }

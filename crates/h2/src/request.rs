@@ -1,8 +1,8 @@
 //! From the fields of one block to the canonical request (RFC 9113 8.1 to 8.3).
 //!
-//! What HTTP/1 would refuse is refused here by the same rules: targets, hosts, lengths and byte
-//! classes are read by the code of `message` that `h1` reads them with. Must never repair: a field
-//! that is not as it must be makes the whole request malformed.
+//! Anything that HTTP/1 would refuse is refused here by the same rules: targets, hosts, lengths and
+//! byte classes are read by the code of `message` that `h1` reads them with. This module must never
+//! repair: a field that is not as it must be makes the whole request malformed.
 
 use base::{Limit, Limits};
 use message::authority::{parse_authority, write_authority};
@@ -23,7 +23,7 @@ use crate::table::OVERHEAD;
 
 /// Longest method understood, in bytes, as in HTTP/1.
 const METHOD_BYTES: usize = 32;
-/// What stands between cookies (RFC 9113 8.2.3).
+/// The bytes between two cookies (RFC 9113 8.2.3).
 const CRUMBS: &[u8] = b"; ";
 
 /// Pseudo-fields, a bit each.
@@ -35,7 +35,7 @@ mod pseudo {
     pub(super) const PROTOCOL: u8 = 16;
 }
 
-/// What a block may cost at most.
+/// Limits of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListLimits {
     /// Fields, pseudo-fields included; a cookie's crumbs are one.
@@ -48,7 +48,7 @@ pub(crate) struct ListLimits {
     pub(crate) target_bytes: usize,
     /// The same as `list_bytes`, for a trailer section.
     pub(crate) trailer_bytes: usize,
-    /// Whether UTF-8 may stand in `:path` as it is; it is escaped.
+    /// True if `:path` may have raw UTF-8, which is then escaped.
     pub(crate) raw_utf8: bool,
 }
 
@@ -84,9 +84,9 @@ pub(crate) struct Collector {
     /// The first thing that was wrong. The block is read to its end all the same: the state of
     /// HPACK depends on it.
     fault: Option<RequestError>,
-    /// Which pseudo-fields were there.
+    /// The pseudo-fields that were there, a bit each.
     seen: u8,
-    /// Whether there was a field that is not a pseudo-field.
+    /// True if there was a field that is not a pseudo-field.
     regular: bool,
     host_seen: bool,
     /// `:protocol` is there and is `websocket`.
@@ -310,8 +310,9 @@ impl Collector {
         if self.list_bytes > most { Err(limit.into()) } else { Ok(()) }
     }
 
-    /// Whether the request asks for another protocol on its stream (extended CONNECT, RFC 8441):
-    /// what follows is not a body but the protocol's bytes. True once it is finished.
+    /// Returns true if the request asks for another protocol on its stream (extended CONNECT, RFC
+    /// 8441). The protocol's bytes then follow in place of a body. Valid once the request is
+    /// finished.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn is_extended(&self) -> bool {
         self.websocket
@@ -357,8 +358,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Whether the pseudo-fields are those that the method must have (RFC 9113 8.3.1 and 8.5, RFC
-    /// 8441 4), and the target fits.
+    /// Checks that the pseudo-fields are those that the method must have (RFC 9113 8.3.1 and 8.5,
+    /// RFC 8441 4), and that the target fits.
     fn check_pseudo(&self, request: &Request) -> Result<(), RequestError> {
         let has = |which| self.seen & which == which;
         if !has(pseudo::METHOD) {
@@ -378,7 +379,7 @@ impl Collector {
         Ok(target::check(request)?)
     }
 
-    /// How long the body is. A tunnel has none, whatever flows through it.
+    /// The framing of the body. A tunnel has no body, whatever flows through it.
     fn framing(&self, ends: bool) -> Result<Framing, Malformed> {
         let extended = self.seen & pseudo::PROTOCOL != 0;
         match self.length {

@@ -8,20 +8,20 @@ use crate::error::{Code, Fatal};
 use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, flag, kind};
 use crate::streams::{Priority, Was};
 
-/// What is to be sent next: so many bytes of a stream's body, behind the head of a frame that is
-/// written already.
+/// Bytes of a stream's body that are to be sent next, behind the head of a frame that is written
+/// already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Whose.
+    /// The stream.
     pub stream: StreamAt,
-    /// How many.
+    /// The number of bytes.
     pub bytes: usize,
     /// The response is whole with them, but for the trailers that were announced.
     pub ends: bool,
 }
 
 impl Connection {
-    /// Whether a stream is still there to be answered.
+    /// Returns true if a stream is still there to be answered.
     pub fn has(&self, at: StreamAt) -> bool {
         self.streams.id_at(at.place) == at.id
     }
@@ -121,8 +121,8 @@ impl Connection {
         FrameHead { length: bytes, kind: kind::DATA, flags, stream: at.id }.write(out);
     }
 
-    /// What is to be sent next, at most `most` bytes; the head of its frame goes to `out`. None
-    /// when there is nothing, or the client's windows let nothing through.
+    /// Returns the bytes to be sent next, at most `most`; the head of their frame goes to `out`.
+    /// Returns `None` if there is nothing, or the client's windows let nothing through.
     pub fn grant(&mut self, most: usize, out: &mut Vec<u8>) -> Option<Grant> {
         loop {
             let place = self.queues.first()?;
@@ -259,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// Whether something could be sent now.
+    /// Returns true if something could be sent now.
     pub fn has_turn(&self) -> bool {
         self.queues.first().is_some_and(|place| {
             let stream = self.streams.get(place);
@@ -267,7 +267,7 @@ impl Connection {
         })
     }
 
-    /// Whether bytes of a stream wait that only the client's windows hold back.
+    /// Returns true if bytes of a stream wait that only the client's windows hold back.
     pub fn is_held_back(&self, at: StreamAt) -> bool {
         let stream = self.streams.get(at.place);
         stream.id == at.id
@@ -275,13 +275,13 @@ impl Connection {
             && (stream.send_window <= 0 || self.send_window <= 0)
     }
 
-    /// Whether bytes of a stream wait that its own window holds back.
+    /// Returns true if bytes of a stream wait that its own window holds back.
     pub fn is_shut_to(&self, at: StreamAt) -> bool {
         let stream = self.streams.get(at.place);
         stream.id == at.id && stream.offered > 0 && stream.send_window <= 0
     }
 
-    /// Whether bytes of any stream wait that the connection's window holds back.
+    /// Returns true if bytes of any stream wait that the connection's window holds back.
     pub fn is_shut(&self) -> bool {
         self.send_window <= 0
             && self.streams.places().any(|place| self.streams.get(place).offered > 0)
@@ -299,7 +299,8 @@ impl Connection {
         true
     }
 
-    /// Whether [`Connection::announce_end`] has been said, and the last stream not been named yet.
+    /// Returns true if [`Connection::announce_end`] was called, and the last stream has not been
+    /// named yet.
     pub fn is_leaving(&self) -> bool {
         self.farewell == Farewell::Announced
     }

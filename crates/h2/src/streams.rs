@@ -3,12 +3,12 @@
 /// Most that one window may hold (RFC 9113 6.9.1).
 pub(crate) const WINDOW_MAX: i64 = 0x7fff_ffff;
 
-/// What a client says of a response's place among others (RFC 9218 4).
+/// The priority that a client gives a response among others (RFC 9218 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Priority {
     /// 0 is the most urgent, 7 the least.
     pub(crate) urgency: u8,
-    /// Whether it is of use in parts, and takes turns with others.
+    /// True if the response is of use in parts, and takes turns with others.
     pub(crate) incremental: bool,
 }
 
@@ -25,17 +25,17 @@ pub(crate) struct Stream {
     pub(crate) id: u32,
     /// The client may send more on it.
     pub(crate) receives: bool,
-    /// What is received is still wanted.
+    /// True if received bytes are still wanted.
     pub(crate) takes: bool,
     /// Bytes that Content-Length says are still to come.
     pub(crate) due: Option<u64>,
-    /// What the client may still send without being told.
+    /// Bytes that the client may still send without being told.
     pub(crate) receive_window: i64,
     /// Bytes received and not yet used.
     pub(crate) held: u32,
     /// Bytes that were used, and of which the client does not know yet.
     pub(crate) used: u32,
-    /// What may still be sent.
+    /// Bytes that may still be sent.
     pub(crate) send_window: i64,
     /// Bytes that are there to be sent.
     pub(crate) offered: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Stream {
     pub(crate) priority: Priority,
 }
 
-/// How a stream that is over came to its end.
+/// The way in which a stream that is over came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Was {
     /// Both sides have ended it, or the client has reset it.
@@ -78,7 +78,7 @@ impl Streams {
         Self { ids: Vec::new(), streams: Vec::new(), free: Vec::new(), open: 0, over, oldest: 0 }
     }
 
-    /// How many there are.
+    /// The number of streams under way.
     pub(crate) fn len(&self) -> usize {
         self.open
     }
@@ -135,7 +135,7 @@ impl Streams {
         }
     }
 
-    /// How a stream came to its end, if it is remembered.
+    /// The way in which a stream came to its end, if it is remembered.
     pub(crate) fn was(&self, id: u32) -> Option<Was> {
         self.over.iter().find(|(own, _)| *own == id).map(|(_, was)| *was)
     }

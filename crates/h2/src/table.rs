@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use message::HeaderId;
 
-/// What an entry counts for beside its bytes (RFC 7541 4.1).
+/// Bytes that an entry counts for beside its own (RFC 7541 4.1).
 pub(crate) const OVERHEAD: usize = 32;
 
 /// RFC 7541 Appendix A; index 1 is the first.
@@ -82,7 +82,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// What it counts for in a table or a list (RFC 7541 4.1, RFC 9113 6.5.2).
+    /// Bytes that the entry counts for in a table or a list (RFC 7541 4.1, RFC 9113 6.5.2).
     pub(crate) fn size(&self) -> usize {
         self.name.len() + self.value.len() + OVERHEAD
     }

@@ -12,7 +12,7 @@ use crate::error::{Code, Fatal};
 use crate::frame::{self, FrameHead, HEAD_BYTES, flag, kind, setting};
 use crate::{Decoder, RequestError};
 
-/// What has happened, without borrowed bytes.
+/// An event, without borrowed bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Request(u32, String, bool),
@@ -607,7 +607,7 @@ fn it_leaves_in_two_steps_and_finishes_what_was_asked() {
 }
 
 proptest! {
-    /// How the bytes are cut does not change what they say.
+    /// Cutting the bytes does not change their meaning.
     #[test]
     fn pieces_say_what_the_whole_says(cuts in proptest::collection::vec(1..40_usize, 1..60)) {
         let mut bytes = hello();

@@ -29,7 +29,8 @@ pub(crate) fn check(path: &Path, show: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the file is a program, as its first word says; its ending only where that says nothing.
+/// Tells whether the file is a program: by its first word, or by its ending if the first word
+/// decides nothing.
 fn is_program(path: &Path) -> bool {
     let text = std::fs::read(path).unwrap_or_default();
     config::is_program(&String::from_utf8_lossy(&text))

@@ -36,9 +36,9 @@ pub(crate) struct DemoArgs {
     seconds: Option<u64>,
 }
 
-/// What the origin's front page costs.
+/// Time that the origin takes to make its front page.
 const WORK: Duration = Duration::from_millis(180);
-/// What it weighs.
+/// Size of the front page, in bytes.
 const PAGE_BYTES: usize = 58_000;
 
 /// Runs the demo.
@@ -99,8 +99,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// What the demo would leave behind. It is gone with this, or where the demo is killed, by the
-/// process that is started for it.
+/// Files that the demo would leave behind. Dropping this value removes them. If the demo is killed,
+/// the process that is started for it removes them.
 struct Leftovers {
     folder: PathBuf,
     ring: PathBuf,

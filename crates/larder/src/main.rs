@@ -55,12 +55,12 @@ enum Verb {
     Hist(tools::HistArgs),
     Stat(tools::StatArgs),
     Logstat(tools::LogstatArgs),
-    /// What a daemon starts beside itself.
+    /// Helper process that a daemon starts beside itself.
     #[command(hide = true)]
     Keeper(KeeperArgs),
 }
 
-/// What the keeper is told at its start.
+/// Arguments that the keeper gets at its start.
 #[derive(Debug, Args)]
 struct KeeperArgs {
     /// Configuration file whose files may be opened, and which may be itself.

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use clap::Subcommand;
 use config::preset::{PRESETS, find};
 
-/// What to do.
+/// Actions on presets.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum PresetVerb {
     /// Name every preset and what it is for.

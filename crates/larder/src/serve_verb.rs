@@ -12,7 +12,7 @@ use vcl::params::TABLE;
 
 use crate::varnishd;
 
-/// How `serve` is told what to do.
+/// Arguments of `serve`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Configuration file.
@@ -147,7 +147,7 @@ fn check_all(source: &Source) -> Result<(), String> {
     Ok(())
 }
 
-/// What `serve` was told to do.
+/// Returns the source of the configuration that the arguments of `serve` name.
 fn source_of(args: ServeArgs) -> Result<Source, String> {
     let (mut admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
     let pid_file = args.varnishd.pid_file.clone();

@@ -1,7 +1,7 @@
 //! varnishd's own flags, beside ours: `larder serve -a :6081 -T localhost:6082 -f default.vcl`.
 //!
-//! What a flag means nothing for here is accepted and told, so that a service file goes on as it
-//! is; what nobody knows is an error.
+//! A flag of varnishd that means nothing here is accepted and told, so that a service file goes on
+//! as it is. An unknown flag is an error.
 
 use std::path::{Path, PathBuf};
 
@@ -70,8 +70,8 @@ pub(crate) struct VarnishdArgs {
     /// Accepted: larder stays in the foreground; there is no CLI on standard input.
     #[arg(short = 'd')]
     pub(crate) debug: bool,
-    /// Who to become when root has started it: `unix[,user=NAME]`, by default `vcache`; `none`
-    /// stays root. Other words of it have no effect.
+    /// User to become when root has started larder: `unix[,user=NAME]`, by default `vcache`; `none`
+    /// stays root. Other words have no effect.
     #[arg(short = 'j', value_name = "JAIL[,WORD]")]
     pub(crate) jail: Option<String>,
     /// Short for -p vsl_space=SIZE.
@@ -83,7 +83,7 @@ pub(crate) struct VarnishdArgs {
 }
 
 impl VarnishdArgs {
-    /// Whether any of them was given.
+    /// Tells whether any of these flags was given.
     pub(crate) fn is_given(&self) -> bool {
         let lists = [&self.endpoints, &self.vcl, &self.cli, &self.storage, &self.params];
         let lists = lists.iter().any(|list| !list.is_empty()) || !self.read_only.is_empty();
@@ -98,10 +98,10 @@ impl VarnishdArgs {
             || switches.iter().any(|switch| *switch)
     }
 
-    /// What they come to. What has no effect is told on standard error.
+    /// Evaluates the flags. Those without effect are told on standard error.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// A message that says what is wrong with a flag.
     pub(crate) fn read(&self, admin_socket: &Path) -> Result<Flags, String> {
         self.tell();
         let params = self.parameters()?;

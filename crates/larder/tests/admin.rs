@@ -1,5 +1,5 @@
-//! What the admin listener must withstand: A1 to A9 of what is asked of one, but for the
-//! dashboard's own (A6), of which the fields that every answer carries are here.
+//! Attacks that the admin listener must withstand: A1 to A9. Most of A6 concerns the dashboard;
+//! only the fields that every response carries are tested here.
 
 mod support;
 
@@ -19,7 +19,7 @@ async fn stage() -> Stage {
     Setup { top: LISTENS, ..Setup::default() }.start().await
 }
 
-/// What is answered there has no end.
+/// Path whose response has no end.
 const ENDLESS: &str = "/api/v1/live";
 
 /// A request of a route, with as little as it takes.
@@ -221,7 +221,7 @@ async fn a6_every_answer_forbids_browsers_what_it_does_not_need() {
     }
 }
 
-/// What a role may ask, by the table.
+/// Tells whether `role` is enough for what a route of the table needs.
 fn may(needs: Needs, role: &str) -> bool {
     match needs {
         Needs::Nothing => true,

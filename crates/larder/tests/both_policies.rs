@@ -1,8 +1,8 @@
-//! What the declared policy and a program in VCL promise alike: one list of behaviours, run against
-//! a site of either kind.
+//! Behaviours that the declared policy and a program in VCL share: one list of behaviours, run
+//! against a site of either kind.
 //!
-//! The bug of a fetch that ends it (`larder_panics_total`) is not among them: nothing that clients,
-//! origins or programs do makes a fetch panic, and `vtc.panic` fails a program without one.
+//! A bug that ends a fetch (`larder_panics_total`) is not in the list: nothing that clients,
+//! origins or programs do makes a fetch panic, and `vtc.panic` fails a program without a panic.
 
 mod support;
 
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener};
 use tokio::time::timeout;
 
-/// Who decides.
+/// The kind of policy that decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
     Declared,
@@ -28,7 +28,7 @@ enum Policy {
 
 const BOTH: [Policy; 2] = [Policy::Declared, Policy::Vcl];
 
-/// What the declared site's settings say, as a program.
+/// Settings of the declared site, written as a program.
 const PROGRAM: &str = "sub vcl_recv {
     if (req.method == \"PURGE\") { return (purge); }
     if (req.url ~ \"^/pass\") { return (pass); }
@@ -61,7 +61,7 @@ async fn limited_site(policy: Policy, top: &str, limits: &str) -> (Stage, Folder
     (Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }, folder)
 }
 
-/// What a verb says that succeeds.
+/// Runs a verb that must succeed; returns its output.
 async fn run(stage: &Stage, arguments: &[&str]) -> String {
     let socket = stage.daemon.admin_socket().display().to_string();
     let mut command = Command::new(binary().expect("a binary"));

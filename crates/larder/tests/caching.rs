@@ -1,4 +1,5 @@
-//! What is stored, for whom, under which key, and what of it is answered: over real sockets.
+//! Storing and reuse of responses, over real sockets: what is stored, for whom, under which key,
+//! and which parts of it are answered.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What `POST /api/v1/explain` and `larder explain` say, held against what the daemon then does.
+//! Answers of `POST /api/v1/explain` and `larder explain`, held against what the daemon then does.
 
 mod support;
 
@@ -42,7 +42,7 @@ async fn explain(stage: &Stage, question: &Value) -> Value {
     told
 }
 
-/// What is said of GET of `target` at `a.test`.
+/// Returns the explanation of a GET of `target` at `a.test`.
 async fn explain_get(stage: &Stage, target: &str) -> Value {
     explain(stage, &json!({ "url": format!("http://a.test{target}") })).await
 }
@@ -176,7 +176,7 @@ const FIELDS: [&str; 20] = [
     "If-Match: \"1\"",
 ];
 
-/// Whether what was said of a request and its record are of one mind.
+/// Tells whether the explanation of a request (`told`) and the request's record agree.
 fn agree(told: &Value, record: &Value) -> bool {
     let (foreseen, served) = (text(&told["outcome"], "served"), text(record, "cache"));
     let summary = text(&told["outcome"], "summary");

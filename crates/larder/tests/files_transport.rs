@@ -1,5 +1,5 @@
-//! How files travel: large ones, over TLS, to slow clients, from a cold disk, and files that change
-//! under way.
+//! Transport of files: large ones, over TLS, to slow clients, from a cold disk, and files that
+//! change under way.
 
 mod support;
 

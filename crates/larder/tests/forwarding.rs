@@ -1,4 +1,4 @@
-//! Who asks, and with which scheme, when proxies in front say so.
+//! The client's address and scheme, when proxies in front say them.
 
 mod support;
 

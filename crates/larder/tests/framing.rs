@@ -127,8 +127,8 @@ origin = "strict"
         SMUGGLED.iter().map(|target| self.origin.seen(target)).sum()
     }
 
-    /// What the reference reader finds wrong with anything the origin was ever sent. A request that
-    /// ends with its connection is no fault: its client had gone.
+    /// Faults that the reference reader finds in anything the origin was ever sent. A request that
+    /// is cut short by the end of its connection is no fault: its client had gone.
     fn violations(&self) -> Vec<String> {
         let recorded = self.origin.recorded();
         let read = recorded.iter().map(|connection| strict::read_requests(&connection.bytes));

@@ -89,8 +89,8 @@ impl Bench {
         (targets == [&path]).then_some(()).ok_or_else(|| format!("next brought {targets:?}"))
     }
 
-    /// The whole requests that the origin was sent since it last forgot. One that ends with its
-    /// connection is none: no origin answers it.
+    /// The whole requests that the origin was sent since it last forgot. A request that ends with
+    /// its connection does not count: no origin answers it.
     fn forwarded(&self) -> Result<Vec<ParsedRequest>, String> {
         let mut all = Vec::new();
         for connection in self.stage.origin.recorded() {
@@ -136,7 +136,7 @@ async fn nothing_is_smuggled_when_the_url_is_cached() {
     bench.run().await;
 }
 
-/// What claims to have come by TLS is refused, or forwarded as what it is.
+/// A request that claims to have come by TLS is refused, or forwarded as what it is.
 #[tokio::test]
 async fn a_scheme_cannot_be_claimed() {
     let mut bench = Bench::new(UNCACHED, Pieces::Whole).await;

@@ -15,7 +15,7 @@ async fn stage(htcp: &str, site: &str) -> Stage {
     Setup { top: &top, site, ..Setup::default() }.start().await
 }
 
-/// What MediaWiki sends: `pack( 'nxxnCxNxxa*n', ... )` around
+/// A request as MediaWiki sends it: `pack( 'nxxnCxNxxa*n', ... )` around
 /// `pack( 'na4na*na8n', 4, 'HEAD', strlen( $url ), $url, 8, 'HTTP/1.0', 0 )`.
 fn mediawikis(url: &str, flags: u8) -> Vec<u8> {
     let mut specifier = b"\0\x04HEAD".to_vec();

@@ -357,7 +357,8 @@ fn every_limit_is_counted_or_exempt() {
     }
 }
 
-/// What the daemon's crates do, without their tests and without the tables of limits.
+/// Appends to `code` the code of the daemon's crates, without their tests and without the tables of
+/// limits.
 fn read_code(folder: &std::path::Path, code: &mut String) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

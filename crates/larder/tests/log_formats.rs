@@ -89,7 +89,7 @@ fn larder(folder: &Path) -> (Server, PathBuf) {
     (Server::start(command, folder, "larder"), socket)
 }
 
-/// What a command prints.
+/// Runs a command that must succeed; returns what it prints.
 async fn printed(mut command: Command) -> String {
     let run = tokio::task::spawn_blocking(move || command.stdin(Stdio::null()).output());
     let output = run.await.expect("no panic").expect("it starts");

@@ -1,4 +1,4 @@
-//! What the log ring tells of requests, to readers that the daemon does not know of.
+//! Records of requests in the log ring, for readers that the daemon does not know of.
 
 mod support;
 

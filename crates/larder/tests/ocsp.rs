@@ -67,8 +67,8 @@ impl Authority {
         self.folder.file("chain.pem", [read("leaf.pem"), read("root.pem")].concat());
     }
 
-    /// What `signer` answers about `serial`, good for so many days, or minutes (`1m`); `revoked` or
-    /// not.
+    /// The response of `signer` about `serial`, `revoked` or not, good for so many days, or minutes
+    /// (`1m`).
     fn answer(&self, signer: &str, serial: &str, revoked: bool, days: &str) -> Vec<u8> {
         let number = serial.trim_start_matches("0x");
         let state = if revoked { "R\t491231235959Z\t250101000000Z" } else { "V\t491231235959Z\t" };
@@ -238,7 +238,7 @@ impl Scene {
         Self { authority, responder, daemon }
     }
 
-    /// What `openssl s_client` says of the status that a handshake shows.
+    /// Output of `openssl s_client` about the status that a handshake shows.
     async fn shown(&self) -> String {
         let (address, folder) = (self.daemon.addr(), self.authority.folder.path().to_owned());
         let run = move || {

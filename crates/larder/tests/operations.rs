@@ -1,4 +1,4 @@
-//! What an operator does and sees: reload, stop, figures, checks, logs.
+//! Work of an operator: reload, stop, figures, checks, logs.
 
 mod support;
 
@@ -338,7 +338,7 @@ async fn lines(file: &Path, count: usize) -> Vec<String> {
     read().lines().map(str::to_owned).collect()
 }
 
-/// A hit, a miss, a POST and a request that is none.
+/// Makes a miss, a hit, a POST and a malformed request.
 async fn logged_requests(stage: &Stage) {
     stage.origin.on("/page", Script::cacheable("page"));
     stage.origin.on("/form", Script::ok("", "thanks"));
@@ -467,7 +467,7 @@ async fn a_core_that_stands_still_is_counted_and_told_of() {
 /// A demo that runs.
 struct Demo {
     child: std::process::Child,
-    /// What it has printed at its start.
+    /// Text that the demo has printed at its start.
     said: String,
 }
 

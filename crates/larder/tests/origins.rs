@@ -1,5 +1,5 @@
-//! What is made of origins that have manners of their own, by the real binary: heads that others
-//! would write otherwise, servers that fail, connections that are kept.
+//! Origins that have manners of their own, behind the real binary: heads that others would write
+//! otherwise, servers that fail, connections that are kept.
 
 mod support;
 
@@ -91,8 +91,8 @@ async fn one_client_does_not_get_the_last_connections_to_an_origin() {
     assert_eq!(stage.origin.targets().len(), 4);
 }
 
-/// Three servers, of which the first always answers 500, and a daemon that balances over them with
-/// further keys for the origin.
+/// Three servers and a daemon that balances over them, with further keys for the origin. The first
+/// server always answers 500.
 async fn one_bad_of_three(origin: &str) -> (Vec<Scripted>, Daemon) {
     let mut servers = Vec::new();
     for _ in 0..3 {

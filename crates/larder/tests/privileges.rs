@@ -106,7 +106,7 @@ impl Scene {
         Self { authority, origin, daemon, log }
     }
 
-    /// What clients are shown.
+    /// Certificate that clients are shown.
     async fn shown(&self) -> Vec<u8> {
         // A client without tickets, since a resumed session shows no certificate.
         let client = self.authority.client();

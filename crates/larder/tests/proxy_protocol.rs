@@ -38,7 +38,7 @@ async fn behind(trusted: &str, top: &str, limits: &str) -> Stage {
     Stage { origin, daemon }
 }
 
-/// What comes back to `bytes`, if anything.
+/// Sends `bytes`; returns what comes back, if anything, and the connection's end.
 async fn answer(stage: &Stage, bytes: &[u8], pieces: Pieces) -> (Vec<u8>, End) {
     let mut raw = stage.connect().await;
     // A daemon that has refused already takes nothing more.
@@ -286,7 +286,7 @@ impl Drop for Balancer {
     }
 }
 
-/// What Debian's nginx balances TCP with.
+/// Module with which Debian's nginx balances TCP.
 const STREAM: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
 /// A port that is free now.

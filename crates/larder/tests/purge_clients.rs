@@ -1,5 +1,5 @@
-//! What applications, plugins and tools send when something changes, as they send it, one test for
-//! each: what it means is gone, everything else stays.
+//! Purges as applications, plugins and tools send them when something changes, one test for each:
+//! the pages that a purge means are gone, all others stay.
 
 mod support;
 
@@ -31,7 +31,7 @@ async fn fill(stage: &Stage) {
     }
 }
 
-/// Which pages are gone; they are stored again.
+/// Returns the pages that are gone, and stores them again.
 async fn gone(stage: &Stage) -> Vec<&'static str> {
     let mut gone = Vec::new();
     for target in PAGES {
@@ -348,8 +348,8 @@ async fn gone_of(stage: &Stage, lines: &[&str]) -> (u16, Vec<&'static str>) {
 
 const SHOP: [&str; 2] = ["de.shop.test", "fr.shop.test"];
 
-/// The dialects of a shop, and what its software sends to a cache of which it knows no more than
-/// the address.
+/// Asserts that `lines`, sent by the software of a shop that knows only the address of the cache,
+/// purge the pages of the shop alone; `site` has the dialects of the shop.
 async fn reaches_the_shop(site: &str, tags: &str, lines: &[&str]) {
     let stage = neighbours(site, "preset = \"wordpress\"", tags).await;
     assert_eq!(gone_of(&stage, lines).await, (200, SHOP.to_vec()), "{lines:?}");

@@ -1,4 +1,4 @@
-//! What a service manager is told, and what it hands over.
+//! Messages that a service manager gets, and sockets that it hands over.
 
 mod support;
 
@@ -48,7 +48,7 @@ impl Manager {
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
-    /// What it is told until something begins with `beginning`.
+    /// Messages to the manager, up to one that begins with `beginning`.
     fn told_until(&self, beginning: &str) -> Vec<String> {
         let mut all = vec![self.told()];
         while !all.last().is_some_and(|last| last.starts_with(beginning)) {

@@ -235,7 +235,7 @@ async fn an_elliptic_certificate_goes_before_rsa_to_those_who_can_check_it() {
     assert!(said.contains("Cipher is ECDHE-RSA-AES128-GCM-SHA256"), "{said}");
 }
 
-/// What OpenSSL's client says of a handshake.
+/// Output of OpenSSL's client about a handshake.
 async fn s_client(served: &Served, arguments: &[&str]) -> String {
     let mut command = Command::new("openssl");
     let addr = served.addr().to_string();

@@ -1,4 +1,4 @@
-//! How messages travel between clients, daemon and origin: versions, framing, pipelining, uploads.
+//! Messages between clients, daemon and origin: versions, framing, pipelining, uploads.
 
 mod support;
 

@@ -205,7 +205,7 @@ const STRANGER: &[&[(&str, u16)]] = &[
     &[("quit", 500)],
 ];
 
-/// What is not as the table says, of clients that do not know the secret.
+/// Replies that are not as the table says, to clients that do not know the secret.
 async fn strangers_faults(connect: impl AsyncFn() -> (Cli, (u16, String))) -> Vec<String> {
     let letters = Regex::new(r"^[a-z]{32}\n\nAuthentication required\.\n$").expect("a pattern");
     let mut faults = Vec::new();
@@ -223,7 +223,7 @@ async fn strangers_faults(connect: impl AsyncFn() -> (Cli, (u16, String))) -> Ve
     faults
 }
 
-/// What is not as the tables say.
+/// Replies that are not as the tables say.
 async fn faults(mut cli: Cli, ours: bool) -> Vec<String> {
     let mut faults = Vec::new();
     for (line, status, text) in alike() {

@@ -301,7 +301,8 @@ async fn switches_http2(command: Command, address: &str) {
     }
 }
 
-/// Whether who listens there answers the preface of HTTP/2 (RFC 9113 3.4) with its own.
+/// Tells whether the listener at `address` answers the preface of HTTP/2 (RFC 9113 3.4) with its
+/// own preface.
 async fn speaks_http2(address: std::net::SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address).await else { return false };
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";

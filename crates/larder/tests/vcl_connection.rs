@@ -1,4 +1,4 @@
-//! What programs rule of the client's connection: its timeouts, its socket, when a 100 is sent.
+//! Rules of programs for the client's connection: its timeouts, its socket, when a 100 is sent.
 
 mod support;
 
@@ -67,7 +67,7 @@ fn asked(method: &str, target: &str, fields: &str) -> Vec<u8> {
     format!("{method} {target} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n").into_bytes()
 }
 
-/// What a synthetic answer says.
+/// The field `said` of a synthetic response.
 fn said(reply: &Reply) -> String {
     reply.field("said").unwrap_or_default()
 }

@@ -416,14 +416,14 @@ sub vcl_recv {
 }
 "#;
 
-/// What it includes.
+/// The file that [`SEVERAL`] includes.
 const PARTS: &str = r#"sub vcl_deliver {
     unset resp.status;
     set resp.http.A = "a" "b";
 }
 "#;
 
-/// What is said of it; `@` stands for the folder.
+/// The report on [`SEVERAL`]; `@` stands for the folder.
 const SAID: &str = r#"error: `.first_byte_timeout` has a value of the wrong kind
  --> @/several.vcl:8:27
   |

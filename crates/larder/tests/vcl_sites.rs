@@ -44,12 +44,12 @@ impl Sites {
         whole(client.reply("GET").await, target)
     }
 
-    /// What the daemon says of a metric.
+    /// The daemon's value of a metric.
     async fn metric(&self, name: &str) -> f64 {
         self.daemon.metric(name, "").await.expect("metrics")
     }
 
-    /// How many programs are loaded.
+    /// The number of programs that are loaded.
     async fn programs(&self) -> u64 {
         let stats = self.daemon.ask_admin("GET", "/stats").await.expect("an answer");
         let stats: serde_json::Value = serde_json::from_str(&stats.text()).expect("JSON");

@@ -1,4 +1,5 @@
-//! What the log and `explain` tell of requests under VCL: the line told is the line that returned.
+//! Accounts of requests under VCL, by the log and by `explain`: the line told is the line that
+//! returned.
 
 mod support;
 

@@ -29,7 +29,7 @@ pub use set::Set;
 /// Most bytes of what a thread remembers of searches with a pattern: those of the `regex` crate.
 const CACHE_BYTES: usize = 2 << 20;
 
-/// How a pattern is read.
+/// Options by which a pattern is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Letters match in either case.
@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// Why a pattern is none.
+/// Reasons for which a pattern is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// It would take more than so many bytes.
@@ -122,7 +122,7 @@ impl Regex {
         &self.0.pattern
     }
 
-    /// Whether it matches somewhere in `subject`.
+    /// Tells whether the pattern matches somewhere in `subject`.
     pub fn is_match(&self, subject: &[u8]) -> bool {
         let input = Input::new(subject).earliest(true);
         self.with_cache(|engine, cache| engine.search_half_with(cache, &input)).is_some()
@@ -134,7 +134,7 @@ impl Regex {
         self.with_cache(|engine, cache| engine.search_with(cache, &input)).map(|found| found.span())
     }
 
-    /// The same with the groups of the match, which is none if nothing is found.
+    /// Finds the same match, and puts its groups into `groups`; without a match, `groups` has none.
     pub fn groups(&self, subject: &[u8], at: usize, groups: &mut Captures) {
         let input = Input::new(subject).span(at..subject.len());
         self.with_cache(|engine, cache| engine.search_captures_with(cache, &input, groups));

@@ -1,8 +1,9 @@
-//! What PCRE writes more and that means nothing else here: comments, and atomic groups that have
-//! only one way to match.
+//! Syntax of PCRE that can be left out without a change of meaning: comments, and atomic groups
+//! that have only one way to match.
 //!
-//! An atomic group never gives back what it has matched. Where it can match in one length only at
-//! any place, or nothing comes after it, there is nothing to give back: it is a plain group.
+//! An atomic group never gives back what it has matched. A group that can match in one length only
+//! at any place has nothing to give back, and neither has a group that nothing follows. Such a
+//! group means the same as a plain group.
 
 use std::borrow::Cow;
 
@@ -39,7 +40,7 @@ fn has_verbose_flag(pattern: &str) -> bool {
     })
 }
 
-/// What stands outside of classes and is not escaped: the places of its parentheses and the text.
+/// Bytes outside of classes, each with its place. An escape or a class counts as its first byte.
 fn outside(pattern: &str) -> impl Iterator<Item = (usize, u8)> {
     let bytes = pattern.as_bytes();
     let mut at = 0;
@@ -114,7 +115,7 @@ fn atomic_groups(pattern: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Whether what `text` matches at a place always ends at the same one, in either case.
+/// Tells whether every match of `text` at a place ends at the same place, with case ignored or not.
 fn has_one_end(text: &str) -> bool {
     [false, true].into_iter().all(|ignore_case| {
         let mut parser = ParserBuilder::new();

@@ -33,12 +33,12 @@ impl Set {
         Ok(Self { engine, caches: ThreadLocal::new() })
     }
 
-    /// How many patterns it has.
+    /// The number of patterns.
     pub fn len(&self) -> usize {
         self.engine.pattern_len()
     }
 
-    /// Whether it has no pattern.
+    /// Tells whether the set has no pattern.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -8,7 +8,7 @@ use crate::list::{members, unquote};
 /// Largest delta-seconds; larger ones are read as this (RFC 9111 1.2.2).
 pub const MAX_DELTA_SECS: u32 = 1 << 31;
 
-/// How far `no-cache` or `private` reaches. Ordered: a later one forbids more.
+/// The reach of `no-cache` or `private`. Ordered: a later one forbids more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// The directive is not there.
@@ -72,9 +72,9 @@ impl CacheControl {
         control
     }
 
-    /// Whether a shared cache may never use the response stale, whatever else it says (RFC 9111
-    /// 4.2.4). s-maxage alone says so too (5.2.2.10): ask for it apart, as not everybody who writes
-    /// it means that.
+    /// Returns true if a shared cache may never use the response stale, whatever else it says (RFC
+    /// 9111 4.2.4). s-maxage alone forbids that too (5.2.2.10): ask for it apart, as not everybody
+    /// who writes it means that.
     pub fn forbids_stale(&self) -> bool {
         self.must_revalidate || self.proxy_revalidate || self.no_cache == Scope::Whole
     }

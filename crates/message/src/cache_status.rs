@@ -61,7 +61,7 @@ pub struct CacheStatus<'a> {
     pub handling: Handling,
     /// The status the origin answered with; worth telling when it is not the one sent.
     pub fwd_status: Option<Status>,
-    /// What was left of the lifetime, in seconds; negative when stale.
+    /// The lifetime that was left, in seconds; negative when stale.
     pub ttl_secs: Option<i64>,
     /// The response was stored.
     pub stored: bool,

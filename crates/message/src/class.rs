@@ -1,6 +1,6 @@
 //! Byte classes and the scans over them: the inner loops of the engines' readers.
 //!
-//! What may stand in a token, a target, a host or a value is said here once, for every version of
+//! Rules for the bytes of a token, a target, a host or a value are here once, for every version of
 //! HTTP.
 
 use crate::header::is_token_byte;
@@ -34,13 +34,13 @@ static CLASSES: [u8; 256] = {
     table
 };
 
-/// Whether `b` is of `class`.
+/// Returns true if `b` is of `class`.
 #[inline]
 pub fn is(b: u8, class: u8) -> bool {
     CLASSES[usize::from(b)] & class != 0
 }
 
-/// Whether all of `bytes` are of `class`.
+/// Returns true if all of `bytes` are of `class`.
 #[inline]
 pub fn all(bytes: &[u8], class: u8) -> bool {
     // Without a branch for each byte: names are short, and nearly all are right.
@@ -67,7 +67,7 @@ pub fn skip_value(buf: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Whether `value` may be a field value: no control byte but HTAB (RFC 9110 5.5).
+/// Returns true if `value` may be a field value: no control byte but HTAB (RFC 9110 5.5).
 #[inline]
 pub fn is_value(value: &[u8]) -> bool {
     let controls = |word: &[u8; 8]| {

@@ -9,7 +9,7 @@ use crate::list::trim;
 use crate::request::{Method, Request};
 use crate::response::Status;
 
-/// What preconditions make of a stored response.
+/// The effect of preconditions on a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Answer as if there were none.
@@ -20,16 +20,15 @@ pub enum Outcome {
     PreconditionFailed,
 }
 
-/// Whether the request must go to the origin because it makes conditions that only the origin can
-/// judge.
+/// Returns true if the request must go to the origin because it makes conditions that only the
+/// origin can judge.
 pub fn belongs_to_origin(headers: &HeaderBlock) -> bool {
     headers.contains(HeaderId::IfMatch) || headers.contains(HeaderId::IfUnmodifiedSince)
 }
 
-/// Whether If-Match and, only without it, If-Unmodified-Since let a request be carried out (RFC
-/// 9110 13.1.1 and 13.1.4), for who has the current representation itself; otherwise the answer is
-/// 412.
-/// `now_secs` tells the centuries of two-digit years apart.
+/// Judges If-Match and, only without it, If-Unmodified-Since (RFC 9110 13.1.1 and 13.1.4), for a
+/// caller that has the current representation itself. Returns true if the request may be carried
+/// out; otherwise the answer is 412. `now_secs` tells the centuries of two-digit years apart.
 pub fn may_proceed(
     headers: &HeaderBlock,
     etag: Option<&[u8]>,
@@ -79,7 +78,7 @@ pub fn evaluate(
     }
 }
 
-/// Whether If-Range lets Range apply (RFC 9110 13.1.5): it is absent, or names the stored
+/// Returns true if If-Range lets Range apply (RFC 9110 13.1.5): it is absent, or names the stored
 /// response's strong entity tag, or exactly its Last-Modified when that is strong.
 pub fn if_range_matches(
     headers: &HeaderBlock,
@@ -101,8 +100,8 @@ pub fn if_range_matches(
     modified < date && parse_http_date(condition, date) == Some(modified)
 }
 
-/// Whether an If-None-Match list contains `stored`, by weak comparison. `*` matches whatever is
-/// stored.
+/// Returns true if an If-None-Match list contains `stored`, by weak comparison. `*` matches
+/// whatever is stored.
 fn lists_etag<'a>(lines: impl Iterator<Item = &'a [u8]>, stored: Option<&[u8]>) -> bool {
     let stored = stored.map(|s| opaque(trim(s)));
     etags(lines).any(|tag| tag == b"*" || stored == Some(opaque(tag)))

@@ -89,8 +89,8 @@ const TRACKING: &[&str] = &[
     "viewed_cookie_policy",   // CookieYes
 ];
 
-/// Whether a cookie of this name is a well-known tracking or consent cookie, which no server's
-/// answer depends on. Names match exactly: cookies are case-sensitive.
+/// Returns true if a cookie of this name is a well-known tracking or consent cookie, on which no
+/// server's answer depends. Names match exactly: cookies are case-sensitive.
 pub fn is_tracking(name: &[u8]) -> bool {
     let after = TRACKING.partition_point(|known| unstarred(known) <= name);
     let Some(known) = after.checked_sub(1).map(|at| TRACKING[at]) else { return false };

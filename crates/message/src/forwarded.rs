@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::header::is_token_byte;
 
-/// What one proxy says.
+/// The statement of one proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Element<'a> {
     /// The address that asked it; none when it does not say, or hides it (`unknown`, `_secret`).

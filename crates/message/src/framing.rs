@@ -25,9 +25,9 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
     Some(length)
 }
 
-/// Whether `name` is a spelling of Content-Length or Transfer-Encoding where `_` is read as `-`:
-/// servers that map names to variables (CGI) read it as the real one, and no client sends it in
-/// good faith.
+/// Returns true if `name` is a spelling of Content-Length or Transfer-Encoding where `_` is read as
+/// `-`: servers that map names to variables (CGI) read it as the real one, and no client sends it
+/// in good faith.
 #[inline]
 pub fn is_lookalike(name: &[u8]) -> bool {
     let same = |real: &str| {

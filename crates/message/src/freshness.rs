@@ -4,7 +4,7 @@
 
 use crate::store::StorePlan;
 
-/// What a stored response may be used for at some moment.
+/// The use that may be made of a stored response at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Younger than its lifetime: served as it is.
@@ -23,11 +23,11 @@ pub struct Freshness {
     pub born_ms: i64,
     /// Freshness lifetime, from age 0.
     pub lifetime_ms: u64,
-    /// How long past its lifetime it is in its grace.
+    /// The time past its lifetime in which it is in its grace.
     pub grace_ms: u64,
-    /// How long past its lifetime it stands in for an origin error.
+    /// The time past its lifetime in which it stands in for an origin error.
     pub stale_if_error_ms: u64,
-    /// How long past its lifetime it is used while the origin is out of reach.
+    /// The time past its lifetime in which it is used while the origin is out of reach.
     pub stale_if_unreachable_ms: u64,
     /// Every use validates first, fresh or not.
     pub must_validate: bool,
@@ -51,12 +51,12 @@ impl Freshness {
         u64::try_from(signed(now_mono_ms).saturating_sub(self.born_ms)).unwrap_or(0)
     }
 
-    /// What is left of its lifetime; negative once it is over.
+    /// The rest of its lifetime; negative once the lifetime is over.
     pub fn ttl_ms(&self, now_mono_ms: u64) -> i64 {
         signed(self.lifetime_ms).saturating_sub(signed(self.age_ms(now_mono_ms)))
     }
 
-    /// What it may be used for.
+    /// The use that may be made of it.
     pub fn state(&self, now_mono_ms: u64) -> State {
         let age_ms = self.age_ms(now_mono_ms);
         if self.must_validate {
@@ -70,13 +70,13 @@ impl Freshness {
         }
     }
 
-    /// Whether it may be served instead of an origin's 500, 502, 503 or 504 (RFC 5861 4).
+    /// Returns true if it may be served instead of an origin's 500, 502, 503 or 504 (RFC 5861 4).
     pub fn may_serve_on_error(&self, now_mono_ms: u64) -> bool {
         self.may_serve(now_mono_ms, self.stale_if_error_ms)
     }
 
-    /// Whether it may be served while the origin refuses, drops or does not answer (RFC 9111
-    /// 4.2.4).
+    /// Returns true if it may be served while the origin refuses, drops or does not answer (RFC
+    /// 9111 4.2.4).
     pub fn may_serve_unreachable(&self, now_mono_ms: u64) -> bool {
         self.may_serve(now_mono_ms, self.stale_if_unreachable_ms)
     }

@@ -35,15 +35,16 @@ pub const ALL: &[(&str, Target)] = &[
     ("trace_context", trace_contexts),
 ];
 
-/// What is read is written so that it is read again as the same.
+/// A trace context that was read is written so that it is read again as the same.
 pub fn trace_contexts(data: &[u8]) {
     if let Some(context) = TraceContext::parse(data) {
         assert_eq!(TraceContext::parse(context.to_string().as_bytes()), Some(context));
     }
 }
 
-/// What goes on to the origin is of what is allowed, each once, and never HTTP; a 101 that counts
-/// names one of it. The first line is the request's Upgrade, the rest are the 101's.
+/// The value that goes on to the origin names allowed protocols alone, each once, and never HTTP. A
+/// 101 that counts names one of them. The first line is the request's Upgrade, the rest are the
+/// 101's.
 pub fn upgrades(data: &[u8]) {
     let allowed = ["websocket", "a", "b/1"].map(upgrade::Protocol::parse);
     let allowed: Vec<_> = allowed.into_iter().filter_map(Result::ok).collect();
@@ -113,7 +114,7 @@ pub fn cache_control(data: &[u8]) {
     targeted::surrogate_content(lines(data), b"ESI/1.0");
 }
 
-/// What was checked once reads the same again.
+/// A field that was checked once reads the same again.
 pub fn structured_field(data: &[u8]) {
     let mut visited = 0;
     let result = sf::parse_dictionary(lines(data), |member| {

@@ -141,8 +141,8 @@ const PLACED: (u32, [HeaderId; SLOTS]) = {
 const SALT: u32 = PLACED.0;
 static BY_SLOT: [HeaderId; SLOTS] = PLACED.1;
 
-/// Whether `name` is `known`, in any case. Words instead of bytes: every field that comes in is
-/// asked, and names are short.
+/// Returns true if `name` is `known`, in any case. Compares words instead of bytes: every field
+/// that comes in is asked, and names are short.
 fn is_spelling_of(known: &[u8], name: &[u8]) -> bool {
     if known.len() != name.len() {
         return false;
@@ -169,8 +169,8 @@ fn short_word(name: &[u8]) -> u64 {
     }
 }
 
-/// Whether each byte of `name` is that of `known` or the same letter in the other case. `known`
-/// holds letters and hyphens only.
+/// Returns true if each byte of `name` is that of `known` or the same letter in the other case.
+/// `known` holds letters and hyphens only.
 const fn is_same_but_for_case(known: u64, name: u64) -> bool {
     const CASE: u64 = 0x2020_2020_2020_2020;
     let differing = known ^ name;
@@ -191,8 +191,8 @@ const _: () = {
     }
 };
 
-/// Whether a name is in lower case, as HTTP/2 has it (RFC 9113 8.2.1). `name` is a known one: of
-/// its letters and hyphens, capitals alone lack the bit of case.
+/// Returns true if a name is in lower case, as HTTP/2 has it (RFC 9113 8.2.1). `name` must be a
+/// known one: of the letters and hyphens in known names, capitals alone lack the bit of case.
 fn is_known_in_lower_case(name: &[u8]) -> bool {
     const CASE: u64 = 0x2020_2020_2020_2020;
     match name.last_chunk() {
@@ -214,7 +214,7 @@ impl HeaderId {
         if is_spelling_of(id.name().as_bytes(), name) { id } else { Self::Other }
     }
 
-    /// Whether `name` is a token in lower case (RFC 9113 8.2.1). `self` must be its id.
+    /// Returns true if `name` is a token in lower case (RFC 9113 8.2.1). `self` must be its id.
     #[inline]
     pub fn is_lower_case(self, name: &[u8]) -> bool {
         debug_assert_eq!(self, Self::of(name), "an id belongs to its name");
@@ -252,7 +252,7 @@ impl HeaderId {
         Self::Upgrade,
     ]);
 
-    /// Whether the field speaks about one connection only and is never stored or forwarded
+    /// Returns true if the field speaks about one connection only and is never stored or forwarded
     /// (RFC 9110 7.6.1).
     pub fn is_hop_by_hop(self) -> bool {
         Self::HOP_BY_HOP & self.bit() != 0
@@ -480,9 +480,9 @@ impl HeaderBlock {
         }
     }
 
-    /// Whether setting the one field called `name` to its own value would change nothing but the
-    /// spelling of the name, which is set: whether there is one such field and no other. `id` must
-    /// be [`HeaderId::of`] of `name`.
+    /// Sets the spelling of the one field called `name`, where setting the field to its own value
+    /// would change nothing else. Returns false, and changes nothing, if there is no such field or
+    /// more than one. `id` must be [`HeaderId::of`] of `name`.
     pub fn respell(&mut self, id: HeaderId, name: &[u8]) -> bool {
         debug_assert_eq!(id, HeaderId::of(name), "an id belongs to its name");
         let mut only = None;
@@ -562,12 +562,12 @@ impl HeaderBlock {
             .map(|f| f.value)
     }
 
-    /// Whether a field called `id` is there.
+    /// Returns true if a field called `id` is there.
     pub fn contains(&self, id: HeaderId) -> bool {
         self.present & id.bit() != 0
     }
 
-    /// Whether a field called by one of `ids` is there.
+    /// Returns true if a field called by one of `ids` is there.
     pub fn contains_any(&self, ids: &[HeaderId]) -> bool {
         self.present & HeaderId::bits(ids) != 0
     }
@@ -605,12 +605,12 @@ impl HeaderBlock {
         self.spans.iter().map(|s| field(&self.bytes, s))
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there is no field.
+    /// Returns true if there is no field.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
@@ -640,7 +640,7 @@ fn line(bytes: &[u8], s: &Span) -> Option<Range<usize>> {
     is_line.then(|| name_at..value_end + "\r\n".len())
 }
 
-/// Whether a field is called `name`, whose id is `id`.
+/// Returns true if a field is called `name`, whose id is `id`.
 #[inline]
 fn is_called(bytes: &[u8], span: &Span, id: HeaderId, name: &[u8]) -> bool {
     span.id == id
@@ -656,12 +656,12 @@ fn position(bytes: &[u8], spans: &[Span], id: HeaderId, name: &[u8]) -> Option<u
     spans.iter().position(|s| is_called(bytes, s, HeaderId::Other, name))
 }
 
-/// Whether `name` is a token (RFC 9110 5.6.2), as every field name must be.
+/// Returns true if `name` is a token (RFC 9110 5.6.2), as every field name must be.
 pub fn is_token(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|b| is_token_byte(*b))
 }
 
-/// Whether `b` may stand in a token (RFC 9110 5.6.2).
+/// Returns true if `b` may stand in a token (RFC 9110 5.6.2).
 pub const fn is_token_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric()
         || matches!(

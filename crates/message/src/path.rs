@@ -71,9 +71,9 @@ pub fn is_ordinary(path: &[u8]) -> bool {
     })
 }
 
-/// What makes a path other than ordinary wherever it stands: `%`, `;`, `\` and controls.
+/// Class of the bytes that make a path other than ordinary anywhere: `%`, `;`, `\` and controls.
 const ALWAYS: u8 = 1;
-/// What does so behind a slash: another one, and a dot.
+/// Class of the bytes that do so behind a slash: another slash, and a dot.
 const BEHIND_SLASH: u8 = 2;
 /// Where a byte's class holds what may not stand behind it.
 const NEXT: u32 = 4;

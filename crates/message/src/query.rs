@@ -78,7 +78,7 @@ impl ParamSet {
         Self::new(TRACKING.iter().copied())
     }
 
-    /// Whether `name` is in the set.
+    /// Returns true if `name` is in the set.
     pub fn contains(&self, name: &[u8]) -> bool {
         self.exact.binary_search_by(|exact| (**exact).cmp(name)).is_ok()
             || self.prefixes.iter().any(|prefix| name.starts_with(prefix))

@@ -10,7 +10,7 @@ use crate::list::{members, trim};
 /// Resolved ranges: not empty, none beyond the length, none overlapping another. End-exclusive.
 pub type Ranges = SmallVec<[Range<u64>; 4]>;
 
-/// What to send.
+/// The part of a representation to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangePlan {
     /// All of it, with 200: the field is not understood, or asks for too many ranges.

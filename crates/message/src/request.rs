@@ -101,7 +101,7 @@ pub enum Version {
     Http2,
 }
 
-/// How the request reached the listener.
+/// The way in which the request reached the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Scheme {
     /// Plain text.
@@ -129,8 +129,8 @@ impl Scheme {
     }
 }
 
-/// How long a message's body is: decided once, by the engine that read the head, never by looking
-/// at fields again.
+/// The length of a message's body. The engine that reads the head decides it once; nothing looks at
+/// the fields again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Framing {
     /// No body.
@@ -167,20 +167,20 @@ pub struct Request {
     pub target: Vec<u8>,
     /// Header fields as received, Host included.
     pub headers: HeaderBlock,
-    /// How the body is framed.
+    /// The framing of the body.
     pub framing: Framing,
-    /// Whether the connection may carry another request after this one.
+    /// True if the connection may carry another request after this one.
     pub keep_alive: bool,
-    /// Whether the client waits for a 100 before it sends the body.
+    /// True if the client waits for a 100 before it sends the body.
     pub expect_continue: bool,
-    /// Whether another protocol is asked for (Connection: upgrade and Upgrade).
+    /// The wish for another protocol (Connection: upgrade and Upgrade).
     pub upgrade: Upgrade,
-    /// Whether its trailers and those of the answer pass: TE and Trailer, if they are there, are
-    /// for the next hop then. Set for requests to origins alone.
+    /// True if its trailers and those of the answer pass. TE and Trailer, if they are there, are
+    /// then for the next hop. Set for requests to origins alone.
     pub passes_trailers: bool,
 }
 
-/// What has become of a wish to speak another protocol on the connection (RFC 9110 7.8).
+/// The state of a wish to speak another protocol on the connection (RFC 9110 7.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Upgrade {
     /// There is none.

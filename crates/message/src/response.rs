@@ -52,7 +52,7 @@ impl Status {
         self.0 / 100 == 5
     }
 
-    /// Whether a response of this status never has a body (RFC 9110 6.4.1).
+    /// Returns true if a response of this status never has a body (RFC 9110 6.4.1).
     pub const fn has_no_body(self) -> bool {
         self.0 < 200 || self.0 == 204 || self.0 == 304
     }
@@ -133,9 +133,9 @@ pub struct Response {
     pub status: Status,
     /// Reason phrase as received; empty for the usual one.
     pub reason: Vec<u8>,
-    /// Whether it goes without a reason phrase (RFC 9112 4).
+    /// True if it goes without a reason phrase (RFC 9112 4).
     pub no_reason: bool,
-    /// Whether its trailers pass: Trailer, if it is there, is for the next hop then.
+    /// True if its trailers pass. Trailer, if it is there, is then for the next hop.
     pub passes_trailers: bool,
     /// All header fields as received (framing fields too; the serialiser alone writes those anew).
     pub headers: HeaderBlock,

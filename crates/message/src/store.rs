@@ -1,4 +1,4 @@
-//! Whether a response may be stored, and for how long it is good for what (RFC 9111 3 and 4.2).
+//! Decisions to store a response or not, and for how long it may be used (RFC 9111 3 and 4.2).
 //!
 //! Pure: reads two heads and the settings, never the clock, and never changes a field.
 
@@ -19,7 +19,7 @@ use crate::response::{Response, Status};
 use crate::targeted;
 use crate::vary;
 
-/// Which statuses a setting speaks of.
+/// The statuses that a setting is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StatusMatch {
     /// One status.
@@ -31,7 +31,7 @@ pub enum StatusMatch {
 }
 
 impl StatusMatch {
-    /// Whether `status` is meant.
+    /// Returns true if the setting is for `status`.
     pub const fn matches(self, status: Status) -> bool {
         match self {
             Self::Exact(one) => one.code() == status.code(),
@@ -46,7 +46,7 @@ impl StatusMatch {
 pub struct StoreRules {
     /// Targeted fields honoured, the most wanted first (RFC 9213 2.2).
     pub targets: Vec<HeaderId>,
-    /// Whether a lifetime may be guessed from Last-Modified (RFC 9111 4.2.2).
+    /// True if a lifetime may be guessed from Last-Modified (RFC 9111 4.2.2).
     pub heuristic: bool,
     /// Longest guessed lifetime.
     pub heuristic_max_ms: u64,
@@ -54,21 +54,22 @@ pub struct StoreRules {
     pub default_lifetime_ms: Vec<(StatusMatch, u64)>,
     /// Grace when there is no stale-while-revalidate.
     pub grace_ms: u64,
-    /// How long past its lifetime a response may stand in for an origin error (500, 502, 503, 504)
-    /// when there is no stale-if-error.
+    /// The time past its lifetime in which a response may stand in for an origin error (500, 502,
+    /// 503, 504) when there is no stale-if-error.
     pub stale_if_error_ms: u64,
-    /// How long past its lifetime a response may be used while the origin cannot be reached:
-    /// refused, dropped or timed out ("disconnected", RFC 9111 4.2.4).
+    /// The time past its lifetime in which a response may be used while the origin cannot be
+    /// reached: refused, dropped or timed out ("disconnected", RFC 9111 4.2.4).
     pub stale_if_unreachable_ms: u64,
-    /// Whether responses with Set-Cookie may be stored; then only when the origin names a lifetime.
+    /// True if responses with Set-Cookie may be stored; then only when the origin names a lifetime.
     pub store_set_cookie: bool,
-    /// Whether a request's no-store keeps its response from being stored.
+    /// True if a request's no-store keeps its response from being stored.
     pub honour_request_no_store: bool,
-    /// Whether errors are stored like any other response: with a guessed lifetime where RFC 9111
-    /// allows one, and also those that judge one request's form (400, 413, 414, 431, 501). When
-    /// not, such a judgement is never stored, so that nobody can poison a page with an odd request.
+    /// True if errors are stored like any other response: with a guessed lifetime where RFC 9111
+    /// allows one, and also errors that judge one request's form (400, 413, 414, 431, 501). If
+    /// false, such a judgement is never stored, so that nobody can poison a page with an odd
+    /// request.
     pub trust_errors: bool,
-    /// Whether s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs and
+    /// True if s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs and
     /// the frameworks that write `s-maxage=1, stale-while-revalidate=59` do not mean it so.
     pub s_maxage_forbids_stale: bool,
 }
@@ -98,8 +99,8 @@ impl StoreRules {
         }
     }
 
-    /// What a site wants that says little: ten seconds of grace, a day of service through errors
-    /// and outages, and no response with Set-Cookie.
+    /// Rules for a site that sets little: ten seconds of grace, a day of service through errors and
+    /// outages, and no response with Set-Cookie.
     pub fn safe() -> Self {
         Self {
             grace_ms: 10_000,
@@ -132,13 +133,13 @@ pub enum LifetimeSource {
     Setting,
 }
 
-/// What to do with one response. Times are milliseconds.
+/// The decision about one response. Times are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorePlan {
-    /// Whether it may be stored.
+    /// Permission to store the response, or the reason not to.
     pub store: Result<(), NotStored>,
-    /// Whether the origin says it is for all (public, s-maxage or a targeted field): may answer
-    /// requests with cookies or Authorization.
+    /// True if the origin says that the response is for all (public, s-maxage or a targeted field):
+    /// it may answer requests with cookies or Authorization.
     pub shared: bool,
     /// Corrected initial age (RFC 9111 4.2.3) when the head arrived.
     pub age_ms: u64,
@@ -146,24 +147,24 @@ pub struct StorePlan {
     pub lifetime_ms: u64,
     /// Where the lifetime comes from.
     pub source: LifetimeSource,
-    /// How long past its lifetime it may be served while it is revalidated in the background.
+    /// The time past its lifetime in which it may be served while it is revalidated in the
+    /// background.
     pub grace_ms: u64,
-    /// How long past its lifetime it may stand in for an origin error.
+    /// The time past its lifetime in which it may stand in for an origin error.
     pub stale_if_error_ms: u64,
-    /// How long past its lifetime it may be served while the origin is out of reach.
+    /// The time past its lifetime in which it may be served while the origin is out of reach.
     pub stale_if_unreachable_ms: u64,
     /// no-cache: every use validates first.
     pub must_validate: bool,
     /// Stale use is forbidden, whoever wants it (RFC 9111 4.2.4); the three windows are 0 then.
     pub never_stale: bool,
-    /// How long requests for the same key need not wait for each other, when it is not stored.
+    /// The time in which requests for the same key need not wait for each other; 0 if it is stored.
     pub hit_for_miss_ms: u64,
 }
 
 impl StorePlan {
-    /// Whether the response is one that Set-Cookie alone keeps from being stored, and that its
-    /// origin marked as shared and gave a lifetime. Then it may be stored from now on, and the
-    /// caller removes Set-Cookie.
+    /// Lets the response be stored if Set-Cookie alone keeps it from that, and its origin marked it
+    /// as shared and gave it a lifetime. Returns true if so; then the caller removes Set-Cookie.
     pub fn admit_without_cookies(&mut self) -> bool {
         use LifetimeSource::{Expires, MaxAge, SMaxAge, Targeted};
         let explicit = matches!(self.source, SMaxAge | MaxAge | Expires | Targeted);
@@ -228,7 +229,7 @@ pub fn plan(
     }
 }
 
-/// What a response says about its storing, read once.
+/// The facts about storing that a response states, read once.
 struct Facts {
     control: CacheControl,
     /// `control` comes from a targeted field.
@@ -395,7 +396,8 @@ fn storable(
     useful(status, facts)
 }
 
-/// Whether a stored copy could ever be used: it is fresh, can be confirmed, or may be served stale.
+/// Checks that a stored copy could be used at all: it is fresh, can be confirmed, or may be served
+/// stale.
 fn useful(status: Status, facts: &Facts) -> Result<(), NotStored> {
     let named = facts.source != LifetimeSource::None
         || facts.control.public
@@ -449,7 +451,7 @@ fn single_date(headers: &HeaderBlock, id: HeaderId, now_secs: u64) -> Option<u64
     }
 }
 
-/// Whether the Content-Type is one of responses that do not end by themselves.
+/// Returns true if the Content-Type is one of responses that do not end by themselves.
 fn is_endless(headers: &HeaderBlock) -> bool {
     let Some(kind) = headers.value(HeaderId::ContentType) else { return false };
     let kind = trim(kind.split(|b| *b == b';').next().unwrap_or_default());
@@ -458,7 +460,8 @@ fn is_endless(headers: &HeaderBlock) -> bool {
         .any(|endless| kind.eq_ignore_ascii_case(endless))
 }
 
-/// Whether Set-Cookie would be stored too: it is there, and not among the fields that are dropped.
+/// Returns true if Set-Cookie would be stored too: it is there, and not among the fields that are
+/// dropped.
 fn keeps_set_cookie(headers: &HeaderBlock) -> bool {
     headers.contains(HeaderId::SetCookie)
         && !forbidden_field_names(headers).any(|f| f.eq_ignore_ascii_case(b"Set-Cookie"))

@@ -24,7 +24,7 @@ const PLAIN: [&[u8]; 9] = [
 /// RFC 9875 2.
 const CACHE_GROUPS: &[u8] = b"cache-groups";
 
-/// Whether a response's field called `name` carries tags.
+/// Returns true if a response's field called `name` carries tags.
 pub fn is_tag_field(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(CACHE_GROUPS) || is_plain(name)
 }
@@ -126,7 +126,7 @@ pub fn of_pattern(pattern: &str, anchored: bool) -> Option<Vec<String>> {
     (depth == 0 && !tags.is_empty()).then_some(tags)
 }
 
-/// What stands for the border of a tag; longer ones first.
+/// Expressions for the border of a tag; longer ones first.
 const BORDERS: [&str; 15] = [
     "(,.+)?$", "(^|\\,)", "($|\\,)", "(^|,)", "(,|$)", "(^| )", "( |$)", "(^|\\s)", "(\\s|$)",
     "(^|[ ,])", "([ ,]|$)", "(?:^|,)", "(?:,|$)", "^", "$",

@@ -64,7 +64,7 @@ pub fn read(raw: &[u8], scheme: Scheme, request: &mut Request) -> Result<bool, T
     Ok(absolute)
 }
 
-/// How long `raw` is once [`push`] has escaped it; `None` when it is not UTF-8.
+/// The length of `raw` once [`push`] has escaped it; `None` when it is not UTF-8.
 pub fn escaped_len(raw: &[u8]) -> Option<usize> {
     if raw.is_ascii() {
         return Some(raw.len());

@@ -18,7 +18,7 @@ pub fn effective(headers: &HeaderBlock, targets: &[HeaderId]) -> Option<CacheCon
     targets.iter().find_map(|id| read(headers, *id))
 }
 
-/// Which field [`effective`] reads.
+/// The field that [`effective`] reads.
 pub fn field(headers: &HeaderBlock, targets: &[HeaderId]) -> Option<HeaderId> {
     targets.iter().copied().find(|id| read(headers, *id).is_some())
 }
@@ -96,7 +96,7 @@ pub fn surrogate_control<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Optio
     any.then_some(control)
 }
 
-/// Whether Surrogate-Control's `content` asks for `processor`, such as `ESI/1.0`.
+/// Returns true if Surrogate-Control's `content` asks for `processor`, such as `ESI/1.0`.
 pub fn surrogate_content<'a>(lines: impl IntoIterator<Item = &'a [u8]>, processor: &[u8]) -> bool {
     surrogate_directives(lines).any(|(name, argument)| {
         name.eq_ignore_ascii_case(b"content")

@@ -6,7 +6,7 @@ use std::fmt;
 /// The field's name.
 pub const FIELD: &[u8] = b"traceparent";
 
-/// What a vendor adds; it goes along with [`FIELD`].
+/// The field with the additions of vendors; it goes along with [`FIELD`].
 pub const STATE_FIELD: &[u8] = b"tracestate";
 
 /// A `traceparent`.
@@ -16,7 +16,7 @@ pub struct TraceContext {
     pub trace: u128,
     /// The caller's span; not zero.
     pub span: u64,
-    /// Whether the caller may have recorded it.
+    /// True if the caller may have recorded the trace.
     pub sampled: bool,
 }
 

@@ -94,7 +94,7 @@ pub fn judge(name: &[u8]) -> Judgement {
     }
 }
 
-/// Whether a sender says that it takes trailers (RFC 9110 6.5.1, 10.1.4).
+/// Returns true if a sender says that it takes trailers (RFC 9110 6.5.1, 10.1.4).
 pub fn are_taken(headers: &HeaderBlock) -> bool {
     headers.contains(HeaderId::Te)
         && members(headers.values(HeaderId::Te)).any(|m| m.eq_ignore_ascii_case(b"trailers"))
@@ -130,7 +130,7 @@ impl Trailers {
         }
     }
 
-    /// Whether there is no field.
+    /// Returns true if there is no field.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

@@ -14,7 +14,7 @@ use crate::list::members;
 use crate::request::{Framing, Method, Request, Upgrade, Version};
 use crate::response::Response;
 
-/// What a WebSocket server appends to the client's key (RFC 6455 1.3).
+/// The text that a WebSocket server appends to the client's key (RFC 6455 1.3).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// Bytes of a WebSocket key, before it is written in Base64 (RFC 6455 4.1).
 const KEY_BYTES: usize = 16;
@@ -92,9 +92,10 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What of a request's Upgrade may go on to the origin: those of `allowed` that it names, in its
-/// order, as one value. None when it is to be answered as if it asked for nothing: it names no
-/// other protocol, is no GET, has a body, or its WebSocket handshake lacks a key.
+/// The protocols that a request may ask the origin for: those of `allowed` that its Upgrade names,
+/// in its order, as one value. `None` when the request is to be answered as if it asked for
+/// nothing: it names no other protocol, is no GET, has a body, or its WebSocket handshake lacks a
+/// key.
 pub fn admitted(request: &Request, allowed: &[Protocol]) -> Option<Vec<u8>> {
     let bare = request.method == Method::Get && request.framing == Framing::None;
     if request.upgrade != Upgrade::Asked || !bare {
@@ -148,7 +149,7 @@ fn websocket_key(headers: &HeaderBlock) -> Option<&[u8]> {
     (bytes.len() == KEY_BYTES).then_some(key)
 }
 
-/// What a WebSocket server answers to `key` (RFC 6455 4.2.2).
+/// The answer of a WebSocket server to `key` (RFC 6455 4.2.2).
 fn accept_of(key: &[u8]) -> String {
     BASE64.encode(&Sha1::new().chain_update(key).chain_update(WEBSOCKET_GUID).finalize())
 }

@@ -7,7 +7,7 @@
 use crate::header::{HeaderBlock, HeaderId, is_token};
 use crate::list::{members, trim};
 
-/// What a response's Vary says.
+/// The demands of a response's Vary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
     /// Nothing: one variant for all requests.
@@ -57,8 +57,8 @@ impl Vary {
     }
 }
 
-/// Whether no request ever matches: a member is `*`, or is no field name, so that what the origin
-/// selects by is unknown (Varnish refuses such a Vary too).
+/// Returns true if no request ever matches: a member is `*`, or is no field name, so that the
+/// origin's grounds of selection are unknown (Varnish refuses such a Vary too).
 pub fn is_never(response: &HeaderBlock) -> bool {
     members(response.values(HeaderId::Vary)).any(|name| name == b"*" || !is_token(name))
 }

@@ -1,5 +1,5 @@
-//! What a connection holds for its client, charged before it is taken: the requests that wait, with
-//! their heads, and the windows of what passes through.
+//! Memory that a connection holds for its client, charged before it is taken: the requests that
+//! wait, with their heads, and the windows of the bodies that pass through.
 
 use std::sync::Arc;
 
@@ -12,24 +12,25 @@ use message::{Request, Status};
 
 use crate::core::{CoreCtx, READ_BYTES};
 
-/// What a request that waits takes beside heads and bodies: its tasks, its place at the origin and
-/// the messages between them. Measured with a thousand of them, rounded up.
+/// Bytes that a waiting request takes besides heads and bodies: its tasks, its place at the origin
+/// and the messages between them. Measured with a thousand such requests, rounded up.
 const WAITING_BYTES: u64 = 12 * 1024;
 /// The smallest window of its answer: what is read at once, what the window holds and what the
 /// connection has been handed. It is there however little memory is left.
 const WINDOW_BYTES: u64 = 3 * SMALLEST_WINDOW;
-/// How often a request's head is there while an origin is asked: as it came, as the fetch has it,
-/// as the origin gets it, and as it is written.
+/// Copies of a request's head while an origin is asked: as it came, as the fetch has it, as the
+/// origin gets it, and as it is written.
 const HEADS: u64 = 4;
-/// What the bodies of a connection may hold however little it may hold in all.
+/// Bytes that the bodies of a connection may always hold, however low the connection's limit is.
 const BODIES_BYTES: u64 = 512 * 1024;
-/// What the head of a browser's request takes, with long cookies.
+/// Bytes that the head of a browser's request takes, with long cookies.
 const HEAD_BYTES: u64 = 2 * 1024;
-/// What an answer takes that waits for its client's window, beside the request that it is for.
+/// Bytes that an answer takes, besides its request, while it waits for its client's flow-control
+/// window.
 const REPLY_BYTES: u64 = 2 * 1024;
-/// What a passing body may be ahead of its client, however little memory there is.
+/// Bytes by which a passing body may always be ahead of its client, however little memory there is.
 pub(crate) const SMALLEST_WINDOW: u64 = 4 * 1024;
-/// What a tunnel takes beside its request's head and what is on its way.
+/// Bytes that a tunnel takes besides its request's head and the bytes on their way.
 const TUNNEL_BYTES: u64 = 4 * 1024;
 
 /// The account of a new connection, which may hold at most `most` bytes.
@@ -60,8 +61,8 @@ pub(crate) fn keep_for_tunnel(held: &mut Held, request: &Request) {
     held.shrink_to(TUNNEL_BYTES + request.memory() as u64);
 }
 
-/// What a connection keeps in buffers because one of its ends is slow. So little as the smallest
-/// window is counted with what it belongs to.
+/// Bytes that a connection keeps in buffers because one of its ends is slow. Up to the size of the
+/// smallest window, they are counted with what they belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Buffered(Option<Held>);
 
@@ -110,14 +111,14 @@ impl Buffered {
     }
 }
 
-/// How much may be received at once that has to be kept: what a read takes at most, and less where
-/// memory is scarce.
+/// The number of bytes that may be received at once if they must be kept: as many as a read takes
+/// at most, fewer where memory is scarce.
 pub(crate) fn reads(account: &Account) -> usize {
     let most = READ_BYTES as u64;
     account.left().clamp(SMALLEST_WINDOW, most) as usize
 }
 
-/// What of a reply that waits for its client is not counted with the request that it is for.
+/// Bytes of a waiting reply that are not counted with its request.
 fn beside(reply: &Reply) -> u64 {
     let body = match reply.body.part() {
         Some(Part::Bytes(bytes)) => bytes.len(),
@@ -146,13 +147,13 @@ pub(crate) fn no_memory(core: &CoreCtx) -> Reply {
     pages::refused(Status::SERVICE_UNAVAILABLE, reason).because_of(Some(Limit::ClientMemory))
 }
 
-/// What a body may be ahead of this client now, when it passes through: the limit `window_bytes`,
-/// and less where memory is scarce.
+/// Bytes by which a passing body may be ahead of this client now: the limit `window_bytes`, or less
+/// where memory is scarce.
 pub(crate) fn window(account: &Account, limits: &Limits) -> u64 {
     (account.left() / 4).clamp(SMALLEST_WINDOW, limits.window_bytes)
 }
 
-/// What a body that passes through may hold now.
+/// The bounds of a body that passes through: its window now, and the account that is charged.
 pub(crate) fn passage(account: &Arc<Account>, limits: &Limits) -> Passage {
     Passage { bytes: window(account, limits), account: Some(Arc::clone(account)) }
 }

@@ -38,19 +38,19 @@ pub(crate) const SEALED_COPY_MAX: u64 = 2 * 1024;
 /// Collected answers beyond this are written before the next request is looked at.
 const FLUSH_AT: usize = 64 * 1024;
 
-/// How a client begins that speaks HTTP/2 without having been asked (RFC 9113 3.4).
+/// The first line from a client that speaks HTTP/2 without having been asked (RFC 9113 3.4).
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// A client connection.
 pub(crate) struct Conn {
     pub(crate) stream: Stream,
-    /// What was agreed on in the handshake; none for a plain connection.
+    /// Results of the TLS handshake; `None` for a plain connection.
     secured: Option<Secured>,
     pub(crate) ends: Ends,
     pub(crate) guard: Rc<Guard>,
     /// Received bytes that no request has used yet; empty while idle.
     pub(crate) held: Vec<u8>,
-    /// Whether `held` may begin with a whole request.
+    /// True if `held` may begin with a whole request.
     pub(crate) unread: bool,
     partial: Option<Box<Partial>>,
     /// It might have been another protocol's: what begins as none is not answered.
@@ -66,7 +66,7 @@ struct Partial {
     request: Request,
     /// When its first bytes came, as [`Started`] has it.
     began_us: u64,
-    /// What is kept of it.
+    /// Memory held for its bytes and fields.
     buffered: Buffered,
 }
 
@@ -78,7 +78,7 @@ impl Partial {
     }
 }
 
-/// What the fast way cannot finish.
+/// A step that the fast way cannot finish.
 pub(crate) enum Step {
     /// The connection is over.
     Close,
@@ -90,7 +90,7 @@ pub(crate) enum Step {
     Wait(Box<Waiting>),
 }
 
-/// What follows a send.
+/// The step that follows a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// The next request.
@@ -110,7 +110,7 @@ pub(crate) struct Waiting {
     pub(crate) answer: Answer,
     /// On whose behalf it is made.
     pub(crate) client: Peer,
-    /// Whether the connection may go on after it.
+    /// True if the connection may go on after this request.
     pub(crate) keep: bool,
     pub(crate) started: Started,
 }
@@ -123,7 +123,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Whether a client that waits for a 100 gets it only when its body is asked for.
+    /// Returns true if a client that waits for a 100 gets it only when its body is asked for.
     pub(crate) fn continues_late(&self) -> bool {
         matches!(self, Self::Slow(slow) if slow.continues_late())
     }
@@ -136,7 +136,7 @@ enum Stop {
     Wait(Box<Waiting>),
 }
 
-/// What the fast way works with, reused from request to request.
+/// Memory that the fast way works in, reused from request to request.
 #[derive(Default)]
 pub(crate) struct Work {
     reader: RequestReader,
@@ -479,8 +479,8 @@ impl Conn {
     }
 }
 
-/// What counts the end of a connection that ends in order after `request`, or because its reply
-/// wants that.
+/// The counter for a connection that ends in order: after `request`, or because its reply wants
+/// that.
 pub(crate) fn end_after(request: &Request, reply_closes: bool) -> Counter {
     match request.version {
         _ if reply_closes || request.keep_alive => Counter::ClosedByReply,
@@ -517,7 +517,7 @@ fn reply_now(
     (large.is_some() || !keep).then_some(Stop::Send(large, then))
 }
 
-/// Whether the body went the way of its head: nothing large is left to be sent after it.
+/// Returns true if the body went the way of its head: nothing large is left to be sent after it.
 fn copies_body(stop: &Option<Stop>) -> bool {
     !matches!(stop, Some(Stop::Send(Some(_), _)))
 }
@@ -560,7 +560,7 @@ pub(crate) fn append(
     framing
 }
 
-/// Whether a connection that has `served` so many requests may have another, at this age.
+/// Checks that a connection may have another request at this age, after it has `served` so many.
 ///
 /// # Errors
 /// The limit that ends it.

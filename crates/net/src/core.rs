@@ -27,11 +27,11 @@ pub(crate) struct Scratch {
     pub(crate) work: Work,
 }
 
-/// What a core's connections share.
+/// State that the connections of a core share.
 pub(crate) struct CoreCtx {
     pub(crate) flow: Rc<Core>,
     pub(crate) scratch: RefCell<Scratch>,
-    /// What a TLS stream has received and not opened yet; only ever borrowed within one read.
+    /// Bytes that a TLS stream has received and not opened yet; only ever borrowed within one read.
     pub(crate) sealed: RefCell<Box<[u8]>>,
     /// Pieces of files on their way through a copy; only ever borrowed within one write.
     pub(crate) copied: RefCell<Box<[u8]>>,

@@ -1,7 +1,8 @@
-//! What the kernel has measured of a TCP connection, asked over netlink (sock_diag(7)).
+//! The kernel's measurements of a TCP connection, asked over netlink (sock_diag(7)).
 //!
-//! The short way, `getsockopt(TCP_INFO)`, nobody offers without `unsafe`. This one asks for the one
-//! connection by its addresses: one message there and one back, and the kernel waits for nothing.
+//! Nobody offers the short way, `getsockopt(TCP_INFO)`, without `unsafe`. Netlink asks for the one
+//! connection by its addresses: one message goes there and one comes back, and the kernel waits for
+//! nothing.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -32,10 +33,10 @@ const MESSAGE_BYTES: usize = 72;
 /// An answer has room in this: the message and a `tcp_info`, which grows with the kernel's version.
 const ANSWER_BYTES: usize = 4096;
 
-/// What the kernel has measured of the connected `socket`.
+/// Returns the kernel's measurements of the connected `socket`.
 ///
 /// # Errors
-/// The system's; `Unsupported` for what is no TCP, and where the answer cannot be read.
+/// The system's; `Unsupported` for a socket that is no TCP, and where the answer cannot be read.
 pub(crate) fn measured(socket: &OwnedFd) -> io::Result<Measured> {
     let end = |address: net::SocketAddrAny| {
         SocketAddr::try_from(address).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))

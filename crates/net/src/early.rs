@@ -51,7 +51,7 @@ impl Early {
         .await
     }
 
-    /// What is still to be written, before anything else is.
+    /// Bytes that are still to be written, before anything else is.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.out[self.sent..]
     }

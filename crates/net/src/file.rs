@@ -26,7 +26,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 const COLD_BYTES: u64 = 128 << 10;
 /// Bytes read and not yet taken beyond which nothing more is read.
 const HELD_BYTES: usize = 64 << 10;
-/// How long a file that was wholly in memory is taken to be there still.
+/// Milliseconds for which a file that was wholly in memory is taken to be there still.
 const WARM_MS: u64 = 2_000;
 
 /// Where bytes of files can go.
@@ -38,7 +38,7 @@ pub(crate) trait Sink: AsyncWrite + Unpin {
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
-/// What one step has done.
+/// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrote {
     /// So many bytes of those before the file, and so many of the file, were taken.
@@ -184,7 +184,7 @@ impl FileTail {
     }
 }
 
-/// Whether `range` can be sent without waiting for a disk.
+/// Returns true if `range` can be sent without waiting for a disk.
 fn is_at_hand(file: &Opened, range: &Range<u64>, core: &CoreCtx) -> bool {
     let now_ms = core.flow.now().mono_ms;
     if file.is_warm(now_ms) {

@@ -17,7 +17,7 @@ use crate::diag;
 use crate::guard::Guard;
 use crate::pace::Pace;
 
-/// What programs hold of a connection.
+/// The part of a connection that programs read and set.
 #[derive(Debug)]
 pub(crate) struct Grip {
     guard: Rc<Guard>,
@@ -40,7 +40,7 @@ impl Grip {
         self.socket.borrow().is_some()
     }
 
-    /// What is asked of the socket, where there is one and it speaks TCP.
+    /// Asks the socket. Without a socket that speaks TCP, the error is `Unsupported`.
     fn of_tcp<T>(&self, ask: impl FnOnce(&Socket) -> io::Result<T>) -> io::Result<T> {
         match &*self.socket.borrow() {
             Some(socket) if socket.family != AddressFamily::UNIX => ask(socket),

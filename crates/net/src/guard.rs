@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use base::{Counter, Limit, Limits};
 use flow::vcl::Times;
 
-/// What a connection is doing, as far as timeouts go.
+/// The activity of a connection, as far as timeouts go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Nothing has been received yet, of a request at least.
@@ -56,7 +56,7 @@ impl Transfer {
         self.moved_ms.set(now_ms);
     }
 
-    /// Which of a stall timeout and a minimum rate (after `leeway_ms`) the transfer breaks, if one.
+    /// The bound that the transfer breaks: a stall timeout, or a minimum rate after `leeway_ms`.
     fn overdue(&self, now_ms: u64, stall_ms: u64, rate: u64, leeway_ms: u64) -> Option<Overdue> {
         if !self.active.get() {
             return None;
@@ -75,7 +75,7 @@ fn millis(seconds: f64) -> u64 {
     (seconds * 1000.0) as u64
 }
 
-/// What counts the end of a connection that `limit` ended; none where its end had come before.
+/// The counter for a connection that `limit` ended; `None` if the connection's end came before.
 fn counter_of(limit: Limit) -> Option<Counter> {
     Some(match limit {
         Limit::IdleTimeout | Limit::DrainWait => Counter::ClosedIdle,
@@ -102,11 +102,11 @@ pub(crate) struct Guard {
     sent_in_all: Cell<u64>,
     ticks: Cell<bool>,
     expired: Cell<Option<Limit>>,
-    /// What counts its end.
+    /// The counter for the connection's end.
     ends_as: Cell<Counter>,
     /// When the sending of the response began that is being sent.
     answer_ms: Cell<u64>,
-    /// What programs have set; most connections have none.
+    /// Times that programs have set; most connections have none.
     own: OnceCell<Box<Cell<Times>>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -197,7 +197,7 @@ impl Guard {
         }
     }
 
-    /// Whether the connection's task is to be woken at every sweep.
+    /// Sets whether the connection's task is woken at every sweep.
     pub(crate) fn ticks(&self, ticks: bool) {
         self.ticks.set(ticks);
     }
@@ -285,7 +285,7 @@ impl Guard {
         self.ends_as.set(counter);
     }
 
-    /// What counts its end.
+    /// The counter for the connection's end.
     pub(crate) fn end(&self) -> Counter {
         self.ends_as.get()
     }
@@ -364,7 +364,7 @@ impl Sweep {
         }
     }
 
-    /// Whether no connection is left.
+    /// Returns true if no connection is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.open() == 0
     }

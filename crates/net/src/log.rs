@@ -18,7 +18,7 @@ use crate::syslog::{Syslog, SyslogAt};
 /// Batches waiting for the writer; beyond it lines are lost.
 const QUEUE: usize = 256;
 
-/// How a line looks.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// NCSA combined.
@@ -27,7 +27,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// How a file is opened for writing to its end.
+/// A function that opens a file for writing to its end.
 pub type Opener = fn(&Path) -> io::Result<File>;
 
 /// Where lines go.
@@ -122,7 +122,7 @@ fn open(target: &LogTarget) -> io::Result<Box<dyn Write + Send>> {
     })
 }
 
-/// How records become lines.
+/// The conversion of records to lines.
 struct Lines {
     format: LogFormat,
     fields: Fields,

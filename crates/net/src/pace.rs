@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// What is sent at once at least, where there is as much: less costs more in calls than it smooths.
+/// Bytes that are sent at once at least, where there are as many: fewer cost more in calls than
+/// they smooth.
 const LEAST_BYTES: u64 = 4 * 1024;
 /// The bucket holds what this part of a second brings.
 const BUCKETS_PER_SECOND: u64 = 10;
@@ -48,7 +49,8 @@ impl Pace {
         (self.rate.get() / BUCKETS_PER_SECOND).max(LEAST_BYTES) as f64
     }
 
-    /// How many of `wanted` bytes may be sent at `now`; otherwise how long it is until some may.
+    /// The number of the `wanted` bytes that may be sent at `now`; otherwise the time until some
+    /// may.
     fn allowed(&self, now: Instant, wanted: usize) -> Result<usize, Duration> {
         let rate = self.rate.get();
         if rate == 0 || wanted == 0 {
@@ -64,7 +66,8 @@ impl Pace {
         Err(Duration::from_secs_f64(missing / rate as f64) + Duration::from_millis(1))
     }
 
-    /// How many of `wanted` bytes may be sent now; otherwise the task is woken when some may.
+    /// The number of the `wanted` bytes that may be sent now; otherwise the task is woken when some
+    /// may.
     pub(crate) fn poll_allowed(&self, cx: &mut Context<'_>, wanted: usize) -> Poll<usize> {
         loop {
             let wait = match self.allowed(Instant::now(), wanted) {
@@ -91,7 +94,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How long `bytes` take, in seconds.
+    /// The time that `bytes` take, in seconds.
     fn seconds(pace: &Pace, mut bytes: usize) -> f64 {
         let began = pace.at.get();
         let mut now = began;

@@ -1,4 +1,4 @@
-//! How many connections each client has: one IPv4 address, or one IPv6 /64, counts as one.
+//! The number of connections of each client: one IPv4 address, or one IPv6 /64, counts as one.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

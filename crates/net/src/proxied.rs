@@ -1,5 +1,5 @@
-//! Who is at the other end of a connection; on a listener with `proxy`, what the PROXY protocol
-//! says of that, read before anything else.
+//! The client at the other end of a connection. On a listener with `proxy`, a header of the PROXY
+//! protocol names the client; the header is read before anything else.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(crate) type Pair = (SocketAddr, SocketAddr);
 /// The ends of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
-    /// Who the client is, as far as the connection tells.
+    /// The client, as far as the connection tells.
     pub(crate) peer: Peer,
     /// Its address, with port; none of a process on this machine.
     remote: Option<SocketAddr>,
@@ -34,7 +34,7 @@ pub(crate) struct Ends {
     own: Option<SocketAddr>,
     /// The connection's other end, be it the client's or a proxy's.
     wire: Option<SocketAddr>,
-    /// Whether the connection's two ends have one address, once that was asked for.
+    /// True if the connection's two ends have one address; `None` until that was asked for.
     near: Option<bool>,
     /// The listener's number in [`Live::endpoints`].
     pub(crate) door: u16,
@@ -100,8 +100,8 @@ impl Ends {
         }
     }
 
-    /// Whether the client's own connection came from the very address that it went to: from this
-    /// machine.
+    /// Returns true if the client's own connection came from the very address that it went to: from
+    /// this machine.
     pub(crate) fn is_near(&mut self, stream: &Stream) -> bool {
         *self.near.get_or_insert_with(|| {
             let own = self.remote.and_then(|_| stream.local_addr());
@@ -126,7 +126,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// What programs are told, if any is in force; found out once for each version.
+    /// Facts for programs, if any program is in force; found out once for each version of the
+    /// configuration.
     pub(crate) fn line(
         &mut self,
         (version, live): (u64, &Live),
@@ -140,12 +141,12 @@ impl View {
     }
 }
 
-/// What a trusted proxy's connection begins with.
+/// The beginning of a trusted proxy's connection.
 pub(crate) struct Begun {
     pub(crate) ends: Ends,
-    /// Whether the header names a client of the proxy's.
+    /// True if the header names a client of the proxy's.
     pub(crate) named: bool,
-    /// What was received behind the header.
+    /// Bytes received behind the header.
     pub(crate) rest: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether every core still does its chores.
+//! The pulse of the cores: it tells whether every core still does its chores.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

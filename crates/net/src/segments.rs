@@ -20,7 +20,7 @@ const SLICES: usize = 64;
 /// Room without use up to this size stays in the buffer of a slow client.
 const SPARE_BYTES: usize = 4 * 1024;
 
-/// What follows bytes of our own.
+/// The part that follows bytes of our own.
 #[derive(Debug)]
 pub(crate) enum Tail {
     /// Part of a complete stored body.

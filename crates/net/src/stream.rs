@@ -35,7 +35,7 @@ pub(crate) struct Secure {
     session: Session,
     /// Plain bytes may be left in the session from the read before.
     unread: bool,
-    /// What is written now is the last.
+    /// The bytes written now are the last.
     last: bool,
     /// It ends with a reset.
     cut: bool,
@@ -73,7 +73,7 @@ impl Stream {
         self.wire().hold_unsent(bytes);
     }
 
-    /// Who is at the other end of a unix socket.
+    /// The owner of the process at the other end of a unix socket.
     pub(crate) fn owner(&self) -> Option<Owner> {
         self.wire().owner()
     }

@@ -15,7 +15,7 @@ const PRIORITY: u8 = 23 * 8 + 6;
 /// Longest message; the rest of a longer line is left out. Receivers take 2 KiB, most take more
 /// (RFC 5426 3.2).
 const MESSAGE_BYTES: usize = 8 * 1024;
-/// How long a daemon may leave a line lying.
+/// The time for which a daemon may leave a line lying.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where a syslog daemon is.

@@ -1,4 +1,5 @@
-//! What a connection becomes when the origin has changed its protocol: bytes both ways, unread.
+//! A tunnel: a connection whose protocol the origin has changed. It carries bytes both ways,
+//! unread.
 //!
 //! Each direction is a lane. A lane reads only when all it read before is written, so a slow reader
 //! holds its writer back, and an idle tunnel holds no buffer. The end of one side is passed on to
@@ -42,7 +43,7 @@ pub(crate) fn place(core: &CoreCtx, client: Peer, limits: &Limits) -> Result<Ent
     })
 }
 
-/// What a client is told for whom there was no place, because of `limit`.
+/// The reply to a client for whom `limit` left no place.
 pub(crate) fn no_place(limit: Limit) -> Reply {
     let name = limit.name();
     let reason = format!("Too many connections speak other protocols (limit: {name}).");
@@ -128,7 +129,7 @@ impl Side for Tunnel {
     }
 }
 
-/// How far a direction is.
+/// The progress of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -318,7 +319,7 @@ impl Drop for Run<'_> {
     }
 }
 
-/// How a tunnel ended.
+/// The reason for a tunnel's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// Nothing more comes from either side.

@@ -106,12 +106,12 @@ impl Upload {
         reader
     }
 
-    /// Whether no byte of the body has been received yet.
+    /// Returns true if no byte of the body has been received yet.
     pub(crate) fn is_untouched(&self) -> bool {
         self.held.rest().is_empty()
     }
 
-    /// Whether the body is read and nothing was received after it.
+    /// Returns true if the body is read and nothing was received after it.
     pub(crate) fn is_spent(&self) -> bool {
         self.ended && self.held.rest().is_empty()
     }
@@ -324,8 +324,8 @@ impl Upload {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the connection can go on after this request: its body is read, or its rest is short
-    /// enough to be read off.
+    /// Returns true if the connection can go on after this request: its body is read, or its rest
+    /// is short enough to be read off.
     pub(crate) fn may_finish(&self, limits: &Limits, counters: &Counters) -> bool {
         if self.ended || self.fault.is_some() {
             return self.ended;

@@ -1,4 +1,4 @@
-//! What a connection does outside its fast way: waiting for an answer while the request's body goes
+//! Work of a connection outside its fast way: waiting for an answer while the request's body goes
 //! up, sending bodies that are not all there yet, finishing slow writes, closing with grace.
 
 use std::cell::{Cell, RefCell};
@@ -30,7 +30,7 @@ use crate::stream::{Both, Stream};
 use crate::tunnel;
 use crate::upload::Upload;
 
-/// What a client that sent `Expect: 100-continue` waits for (RFC 9110 10.1.1).
+/// The response that a client waits for after its `Expect: 100-continue` (RFC 9110 10.1.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Pieces of a body up to this size are copied behind what stands before them: a plain write of
@@ -39,7 +39,7 @@ const COPY_MAX: usize = 4 * 1024;
 /// Bytes of small parts that leave together.
 const GATHERED_MAX: usize = 64 * 1024;
 
-/// What nginx logs for a client that left before its answer; never sent.
+/// The status that nginx logs for a client that left before its answer; never sent.
 const CLIENT_CLOSED: u16 = 499;
 
 /// Serves a connection to its end.
@@ -266,7 +266,7 @@ fn hold_place(
     }
 }
 
-/// What is told of an exchange in the log, as far as it is known before its answer is sent.
+/// Facts about an exchange for the log, as far as they are known before its answer is sent.
 struct Note<'a> {
     core: &'a CoreCtx,
     client: Peer,
@@ -319,9 +319,9 @@ impl<'a> Note<'a> {
 struct Sent {
     head_bytes: u64,
     body_bytes: u64,
-    /// What a tunnel carried the other way.
+    /// Bytes that a tunnel carried the other way.
     tunnelled_in: u64,
-    /// What counts the connection's end, where only that says that the body is whole.
+    /// The counter for the connection's end, where only that end shows that the body is whole.
     end: Option<Counter>,
 }
 
@@ -337,7 +337,7 @@ struct Sending<'a> {
     keep: bool,
     /// Bytes of the head that was written last.
     head_bytes: Cell<u64>,
-    /// What the request waits with, and a tunnel's place if the reply may open one.
+    /// Memory that the request waits with, and a tunnel's place if the reply may open one.
     kept: Cell<(Option<Held>, Option<Entry>)>,
 }
 
@@ -358,7 +358,7 @@ impl Sending<'_> {
         sent
     }
 
-    /// What counts the connection's end, when that comes with this answer.
+    /// The counter for the connection's end, if the connection ends with this answer.
     fn end(&self, sent: &Sent, reply: &Reply, upload: &Upload) -> Option<Counter> {
         let ends = sent.end.is_some() || !self.keep || reply.close;
         let refused = || upload.refusal().map(|_| Counter::ClosedBody);
@@ -366,7 +366,7 @@ impl Sending<'_> {
         ends.then(|| refused().unwrap_or_else(in_order))
     }
 
-    /// What has left of a reply of which `bytes` left in all.
+    /// The sent part of a reply that broke off after `bytes`, head included.
     fn broken_off(&self, bytes: u64) -> Sent {
         let head_bytes = self.head_bytes.get().min(bytes);
         Sent { head_bytes, body_bytes: bytes - head_bytes, ..Sent::default() }
@@ -567,12 +567,12 @@ struct Coming {
     /// Bytes that are still to come, if it was said how many.
     left: Option<u64>,
     chunked: bool,
-    /// Whether the client takes trailers.
+    /// The client takes trailers.
     trails: bool,
     broken: bool,
 }
 
-/// How far [`Coming::gather`] came.
+/// The progress of [`Coming::gather`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gathered {
     Some,

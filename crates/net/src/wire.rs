@@ -1,4 +1,4 @@
-//! What a client's bytes come over: TCP, or a unix socket.
+//! The socket that carries a client's bytes: TCP, or a unix socket.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::pace::Pace;
 /// A connected socket.
 pub(crate) struct Wire {
     socket: Socket,
-    /// How fast it sends, where a program may say so.
+    /// The pace at which it sends, where a program may set one.
     pace: Option<Rc<Pace>>,
 }
 
@@ -57,7 +57,7 @@ impl Wire {
         }
     }
 
-    /// Who is at the other end of a unix socket.
+    /// The owner of the process at the other end of a unix socket.
     pub(crate) fn owner(&self) -> Option<Owner> {
         match &self.socket {
             Socket::Tcp(_) => None,

@@ -36,20 +36,20 @@ use crate::wire::Wire;
 /// time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often a core looks whether it stood still, and what it calls that.
+/// The pause between a core's checks for a standstill; a delay above `LONG_TURN_MS` is one.
 const TURN: Duration = Duration::from_millis(50);
 const LONG_TURN_MS: u64 = 100;
 
-/// What a core gets beyond the time to drain before the process ends without it.
+/// The time that a core gets beyond the time to drain before the process ends without it.
 const OVERTIME: Duration = Duration::from_secs(2);
-/// How often it is asked whether it has ended.
+/// The pause between two checks for a core's end.
 const ASK_PAUSE: Duration = Duration::from_millis(5);
 
-/// What tunnels get at the end of a drain to be closed in order.
+/// The time that tunnels get at the end of a drain to be closed in order.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// How long clients in the middle of TCP's handshake have to finish it at a stop: as long as most
-/// round trips take.
+/// The time that clients in the middle of TCP's handshake get to finish it at a stop: as long as
+/// most round trips take.
 const HANDSHAKES: Duration = Duration::from_millis(200);
 
 /// One socket to listen on.
@@ -57,12 +57,12 @@ const HANDSHAKES: Duration = Duration::from_millis(200);
 pub struct Listen {
     /// Where.
     pub at: At,
-    /// Whether clients speak TLS there.
+    /// Clients speak TLS there.
     pub tls: bool,
-    /// Whether clients may begin with HTTP/2 where there is no TLS (prior knowledge, RFC 9113 3.3).
+    /// Clients may begin with HTTP/2 without TLS (prior knowledge, RFC 9113 3.3).
     pub h2c: bool,
-    /// Whether connections begin with a header of the PROXY protocol; only those of trusted proxies
-    /// are let in.
+    /// Connections begin with a header of the PROXY protocol; only those of trusted proxies are let
+    /// in.
     pub proxy: bool,
     /// Its number in [`flow::Live::endpoints`].
     pub door: u16,
@@ -77,12 +77,12 @@ pub struct Doors {
     files: Vec<SocketFile>,
 }
 
-/// What cannot be bound, and why.
+/// An address that cannot be bound, and the reason.
 #[derive(Debug)]
 pub struct BindError {
     /// As it was asked for.
     pub at: At,
-    /// What the system says.
+    /// The system's error.
     pub error: io::Error,
 }
 
@@ -116,7 +116,7 @@ impl Doors {
     }
 }
 
-/// How a server runs.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Connections in all when the limit `connections` is 0.
@@ -135,7 +135,7 @@ pub struct Server {
     stop: watch::Sender<Stop>,
 }
 
-/// How the server is to end.
+/// The order that tells the cores when to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     No,
@@ -183,7 +183,7 @@ impl Server {
         &self.addresses
     }
 
-    /// What shows that the cores live.
+    /// The pulse of the cores, which shows that they live.
     pub fn pulse(&self) -> Pulse {
         self.pulse.clone()
     }

@@ -3,10 +3,10 @@
 
 use message::date::parse_http_date;
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Who asked.
+    /// The client, as the log names it.
     pub client: String,
     /// When, in seconds since 1970 UTC.
     pub unix_s: u64,
@@ -22,7 +22,7 @@ pub struct Line {
     pub bytes: u64,
     /// User-Agent; empty when it is not there.
     pub agent: String,
-    /// Whether the cache answered, where the log says so.
+    /// True if the cache answered; `None` if the log does not say.
     pub hit: Option<bool>,
 }
 
@@ -87,8 +87,8 @@ fn quoted(rest: &str) -> Option<(String, &str)> {
     None
 }
 
-/// What caches call their verdict: nginx's `$upstream_cache_status`, Varnish's
-/// `%{Varnish:handling}x`, Squid's result codes, ours.
+/// Reads a cache's verdict, true for a hit: a word of nginx's `$upstream_cache_status`, of
+/// Varnish's `%{Varnish:handling}x`, of Squid's result codes, or of ours.
 fn verdict(word: &str) -> Option<bool> {
     let word = word.split('/').next().unwrap_or_default();
     match word.to_ascii_uppercase().as_str() {

@@ -47,7 +47,7 @@ impl Fields {
         self.agent.and_then(|at| record.values.iter().nth(at).flatten())
     }
 
-    /// Who signed in by the scheme Basic.
+    /// The user that signed in by the scheme Basic.
     pub fn user<'a>(&self, record: &Record<'a>) -> Option<&'a [u8]> {
         self.user.and_then(|at| record.values.iter().nth(at).flatten())
     }
@@ -68,7 +68,7 @@ pub(crate) fn received<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
     Some(record.target).filter(|line| !line.is_empty())
 }
 
-/// Who asked: an address, or `unix:` as nginx has it.
+/// The client's address, or `unix:` as nginx has it.
 fn client(record: &Record<'_>) -> String {
     record.client.map_or_else(|| "unix:".to_owned(), |address| address.to_string())
 }
@@ -232,7 +232,7 @@ fn phases(record: &Record<'_>) -> Vec<(&'static str, u32)> {
     found
 }
 
-/// What a phase is, in words.
+/// Describes a phase in words.
 fn about(phase: &str) -> &'static str {
     match phase {
         "read" => "request's head read",
@@ -250,7 +250,7 @@ pub fn detail(record: &Record<'_>, fields: &Fields, out: &mut String) {
     _ = write_detail(record, fields, out);
 }
 
-/// What was asked for.
+/// The method and the URL of the request, or the text that could not be read.
 fn request(record: &Record<'_>) -> String {
     let target = Printable(record.target);
     if record.flags.has(Flags::REFUSED) {

@@ -1,4 +1,4 @@
-//! What fuzz targets and property tests check of the parsers here, for any bytes.
+//! Properties of the parsers here, for any bytes: fuzz targets and property tests check them.
 
 use crate::access;
 use crate::format::{self, Fields};

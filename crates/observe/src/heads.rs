@@ -153,12 +153,12 @@ impl Heads {
         self.bytes.extend_from_slice(&other.bytes);
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether there was more than fits.
+    /// Returns true if something did not fit.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }

@@ -1,4 +1,4 @@
-//! How long requests took, on a logarithmic scale from a microsecond to a hundred seconds.
+//! Request times on a logarithmic scale from a microsecond to a hundred seconds.
 
 use crate::record::Record;
 
@@ -34,7 +34,7 @@ impl Histogram {
         self.counts.iter_mut().for_each(|count| *count *= by);
     }
 
-    /// How many there are.
+    /// The sum of all counts.
     pub fn total(&self) -> f64 {
         self.counts.iter().sum()
     }
@@ -65,7 +65,7 @@ impl Histogram {
 /// Hits apart from all others.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
-    /// What the store or a file answered.
+    /// Requests answered from the store or a file.
     pub hits: Histogram,
     /// All others.
     pub others: Histogram,
@@ -84,7 +84,7 @@ impl Pair {
     }
 }
 
-/// How many there are and the quantiles of their times, as programs read them.
+/// The number of requests and the quantiles of their times, as JSON for other programs.
 pub fn quantiles(histogram: &Histogram) -> serde_json::Value {
     let mut map = serde_json::Map::new();
     map.insert("count".to_owned(), (histogram.total() as u64).into());

@@ -1,5 +1,5 @@
-//! What happened to each request: one record per transaction, the ring in which a core leaves its
-//! records, the reader that follows them from another process, and what is made of them.
+//! Records of requests: one record per transaction, the ring in which a core leaves its records,
+//! the reader that follows rings from another process, and the reports made from records.
 //!
 //! Nothing here knows a socket or a clock. A writer never waits: not for a reader, not for a lock,
 //! not for another core. A reader trusts nothing that it reads.

@@ -25,7 +25,7 @@ pub struct Pattern {
     escape: Escape,
 }
 
-/// How values are written.
+/// The escaping of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Escape {
     /// As varnishncsa does.
@@ -54,11 +54,11 @@ enum Unit {
     SecondsMicros,
 }
 
-/// What is told of a transaction.
+/// A fact about a transaction that a format can tell.
 #[derive(Clone, Debug)]
 enum Item {
     Address,
-    /// What nobody knows.
+    /// A value that is never known.
     Never,
     User,
     /// When it began, in brackets.
@@ -121,7 +121,7 @@ impl Pattern {
     /// Reads a format; with `json` values are written so that they fit between JSON's quotes.
     ///
     /// # Errors
-    /// What in it is not known, in words.
+    /// Returns a message about the part of `text` that is not known.
     pub fn parse(text: &str, json: bool) -> Result<Self, String> {
         let (parts, escape) = match text.contains('%') {
             true => (parse::varnish(text)?, Escape::Varnish),

@@ -42,7 +42,7 @@ pub struct QueryError {
     pub text: String,
     /// The part that is wrong, in bytes.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// The mistake, in words.
     pub message: String,
 }
 
@@ -76,7 +76,7 @@ enum TextTest {
     Matches(bool, Regex),
 }
 
-/// How two values are compared.
+/// A comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
     Equal,
@@ -93,7 +93,7 @@ impl Query {
     /// Reads a filter for records with `fields`.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// Returns the mistake in `text`, and its place.
     pub fn parse(text: &str, fields: &Fields) -> Result<Self, QueryError> {
         parse::query(text, fields).map(Self).map_err(|parse::Wrong { span, message }| QueryError {
             text: text.to_owned(),
@@ -102,12 +102,12 @@ impl Query {
         })
     }
 
-    /// Whether it says itself which kinds of transactions are of interest.
+    /// Returns true if the filter itself tests the kind or the parent of transactions.
     pub fn names_kind(&self) -> bool {
         self.0.names(Field::Kind) || self.0.names(Field::Parent)
     }
 
-    /// Whether `record` is one of those.
+    /// Returns true if `record` passes the filter.
     pub fn matches(&self, record: &Record<'_>) -> bool {
         self.0.holds(record)
     }
@@ -163,8 +163,7 @@ impl Node {
 }
 
 impl TextTest {
-    /// Whether it holds for one of the lines of `text`, or, where it says what must not be, for
-    /// all of them.
+    /// Returns true if one line of `text` passes the test. A negated test must hold for all lines.
     fn holds_for_lines(&self, text: &[u8]) -> bool {
         let any = |is: &dyn Fn(&[u8]) -> bool| crate::steps::lines(text).any(is);
         match self {

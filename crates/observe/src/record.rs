@@ -70,7 +70,7 @@ const ABSENT: u16 = u16::MAX;
 /// The longest record there can be.
 pub const RECORD_MAX: usize = FIXED + TEXTS * TEXT_MAX + VALUES_MAX * (VALUE_MAX + 2) + HEADS_MAX;
 
-/// What is true or not of a transaction.
+/// Yes-or-no facts about a transaction, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u16);
 
@@ -100,7 +100,7 @@ impl Flags {
     /// Heads stand behind it.
     pub const HEADS: Self = Self(1 << 11);
 
-    /// Whether all of `other` are set.
+    /// Returns true if all of `other` are set.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -114,7 +114,7 @@ impl Flags {
 
 macro_rules! served {
     ($($variant:ident $word:literal $about:literal;)*) => {
-        /// How a request was served.
+        /// The way in which a request was served.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Served { #[default] $(#[doc = $about] $variant,)* }
@@ -146,12 +146,12 @@ served! {
 }
 
 impl Served {
-    /// Whether the store answered and the client waited for no origin.
+    /// Returns true if the store or a file answered and the client waited for no origin.
     pub fn is_hit(self) -> bool {
         matches!(self, Self::Hit | Self::Stale | Self::StaleOnError | Self::File)
     }
 
-    /// Whether the client waited for an origin's answer that might have been stored.
+    /// Returns true if the client waited for an origin's answer that might have been stored.
     pub fn is_miss(self) -> bool {
         use Served::{Collapsed, HitForMiss, Miss, Revalidated};
         matches!(self, Revalidated | Miss | HitForMiss | Collapsed)
@@ -169,7 +169,7 @@ pub enum Kind {
     /// A client asked.
     #[default]
     Client,
-    /// What is stored was stale, and is fetched behind the answer to a client.
+    /// A background fetch renews a stale object.
     Background,
 }
 
@@ -208,7 +208,7 @@ pub struct Phases {
     pub end: u64,
 }
 
-/// What happened to one request.
+/// The log record of one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Its number, unique within one run of the daemon.
@@ -223,9 +223,9 @@ pub struct Record<'a> {
     pub start_us: u64,
     /// When what came to pass.
     pub phases: Phases,
-    /// Whether this and that.
+    /// Yes-or-no facts.
     pub flags: Flags,
-    /// Who asked; none over a unix socket.
+    /// The client's address; `None` over a unix socket.
     pub client: Option<IpAddr>,
     /// Protocol version, tens major, ones minor: 11 for HTTP/1.1.
     pub version: u8,
@@ -233,7 +233,7 @@ pub struct Record<'a> {
     pub status: u16,
     /// Status of the origin's answer, the last time it was asked; 0 without one.
     pub origin_status: u16,
-    /// How it was served.
+    /// The way in which it was served.
     pub served: Served,
     /// Tries at the origin.
     pub tries: u16,
@@ -265,7 +265,7 @@ pub struct Record<'a> {
     pub origin: &'a [u8],
     /// Its server that answered.
     pub server: &'a [u8],
-    /// What went wrong.
+    /// The error that occurred.
     pub error: &'a [u8],
     /// The limit that was reached.
     pub limit: &'a [u8],
@@ -273,9 +273,9 @@ pub struct Record<'a> {
     pub not_stored: &'a [u8],
     /// The field of the answer or the request that says so, if one does.
     pub evidence: &'a [u8],
-    /// What the site's program has done, in lines without line feeds in them: `recv default.vcl:14
-    /// hash` for a subroutine, the `return` that ended it and what that said, `VCL_Log text` for
-    /// what was logged before. [`steps`](crate::steps::steps) takes them apart.
+    /// The steps of the site's program, one per line. `recv default.vcl:14 hash` has a subroutine,
+    /// the `return` that ended it, and the action returned. `VCL_Log text` has a text that was
+    /// logged before. [`steps`](crate::steps::steps) takes the lines apart.
     pub vcl: &'a [u8],
     /// The number of the transaction, as `X-Varnish` has it first; 0 without VCL.
     pub xid: u32,
@@ -514,7 +514,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Whether a client asked.
+    /// Returns true if a client's request caused it.
     pub fn is_client(&self) -> bool {
         self.kind == Kind::Client
     }

@@ -69,7 +69,7 @@ fn core_file(folder: &Path, core: usize) -> PathBuf {
     folder.join(format!("core-{core}"))
 }
 
-/// What moves.
+/// The state of a ring that changes as records are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cursor {
     head: u64,
@@ -112,14 +112,14 @@ fn check(words: [u64; 4]) -> u64 {
     })
 }
 
-/// What stays.
+/// The fixed description of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Bytes of blocks.
     pub capacity: u64,
     /// The core's number.
     pub core: u32,
-    /// How many cores there are.
+    /// The number of cores.
     pub cores: u32,
     /// The daemon's process id.
     pub pid: u32,

@@ -1,4 +1,4 @@
-//! What a VCL program has done for a request, as records have it: one line for each subroutine that
+//! Steps of a VCL program for one request, as records keep them: one line for each subroutine that
 //! has run, and one for each line that was logged.
 
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ pub enum Step<'a> {
         sub: &'a [u8],
         /// The file and the line of what ended it; `-` when that is not known.
         at: &'a [u8],
-        /// What it returned.
+        /// The action that it returned.
         verb: &'a [u8],
     },
     /// A line was logged, by the subroutine that comes next.
@@ -53,7 +53,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// What stands in [`Record::vcl`](crate::Record::vcl).
+/// The steps in [`Record::vcl`](crate::Record::vcl).
 pub fn steps(vcl: &[u8]) -> impl Iterator<Item = Step<'_>> {
     lines(vcl).map(Step::of)
 }

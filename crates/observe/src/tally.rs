@@ -1,7 +1,7 @@
-//! Who and what is asked for most: records added up by one of their fields.
+//! Tables of the most frequent clients, URLs and so on: records added up by one of their fields.
 //!
-//! With a period, what was counted fades: after so many seconds a request weighs less than half, so
-//! that the table shows what happens now (as `varnishtop`'s does). Without one it adds up.
+//! With a period, counts fade: after that many seconds a request weighs less than half, so that the
+//! table shows the present (as `varnishtop` does). Without a period, counts add up.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::record::Record;
 const KEYS_MAX: usize = 20_000;
 /// Bytes of a key that are kept.
 const KEY_BYTES: usize = 400;
-/// What weighs less has faded away.
+/// A row with no more requests than this has faded away.
 const FADED: f64 = 0.05;
 
 macro_rules! words {
@@ -59,7 +59,7 @@ words! {
 }
 
 words! {
-    /// What comes first.
+    /// The sum by which rows are sorted.
     Sort {
         Requests "requests" 'r' "Most requests.";
         Misses "misses" 'm' "Most requests that had to wait for an origin.";
@@ -69,7 +69,7 @@ words! {
     }
 }
 
-/// What was counted of one key.
+/// The sums of one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Requests.
@@ -111,7 +111,7 @@ impl Sums {
         }
     }
 
-    /// What it is sorted by.
+    /// The sum that `sort` selects.
     pub fn weight(&self, sort: Sort) -> f64 {
         match sort {
             Sort::Requests => self.requests,
@@ -194,7 +194,7 @@ impl Tally {
         });
     }
 
-    /// What turns a sum into a rate per second.
+    /// The factor that turns a sum into a rate per second.
     pub fn per_second(&self) -> f64 {
         let weight = match self.fade {
             // The sum of what one request a second would have left by now.

@@ -28,7 +28,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Whether a character does something instead of being seen.
+/// Returns true if a character controls the display instead of being shown.
 fn acts(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -17,23 +17,23 @@ const TEXT_BYTES: usize = 400;
 pub struct Trouble {
     /// When the latest of them began: milliseconds since 1970 UTC.
     pub unix_ms: u64,
-    /// How many there were.
+    /// The number of such requests.
     pub count: u64,
     /// Status sent.
     pub status: u16,
-    /// How it was served.
+    /// The way in which it was served.
     pub served: &'static str,
     /// Method of the first.
     pub method: String,
     /// Host and target.
     pub url: String,
-    /// What went wrong.
+    /// The error that occurred.
     pub error: String,
     /// The limit that was reached.
     pub limit: String,
     /// Origin and server that was asked.
     pub server: String,
-    /// Who asked, the latest of them; empty over a unix socket.
+    /// The client of the latest of them; empty over a unix socket.
     pub client: String,
     /// The latest one's User-Agent.
     pub agent: String,
@@ -46,7 +46,8 @@ pub struct Troubles {
     most: usize,
 }
 
-/// Whether a request went wrong: for us or for the origin, not for a page that is not there.
+/// Returns true if a request failed here or at the origin. A page that does not exist is no
+/// failure.
 pub fn went_wrong(record: &Record<'_>) -> bool {
     record.status >= 500
         || !record.error.is_empty()

@@ -1,10 +1,10 @@
-//! What access logs say of a site's visitors: how many there were, how many at once, in how many
-//! sessions, how fast their requests came, and how many the cache answered.
+//! Statistics of a site's visitors from access logs: visitors in all and at once, sessions, request
+//! rates, and answers from the cache.
 //!
-//! A user is a client's address together with its User-Agent. A session is a user's requests with
-//! no longer pause between two of them than the gap, mostly half an hour. Users at once are those
-//! who asked for something within the same window, mostly five minutes. Lines should come in the
-//! order of time; what is a little late is no harm.
+//! A user is a client's address together with its User-Agent. A session is a series of a user's
+//! requests without a pause longer than the gap, half an hour by default. Users at once are those
+//! with a request in the same window, five minutes by default. Lines should come in the order of
+//! time; a slightly late line does no harm.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -15,12 +15,13 @@ const DAY_S: u64 = 86_400;
 /// Keys of one table that are counted; beyond it new ones are not.
 const KEYS_MAX: usize = 200_000;
 
-/// How visits are told apart.
+/// Rules that tell visits apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The longest pause within a session, in seconds.
     pub gap_s: u64,
-    /// Who asks within the same window is there at once, in seconds.
+    /// The length of a window, in seconds. Users with requests in the same window are there at
+    /// once.
     pub window_s: u64,
 }
 
@@ -30,7 +31,7 @@ impl Default for Rules {
     }
 }
 
-/// What was counted in a time: a day, a month, or all.
+/// The counts of a time span: a day, a month, or all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Span {
     /// Requests.
@@ -63,7 +64,7 @@ impl Span {
         self.requests as f64 / self.seconds.max(1) as f64
     }
 
-    /// Which part of the answers came from the cache; none when the log does not say.
+    /// The part of the answers that came from the cache; `None` if the log does not say.
     pub fn hit_ratio(&self) -> Option<f64> {
         (self.judged > 0).then(|| self.hits as f64 / self.judged as f64)
     }
@@ -181,12 +182,12 @@ impl Visits {
         most(&self.agents, count)
     }
 
-    /// How often each status was sent.
+    /// The number of answers of each status.
     pub fn statuses(&self) -> Vec<(u16, u64)> {
         self.statuses.iter().map(|(status, count)| (*status, *count)).collect()
     }
 
-    /// What it all comes to.
+    /// The totals of all lines, of each day and of each month.
     pub fn report(&self) -> Report {
         let mut sessions = self.sessions.clone();
         sessions.extend(self.open.values());

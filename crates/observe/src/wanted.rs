@@ -1,7 +1,7 @@
-//! Which header fields readers ask for, of which transactions.
+//! Header fields that log readers ask for, and the transactions that they ask about.
 //!
-//! Nobody asks mostly, and then nothing is kept. A reader asks for some seconds at a time, so that
-//! one that is gone is forgotten.
+//! Most of the time nobody asks, and then nothing is kept. A reader asks for some seconds at a
+//! time, so that a reader that is gone is forgotten.
 
 use std::borrow::Cow;
 
@@ -21,10 +21,10 @@ const SECRET: &[&str] = &[
     "x-amz-security-token",
 ];
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 const MASK: &[u8] = b"***";
 
-/// What one reader asks for.
+/// The fields that one reader asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Want {
     /// The names of the fields; all when there are none.
@@ -43,15 +43,15 @@ impl Want {
     }
 }
 
-/// What all readers ask for, each until some millisecond of the monotonic clock.
+/// The fields that all readers ask for, each until some millisecond of the monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     wants: Vec<(Want, u64)>,
 }
 
 impl Wanted {
-    /// What is asked for after somebody has asked for `want` until `until_ms`; none when there
-    /// would be more than `most` readers.
+    /// Adds `want` until `until_ms`, and leaves out wants that are over at `now_ms`. Returns `None`
+    /// if there would be more than `most` readers.
     pub fn with(&self, want: Want, (now_ms, until_ms): (u64, u64), most: usize) -> Option<Self> {
         let others = self.wants.iter();
         let others = others.filter(|(own, until)| *until > now_ms && !own.is_same(&want)).cloned();
@@ -60,24 +60,25 @@ impl Wanted {
         (wants.len() <= most).then_some(Self { wants })
     }
 
-    /// Whether nobody asks any more at `now_ms`.
+    /// Returns true if no reader asks for anything at `now_ms`.
     pub fn is_over(&self, now_ms: u64) -> bool {
         self.wants.iter().all(|(_, until)| *until <= now_ms)
     }
 
-    /// Whether somebody asks for the field called `name`; for first lines, where that is empty.
+    /// Returns true if a reader asks for the field called `name`. First lines have an empty name.
     pub fn keeps(&self, name: &[u8]) -> bool {
         let is = |own: &String| own.as_bytes().eq_ignore_ascii_case(name);
         self.wants.iter().any(|(want, _)| want.names.is_empty() || want.names.iter().any(is))
     }
 
-    /// Whether somebody asks for `record`.
+    /// Returns true if a reader asks for `record`.
     pub fn matches(&self, record: &Record<'_>) -> bool {
         let asks = |want: &Want| want.query.as_ref().is_none_or(|query| query.matches(record));
         self.wants.iter().any(|(want, _)| asks(want))
     }
 
-    /// What is kept of a value: all of it, unless it is a secret and nobody asks for those.
+    /// The part of a value that is kept: all of it, unless it is a secret and no reader asks for
+    /// secrets.
     pub fn kept<'a>(&self, name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
         if self.wants.iter().any(|(want, _)| want.secrets) {
             value.into()

@@ -19,7 +19,7 @@ use crate::server::Server;
 use crate::talk::Cgi;
 use crate::upload::{Upload, WriteError, Writer};
 
-/// What a try needs to know.
+/// The input of a try.
 pub(crate) struct Call<'a> {
     pub(crate) core: &'a Rc<Core>,
     pub(crate) server: &'a Arc<Server>,
@@ -30,7 +30,7 @@ pub(crate) struct Call<'a> {
     pub(crate) cgi: Option<&'a Cgi>,
     /// Bytes read at once.
     pub(crate) read_at_most: usize,
-    /// What a new connection begins with.
+    /// Bytes that a new connection begins with.
     pub(crate) first: Vec<u8>,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Answer {
     pub(crate) work: Workspace,
     pub(crate) response: Response,
     pub(crate) framing: Framing,
-    /// Whether another request may follow, as far as is known before the body.
+    /// Another request may follow, as far as is known before the body.
     pub(crate) reusable: bool,
-    /// Whether the server has taken the whole request.
+    /// The server has taken the whole request.
     pub(crate) delivered: bool,
-    /// Whether it comes in FastCGI's records.
+    /// The response comes in FastCGI's records.
     pub(crate) records: bool,
-    /// What the connection speaks from here on, after a 101.
+    /// The protocol that the connection speaks from here on, after a 101.
     pub(crate) switched: Option<Vec<u8>>,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct Failure {
     pub(crate) error: Error,
     /// The server sent a byte.
     pub(crate) answered: bool,
-    /// How much of the request the server has taken.
+    /// The part of the request that the server has taken.
     pub(crate) reach: Reach,
 }
 
-/// How much of a request a server has taken.
+/// The part of a request that a server has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// No byte.
@@ -71,7 +71,7 @@ pub(crate) enum Reach {
     Whole,
 }
 
-/// What happened on the connection.
+/// An event on the connection.
 enum Happened {
     /// The request is written.
     Sent,
@@ -87,7 +87,7 @@ enum Happened {
     WriteFailed(WriteError),
 }
 
-/// How far writing is.
+/// The progress of writing.
 enum Sending {
     UnderWay,
     Done,

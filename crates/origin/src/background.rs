@@ -1,4 +1,4 @@
-//! What goes on beside the requests: name lookups and probes.
+//! Work beside the requests: name lookups and probes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which server gets a request.
+//! The choice of the server that gets a request.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::server::Server;
 #[derive(Debug)]
 pub(crate) struct Balancer {
     how: Balance,
-    /// What each server is owed, for the round robin. A lock, but one for misses only and held for
-    /// a pass over a short list.
+    /// The debt to each server, for the round robin. The lock is taken for misses only, and held
+    /// for a pass over a short list.
     owed: Mutex<Vec<i64>>,
 }
 
@@ -123,7 +123,7 @@ struct Of<'a> {
     now_ms: u64,
 }
 
-/// Whether an ejected server is to be tried again.
+/// Returns true if an ejected server is to be tried again.
 fn is_due(server: &Server, now_ms: u64) -> bool {
     !server.is_sick() && server.standing(now_ms) == Standing::HalfOpen
 }

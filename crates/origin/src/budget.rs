@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What one retry costs; a request adds its percentage of it.
+/// Tokens that one retry costs; a request adds its percentage of them.
 const RETRY: u32 = 100;
 
 /// Retries possible at once after a quiet time. Small beside any load that could hurt, large enough

@@ -1,4 +1,4 @@
-//! What an origin is made of: its servers, how requests are spread over them, and every bound that
+//! Settings of an origin: its servers, the way requests are spread over them, and every bound that
 //! holds.
 
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct OriginConfig {
     pub name: String,
     /// The servers, in the order written.
     pub servers: Vec<ServerConfig>,
-    /// How requests are spread over the servers.
+    /// The rule by which requests are spread over the servers.
     pub balance: Balance,
     /// Active probing; without it servers are judged by the requests they get.
     pub probe: Option<ProbeConfig>,
@@ -30,29 +30,29 @@ pub struct OriginConfig {
     pub host_header: Option<String>,
     /// Host field of requests that have none (Varnish: `.host_header`, or else `.host`).
     pub host_default: Option<String>,
-    /// What is sent first on every connection.
+    /// The opening of every connection, sent first.
     pub opening: Opening,
-    /// How long each step of an exchange may take; where the request does not say itself.
+    /// Times that the steps of an exchange may take, unless the request has its own.
     pub timeouts: Timeouts,
     /// Exchanges under way with one server, over all cores; idle connections do not count (as with
     /// nginx's `max_conns` and Varnish's `max_connections`). 0: no bound.
     pub max_connections: u32,
-    /// What one client gets of these when nobody else has any, in percent, and less the fewer are
-    /// left; what is beyond it waits. 100 for no bound.
+    /// The share of these exchanges that one client gets when nobody else has any, in percent. It
+    /// shrinks with the number that is left; exchanges beyond it wait. 100 for no bound.
     pub client_share_percent: u32,
     /// Requests waiting for one server's next free connection, over all cores.
     pub queue: u32,
-    /// How long one of them waits, in milliseconds.
+    /// The time that one of them may wait, in milliseconds.
     pub queue_timeout_ms: u64,
     /// Further tries of one request after the first.
     pub retries: u32,
-    /// What is tried again.
+    /// Failures and answers after which a request is tried again.
     pub retry_on: RetryOn,
     /// Retried requests as a share of all requests to this origin, in percent.
     pub retry_budget_percent: u32,
     /// Idle connections kept per server and core.
     pub idle_max: u32,
-    /// How long an idle connection is kept, in milliseconds.
+    /// The time for which an idle connection is kept, in milliseconds.
     pub idle_timeout_ms: u64,
     /// Passive ejection.
     pub eject: EjectConfig,
@@ -65,11 +65,11 @@ pub struct OriginConfig {
     /// LF alone ends a line of its servers' response heads (RFC 9112 2.2), as CGI programs of old
     /// send it.
     pub lenient: bool,
-    /// What its FastCGI servers run; without it they run nothing.
+    /// Settings of the scripts that its FastCGI servers run; without them they run nothing.
     pub scripts: Option<ScriptsConfig>,
-    /// What its X-Accel-* fields and X-Sendfile may do; nothing without it.
+    /// Powers of its X-Accel-* fields and X-Sendfile; without these settings they have no effect.
     pub accel: Option<AccelConfig>,
-    /// How its `https://` servers are connected to; without it they cannot be.
+    /// TLS to its `https://` servers; without it they cannot be connected to.
     pub tls: Option<TlsConfig>,
     /// When its servers' names are looked up again.
     pub lookups: Lookups,
@@ -83,7 +83,7 @@ pub struct OriginConfig {
 /// When names are looked up again. However often that is, it is no more than once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookups {
-    /// What says for how long an answer counts.
+    /// The source of the time for which an answer counts.
     pub from: LookupTtl,
     /// The time that [`LookupTtl`] speaks of, in milliseconds.
     pub ttl_ms: u64,
@@ -98,7 +98,7 @@ impl Default for Lookups {
     }
 }
 
-/// What says for how long an answer of DNS counts.
+/// The source of the time for which an answer of DNS counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupTtl {
     /// [`Lookups::ttl_ms`], whatever the answer says.
@@ -133,7 +133,7 @@ impl Lookups {
 /// Shortest time between two lookups of one name, whatever anybody says.
 const LOOKUP_PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// What a connection to a server begins with, before any request.
+/// The opening of a connection to a server, before any request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
     /// These bytes.
@@ -152,10 +152,10 @@ pub enum ProxyHeader {
     V2,
 }
 
-/// What an origin may ask of the proxy before it, in fields of its responses.
+/// Orders that an origin may give the proxy before it, in fields of its responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccelConfig {
-    /// Whether X-Accel-Expires and X-Accel-Charset count.
+    /// X-Accel-Expires and X-Accel-Charset count.
     pub expires: bool,
     /// Where X-Accel-Redirect may lead.
     pub redirects: Vec<files::Config>,
@@ -170,9 +170,9 @@ pub struct ScriptsConfig {
     pub root: PathBuf,
     /// Directories outside the root that links in it may lead into.
     pub linked: Vec<PathBuf>,
-    /// Which script a path means.
+    /// Rules that tell which script a path means.
     pub rules: Rules,
-    /// How files that are no scripts are served; not at all without it.
+    /// Settings of files that are no scripts; without them such files are not served.
     pub files: Option<files::Config>,
 }
 
@@ -190,15 +190,15 @@ pub struct TlsConfig {
 pub struct ServerConfig {
     /// Where it listens.
     pub address: Address,
-    /// What it speaks.
+    /// The protocol that it speaks.
     pub protocol: Protocol,
     /// Its share of the requests relative to the other servers'; 0 is taken as 1.
     pub weight: u32,
-    /// Whether it speaks TLS.
+    /// It speaks TLS.
     pub tls: bool,
 }
 
-/// What a server speaks.
+/// A protocol that a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// HTTP/1.1.
@@ -220,7 +220,7 @@ pub enum Address {
     },
     /// A TCP port whose addresses were looked up once for good, as Varnish does it.
     Fixed {
-        /// What it is called in messages.
+        /// Its name in messages.
         name: String,
         /// Its addresses, in the order they are tried for each connection.
         addresses: Vec<SocketAddr>,
@@ -240,7 +240,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// How requests are spread over the servers that can take them.
+/// The rule by which requests are spread over the servers that can take them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Balance {
     /// In turn, by weight (nginx's smooth weighted round robin).
@@ -263,19 +263,19 @@ pub struct ProbeConfig {
     /// Good probes assumed before the first one: they decide whether requests are sent until it has
     /// ended, as in Varnish. When not set, they are sent, and the first probe decides alone.
     pub initial: Option<u32>,
-    /// Whether an answer is good only once the server has closed the connection. It is judged by
-    /// its first line alone then, as in Varnish.
+    /// An answer is good only once the server has closed the connection. It is then judged by its
+    /// first line alone, as in Varnish.
     pub expect_close: bool,
     /// Host field of the probe; the origin's `host_header` or the server's own address when not
     /// set.
     pub host: Option<String>,
     /// From one probe's start to the next one's, in milliseconds.
     pub interval_ms: u64,
-    /// How long one probe may take from connect to response head, in milliseconds.
+    /// The time that one probe may take from connect to response head, in milliseconds.
     pub timeout_ms: u64,
-    /// How many of the latest probes are looked at, 1 to 64.
+    /// The number of latest probes that are looked at, 1 to 64.
     pub window: u32,
-    /// How many of them must be good for the server to be healthy.
+    /// The number of good probes among them that makes the server healthy.
     pub threshold: u32,
     /// Status of a good answer.
     pub expected_status: u16,
@@ -299,7 +299,7 @@ impl Default for ProbeConfig {
     }
 }
 
-/// How long each step of an exchange may take, in milliseconds.
+/// Times that the steps of an exchange may take, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Connecting, all of a name's addresses together.
@@ -342,7 +342,7 @@ impl Hold {
 pub struct EjectConfig {
     /// Consecutive failures that eject it; 0 switches ejection off.
     pub failures: u32,
-    /// How long it gets no requests, in milliseconds; then one request tries it.
+    /// The time for which it gets no requests, in milliseconds; then one request tries it.
     pub for_ms: u64,
     /// Answers that count as failures.
     pub statuses: Statuses,

@@ -44,7 +44,7 @@ impl Hash for Way {
 }
 
 impl Way {
-    /// How `server` of `origin` is connected to.
+    /// The way to connect to `server` of `origin`.
     pub(crate) fn new(server: &ServerConfig, origin: &OriginConfig) -> Self {
         let to = match &server.address {
             Address::Unix(path) => To::Socket(path.clone()),
@@ -177,7 +177,7 @@ impl Shelf {
     }
 }
 
-/// What [`Shelf::sweep`] came to.
+/// The outcome of [`Shelf::sweep`].
 pub(crate) struct Swept {
     /// Connections that were idle for too long.
     pub(crate) late: usize,

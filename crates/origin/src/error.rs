@@ -27,7 +27,7 @@ pub enum Error {
     Timeout {
         /// The server.
         server: Arc<str>,
-        /// Which step.
+        /// The step.
         step: Step,
         /// The timeout, in milliseconds.
         after_ms: u64,
@@ -55,7 +55,7 @@ pub enum Error {
         server: Arc<str>,
         /// Why.
         source: io::Error,
-        /// Whether that was after the response's head.
+        /// Reading failed after the response's head.
         in_body: bool,
     },
     /// The server closed the connection before the end of the response's head.
@@ -87,7 +87,7 @@ pub enum Error {
         /// Why.
         source: h1::BodyError,
     },
-    /// What came is not FastCGI, or answers nothing that was asked.
+    /// The response is not FastCGI, or answers nothing that was asked.
     Records {
         /// The server.
         server: Arc<str>,
@@ -105,7 +105,7 @@ pub enum Error {
     NoAnswer {
         /// The server.
         server: Arc<str>,
-        /// What it said has become of the request.
+        /// The protocol status with which it ended the request.
         protocol: fastcgi::Protocol,
     },
     /// A script's output was longer than its Content-Length.
@@ -205,9 +205,10 @@ impl Error {
         }
     }
 
-    /// Whether the server could not be reached: no connection, no answer in time, or a connection
-    /// that broke before the response's head. Such failures count against the server's health, and
-    /// for them a stale response may stand in (RFC 9111 4.2.4 "disconnected", RFC 5861 4).
+    /// Returns true if the server could not be reached: no connection, no answer in time, or a
+    /// connection that broke before the response's head. Such a failure counts against the server's
+    /// health, and a stale response may stand in for the answer (RFC 9111 4.2.4 "disconnected", RFC
+    /// 5861 4).
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Connect { .. }
@@ -223,7 +224,7 @@ impl Error {
         }
     }
 
-    /// Whether there was no connection to send anything over.
+    /// Returns true if there was no connection to send anything over.
     pub fn is_before_sending(&self) -> bool {
         match self {
             Self::Timeout { step, .. } => matches!(step, Step::Queue | Step::Connect),
@@ -236,7 +237,8 @@ impl Error {
         }
     }
 
-    /// Whether it says something about the server: neither the client's fault nor this machine's.
+    /// Returns true if the error says something about the server: it is neither the client's fault
+    /// nor this machine's.
     pub(crate) fn is_servers_fault(&self) -> bool {
         match self {
             Self::RequestBody(_) | Self::NoScripts { .. } => false,
@@ -245,7 +247,8 @@ impl Error {
         }
     }
 
-    /// Whether the server broke the connection, as it also does with one that was idle for long.
+    /// Returns true if the server broke the connection, as it also does with one that was idle for
+    /// long.
     pub(crate) fn is_drop(&self) -> bool {
         matches!(
             self,
@@ -351,8 +354,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// Whether a socket could not be had for want of descriptors, ports or memory here (Linux: ENOMEM,
-/// ENFILE, EMFILE, EADDRNOTAVAIL, ENOBUFS).
+/// Returns true if a socket could not be had for want of descriptors, ports or memory here (Linux:
+/// ENOMEM, ENFILE, EMFILE, EADDRNOTAVAIL, ENOBUFS).
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(12 | 23 | 24 | 99 | 105))
 }

@@ -32,9 +32,9 @@ const DISCARDS: usize = 2;
 pub struct Exchange {
     /// The final response's head.
     pub response: Response,
-    /// How its body is framed. [`Framing::UntilClose`] cannot tell an end from an accident: such a
+    /// The framing of its body. [`Framing::UntilClose`] cannot tell an end from an accident: such a
     /// body is never known to be whole. A FastCGI response of unknown length is
-    /// [`Framing::Chunked`]: its end is said too.
+    /// [`Framing::Chunked`], because its end is announced, too.
     pub framing: Framing,
     /// The server that answered, as an index into the origin's list.
     pub server: usize,
@@ -42,16 +42,16 @@ pub struct Exchange {
     pub server_name: Arc<str>,
     /// That server's address; none of a unix socket, or where no server was asked.
     pub peer: Option<SocketAddr>,
-    /// Whether it came over a kept connection.
+    /// The response came over a kept connection.
     pub reused: bool,
-    /// How often the request was sent, this time included.
+    /// The number of times that the request was sent, this one included.
     pub tries: u32,
     body: Body,
     failed: bool,
     trailers: Option<Trailers>,
 }
 
-/// What is left of the exchange.
+/// The rest of the exchange.
 enum Body {
     /// Bytes to come.
     Open(Box<Open>),
@@ -88,7 +88,7 @@ enum Coding {
     Records,
 }
 
-/// What the caller of [`Exchange::new`] knows.
+/// Facts that the caller of [`Exchange::new`] knows.
 pub(crate) struct Origins {
     pub(crate) server: usize,
     pub(crate) reused: bool,
@@ -166,8 +166,9 @@ impl Exchange {
         }
     }
 
-    /// Whether its end said that the script had failed (FastCGI's appStatus): the answer is whole
-    /// and may be wrong. Known once the body was read to its end.
+    /// Returns true if the end of the response said that the script had failed (FastCGI's
+    /// appStatus): the response is whole and may be wrong. This is known once the body was read to
+    /// its end.
     pub fn has_failed(&self) -> bool {
         self.failed
     }

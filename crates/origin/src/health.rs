@@ -1,5 +1,4 @@
-//! Whether a server should get requests: passive ejection after failures, and the window of active
-//! probes.
+//! The health of a server: passive ejection after failures, and the window of active probes.
 //!
 //! Atomics alone, shared by all cores; the clock comes in as milliseconds. A healthy server costs
 //! its readers loads of lines nobody writes.
@@ -18,7 +17,7 @@ pub(crate) struct Ejection {
     until_ms: AtomicU64,
 }
 
-/// Whether a server may get a request as far as its own failures say.
+/// The standing of a server by its own failures: it may get a request, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It answers.
@@ -86,8 +85,8 @@ fn next(config: EjectConfig, now_ms: u64) -> u64 {
     now_ms.saturating_add(config.for_ms).max(1)
 }
 
-/// What an operator says about a server; it goes before probes and failures. It is forgotten when
-/// the origin's settings change.
+/// An operator's order about a server; it goes before probes and failures. It is forgotten when the
+/// origin's settings change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Order {
@@ -118,7 +117,7 @@ impl Order {
     }
 }
 
-/// What the probes say about a server.
+/// The verdict of the probes about a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probed {
     /// It is not probed, or no probe has ended yet: requests may go to it.
@@ -129,7 +128,7 @@ pub enum Probed {
     Sick,
 }
 
-/// How far the latest 64 probes came, one bit each, the latest lowest.
+/// The progress of the latest 64 probes, one bit each, the latest lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProbeHistory {
     /// They were good; also those that were taken to be before the first one.
@@ -149,13 +148,13 @@ pub struct ProbeHistory {
     /// They failed to receive one: the connection broke, or the time was over. What closed without
     /// a word is neither.
     pub failed: u64,
-    /// How long good ones took lately, in seconds.
+    /// The average duration of the latest good probes, in seconds.
     pub average: f64,
-    /// How many good ones that is the average of, at most four.
+    /// The number of probes in that average, at most four.
     pub counted: u32,
 }
 
-/// How far one probe came.
+/// The progress of one probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) good: bool,
@@ -231,7 +230,7 @@ impl ProbeWindow {
         }
     }
 
-    /// How far the probes came.
+    /// The progress of the latest probes.
     pub(crate) fn history(&self) -> ProbeHistory {
         *self.history.lock()
     }

@@ -1,5 +1,5 @@
-//! What servers say besides responses: FastCGI's error stream, which PHP's own log goes to, and
-//! what probes make of them.
+//! Reports about servers besides their responses: FastCGI's error stream, which PHP's own log goes
+//! to, and the findings of probes.
 
 use std::fmt::{self, Write as _};
 
@@ -23,17 +23,17 @@ pub struct Turn<'a> {
     pub origin: &'a str,
     /// Its address as configured.
     pub server: &'a str,
-    /// What it is now.
+    /// The server is healthy now.
     pub healthy: bool,
-    /// How many of the latest probes were good.
+    /// The number of good probes among the latest.
     pub good: u32,
-    /// Of how many.
+    /// The number of latest probes that are looked at.
     pub window: u32,
-    /// How many must be.
+    /// The number of good probes that makes a server healthy.
     pub threshold: u32,
-    /// How long the last one took, in seconds.
+    /// The duration of the last probe, in seconds.
     pub seconds: f64,
-    /// Why the last one was not good; none when it was.
+    /// The reason why the last probe was not good; `None` if it was good.
     pub why: Option<&'a str>,
 }
 
@@ -47,14 +47,14 @@ impl fmt::Display for Turn<'_> {
     }
 }
 
-/// What was said.
+/// A message of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
-    /// Who said it, of which request: on one line, without control characters.
+    /// The server, the request and its client: on one line, without control characters.
     pub about: &'a str,
     /// The text as it came; lines and control bytes included.
     pub text: &'a [u8],
-    /// How many bytes more there were.
+    /// The number of further bytes, which were dropped.
     pub dropped: u64,
 }
 

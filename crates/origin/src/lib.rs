@@ -6,9 +6,9 @@
 //! looks names up and probes servers, away from any request. An [`Exchange`] is one response being
 //! read.
 //!
-//! What this crate must never do: send a request twice that may have been acted on and is not
-//! idempotent; reuse a connection about which anything is in doubt; end a body cleanly that was
-//! cut; wait without a bound. Framing is the business of `h1` and `fastcgi` alone.
+//! This crate must never send a request twice that may have been acted on and is not idempotent,
+//! reuse a connection about which anything is in doubt, end a body cleanly that was cut, or wait
+//! without a bound. Framing is the business of `h1` and `fastcgi` alone.
 
 mod attempt;
 mod background;

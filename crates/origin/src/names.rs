@@ -1,7 +1,7 @@
 //! Addresses of names that requests ask for, whose core cannot wait for a name server.
 //!
-//! What is in the hosts file is told at once. Everything else is looked up beside the cores: who
-//! asks first is told that nothing is known, and who asks later is told what was found.
+//! A name in the hosts file is answered at once. All others are looked up beside the cores: the
+//! first request for a name is told that nothing is known, and later ones get the result.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::resolve::{self, TIMEOUT};
 
-/// How long it is remembered that a name could not be looked up.
+/// The time for which a failed lookup is remembered.
 const FAILED: Duration = Duration::from_secs(30);
 
 /// Names, what is known of them, and what looks up the others.
@@ -24,7 +24,7 @@ pub struct Names {
     runtime: Handle,
 }
 
-/// What is known of a name.
+/// The known addresses of a name.
 #[derive(Debug)]
 struct Known {
     ips: Vec<IpAddr>,
@@ -40,8 +40,8 @@ impl Names {
         Self { known: Arc::default(), runtime }
     }
 
-    /// What is known of `host`; nothing while it is looked up for the first time. Never waits for
-    /// the network. `most` names are remembered.
+    /// The known addresses of `host`; empty while it is looked up for the first time. Never waits
+    /// for the network. `most` names are remembered.
     ///
     /// # Errors
     /// As many are remembered, and each of them is still good: the limit `vcl_names`.

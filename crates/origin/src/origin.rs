@@ -55,15 +55,15 @@ impl Origin {
         &self.name
     }
 
-    /// Whether a server is there that is neither sick by its probes nor ejected for failed
+    /// Returns true if a server is there that is neither sick by its probes nor ejected for failed
     /// requests. Varnish: `std.healthy()`.
     pub fn is_healthy(&self) -> bool {
         let now_ms = clock::System.now().mono_ms;
         self.servers.iter().any(|server| server.is_healthy(now_ms))
     }
 
-    /// Whether the addresses of one of its servers are known; none while a first lookup goes on.
-    /// Unix sockets have none to be found.
+    /// Tells whether the addresses of one of its servers are known; `None` while a first lookup
+    /// goes on. Unix sockets have no addresses to be found.
     pub fn is_found(&self) -> Option<bool> {
         let found = |known| self.servers.iter().any(|server| server.is_found() == known);
         if found(Some(true)) { Some(true) } else { (!found(None)).then_some(false) }
@@ -103,7 +103,7 @@ impl Origin {
         found
     }
 
-    /// What its servers speak: the same, all of them.
+    /// The protocol that all of its servers speak.
     pub fn protocol(&self) -> Protocol {
         self.config.servers.first().map_or_else(Protocol::default, |server| server.protocol)
     }
@@ -116,7 +116,7 @@ impl Origin {
         self.balancer.pick(&self.servers, hash, tried, now_ms)
     }
 
-    /// Whether a server that is not in `tried` gets requests.
+    /// Returns true if a server that is not in `tried` gets requests.
     pub(crate) fn has_other(&self, tried: &[usize]) -> bool {
         let now_ms = clock::System.now().mono_ms;
         let mut servers = self.servers.iter().enumerate();
@@ -128,24 +128,24 @@ impl Origin {
     }
 }
 
-/// How a server is doing.
+/// The state of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerStatus {
     /// Its address as written.
     pub name: Arc<str>,
-    /// What its name stands for at present; empty for a unix socket.
+    /// The addresses that its name stands for at present; empty for a unix socket.
     pub addresses: Vec<SocketAddr>,
     /// Its weight.
     pub weight: u32,
-    /// Whether it gets requests.
+    /// It gets requests.
     pub healthy: bool,
-    /// What an operator said.
+    /// The operator's order.
     pub order: Order,
-    /// What its probes say.
+    /// The verdict of its probes.
     pub probed: Probed,
     /// Its latest probes as bits, the latest lowest; set for good ones.
     pub probes: u64,
-    /// How far its latest probes came.
+    /// The progress of its latest probes.
     pub history: ProbeHistory,
     /// When its health, or an operator's word about it, changed last, in milliseconds since 1970.
     pub changed_ms: u64,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Who is counted as one.
+/// A holder of places: the unit that is counted as one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
     /// An IPv4 address.
@@ -43,7 +43,7 @@ impl Holder {
 #[derive(Debug)]
 pub(crate) struct Places {
     all: u32,
-    /// What one client gets of all when nobody else has any, in percent.
+    /// The share of all places that one client gets when nobody else has any, in percent.
     share: u32,
     /// As in `state`, for those who only look.
     free: AtomicU32,
@@ -54,7 +54,7 @@ pub(crate) struct Places {
 struct State {
     free: u32,
     held: HashMap<Holder, u32>,
-    /// Who waits, each once, the next to be served first.
+    /// Holders that wait, each once, the next to be served first.
     turns: VecDeque<Option<Holder>>,
     waiting: HashMap<Option<Holder>, VecDeque<Waiter>>,
     number: u64,
@@ -73,7 +73,7 @@ impl Places {
         Self { all, share, free: AtomicU32::new(all), state: Mutex::new(state) }
     }
 
-    /// Whether one is free.
+    /// Returns true if a place is free.
     pub(crate) fn has_room(&self) -> bool {
         self.free.load(Ordering::Relaxed) > 0
     }
@@ -114,8 +114,8 @@ impl Places {
 }
 
 impl State {
-    /// Whether one more is for `holder`. With `s` for the share of a client that is alone, it may
-    /// hold less than `s / (1 - s)^2 * free^2 / all`.
+    /// Returns true if `holder` may take one more place. With `s` for the share of a client that is
+    /// alone, it may hold less than `s / (1 - s)^2 * free^2 / all`.
     fn may_take(&self, holder: Option<Holder>, of: &Places) -> bool {
         let held = holder.and_then(|holder| self.held.get(&holder)).copied().unwrap_or(0);
         if self.free == 0 || held == 0 || of.share >= 100 {

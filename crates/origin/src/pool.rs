@@ -115,7 +115,7 @@ impl CorePool {
         });
     }
 
-    /// How many connections are idle.
+    /// The number of idle connections.
     pub fn idle_connections(&self) -> usize {
         self.core.kept.borrow().values().map(|kept| kept.shelf.len()).sum()
     }
@@ -179,7 +179,7 @@ impl Core {
         self.counters.inc(Counter::OriginKept);
     }
 
-    /// Which script or file of `origin` `request` means.
+    /// Looks up the script or file of `origin` that `request` means.
     pub(crate) async fn look_up(
         &self,
         origin: &Arc<Origin>,
@@ -190,7 +190,7 @@ impl Core {
         self.lookups.find(origin, scripts, request, now_ms, most, &self.counters).await
     }
 
-    /// What reading a script's response from `server` needs to know.
+    /// The context for reading a script's response from `server`.
     pub(crate) fn reading<'a>(&self, server: &'a Arc<str>) -> Reading<'a> {
         let HeadLimits { head_bytes, field_bytes, field_count, tag_bytes, .. } = self.head_limits;
         Reading {
@@ -227,7 +227,7 @@ fn key(lane: &Arc<Lane>) -> usize {
     Arc::as_ptr(lane).addr()
 }
 
-/// What an exchange works in, lent by its core and given back when it is dropped.
+/// Memory that an exchange works in, lent by its core and given back when it is dropped.
 pub(crate) struct Workspace {
     core: Rc<Core>,
     parts: Parts,

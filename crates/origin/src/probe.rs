@@ -30,7 +30,7 @@ use crate::talk::{Reading, Talk};
 /// Longest head of an answer to a probe; far above what a health page sends.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// What is kept of an answer that is judged by its first line.
+/// Bytes kept of an answer that is judged by its first line.
 const LINE_BYTES: usize = 128;
 
 /// Shortest interval between probes: none at all would be a load test.

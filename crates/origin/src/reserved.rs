@@ -20,12 +20,12 @@ impl Reserved {
         Self { addresses: addresses.into_iter().map(reached).collect(), sockets }
     }
 
-    /// Whether a connection to `address` would end at one of them.
+    /// Returns true if a connection to `address` would end at one of them.
     pub fn has(&self, address: SocketAddr) -> bool {
         !self.addresses.is_empty() && self.addresses.contains(&reached(address))
     }
 
-    /// Whether `path` is one of the sockets, by whatever links it leads there.
+    /// Returns true if `path` is one of the sockets, by whatever links it leads there.
     fn has_socket(&self, path: &Path) -> bool {
         let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
         let Some(meant) = identity(path) else { return false };

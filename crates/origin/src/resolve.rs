@@ -92,7 +92,7 @@ async fn lookup(
     Ok((admissible(answer.iter())?, ttl))
 }
 
-/// What the hosts file has of `host`.
+/// Looks `host` up in the hosts file.
 pub(crate) fn listed(host: &str) -> Lookup {
     let ips = Hosts::from_system().map(|hosts| in_hosts(&hosts, host)).unwrap_or_default();
     (ips, TTL_NONE)
@@ -104,8 +104,9 @@ pub(crate) async fn once(host: &str) -> Result<Lookup, String> {
 }
 
 /// Those of `ips` that DNS may name. Whoever can change a name's answer must not make this proxy
-/// speak to what only this machine can reach by its link: a cloud's metadata service, above all.
-/// Who wants such an origin writes its address, or names it in the hosts file.
+/// speak to an address that only this machine can reach by its link: a cloud's metadata service,
+/// above all. An operator who wants such an origin writes its address, or names it in the hosts
+/// file.
 fn admissible(ips: impl Iterator<Item = IpAddr>) -> Result<Vec<IpAddr>, String> {
     let (good, bad): (Vec<_>, Vec<_>) = ips.partition(|ip| is_admissible(ip.to_canonical()));
     match bad.first() {

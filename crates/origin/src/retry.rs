@@ -1,4 +1,4 @@
-//! What is tried again on another server, and which answers speak against the one they come from.
+//! Failures that are tried again on another server, and answers that count against their server.
 
 use message::Status;
 
@@ -19,7 +19,7 @@ impl Statuses {
         bit != 0
     }
 
-    /// Whether `status` is one of them.
+    /// Returns true if `status` is one of them.
     pub fn has(self, status: Status) -> bool {
         self.0 & bit(status.code()) != 0
     }
@@ -64,7 +64,8 @@ impl RetryOn {
     pub const NOTHING: Self =
         Self { connect: false, drop: false, timeout: false, statuses: Statuses(0) };
 
-    /// Whether to try again after `error`; `has_other` tells of a server that was not asked yet.
+    /// Returns true if a request is tried again after `error`; `has_other` tells of a server that
+    /// was not asked yet.
     pub(crate) fn helps(&self, error: &Error, has_other: impl Fn() -> bool) -> bool {
         match error {
             Error::Connect { .. } | Error::Resolve { .. } => self.connect,

@@ -1,5 +1,5 @@
-//! Which script of a FastCGI origin answers a request: the rules of [`fastcgi::script`], and the
-//! disk they ask.
+//! The lookup of a FastCGI origin's script for a request: the rules of [`fastcgi::script`], and the
+//! disk that they ask.
 //!
 //! The disk is looked at on a thread of its own, never on a core's: a directory may be on a slow
 //! or stalled disk. What was found is good for a second, so that a busy path costs no look at all.
@@ -21,10 +21,10 @@ use message::{HeaderId, Method, Request, Response, Status, path};
 use crate::config::ScriptsConfig;
 use crate::origin::Origin;
 
-/// How long a look at the disk is good for.
+/// Milliseconds for which a look at the disk is good.
 const KEPT_MS: u64 = 1_000;
 
-/// What a path means, and where the root really is.
+/// The meaning of a path, and the real place of the root.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// The root with all links in it resolved, so that a deployment that moves a link is seen by
@@ -47,7 +47,7 @@ struct Known {
 }
 
 impl Lookups {
-    /// What `request`'s path means. At most `most` paths are remembered.
+    /// Finds the meaning of `request`'s path. At most `most` paths are remembered.
     pub(crate) async fn find(
         &self,
         origin: &Arc<Origin>,
@@ -123,7 +123,7 @@ fn look(scripts: &ScriptsConfig, path: &[u8]) -> Found {
 struct Disk<'a> {
     root: &'a Path,
     linked: Vec<PathBuf>,
-    /// What is never shown; without it nothing is.
+    /// Files that are never shown; without it no file is hidden.
     hide: Option<&'a files::Hidden>,
 }
 

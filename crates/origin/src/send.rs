@@ -151,7 +151,8 @@ fn with_host<'a>(origin: &Origin, request: &'a Request) -> Cow<'a, Request> {
     }
 }
 
-/// What a new connection begins with. Without a client to tell of it is called the proxy's own.
+/// The bytes that a new connection begins with. Without a client to tell of, the connection is
+/// called the proxy's own.
 pub(crate) fn opening(
     opening: &Opening,
     ends: Option<(SocketAddr, SocketAddr)>,
@@ -264,8 +265,8 @@ impl Sender<'_, '_> {
         }
     }
 
-    /// How sure it has to be that a kept connection is good: where the request can be sent again
-    /// over another one, it need not be asked about.
+    /// The look that a kept connection needs. Where the request can be sent again over another
+    /// connection, the socket need not be asked.
     fn look(&self) -> Look {
         let repeats = self.request.method.is_idempotent() && !self.upload.has_body();
         if repeats { Look::AsNoticed } else { Look::Sure }
@@ -303,21 +304,22 @@ impl Sender<'_, '_> {
         call.attempt(link, &mut self.upload, self.events).await
     }
 
-    /// Whether nothing has been lost or learnt by the failed try.
+    /// Returns true if the failed try has lost and learnt nothing: the server sent no byte, and
+    /// took no byte of the body.
     fn can_repeat(&self, failure: &Failure) -> bool {
         !failure.answered && !self.upload.started()
     }
 
-    /// Whether a kept connection was closed before the request reached its server's attention. One
-    /// that is not idempotent is sent again only when it was incomplete and so cannot have been
-    /// acted on (RFC 9110 9.2.2, RFC 9112 9.3.1).
+    /// Returns true if a kept connection was closed before the request reached its server's
+    /// attention. A request that is not idempotent is sent again only when it was incomplete and so
+    /// cannot have been acted on (RFC 9110 9.2.2, RFC 9112 9.3.1).
     fn was_stale(&self, failure: &Failure) -> bool {
         failure.error.is_drop()
             && self.can_repeat(failure)
             && (self.request.method.is_idempotent() || failure.reach != Reach::Whole)
     }
 
-    /// Whether to try again after a failure that is the server's.
+    /// Returns true if the request is tried again after a failure that is the server's.
     fn may_retry(&self, failure: &Failure) -> bool {
         let on = self.origin.config().retry_on;
         on.helps(&failure.error, || self.origin.has_other(&self.tried))
@@ -326,8 +328,8 @@ impl Sender<'_, '_> {
             && self.has_tries()
     }
 
-    /// Whether another server is to be asked instead of making do with this answer. If so, its
-    /// server counts as tried.
+    /// Returns true if another server is asked instead of making do with this answer. The server of
+    /// an answer that calls for another try counts as tried.
     fn wants_another(&mut self, exchange: &Exchange) -> bool {
         let on = self.origin.config().retry_on;
         if !on.statuses.has(exchange.response.status)
@@ -340,7 +342,7 @@ impl Sender<'_, '_> {
         self.origin.has_other(&self.tried) && self.has_tries()
     }
 
-    /// Whether the limits allow one more try, which is counted then.
+    /// Returns true if the limits allow one more try, which the retry budget then pays for.
     fn has_tries(&self) -> bool {
         let counters = &self.core.counters;
         let retries = self.origin.config().retries as usize;
@@ -366,7 +368,7 @@ impl Sender<'_, '_> {
     }
 }
 
-/// What fails before a connection is there has reached no server.
+/// A failure before a connection is there has reached no server.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self { error, answered: false, reach: Reach::Nothing }

@@ -92,7 +92,7 @@ pub(crate) struct Server {
     lenience_told: AtomicBool,
     secure: Option<tls::Peer>,
     reserved: Arc<Reserved>,
-    /// What an operator said, as [`Order`].
+    /// The operator's order, as [`Order`].
     order: AtomicU8,
     answer: ArcSwapOption<Answer>,
     answered: Notify,
@@ -207,13 +207,13 @@ impl Server {
         self.answer.load().as_ref().map_or_else(Vec::new, |answer| answer.addresses.clone())
     }
 
-    /// Whether its addresses are known; none before the first lookup has ended.
+    /// Tells whether its addresses are known; `None` before the first lookup has ended.
     pub(crate) fn is_found(&self) -> Option<bool> {
         let is_known = self.answer.load().is_some();
         (is_known || self.unresolvable.load(Ordering::Relaxed)).then_some(is_known)
     }
 
-    /// Whether `peer` is still one of the server's addresses, as far as those are known.
+    /// Returns true if `peer` is still one of the server's addresses, as far as those are known.
     pub(crate) fn is_at(&self, peer: SocketAddr) -> bool {
         self.answer.load().as_ref().is_none_or(|answer| answer.addresses.contains(&peer))
     }
@@ -310,7 +310,7 @@ impl Server {
         }
     }
 
-    /// What to say when `deadline` has passed.
+    /// The error for a `deadline` that has passed.
     pub(crate) fn late(&self, deadline: Deadline) -> Error {
         Error::Timeout {
             server: Arc::clone(&self.name),
@@ -319,7 +319,7 @@ impl Server {
         }
     }
 
-    /// What an operator said of it.
+    /// The operator's order.
     pub(crate) fn order(&self) -> Order {
         Order::of(self.order.load(Ordering::Relaxed))
     }
@@ -339,7 +339,8 @@ impl Server {
         self.changed_ms.load(Ordering::Relaxed)
     }
 
-    /// Whether it must not get requests: an operator says so, or without a word of one, its probes.
+    /// Returns true if it must not get requests, by an operator's order or, without one, by its
+    /// probes.
     pub(crate) fn is_sick(&self) -> bool {
         match self.order() {
             Order::Auto => self.probed() == Probed::Sick,
@@ -348,12 +349,12 @@ impl Server {
         }
     }
 
-    /// Whether idle connections to it are kept.
+    /// Returns true if idle connections to it are kept.
     pub(crate) fn keeps_connections(&self) -> bool {
         !matches!(self.order(), Order::Drain | Order::Down)
     }
 
-    /// Whether it gets requests: not sick by its probes, not ejected for failed requests.
+    /// Returns true if it gets requests: not sick by its probes, not ejected for failed requests.
     pub(crate) fn is_healthy(&self, now_ms: u64) -> bool {
         !self.is_sick() && self.standing(now_ms) != Standing::Ejected
     }
@@ -422,7 +423,7 @@ impl Server {
         self.note_error(error.to_string());
     }
 
-    /// Whether nobody has been told yet that its lines end without CR.
+    /// Returns true, once, for the caller who is to tell that its lines end without CR.
     pub(crate) fn tell_of_line_feeds(&self) -> bool {
         let told = &self.lenience_told;
         !told.load(Ordering::Relaxed) && !told.swap(true, Ordering::Relaxed)
@@ -452,7 +453,7 @@ impl Server {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether an exchange could begin without waiting.
+    /// Returns true if an exchange could begin without waiting.
     pub(crate) fn has_room(&self) -> bool {
         self.places.as_ref().is_none_or(Places::has_room)
     }

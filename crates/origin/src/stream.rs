@@ -19,12 +19,12 @@ use tokio_rustls::client::TlsStream;
 
 use crate::config::TlsConfig;
 
-/// How a server's TLS is spoken; none when `host` is no name that a certificate could be for.
+/// The TLS settings for a server; `None` if `host` is no name that a certificate could be for.
 pub(crate) fn peer(config: &TlsConfig, host: &str) -> Option<Peer> {
     config.upstream.peer(config.name.as_deref().unwrap_or(host))
 }
 
-/// How an idle connection is looked at.
+/// The way in which an idle connection is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// As the runtime knows it, which is as old as its last look at its events: for requests that
@@ -77,8 +77,8 @@ impl Stream {
         Ok(Self::Unwatched(Some(socket.into())))
     }
 
-    /// Whether another core's runtime can watch it instead: a TLS session does not let go of its
-    /// socket.
+    /// Returns true if another core's runtime can watch it instead: a TLS session does not let go
+    /// of its socket.
     pub(crate) fn can_move(&self) -> bool {
         !matches!(self, Self::Tls(_))
     }
@@ -198,7 +198,7 @@ impl Stream {
         _ = self.poll_write_vectored(&mut cx, &[IoSlice::new(bytes)]);
     }
 
-    /// Whether an idle connection is still good: open, and not a byte to read.
+    /// Returns true if an idle connection is still good: open, and without a byte to read.
     pub(crate) fn is_quiet(&self, look: Look) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let read = match self {

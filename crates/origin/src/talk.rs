@@ -22,7 +22,7 @@ use crate::scripts::Found;
 /// rest of the request is not sent.
 const HELD_BYTES: usize = 64 << 10;
 
-/// What is known of a request besides what it says.
+/// Facts about a request that it does not say itself.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// On whose behalf it is made.
@@ -38,12 +38,12 @@ pub struct Caller {
     pub timeouts: Option<Timeouts>,
 }
 
-/// What a FastCGI request needs beside the HTTP one.
+/// The input of a FastCGI request beside the HTTP one.
 #[derive(Clone, Debug)]
 pub(crate) struct Cgi {
     pub(crate) found: Rc<Found>,
     pub(crate) caller: Caller,
-    /// Whether the connection is to stay open.
+    /// The connection is to stay open.
     pub(crate) keep: bool,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Talk {
     stderr_dropped: u64,
 }
 
-/// What reading on came to.
+/// The outcome of reading on.
 pub(crate) enum Heard {
     /// Nothing that could be handed out: more must be read.
     Nothing,
@@ -130,7 +130,7 @@ impl Talk {
         }
     }
 
-    /// What was said on STDERR, if anything.
+    /// The text that came on STDERR, if there is any.
     pub(crate) fn said(&self) -> Option<crate::Said<'_>> {
         let Self { about, stderr, stderr_dropped, .. } = self;
         (!stderr.is_empty() || *stderr_dropped > 0).then_some(crate::Said {
@@ -140,7 +140,7 @@ impl Talk {
         })
     }
 
-    /// Whether more was said than is kept.
+    /// Returns true if more came on STDERR than is kept.
     pub(crate) fn has_dropped(&self) -> bool {
         self.stderr_dropped > 0
     }
@@ -149,12 +149,13 @@ impl Talk {
         self.has_head
     }
 
-    /// Whether the server has ended the request, and answered it.
+    /// Returns true if the server has ended the request, and answered it.
     pub(crate) fn is_over(&self) -> bool {
         self.end.is_some_and(|end| end.protocol == Protocol::Complete)
     }
 
-    /// Whether the script ended with a status that means failure, as PHP's does that has died.
+    /// Returns true if the script ended with a status that means failure, as a PHP script does that
+    /// has died.
     pub(crate) fn has_failed(&self) -> bool {
         self.end.is_some_and(|end| end.app_status != 0)
     }
@@ -216,8 +217,8 @@ impl Talk {
         Ok(())
     }
 
-    /// How the body is framed: a script's output of unknown length has its end said as a chunked
-    /// body has.
+    /// The framing of the body. The end of a script's output of unknown length is announced, as a
+    /// chunked body's is.
     pub(crate) fn framing(&self) -> Framing {
         match self.left {
             _ if self.bodiless => Framing::None,
@@ -262,7 +263,8 @@ impl Talk {
         if self.is_over() && self.has_all() { Ok(Heard::End) } else { Err(about.truncated()) }
     }
 
-    /// Whether the body is whole although the connection ended without a word about the request.
+    /// Returns true if the body is whole although the connection ended without a word about the
+    /// request.
     pub(crate) fn is_whole_at_eof(&self) -> bool {
         self.records.stdout_closed() && self.has_all()
     }
@@ -304,7 +306,7 @@ impl Talk {
     }
 }
 
-/// What reading a response needs to know.
+/// The context in which a response is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
     pub(crate) server: &'a Arc<str>,

@@ -1,5 +1,5 @@
-//! What a server was sent and has sent, and why connections to it came to nothing. All cores write:
-//! an exchange with a server costs far more than these additions.
+//! Counts of bytes to and from a server, and of connections to it that came to nothing. All cores
+//! write: an exchange with a server costs far more than these additions.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

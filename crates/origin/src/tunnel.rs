@@ -14,7 +14,7 @@ use crate::server::Permit;
 
 /// A connection after a 101 (RFC 9110 7.8). Dropping it closes it.
 ///
-/// What the server sent together with its 101 is read first.
+/// Bytes that the server sent together with its 101 are read first.
 pub struct Tunnel {
     link: Link,
     protocol: Vec<u8>,
@@ -33,7 +33,7 @@ impl Tunnel {
         Self { link, protocol, early: work.unread().to_vec(), core, _permit: permit }
     }
 
-    /// What is spoken from here on, as it was asked for.
+    /// The protocol that is spoken from here on, as it was asked for.
     pub fn protocol(&self) -> &[u8] {
         &self.protocol
     }

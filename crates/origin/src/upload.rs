@@ -57,14 +57,14 @@ pub(crate) struct Upload<'a> {
     /// Bytes that Content-Length says are still to come from the source.
     left: u64,
     piece: Bytes,
-    /// What follows the last piece.
+    /// Trailers that follow the last piece.
     trailers: Option<Trailers>,
     ended: bool,
     started: bool,
     has_body: bool,
 }
 
-/// What stands around a body's pieces.
+/// The bytes that stand around a body's pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     /// Nothing: the length was told.
@@ -96,12 +96,12 @@ impl<'a> Upload<'a> {
         }
     }
 
-    /// Whether there is a body, be it an empty chunked one.
+    /// Returns true if there is a body, even an empty chunked one.
     pub(crate) fn has_body(&self) -> bool {
         self.has_body
     }
 
-    /// Whether a server has taken a byte of the body, after which it cannot be sent again.
+    /// Returns true if a server has taken a byte of the body, after which it cannot be sent again.
     pub(crate) fn started(&self) -> bool {
         self.started
     }
@@ -142,13 +142,13 @@ impl<'a> Upload<'a> {
 /// end.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
-    /// How much of the head and chunk lines is written.
+    /// The number of written bytes of the head and chunk lines.
     at: usize,
-    /// How much of the piece at hand is to follow them.
+    /// The number of bytes of the piece at hand that are to follow them.
     part: usize,
-    /// What follows that part.
+    /// Bytes that follow that part.
     tail: &'static [u8],
-    /// Whether the last chunk or record has been put in line.
+    /// The last chunk or record has been put in line.
     closed: bool,
     written: u64,
 }
@@ -168,14 +168,14 @@ impl Writer {
         self.written
     }
 
-    /// Whether the server has taken the whole request.
+    /// Returns true if the server has taken the whole request.
     pub(crate) fn is_done(&self, out: &[u8], upload: &Upload<'_>) -> bool {
         let closes = upload.has_body && upload.coding != Coding::Plain;
         let all_taken = upload.ended && upload.piece.is_empty();
         self.is_drained(out) && all_taken && (self.closed || !closes)
     }
 
-    /// Whether everything that was put in line is written.
+    /// Returns true if everything that was put in line is written.
     fn is_drained(&self, out: &[u8]) -> bool {
         self.at == out.len() && self.part == 0 && self.tail.is_empty()
     }
@@ -259,7 +259,7 @@ impl Writer {
     }
 }
 
-/// What one piece of a spooled body has room for: few pieces, and little of them empty.
+/// Bytes in one piece of a spooled body: few pieces, and little of them empty.
 const PIECE_BYTES: usize = 16 * 1024;
 /// The first one's: most are short.
 const FIRST_BYTES: usize = 4 * 1024;

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 
 use crate::peer::Peer;
 
-/// What lists of addresses are written with.
+/// An entry of a list of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Net {
     /// A block of addresses.
@@ -55,7 +55,7 @@ impl CidrSet {
         set
     }
 
-    /// Whether `address` is in the set.
+    /// Returns true if `address` is in the set.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
             IpAddr::V4(a) => within(&self.v4, a),
@@ -63,7 +63,7 @@ impl CidrSet {
         }
     }
 
-    /// Whether `peer` is in the set.
+    /// Returns true if `peer` is in the set.
     pub fn has(&self, peer: Peer) -> bool {
         match peer {
             Peer::Host(address) => self.contains(address),
@@ -72,7 +72,7 @@ impl CidrSet {
         }
     }
 
-    /// Whether nobody is in the set.
+    /// Returns true if nobody is in the set.
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty() && !self.unix
     }

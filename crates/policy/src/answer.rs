@@ -7,7 +7,7 @@ use message::{Request, Status, header};
 
 use crate::points::Synthetic;
 
-/// What a route answers instead of asking the cache or the origin.
+/// An answer that a route gives instead of asking the cache or the origin.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// A redirect to somewhere made from the request.

@@ -36,18 +36,18 @@ use compile::Plan;
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
 #[derive(Debug)]
 pub struct Declared {
-    /// Whether cookies and Authorization make a request personal.
+    /// Cookies and Authorization make a request personal.
     requests_are_personal: bool,
     trusted: CidrSet,
     client_field: ClientField,
-    /// Whether origins are told in Forwarded, too.
+    /// Origins get Forwarded, too.
     forwarded: bool,
     redirect_https: Option<Redirect>,
-    /// Which requests a route is for; the first that matches counts.
-    /// Whether rules hold as well for what an origin may take for their paths.
+    /// Rules hold also for the spellings that an origin may take for their paths.
     guards_spellings: bool,
+    /// The requests that each route is for; the first that matches counts.
     matchers: Vec<Matcher>,
-    /// What to do with them: that of the site itself first, then those of `matchers`.
+    /// The plans for requests: that of the site itself first, then those of `matchers`.
     plans: Vec<Plan>,
     /// Names of the routes, in the order of `plans`.
     route_names: Vec<String>,
@@ -63,7 +63,7 @@ enum Part<'a> {
     End(Of<'a>),
 }
 
-/// What a part of a key is a value of.
+/// The source of a part of a key.
 #[derive(Clone, Copy)]
 enum Of<'a> {
     Cookie(&'a [u8]),

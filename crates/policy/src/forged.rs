@@ -2,7 +2,7 @@
 
 use message::header::{Field, HeaderBlock, HeaderId};
 
-/// What one look over a head finds.
+/// Findings of one look over a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// A Cookie field is there.
@@ -33,7 +33,7 @@ pub(crate) fn remove(headers: &mut HeaderBlock, told: bool) {
     headers.retain(|field| told && field.id == HeaderId::XForwardedFor || !is_forged(field));
 }
 
-/// Whether a proxy has passed the request on, as far as it says.
+/// Returns true if the request says that a proxy has passed it on.
 pub(crate) fn is_passed_on(headers: &HeaderBlock) -> bool {
     headers.contains_any(&[HeaderId::XForwardedFor, HeaderId::Forwarded, HeaderId::Via])
         || headers.iter().any(|field| PASSED_ON.iter().any(|name| is_name(field.name, name)))
@@ -56,7 +56,7 @@ fn is_name(name: &[u8], known: &[u8]) -> bool {
     name.len() == known.len() && same(name, known)
 }
 
-/// Whether a field speaks for a proxy.
+/// Returns true if a field speaks for a proxy.
 pub(crate) fn is_forged(field: Field<'_>) -> bool {
     match field.id {
         HeaderId::Other => is_forged_name(field.name),
@@ -150,7 +150,7 @@ const NAMES: [&[u8]; 53] = [
     b"x-url-scheme",
 ];
 
-/// How names on the two lists begin.
+/// Beginnings of the names on the two lists.
 const BEGINNINGS: [[u8; 2]; 15] = [
     *b"x-", *b"x_", *b"ba", *b"cf", *b"cl", *b"fa", *b"fl", *b"fo", *b"fr", *b"ht", *b"pr", *b"re",
     *b"ss", *b"tr", *b"wl",
@@ -159,8 +159,8 @@ const BEGINNINGS: [[u8; 2]; 15] = [
 /// Bytes of the longest name that is looked up with `-` for `_`.
 const NAME_BYTES: usize = 40;
 
-/// Whether `name` is a known field's but for `_` where that has `-`: what descends from CGI takes
-/// it for that field, past all that was made of the field itself here.
+/// Returns true if `name` is a known field's but for `_` in place of `-`. Descendants of CGI take
+/// such a field for the known one, past all that was made of the known field here.
 fn shadows_known(name: &[u8]) -> bool {
     let mut dashed = [0; NAME_BYTES];
     let Some(dashed) = dashed.get_mut(..name.len()) else { return false };

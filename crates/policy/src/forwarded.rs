@@ -52,7 +52,7 @@ impl ClientField {
 /// enough for most without allocating.
 type Chain = SmallVec<[u8; 256]>;
 
-/// What the entries of a forwarding field come to.
+/// The result of reading the entries of a forwarding field.
 #[derive(Default)]
 struct Entries {
     /// The last one that is no trusted proxy's.
@@ -155,7 +155,7 @@ fn scheme_of(text: &[u8]) -> Option<Scheme> {
         .find(|scheme| text.eq_ignore_ascii_case(scheme.as_str().as_bytes()))
 }
 
-/// What stands between the commas of a field. Quotes mean nothing there: a client's unpaired one
+/// The texts between the commas of a field. Quotes mean nothing there: a client's unpaired quote
 /// would swallow what proxies add.
 fn entries_of(headers: &HeaderBlock, id: HeaderId) -> impl Iterator<Item = &[u8]> {
     let entries = headers.values(id).flat_map(|value| value.split(|b| *b == b','));
@@ -206,8 +206,8 @@ fn parse_address(entry: &[u8]) -> Option<IpAddr> {
 /// Fields of [`tell`] that say who the client is, and are in no key.
 const PERSONAL: [&[u8]; 3] = [b"x-forwarded-for", b"x-real-ip", b"forwarded"];
 
-/// Whether a response says that it depends on the client's address. That is added behind the store,
-/// so that the store could not tell such responses apart.
+/// Returns true if a response says that it depends on the client's address. The address is added
+/// behind the store, so that the store could not tell such responses apart.
 pub(crate) fn is_varied_by(response: &HeaderBlock, field: &ClientField) -> bool {
     if !response.contains(HeaderId::Vary) {
         return false;
@@ -303,7 +303,7 @@ mod tests {
         ClientField::of(FieldName::parse(name).expect("a name"))
     }
 
-    /// Who asks, with which scheme, and what the origin is told of it.
+    /// The client that asks, its scheme, and the X-Forwarded-For that the origin gets.
     fn asked(peer: Peer, name: &str, fields: &[(&str, &str)]) -> (Peer, Scheme, String) {
         let mut request = Request::new();
         for (name, value) in fields {

@@ -60,13 +60,13 @@ impl FieldName {
         &self.name
     }
 
-    /// Whether it is `other`, in any case.
+    /// Returns true if `other` is the same name, in any case.
     fn is(&self, other: &Self) -> bool {
         self.name.eq_ignore_ascii_case(&other.name)
     }
 
-    /// Whether `other` is this name, in any case and with `_` for `-`, or the other way round: some
-    /// readers do not tell those apart.
+    /// Returns true if `other` is this name, in any case and with `_` for `-`, or the other way
+    /// round: some readers do not tell the two apart.
     pub(crate) fn is_spelt(&self, other: &[u8]) -> bool {
         let plain = |b: &u8| if *b == b'_' { b'-' } else { b.to_ascii_lowercase() };
         self.name.iter().map(plain).eq(other.iter().map(plain))
@@ -142,12 +142,12 @@ impl HeaderOps {
         self.ops.push((name, value));
     }
 
-    /// Whether there is nothing to change.
+    /// Returns true if there is nothing to change.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// Whether a field called `name` is changed.
+    /// Returns true if a field called `name` is changed.
     pub(crate) fn speak_of(&self, name: &[u8]) -> bool {
         self.ops.iter().any(|(changed, _)| changed.is_spelt(name))
     }

@@ -1,4 +1,4 @@
-//! Which site a host name belongs to.
+//! The table of sites by host name.
 //!
 //! Looked up once per request by the canonical host ([`message::Request::host`]: lower case, no
 //! port, no trailing dot), without allocating.
@@ -74,7 +74,7 @@ impl<T> HostTable<T> {
         Ok(())
     }
 
-    /// What `host`, in canonical form, stands for.
+    /// The value that `host`, in canonical form, stands for.
     pub fn find(&self, host: &[u8]) -> Option<&T> {
         self.named(host).or(self.any.as_ref())
     }

@@ -75,7 +75,7 @@ impl PathPattern {
         Ok(Self { text: text.to_owned(), matcher })
     }
 
-    /// Whether `path` matches.
+    /// Returns true if `path` matches.
     pub fn matches(&self, path: &[u8]) -> bool {
         let text = self.text.as_bytes();
         match &self.matcher {
@@ -86,7 +86,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether every path that `other` matches is surely matched by `self` too. Says no when in
+    /// Returns true if `self` surely matches every path that `other` matches. Returns false when in
     /// doubt (two regular expressions).
     pub fn covers(&self, other: &Self) -> bool {
         let begins = |prefix: &[u8]| other.literal_start().starts_with(prefix);
@@ -111,8 +111,7 @@ impl PathPattern {
         }
     }
 
-    /// What all matching paths begin with, where nothing more is asked of them: the `/static/` of
-    /// `/static/*`.
+    /// The prefix, if the pattern asks for nothing else: the `/static/` of `/static/*`.
     pub fn prefix(&self) -> Option<&str> {
         match self.matcher {
             Matcher::Prefix(len) => self.text.get(..len),
@@ -220,8 +219,8 @@ impl NamePattern {
         Ok(Self { text: text.to_owned() })
     }
 
-    /// Whether a star stands at its start, what is between the stars, and whether one stands at its
-    /// end. A star alone counts as one at the end.
+    /// The parts: true for a star at the start, the text between the stars, and true for a star at
+    /// the end. A star alone counts as one at the end.
     fn parts(&self) -> (bool, &[u8], bool) {
         match self.text.as_bytes() {
             [b'*', middle @ .., b'*'] => (true, middle, true),
@@ -231,7 +230,7 @@ impl NamePattern {
         }
     }
 
-    /// Whether `name` matches.
+    /// Returns true if `name` matches.
     pub fn matches(&self, name: &[u8]) -> bool {
         match self.parts() {
             (false, whole, false) => name == whole,
@@ -241,7 +240,7 @@ impl NamePattern {
         }
     }
 
-    /// Whether every name that `other` matches is matched by `self` too.
+    /// Returns true if `self` matches every name that `other` matches.
     pub fn covers(&self, other: &Self) -> bool {
         let (open_start, text, open_end) = other.parts();
         match self.parts() {

@@ -1,9 +1,9 @@
-//! Who is at the other end of a client's connection.
+//! The other end of a client's connection.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// Who is at the other end of a client's connection, as far as the connection tells.
+/// The other end of a client's connection, as far as the connection tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A host at this address.

@@ -11,11 +11,11 @@ use message::{Request, Response, Status};
 use crate::peer::Peer;
 use crate::told::{Place, Step};
 
-/// What `Allow` says where this cache answers itself (RFC 9110 10.2.1): the usual methods but
-/// CONNECT and TRACE, which are refused. Others are passed on too.
+/// The value of `Allow` in this cache's own answers (RFC 9110 10.2.1): the usual methods but
+/// CONNECT and TRACE, which are refused. Other methods are passed on, too.
 pub const ALLOW: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// What a policy remembers about one request from point to point, and what `flow` reads from it.
+/// Notes of a policy about one request, kept from point to point and read by `flow`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     /// Index of the origin to fetch from, in the site's list.
@@ -50,7 +50,7 @@ pub enum PageCache {
 pub struct ReceiveCtx<'a> {
     /// The request; what is changed here is what is keyed and forwarded.
     pub request: &'a mut Request,
-    /// Who asks, as far as the connection tells.
+    /// The client that asks, as far as the connection tells.
     pub client: Peer,
     /// When the request arrived.
     pub now: Now,
@@ -85,7 +85,7 @@ pub struct Synthetic {
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// Its body; empty for a small page made from the status.
     pub body: Vec<u8>,
-    /// Whether the connection ends after it.
+    /// The connection ends after it.
     pub close: bool,
 }
 
@@ -120,7 +120,7 @@ pub enum HitVerdict {
 pub struct FetchCtx<'a> {
     /// The origin request; changes are what the origin sees.
     pub request: &'a mut Request,
-    /// Whether the answer will not be stored whatever it is.
+    /// The response will not be stored, whatever it is.
     pub pass: bool,
     /// The request's notes.
     pub notes: &'a mut Notes,
@@ -142,7 +142,7 @@ pub struct ResponseCtx<'a> {
     pub request: &'a Request,
     /// The origin's response; changes are stored and delivered.
     pub response: &'a mut Response,
-    /// Whether to store it and for how long; the policy may change it.
+    /// The plan to store it or not, and for how long; the policy may change the plan.
     pub plan: &'a mut StorePlan,
     /// The request's notes.
     pub notes: &'a Notes,
@@ -166,7 +166,7 @@ pub struct DeliverCtx<'a> {
     pub request: &'a Request,
     /// The response's head; changes go to this client only.
     pub response: &'a mut Response,
-    /// Whether it comes from the store.
+    /// The response comes from the store.
     pub hit: bool,
     /// The request's notes.
     pub notes: &'a Notes,
@@ -175,9 +175,9 @@ pub struct DeliverCtx<'a> {
 /// Context of [`Policy::passes_trailer`]: a field behind a body that passes.
 #[derive(Clone, Copy, Debug)]
 pub struct TrailerCtx<'a> {
-    /// The field; it is none that never passes ([`message::trailers::judge`]).
+    /// The field; fields that never pass ([`message::trailers::judge`]) are not asked about.
     pub field: Field<'a>,
-    /// Whether it goes to the origin; otherwise to the client.
+    /// The field goes to the origin; otherwise it goes to the client.
     pub of_request: bool,
     /// The request's notes.
     pub notes: &'a Notes,
@@ -189,20 +189,20 @@ pub trait Policy: Send + Sync {
     /// a purge. Nobody's ([`Peer::Unnamed`]) when it was passed on by a proxy that is not trusted.
     fn asker(&self, request: &Request, peer: Peer) -> Peer;
 
-    /// Whether [`Policy::key`] tells apart responses of one URL.
+    /// Returns true if [`Policy::key`] tells apart responses of one URL.
     fn splits_key(&self, _notes: &Notes) -> bool {
         false
     }
 
-    /// What to do with a request (Varnish: `vcl_recv`).
+    /// Decides about a request (Varnish: `vcl_recv`).
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
 
     /// Adds the fields that identify the representation beyond scheme, host, port and target, which
     /// `flow` has put there already (Varnish: `vcl_hash`).
     fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf);
 
-    /// Whether a stored response answers (Varnish: `vcl_hit`). Asked of stale ones too; there
-    /// nothing but [`HitVerdict::DeliverStale`] changes what happens.
+    /// Decides whether a stored response answers (Varnish: `vcl_hit`). Stale responses are asked
+    /// about, too: for those, only [`HitVerdict::DeliverStale`] changes what happens.
     fn hit(&self, _ctx: &HitCtx<'_>) -> HitVerdict {
         HitVerdict::Deliver
     }
@@ -216,14 +216,15 @@ pub trait Policy: Send + Sync {
     /// Decides about an origin's answer (Varnish: `vcl_backend_response`).
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse;
 
-    /// Whether [`Policy::deliver`] would change anything for this request. When not, hits are
-    /// served from their stored bytes without being taken apart.
+    /// Returns true if [`Policy::deliver`] would change anything for this request. Otherwise hits
+    /// are served from their stored bytes without being taken apart.
     fn shapes_delivery(&self, notes: &Notes) -> bool;
 
     /// Changes the head on its way to the client (Varnish: `vcl_deliver`).
     fn deliver(&self, ctx: &mut DeliverCtx<'_>);
 
-    /// Whether a trailer field passes: none does that the policy would have changed in the head.
+    /// Returns true if a trailer field passes. A field that the policy would have changed in the
+    /// head does not pass.
     fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool;
 
     /// The name of a rule noted in [`Notes::rule`].
@@ -234,7 +235,7 @@ pub trait Policy: Send + Sync {
         (self.receive(ctx), Vec::new())
     }
 
-    /// What [`Policy::key`] adds, in words: what each value is, and the value.
+    /// Parts that [`Policy::key`] adds: each with its name in words, and its value.
     fn key_parts(&self, _request: &Request, _notes: &Notes) -> Vec<(String, Vec<u8>)> {
         Vec::new()
     }

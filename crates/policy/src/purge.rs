@@ -1,4 +1,4 @@
-//! Who may invalidate what is stored of a site, and in which words.
+//! Rights to invalidate the stored responses of a site, and the dialects of purges.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,24 +6,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::acl::CidrSet;
 use crate::peer::Peer;
 
-/// Who may purge a site, and in which dialects.
+/// The clients that may purge a site, and their dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    /// From where; empty when the token alone counts.
+    /// Addresses that purges may come from; empty if the token alone counts.
     pub allow: CidrSet,
-    /// What a purge must bring along, too.
+    /// The token that a purge must bring along, too.
     pub token: Option<Box<str>>,
-    /// How purges may be said.
+    /// The dialects that purges may use.
     pub dialects: Dialects,
     /// The sites that belong together under this name: a purge of many responses that is for one
     /// of them is for all.
     pub group: Option<Box<str>>,
 }
 
-/// Who asks for a purge.
+/// The client that asks for a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
-    /// Who it is.
+    /// The other end of its connection.
     pub peer: Peer,
     /// Its connection came from the very address that it went to: from this machine, which has
     /// called itself by a public address.
@@ -31,7 +31,8 @@ pub struct Asker {
 }
 
 impl Purge {
-    /// Whether a request of `asker` is admitted; `brings` says whether it has a token.
+    /// Returns true if a request of `asker` is admitted; `brings` tells whether the request has a
+    /// token.
     pub fn admits(&self, asker: Asker, brings: impl FnOnce(&[u8]) -> bool) -> bool {
         let anywhere = self.allow.is_empty() && self.token.is_some();
         (anywhere || self.allow.has(asker.peer) || asker.near && self.allows_loopback())
@@ -95,17 +96,17 @@ impl Dialects {
         Self(self.0 | 1 << dialect as u16)
     }
 
-    /// Whether `dialect` is one of them.
+    /// Returns true if `dialect` is in the set.
     pub fn has(self, dialect: Dialect) -> bool {
         self.0 & 1 << dialect as u16 != 0
     }
 
-    /// Whether there are none.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether any of `dialects` is one of them.
+    /// Returns true if any of `dialects` is in the set.
     pub fn any(self, dialects: &[Dialect]) -> bool {
         dialects.iter().any(|dialect| self.has(*dialect))
     }

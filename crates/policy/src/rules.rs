@@ -18,7 +18,7 @@ use crate::points::PageCache;
 use crate::told::Places;
 use crate::value::ValuePattern;
 
-/// Which defaults a site starts from.
+/// The defaults that a site starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// Safe behind an origin that says little: tracking parameters and cookies removed, cookies
@@ -42,18 +42,18 @@ impl Profile {
 /// One site.
 #[derive(Clone, Debug, Default)]
 pub struct SiteRules {
-    /// Which defaults apply.
+    /// The defaults that apply.
     pub profile: Profile,
     /// Peers whose forwarding fields are believed.
     pub trusted_proxies: Vec<Net>,
     /// Where they say who the client is.
     pub client_field: ClientField,
-    /// Whether origins are told in Forwarded (RFC 7239), too.
+    /// Origins get Forwarded (RFC 7239), too.
     pub forwarded: bool,
     /// Where requests over plain HTTP are sent, those of certificate authorities apart.
     pub redirect_https: Option<Redirect>,
-    /// Whether paths mean what their bytes say, and nothing else: `;` begins no parameters, and an
-    /// escaped `\` is no slash.
+    /// Paths mean what their bytes say, and nothing else: `;` begins no parameters, and an escaped
+    /// `\` is no slash.
     pub opaque_spellings: bool,
     /// Routes in the order of the file; the first that matches counts.
     pub routes: Vec<RouteRules>,
@@ -65,7 +65,7 @@ pub struct SiteRules {
 /// has from its site: see [`Settings::inherit`]).
 #[derive(Clone, Debug)]
 pub struct RouteRules {
-    /// What logs and `explain` call it.
+    /// The name in logs and in the output of `explain`.
     pub name: String,
     /// Paths; any of them. Empty: every path.
     pub paths: Vec<PathPattern>,
@@ -76,7 +76,7 @@ pub struct RouteRules {
 }
 
 impl RouteRules {
-    /// Whether every request that `other` matches is surely matched by `self`.
+    /// Returns true if `self` surely matches every request that `other` matches.
     pub fn covers(&self, other: &Self) -> bool {
         let methods = self.methods.is_empty()
             || (!other.methods.is_empty()
@@ -88,7 +88,7 @@ impl RouteRules {
     }
 }
 
-/// What to do with requests of one route. `None` stands for the profile's default.
+/// Settings for the requests of one route. `None` stands for the profile's default.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Index of the origin, in the site's list.
@@ -97,7 +97,7 @@ pub struct Settings {
     pub files: Option<u32>,
     /// Whose pages on the disk are looked for before the origin is asked.
     pub page_cache: Option<PageCache>,
-    /// Whether the cache is used at all.
+    /// The cache is used.
     pub cache: bool,
     /// Lifetimes in milliseconds for responses that name none.
     pub ttl: Vec<(StatusMatch, u64)>,
@@ -110,13 +110,13 @@ pub struct Settings {
     /// Time past its lifetime, in milliseconds, that a response is used while the origin is out of
     /// reach.
     pub stale_if_unreachable_ms: Option<u64>,
-    /// Whether a client's Cache-Control counts (nginx, Varnish and most others ignore it).
+    /// A client's Cache-Control counts (nginx, Varnish and most others ignore it).
     pub honour_request_directives: Option<bool>,
     /// Fields of requests whose values are part of the key.
     pub key_headers: Vec<FieldName>,
-    /// Whether Set-Cookie is removed from what the origin marked as shared and gave a lifetime.
+    /// Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime.
     pub drop_set_cookie: bool,
-    /// Whether only what has the Content-Type that its path's suffix stands for is stored.
+    /// A response is stored only if it has the Content-Type that its path's suffix stands for.
     pub match_type: bool,
     /// Requests that go past the cache.
     pub bypass: Vec<Bypass>,
@@ -172,7 +172,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What a route starts from: its site's settings, but not the site's own answer.
+    /// The settings that a route starts from: those of its site, but not the site's own answer.
     pub fn inherit(&self) -> Self {
         Self { answer: None, ..self.clone() }
     }
@@ -200,8 +200,8 @@ pub enum Bypass {
 }
 
 impl Bypass {
-    /// What is looked at, for everybody's eyes: a value that must be there may be a secret, and
-    /// stands for itself only where it is a pattern.
+    /// The condition in words that anybody may read. A value that must be there may be a secret; it
+    /// is shown only if it is a regular expression.
     pub fn told(&self) -> String {
         match self {
             Self::Header(name, Some(_)) => format!("header {name}: (value)"),
@@ -214,7 +214,7 @@ impl Bypass {
 }
 
 impl fmt::Display for Bypass {
-    /// What is looked at, and for what.
+    /// The condition in full, with the value that must be there.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(pattern) => write!(f, "path {pattern}"),
@@ -230,27 +230,27 @@ impl fmt::Display for Bypass {
     }
 }
 
-/// What to do with cookies.
+/// Rules for cookies.
 #[derive(Clone, Debug, Default)]
 pub struct CookieRules {
     /// Removed, besides the tracking ones.
     pub strip: Vec<NamePattern>,
-    /// Whether tracking cookies are removed.
+    /// Tracking cookies are removed.
     pub strip_tracking: Option<bool>,
     /// Names of cookies whose values are part of the key; they do not make a request personal.
     pub key: Vec<String>,
 }
 
-/// What to do with query parameters. Nothing here changes a key without changing the forwarded
-/// request in the same way.
+/// Rules for query parameters. Nothing here changes a key without changing the forwarded request in
+/// the same way.
 #[derive(Clone, Debug, Default)]
 pub struct QueryRules {
     /// Removed, besides the tracking ones.
     pub strip: Vec<NamePattern>,
-    /// Whether tracking parameters are removed.
+    /// Tracking parameters are removed.
     pub strip_tracking: Option<bool>,
-    /// Whether parameters are put in order of their names.
+    /// Parameters are put in order of their names.
     pub sort: bool,
-    /// Whether the whole query is removed.
+    /// The whole query is removed.
     pub ignore: bool,
 }

@@ -1,4 +1,4 @@
-//! What is told of a decision, for operators, and where the settings behind it are written.
+//! Steps of a decision, told to operators, and the places of the settings behind them.
 //!
 //! The code that decides is the code that tells: it is handed a listener, which is deaf on the way
 //! of a request, so that telling costs nothing there.
@@ -12,15 +12,15 @@ pub type Place = Arc<str>;
 /// One thing that was looked at on the way to a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// What: a heading of a word or two.
+    /// The subject: a heading of a word or two.
     pub what: &'static str,
-    /// What was found, and what follows from it.
+    /// The finding, and its consequence.
     pub why: String,
-    /// Where the setting is written that made it so; none when it is no setting, or a default.
+    /// The place of the setting that made it so; `None` if it is no setting, or a default.
     pub place: Option<Place>,
     /// Names and values that tell more.
     pub facts: Vec<(&'static str, String)>,
-    /// Whether it settles what happens.
+    /// The step settles what happens.
     pub decided: bool,
 }
 
@@ -55,7 +55,7 @@ impl Step {
     }
 }
 
-/// Who is told of decisions while they are made.
+/// A receiver of the steps of a decision while the decision is made.
 pub(crate) trait Listener {
     /// Takes the next step; it is made only where somebody listens.
     fn hear(&mut self, step: impl FnOnce() -> Step);
@@ -92,7 +92,7 @@ impl Places {
     }
 }
 
-/// Bytes as they may be shown to people: text, with what is none escaped.
+/// Bytes as they may be shown to people: text, with all other bytes escaped.
 pub fn shown(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }

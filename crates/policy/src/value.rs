@@ -31,7 +31,7 @@ impl ValuePattern {
         Ok(Self { text: text.to_owned(), regex })
     }
 
-    /// Whether `value`, as it stands in the query, matches.
+    /// Returns true if `value`, as it stands in the query, matches.
     pub fn matches(&self, value: &[u8]) -> bool {
         let value = decode(value);
         match (&self.regex, self.text.as_bytes()) {

@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 
 pub use write::{write_local, write_v1, write_v2};
 
-/// What a header says.
+/// The meaning of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// The connection is the balancer's own, a health check for instance (LOCAL).
@@ -29,14 +29,14 @@ pub enum Header {
     Unnamed,
     /// It is somebody's at an address. Addresses are canonical: no IPv4 address is written as IPv6.
     Proxied {
-        /// Who connected to the balancer.
+        /// Address of the client that connected to the balancer.
         source: SocketAddr,
-        /// Where to.
+        /// Address that the client connected to.
         destination: SocketAddr,
     },
 }
 
-/// How far reading came.
+/// The progress of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More is needed.
@@ -94,7 +94,7 @@ pub fn read(bytes: &[u8], max: usize) -> Result<Progress, Error> {
     }
 }
 
-/// Whether one of the two begins with the other.
+/// Tells whether one of the two begins with the other.
 fn agree(bytes: &[u8], with: &[u8]) -> bool {
     bytes.iter().zip(with).all(|(a, b)| a == b)
 }

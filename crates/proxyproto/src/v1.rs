@@ -30,7 +30,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Progress, Error> {
     header.map(|header| Progress::Complete(header, end + 1)).ok_or(Error::Line)
 }
 
-/// What stands between `PROXY ` and the line's end.
+/// Reads the text between `PROXY ` and the line's end; `None` if it is not well-formed.
 fn of_line(text: &str) -> Option<Header> {
     let mut words = text.split(' ');
     let family = words.next()?;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::reply::{self, End, Seen};
 
-/// How bytes are cut into writes.
+/// The way in which bytes are cut into writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces {
     /// One write.

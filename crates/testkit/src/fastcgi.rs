@@ -43,7 +43,7 @@ pub enum Act {
     Hang,
 }
 
-/// What an application does with a request.
+/// Acts of an application upon a request.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     acts: Vec<Act>,
@@ -74,18 +74,18 @@ impl Program {
 pub struct Asked {
     /// Number of its connection, from 0.
     pub connection: usize,
-    /// Whether the connection is to stay open.
+    /// The connection is to stay open.
     pub keep: bool,
     /// Its parameters in order.
     pub params: Vec<(String, String)>,
     /// Its body, as far as it was read.
     pub stdin: Vec<u8>,
-    /// How many records the body came in.
+    /// The number of records that the body came in.
     pub stdin_records: usize,
 }
 
 impl Asked {
-    /// The one value of a parameter; empty when there is none.
+    /// The one value of a parameter; empty when the parameter did not come.
     ///
     /// # Panics
     /// When it came twice.
@@ -96,7 +96,7 @@ impl Asked {
         first
     }
 
-    /// Whether the parameter came at all.
+    /// Tells whether the parameter came at all.
     pub fn has(&self, name: &str) -> bool {
         self.params.iter().any(|(own, _)| own == name)
     }
@@ -171,17 +171,17 @@ impl Application {
     /// The latest of them.
     ///
     /// # Panics
-    /// When there is none.
+    /// When no request came.
     pub fn last(&self) -> Asked {
         self.state.lock().asked.last().expect("a request").clone()
     }
 
-    /// How many connections were taken.
+    /// The number of connections that were taken.
     pub fn connections(&self) -> usize {
         self.state.lock().connections
     }
 
-    /// How many requests were taken back.
+    /// The number of requests that were taken back.
     pub fn aborted(&self) -> usize {
         self.state.lock().aborted
     }
@@ -195,7 +195,7 @@ struct Connection {
     at: usize,
 }
 
-/// Whether the connection is used further.
+/// The further use of the connection.
 #[derive(PartialEq, Eq)]
 enum Next {
     Continue,

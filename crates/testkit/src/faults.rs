@@ -14,7 +14,7 @@ mod tests;
 
 pub use surplus::POISON;
 
-/// What the client of a faulty origin must see.
+/// The result that the client of a faulty origin must see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// An error page of the proxy's own with this status.
@@ -31,15 +31,15 @@ pub enum Expected {
 pub struct FaultCase {
     /// Its name, fit for a URL path.
     pub name: String,
-    /// What the origin does with the first request for its URL, a GET.
+    /// Script of the origin for the first request for its URL, a GET.
     pub script: Script,
-    /// What the client must see.
+    /// The result that the client must see.
     pub expected: Expected,
-    /// Whether a second request must be answered from the store; otherwise it must reach the
+    /// True if a second request must be answered from the store; otherwise it must reach the
     /// origin.
     pub stored: bool,
-    /// How long to wait after the first request, in milliseconds, for the script's last acts. Only
-    /// bytes that have arrived can be told from an answer to the next request.
+    /// Milliseconds to wait after the first request for the script's last acts. Only bytes that
+    /// have arrived can be told from an answer to the next request.
     pub settle_ms: u64,
 }
 

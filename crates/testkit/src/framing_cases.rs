@@ -9,7 +9,7 @@ mod bodies;
 mod fields;
 mod lines;
 
-/// What a strict server makes of a case.
+/// The treatment of a case by a strict server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The first request is refused: a 4xx or 5xx answer (or none, when the head had been accepted
@@ -17,21 +17,21 @@ pub enum Expect {
     Reject,
     /// Exactly so many well-formed requests, and no byte left over.
     Accept {
-        /// How many.
+        /// The number of requests.
         requests: usize,
     },
 }
 
-/// What a client sends on one connection.
+/// A case: everything that a client sends on one connection.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Unique within the table.
     pub name: String,
-    /// What kind of trick it is.
+    /// The kind of trick.
     pub class: &'static str,
     /// All bytes of the connection.
     pub bytes: Vec<u8>,
-    /// What must come of it.
+    /// The treatment that the case must get.
     pub expect: Expect,
 }
 
@@ -84,5 +84,5 @@ fn chunked(body: &[u8]) -> Vec<u8> {
     post(b"Transfer-Encoding: chunked\r\n", body)
 }
 
-/// What a smuggler hopes to have read as the next request.
+/// A request that a smuggler hopes to have read as the next one.
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: example.com\r\n\r\n";

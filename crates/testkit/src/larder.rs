@@ -21,11 +21,11 @@ use crate::reply::{self, End, Reply, Seen};
 #[cfg(test)]
 mod tests;
 
-/// How long a start or a stop may take before it counts as failed. Optimised builds need
+/// Time that a start or a stop may take before it counts as failed. Optimised builds need
 /// milliseconds; the rest is for debug builds on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often a state that nothing announces is looked at.
+/// Time between two looks at a state that nothing announces.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The admin socket's name in the daemon's folder.
@@ -34,11 +34,11 @@ const SOCKET: &str = "admin.sock";
 /// The log ring's, there too.
 const RING: &str = "ring";
 
-/// What the child says about itself on stderr: `listening on ADDR`, and for the admin listener
-/// `admin listening on ADDR`.
+/// Words before an address that the child tells on stderr: `listening on ADDR`, and for the admin
+/// listener `admin listening on ADDR`.
 const LISTENING: &str = "listening on ";
 
-/// What the child has written to stderr so far.
+/// Everything that the child has written to stderr so far.
 #[derive(Debug, Default)]
 struct Said {
     log: Mutex<Log>,
@@ -179,7 +179,7 @@ impl Daemon {
         self.said.log.lock().lines.join("\n")
     }
 
-    /// Whether it still runs.
+    /// Tells whether the daemon still runs.
     pub fn alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -389,7 +389,7 @@ fn listen_to(stderr: impl BufRead, said: &Said) {
     said.changed.notify_all();
 }
 
-/// How many listeners `config` asks for: one per quoted address of its `listen` lines.
+/// The number of listeners that `config` asks for: one per quoted address of its `listen` lines.
 fn listeners(config: &str) -> usize {
     let addresses = config
         .lines()

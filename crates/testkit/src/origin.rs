@@ -22,7 +22,7 @@ pub use script::{Action, Script};
 use crate::loopback::Loopback;
 use crate::strict::{self, ParsedRequest};
 
-/// What one connection carried towards the origin.
+/// Everything that one connection carried towards the origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Every byte received, in order.
@@ -38,7 +38,7 @@ struct State {
     otherwise: Script,
     recorded: Vec<Recorded>,
     seen: HashMap<String, usize>,
-    /// How many answers of [`Action::Mirror`] there were.
+    /// The number of answers of [`Action::Mirror`] so far.
     mirrored: usize,
 }
 
@@ -93,7 +93,7 @@ impl Scripted {
         self.state.lock().otherwise = script;
     }
 
-    /// How many requests for exactly `target` have begun.
+    /// The number of requests for exactly `target` that have begun.
     pub fn seen(&self, target: &str) -> usize {
         self.state.lock().seen.get(target).copied().unwrap_or(0)
     }
@@ -103,7 +103,7 @@ impl Scripted {
         self.state.lock().seen.keys().cloned().collect()
     }
 
-    /// What each connection has carried so far, in the order of their acceptance.
+    /// Everything that each connection has carried so far, in the order of their acceptance.
     pub fn recorded(&self) -> Vec<Recorded> {
         self.state.lock().recorded.clone()
     }
@@ -128,7 +128,7 @@ struct Connection {
     last: Option<ParsedRequest>,
 }
 
-/// Whether the connection is used further.
+/// The further use of the connection.
 #[derive(PartialEq, Eq)]
 enum Next {
     Continue,

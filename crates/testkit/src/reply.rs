@@ -6,7 +6,7 @@ use crate::wire::{self, Cursor, Fault, Fields, Length};
 #[cfg(test)]
 mod tests;
 
-/// How a response's end was known.
+/// The sign by which a response's end was known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The status or the method allows no body.
@@ -26,7 +26,7 @@ pub struct Reply {
     pub interim: Vec<u16>,
     /// Its status code.
     pub status: u16,
-    /// Whether the version was HTTP/1.0.
+    /// The version was HTTP/1.0.
     pub old: bool,
     /// Field lines in order.
     pub fields: Fields,
@@ -34,12 +34,12 @@ pub struct Reply {
     pub body: Vec<u8>,
     /// Fields that followed a chunked body.
     pub trailers: Fields,
-    /// How its end is known.
+    /// The sign by which the response's end is known.
     pub ending: Ending,
 }
 
 impl Reply {
-    /// The values of the field lines called `name`, joined by `, `; `None` when there is none.
+    /// The values of the field lines called `name`, joined by `, `; `None` without such a line.
     pub fn field(&self, name: &str) -> Option<String> {
         let values = wire::values(&self.fields, name);
         let shown: Vec<_> = values.iter().map(|value| String::from_utf8_lossy(value)).collect();
@@ -51,7 +51,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Whether the sender announced that it closes the connection after this response.
+    /// Tells whether the sender announced that it closes the connection after this response.
     pub fn closes(&self) -> bool {
         let said = |option: &str| {
             self.field("connection").is_some_and(|list| {
@@ -62,7 +62,7 @@ impl Reply {
     }
 }
 
-/// What a client saw in answer to one request.
+/// The answer to one request, as a client saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// One whole message.
@@ -87,7 +87,7 @@ impl Seen {
     }
 }
 
-/// How the bytes at hand end.
+/// The end of the bytes at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// More may come.

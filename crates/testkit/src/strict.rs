@@ -16,7 +16,7 @@ pub struct ParsedRequest {
     pub method: String,
     /// The target as sent.
     pub target: String,
-    /// Whether the version was HTTP/1.0.
+    /// The version was HTTP/1.0.
     pub old: bool,
     /// Field lines in order.
     pub fields: Fields,
@@ -38,7 +38,7 @@ impl ParsedRequest {
 pub struct Violation {
     /// Offset at which the reader gave up.
     pub offset: usize,
-    /// What it met there.
+    /// The fault at that offset.
     pub fault: Fault,
     /// The whole requests before it.
     pub before: Vec<ParsedRequest>,
@@ -69,7 +69,7 @@ pub fn read_requests(bytes: &[u8]) -> Result<Vec<ParsedRequest>, Violation> {
 /// incomplete.
 ///
 /// # Errors
-/// What no further byte can mend.
+/// A fault that no further byte can mend.
 pub fn read_first(bytes: &[u8]) -> Result<Option<(ParsedRequest, usize)>, Fault> {
     let mut cursor = Cursor::new(bytes);
     match one(&mut cursor) {

@@ -9,7 +9,7 @@ use std::fmt;
 /// Field lines in the order in which they came; names as sent.
 pub type Fields = Vec<(String, Vec<u8>)>;
 
-/// What is wrong with a message.
+/// A fault of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The bytes end inside a message.
@@ -63,7 +63,7 @@ pub(crate) struct Cursor<'a> {
     pub(crate) at: usize,
 }
 
-/// How a message's body ends.
+/// The length of a message's body, as its fields give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// No field says.

@@ -1,4 +1,4 @@
-//! Which clients are let in by their certificates.
+//! Verification of clients by their certificates.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::error::MaterialError;
 use crate::pair::certificates;
 use crate::server::provider;
 
-/// Whether a client must have a certificate.
+/// A client's duty to have a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMode {
     /// Without one there is no connection.
@@ -19,7 +19,7 @@ pub enum AuthMode {
     Optional,
 }
 
-/// How clients of a site are checked. Two are equal when they let in the same clients: only then
+/// The check of a site's clients. Two checks are equal when they let in the same clients: only then
 /// may a connection or a ticket for one site serve another.
 #[derive(Clone, Debug)]
 pub struct ClientAuth {
@@ -57,7 +57,7 @@ impl ClientAuth {
         Ok(Self { rule: Arc::new(Rule { mode, authorities, verifier }) })
     }
 
-    /// Whether a client must have a certificate.
+    /// Returns true if a client must have a certificate.
     pub fn is_required(&self) -> bool {
         self.rule.mode == AuthMode::Require
     }

@@ -1,6 +1,6 @@
 //! Answers to authorities that ask in the handshake whether a name is ours (TLS-ALPN-01, RFC 8737).
 //!
-//! What is shown then is never shown to anyone else, and no request is ever read over it.
+//! A certificate that answers is shown to nobody else, and no request is read over its connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ impl Challenges {
     }
 }
 
-/// Whether a client is an authority with its question: it offers that protocol and no other (RFC
-/// 8737 3).
+/// Returns true if a client is an authority with its question: it offers that protocol and no other
+/// (RFC 8737 3).
 pub(crate) fn is_asked(hello: &ClientHello<'_>) -> bool {
     let Some(mut offered) = hello.alpn() else { return false };
     offered.next() == Some(ACME_TLS) && offered.next().is_none()

@@ -1,4 +1,4 @@
-//! What can be wrong with certificates, and with handshakes.
+//! Errors of certificates, and of handshakes.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What went wrong in a handshake with an origin, in sentences for its operator.
+//! Explanations of failed handshakes with an origin, in sentences for its operator.
 
 use std::io::{self, ErrorKind};
 
@@ -59,7 +59,7 @@ fn certificate(why: &CertificateError) -> &'static str {
     }
 }
 
-/// What its alert says of us.
+/// Explains an origin's alert.
 fn received(alert: AlertDescription) -> &'static str {
     use AlertDescription as Alert;
     match alert {

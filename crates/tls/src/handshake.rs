@@ -32,7 +32,7 @@ enum State {
     /// Nothing has come yet.
     Start,
     Hello(Box<Acceptor>),
-    /// What is shown; none to an authority, which has only a question.
+    /// The domain that is shown; `None` for an authority, which has only a question.
     Agreeing(Box<ServerConnection>, Option<Arc<Shown>>),
     /// It failed; what the client is told.
     Failed(Vec<u8>),
@@ -115,7 +115,7 @@ impl Handshake {
         HandshakeError::Tls(error)
     }
 
-    /// Whether nothing waits to be sent.
+    /// Returns true if nothing waits to be sent.
     pub fn is_sent(&self) -> bool {
         match &self.state {
             State::Start | State::Hello(_) => true,
@@ -140,7 +140,7 @@ impl Handshake {
         }
     }
 
-    /// Whether both sides have agreed.
+    /// Returns true if both sides have agreed.
     pub fn is_done(&self) -> bool {
         matches!(&self.state, State::Agreeing(connection, _) if !connection.is_handshaking())
     }

@@ -1,4 +1,4 @@
-//! What a client's certificate says of it, as origins are told.
+//! Identities of clients by their certificates, in the forms that origins are told.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine;

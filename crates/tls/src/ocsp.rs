@@ -34,7 +34,7 @@ const KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37");
 const FEATURE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.1.24");
 const STATUS_REQUEST: [u8; 3] = [2, 1, 5];
 
-/// How far a responder's clock may be ahead of ours.
+/// Seconds that a responder's clock may be ahead of ours.
 const SKEW_SECS: u64 = 300;
 
 /// Why an answer is not shown.
@@ -107,12 +107,12 @@ pub struct Inquiry {
     issuer: Box<Certificate>,
 }
 
-/// What a certificate says of its status.
+/// The parts of a certificate that concern its status.
 #[derive(Debug)]
 pub(crate) struct Said {
     /// Whom to ask; none where it names nobody, or its issuer is not in the chain.
     pub(crate) inquiry: Option<Inquiry>,
-    /// Whether clients insist on an answer in the handshake.
+    /// True if clients insist on an answer in the handshake.
     pub(crate) must_staple: bool,
 }
 
@@ -234,8 +234,8 @@ impl Inquiry {
             && is(&id.issuer_key_hash, key_of(&self.issuer))
     }
 
-    /// Whether the answer is signed by the issuer, or by whom it has named for that (RFC 6960
-    /// 4.2.2.2).
+    /// Checks that the answer is signed by the issuer, or by a delegate that the issuer has named
+    /// for that (RFC 6960 4.2.2.2).
     fn check_signature(&self, basic: &BasicOcspResponse, now_secs: u64) -> Result<(), StapleError> {
         let who = &basic.tbs_response_data.responder_id;
         let delegates = basic.certs.iter().flatten().filter(|own| self.delegates(own, now_secs));
@@ -249,7 +249,7 @@ impl Inquiry {
         }
     }
 
-    /// Whether the issuer has named the bearer of `certificate` to answer in its place.
+    /// Returns true if the issuer has named the bearer of `certificate` to answer in its place.
     fn delegates(&self, certificate: &Certificate, now_secs: u64) -> bool {
         let validity = &certificate.tbs_certificate.validity;
         let from = validity.not_before.to_unix_duration().as_secs();
@@ -277,7 +277,8 @@ fn is_issued_by(certificate: &Certificate, issuer: &Certificate) -> bool {
         })
 }
 
-/// Whether `signature` is that of `key` under `signed`, by an algorithm that handshakes take too.
+/// Returns true if `signature` is that of `key` under `signed`, by an algorithm that handshakes
+/// take too.
 fn is_signed(
     signed: &[u8],
     algorithm: &AlgorithmIdentifierOwned,

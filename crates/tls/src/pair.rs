@@ -19,7 +19,7 @@ use crate::server::provider;
 #[derive(Debug)]
 pub struct Pair {
     certified: ArcSwap<CertifiedKey>,
-    /// What the leaf says of its status.
+    /// The parts of the leaf that concern its status.
     said: Said,
     /// End of the answer that handshakes show, in seconds since 1970; 0 when they show none.
     stapled_until: AtomicU64,
@@ -117,7 +117,7 @@ impl Pair {
         &self.leaf
     }
 
-    /// What handshakes show.
+    /// The chain, the key and, if there is one, the staple that handshakes show.
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
         self.certified.load_full()
     }
@@ -133,7 +133,7 @@ impl Pair {
         self.said.inquiry.as_ref()
     }
 
-    /// Whether clients insist on an answer in the handshake (RFC 7633).
+    /// Returns true if clients insist on an answer in the handshake (RFC 7633).
     pub fn must_staple(&self) -> bool {
         self.said.must_staple
     }
@@ -167,13 +167,13 @@ impl Pair {
         self.not_after
     }
 
-    /// Whether the key is on an elliptic curve: cheaper to sign with than RSA.
+    /// Returns true if the key is on an elliptic curve: cheaper to sign with than RSA.
     pub(crate) fn is_elliptic(&self) -> bool {
         self.elliptic
     }
 
-    /// Whether the certificate is valid for `host`, in lower case; an IPv6 address stands in
-    /// brackets (RFC 6125 6.4: a wildcard stands for one label).
+    /// Returns true if the certificate is valid for `host`, in lower case; an IPv6 address stands
+    /// in brackets (RFC 6125 6.4: a wildcard stands for one label).
     pub fn covers(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = bare.parse() {
@@ -186,8 +186,8 @@ impl Pair {
         })
     }
 
-    /// Whether a site's host pattern (`*.example.com`, `example.com`) is covered as a whole. `*` is
-    /// whatever comes, so nothing is missing.
+    /// Returns true if a site's host pattern (`*.example.com`, `example.com`) is covered as a
+    /// whole. `*` stands for whatever comes, so nothing is missing.
     pub fn covers_pattern(&self, pattern: &str) -> bool {
         pattern == "*" || self.names.iter().any(|name| **name == *pattern) || self.covers(pattern)
     }

@@ -28,12 +28,12 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::clone(&PROVIDER)
 }
 
-/// What one site shows its clients and wants of them.
+/// The certificates that one site shows its clients, and its check of them.
 #[derive(Clone, Debug, Default)]
 pub struct Domain {
     /// Its certificates; a client gets the first it can check, elliptic ones before RSA.
     pub pairs: Vec<Arc<Pair>>,
-    /// How clients are checked; `None` lets everyone in.
+    /// The check of clients; `None` lets everyone in.
     pub auth: Option<ClientAuth>,
 }
 
@@ -106,7 +106,7 @@ impl Server {
         Self { challenges: Some(challenges), ..self }
     }
 
-    /// How to shake hands with an authority that asks about `sni`.
+    /// The configuration of a handshake with an authority that asks about `sni`.
     pub(crate) fn challenge(&self, sni: Option<&str>) -> Option<Arc<ServerConfig>> {
         self.challenges.as_ref()?.config(sni?)
     }

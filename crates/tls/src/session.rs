@@ -64,8 +64,8 @@ impl Session {
     /// Room that [`Session::open`] may need beyond the length of what it is given.
     pub const OPEN_SPARE: usize = 17 * 1024;
 
-    /// Whether the client has said that it sends no more. Without this the end of its bytes is a
-    /// truncation.
+    /// Returns true if the client has said that it sends no more. Without this the end of its bytes
+    /// is a truncation.
     pub fn is_ended(&mut self) -> bool {
         // Only after a close_notify does an empty reader tell of an end.
         matches!(self.connection.reader().into_first_chunk(), Ok([]))
@@ -83,7 +83,7 @@ impl Session {
         self.connection.send_close_notify();
     }
 
-    /// Whether nothing sealed waits to be sent.
+    /// Returns true if nothing sealed waits to be sent.
     pub fn is_sent(&self) -> bool {
         !self.connection.wants_write()
     }
@@ -97,7 +97,7 @@ impl Session {
     }
 }
 
-/// What a session was agreed for: which requests may come over it.
+/// The terms of a session: they tell which requests may come over it.
 #[derive(Debug)]
 pub struct Secured {
     sni: Option<Box<str>>,
@@ -120,29 +120,29 @@ impl Secured {
         }
     }
 
-    /// How the client was checked.
+    /// The check of the client, if its site has one.
     pub fn auth(&self) -> Option<&ClientAuth> {
         self.shown.auth.as_ref()
     }
 
-    /// Who the client is by its certificate, if it has shown one.
+    /// The client's identity by its certificate, if it has shown one.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_deref()
     }
 
-    /// Whether HTTP/2 was agreed on (RFC 9113 3.3).
+    /// Returns true if HTTP/2 was agreed on (RFC 9113 3.3).
     pub fn is_http2(&self) -> bool {
         self.http2
     }
 
-    /// Whether the session goes on from an earlier one.
+    /// Returns true if the session resumes an earlier one.
     pub fn is_resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Whether a request for `host`, in canonical form, may come over it, as far as names go: it is
-    /// the one the client asked for in the handshake, or one that the certificate shown is good
-    /// for. A client that named none could not have chosen better.
+    /// Returns true if a request for `host`, in canonical form, may come over the session, as far
+    /// as names go. `host` is then the name that the client asked for in the handshake, or one that
+    /// the certificate shown is good for. A client that named no host could not have chosen better.
     pub fn speaks_for(&self, host: &[u8]) -> bool {
         let Some(sni) = &self.sni else { return true };
         sni.as_bytes() == host

@@ -19,7 +19,7 @@ use crate::error::MaterialError;
 use crate::pair::{Pair, certificates};
 use crate::server::provider;
 
-/// How origins are connected to. Two are equal when they trust and show the same.
+/// The settings of TLS connections to origins. Two are equal when they trust and show the same.
 #[derive(Clone)]
 pub struct Upstream {
     config: Arc<ClientConfig>,
@@ -105,12 +105,12 @@ impl fmt::Debug for Peer {
 }
 
 impl Peer {
-    /// What a connector is made of.
+    /// The configuration of a connector.
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
 
-    /// What a connector is told of the server.
+    /// The server's name, as a connector takes it.
     pub fn name(&self) -> ServerName<'static> {
         self.name.clone()
     }
@@ -170,8 +170,8 @@ fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Result<SubjectPublicKe
     }
 }
 
-/// Whether the owner of `key` has signed, as TLS 1.2 has it: the scheme alone does not say of which
-/// curve the key is.
+/// Verifies a signature by the owner of `key`, as TLS 1.2 has it: the scheme alone does not say
+/// which curve the key is on.
 fn verify_with_key(
     message: &[u8],
     key: &SubjectPublicKeyInfo<'_>,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::nearby;
 
-/// How long an answer is waited for: one that counts what a purge hit takes some seconds.
+/// The time to wait for an answer. An answer that counts what a purge hit takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the admin socket is.
@@ -40,7 +40,7 @@ pub fn default_socket() -> PathBuf {
 /// Runs `larder reload`.
 ///
 /// # Errors
-/// What is to be told on standard error.
+/// A message for standard error.
 pub fn reload(socket: &Path) -> Result<(), String> {
     match ask(socket, "POST", "/reload")? {
         (200, body) => {
@@ -51,7 +51,7 @@ pub fn reload(socket: &Path) -> Result<(), String> {
     }
 }
 
-/// What to purge.
+/// Selects the objects to purge.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   larder purge https://example.org/page\n  \
@@ -98,7 +98,7 @@ pub struct PurgeArgs {
 /// Runs `larder purge`.
 ///
 /// # Errors
-/// What is to be told on standard error.
+/// A message for standard error.
 pub fn purge(args: &PurgeArgs) -> Result<(), String> {
     let PurgeWhat { urls, tag, host, prefix, ban, all } = &args.what;
     let mut wanted = Map::new();

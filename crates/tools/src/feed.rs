@@ -16,10 +16,11 @@ use crate::client::{AdminArgs, ask, post};
 /// Looks at the ring at once, each of a megabyte per core at most.
 const POLLS: usize = 64;
 
-/// How often the daemon is asked to go on keeping header fields: it does so for ten seconds.
+/// The interval at which the daemon is asked to go on keeping header fields. The daemon keeps them
+/// for ten seconds after each request.
 const ASK: Duration = Duration::from_secs(3);
 
-/// Which daemon, and which of its requests.
+/// Selects a daemon, and requests of that daemon.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FeedArgs {
     #[command(flatten)]
@@ -40,10 +41,10 @@ pub(crate) struct FeedArgs {
     query: Option<String>,
 }
 
-/// Which kinds of transactions are handed on.
+/// Kinds of transactions that are handed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kinds {
-    /// What clients asked for.
+    /// Requests of clients.
     #[default]
     Clients,
     /// Whatever asked an origin: for a client, or behind a stale answer.
@@ -251,7 +252,7 @@ impl Feed {
         Ok(lost)
     }
 
-    /// Whether what is read was left by a daemon that does not run any more.
+    /// Tells whether the ring was left by a daemon that does not run any more.
     pub(crate) fn is_left_over(&self) -> bool {
         // Signal 0 would ask the same; this needs no right to send one.
         !Path::new("/proc").join(self.follower.pid().to_string()).exists()

@@ -19,7 +19,7 @@ use super::{grouped, is_terminal, print, time};
 
 /// After so many seconds a request weighs a third.
 const PERIOD_S: f64 = 30.0;
-/// What is printed where nobody looks at a terminal.
+/// The width and height of a histogram that is printed once.
 const WIDTH: usize = 80;
 const HEIGHT: usize = 16;
 
@@ -39,7 +39,7 @@ pub struct HistArgs {
     /// Print it once, after --seconds.
     #[arg(long)]
     once: bool,
-    /// How long --once counts; 0 counts what is in the ring already.
+    /// Seconds that --once counts; 0 counts what is in the ring already.
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
     /// Quantiles as one JSON object; prints once.
@@ -79,7 +79,7 @@ impl Both {
 /// Runs `larder hist`.
 ///
 /// # Errors
-/// What is to be told on standard error.
+/// A message for standard error.
 pub fn run(args: &HistArgs) -> Result<(), String> {
     if args.once || args.json || !is_terminal() {
         return once(args);
@@ -115,7 +115,7 @@ fn once(args: &HistArgs) -> Result<(), String> {
     print(text.as_bytes()).map(|_| ())
 }
 
-/// What the signs mean, and the quantiles.
+/// The meaning of the signs, and the quantiles.
 fn legend(pair: &Pair, ttfb: bool, lost: u64) -> Vec<String> {
     let what = if ttfb { "until the first byte" } else { "whole time" };
     let line = |sign: char, name: &str, histogram: &Histogram| {

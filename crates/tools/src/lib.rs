@@ -32,7 +32,7 @@ pub use stat::run as stat;
 pub use top::run as top;
 pub use why::run as explain;
 
-/// Whether somebody looks at standard output.
+/// Tells whether standard output is a terminal.
 fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }

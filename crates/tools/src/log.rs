@@ -14,7 +14,7 @@ use super::feed::{Feed, FeedArgs, Kinds};
 use super::print;
 use super::tags::Tags;
 
-/// How often the ring is looked at.
+/// The time between two looks at the ring when nothing new is in it.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Follow the requests of the running daemon, or look at its last ones.
@@ -79,14 +79,14 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// Whether each request has several lines.
+    /// Tells whether each request has several lines.
     fn is_detailed(&self) -> bool {
         let lines = self.headers.is_some() || !self.include.is_empty() || !self.exclude.is_empty();
         self.detail || lines && !self.json && self.format.is_none()
     }
 }
 
-/// How requests are shown.
+/// The form in which requests are shown.
 enum Form {
     Combined,
     Json,
@@ -140,7 +140,7 @@ impl Form {
 /// Runs `larder log`.
 ///
 /// # Errors
-/// What is to be told on standard error.
+/// A message for standard error.
 pub fn run(args: &LogArgs) -> Result<(), String> {
     let kinds = match (args.backend, args.clients) {
         (true, false) => Kinds::Backend,
@@ -194,7 +194,7 @@ fn first_line(file: &str) -> Result<String, String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// What is in the ring; of it the last `count`, if it is said.
+/// The text of the requests in the ring, or of the last `count` of them.
 fn last(feed: &mut Feed, form: &Form, count: Option<usize>) -> Result<Vec<u8>, String> {
     let mut kept: VecDeque<Vec<u8>> = VecDeque::new();
     loop {

@@ -49,7 +49,7 @@ pub struct LogstatArgs {
 /// Runs `larder logstat`.
 ///
 /// # Errors
-/// What is to be told on standard error.
+/// A message for standard error.
 pub fn run(args: &LogstatArgs) -> Result<(), String> {
     let rules =
         Rules { gap_s: args.gap.saturating_mul(60), window_s: args.window.saturating_mul(60) };

@@ -1,5 +1,5 @@
-//! What is said to somebody whose admin socket nobody answers: where a daemon does, or how one is
-//! started.
+//! Help for a user when nobody answers at the admin socket: sockets where a daemon answers, or the
+//! way to start one.
 
 use std::fs;
 use std::io;

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
 
-/// How often a screen is drawn anew when nobody presses a key.
+/// The time after which a screen is drawn anew when nobody presses a key.
 const TICK: Duration = Duration::from_millis(1000);
-/// How often the ring is looked at in between, so that nothing is lost.
+/// The time between two looks at the ring, so short that nothing is lost.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What runs on a screen.
+/// A tool that runs on a screen.
 pub(crate) trait View {
     /// Takes what came in; `passed` seconds since the last time.
     fn look(&mut self, passed: f64) -> Result<(), String>;

@@ -16,10 +16,10 @@ use super::screen::{self, View};
 use super::{grouped, is_terminal, print};
 use crate::client::{AdminArgs, ask};
 
-/// What is shown of each figure.
+/// Titles of the columns that are shown of each figure.
 const TITLES: [&str; 5] = ["now", "rate/s", "since start/s", "10 s", "100 s"];
 
-/// How often the daemon is asked.
+/// The interval at which the daemon is asked.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Show the running daemon's counters, with rates and averages.
@@ -43,7 +43,7 @@ pub struct StatArgs {
 /// Runs `larder stat`.
 ///
 /// # Errors
-/// What is to be told on standard error.
+/// A message for standard error.
 pub fn run(args: &StatArgs) -> Result<(), String> {
     let socket = &args.admin.admin_socket;
     if args.json {
@@ -145,7 +145,7 @@ impl<'a> Stat<'a> {
     }
 }
 
-/// Whether a figure only grows, so that its rate says something.
+/// Tells whether a figure only grows, so that its rate says something.
 fn is_counter(name: &str) -> bool {
     name.ends_with("_total") || name.starts_with("limit_hits.")
 }

@@ -1,7 +1,7 @@
 //! `-i` and `-x`: which lines of `larder log --detail` are shown, by their names or by those that
 //! `varnishlog` has for the same.
 
-/// What `varnishlog` calls things, and the lines that tell them here.
+/// Tags of `varnishlog`, each with the names of the lines that tell the same here.
 const TAGS: &[(&str, &[&str])] = &[
     ("Begin", &["client", "caused by", "xid"]),
     ("ReqStart", &["client"]),
@@ -28,7 +28,7 @@ const TAGS: &[(&str, &[&str])] = &[
     ("Timestamp", &["time", "Timestamp"]),
 ];
 
-/// Which lines are shown.
+/// Selects the lines that are shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tags {
     /// None of them means all.

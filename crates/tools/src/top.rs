@@ -40,16 +40,16 @@ Examples:
 pub struct TopArgs {
     #[command(flatten)]
     feed: FeedArgs,
-    /// What is counted.
+    /// Property that requests are counted by.
     #[arg(long, value_enum, default_value = "url")]
     by: ByArg,
-    /// What comes first.
+    /// Figure that orders the rows, the largest first.
     #[arg(long, value_enum, default_value = "requests")]
     sort: SortArg,
     /// Print the table once, after --seconds.
     #[arg(long)]
     once: bool,
-    /// How long --once counts; 0 counts what is in the ring already.
+    /// Seconds that --once counts; 0 counts what is in the ring already.
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
     /// Rows that --once prints.
@@ -107,7 +107,7 @@ impl ValueEnum for SortArg {
 /// Runs `larder top`.
 ///
 /// # Errors
-/// What is to be told on standard error.
+/// A message for standard error.
 pub fn run(args: &TopArgs) -> Result<(), String> {
     let (by, sort) = (args.by.0, args.sort.0);
     if args.once || args.json || !is_terminal() {
@@ -231,7 +231,7 @@ struct Top {
     by: By,
     sort: Sort,
     lost: u64,
-    /// What is shown while it is held.
+    /// The table that is shown while the view is held.
     held: Option<Tally>,
 }
 

@@ -37,7 +37,7 @@ pub struct ExplainArgs {
     /// Address that it is asked from.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     client: IpAddr,
-    /// How many of the last requests for the URL are told of, from the log ring.
+    /// Number of the last requests for the URL that are told of, from the log ring.
     #[arg(long, value_name = "N", default_value_t = 5)]
     last: u8,
     /// Also list the rules and routes that were looked at, and nothing cut short.
@@ -53,7 +53,7 @@ pub struct ExplainArgs {
 /// Runs `larder explain`.
 ///
 /// # Errors
-/// What is to be told on standard error.
+/// A message for standard error.
 pub fn run(args: &ExplainArgs) -> Result<(), String> {
     let body = json!({
         "url": args.url,
@@ -70,7 +70,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), String> {
     print(Page::of(&told, args.verbose, colours).as_bytes()).map(drop)
 }
 
-/// What is written, line by line.
+/// The text that is written, line by line.
 struct Page {
     text: String,
     verbose: bool,
@@ -134,7 +134,8 @@ impl Page {
         self.lines("", 6, &facts, "2");
     }
 
-    /// What more is told of a step: not the lists of what did not apply, unless it is wanted.
+    /// Further facts about a step. The lists of what did not apply are left out unless they are
+    /// wanted.
     fn facts(&self, step: &Value) -> Vec<String> {
         let told = |fact: &&Value| {
             let name = fact["name"].as_str().unwrap_or_default();

@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 
 use crate::reply::{Reply, Status};
 
-/// What a client is to answer.
+/// The letters that a client is to answer.
 #[derive(Clone, Debug)]
 pub struct Challenge([u8; 32]);
 
@@ -27,9 +27,9 @@ impl Challenge {
         Reply::new(Status::Auth, format!("{letters}\n\nAuthentication required.\n"))
     }
 
-    /// Whether `answer` is that of somebody who has `secret`: the SHA-256 of the letters, a line
-    /// feed, the secret, the letters again and another line feed, in hexadecimal digits. The time
-    /// it takes says nothing about where they differ.
+    /// Tells whether `answer` comes from somebody who has `secret`. The right answer is the SHA-256
+    /// of the letters, a line feed, the secret, the letters again and another line feed, in
+    /// hexadecimal digits. The time of the comparison does not show where the two differ.
     pub fn is_answered(&self, secret: &[u8], answer: &[u8]) -> bool {
         let mut digest = Sha256::new();
         for part in [&self.0[..], b"\n", secret, &self.0, b"\n"] {

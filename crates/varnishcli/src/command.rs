@@ -1,5 +1,5 @@
-//! The table of commands: names, arguments and help as Varnish 7's, and what only older ones had.
-//! What is not in it is unknown.
+//! The table of commands: names, arguments and help as Varnish 7's, and commands that only older
+//! versions had. Every other command is unknown.
 
 use std::fmt::Write as _;
 
@@ -13,15 +13,15 @@ pub struct Spec {
     pub verb: Verb,
     /// Its name.
     pub name: &'static str,
-    /// How it is written.
+    /// Name and arguments, as `help` shows them.
     pub syntax: &'static str,
-    /// What it does.
+    /// Description of the command.
     pub help: &'static str,
-    /// How many arguments it needs.
+    /// The least number of arguments.
     pub min: usize,
-    /// How many it takes; `None` for any number.
+    /// The largest number of arguments; `None` for any number.
     pub max: Option<usize>,
-    /// Whether `-j` makes JSON of its answer.
+    /// True if `-j` makes JSON of its answer.
     pub json: bool,
 }
 
@@ -84,7 +84,7 @@ commands! {
 }
 
 impl Verb {
-    /// Whether a client that has not shown yet that it knows the secret may call it.
+    /// Tells whether a client may call the command before it has shown that it knows the secret.
     fn is_open(self) -> bool {
         matches!(self, Self::Auth | Self::Help | Self::Ping | Self::Quit)
     }
@@ -95,7 +95,7 @@ impl Verb {
 pub struct Call {
     /// The command.
     pub verb: Verb,
-    /// Whether its answer is to be JSON.
+    /// True if the answer is to be JSON.
     pub json: bool,
     /// Its arguments, without the `-j` that may stand before them.
     pub arguments: Vec<Vec<u8>>,

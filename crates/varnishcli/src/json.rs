@@ -7,7 +7,7 @@ pub fn string(text: &[u8]) -> String {
     serde_json::Value::from(String::from_utf8_lossy(text)).to_string()
 }
 
-/// What a command's array begins with: the format's version, the request's words, and the time in
+/// The beginning of a command's array: the format's version, the request's words, and the time in
 /// milliseconds since 1970. A blank, more elements and `]` follow.
 pub fn begin(version: u32, words: &[Vec<u8>], unix_ms: u64) -> String {
     let words: Vec<_> = words.iter().map(|word| string(word)).collect();

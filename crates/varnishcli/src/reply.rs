@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// How a request went (varnish-cli(7), `vcli.h`).
+/// The result of a request (varnish-cli(7), `vcli.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The line cannot be cut into words.
@@ -32,9 +32,9 @@ pub enum Status {
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// How it went.
+    /// The result of the request.
     pub status: Status,
-    /// What there is to say.
+    /// Text of the reply.
     pub text: String,
 }
 

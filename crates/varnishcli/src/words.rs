@@ -74,7 +74,7 @@ fn one(mut rest: &[u8], quoted: bool) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
 }
 
 /// The byte that an escape stands for, and how many bytes follow the backslash. One to three octal
-/// digits are a byte; Varnish drops what is too much of `\400`, which here is none.
+/// digits are a byte. Varnish drops the bits of `\400` beyond a byte; here `\400` is no escape.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let number = |digits: &[u8], radix| {
         let text = std::str::from_utf8(digits).ok()?;

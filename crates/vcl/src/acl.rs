@@ -24,7 +24,7 @@ pub struct Acl {
     log: bool,
 }
 
-/// What is known of an entry once the tables are made.
+/// An entry, as it is kept once the tables are made.
 #[derive(Debug)]
 struct Entry {
     negated: bool,
@@ -32,16 +32,16 @@ struct Entry {
     shown: Box<str>,
 }
 
-/// What is wrong with a list, or odd.
+/// A fault in a list, or something odd in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Where.
     pub span: Span,
-    /// What.
+    /// The message.
     pub message: String,
     /// The entry that it contradicts.
     pub other: Option<Span>,
-    /// What to do about it.
+    /// Advice on how to correct the fault.
     pub help: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Acl {
         &self.name
     }
 
-    /// Whether it lets `addr` in. An IPv4 address in IPv6 is one of IPv6.
+    /// Returns true if the list lets `addr` in. An IPv4 address in IPv6 counts as an IPv6 address.
     pub fn matches(&self, addr: IpAddr) -> bool {
         self.deciding(addr).is_some_and(|entry| !entry.negated)
     }

@@ -56,7 +56,7 @@ pub enum Item {
     Sub {
         /// Its name.
         name: Name,
-        /// What it does.
+        /// Its statements.
         body: Block,
     },
 }
@@ -75,9 +75,9 @@ pub struct Acl {
 /// An entry of an access list: `! "192.168.0.0"/16;`, `("host"/24);`
 #[derive(Clone, Debug)]
 pub struct AclEntry {
-    /// Whether it excludes.
+    /// The entry excludes its addresses.
     pub negated: bool,
-    /// Whether it stands in parentheses: then a name that is not found is no error.
+    /// The entry stands in parentheses. A name that is not found is then no error.
     pub optional: bool,
     /// Address or host name.
     pub host: (Box<str>, Span),
@@ -119,7 +119,7 @@ pub struct Block {
 /// A statement and where it stands.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it is.
+    /// Its kind.
     pub kind: StatementKind,
     /// From its first word to its last.
     pub span: Span,
@@ -139,7 +139,7 @@ pub enum StatementKind {
     },
     /// `set target = value;`, also `+=`, `-=`, `*=`, `/=`.
     Set {
-        /// What is set.
+        /// The variable or header that is set.
         target: Name,
         /// The operator.
         op: SetOp,
@@ -169,7 +169,7 @@ pub enum StatementKind {
     Unknown(Name),
 }
 
-/// What stands in the parentheses of a `return`.
+/// The contents of the parentheses of a `return`.
 #[derive(Clone, Debug)]
 pub struct Return {
     /// The verb; checked by the checker.
@@ -196,7 +196,7 @@ pub enum SetOp {
 /// An expression and where it stands.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
     /// Where.
     pub span: Span,
@@ -232,7 +232,7 @@ pub enum ExprKind {
     /// `(a + b).upper()`, `regsub(a, b, c).lower()`. After a name it is a [`Self::Call`] whose name
     /// has the method as its last part.
     Method {
-        /// What stands before the dot.
+        /// The expression before the dot.
         object: Box<Expr>,
         /// The method, its name without a dot, and its arguments.
         call: CallExpr,

@@ -25,7 +25,7 @@ pub enum Backend {
     Director(Arc<dyn Director>),
 }
 
-/// What chooses among backends.
+/// A VCL construct that selects one of several backends.
 pub trait Director: fmt::Debug + Send + Sync {
     /// The name that `new` gave it.
     fn name(&self) -> &str;
@@ -36,11 +36,12 @@ pub trait Director: fmt::Debug + Send + Sync {
     /// The backend for this fetch; none when no healthy one is there. May be asked again.
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>>;
 
-    /// Whether one of its backends is healthy, and when that changed last (seconds since 1970).
+    /// Tells whether one of its backends is healthy, and when that changed last (seconds since
+    /// 1970).
     fn health(&self) -> (bool, f64);
 
-    /// Whether one of its backends is healthy for the request at hand. The same for all requests
-    /// unless it says otherwise.
+    /// Returns true if one of its backends is healthy for the request at hand. By default, the
+    /// answer is the same for all requests.
     fn is_healthy_for(&self, _ctx: &Ctx<'_>) -> bool {
         self.health().0
     }
@@ -48,8 +49,8 @@ pub trait Director: fmt::Debug + Send + Sync {
     /// Its backends with their health, for `backend.list -p`.
     fn members(&self) -> Vec<Backend>;
 
-    /// What `backend.list -p` tells of it and its members besides their health, `now` in seconds
-    /// since 1970.
+    /// Details of the director and its members for `backend.list -p`, besides their health. `now`
+    /// is in seconds since 1970.
     fn listing(&self, _now: f64) -> Listing {
         Listing::Plain
     }
@@ -60,7 +61,7 @@ pub trait Director: fmt::Debug + Send + Sync {
     }
 }
 
-/// What `backend.list -p` tells of a director. Lists have an entry for each of its members.
+/// Details of a director that `backend.list -p` shows. Lists have an entry for each of its members.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Listing {
     /// Nothing, not even its members (`hash`).
@@ -70,9 +71,9 @@ pub enum Listing {
     Plain,
     /// `fallback`
     Fallback {
-        /// Whether it stays with what it has come to.
+        /// The director stays with the member that it has come to.
         sticky: bool,
-        /// Which member it is at.
+        /// The number of the member that it is at.
         current: Option<usize>,
     },
     /// `random`: the weights.
@@ -81,7 +82,7 @@ pub enum Listing {
     Shard {
         /// The probability of `warmup`.
         warmup: f64,
-        /// How long a member's share grows after it became healthy, in seconds.
+        /// The seconds for which a member's share grows after the member became healthy.
         rampup: f64,
         /// Its members on the ring.
         members: Vec<Sharded>,
@@ -91,15 +92,15 @@ pub enum Listing {
 /// A member of a `shard` director.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sharded {
-    /// What it is called on the ring.
+    /// Its name on the ring.
     pub ident: Box<str>,
-    /// How much of its share it has, 0 to 1; nothing while it is sick.
+    /// The part of its share that it has, 0 to 1. It is 0 while the member is sick.
     pub share: f64,
     /// For how many seconds that still grows.
     pub remaining: f64,
 }
 
-/// What an operator says of a director (`backend.set_health`).
+/// An operator's order about a director (`backend.set_health`).
 #[derive(Debug, Default)]
 pub struct Word {
     /// 0 nothing, 1 healthy, 2 sick.
@@ -123,7 +124,7 @@ impl Word {
         self.since.store(now.to_bits(), Ordering::Relaxed);
     }
 
-    /// What was said.
+    /// Returns the order: true for healthy, false for sick, `None` without an order.
     pub fn said(&self) -> Option<bool> {
         match self.said.load(Ordering::Relaxed) {
             1 => Some(true),
@@ -143,21 +144,23 @@ impl Word {
 pub struct Leaf {
     /// Its name in the program.
     pub name: Box<str>,
-    /// What the program says of it.
+    /// Its attributes in the program.
     pub spec: BackendSpec,
-    /// What whoever holds the sockets keeps with it.
+    /// The part that the owner of the sockets attaches.
     link: OnceLock<Arc<dyn Link>>,
 }
 
-/// What whoever holds the sockets keeps with a backend.
+/// The part of a backend that the owner of the sockets attaches.
 pub trait Link: Any + Send + Sync {
-    /// Whether requests may go to it: the operator's order, or else what its probe says.
+    /// Returns true if requests may go to the backend. The operator's order decides; without an
+    /// order, the probe does.
     fn is_healthy(&self) -> bool;
 
     /// When that changed last, in seconds since 1970.
     fn changed(&self) -> f64;
 
-    /// Whether it is known where it is; none while its name is being looked up for the first time.
+    /// Tells whether the backend's address is known. `None` while its name is being looked up for
+    /// the first time.
     fn is_found(&self) -> Option<bool>;
 
     /// Connections in use.
@@ -173,7 +176,7 @@ impl Leaf {
         Arc::new(Self { name: name.into(), spec, link: OnceLock::new() })
     }
 
-    /// What was hung to it.
+    /// The link that was attached.
     pub fn link(&self) -> Option<&Arc<dyn Link>> {
         self.link.get()
     }
@@ -183,7 +186,8 @@ impl Leaf {
         self.link.set(link).is_ok()
     }
 
-    /// Whether requests may go to it. Yes for one that nobody watches.
+    /// Returns true if requests may go to the backend. A backend that nobody watches counts as
+    /// healthy.
     pub fn is_healthy(&self) -> bool {
         self.link().is_none_or(|link| link.is_healthy())
     }
@@ -205,7 +209,7 @@ impl Backend {
         }
     }
 
-    /// Whether it is one and the same.
+    /// Returns true if both are the same backend.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, Self::None) => true,
@@ -217,7 +221,7 @@ impl Backend {
         }
     }
 
-    /// Whether requests may go to it, and since when.
+    /// Tells whether requests may go to the backend, and since when.
     pub fn health(&self) -> (bool, f64) {
         match self {
             Self::None => (false, 0.0),
@@ -229,7 +233,7 @@ impl Backend {
         }
     }
 
-    /// Whether the request at hand may go to it.
+    /// Returns true if the request at hand may go to the backend.
     pub fn is_healthy_for(&self, ctx: &Ctx<'_>) -> bool {
         match self {
             Self::None => false,
@@ -289,8 +293,8 @@ pub struct BackendSpec {
 /// When a name that is followed is looked up again. Times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lookups {
-    /// What says for how long an answer counts: `cfg` (the time below), `dns` (the answer), `min`
-    /// or `max` (the shorter or longer of the two).
+    /// The source of the time for which an answer counts: `cfg` (the time below), `dns` (the
+    /// answer), `min` or `max` (the shorter or longer of the two).
     pub from: &'static str,
     /// The time below.
     pub ttl: f64,

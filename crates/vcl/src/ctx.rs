@@ -1,8 +1,8 @@
-//! What a running subroutine sees: the messages of its task, their state beside the heads, and the
-//! world outside.
+//! The view of a running subroutine: the messages of its task, their state beside the heads, and
+//! the world outside.
 //!
-//! Whoever runs a program owns all of it and lends it for the time of one subroutine. What a
-//! subroutine must not see there is none of.
+//! The caller that runs a program owns all of this and lends it for the time of one subroutine.
+//! Parts that a subroutine must not see are absent.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -35,7 +35,7 @@ pub struct Ctx<'a> {
     pub now: f64,
     /// The session: the client's connection.
     pub session: &'a mut Session,
-    /// What is kept for the time of the task: what is left of its budget, what VMODs keep.
+    /// State kept for the time of the task: the rest of its budget, and data of VMODs.
     pub task: &'a mut Task,
     /// `req`; of backend subroutines none.
     pub req: Option<Req<'a>>,
@@ -100,9 +100,10 @@ pub struct Session {
     pub xid: u64,
     /// TLS between client and listener, as the PROXY header or our own listener tells it.
     pub tls: Option<Arc<TlsFacts>>,
-    /// Who is at the other end of a unix socket, for `unix`.
+    /// The process at the other end of a unix socket, for `unix`.
     pub peer: Option<Peer>,
-    /// What programs rule of it: its timeouts, its socket. None where there is no connection.
+    /// The part of the connection that programs control: its timeouts, its socket. `None` where
+    /// there is no connection.
     pub control: Option<Rc<dyn Connection>>,
 }
 
@@ -134,8 +135,8 @@ pub struct Peer {
     pub gid: u32,
 }
 
-/// What a program rules of the client's connection. All of it counts at once, and for as long as
-/// the connection lasts. Nothing here waits.
+/// A program's control of the client's connection. Every change takes effect at once, and lasts as
+/// long as the connection. Nothing here waits.
 pub trait Connection: fmt::Debug {
     /// The timeouts that programs have set.
     fn times(&self) -> Times;
@@ -162,7 +163,7 @@ pub trait Connection: fmt::Debug {
     /// The system's; `Unsupported` where there is no TCP.
     fn congestion(&self) -> io::Result<String>;
 
-    /// What the kernel has measured.
+    /// Returns the kernel's measurements.
     ///
     /// # Errors
     /// The system's; `Unsupported` where there is no TCP.
@@ -185,8 +186,8 @@ pub struct Times {
     pub send: Option<f64>,
 }
 
-/// What the kernel has measured of a TCP connection: the fields of Linux's `tcp_info` by their
-/// names, in its units (bytes, microseconds, segments).
+/// Measurements of a TCP connection by the kernel: the fields of Linux's `tcp_info` by their names,
+/// in its units (bytes, microseconds, segments).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of tcp(7)")]
 pub struct Measured {
@@ -240,7 +241,7 @@ pub struct Req<'a> {
     pub key: Option<&'a [u8]>,
 }
 
-/// What VCL knows of a request beside its head.
+/// State of a request that VCL knows beside its head.
 #[derive(Clone, Debug, Default)]
 pub struct ReqState {
     /// `req.proto`, where VCL 4.0 has set it.
@@ -291,7 +292,7 @@ pub struct Bereq<'a> {
     pub key: &'a [u8],
 }
 
-/// What VCL knows of a backend request beside its head. Times in seconds.
+/// State of a backend request that VCL knows beside its head. Times in seconds.
 #[derive(Clone, Debug, Default)]
 pub struct BereqState {
     /// `bereq.proto`, where VCL 4.0 has set it.
@@ -318,7 +319,7 @@ pub struct BereqState {
     pub uncacheable: bool,
     /// `bereq.xid`
     pub xid: u64,
-    /// Whether there is a request body, `unset bereq.body` not yet said.
+    /// There is a request body, and `unset bereq.body` has not removed it.
     pub has_body: bool,
     /// `bereq.trace`, inverted.
     pub no_trace: bool,
@@ -332,7 +333,7 @@ pub struct Beresp<'a> {
     pub state: &'a mut BerespState,
 }
 
-/// What VCL knows of a backend's response beside its head. Times in seconds.
+/// State of a backend's response that VCL knows beside its head. Times in seconds.
 #[derive(Clone, Debug, Default)]
 pub struct BerespState {
     /// `beresp.status`: up to 65535.
@@ -412,7 +413,7 @@ pub struct Resp<'a> {
     pub state: &'a mut RespState,
 }
 
-/// What VCL knows of a response beside its head.
+/// State of a response that VCL knows beside its head.
 #[derive(Clone, Debug, Default)]
 pub struct RespState {
     /// `resp.status`: up to 65535.
@@ -431,11 +432,11 @@ pub struct RespState {
     pub is_streaming: bool,
 }
 
-/// What a VMOD keeps, by module and object.
+/// Data that a VMOD keeps, by module and object.
 type Kept = ((&'static str, u32), Box<dyn Any>);
 
-/// What is kept for the time of one task: from request to response on the client's side, from
-/// request to body on the backend's.
+/// State kept for the time of one task: from request to response on the client's side, from request
+/// to body on the backend's.
 pub struct Task {
     /// Steps (statements and calls) that are left to it.
     pub steps: u64,
@@ -443,13 +444,13 @@ pub struct Task {
     pub workspace: Workspace,
     /// The statement that ended the last subroutine: its `return`, or what failed.
     pub at: Option<At>,
-    /// What that statement returned, until the subroutine's caller has it.
+    /// The result of that statement, until the subroutine's caller takes it.
     pub(crate) action: Option<Action>,
     /// The limit that it has reached, the last one of several.
     pub limit: Option<Limit>,
     /// Memory for strings that are being put together, kept from one to the next.
     buffers: Vec<Vec<u8>>,
-    /// What VMODs keep, by module and object.
+    /// Data that VMODs keep, by module and object.
     kept: Vec<Kept>,
 }
 
@@ -482,7 +483,7 @@ impl Task {
         self.kept.clear();
     }
 
-    /// What `module` keeps under `number` (of an object, or 0), made at the first time.
+    /// The data that `module` keeps under `number` (of an object, or 0), made on first use.
     pub fn keep<T: Any + Default>(&mut self, module: &'static str, number: u32) -> &mut T {
         let key = (module, number);
         let is_it = |(k, kept): &Kept| *k == key && kept.is::<T>();
@@ -525,7 +526,7 @@ impl Tag {
     }
 }
 
-/// What is to be purged of the object that was found, or of keys.
+/// A hard or soft purge: of the object that was found, or of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Purging {
     /// At once.
@@ -542,7 +543,7 @@ pub enum Purging {
 }
 
 impl Purging {
-    /// What it makes of time to live, grace and keep, in seconds; none for what it leaves.
+    /// Returns the new time to live, grace and keep, in seconds; `None` for a time that stays.
     pub fn times(self) -> (Option<f64>, Option<f64>, Option<f64>) {
         match self {
             Self::Hard => (Some(0.0), Some(0.0), Some(0.0)),
@@ -553,7 +554,7 @@ impl Purging {
 
 /// The world outside a program. Nothing here waits.
 pub trait World {
-    /// What VMODs keep for as long as the daemon runs: one for all programs.
+    /// State that VMODs keep for as long as the daemon runs. All programs share it.
     fn shared(&self) -> &Shared;
 
     /// Writes a line to the log.
@@ -565,7 +566,7 @@ pub trait World {
     /// Bans (`ban`, `std.ban`).
     ///
     /// # Errors
-    /// What is wrong with the expression, or why nothing was banned.
+    /// A message that says what is wrong with the expression, or why nothing was banned.
     fn ban(&self, expression: &str) -> Result<(), String>;
 
     /// Purges every variant of this request's key (`purge.hard`, `purge.soft`); how many objects.
@@ -595,7 +596,7 @@ pub trait World {
     /// The system's; `FileTooLarge` for one of more than `bytes_max` bytes.
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes>;
 
-    /// Whether a path leads to something (`std.file_exists`), asked anew each time.
+    /// Returns true if a path leads to something (`std.file_exists`). Each call asks anew.
     fn exists(&self, path: &str) -> bool {
         self.file(path).is_some()
     }
@@ -606,13 +607,13 @@ pub trait World {
     /// The request body, once it has been kept (`std.cache_req_body`); none when it has not.
     fn body(&self) -> Option<&[u8]>;
 
-    /// Whether the request body could be kept in `bytes_max`.
+    /// Returns true if the request body could be kept in `bytes_max`.
     fn keep_body(&self, bytes_max: u64) -> bool;
 
     /// A parameter's value by Varnish's name, in its base unit.
     fn param(&self, name: &str) -> Option<f64>;
 
-    /// Whether a word of the parameter `feature` is switched on.
+    /// Returns true if `word` of the parameter `feature` is switched on.
     fn has_feature(&self, word: &str) -> bool;
 
     /// Bytes free in and used by a storage; none when there is none of that name.

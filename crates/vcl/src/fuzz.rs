@@ -158,7 +158,7 @@ pub fn modules(data: &[u8]) {
     }
 }
 
-/// What a database with one node, of records of 24 bits, says of itself.
+/// Metadata of a database that has one node and records of 24 bits.
 const DATABASE: &[u8] = b"\xab\xcd\xefMaxMind.com\xe9\x4anode_count\xc1\x01\x4brecord_size\xa1\x18\
     \x4aip_version\xa1\x06\x4ddatabase_type\x44Fuzz\x49languages\x00\x04\
     \x5bbinary_format_major_version\xa1\x02\x5bbinary_format_minor_version\xa0\

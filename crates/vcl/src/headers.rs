@@ -1,7 +1,7 @@
 //! Headers of messages, and the parts of their first lines, as programs read and change them.
 //!
-//! What a program sets is checked here as strictly as what comes from outside: nothing that could
-//! end a line gets into a head.
+//! Values that a program sets are checked here as strictly as what comes from outside: nothing that
+//! could end a line gets into a head.
 
 use message::header::is_token_byte;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
@@ -13,10 +13,10 @@ use crate::value::{Failure, Header, Place, Value};
 /// that must not look negative.
 pub const NAME_MAX: usize = 125;
 
-/// Whether a header may be called `name`.
+/// Checks that a header may be called `name`.
 ///
 /// # Errors
-/// Why not, in words.
+/// The reason why it may not, in words.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("a header needs a name".into());
@@ -36,7 +36,7 @@ impl Header {
         Self { place, id: HeaderId::of(name.as_bytes()), name: name.into() }
     }
 
-    /// Whether both mean the same header of the same message.
+    /// Returns true if both mean the same header of the same message.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.place == other.place
             && self.id == other.id
@@ -69,7 +69,8 @@ pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failu
     Ok(())
 }
 
-/// What `value` is as that of `header`: what reads a header passes over the blanks before it.
+/// Returns `value` as a value of `header`: without the blanks before it, which readers of a header
+/// skip.
 pub(crate) fn valid<'v>(header: &Header, value: &'v [u8]) -> Result<&'v [u8], Failure> {
     let blanks = value.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let value = &value[blanks..];
@@ -94,7 +95,7 @@ pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
     }
 }
 
-/// Whether `value` may be a header's: no control character other than a tab.
+/// Returns true if `value` may be a header's: it has no control character other than a tab.
 pub fn is_valid(value: &[u8]) -> bool {
     message::header::is_value(value)
 }
@@ -161,7 +162,7 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether a client takes gzip: Accept-Encoding has it, not with a weight of 0.
+/// Returns true if a client takes gzip: Accept-Encoding lists it, and not with a weight of 0.
 pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
     headers.values(HeaderId::AcceptEncoding).flat_map(|value| value.split(|b| *b == b',')).any(
         |coding| {

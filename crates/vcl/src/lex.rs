@@ -11,7 +11,7 @@ pub const MAX_FILE: usize = 8 << 20;
 /// Bytes of one token: a synthetic page in a long string.
 pub const MAX_TOKEN: usize = 1 << 20;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A word: a letter, then letters, digits, `_` and `-`.
@@ -35,7 +35,7 @@ pub enum Kind {
 /// A token and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Where.
     pub span: Span,
@@ -344,7 +344,7 @@ fn nested_end(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// What does in VCL what a piece of C does, by the words in it.
+/// Advice on what replaces a piece of C in VCL. The words in the code select the advice.
 fn replacement(code: &[u8]) -> &'static str {
     const KNOWN: &[(&[&str], &str)] = &[
         (

@@ -1,6 +1,6 @@
 //! Varnish's parameters: values in force by name, read, bounded and shown as varnishd does it.
 //!
-//! What a value means is the business of whoever asks for it.
+//! The meaning of a value is the business of the code that asks for it.
 
 mod show;
 mod table;
@@ -10,7 +10,7 @@ use std::fmt;
 pub use show::Row;
 pub use table::{DEBUG, EXPERIMENTAL, FEATURES, MASKED, Param, Spec, TABLE, TAGS};
 
-/// What the values of a parameter are.
+/// The kind of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It does not exist on this system.
@@ -35,7 +35,7 @@ pub enum Kind {
     Mask(&'static [&'static str]),
 }
 
-/// What a whole number shows as `unlimited`.
+/// The whole number that is shown as `unlimited`.
 const UNLIMITED: f64 = u32::MAX as f64;
 
 /// A value.
@@ -62,7 +62,7 @@ pub enum Error {
         name: &'static str,
         /// The value.
         value: String,
-        /// What is wrong with it.
+        /// The reason why it is refused.
         why: String,
     },
 }
@@ -216,7 +216,7 @@ impl Params {
         self.value(param) as u64
     }
 
-    /// Whether a switch is on.
+    /// Returns true if a switch is on.
     pub fn is_on(&self, param: Param) -> bool {
         self.value(param) != 0.0
     }
@@ -229,7 +229,7 @@ impl Params {
         }
     }
 
-    /// Whether a word of `feature` is switched on.
+    /// Returns true if a word of `feature` is switched on.
     pub fn has_feature(&self, word: &str) -> bool {
         self.bits(Param::Feature) & bit(FEATURES, word) != 0
     }
@@ -243,7 +243,7 @@ impl Params {
         }
     }
 
-    /// Whether it has its default.
+    /// Returns true if a parameter has its default.
     pub fn is_default(&self, spec: &Spec) -> bool {
         self.values[spec.param as usize] == initial(spec)
     }
@@ -331,7 +331,7 @@ fn number(kind: Kind, text: &str) -> Result<f64, String> {
 /// Reads a size such as `80k`, `0.25G` or `255b`.
 ///
 /// # Errors
-/// What is wrong with it, in varnishd's words.
+/// A message that says what is wrong with the size, in varnishd's words.
 pub fn bytes(text: &str) -> Result<f64, String> {
     let fault = |why: &str| {
         format!("Could not convert to bytes.\n{why}\n  Try something like '80k' or '120M'")

@@ -20,13 +20,13 @@ use crate::value::Failure;
 use crate::vmod::Object;
 use crate::workspace::Workspace;
 
-/// What is to be compiled, and by which rules.
+/// The source of a program, and the rules for compiling it.
 pub struct Input<'a> {
     /// The file's name, as errors and `vcl.show` tell it.
     pub name: &'a str,
     /// Its text.
     pub text: &'a [u8],
-    /// How included files are got.
+    /// The loader of included files.
     pub loader: &'a dyn Loader,
     /// The rules.
     pub rules: Rules<'a>,
@@ -41,11 +41,11 @@ pub struct Rules<'a> {
     pub labels: &'a [&'a str],
     /// Included files within each other.
     pub include_depth: u32,
-    /// Whether what is declared and never used is an error (`vcc_err_unref`), not a warning.
+    /// A declaration that is never used is an error (`vcc_err_unref`), not a warning.
     pub unused_is_error: bool,
 }
 
-/// What compiling came to: the program, and what is to be warned of.
+/// The result of compiling: the program, and its warnings.
 #[derive(Debug)]
 pub struct Compiled {
     /// The program.
@@ -90,7 +90,7 @@ impl Program {
         &self.name
     }
 
-    /// What it does.
+    /// Features that it uses.
     pub fn uses(&self) -> &Uses {
         &self.parts.uses
     }
@@ -146,7 +146,7 @@ impl Program {
     }
 }
 
-/// What a program does that whoever runs it can spare where it does not.
+/// Features that a program uses. The runner can spare the work for a feature that is not used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Subroutines that do something beyond what the builtin one of that name does.
@@ -215,7 +215,7 @@ impl Instance {
         declared.chain(made).collect()
     }
 
-    /// What `req.backend_hint` begins with.
+    /// The value that `req.backend_hint` begins with.
     pub fn default_backend(&self) -> &Backend {
         self.declared(self.program.parts.default_backend)
     }

@@ -21,7 +21,7 @@ use linear::{Captures, Options, Regex as Linear, Span};
 use crate::value::Failure;
 use crate::workspace::Workspace;
 
-/// How much PCRE2 may work on one match: Varnish's parameters.
+/// Bounds on the work of PCRE2 for one match: Varnish's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// `pcre2_match_limit`: calls of its internal matching function.
@@ -50,7 +50,7 @@ pub enum Engine {
 pub struct PatternError {
     /// The byte of the pattern where it goes wrong.
     pub at: usize,
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
 }
 
@@ -76,7 +76,7 @@ impl Regex {
     /// Compiles `pattern`, which is in PCRE2's syntax.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The fault of the pattern, and its place.
     pub fn new(pattern: &str, limits: Limits) -> Result<Self, PatternError> {
         let linear = common::facts(pattern).and_then(|facts| {
             Linear::new(pattern, Options::default()).ok().map(|linear| (linear, facts))
@@ -98,7 +98,7 @@ impl Regex {
         if self.linear.is_some() { Engine::Linear } else { Engine::Pcre2 }
     }
 
-    /// Whether it matches somewhere in `subject`.
+    /// Returns true if the pattern matches somewhere in `subject`.
     ///
     /// # Errors
     /// PCRE2 has reached a limit.
@@ -167,7 +167,7 @@ impl Regex {
         (!facts.has_dollar || subject.last() != Some(&b'\n')).then_some(linear)
     }
 
-    /// Whether it is seen without a search that nothing in `subject` matches.
+    /// Returns true if it is clear without a search that nothing in `subject` matches.
     fn rules_out(&self, subject: &[u8]) -> bool {
         self.linear.as_ref().is_some_and(|(_, facts)| facts.rule_out(subject))
     }
@@ -185,7 +185,7 @@ impl Regex {
         self.made(&self.not_empty, "(*NOTEMPTY)")
     }
 
-    /// What is in `cell`, made now if nothing is.
+    /// The engine in `cell`, made now if `cell` is empty.
     fn made<'c>(
         &self,
         cell: &'c OnceLock<Backtracking>,
@@ -264,7 +264,7 @@ impl<'r> Finder<'r> {
     }
 }
 
-/// Whether a replacement speaks of groups other than the whole match.
+/// Returns true if a replacement names groups other than the whole match.
 fn names_groups(replacement: &[u8]) -> bool {
     replacement.windows(2).any(|pair| matches!(pair, [b'\\', b'1'..=b'9']))
 }

@@ -1,5 +1,6 @@
-//! What is wrong with a program, where, and what to do about it: gathered while it is read and
-//! checked, shown at the end. Must never stop the one who finds a fault: that is for the caller.
+//! Faults of a program, with their places and advice. They are gathered while the program is read
+//! and checked, and shown at the end. A report must never stop the code that finds a fault: the
+//! caller decides about that.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use crate::source::{Sources, Span};
 /// Entries that are kept. Who has made a hundred mistakes has made one a hundred times.
 pub const MAX_ENTRIES: usize = 100;
 
-/// How bad it is.
+/// The severity of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The program cannot be used.
@@ -107,7 +108,7 @@ impl Report {
         self.spare.as_deref_mut().or_else(|| self.entries.last_mut())
     }
 
-    /// Whether the program cannot be used.
+    /// Returns true if the program cannot be used.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
@@ -117,7 +118,7 @@ impl Report {
         self.errors
     }
 
-    /// Whether there is nothing to say.
+    /// Returns true if there is nothing to say.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

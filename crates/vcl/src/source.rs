@@ -99,7 +99,7 @@ struct Spot {
 pub(crate) struct Places {
     /// By [`At`].
     spots: Box<[Spot]>,
-    /// What logs call the files.
+    /// Names of the files in logs.
     names: Box<[Box<str>]>,
 }
 
@@ -138,7 +138,7 @@ fn line_starts(text: &[u8]) -> Vec<u32> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// How included files are got. The crate itself reads none.
+/// Loads included files. The crate itself reads none.
 pub trait Loader {
     /// The file that `include "name"` in `from` means: absolute, `./` relative to `from`, or below
     /// the directories of `vcl_path`. Its full name and its bytes.

@@ -22,12 +22,12 @@ macro_rules! subs {
                 match self { $(Self::$name => Subs(1 << $bit),)* }
             }
 
-            /// Which task it belongs to.
+            /// The task that it belongs to.
             pub fn side(self) -> Side {
                 match self { $(Self::$name => Side::$side,)* }
             }
 
-            /// What it may return.
+            /// The verbs that it may return.
             pub fn actions(self) -> &'static [Verb] {
                 match self { $(Self::$name => &[$(Verb::$action),*],)* }
             }
@@ -88,12 +88,12 @@ impl Subs {
         Self(self.0 | other.0)
     }
 
-    /// Whether `sub` is one of them.
+    /// Returns true if `sub` is in the set.
     pub fn has(self, sub: Sub) -> bool {
         self.0 & sub.only().0 != 0
     }
 
-    /// Whether all of `others` are among them.
+    /// Returns true if all of `others` are in the set.
     pub fn has_all(self, others: Self) -> bool {
         others.0 & !self.0 == 0
     }
@@ -151,7 +151,7 @@ impl fmt::Display for Verb {
     }
 }
 
-/// What a subroutine came to.
+/// The result of a subroutine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Give up the fetch.

@@ -29,7 +29,7 @@ pub const NOW: f64 = 784_111_777.5;
 /// Compiles `text` with nothing to include, storages `s0` and `Transient`, and a label `other`.
 ///
 /// # Errors
-/// What the compiler says.
+/// The compiler's messages.
 pub fn compile(text: &str) -> Result<Arc<Program>, String> {
     compile_all(text).map(|compiled| compiled.program)
 }
@@ -37,7 +37,7 @@ pub fn compile(text: &str) -> Result<Arc<Program>, String> {
 /// The same, with the warnings.
 ///
 /// # Errors
-/// What the compiler says.
+/// The compiler's messages.
 pub fn compile_all(text: &str) -> Result<crate::program::Compiled, String> {
     Program::compile(&Input {
         name: "test.vcl",
@@ -64,7 +64,7 @@ pub struct Bench {
     pub session: Session,
     /// Its connection.
     pub wire: Rc<Wire>,
-    /// What is kept for the task.
+    /// State kept for the task.
     pub task: Task,
     /// `req`
     pub req: Request,
@@ -88,7 +88,7 @@ pub struct Bench {
     pub resp: Response,
     /// Beside it.
     pub resp_state: RespState,
-    /// What `hash_data` has been given.
+    /// Bytes that `hash_data` has been given.
     pub key: KeyBuf,
 }
 
@@ -99,7 +99,7 @@ impl Bench {
     /// A bench for the program `text`, whose `vcl_init` has run.
     ///
     /// # Errors
-    /// What the compiler or `vcl_init` says.
+    /// The message of the compiler or of `vcl_init`.
     pub fn of(text: &str) -> Result<Self, String> {
         let world = Memory::default();
         let instance = compile(text)?.start(&world, NOW)?;
@@ -255,7 +255,7 @@ pub struct Wire {
     pub tos: Cell<u8>,
     /// The congestion control algorithm.
     pub congestion: RefCell<String>,
-    /// What the kernel says it has measured; an error where it says nothing.
+    /// The kernel's measurements; `None` if reading them fails.
     pub measured: Cell<Option<Measured>>,
     /// Bytes per second.
     pub pace: Cell<u64>,
@@ -311,7 +311,7 @@ impl Connection for Wire {
 /// A world that remembers.
 #[derive(Default)]
 pub struct Memory {
-    /// What VMODs keep.
+    /// State that VMODs keep.
     pub shared: Shared,
     /// Lines of the log.
     pub log: RefCell<Vec<(Tag, Vec<u8>)>>,
@@ -323,7 +323,7 @@ pub struct Memory {
     pub purges: RefCell<Vec<(Vec<u8>, Purging)>>,
     /// Purges by surrogate keys, soft ones marked.
     pub key_purges: RefCell<Vec<(Vec<Vec<u8>>, bool)>>,
-    /// What is answered to `random`, again and again.
+    /// The answer to every call of `random`.
     pub random: f64,
     /// Files.
     pub files: HashMap<String, Bytes>,

@@ -58,7 +58,8 @@ pub fn append_plain(value: &Value, out: &mut Vec<u8>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether `value` is no string rather than an empty one: a header that is not there, and the like.
+/// Returns true if `value` is no string, such as a header that is not there. An empty string is a
+/// string.
 pub fn is_none(ctx: &Ctx<'_>, value: &Value) -> bool {
     match value {
         Value::Header(header) => headers::get(ctx, header).is_none(),

@@ -78,7 +78,7 @@ impl Value {
         }
     }
 
-    /// Whether it is true.
+    /// Returns true if the value is a BOOL that is true.
     pub fn is_true(&self) -> bool {
         matches!(self, Self::Bool(true))
     }

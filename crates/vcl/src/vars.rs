@@ -42,7 +42,7 @@ pub struct Var {
     pub name: &'static str,
     /// Its type.
     pub kind: Type,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
     /// The first version of VCL that has it: 40 or 41.
     pub since: u32,
@@ -173,12 +173,12 @@ pub(crate) fn digest(key: &[u8]) -> Bytes {
     Bytes::copy_from_slice(&sum.finalize())
 }
 
-/// What a setter says when there is nothing to set: the checker lets no program come to that.
+/// The failure of a setter that has nothing to set. The checker lets no program come to that.
 fn missing(what: &str) -> Failure {
     Failure::new(format!("{what} cannot be used here"))
 }
 
-/// What looking a name up came to.
+/// The result of looking a name up.
 #[derive(Debug)]
 pub enum Lookup {
     /// The variable.

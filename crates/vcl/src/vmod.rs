@@ -21,13 +21,13 @@ use crate::vmods;
 pub struct Module {
     /// Its name in `import`.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub about: &'static str,
     /// Its functions.
     pub functions: &'static [Function],
     /// Its classes.
     pub classes: &'static [Class],
-    /// What Varnish's module has and this one cannot have.
+    /// Functions and methods that Varnish's module has and this one cannot have.
     pub refused: &'static [Refused],
 }
 
@@ -45,9 +45,9 @@ pub struct Refused {
 pub struct Function {
     /// Its name, without the module's.
     pub name: &'static str,
-    /// What it does, with units and failures.
+    /// Its description, with units and failures.
     pub about: &'static str,
-    /// What it returns.
+    /// The type of its result.
     pub returns: Type,
     /// Its parameters.
     pub params: &'static [Param],
@@ -67,7 +67,7 @@ pub type MethodCall = fn(&mut Ctx<'_>, &Arc<dyn Object>, &[Value]) -> Result<Val
 /// Makes an object in `vcl_init`.
 pub type Construct = fn(&mut Ctx<'_>, &Naming<'_>, &[Value]) -> Result<Arc<dyn Object>, Failure>;
 
-/// What an object is called.
+/// The name and number of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Naming<'a> {
     /// Its name in the program.
@@ -76,7 +76,7 @@ pub struct Naming<'a> {
     pub number: u32,
 }
 
-/// What VMODs keep for as long as the daemon runs, whatever program is in use. Whoever implements
+/// State that VMODs keep for as long as the daemon runs, whatever program is in use. Every
 /// [`World`](crate::ctx::World) has one.
 #[derive(Debug)]
 pub struct Shared {
@@ -88,9 +88,9 @@ pub struct Shared {
     pub(crate) newcomers: vmods::dynamic::Newcomers,
     /// The databases of `geoip2`.
     pub(crate) databases: vmods::geoip2::Databases,
-    /// How many bytes one of them may have.
+    /// The most bytes that one of them may have.
     geoip_bytes: AtomicU64,
-    /// How many backends a director may have.
+    /// The most backends that a director may have.
     most_backends: AtomicUsize,
 }
 
@@ -116,12 +116,12 @@ impl Shared {
         self.most_backends.store(limits.director_backends as usize, Ordering::Relaxed);
     }
 
-    /// How many bytes a database of `geoip2` may have.
+    /// The most bytes that a database of `geoip2` may have.
     pub(crate) fn geoip_bytes(&self) -> u64 {
         self.geoip_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many backends a director may have.
+    /// The most backends that a director may have.
     pub(crate) fn most_backends(&self) -> usize {
         self.most_backends.load(Ordering::Relaxed)
     }
@@ -159,7 +159,7 @@ pub struct Param {
     pub name: &'static str,
     /// Its type.
     pub kind: Kind,
-    /// What it is when it is not given; a parameter without one must be given.
+    /// Its value when it is not given. A parameter without a default must be given.
     pub default: Option<Default>,
 }
 
@@ -170,12 +170,12 @@ pub enum Kind {
     Of(Type),
     /// One of these words.
     Enum(&'static [&'static str]),
-    /// What Varnish's function takes and ours does not, for this reason: a sentence. A BOOL may be
-    /// said to be `false`.
+    /// A parameter of Varnish's function that ours refuses, for this reason: a sentence. A BOOL may
+    /// be said to be `false`.
     Refused(Type, &'static str),
 }
 
-/// What a parameter is when it is not given.
+/// The value of a parameter that is not given.
 #[derive(Clone, Copy, Debug)]
 pub enum Default {
     /// [`Value::Void`]: the function sees that it was not given.
@@ -195,7 +195,7 @@ pub enum Default {
 pub struct Class {
     /// Its name, without the module's.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub about: &'static str,
     /// Parameters of `new`.
     pub params: &'static [Param],
@@ -210,9 +210,9 @@ pub struct Class {
 pub struct Method {
     /// Its name, without the object's.
     pub name: &'static str,
-    /// What it does.
+    /// Its description.
     pub about: &'static str,
-    /// What it returns.
+    /// The type of its result.
     pub returns: Type,
     /// Its parameters.
     pub params: &'static [Param],

@@ -1,18 +1,18 @@
 //! The memory that a task's strings may take: what Varnish calls its workspace.
 //!
-//! What a program puts together or has a module make is charged before it is kept, and stays so
-//! until the task ends, as in Varnish. What only passes by (a side of a comparison, a part of the
-//! key or of a body) is not.
+//! Data that a program puts together or has a module make are charged before they are kept, and
+//! stay charged until the task ends, as in Varnish. Data that only pass by (a side of a comparison,
+//! a part of the key or of a body) are not charged.
 
 use std::cell::Cell;
 
 use crate::value::{Failure, Value};
 
-/// How much is left of it.
+/// A workspace, as the bytes that are left of it.
 #[derive(Debug)]
 pub struct Workspace {
     left: Cell<u64>,
-    /// What `vtc.workspace_alloc` has taken, and nothing was made of.
+    /// Bytes that `vtc.workspace_alloc` has taken without making anything of them.
     taken: Cell<u64>,
     overflown: Cell<bool>,
 }
@@ -28,12 +28,12 @@ impl Workspace {
         Self::of(u64::MAX)
     }
 
-    /// Whether something did not fit.
+    /// Returns true if something did not fit.
     pub fn has_overflown(&self) -> bool {
         self.overflown.get()
     }
 
-    /// How many bytes are left.
+    /// The number of bytes that are left.
     pub(crate) fn left(&self) -> u64 {
         self.left.get()
     }
@@ -48,7 +48,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// How many bytes [`take`](Self::take) has taken.
+    /// The number of bytes that [`take`](Self::take) has taken.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.get()
     }

@@ -58,7 +58,7 @@ impl Loader for Directory<'_> {
     }
 }
 
-/// What we say about a program: what is warned of, or why it is refused.
+/// Our verdict about a program: its warnings, or the reason why it is refused.
 fn verdict(path: &Path) -> Result<String, String> {
     let text = fs::read(path).expect("a program can be read");
     let directory = path.parent().expect("a program is in a directory");
@@ -125,7 +125,7 @@ fn every_program_says_in_its_first_line_what_it_is_about() {
     }
 }
 
-/// Whether Varnish takes a program.
+/// Returns true if Varnish takes a program.
 fn taken_by_varnish(path: &Path, work: &Path) -> bool {
     let status = Command::new("varnishd")
         .arg("-C")

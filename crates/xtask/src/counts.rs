@@ -81,7 +81,7 @@ fn per_round(binary: &Path, name: &str) -> Result<u64, String> {
     Ok((more + rounds / 2) / rounds)
 }
 
-/// What a whole run of so many rounds costs.
+/// Instructions that a whole run of so many rounds costs.
 fn instructions(binary: &Path, name: &str, rounds: u64) -> Result<u64, String> {
     let mut command = Command::new("valgrind");
     command
@@ -98,7 +98,7 @@ fn collected(said: &str) -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// What a command that must succeed wrote to standard output and standard error.
+/// Runs a command that must succeed; returns what it wrote to standard output and standard error.
 fn output(command: &mut Command) -> Result<(String, String), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| match error.kind() {

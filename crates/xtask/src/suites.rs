@@ -32,12 +32,12 @@ const LONG: &[&str] = &[
     "larder::vcl_generated",
 ];
 
-/// What a run is asked to do.
+/// The plan of a run.
 #[derive(Debug)]
 struct Plan {
     /// Times that each suite is run.
     rounds: usize,
-    /// Whether something else keeps every core busy meanwhile.
+    /// Something else keeps every core busy meanwhile.
     busy: bool,
     /// The package whose tests are run; all when absent.
     package: Option<String>,

@@ -8,6 +8,7 @@ mod files;
 mod functions;
 mod layers;
 mod mask;
+mod words;
 
 /// One broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +17,7 @@ pub(crate) struct Problem {
     pub(crate) file: String,
     /// Line, from 1.
     pub(crate) line: usize,
-    /// What is wrong.
+    /// Words that say what is wrong.
     pub(crate) what: String,
 }
 

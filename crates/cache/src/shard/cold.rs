@@ -1,4 +1,4 @@
-//! What a shard knows of the tier below: an entry of two words for each response there.
+//! The cold entries of a shard: two words for each response in the tier below.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::lower::Lower;
 use crate::object::Object;
 use crate::slot::Slot;
 
-/// What the lower tier has of a key and is to leave.
+/// Responses of a key that are to leave the lower tier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Leaving<'a, P> {
     One(P),

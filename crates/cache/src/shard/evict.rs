@@ -1,4 +1,4 @@
-//! Who leaves a shard: S3-FIFO weighted by bytes (Yang et al., SOSP 2023).
+//! Eviction from a shard: S3-FIFO weighted by bytes (Yang et al., SOSP 2023).
 //!
 //! New objects enter the small queue, a tenth of the bytes. At its end those that were hit since go
 //! on to the main queue; the others leave, and their hashes are remembered for a while: a key that
@@ -47,7 +47,7 @@ impl Effort {
         self.left == 0
     }
 
-    /// Whether hits no longer count.
+    /// Returns true if hits no longer count.
     fn is_urgent(&self) -> bool {
         self.left <= EFFORT - PATIENCE
     }
@@ -57,7 +57,7 @@ impl Effort {
     }
 }
 
-/// What a visit of [`Shard::evict`] came to.
+/// The outcome of a visit of [`Shard::evict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visit {
     /// Something left the index.

@@ -36,7 +36,7 @@ pub(super) struct Queue {
     sieve: Option<Sieve>,
 }
 
-/// How far sifting has come. Tokens before `kept` live; those between it and `next` are dead.
+/// The progress of sifting. Tokens before `kept` live; those between it and `next` are dead.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sieve {
     kept: usize,
@@ -150,7 +150,7 @@ impl Queue {
         Self::bytes_of(self.first.capacity()) + Self::bytes_of(self.tokens.capacity())
     }
 
-    /// Whether the former queue takes memory yet.
+    /// Returns true if the former queue still takes memory.
     pub(super) fn is_moving(&self) -> bool {
         self.first.capacity() > 0
     }

@@ -25,7 +25,7 @@ fn room_of(buckets: usize) -> usize {
     if buckets <= 8 { buckets - 1 } else { buckets / 8 * 7 }
 }
 
-/// How far a walk over a shard has come.
+/// The position of a walk over a shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
     /// The layout whose table it is in.
@@ -111,7 +111,8 @@ impl<P> Table<P> {
 
     // Memory.
 
-    /// What is still in the old table needs its room, too.
+    /// Returns true if the table is full. Entries that are still in the old table need its room,
+    /// too.
     fn is_full(&self) -> bool {
         self.len() >= self.current.capacity()
     }
@@ -141,7 +142,7 @@ impl<P> Table<P> {
         size::class(self.current.allocation_size()) + size::class(self.old.allocation_size())
     }
 
-    /// Whether the former table takes memory yet.
+    /// Returns true if the former table still takes memory.
     pub(super) fn is_moving(&self) -> bool {
         self.old.allocation_size() > 0
     }

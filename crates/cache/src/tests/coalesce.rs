@@ -1,4 +1,4 @@
-//! Who fetches and who waits.
+//! Collapsed requests: one fetches, the others wait.
 
 use super::*;
 

@@ -72,7 +72,7 @@ proptest! {
         prop_assert!(ahead_ms != 0 || again == bytes);
     }
 
-    /// What is no record is none, or one of which everything can be asked.
+    /// Changed or cut bytes decode to nothing, or to a record with every field readable.
     #[test]
     fn no_bytes_make_a_record_that_is_not_sound(
         record in records(),

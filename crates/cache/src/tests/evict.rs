@@ -175,7 +175,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 struct World {
     cache: Arc<Cache>,
     budget: u64,
-    /// What was stored last under a key, by its version; the body begins with it.
+    /// The version of the body that was stored last under a key; the body begins with it.
     last: HashMap<u8, u64>,
     version: u64,
     held: Vec<(Arc<Object>, Reader)>,

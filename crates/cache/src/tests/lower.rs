@@ -374,7 +374,7 @@ fn what_has_sunk_outlives_the_process_with_its_age_its_tags_and_its_bans() {
     assert!(is_in_memory(&cache, "/a"));
 }
 
-/// What happens to a key or to all.
+/// An event that happens to a key or to the whole cache.
 #[derive(Clone, Debug)]
 enum Op {
     Store(usize),

@@ -1,4 +1,4 @@
-//! What an object costs over its body.
+//! The memory that an object costs over its body.
 
 use super::*;
 use crate::shard::Place;

@@ -1,4 +1,4 @@
-//! What is of no more use is taken out, and nothing else.
+//! Objects that are of no more use are taken out, and nothing else.
 
 use super::*;
 

@@ -10,7 +10,8 @@ fn ban(text: &str, soft: bool, now_ms: u64) -> NewBan {
     NewBan { text: text.into(), soft, now_ms, ..NewBan::default() }
 }
 
-/// What is left of 5000 objects of which every third was looked at, when 2000 more come.
+/// Stores 3000 objects, and at every third has `look` visit all so far. Returns the numbers of
+/// those that are left, and the figures.
 fn survivors(look: impl Fn(&Cache, &str)) -> (Vec<u32>, Stats) {
     let cache = Cache::new(config(MIB));
     for n in 0..3000 {

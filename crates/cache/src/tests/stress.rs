@@ -9,8 +9,8 @@ const ROUNDS: u64 = 15_000;
 /// Keys have tags in common.
 const TAGS: u64 = 7;
 
-/// What the threads share: for each key the version an origin would serve, and the oldest that may
-/// still be found.
+/// The state that the threads share: for each key the version an origin would serve, and the oldest
+/// that may still be found.
 struct Shared {
     cache: Arc<Cache>,
     served: Vec<AtomicU64>,

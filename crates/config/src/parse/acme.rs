@@ -40,7 +40,8 @@ pub(super) fn acme(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) -> Op
     })
 }
 
-/// What `--acme` stands for: Let's Encrypt, and what `listen` makes possible.
+/// The settings that `--acme` stands for: Let's Encrypt, and the challenges that `listen` makes
+/// possible.
 pub(crate) fn plain(email: &str, listen: &[ListenSpec]) -> Result<AcmeConfig, &'static str> {
     if !is_address(email) {
         return Err(NO_ADDRESS);
@@ -66,8 +67,8 @@ fn email(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Whether a `mailto:` URL can be made of it that names one address and nothing else (RFC 8555
-/// 7.3).
+/// Returns true if `text` can form a `mailto:` URL that names one address and nothing else (RFC
+/// 8555 7.3).
 fn is_address(text: &str) -> bool {
     let plain = text.bytes().all(|b| b.is_ascii_graphic() && !b",?&%#<>\"".contains(&b));
     let parts = text.split_once('@');

@@ -12,7 +12,8 @@ use crate::listen::octal;
 use crate::model::{AdminConfig, ListenSpec};
 use crate::reader::{Item, Reader, Table};
 
-/// How far charts may reach back: a shorter time is shown anyway, a longer one is a monitor's.
+/// Minutes that charts may reach back. A shorter time is shown anyway; a longer one is the task of
+/// a monitoring system.
 const HISTORY_MINUTES: RangeInclusive<usize> = 10..=7 * 24 * 60;
 
 /// The admin listener.
@@ -92,7 +93,7 @@ pub(super) fn warn_of_loops(
     }
 }
 
-/// Whether a server of `origin` is this listener.
+/// Returns true if a server of `origin` is this listener.
 fn leads_to(origin: &OriginConfig, listen: &ListenSpec) -> bool {
     let ports = listen.addresses.iter().copied().filter(|address| address.port() != 0);
     let reserved = Reserved::new(ports, Vec::new());

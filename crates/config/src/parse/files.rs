@@ -11,7 +11,7 @@ use super::scripts::directory;
 use crate::keys;
 use crate::reader::{Item, Reader, Table};
 
-/// What stands for the built-in list in `hide`.
+/// The word in `hide` that stands for the built-in list.
 const DEFAULT: &str = "default";
 
 /// The root of a site, or of a route for `paths`.
@@ -91,7 +91,7 @@ fn place(
     }
 }
 
-/// How the files of a FastCGI origin are served; none for not at all.
+/// Settings of the files of a FastCGI origin; `None` if they are not served.
 pub(super) fn beside_scripts(
     r: &mut Reader,
     item: Option<&Item<'_>>,
@@ -121,7 +121,8 @@ pub(crate) fn defaults_beside_scripts(root: &Path, linked: &[PathBuf]) -> Config
     }
 }
 
-/// How files are served; `hidden` is what `default` stands for.
+/// Reads the settings by which files are served into `config`. In `hide`, `default` stands for
+/// `hidden`.
 fn manner(r: &mut Reader, table: &Table<'_>, config: &mut Config, hidden: &[&[&str]]) {
     if let Some(item) = table.item("hide") {
         let texts = r.texts(&item);
@@ -191,7 +192,8 @@ fn value(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     r.check(item, value).map(|_| text.to_owned())
 }
 
-/// What the responses of an origin may ask for; none for nothing.
+/// Orders by X-Accel fields and X-Sendfile that an origin's responses may give; `None` if they may
+/// give none.
 pub(super) fn accel(r: &mut Reader, table: &Table<'_>) -> Option<AccelConfig> {
     let mut accel = AccelConfig::default();
     if let Some(item) = table.item("accel") {

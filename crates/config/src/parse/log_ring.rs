@@ -17,7 +17,7 @@ const HEADERS_MAX: usize = VALUES_MAX - 4;
 /// Beyond it a size is a mistake: it is memory.
 const SIZE_MAX: u64 = 64 << 30;
 
-/// The log ring; none when it is off.
+/// The log ring; `None` if it is off.
 pub(super) fn log_ring(r: &mut Reader, top: &Table<'_>) -> Option<LogRing> {
     let Some(item) = top.item("log_ring") else { return Some(LogRing::default()) };
     let mut ring = LogRing::default();

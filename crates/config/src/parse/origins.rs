@@ -50,7 +50,7 @@ pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -
 }
 
 impl Origins<'_> {
-    /// Whether the origin of this index is a FastCGI one with scripts.
+    /// Returns true if the origin of this index is a FastCGI origin with scripts.
     pub(super) fn runs_scripts(&self, index: usize) -> bool {
         self.known.get(index).is_some_and(|known| known.config.scripts.is_some())
     }
@@ -105,7 +105,7 @@ impl Origins<'_> {
     }
 }
 
-/// Whether one of its servers speaks TLS.
+/// Returns true if a server of the origin speaks TLS.
 pub(super) fn uses_tls(config: &OriginConfig) -> bool {
     config.servers.iter().any(|server| server.tls)
 }

@@ -100,7 +100,7 @@ impl Presets {
         self.chosen.iter().map(|chosen| chosen.preset.name).collect()
     }
 
-    /// What a site starts from: of single values the last preset's counts, lists add.
+    /// The settings that a site starts from. Of single values the last preset's counts; lists add.
     pub(super) fn settings(&self, r: &mut Reader) -> Settings {
         let mut settings = Settings::default();
         for chosen in &self.chosen {

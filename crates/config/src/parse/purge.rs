@@ -44,14 +44,15 @@ pub(super) fn site(r: &mut Reader, site: &Table<'_>, preset: Dialects) -> Option
     Some(Purge { allow: CidrSet::new(&allow), token, dialects, group })
 }
 
-/// Whether HTCP purges a site, which has no way to bring a token along.
+/// Returns true if HTCP purges a site: not with `purge = false`, nor if a token is required, which
+/// HTCP cannot bring along.
 pub(super) fn by_htcp(site: &Table<'_>, purge: Option<&Purge>) -> bool {
     let is_off =
         site.item("purge").is_some_and(|item| matches!(item.value, DeValue::Boolean(false)));
     !is_off && purge.is_none_or(|purge| purge.token.is_none())
 }
 
-/// What presets alone make of a site: their applications may purge from this machine.
+/// The purge rules that presets alone give a site: its applications may purge from this machine.
 pub(crate) fn of_presets(dialects: Dialects) -> Option<Purge> {
     let allow = CidrSet::new(&here());
     (!dialects.is_empty()).then_some(Purge { allow, token: None, dialects, group: None })

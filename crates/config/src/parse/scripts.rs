@@ -1,4 +1,4 @@
-//! What a FastCGI `[[origin]]` runs: `root` and what belongs to it.
+//! Scripts of a FastCGI `[[origin]]`: `root` and the keys that belong to it.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::reader::{Item, Reader, Table};
 /// Keys that say nothing to HTTP servers.
 const KEYS: [&str; 7] = ["root", "try_files", "index", "scripts", "no_scripts", "linked", "files"];
 
-/// Reads them; none for an origin of HTTP servers.
+/// Reads these keys; `None` for an origin of HTTP servers.
 pub(super) fn scripts(
     r: &mut Reader,
     table: &Table<'_>,
@@ -112,7 +112,7 @@ fn attempt(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<Try> {
     None
 }
 
-/// Whether a path has no empty and no dot segments.
+/// Returns true if a path has no empty segments, no dot segments and no control characters.
 fn is_plain(path: &str) -> bool {
     let bare = path.strip_suffix('/').unwrap_or(path);
     let mut segments = bare.split('/').skip(1);

@@ -1,4 +1,4 @@
-//! What a site and a route have in common.
+//! Settings that a site and a route have in common.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl<'o, 'l> SiteOrigins<'o, 'l> {
         u32::try_from(at).ok()
     }
 
-    /// Whether the origin of this index in the site's list is a FastCGI one.
+    /// Returns true if the origin of this index in the site's list is a FastCGI one.
     fn runs_scripts(&self, index: u32) -> bool {
         let index = usize::try_from(index).ok().and_then(|at| self.indices.get(at));
         index.is_some_and(|index| self.all.runs_scripts(*index))
@@ -99,8 +99,8 @@ pub(super) fn read(
     origin.is_some()
 }
 
-/// Whether it is known which origin the table's requests go to: what is wrong with its name was
-/// said already.
+/// Returns true unless the table names an origin that was not found. Such a name was reported
+/// already.
 fn origin_item_is_sound(table: &Table<'_>, found: Option<u32>) -> bool {
     found.is_some() || table.item("origin").is_none()
 }

@@ -16,14 +16,14 @@ use crate::keys;
 use crate::model::SiteConfig;
 use crate::reader::{Item, Reader, Span, Table};
 
-/// What all sites know of the proxies in front, and say of themselves as one.
+/// Settings that all sites share: the proxies in front, and the fields that origins get.
 #[derive(Debug, Default)]
 pub(super) struct Fronts {
     /// Those that are believed.
     pub(super) trusted: Vec<Net>,
     /// Where they name the client.
     pub(super) field: ClientField,
-    /// Whether origins are told in Forwarded, too.
+    /// Origins get Forwarded, too.
     pub(super) forwarded: bool,
 }
 
@@ -232,7 +232,7 @@ fn warn_of_shadowed(
     warning.help = Some("the first route that matches counts: put it further up".to_owned());
 }
 
-/// What a route is for, and where that is written.
+/// The route of `table`, and the place of its `path` or `method`.
 pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {
     let (path, method) = (table.item("path"), table.item("method"));
     let paths = path.as_ref().map(|item| patterns(r, item)).unwrap_or_default();

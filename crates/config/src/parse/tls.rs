@@ -26,7 +26,7 @@ pub(super) fn default_pairs(r: &mut Reader, top: &Table<'_>) -> Certificates {
     table.map(|table| pairs(r, &table)).unwrap_or_default()
 }
 
-/// Whether `[tls]` wants staples.
+/// Returns true if OCSP stapling is on, as it is by default.
 pub(super) fn ocsp(r: &mut Reader, top: &Table<'_>) -> bool {
     let item = table(top).and_then(|table| table.item("ocsp"));
     item.and_then(|item| r.boolean(&item)).unwrap_or(true)

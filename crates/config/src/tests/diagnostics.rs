@@ -1,4 +1,4 @@
-//! What is said about files that cannot be used, word for word.
+//! Messages about files that cannot be used, word for word.
 
 mod files;
 mod scripts;

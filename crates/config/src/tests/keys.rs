@@ -3,8 +3,7 @@
 use crate::keys::{SECTIONS, Section};
 use crate::load_str;
 
-/// How the first line of a section is written, after `[[site]]` and `[[site.route]]` where it
-/// belongs below them.
+/// Lines that open a section: its title, below the title of its parent table if it has one.
 fn opening(section: &Section) -> String {
     match section.title {
         "" => String::new(),

@@ -1,4 +1,4 @@
-//! What readers of the log ring ask of the daemon.
+//! Requests of the log ring's readers to the daemon.
 
 use admin::{Answer, Asked, Role};
 use base::{Limit, clock};
@@ -12,7 +12,7 @@ use super::store::Refused;
 use super::{body, said};
 use crate::state::Daemon;
 
-/// How long the cores keep fields for a reader that does not ask again.
+/// Seconds that the cores keep fields for a reader that does not ask again.
 const LEASE_S: u64 = 10;
 /// Names of fields of one reader.
 const NAMES_MAX: usize = 100;

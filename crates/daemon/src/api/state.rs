@@ -1,4 +1,4 @@
-//! What runs, and how it is doing; an operator's word about servers; the configuration.
+//! The daemon's state; an operator's word about servers; the configuration.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::store::Refused;
 use crate::servers::server;
 use crate::state::Daemon;
 
-/// What an operator says of servers.
+/// An operator's word about servers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ordered {

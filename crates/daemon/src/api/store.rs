@@ -1,4 +1,4 @@
-//! What is stored, and its invalidation.
+//! Stored objects, and their invalidation.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::said;
 use crate::state::Daemon;
 
-/// How long an answer waits until it is known what was hit.
+/// Milliseconds that an answer waits until it is known what was hit.
 const COUNT_MS: u64 = 5_000;
 /// Objects of an answer that does not say how many it wants.
 const OBJECTS: usize = 100;
@@ -54,7 +54,7 @@ impl OneOrMore {
     }
 }
 
-/// What a purge asks for.
+/// The body of a purge request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Wanted {
@@ -72,7 +72,7 @@ struct Wanted {
     soft: bool,
 }
 
-/// What is meant.
+/// The objects that a purge selects.
 enum Meant {
     Urls(Vec<String>),
     Many(What),
@@ -218,7 +218,7 @@ impl Daemon {
         Ok(Answer::json(&json!({ "purged": outcome.objects, "pending": outcome.pending })))
     }
 
-    /// What is stored of what the parameters say.
+    /// Lists the stored objects that the parameters select.
     pub(super) async fn objects(&self, asked: Asked) -> Result<Answer, Refused> {
         let get = |name| asked.parameter(name);
         let ways = [get("url"), get("prefix"), get("ban")];

@@ -1,4 +1,5 @@
-//! Which files the keeper opens: those that the configuration names, on ways that are root's alone.
+//! The files that the keeper opens: those that the configuration names, on ways that are root's
+//! alone.
 
 use std::collections::HashSet;
 use std::fs::Metadata;
@@ -18,7 +19,7 @@ const STICKY: u32 = 0o1000;
 /// Others than the owner may write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// What may be opened.
+/// Files that may be opened.
 #[derive(Debug, Default)]
 pub(super) struct Allowed {
     config: Option<PathBuf>,
@@ -37,7 +38,7 @@ impl Allowed {
         allowed
     }
 
-    /// Whether `path`, as it is written there, may be opened for this.
+    /// Tells whether `path`, as the configuration writes it, may be opened for the purpose `how`.
     pub(super) fn may(&mut self, path: &Path, how: How) -> bool {
         self.renew();
         let is_named = match how {
@@ -100,7 +101,7 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     all
 }
 
-/// Whether nobody but root can make `path` lead elsewhere.
+/// Tells whether nobody but root can make `path` lead elsewhere.
 fn is_roots(path: &Path, how: How) -> bool {
     std::path::absolute(path).and_then(|path| leads(&path, how, LINKS_MAX)).unwrap_or(false)
 }
@@ -154,7 +155,7 @@ fn leads(path: &Path, how: How, links: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether a folder is root's, and nobody else can replace what root has in it.
+/// Tells whether a folder is root's, and nobody else can replace what root has in it.
 fn is_closed(folder: &Metadata) -> bool {
     folder.uid() == 0 && (folder.mode() & OTHERS_WRITE == 0 || folder.mode() & STICKY != 0)
 }

@@ -1,4 +1,4 @@
-//! What the daemon's figures are at a moment, and what two moments say about the time between.
+//! The daemon's figures at a moment, and the rates between two moments.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,13 +16,12 @@ use crate::state::Daemon;
 const RECENT: usize = 600;
 /// Readings closer than this are of one look: the second tells of no time.
 const LEAST_S: f64 = 0.5;
-/// What the older rows are means of.
+/// Milliseconds that an older row is the mean of.
 const MINUTE_MS: u64 = 60_000;
 /// Sites that are shown, those with most requests.
 const SITES: usize = 12;
 
-/// What is added up of the counters, each under the name of its rate. One of the first four counts
-/// each reply.
+/// Sums of counters, each under the name of its rate. One of the first four counts each reply.
 const COUNTED: &[(&str, &[Counter])] = &[
     ("hits", &[Counter::Hits, Counter::StaleHits, Counter::StaleOnError, Counter::Files]),
     ("misses", &[Counter::Misses, Counter::HitForMiss, Counter::Collapsed]),
@@ -86,7 +85,7 @@ impl Reading {
         }
     }
 
-    /// What rates are made of, without the rows of sites and servers.
+    /// The part of a reading that rates are made of, without the rows of sites and servers.
     fn counts(&self) -> Self {
         Self {
             unix_ms: self.unix_ms,
@@ -102,7 +101,7 @@ impl Reading {
         (self.us.saturating_sub(before.us) as f64 / 1e6).max(1e-3)
     }
 
-    /// How much a number that only grows did so in a second.
+    /// The growth per second of a number that only grows, from `was` to `is`.
     fn rate(&self, before: &Self, was: u64, is: u64) -> f64 {
         let rate = is.saturating_sub(was) as f64 / self.since(before);
         (rate * 1e3).round() / 1e3
@@ -117,7 +116,7 @@ impl Reading {
         rates
     }
 
-    /// What viewers are sent; rates are those since `before`.
+    /// The figures that viewers are sent; rates are those since `before`.
     pub(super) fn json(&self, before: &Self) -> Value {
         let now: Map<_, _> =
             self.gauges.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
@@ -305,7 +304,8 @@ mod tests {
         assert_eq!(told["limits"][0]["rate"], 2.0);
     }
 
-    /// What a history tells after readings every `step` seconds, each counting one more a second.
+    /// A history and its JSON, after readings every `step` seconds. The counters grow by one a
+    /// second.
     fn noted(minutes: usize, step: u64, last: u64) -> (History, Value) {
         let mut history = History::new(minutes);
         for second in (step..=last).step_by(step as usize) {

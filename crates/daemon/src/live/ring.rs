@@ -1,4 +1,5 @@
-//! What the log ring tells a dashboard: how long requests take, who asks for what, what goes wrong.
+//! A dashboard's view of the log ring: times that requests take, URLs, clients, and requests that
+//! went wrong.
 
 use std::path::Path;
 
@@ -27,7 +28,8 @@ const POLLS: usize = 64;
 pub(super) struct RingView {
     follower: Follower,
     fields: Fields,
-    /// What ended before is no part of rates: the ring may reach back for hours.
+    /// The moment of opening, in microseconds. Requests that ended before are no part of rates: the
+    /// ring may reach back for hours.
     opened_us: u64,
     times: Pair,
     urls: Tally,
@@ -87,7 +89,7 @@ impl RingView {
         self.clients.pass(seconds);
     }
 
-    /// What viewers are shown of it.
+    /// The figures that viewers are shown.
     pub(super) fn json(&self) -> Value {
         let per_second = self.urls.per_second();
         json!({

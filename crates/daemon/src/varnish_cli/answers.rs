@@ -1,5 +1,5 @@
-//! What commands of Varnish's CLI do and answer. Words, columns and JSON are varnishd's, so that
-//! what reads them reads these.
+//! Commands of Varnish's CLI and their answers. Words, columns and JSON are varnishd's, so that
+//! programs that read varnishd's answers can read these.
 
 use std::net::SocketAddr;
 
@@ -12,11 +12,11 @@ use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
 use super::{backends, params};
 use crate::state::Daemon;
 
-/// How long the answer to a ban waits until it is known what was hit: plugins make many, one after
-/// the other.
+/// Milliseconds that the answer to a ban waits until it is known what was hit. Plugins make many
+/// bans, one after the other.
 const COUNT_MS: u64 = 50;
 
-/// What the loaded configuration is called where Varnish has a VCL.
+/// The name of the loaded configuration where Varnish has a VCL.
 pub(super) const NAME: &str = "larder";
 
 /// The Varnish whose CLI this is, in the words by which clients know its version.

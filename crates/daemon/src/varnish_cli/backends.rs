@@ -22,7 +22,7 @@ struct Row {
     name: String,
     /// `backend`, or the kind of director.
     kind: &'static str,
-    /// What decides about it.
+    /// The word for what decides about the backend: probes, or a fixed state.
     admin: &'static str,
     /// Good ones of how many: probes, or members.
     good: (u32, u32),
@@ -33,7 +33,7 @@ struct Row {
     whose: Whose,
 }
 
-/// What `-p` tells besides.
+/// Details that `-p` tells besides.
 enum Details {
     /// Nothing that could be told.
     Hidden,
@@ -49,7 +49,7 @@ enum Details {
     },
 }
 
-/// Who is told of an operator's word.
+/// The receiver of an operator's word.
 enum Whose {
     Server { origin: String, server: Arc<str> },
     Backend(Backend),
@@ -225,7 +225,7 @@ fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> Row {
     }
 }
 
-/// What decides about a backend.
+/// The word for what decides about a backend: probes, or a fixed state.
 fn admin(order: Order, probed: bool) -> &'static str {
     match order {
         Order::Auto if probed => "probe",

@@ -12,7 +12,7 @@ use vcl::params::{Row, TABLE};
 use super::answers::unknown_parameter;
 use crate::state::Daemon;
 
-/// Whether programs in VCL decide anything, so that Varnish's parameters count.
+/// Tells whether programs in VCL decide anything, so that Varnish's parameters count.
 fn has_programs(config: &Config) -> bool {
     config.vcl != Programs::None || config.sites.iter().any(|site| site.vcl.is_some())
 }

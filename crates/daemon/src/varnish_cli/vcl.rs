@@ -1,4 +1,4 @@
-//! What `vcl.*`, `param.set` and what else is about programs answers.
+//! Answers to `vcl.*`, `param.set` and the other commands about programs.
 
 use base::clock::System;
 use varnishcli::{Call, Reply, Spec, Status, Verb, json_begin};
@@ -6,7 +6,7 @@ use varnishcli::{Call, Reply, Spec, Status, Verb, json_begin};
 use crate::state::Daemon;
 use crate::vcl::{Code, State};
 
-/// What text given on the CLI is called.
+/// The name of a program's text that is given on the CLI.
 const INLINE: &str = "<vcl.inline>";
 
 /// Carries one of these commands out. It may compile: call it where that holds nobody up.

@@ -11,7 +11,7 @@ use vcl::source::Loader;
 pub(crate) struct Files {
     /// `vcl_path`
     folders: Vec<PathBuf>,
-    /// Whether names may lead anywhere (`vcc_unsafe_path`).
+    /// True if names may lead anywhere (`vcc_unsafe_path`).
     anywhere: bool,
     /// The folders that files must be in, whatever their names say; none where they may be
     /// anywhere.
@@ -38,7 +38,8 @@ impl Files {
         self
     }
 
-    /// Whether the file at `path` may be read. One that is not there may: it is not found.
+    /// Tells whether the file at `path` may be read. A missing file may be read, too: reading it
+    /// finds nothing.
     fn is_within(&self, path: &Path) -> bool {
         let Some(folders) = &self.within else { return true };
         let Ok(full) = path.canonicalize() else { return !path.exists() };

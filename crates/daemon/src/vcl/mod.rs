@@ -1,7 +1,7 @@
 //! Programs in VCL: compiled, brought to life, put in force, ended with their last request; and
 //! Varnish's parameters, which rule them.
 //!
-//! What a compile or a `vcl_init` refuses changes nothing: the program in force goes on.
+//! A program that a compile or a `vcl_init` refuses changes nothing: the program in force goes on.
 
 mod loader;
 mod outside;
@@ -34,7 +34,7 @@ use crate::varnishd::{self, Storage};
 /// Files included within each other.
 const INCLUDE_DEPTH: u32 = 32;
 
-/// What a program is made from.
+/// The source of a program.
 #[derive(Clone, Copy, Debug)]
 pub enum Code<'a> {
     /// A file by its name, looked for in `vcl_path`.
@@ -43,7 +43,7 @@ pub enum Code<'a> {
     Text(&'a str, &'a [u8]),
 }
 
-/// What programs know of the daemon, whatever is loaded.
+/// Facts that programs know of the daemon, whatever is loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     pub(crate) identity: Arc<str>,
@@ -54,7 +54,7 @@ pub(crate) struct About {
     pub(crate) storages: Vec<Storage>,
     /// Parameters that nobody may change.
     pub(crate) read_only: Vec<String>,
-    /// Whether varnishd's flags rule: then parameters rule limits even where nobody has set them.
+    /// True if varnishd's flags rule. Parameters then rule limits even where nobody has set them.
     pub(crate) as_varnishd: bool,
 }
 
@@ -75,14 +75,14 @@ struct Place {
     shared: Weak<Shared>,
     reserved: Arc<Reserved>,
     runtime: Handle,
-    /// What runs in the place of a program while none is in force.
+    /// The instance that runs in the place of a program while none is in force.
     nothing: Arc<Instance>,
 }
 
 /// A program that the configuration names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// What it is called the first time.
+    /// The program's name the first time that it is loaded.
     pub(crate) name: &'a str,
     pub(crate) from: Code<'a>,
     /// The file by which sites name it.
@@ -91,7 +91,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) active: bool,
 }
 
-/// What the configuration in force takes of them.
+/// Programs and parameters that the configuration in force takes.
 pub(crate) struct View {
     pub(crate) params: Arc<Params>,
     pub(crate) labels: HashMap<Box<str>, Arc<Instance>>,
@@ -157,7 +157,7 @@ impl Vcls {
         Ok(())
     }
 
-    /// What the configuration takes of them.
+    /// The programs and parameters that the configuration takes.
     pub(crate) fn view(&self) -> View {
         let registry = self.registry.lock();
         let label = |(name, loaded): (&str, &Loaded)| (name.into(), Arc::clone(&loaded.instance));
@@ -190,12 +190,12 @@ impl Vcls {
         &self.about.storages
     }
 
-    /// Whether varnishd's flags rule.
+    /// Tells whether varnishd's flags rule.
     pub(crate) fn is_varnishd(&self) -> bool {
         self.about.as_varnishd
     }
 
-    /// Whether a program is loaded.
+    /// Tells whether no program is loaded.
     pub(crate) fn is_empty(&self) -> bool {
         self.registry.lock().is_empty()
     }
@@ -207,13 +207,13 @@ impl Vcls {
         registry.loaded().map(one).collect()
     }
 
-    /// Whether the program of this name is warm.
+    /// Tells whether the program of this name is warm.
     pub(crate) fn is_warm(&self, name: &str) -> bool {
         let registry = self.registry.lock();
         registry.loaded().any(|(own, loaded)| own == name && loaded.warm)
     }
 
-    /// How many were discarded and still have requests.
+    /// The number of discarded programs that still have requests.
     pub(crate) fn going(&self) -> usize {
         self.going.lock().len()
     }
@@ -275,7 +275,8 @@ impl Vcls {
         Ok((instance, format!("{said}{}", crowd.unwrap_or_default())))
     }
 
-    /// What `max_vcl` says of one more, beside `made` that are not taken up yet.
+    /// Checks one more program against `max_vcl`, beside `made` programs that are not taken up yet.
+    /// The result is a warning, if there is one.
     fn crowd(&self, made: usize) -> Result<Option<String>, Reply> {
         let params = self.params();
         let loaded = (self.registry.lock().programs() + made) as u64;
@@ -461,7 +462,7 @@ impl Vcls {
         Ok(Reply::ok(shown))
     }
 
-    /// Whether a parameter cannot be changed (`-r`).
+    /// Tells whether a parameter cannot be changed (`-r`).
     pub(crate) fn is_protected(&self, name: &str) -> bool {
         self.about.read_only.iter().any(|own| own == name)
     }

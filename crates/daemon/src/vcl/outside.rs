@@ -1,4 +1,5 @@
-//! What programs ask for beyond requests: files, names, the environment, the system's log.
+//! Resources that programs ask for beyond requests: files, names, the environment, the system's
+//! log.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};

@@ -10,7 +10,7 @@ use vcl::program::Instance;
 
 use crate::like::is_like;
 
-/// Whether a program is kept ready for requests.
+/// The times at which a program is kept ready for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// While it is in force, has a label, or was lately.
@@ -104,12 +104,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), Reply> {
 }
 
 impl Registry {
-    /// Whether there is none.
+    /// Tells whether no program is loaded.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many programs are loaded.
+    /// The number of programs that are loaded.
     pub(crate) fn programs(&self) -> usize {
         self.loaded().count()
     }
@@ -160,7 +160,7 @@ impl Registry {
         }
     }
 
-    /// Whether a name can be given to a new program.
+    /// Checks that a name can be given to a new program.
     ///
     /// # Errors
     /// The refusal.
@@ -293,7 +293,7 @@ impl Registry {
         Ok(gone)
     }
 
-    /// Whether nothing that stays needs what goes.
+    /// Checks that nothing that stays needs what goes.
     fn may_go(&self, going: &[String]) -> Result<(), Reply> {
         let stays = |name: &&str| !going.iter().any(|own| own == name);
         let listed = |names: Vec<&str>| {
@@ -326,9 +326,9 @@ impl Registry {
         Ok(())
     }
 
-    /// Which programs are to be warm now; those in state auto cool when they have not been used
-    /// for `cooldown_s` seconds. The result is what has changed: the program, and whether it is
-    /// warm now.
+    /// Decides which programs are to be warm now. Programs in state auto cool when they have not
+    /// been used for `cooldown_s` seconds. The result lists the programs that have changed, each
+    /// with true if it is warm now.
     pub(crate) fn settle(&mut self, now: Instant, cooldown_s: f64) -> Vec<(Arc<Instance>, bool)> {
         let active = self.active().map(|(name, _)| name.to_owned());
         let labelled: Vec<_> = self
@@ -360,7 +360,7 @@ impl Registry {
     }
 }
 
-/// How programs are listed.
+/// The lists of programs.
 impl Registry {
     fn rows(&self, busy: &dyn Fn(&Loaded) -> usize) -> Vec<Row<'_>> {
         let row = |entry: &'_ Entry| -> Option<(State, bool, usize)> {
@@ -427,7 +427,7 @@ impl Registry {
         format!("\n{}", rows.join(",\n"))
     }
 
-    /// What each entry needs.
+    /// The name of each entry, with the names of the entries that it needs.
     fn needs(&self) -> Vec<(&str, Vec<&str>)> {
         let mut all = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
@@ -485,7 +485,7 @@ struct Row<'a> {
     busy: usize,
     /// Labels that it has.
     labels: usize,
-    /// What it is a label of.
+    /// The program that a label is for.
     target: Option<&'a str>,
     /// Programs that name it in `return (vcl(...))`.
     users: usize,

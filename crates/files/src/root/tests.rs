@@ -1,4 +1,4 @@
-//! What paths lead to: files, directories, links, neighbours, and the ways that must lead nowhere.
+//! Meanings of paths: files, directories, links, neighbours, and the ways that must lead nowhere.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn config(folder: &Folder) -> Config {
     Config::new(folder.path("root"))
 }
 
-/// What `path` leads to: a file's content, or a word.
+/// The meaning of `path`: a file's content, or a word.
 fn seen(config: &Config, path: &str) -> String {
     let root = Root::new(config.clone());
     match root.look(path.as_bytes(), Depth::Full).expect("it may take its time") {

@@ -1,4 +1,5 @@
-//! What a fetch would do: whom it would ask and how, and what of the answer would be stored.
+//! Forecast of a fetch: the origin that it would ask, its request, and the part of the answer that
+//! would be stored.
 
 use base::KeyBuf;
 use cache::Object;
@@ -14,7 +15,7 @@ use crate::forward::{self, Errand};
 use crate::reply::Forward;
 
 impl Teller<'_> {
-    /// What a request comes to that goes past the store; `summary` says why.
+    /// Foretells the outcome of a request that goes past the store; `summary` says why.
     pub(super) fn pass(&mut self, ask: &Ask<'_>, reason: Forward, summary: String) -> Told {
         if let Some(told) = self.refused(ask) {
             return told;
@@ -104,7 +105,7 @@ impl Teller<'_> {
     }
 }
 
-/// What of an answer would be stored.
+/// Says which answers would be stored.
 fn about_storing(ask: &Ask<'_>) -> Step {
     let policy = &ask.site.policy;
     let rules = policy.store_rules(&ask.notes);

@@ -1,10 +1,10 @@
-//! What a request would come to.
+//! The outcome of a request, as it is foreseen.
 
 use message::Status;
 
 use crate::reply::{Forward, Served};
 
-/// What a request would come to.
+/// The outcome of a request, as it is foreseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreseen {
     /// An answer without an origin.

@@ -5,7 +5,7 @@ use std::fmt;
 use h1::{HeadLimits, Progress, RequestError, RequestReader};
 use message::{Request, Scheme};
 
-/// What is typed.
+/// A request as the operator types it.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     /// An absolute URL, `http` or `https`. Its fragment is left out, as a client leaves it out.
@@ -90,7 +90,7 @@ impl Question<'_> {
     }
 }
 
-/// What follows `scheme`, in any case.
+/// Returns the rest of `url` after `scheme`, which may be in any case.
 fn after<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
     let (first, rest) = url.split_at_checked(scheme.len())?;
     first.eq_ignore_ascii_case(scheme).then_some(rest)

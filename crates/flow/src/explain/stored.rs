@@ -1,4 +1,5 @@
-//! What the store has for a request, how fresh that is by which field, and what follows.
+//! Forecast of a lookup: the stored responses, the field that makes each fresh or stale, and the
+//! step that follows.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::reply::{Forward, Served};
 use crate::surrogate;
 
 impl Teller<'_> {
-    /// What a request comes to that the store is asked for.
+    /// Foretells the outcome of a request that the store is asked for.
     pub(super) fn lookup(&mut self, ask: &Ask<'_>) -> Told {
         let mut key = KeyBuf::new();
         crate::key::make_key(&self.shared.seed, ask.site, ask.request, &ask.notes, &mut key);
@@ -70,7 +71,7 @@ impl Teller<'_> {
         }
     }
 
-    /// What comes of a request that the store cannot answer.
+    /// Foretells the outcome of a request that the store cannot answer.
     fn miss(
         &mut self,
         ask: &Ask<'_>,
@@ -122,7 +123,7 @@ impl Teller<'_> {
     }
 }
 
-/// What a client gets of what is stored.
+/// Foretells the answer that a client gets from a stored response.
 fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Told {
     // A body that is still coming would take note of a reader.
     let whole = object.whole().is_some();
@@ -295,7 +296,7 @@ fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
     })
 }
 
-/// What is made of what the store has.
+/// Says which verdict follows from the lookup.
 fn about_verdict(ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek) -> Step {
     let why = match seen {
         Some(seen) => judged(ask, seen),

@@ -1,4 +1,4 @@
-//! What is stored under a key, variant by variant: the same words under both policies.
+//! Stored responses under a key, variant by variant: the same words under both policies.
 
 use cache::{Peek, Seen};
 use message::HeaderId;
@@ -12,7 +12,7 @@ use crate::key::select_by;
 /// Variants that are told of one by one.
 const VARIANTS_TOLD: usize = 20;
 
-/// What is stored under a key, variant by variant.
+/// Lists the stored responses under a key, variant by variant.
 pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
     let mut steps = Vec::new();
     let now_ms = ask.now.mono_ms;
@@ -76,7 +76,8 @@ fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), foun
     step
 }
 
-/// What the request of a variant came with; what tells people apart is not shown.
+/// Describes the value that a variant's request had in a field. A value that tells people apart is
+/// not shown.
 fn asked_with(name: &[u8], value: Option<&[u8]>) -> String {
     let (text, id) = (shown(name), HeaderId::of(name));
     match value {

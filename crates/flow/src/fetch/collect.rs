@@ -11,7 +11,7 @@ use super::Fetch;
 use crate::gzip::Test;
 use crate::lengths::declared_length;
 
-/// What is held first of a body of unknown length.
+/// Bytes that are held first for a body of unknown length.
 const FIRST_BYTES: usize = 16 * 1024;
 
 /// Collects the whole body of `exchange`; one in `gzip` is tested.

@@ -5,7 +5,7 @@ use origin::{Caller, Exchange, RequestBody};
 use super::{Fetch, Target};
 use crate::interims::Told;
 
-/// What a try has brought.
+/// The outcome of a try.
 pub(super) enum Sent {
     /// The head of a response.
     Answered(Box<Exchange>),

@@ -26,7 +26,7 @@ pub(crate) struct Background {
     pub(super) began_us: u64,
     /// The number of the transaction that caused it: under VCL the one in X-Varnish.
     pub(super) cause: u64,
-    /// What a program has done for it.
+    /// The program's actions during the fetch.
     pub(crate) told: Option<Box<Told>>,
 }
 

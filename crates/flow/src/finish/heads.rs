@@ -32,7 +32,7 @@ impl CoreLog {
         }
     }
 
-    /// Whether a reader asks for header fields.
+    /// Returns true if a reader asks for header fields.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.borrow().is_some()
     }
@@ -80,7 +80,7 @@ impl CoreLog {
 }
 
 impl Writer<'_> {
-    /// What goes with the record of a client's transaction.
+    /// Writes the fields that go with the record of a client's transaction.
     pub(super) fn answered(&mut self, reply: &Reply, told: &Told<'_>) {
         if let Some(request) = told.request {
             self.req(request);
@@ -91,7 +91,7 @@ impl Writer<'_> {
         self.reply(reply, told);
     }
 
-    /// What goes with the record of a fetch.
+    /// Writes the fields that go with the record of a fetch.
     pub(super) fn fetched(&mut self, trace: &Trace) {
         if let Some(heads) = &*trace.heads.borrow() {
             self.heads.append(self.most, heads);

@@ -157,7 +157,7 @@ fn write_with(
     record.flagged().write(values, out);
 }
 
-/// What the program of `site` has done, put together in `room`.
+/// Tells the record what the program of `site` has done; the text is put together in `room`.
 fn tell_program<'a>(
     told: &'a told::Told,
     site: Option<&Arc<Site>>,

@@ -14,7 +14,7 @@ use super::journal::{Journal, NotDone};
 use super::plan::{Bans, Plan, Planner};
 use crate::live::{Live, Shared};
 
-/// What the door remembers.
+/// State of the door.
 #[derive(Default)]
 pub(crate) struct Door {
     node: Node,
@@ -34,7 +34,7 @@ impl Default for Node {
     }
 }
 
-/// What an invalidation came to.
+/// The outcome of an invalidation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Stored responses that it selected.
@@ -45,7 +45,7 @@ pub struct Outcome {
     pub pending: bool,
 }
 
-/// How a thread that must not wait invalidates.
+/// Ways in which a thread that must not wait invalidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Haste {
     /// Described responses are looked at as they are found, or by a sweep beside the cores.

@@ -37,7 +37,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// How `invalidation` is carried out.
+    /// Plans how `invalidation` is carried out.
     ///
     /// # Errors
     /// A site it is for is unknown.
@@ -125,7 +125,7 @@ impl Planner<'_> {
 }
 
 impl Plan {
-    /// Whether it may take longer than the removal of some keys.
+    /// Returns true if the plan may take longer than the removal of some keys.
     pub(super) fn is_long(&self) -> bool {
         !self.bans.is_empty()
     }
@@ -216,7 +216,7 @@ fn named<'l>(live: &'l Live, name: &str) -> Option<&'l Arc<Site>> {
 }
 
 impl Shared {
-    /// What stored responses are tested for.
+    /// Returns the tests for stored responses that `what` selects: surrogate keys, and a matcher.
     pub(crate) fn sought(&self, what: &What) -> (Option<Tags>, Matcher) {
         let hashes = |tags: &[Vec<u8>]| {
             Tags::new(tags.iter().map(|tag| tags::hash(&self.seed, tag)).collect())

@@ -49,7 +49,8 @@ impl<'a> Under<'a> {
     }
 }
 
-/// What a ban expression asks of an object. Its head is taken apart when it is asked for.
+/// Facts about an object that a ban expression asks for. The object's head is parsed when it is
+/// first asked for.
 struct Facts<'a> {
     object: &'a Record,
     under: Under<'a>,
@@ -93,7 +94,7 @@ impl ban::Facts for Facts<'_> {
     }
 }
 
-/// Which of a site's responses are meant.
+/// Selects responses of a site.
 pub(crate) enum Matcher {
     All,
     Expression(ban::Expression),

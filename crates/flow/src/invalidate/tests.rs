@@ -87,7 +87,7 @@ fn head(path: &str) -> Box<[u8]> {
     head.into()
 }
 
-/// What lookups of all paths find: absent, or the times that are left.
+/// Returns the results of lookups of all paths: absent, or the times that are left.
 fn answers(shared: &Shared) -> Vec<Option<(i64, u64, u64)>> {
     let look =
         |path: &&str| match shared.cache.lookup(&key(shared, path), &mut |_, _| (), NOW.mono_ms) {

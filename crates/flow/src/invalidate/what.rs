@@ -3,7 +3,7 @@
 
 use ban::{Expression, Field, Term};
 
-/// Which stored responses are meant, but for one URL's.
+/// Selects stored responses other than by one URL.
 #[derive(Clone, Debug)]
 pub enum What {
     /// All.
@@ -27,14 +27,14 @@ impl What {
         Self::Ban { expression: Expression::all(terms), tags: None }
     }
 
-    /// What a ban expression says, word for word: for programs, which have every field that they
-    /// left in what is stored, surrogate keys as well.
+    /// Selects by a ban expression, word for word. It is for programs: what they store has every
+    /// field that they left in it, surrogate keys as well.
     pub fn by_fields(expression: Expression) -> Self {
         Self::Ban { expression, tags: None }
     }
 
-    /// What a ban expression describes. A condition on a field with surrogate keys, which are kept
-    /// as hashes, must name them whole: `obj.http.xkey ~ (^|,)(a|b)(,|$)`.
+    /// Selects by a ban expression. A condition on a field with surrogate keys, which are kept as
+    /// hashes, must name them whole: `obj.http.xkey ~ (^|,)(a|b)(,|$)`.
     ///
     /// # Errors
     /// When it does not; the text says so.
@@ -64,7 +64,7 @@ impl What {
     /// Those of `host`, on any port, whose target begins with `prefix`; either may be left out.
     ///
     /// # Errors
-    /// What is too long for an expression.
+    /// The host or the prefix is too long for an expression, or the prefix is not UTF-8.
     pub fn beginning(host: Option<&[u8]>, prefix: Option<&[u8]>) -> Result<Self, String> {
         let mut terms = Vec::new();
         if let Some(host) = host {
@@ -81,7 +81,7 @@ impl What {
     /// Those of one target of `host`, on any port.
     ///
     /// # Errors
-    /// What is too long for an expression.
+    /// The host is too long for an expression, or the target is not UTF-8.
     pub fn at(host: &[u8], target: &[u8]) -> Result<Self, String> {
         let host = of_host(host).ok_or("the host is too long")?;
         let target = std::str::from_utf8(target).map_err(|_| "the URL is not UTF-8")?;

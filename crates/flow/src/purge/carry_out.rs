@@ -12,8 +12,8 @@ use crate::core::Core;
 use crate::invalidate::{Invalidation, NotDone, Outcome, Scope, Sites, Target, Under, Url, What};
 use crate::live::{Live, Shared, Site};
 
-/// How long the answer to a purge waits until it is known what was hit: plugins purge many pages
-/// and keys, one after the other, and few of them wait for more than a second.
+/// The time that the answer to a purge waits until it is known what was hit: plugins purge many
+/// pages and keys, one after the other, and few of them wait for more than a second.
 const COUNT_MS: u64 = 50;
 /// Most names of a list of what is stored.
 const LISTED_MAX: usize = 10_000;
@@ -27,7 +27,7 @@ pub struct Page<'a> {
     pub site: &'a Site,
     /// The request that names the host.
     pub request: &'a Request,
-    /// Who purges.
+    /// The client that purges.
     pub client: Peer,
     /// The time.
     pub now: Now,
@@ -76,7 +76,7 @@ impl Shared {
         self.invalidate(Some(page.live), [one], page.now, COUNT_MS).await
     }
 
-    /// What is stored of a site, as Souin names it: no more than some thousand.
+    /// Lists the stored responses of a site, as Souin names them: no more than some thousand.
     pub(crate) async fn list(self: &Arc<Self>, live: &Arc<Live>, site: &Site) -> Vec<String> {
         let scope = Scope::of(live, [site.number]);
         let cache = Arc::clone(&self.cache);

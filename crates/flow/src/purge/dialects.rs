@@ -28,12 +28,12 @@ pub(crate) enum Calls {
     Refresh,
 }
 
-/// What is asked for.
+/// The order that a purge request gives.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Every variant of one target of the request's host.
     Url { target: Vec<u8>, soft: bool },
-    /// What is described, of the site.
+    /// Those responses of the site that `what` selects.
     Many { what: What, soft: bool },
     /// The same of several sites, each by what it reads.
     Shared(Vec<Share>),
@@ -78,7 +78,7 @@ const OWN_FIELDS: [(&[u8], &[Dialect]); 15] = [
 ];
 
 impl Calls {
-    /// Whether a request that is not admitted may as well be a reader's.
+    /// Returns true if a request that is not admitted may as well be a reader's.
     pub(super) fn may_be_readers(self, request: &Request) -> bool {
         match self {
             Self::Refresh => true,
@@ -97,7 +97,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Whether `request` may be a purge in one of these dialects.
+    /// Returns the way in which `request` calls for a purge in one of these dialects, if it does.
     pub(super) fn calls(self, request: &Request) -> Option<Calls> {
         let target = &request.target;
         match request.method {
@@ -155,7 +155,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Whether Fastly's soft purge is asked for.
+    /// Returns true if Fastly's soft purge is asked for.
     fn is_soft(self, request: &Request) -> bool {
         self.of.has(Dialect::Fastly) && is_set(request.headers.value_named(b"fastly-soft-purge"))
     }
@@ -238,8 +238,8 @@ impl Reading {
         Ok(terms)
     }
 
-    /// What plone.cachepurging means when it does not name the page's host in Host: the host is in
-    /// the path that Zope is asked for, or is nowhere.
+    /// Reads a message of plone.cachepurging that does not name the page's host in Host: the host
+    /// is in the path that Zope is asked for, or is nowhere.
     fn plone(self, request: &Request) -> Result<Option<What>, Refusal> {
         let url = |path: &[u8]| Term::equal(Field::Url, false, &String::from_utf8_lossy(path));
         if let Some((host, path)) = virtual_host(&request.target) {
@@ -290,7 +290,7 @@ impl Reading {
         })
     }
 
-    /// What Drupal's zero-configuration purger means by a path that ends in `*`.
+    /// Reads a path that ends in `*`, as Drupal's zero-configuration purger means it.
     fn below(self, request: &Request) -> Result<Option<What>, Refusal> {
         let Some(prefix) = request.target.strip_suffix(b"*") else { return Ok(None) };
         let prefix = prefix.strip_suffix(b"/.").map_or(prefix, |_| &prefix[..prefix.len() - 1]);
@@ -328,7 +328,8 @@ fn wants_refresh(request: &Request) -> bool {
     is_set(headers.value_named(b"x-refresh")) || no_cache()
 }
 
-/// Whether Proxy Cache Purge and its kin say that the target is a regular expression.
+/// Returns true if Proxy Cache Purge, or a plugin like it, says that the target is a regular
+/// expression.
 fn is_by_regex(request: &Request) -> bool {
     let method = request.headers.value_named(b"x-purge-method");
     method.is_some_and(|method| method.eq_ignore_ascii_case(b"regex"))
@@ -357,7 +358,7 @@ fn souin(request: &Request, token: &[u8]) -> Result<Order, Refusal> {
     }
 }
 
-/// What a path of Fastly's API purges of a service.
+/// Purges of a service by paths of Fastly's API.
 enum FastlyApi {
     All,
     Key(Vec<u8>),
@@ -445,7 +446,7 @@ fn alternatives(request: &Request, name: &[u8]) -> Result<What, Refusal> {
     Ok(What::Tags(all))
 }
 
-/// What a pattern of tags means; `.*` is everything.
+/// Reads a pattern of tags; `.*` is everything.
 fn tag_pattern(pattern: &[u8]) -> Result<What, Refusal> {
     if pattern == b".*" {
         return Ok(What::Everything);
@@ -455,7 +456,7 @@ fn tag_pattern(pattern: &[u8]) -> Result<What, Refusal> {
     Ok(What::Tags(tags.into_iter().map(String::into_bytes).collect()))
 }
 
-/// What TYPO3's fields describe, and whether it becomes stale only.
+/// Reads TYPO3's fields: the responses that they select, and true if those only become stale.
 fn typo3(request: &Request) -> Option<(What, bool)> {
     let headers = &request.headers;
     for (name, soft) in XKEY_FIELDS {
@@ -477,7 +478,7 @@ fn typo3(request: &Request) -> Option<(What, bool)> {
     }
 }
 
-/// What FOSHttpCache's fields describe; what is `.*` is not looked at.
+/// Reads FOSHttpCache's fields; a field that says `.*` adds no condition.
 fn by_fields(request: &Request) -> Result<Option<What>, Refusal> {
     let value = |name: &[u8]| request.headers.value_named(name);
     let mut terms = Vec::new();

@@ -33,9 +33,9 @@ pub struct Clear<'a> {
     pub method: &'a [u8],
     /// Its URL, absolute.
     pub url: &'a [u8],
-    /// Whether an answer is wanted.
+    /// The sender wants an answer.
     pub wants_answer: bool,
-    /// What tells the answer's request apart.
+    /// The number of the request, which the answer repeats.
     pub transaction: u32,
     bits: Bits,
     minor: u8,

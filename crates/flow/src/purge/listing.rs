@@ -1,4 +1,4 @@
-//! What is stored, for operators: the responses that a purge would hit, without it.
+//! List of stored responses for operators: those that a purge would hit, without the purge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,21 +24,22 @@ pub struct Seen {
     pub status: u16,
     /// Its age, in milliseconds.
     pub age_ms: u64,
-    /// How long it was to be fresh when it was stored, in milliseconds.
+    /// The lifetime with which the response was stored, in milliseconds.
     pub lifetime_ms: u64,
-    /// How long it will still be fresh, in milliseconds; none when it is stale.
+    /// Milliseconds for which the response will still be fresh; 0 when it is stale.
     pub fresh_ms: u64,
-    /// How long it has been stale, in milliseconds.
+    /// Milliseconds for which the response has been stale.
     pub stale_ms: u64,
-    /// How long after that it may answer while a fetch runs behind it, in milliseconds.
+    /// Milliseconds after its lifetime in which the response may answer while a fetch runs behind
+    /// it.
     pub grace_ms: u64,
-    /// How long it may answer when the origin fails, in milliseconds.
+    /// Milliseconds after its lifetime in which the response may answer when the origin fails.
     pub stale_if_error_ms: u64,
     /// Bytes of its body, where they are known.
     pub length: Option<u64>,
     /// About how often it was found.
     pub hits: u32,
-    /// How many surrogate keys it has.
+    /// The number of its surrogate keys.
     pub tags: usize,
 }
 
@@ -72,13 +73,14 @@ impl Seen {
 pub struct Listing {
     /// The responses.
     pub seen: Vec<Seen>,
-    /// Whether there are more.
+    /// More responses match than `seen` has.
     pub more: bool,
 }
 
 impl Shared {
-    /// What is stored of what is meant: of one site, or of all, and no more than `most`. No lock is
-    /// held for more than some microseconds, so what comes or goes meanwhile may be missing.
+    /// Lists the stored responses that `what` selects: of one site, or of all, and no more than
+    /// `most`. No lock is held for more than some microseconds, so a response that comes or goes
+    /// meanwhile may be missing.
     pub async fn listing(
         self: &Arc<Self>,
         what: What,
@@ -118,7 +120,7 @@ impl Shared {
     }
 }
 
-/// Whether an object has one of these surrogate keys.
+/// Returns true if an object has one of `tags`, or if there is no condition on tags.
 fn has_any(object: &Object, tags: Option<&Tags>) -> bool {
     tags.is_none_or(|tags| {
         let own = object.tags();

@@ -1,6 +1,6 @@
-//! Which sites a purge is for. A URL is one site's, the one that its Host names. What describes
-//! many responses is that site's as well, and its group's; when Host names no site, as that of
-//! plugins which know only the cache's address, it is for every site that takes it.
+//! Sites that a purge is for. A URL belongs to one site, the one that its Host names. A description
+//! of many responses is for that site and for its group. If Host names no site, the description is
+//! for every site that takes it: some plugins know only the cache's address.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::live::{Live, Site};
 /// Some sites' part of a purge.
 #[derive(Debug)]
 pub(crate) struct Share {
-    /// Which of their responses are meant.
+    /// Selects the responses of these sites.
     pub(crate) what: What,
     pub(crate) soft: bool,
     /// Their numbers in [`Live::listed`].
@@ -25,7 +25,7 @@ pub(crate) struct Share {
 /// A purge that was read, and the site in whose name it is answered.
 pub(crate) type Found<'l> = (&'l Arc<Site>, Result<Asked, Refusal>);
 
-/// Who asks `site` for a purge.
+/// Returns the client that asks `site` for a purge.
 pub(super) fn asker(site: &Site, request: &Request, client: &Client<'_>) -> Asker {
     let peer = site.policy.asker(request, client.peer);
     Asker { peer, near: client.near && peer == client.peer }
@@ -107,7 +107,7 @@ fn of_many<'l>(
 }
 
 impl Refusal {
-    /// How much it helps whoever asked, where several sites refuse.
+    /// Ranks a refusal by how much it helps the client, where several sites refuse.
     fn telling(self) -> u8 {
         match self {
             Self::Method | Self::Foreign(_) => 0,

@@ -1,4 +1,4 @@
-//! What every dialect is read as, and who may speak it.
+//! Tests of how every dialect is read, and of the clients that may speak it.
 
 use message::HeaderBlock;
 use policy::acl::{CidrSet, Net, parse_net};
@@ -22,7 +22,7 @@ fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Request {
     }
 }
 
-/// What is made of a request of somebody who may, in one dialect.
+/// Reads a request in one dialect, from a client that may purge.
 fn made_of(dialect: Dialect, method: &str, target: &str, fields: &[(&str, &str)]) -> String {
     let allow = CidrSet::new(&[Net::Unix]);
     read_as(
@@ -214,7 +214,7 @@ fn conditions_on_surrogate_keys_become_surrogate_keys() {
 type Message =
     (&'static [Dialect], &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// What every dialect says.
+/// Messages of every dialect.
 const SAID: [Message; 25] = {
     use Dialect::{
         ApiPlatform, Drupal, Fastly, FosHttpCache, Magento, NginxHelper, Plone, Purge, Shopware,
@@ -249,7 +249,7 @@ const SAID: [Message; 25] = {
     ]
 };
 
-/// Whether what is meant is a site's whole store, or most of it.
+/// Returns true if a purge selects a site's whole store, or most of it.
 fn is_sweeping(made: &str) -> bool {
     ["everything", "req.url ~ /", "req.url ~ /.*", "req.url ~ ^/"]
         .iter()

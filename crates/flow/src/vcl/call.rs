@@ -99,7 +99,7 @@ pub(crate) struct Acting<'a> {
     pub(crate) counts: &'a Arc<Counts>,
 }
 
-/// What does not change while a request takes steps without waiting.
+/// Surroundings that do not change while a request takes steps without waiting.
 pub(crate) struct Env<'a, S = Acting<'a>> {
     pub(crate) live: &'a LiveRef,
     pub(crate) site: &'a Arc<Site>,
@@ -135,7 +135,7 @@ pub(crate) fn seconds(now: Now) -> f64 {
     now.unix_ms as f64 / 1000.0
 }
 
-/// What a subroutine sees beside `req`.
+/// Variables that a subroutine sees beside `req`.
 #[derive(Default)]
 pub(crate) struct Seen<'a> {
     pub(crate) obj: Option<&'a Obj<'a>>,
@@ -143,7 +143,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) bereq: Option<Bereq<'a>>,
 }
 
-/// What a subroutine of the client's side works on.
+/// State that a subroutine of the client's side works on.
 pub(crate) struct Loan<'a> {
     pub(crate) instance: &'a Arc<Instance>,
     pub(crate) session: &'a mut Session,
@@ -223,7 +223,7 @@ impl Turn {
         S::run(self, env, sub, seen)
     }
 
-    /// Whether one more restart is allowed; it has begun then.
+    /// Returns true if one more restart is allowed; the restart has begun then.
     pub(crate) fn restart<S: Stage>(&mut self, env: &Env<'_, S>) -> bool {
         self.state.restarts += 1;
         if u64::from(self.state.restarts) > env.live.params.number(Param::MaxRestarts) {

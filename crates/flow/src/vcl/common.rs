@@ -19,7 +19,7 @@ pub struct Common {
     pub xids: Xids,
     /// Counters under Varnish's names.
     pub counts: counts::Registry,
-    /// What VMODs keep for as long as the daemon runs.
+    /// Memory of VMODs, kept for as long as the daemon runs.
     pub memory: vcl::vmod::Shared,
     pub(crate) random: random::Random,
     pub(crate) storages: Turns,

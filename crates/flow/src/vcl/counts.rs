@@ -93,7 +93,7 @@ impl Registry {
         counts
     }
 
-    /// What all cores have counted.
+    /// Returns the sum of one counter over all cores.
     pub fn sum(&self, count: Count) -> u64 {
         let blocks = self.0.lock();
         blocks.iter().map(|block| block.0[count as usize].load(Ordering::Relaxed)).sum()

@@ -150,7 +150,7 @@ fn close<S: Stage>(
     fits
 }
 
-/// Whether a body, `gzip` or not, must be unfolded for this client.
+/// Returns true if a body, `gzip` or not, must be unfolded for this client.
 fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, gzip: bool) -> bool {
     gzip && !heads::takes_gzip(&turn.req.headers) && env.live.params.is_on(Param::HttpGzipSupport)
 }
@@ -181,7 +181,8 @@ fn run<S: Stage>(
     after_deliver(turn, action, state.status)
 }
 
-/// What comes after `vcl_deliver`, which has left this status.
+/// Returns the step that follows `vcl_deliver`, which has left this status; `Ok` if the response is
+/// delivered.
 fn after_deliver<L, T>(turn: &Turn, action: Action, status: u16) -> Result<(), Step<L, T>> {
     match action {
         Action::Deliver if is_interim(status) => {
@@ -338,7 +339,7 @@ fn failed<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Reply {
     reply
 }
 
-/// Whether a program has added more header fields than a head may have (`http_max_hdr`).
+/// Returns true if a program has added more header fields than a head may have (`http_max_hdr`).
 fn has_too_many_fields<S: Stage>(env: &Env<'_, S>, response: &Response) -> bool {
     let most = env.live.limits.header_count.saturating_add(ADDED);
     let is_beyond = response.headers.len() as u64 > most;
@@ -348,7 +349,7 @@ fn has_too_many_fields<S: Stage>(env: &Env<'_, S>, response: &Response) -> bool 
     is_beyond
 }
 
-/// Whether parts of a response of this status can be asked for.
+/// Returns true if a client can ask for parts of a response of this status.
 fn offers_ranges<S: Stage>(env: &Env<'_, S>, status: Status) -> bool {
     status == Status::OK && env.live.params.is_on(Param::HttpRangeSupport)
 }
@@ -382,7 +383,8 @@ fn validators<'a, S: Stage>(
     }
 }
 
-/// Whether only a time that has not come yet is asked for, which is no condition.
+/// Returns true if the request's only condition is a time that has not come yet. Such a time does
+/// not count as a condition.
 fn asks_for_the_future<S: Stage>(req: &Request, env: &Env<'_, S>) -> bool {
     let (headers, now_s) = (&req.headers, env.now.unix_secs());
     let since = headers.value(HeaderId::IfModifiedSince);
@@ -436,7 +438,7 @@ impl Turn {
     }
 }
 
-/// What every reply says.
+/// Sets the parts that every reply has.
 fn finish<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
     reply.close |= turn.close;
     reply.about.key = turn.key.hash();

@@ -471,12 +471,13 @@ fn lifetime_of(fetch: &Fetch, response: &Response, private: bool) -> Lifetime {
     lifetime::of(status, &response.headers, time, &fetch.live.params)
 }
 
-/// Whether a body of this framing may have bytes.
+/// Returns true if a body of this framing may have bytes.
 fn has_content(framing: Framing) -> bool {
     !matches!(framing, Framing::None | Framing::Length(0))
 }
 
-/// What counts an answer to a request of `method`, as its body is framed.
+/// Returns the counter of an answer to a request of `method`, by its status and the framing of its
+/// body.
 fn kind_of(method: &Method, exchange: &Exchange) -> Count {
     match (exchange.response.status.code(), exchange.framing) {
         _ if *method == Method::Head => Count::FetchHead,

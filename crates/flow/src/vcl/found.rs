@@ -10,7 +10,7 @@ use super::turn::Turn;
 use super::{note, storages};
 use crate::live::Live;
 
-/// How old something stored is for this request.
+/// The age of a stored object, as a request judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     Fresh,
@@ -20,12 +20,12 @@ pub(crate) enum Age {
     Over,
 }
 
-/// How old `object` is for a request.
+/// Returns the age of `object` for a request.
 pub(crate) fn age<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Object) -> Age {
     age_at(&turn.state, env.now, object)
 }
 
-/// How old `object` is for a request in this state.
+/// Returns the age of `object` for a request in this state.
 pub(crate) fn age_at(state: &ReqState, now: Now, object: &Object) -> Age {
     let now_ms = i64::try_from(now.mono_ms).unwrap_or(i64::MAX);
     let ms = |seconds: f64| (seconds * 1000.0) as i64;
@@ -45,7 +45,7 @@ pub(crate) fn age_at(state: &ReqState, now: Now, object: &Object) -> Age {
     if grace > 0 && now_ms <= until.saturating_add(grace) { Age::Grace } else { Age::Over }
 }
 
-/// Whether the origin may be asked if `object` is still good.
+/// Returns true if the origin may be asked whether `object` is still good.
 pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
     let kept_ms = object.grace_ms().saturating_add(object.stale_if_error_ms());
     let has_validator = object.etag().is_some() || object.last_modified().is_some();

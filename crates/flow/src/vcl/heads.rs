@@ -8,7 +8,7 @@ use super::call::{Env, Stage};
 use super::xids::Xids;
 use crate::forward::{self, HOPS_MAX};
 
-/// What a request to a backend is for.
+/// The purpose of a request to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// For this request alone.
@@ -43,7 +43,7 @@ const OF_ONE_CLIENT: [HeaderId; 10] = [
     HeaderId::Range,
 ];
 
-/// What becomes of a backend's response.
+/// The use of a backend's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is the answer to a request that was passed.
@@ -151,8 +151,8 @@ fn names_accept_encoding(headers: &HeaderBlock) -> bool {
     names.into_iter().any(|name| name.trim_ascii().eq_ignore_ascii_case(b"accept-encoding"))
 }
 
-/// Whether the request has been through here too often, as its Via says, or its X-Varnish: each
-/// transaction that waits for the answer to it has left its number there.
+/// Returns true if the request has been through here too often, as its Via says, or its X-Varnish:
+/// each transaction that waits for the answer to the request has left its number there.
 pub(crate) fn loops<S: Stage>(env: &Env<'_, S>) -> bool {
     let xids = &env.stage.shared().vcl.xids;
     let passes = HOPS_MAX - 1;
@@ -165,8 +165,8 @@ pub(crate) fn loops<S: Stage>(env: &Env<'_, S>) -> bool {
                 .is_some())
 }
 
-/// Whether a fetch for the object with this key waits for the answer to the request. Numbers of
-/// another Varnish in front may be the same by chance; its key hardly is.
+/// Returns true if a fetch for the object with this key waits for the answer to the request. A
+/// number of another Varnish in front may be the same by chance; its key is hardly ever the same.
 pub(crate) fn is_awaited_by<S: Stage>(env: &Env<'_, S>, key_hash: u64) -> bool {
     let xids = &env.stage.shared().vcl.xids;
     numbers(&env.asked.headers).any(|number| xids.leads(number, key_hash))
@@ -210,7 +210,7 @@ pub(crate) fn merge(confirmation: &mut HeaderBlock, stored: &HeaderBlock) {
     }
 }
 
-/// Whether the client takes gzip (`RFC2616_Req_Gzip`): it is named with a weight above 0.
+/// Returns true if the client takes gzip (`RFC2616_Req_Gzip`): it names gzip with a weight above 0.
 pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
     let members = headers.values(HeaderId::AcceptEncoding).flat_map(|v| v.split(|b| *b == b','));
     members.into_iter().any(|member| {
@@ -240,7 +240,7 @@ pub(crate) fn follow_host(request: &mut Request) {
     request.host = host;
 }
 
-/// Whether the request has a body.
+/// Returns true if the request has a body.
 pub(crate) fn has_body(request: &Request) -> bool {
     !matches!(request.framing, Framing::None | Framing::Length(0))
 }
@@ -261,7 +261,8 @@ mod tests {
         headers.iter().map(|f| String::from_utf8_lossy(f.name).into_owned()).collect()
     }
 
-    /// What the real one was asked, and what it asked its origin.
+    /// Fields of a request to the real Varnish. The tests expect the fields that it sent to its
+    /// origin.
     const ASKED: &[(&str, &str)] = &[
         ("Host", "x"),
         ("Via", "1.1 foo"),

@@ -1,5 +1,5 @@
-//! How long an answer is good for, by the rules of Varnish's `cache_rfc2616.c` as they are observed
-//! from outside: they differ from RFC 9111 where Varnish does, as programs count on that.
+//! Times for which an answer is good, by the rules of Varnish's `cache_rfc2616.c` as they are
+//! observed from outside: they differ from RFC 9111 where Varnish does, as programs count on that.
 
 use message::{HeaderBlock, HeaderId};
 use vcl::params::{Param, Params};
@@ -14,7 +14,7 @@ pub(crate) struct Lifetime {
     pub(crate) ttl: f64,
     pub(crate) grace: f64,
     pub(crate) keep: f64,
-    /// How old it came.
+    /// The age with which the answer came.
     pub(crate) age: f64,
 }
 
@@ -46,12 +46,12 @@ pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) 
     lifetime
 }
 
-/// How old an answer came.
+/// Returns the age with which an answer came.
 pub(crate) fn age(headers: &HeaderBlock) -> f64 {
     headers.value(HeaderId::Age).map_or(0.0, seconds)
 }
 
-/// Which field or parameter the time of an answer of `status` is from, in words.
+/// Names the field or parameter that the time of an answer of `status` is from, in words.
 pub(crate) fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> String {
     let default = match status {
         200 | 203 | 204 | 300 | 301 | 304 | 404 | 410 | 414 => "parameter `default_ttl`",
@@ -69,7 +69,7 @@ pub(crate) fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Para
     }
 }
 
-/// What Expires says; none without one that is a date.
+/// Returns the lifetime by Expires; `None` without an Expires that is a date.
 fn by_expires(headers: &HeaderBlock, now: f64, params: &Params) -> Option<f64> {
     let short_days = params.has_feature(POSTEL);
     let date = |id| headers.value(id).and_then(|value| calendar::read(value, short_days));

@@ -27,16 +27,16 @@ pub struct Line {
     pub socket: Arc<str>,
     /// TLS, where it is spoken.
     pub tls: Option<Arc<TlsFacts>>,
-    /// Who is at the other end of a unix socket.
+    /// The user and the group at the other end of a unix socket.
     pub owner: Option<Owner>,
-    /// What programs rule of it; none where only the peer is known.
+    /// The connection, as programs control it; `None` where only the peer is known.
     pub control: Option<Rc<dyn Connection>>,
     /// The session's number; 0 before its first request.
     pub xid: Cell<u64>,
 }
 
 impl Line {
-    /// What is known of a connection of which only the peer is.
+    /// Returns the facts about a connection if only its peer is known.
     pub(crate) fn of(peer: Peer) -> Self {
         let client = peer.address().map(|address| SocketAddr::new(address, 0));
         Self { client, remote: client, ..Self::default() }

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use vcl::backend::{Backend, BackendSpec, Leaf, Link, ProbeSpec, locate, split};
 use vcl::params::{Param, Params};
 
-/// What backends are connected with.
+/// Settings that backends are connected with.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     /// Varnish's parameters.
@@ -33,7 +33,7 @@ pub struct Settings<'a> {
     pub pace: Option<&'a Arc<Pace>>,
 }
 
-/// What a backend is connected by.
+/// The link of a backend: its origin, and the work for it.
 #[derive(Debug)]
 pub struct Connected {
     /// The origin.
@@ -50,12 +50,12 @@ impl Connected {
         Self { origin: Origin::new(config), work: Mutex::default(), turned_away: AtomicU64::new(0) }
     }
 
-    /// What `leaf` is connected by; none when it is not yet.
+    /// Returns the link of `leaf`; `None` while `leaf` is not connected.
     pub fn of(leaf: &Leaf) -> Option<&Self> {
         leaf.link()?.as_any().downcast_ref()
     }
 
-    /// How it is doing.
+    /// Returns the status of the backend's server.
     pub fn status(&self) -> Option<ServerStatus> {
         self.origin.servers().pop()
     }
@@ -65,12 +65,12 @@ impl Connected {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many those were.
+    /// Returns the number of requests that the backend did not get because it is not healthy.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// What an operator said of it.
+    /// Returns an operator's order about the backend.
     pub fn order(&self) -> Order {
         self.status().map(|server| server.order).unwrap_or_default()
     }
@@ -132,7 +132,7 @@ impl Link for Connected {
 /// Connects `leaf`, if it is not yet.
 ///
 /// # Errors
-/// What of it cannot be used.
+/// The declaration cannot be used; the text says why.
 pub fn connect(leaf: &Leaf, settings: &Settings<'_>) -> Result<(), String> {
     if leaf.link().is_none() {
         let config = origin_of(&leaf.name, &leaf.spec, settings)
@@ -146,7 +146,7 @@ pub fn connect(leaf: &Leaf, settings: &Settings<'_>) -> Result<(), String> {
 /// Connects all of `backends`, and those that directors among them choose from.
 ///
 /// # Errors
-/// What of the first that cannot be connected cannot be used.
+/// The first declaration that cannot be used; the text says why.
 pub fn connect_all(backends: &[Backend], settings: &Settings<'_>) -> Result<(), String> {
     let mut result = Ok(());
     each(backends, &mut |leaf| {

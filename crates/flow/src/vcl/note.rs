@@ -1,6 +1,6 @@
-//! What is kept with a stored response beside its head: the number of the fetch that brought it,
-//! the storage a program has chosen for it, and what it was asked for, which a program's key need
-//! not tell.
+//! Note that is kept with a stored response beside its head: the number of the fetch that brought
+//! the response, the storage that a program has chosen for it, and the request's scheme, host, port
+//! and target, which a program's key need not tell.
 
 use base::KeyBuf;
 use message::Request;
@@ -14,7 +14,7 @@ const XID_BYTES: usize = 8;
 /// The longest name of a storage that is kept.
 const NAME_BYTES_MAX: usize = u8::MAX as usize;
 
-/// What `request` asks for.
+/// Returns the scheme, host, port and target of `request`, as [`begin_key`] writes them.
 pub(crate) fn asked_of(request: &Request) -> Box<[u8]> {
     let mut asked = KeyBuf::new();
     begin_key(request, &mut asked);
@@ -39,7 +39,7 @@ pub(crate) fn storage(note: &[u8]) -> Option<&[u8]> {
     parts(note).map(|(storage, _)| storage)
 }
 
-/// What was asked for, in the fields that [`begin_key`] writes; none where there is no note.
+/// Returns the bytes of [`asked_of`] in `note`; `None` where there is no note.
 pub(crate) fn asked(note: &[u8]) -> Option<&[u8]> {
     parts(note).map(|(_, asked)| asked)
 }
@@ -50,7 +50,7 @@ fn parts(note: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::from(*length))
 }
 
-/// What stands behind the mark; nothing where a note is another's.
+/// Returns the bytes behind the mark; nothing where a note is another's.
 fn own(note: &[u8]) -> &[u8] {
     note.strip_prefix(&[MARK]).unwrap_or_default()
 }

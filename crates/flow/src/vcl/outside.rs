@@ -1,4 +1,4 @@
-//! What programs ask for that is no business of requests: files, names, the system's log.
+//! Services for programs that are no business of requests: files, names, the system's log.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub trait Outside: Send + Sync {
     /// The system's; `FileTooLarge` for one of more than `bytes_max` bytes.
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Bytes>;
 
-    /// Whether a path leads to something now.
+    /// Returns true if a path leads to something now.
     fn exists(&self, path: &str) -> bool;
 
     /// Addresses of a host name, as far as they are known. For a program that starts (`starts`) it

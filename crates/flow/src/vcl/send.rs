@@ -63,8 +63,8 @@ fn spell_host(bereq: &mut Request) {
     }
 }
 
-/// Whether a request can ask for `target` (RFC 9112 3.2): a path, an absolute URI, or `*` for
-/// OPTIONS.
+/// Returns true if a request can ask for `target` (RFC 9112 3.2): a path, an absolute URI, or `*`
+/// for OPTIONS.
 fn is_target(target: &[u8], method: &Method) -> bool {
     target.starts_with(b"/")
         || [&b"http://"[..], b"https://"].iter().any(|scheme| target.starts_with(scheme))

@@ -12,8 +12,8 @@ pub(crate) fn sent_status(code: u16) -> Status {
     Status::new(code % 1000).unwrap_or(Status::SERVICE_UNAVAILABLE)
 }
 
-/// Whether `code` is sent as a status that ends no exchange (RFC 9110 15.2): whoever gets it would
-/// wait for another, or take the connection for a tunnel.
+/// Returns true if `code` is sent as a status that ends no exchange (RFC 9110 15.2): a client that
+/// gets it would wait for another, or take the connection for a tunnel.
 pub(crate) fn is_interim(code: u16) -> bool {
     sent_status(code).code() < 200
 }

@@ -10,7 +10,7 @@ use super::fetch::Passed;
 use crate::fetch::Passing;
 use crate::reply::Reply;
 
-/// What comes next.
+/// The next step.
 pub(crate) enum Step<L = Lead, T = Ticket> {
     /// `vcl_recv`, for the first time or after a restart.
     Start,
@@ -63,7 +63,7 @@ pub(crate) fn said(status: u16, reason: &str) -> Said {
     Said { status, reason }
 }
 
-/// What is delivered.
+/// The response that is delivered.
 pub(crate) enum Source {
     /// Something stored, or being stored; `reader` follows its body if it was fetched for this
     /// request.

@@ -18,7 +18,7 @@ use super::heads::{self, follow_host};
 use super::step::{Halt, HaltOn, Missing, Source, Step, StepOn, said};
 use super::turn::Turn;
 
-/// How often a request waits for others before it fetches for itself.
+/// The number of times that a request waits for others before it fetches for itself.
 const WAITS_MAX: u32 = 10;
 
 impl Turn {
@@ -87,7 +87,7 @@ impl Turn {
         self.lines.borrow_mut().push((Tag::FetchError, text.as_bytes().into()));
     }
 
-    /// What comes of an action that several subroutines may return.
+    /// Returns the step that follows an action that several subroutines may return.
     fn common<L, T>(action: Action) -> Step<L, T> {
         match action {
             Action::Synth(said) => Step::Synth(said),
@@ -147,7 +147,8 @@ impl Turn {
         arrive(&mut self.req.headers, self.address.as_bytes());
     }
 
-    /// What the store tells variants apart by is whether gzip is taken, and nothing else.
+    /// Reduces the codings that the client takes to gzip or nothing: the store tells variants apart
+    /// by nothing else.
     fn wash_codings<S: Stage>(&mut self, env: &Env<'_, S>) {
         if env.live.params.is_on(Param::HttpGzipSupport) {
             wash_codings(&mut self.req.headers);

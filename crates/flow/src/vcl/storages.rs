@@ -1,5 +1,5 @@
-//! Which storage a response belongs to, by name: programs choose, see and change it. The memory
-//! behind all of them is one, so that nothing else depends on it.
+//! Storages by name: each response belongs to one, and programs choose, see and change it. One
+//! memory is behind all of them, so that nothing else depends on the choice.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(crate) fn named<'l>(live: &'l Live, name: &[u8]) -> Option<&'l Arc<str>> {
     live.storages.iter().find(|own| own.as_bytes() == name)
 }
 
-/// Whether a response is kept for less than the parameter `shortlived`.
+/// Returns true if a response is kept for less than the parameter `shortlived`.
 pub(crate) fn is_short(live: &Live, state: &BerespState) -> bool {
     let kept = state.ttl + state.grace + state.keep;
     kept < live.params.seconds(Param::Shortlived)

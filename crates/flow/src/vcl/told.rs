@@ -1,4 +1,4 @@
-//! What a request's program has done, for the log and for `explain`.
+//! Notes on the actions of a request's program, for the log and for `explain`.
 //!
 //! Notes are taken in numbers; they become text when the record of the request is written.
 
@@ -16,11 +16,11 @@ use super::world::Line;
 /// A subroutine that has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// Which.
+    /// The subroutine.
     pub sub: Sub,
-    /// What it returned.
+    /// The verb that it returned.
     pub verb: Verb,
-    /// How many lines had been logged by then.
+    /// The number of lines that had been logged by then.
     pub lines: u16,
     /// The `return`, or the statement that failed.
     pub at: Option<At>,
@@ -41,7 +41,7 @@ impl Ran {
 /// Subroutines that most requests run at most: those of a hit.
 pub(crate) const RAN: usize = 4;
 
-/// What a program has done for one request.
+/// The actions of a program for one request.
 #[derive(Debug)]
 pub struct Told {
     /// The transaction's number (they are less than 2^30); after a restart the last one.
@@ -50,7 +50,7 @@ pub struct Told {
     pub session: u32,
     /// The subroutines that have run, in their order.
     pub ran: SmallVec<[Ran; RAN]>,
-    /// What was logged; none when nothing was.
+    /// Lines that were logged; `None` when nothing was logged.
     pub lines: Option<Box<Vec<Line>>>,
     /// The program in which it went on, where a label has led to another than its site's.
     pub switched: Option<Box<Switched>>,
@@ -66,19 +66,19 @@ pub(super) fn number(xid: u64) -> u32 {
 /// A program that a label led to.
 #[derive(Clone, Debug)]
 pub struct Switched {
-    /// What runs in it.
+    /// The instance of the program.
     pub instance: Arc<Instance>,
-    /// How many subroutines had run in the first one.
+    /// The number of subroutines that had run in the first program.
     pub after: u16,
 }
 
 impl Told {
-    /// What was logged.
+    /// Returns the lines that were logged.
     pub fn lines(&self) -> &[Line] {
         self.lines.as_deref().map_or(&[], Vec::as_slice)
     }
 
-    /// What went wrong first, if anything did.
+    /// Returns the first error, if there was one.
     pub fn error(&self) -> Option<&[u8]> {
         let error =
             self.lines().iter().find(|(tag, _)| matches!(tag, Tag::Error | Tag::FetchError));

@@ -27,20 +27,21 @@ pub(crate) struct Turn {
     pub(crate) req: Request,
     pub(crate) state: ReqState,
     pub(crate) key: KeyBuf,
-    /// What `vcl_synth` is to say.
+    /// The status and the reason that `vcl_synth` is to answer with.
     pub(crate) said: Said,
-    /// Whether something stored was found (`X-Varnish` has two numbers then).
+    /// A stored object was found (`X-Varnish` has two numbers then).
     pub(crate) is_hit: bool,
-    /// Whether the connection ends after the answer.
+    /// The connection ends after the answer.
     pub(crate) close: bool,
     /// The request's body, where it has been kept.
     pub(crate) body: Option<Bytes>,
-    /// How often it has waited for others.
+    /// The number of times that the request has waited for others.
     pub(crate) waits: u32,
-    /// What it has logged, and which subroutine returned what.
+    /// Lines that the program has logged; `ran` has the subroutines and the verbs that they
+    /// returned.
     pub(crate) lines: RefCell<Vec<Line>>,
     pub(crate) ran: SmallVec<[Ran; RAN]>,
-    /// How many subroutines had run when a label led to this program.
+    /// The number of subroutines that had run when a label led to this program.
     pub(crate) switched: Option<u16>,
 }
 
@@ -66,7 +67,7 @@ impl Turn {
         }
     }
 
-    /// What is told of it in the log.
+    /// Takes the notes on the program's actions, for the log.
     pub(crate) fn told(&mut self) -> Box<Told> {
         let lines = self.lines.get_mut();
         let switched = self

@@ -70,7 +70,7 @@ impl Waiting {
     }
 }
 
-/// What comes of a fetch.
+/// Returns the step that follows a fetch.
 fn fetched(
     turn: &mut Turn,
     env: &Env<'_>,

@@ -10,12 +10,13 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether it may become a tunnel.
+    /// Returns true if the request may become a tunnel.
     pub(crate) fn is_upgrade(&self) -> bool {
         matches!(self.halt, Some(Halt::Pipe)) && self.turn.req.upgrade != message::Upgrade::None
     }
 
-    /// Whether the program has a client that waits for a 100 get it only when its body is read.
+    /// Returns true if the program has a client that waits for a 100 get it only when its body is
+    /// read.
     pub(crate) fn continues_late(&self) -> bool {
         // A program that has not begun reads the body before it does.
         self.halt.is_some() && self.turn.state.late_continue

@@ -1,4 +1,4 @@
-//! What a program asks of the world while it runs.
+//! Services that a program asks of the world while it runs.
 
 use std::cell::RefCell;
 use std::io;

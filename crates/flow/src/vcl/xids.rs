@@ -63,12 +63,13 @@ impl Xids {
         self.next.load(Ordering::Relaxed).saturating_sub(1) % WRAP
     }
 
-    /// Whether a request with this number is with a backend.
+    /// Returns true if a request with this number is with a backend.
     pub(crate) fn is_sent(&self, number: u64) -> bool {
         self.out.lock().contains_key(&number)
     }
 
-    /// Whether it is the fetch of the object whose key has this hash.
+    /// Returns true if the request with this number is the fetch of the object whose key has this
+    /// hash.
     pub(crate) fn leads(&self, number: u64, key_hash: u64) -> bool {
         self.out.lock().get(&number) == Some(&Some(key_hash))
     }

@@ -1,4 +1,4 @@
-//! What the encoder writes, byte for byte and read back.
+//! Output of the encoder, byte for byte and read back.
 
 use base::Limits;
 use h1::encode::{self, BodyFraming, ConnectionHeader};

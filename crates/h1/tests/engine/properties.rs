@@ -1,4 +1,4 @@
-//! What holds of every input.
+//! Properties that hold of every input.
 
 use base::Limits;
 use h1::{BodyReader, HeadLimits, Progress, RequestReader, encode};

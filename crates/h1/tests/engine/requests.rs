@@ -1,4 +1,4 @@
-//! What the canonical request says, and when a wrong one is refused.
+//! Content of the canonical request, and the refusal of wrong requests.
 
 use base::{Limit, Limits};
 use h1::{FieldError, HeadLimits, Progress, RequestError, RequestReader};

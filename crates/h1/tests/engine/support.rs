@@ -23,7 +23,7 @@ pub(crate) enum Cuts<'a> {
 }
 
 impl Cuts<'_> {
-    /// How many of `bytes` have arrived after each piece.
+    /// The number of `bytes` that have arrived after each piece.
     fn arrivals(self, bytes: &[u8]) -> Vec<usize> {
         let behind = |byte: u8| (1..bytes.len()).filter(|at| bytes[at - 1] == byte).collect();
         let mut arrivals: Vec<usize> = match self {
@@ -38,7 +38,7 @@ impl Cuts<'_> {
     }
 }
 
-/// How a connection's bytes ended.
+/// The place and the manner in which a connection's bytes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended<E = RequestError> {
     /// Between two messages.
@@ -56,7 +56,7 @@ pub(crate) enum Ended<E = RequestError> {
 /// One message: its head as text, and its body.
 pub(crate) type Seen = (String, Vec<u8>);
 
-/// What was read of a connection.
+/// The messages read from a connection, and its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Connection<E = RequestError> {
     pub(crate) messages: Vec<Seen>,

@@ -7,7 +7,7 @@ use message::Status;
 use message::authority::AuthorityError;
 use message::target::TargetError;
 
-/// What makes a request malformed (RFC 9113 8.1.1).
+/// A fault that makes a request malformed (RFC 9113 8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// A pseudo-field behind a regular field.
@@ -28,7 +28,7 @@ pub enum Malformed {
     Scheme,
     /// `:protocol` is empty, or with a method other than CONNECT (RFC 8441 4).
     Protocol,
-    /// What is wrong with `:path`.
+    /// A fault in `:path`.
     Target(TargetError),
     /// `:authority` or Host is malformed.
     Authority,

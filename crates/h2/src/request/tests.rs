@@ -1,4 +1,4 @@
-//! What is accepted, as what, and what is refused, why.
+//! Requests that are accepted, with their canonical form, or refused, with the reason.
 
 use super::*;
 use message::target::TargetError;
@@ -14,7 +14,7 @@ enum Want {
 }
 use Want::{As, Bad, Not};
 
-/// How the fields come.
+/// The way in which the fields come.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     /// Over TLS, without a body.

@@ -1,5 +1,6 @@
-//! What is accepted over HTTP/2 goes on over HTTP/1.1: nothing in it may become framing there. Held
-//! against the HTTP/1 reader, which shares no scanning of lines with this crate.
+//! Requests that are accepted over HTTP/2 and go on over HTTP/1.1: nothing in them may become
+//! framing there. They are held against the HTTP/1 reader, which shares no scanning of lines with
+//! this crate.
 
 use message::{HeaderId, Request, Scheme};
 use proptest::prelude::*;

@@ -175,8 +175,8 @@ async fn reads_late(mut client: Plain, stream: u32) {
     assert_eq!(client.rest().await, Ok(IN_ORDER));
 }
 
-/// What a client sends to a server that has already said all is read off, not answered by a reset:
-/// that would take the answer's end with it.
+/// A server that has sent everything still reads and discards what its client sends. A reset would
+/// take the end of the response with it.
 #[tokio::test]
 async fn a_slow_reader_gets_everything_before_the_end() {
     let stage = limited("keepalive_requests = 1").await;

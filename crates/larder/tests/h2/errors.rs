@@ -1,4 +1,4 @@
-//! What ends a connection, and with which code (RFC 9113 5.4.1): the cases that attackers use
+//! Errors that end a connection, with their codes (RFC 9113 5.4.1): the cases that attackers use
 //! first. The suite of h2spec has the rest.
 
 use testkit::h2::{Block, Frame, PREFACE, Request, error, flag, kind, setting};

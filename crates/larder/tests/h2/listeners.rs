@@ -1,5 +1,5 @@
-//! Which protocol a connection speaks: by ALPN on TLS (RFC 7301), by its first bytes on a plain
-//! listener that allows both (RFC 9113 3.3), HTTP/1.1 on all others.
+//! The protocol that a connection speaks: chosen by ALPN on TLS (RFC 7301), by the first bytes on a
+//! plain listener that allows both (RFC 9113 3.3), and HTTP/1.1 on all others.
 
 use testkit::client::{Pieces, Raw, request};
 use testkit::h2::{Client, Frame, PREFACE, Request};

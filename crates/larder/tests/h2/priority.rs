@@ -109,7 +109,7 @@ async fn a_wish_may_come_before_its_request() {
     assert_eq!(shares(&mut client, 50_000, [first, second]).await, [0, 50_000]);
 }
 
-/// What is wrong is the default, and no reason to end anything.
+/// A malformed priority counts as the default, and is no reason to end anything.
 #[tokio::test]
 async fn priorities_that_make_no_sense_are_ignored() {
     let (_stage, mut client) = held_up().await;

@@ -13,7 +13,7 @@ use crate::support::h2::{Plain, client};
 const LISTEN: &str = "127.0.0.1:0 h2c";
 const UNCACHED: &str =
     "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n";
-/// Fields that a trailer section may hold, none of which may pass.
+/// Fields that a trailer section may hold, but that must not pass.
 const FORBIDDEN: &str = "Set-Cookie: a=1\r\nset_cookie: b\r\nCache-Control: no-store\r\n\
                          Authorization: x\r\nCookie: y\r\nContent-Type: text/html\r\n\
                          Content-Encoding: gzip\r\nExpires: 0\r\nVia: 1.1 x\r\nAge: 1\r\n\

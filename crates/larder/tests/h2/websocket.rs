@@ -208,7 +208,7 @@ async fn a_tunnel_ends_with_either_side() {
     }
 }
 
-/// What the client sends before the answer is no part of a request that could be smuggled.
+/// Bytes that the client sends before the response are no part of a request that could be smuggled.
 #[tokio::test]
 async fn early_bytes_wait_for_the_origins_word() {
     let scene = Scene::listening("127.0.0.1:0 h2c", "").await;

@@ -21,11 +21,11 @@ use crate::support::{Setup, Stage, eventually, is_full_run, pattern, pause};
 /// Attacks take turns: each wants the processor, and a clean client that only it disturbs.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// What one connection may cost, in bytes.
+/// Memory that one connection may cost, in bytes.
 const EACH: u64 = 4 << 20;
-/// How long attackers come again in a run at full length.
+/// Time for which attackers come again in a run at full length.
 const FULL: Duration = Duration::from_secs(10);
-/// How long an attacker waits for anything.
+/// Time that an attacker waits for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A daemon with something to attack.
@@ -37,24 +37,24 @@ pub(crate) struct Siege {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// What an attacker does on each of its connections.
+/// The behaviour of an attacker on each of its connections.
 #[derive(Clone, Copy)]
 pub(crate) struct Flood {
     pub(crate) name: &'static str,
     /// Its SETTINGS.
     pub(crate) settings: &'static [(u16, u32)],
-    /// What it sends in each round, without reading anything in between.
+    /// Bytes that the attacker sends in each round, without reading anything in between.
     pub(crate) burst: fn(u32) -> Vec<u8>,
     /// Rounds, if it is let. Enough for any limit.
     pub(crate) rounds: u32,
     /// Codes its connection may end with.
     pub(crate) codes: &'static [u32],
-    /// The limits of which one must have been reached on each that ends with ENHANCE_YOUR_CALM;
-    /// none when wrong frames end it before any limit.
+    /// Limits; each connection that ends with ENHANCE_YOUR_CALM must have reached one of them.
+    /// Empty if wrong frames end the connection before any limit.
     pub(crate) limits: &'static [&'static str],
 }
 
-/// How an attack went.
+/// The result of an attack.
 pub(crate) struct Made {
     /// Connections it was made on.
     pub(crate) connections: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Made {
 }
 
 impl Flood {
-    /// What most floods come to.
+    /// Values that most floods have.
     pub(crate) const USUAL: Self = Self {
         name: "",
         settings: &[],

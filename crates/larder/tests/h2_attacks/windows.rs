@@ -14,7 +14,7 @@ use crate::support::pause;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client that has asked for `path` on `streams` streams, none of which may send anything.
+/// A client that has asked for `path` on `streams` streams and lets no stream send anything.
 async fn shut(siege: &Siege, path: &str, streams: u32) -> Client<TcpStream> {
     let client = Client::connect(siege.stage.daemon.addr()).await.expect("a connection");
     let mut client = client.patience(PATIENCE).manners(Manners::OWN_WINDOWS);

@@ -1,6 +1,6 @@
-//! What is received before it can be dealt with, and answered before it can leave: requests sent
-//! ahead of others' answers, heads without end, answers to many small requests, and what comes out
-//! of a tunnel.
+//! Attacks by input that comes before the daemon can deal with it, and by output that cannot leave
+//! yet: requests sent ahead of others' responses, heads without end, responses to many small
+//! requests, and bytes that come out of a tunnel.
 
 use testkit::client::{Raw, request};
 use testkit::h2::Frame;
@@ -120,7 +120,7 @@ async fn unread_pages_that_a_program_makes_take_what_is_allowed() {
     fortress.recovers_from(deaf).await;
 }
 
-/// What a program builds by one substitution in another: sixteen times as much by each of seven.
+/// Chained substitutions in a program: each of seven makes the text sixteen times as long.
 #[tokio::test(flavor = "multi_thread")]
 async fn chained_substitutions_take_what_is_allowed() {
     let more = "x".repeat(16);

@@ -24,20 +24,21 @@ use crate::support::{self, PATIENCE, eventually, whole};
 /// Attacks take turns: each wants most of the machine.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// What the daemon may take.
+/// Memory that the daemon may take, in bytes.
 const MEMORY: u64 = 64 << 20;
-/// What it takes beside what it stores and holds: its own data, and what the allocator has kept.
+/// Bytes that the daemon takes beside what it stores and holds: its own data, and what the
+/// allocator has kept.
 const OWN: u64 = 24 << 20;
 /// Connections to the origin that its limit lets be.
 const ORIGIN_CONNECTIONS: u64 = 1_000;
-/// How often the daemon's memory is looked at.
+/// Time between two looks at the daemon's memory.
 const LOOK: Duration = Duration::from_millis(5);
 /// Requests of a flood on one connection: fewer than the limit `keepalive_requests`.
 const PER_CONNECTION: usize = 500;
 /// Before a slow answer, and between its pieces.
 const SLOW: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Who attacks, and who else there is, as the proxy before them says.
+/// Addresses of the attacker and of other clients, as the proxy before them gives them.
 pub(crate) const ATTACKER: &str = "192.0.2.1";
 pub(crate) const ATTACKS: &str = "X-Forwarded-For: 192.0.2.1\r\n";
 const OTHERS: &str = "X-Forwarded-For: 198.51.100.7\r\n";
@@ -119,7 +120,7 @@ impl Behaviour {
 /// The daemon under attack.
 pub(crate) struct Fortress {
     pub(crate) daemon: Daemon,
-    /// What it may take, and the most that it has taken.
+    /// Bytes that the daemon may take, and the most that it has taken.
     memory: u64,
     taken: Arc<AtomicU64>,
     origin: Arc<Behaviour>,
@@ -200,7 +201,7 @@ impl Fortress {
         fortress
     }
 
-    /// What another client gets.
+    /// Asserts that the request of another client is answered with 200.
     async fn ask(&self, target: &str) {
         let raw = Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE);
         let reply = whole(raw.exchange(&request("GET", target, OTHERS)).await, target);
@@ -297,8 +298,8 @@ impl Fortress {
         stream
     }
 
-    /// What a client of HTTP/2 sends that opens `count` streams, a hundred at a time as they end,
-    /// and whose windows are open.
+    /// Bytes that a client of HTTP/2 sends to open `count` streams, a hundred at a time as they
+    /// end. The client's windows are open.
     pub(crate) fn eager(&self, count: u32, block: impl Fn() -> Vec<u8>) -> Vec<u8> {
         let mut bytes = opens(1 << 30);
         bytes.extend(Frame::window_update(0, 1 << 30).bytes());
@@ -387,7 +388,7 @@ fn watch(pid: u32) -> Arc<AtomicU64> {
     most
 }
 
-/// How a client of HTTP/2 begins whose streams have windows of that size.
+/// Bytes with which a client of HTTP/2 begins whose streams have windows of `window` bytes.
 pub(crate) fn opens(window: u32) -> Vec<u8> {
     [PREFACE.to_vec(), Frame::settings(&[(WINDOW, window)]).bytes()].concat()
 }

@@ -1,4 +1,4 @@
-//! What is held beside bodies that are not read: heads and uploads.
+//! Memory that is held beside unread bodies: heads and uploads.
 
 use std::net::SocketAddr;
 use std::path::Path;

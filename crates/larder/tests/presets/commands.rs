@@ -1,10 +1,10 @@
-//! What an operator asks about presets.
+//! Questions of an operator about presets.
 
 use std::process::Command;
 
 use testkit::larder::binary;
 
-/// What `larder` says to these arguments, and whether it succeeds.
+/// Runs `larder` with these arguments. Returns true if it succeeds, and its output.
 fn larder(arguments: &[&str]) -> (bool, String) {
     let binary = binary().expect("a binary");
     let output = Command::new(binary).args(arguments).output().expect("it runs");

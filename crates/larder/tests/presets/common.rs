@@ -2,7 +2,7 @@
 
 use crate::{MARK, Probe, Rule};
 
-/// What an application behind a proxy may believe, and any client can send.
+/// Fields that an application behind a proxy may believe, and any client can send.
 const FORGED: &[&str] = &[
     "X-Forwarded-Host",
     "X-Forwarded-Server",
@@ -17,7 +17,7 @@ const FORGED: &[&str] = &[
     "Forwarded",
 ];
 
-/// What follows a private path so that it looks like a file: from P8.
+/// Endings that make a private path look like a file: from P8.
 const DISGUISES: &[&str] = &[
     "",
     "/x.css",

@@ -23,10 +23,11 @@ use testkit::origin::Script;
 use testkit::reply::Reply;
 use tokio::task::JoinSet;
 
-/// What only the first visitor's request holds.
+/// Text that only the first visitor's request holds.
 pub(crate) const MARK: &str = "ATTACKER-7f3a9";
 
-/// Which answers a probe is run with, each numbered by the origin.
+/// Fields of the responses that each probe is run with, and whether these fields make a response
+/// public. The origin numbers the responses.
 const ANSWERS: [(&str, bool); 6] = [
     ("Content-Type: text/html\r\n", false),
     ("Content-Type: text/css\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", false),
@@ -39,7 +40,7 @@ const ANSWERS: [(&str, bool); 6] = [
 /// Probes that run at once: most of their time goes into changes from one process to the next.
 const AT_ONCE: usize = 8;
 
-/// What must hold for whoever asks after the first.
+/// A rule that must hold for every visitor after the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Never the answer made for the first.
@@ -60,7 +61,7 @@ pub(crate) struct Probe {
     body: String,
     /// Lines that the origin's answer has besides.
     answer: String,
-    /// What is asked for then; by default the same.
+    /// Target of the later requests; by default the same.
     second: Option<String>,
     rule: Rule,
 }
@@ -180,8 +181,9 @@ pub(crate) async fn no_leak(preset: &str, probes: &[Probe], session: &'static st
     assert!(reached * 2 > all, "{preset}: of {all} probes {reached} reached the origin");
 }
 
-/// How many of the probes reached the origin, which gives all of them the answer of this kind. Each
-/// has a host of its own, so that no two share an object.
+/// Runs probes against an origin that gives them all the response of this kind; returns the number
+/// of probes that reached the origin. Each probe has a host of its own, so that no two share an
+/// object.
 async fn run(
     stage: &Stage,
     kind: usize,
@@ -198,7 +200,7 @@ async fn run(
     reached
 }
 
-/// Whether the first request reached the origin.
+/// Runs a probe; tells whether its first request reached the origin.
 async fn check(
     visitors: &mut Visitors<'_>,
     probe: &Probe,

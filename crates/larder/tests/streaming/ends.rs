@@ -13,7 +13,7 @@ use crate::support::PATIENCE;
 pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 pub(crate) const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// What a browser sends to open a WebSocket; `more` are lines with their CRLF.
+/// A request with which a browser opens a WebSocket; `more` are lines with their CRLF.
 pub(crate) fn opening(more: &str) -> String {
     format!(
         "GET /chat HTTP/1.1\r\nHost: larder.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -21,7 +21,7 @@ pub(crate) fn opening(more: &str) -> String {
     )
 }
 
-/// What a server answers to it.
+/// The response of a server that agrees to [`opening`].
 pub(crate) fn agreed() -> String {
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -35,7 +35,7 @@ pub(crate) struct End<S> {
     received: Vec<u8>,
 }
 
-/// What comes next on a connection.
+/// The next event on a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Closed,
@@ -200,7 +200,7 @@ origin = "app"
         End::new(stream)
     }
 
-    /// Whether the origin is left alone, as far as a moment can tell.
+    /// Tells whether the origin is left alone, as far as a moment can tell.
     pub(crate) async fn origin_is_silent(&self) -> bool {
         timeout(Duration::from_millis(300), self.listener.accept()).await.is_err()
     }

@@ -11,8 +11,8 @@ const PROCESSING: &str = "HTTP/1.1 102 Processing\r\n\r\n";
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 const PAGE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// What the origin says before its answer leaves at once, but for 100: that is between the client
-/// and this proxy.
+/// Asserts that interim responses of the origin leave at once, except for a 100: that is between
+/// the client and this proxy.
 async fn are_passed_on<S: AsyncRead + AsyncWrite + Unpin>(scene: &Scene, client: &mut End<S>) {
     for (number, fields) in
         ["", "Cookie: sid=1\r\n", "Authorization: Basic eA==\r\n"].iter().enumerate()

@@ -15,8 +15,8 @@ use crate::support::tls::{Authority, Kind};
 use crate::support::{is_full_run, pattern, pause};
 
 const BLOCK: usize = 1 << 20;
-/// How much more memory the daemon may have had at any time than before: buffers of a few
-/// connections, not a body.
+/// Bytes by which the daemon's memory may have grown at any time: buffers of a few connections, not
+/// a body.
 const MEMORY_BYTES: u64 = 24 << 20;
 
 /// Of how many blocks a body consists: more than the largest that is stored.

@@ -1,5 +1,5 @@
-//! What must simply work when it passes through: other protocols, streams that do not end, bodies
-//! larger than memory.
+//! Streams that must simply work when they pass through: other protocols, streams that do not end,
+//! bodies larger than memory.
 
 #[path = "../support/mod.rs"]
 mod support;

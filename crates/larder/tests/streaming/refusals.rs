@@ -1,5 +1,5 @@
-//! What never becomes a tunnel: wishes that are not granted, answers that are none, and attempts to
-//! smuggle requests by way of either.
+//! Requests that never become a tunnel: upgrades that are not granted, responses that are no answer
+//! to one, and attempts to smuggle requests by way of either.
 
 use crate::ends::{ACCEPT, End, KEY, Next, Scene, agreed, opening};
 use tokio::net::TcpStream;
@@ -168,7 +168,7 @@ async fn connect_is_refused_and_nothing_behind_it_is_read() {
     assert!(scene.origin_is_silent().await);
 }
 
-/// What is no answer to the wish: the client gets a 502, and the origin's connection ends.
+/// A 101 that is no answer to the upgrade: the client gets a 502, and the origin's connection ends.
 #[tokio::test]
 async fn a_101_that_is_no_answer_is_an_error() {
     let agreed = agreed();

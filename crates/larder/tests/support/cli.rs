@@ -116,7 +116,7 @@ impl Cli {
         (number(&head[..3]) as u16, String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Whether the other side ends the connection, and says nothing more.
+    /// Tells whether the other side ends the connection, and says nothing more.
     pub(crate) async fn ends(&mut self) -> bool {
         let mut rest = Vec::new();
         let ended = timeout(PATIENCE, self.0.read_to_end(&mut rest)).await.is_ok();

@@ -102,7 +102,7 @@ pub(crate) fn json(reply: &Reply) -> Value {
         .unwrap_or_else(|e| panic!("{e}: {} {}", reply.status, reply.text()))
 }
 
-/// What the unix socket answers to a GET that is well.
+/// Sends a GET over the unix socket; returns the JSON of the response, which must be a 200.
 pub(crate) async fn look(daemon: &Daemon, target: &str) -> Value {
     let reply = Ask::get(target).send_locally(daemon).await;
     assert_eq!(reply.status, 200, "{target}: {}", reply.text());

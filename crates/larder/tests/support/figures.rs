@@ -1,4 +1,5 @@
-//! What an attack costs: memory and processor time of the daemon, and what a clean client notices.
+//! Costs of an attack: memory and processor time of the daemon, and the delay that a clean client
+//! notices.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ pub(crate) fn processor_secs(daemon: &Daemon) -> f64 {
     ticks.sum::<Result<f64, _>>().expect("numbers") / TICKS
 }
 
-/// How long a clean client's requests took.
+/// Times that a clean client's requests took.
 pub(crate) struct Clean {
     took: Vec<Duration>,
 }

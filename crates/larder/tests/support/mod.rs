@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: a daemon in front of a scripted origin, and ways to ask it.
+//! Parts that the end-to-end tests share: a daemon in front of a scripted origin, and ways to ask
+//! it.
 
 // Each test file uses its own part of this.
 #![allow(dead_code, reason = "compiled once for every test file")]
@@ -23,10 +24,10 @@ use testkit::origin::Scripted;
 use testkit::reply::{Reply, Seen};
 use testkit::strict::{ParsedRequest, read_requests};
 
-/// How long something may take that nothing delays on purpose; the rest is for loaded machines.
+/// Time that anything may take that nothing delays on purpose; most of it is for loaded machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a test adds to the configuration, as TOML.
+/// Additions of a test to the configuration, as TOML.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Setup<'a> {
     /// Keys at the top of the file.
@@ -135,7 +136,7 @@ impl Stage {
         self.daemon.metric(name, "").await.expect("metrics") as u64
     }
 
-    /// How often a limit was reached.
+    /// The number of times that a limit was reached.
     pub(crate) async fn limit_hits(&self, limit: &str) -> u64 {
         let label = format!("limit=\"{limit}\"");
         self.daemon.metric("larder_limit_hits_total", &label).await.expect("metrics") as u64
@@ -150,7 +151,7 @@ pub(crate) fn whole(seen: Seen, asked: &str) -> Reply {
     }
 }
 
-/// Whether the store answered, as the reply itself says (RFC 9211).
+/// Tells whether the store answered, as the reply itself says (RFC 9211).
 pub(crate) fn is_hit(reply: &Reply) -> bool {
     reply.field("cache-status").is_some_and(|status| status.contains("; hit"))
 }
@@ -176,7 +177,7 @@ pub(crate) async fn pause(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// Whether the large numbers are asked for; they take minutes and most of the machine.
+/// Tells whether the large numbers are asked for; they take minutes and most of the machine.
 pub(crate) fn is_full_run() -> bool {
     std::env::var_os("LARDER_TEST_FULL").is_some_and(|value| value == "1")
 }

@@ -13,7 +13,7 @@ use testkit::origin::{Script, Scripted};
 use super::tls::{Client, client_of_pem};
 use super::{PATIENCE, pause};
 
-/// What every site serves.
+/// Text that every site serves.
 pub(crate) const TEXT: &str = "0123456789abcdefghij";
 
 /// A free port. Another process may take it before it is used; then a start fails, and says so.
@@ -206,7 +206,7 @@ pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it is there").permissions().mode() & 0o777
 }
 
-/// How often `what` stands in what the daemon said.
+/// The number of times that `what` stands in the daemon's log.
 pub(crate) fn said(daemon: &Daemon, what: &str) -> usize {
     daemon.log().matches(what).count()
 }

@@ -21,7 +21,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::PATIENCE;
 
-/// Which kind of key.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Elliptic,
@@ -260,7 +260,7 @@ impl Connection {
         chain[0].to_vec()
     }
 
-    /// Whether the session goes on from an earlier one.
+    /// Tells whether the session goes on from an earlier one.
     pub(crate) fn is_resumed(&self) -> bool {
         self.stream.get_ref().1.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }

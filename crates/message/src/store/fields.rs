@@ -1,4 +1,4 @@
-//! Which fields are stored, which are passed on, and how a 304 changes stored ones.
+//! Fields that are stored, fields that are passed on, and the changes of stored fields by a 304.
 
 use smallvec::SmallVec;
 

@@ -30,7 +30,7 @@ use crate::tunnel::{self, Side};
 /// Bytes of a file read at once.
 const FILE_BYTES: u64 = 16 * 1024;
 
-/// What the task of a request that must wait works with.
+/// The context of a task whose request must wait.
 pub(crate) struct Task {
     pub(crate) core: Rc<CoreCtx>,
     pub(crate) asked: Rc<Asked>,

@@ -1,5 +1,5 @@
-//! What a connection keeps of one stream: who asked for what, where the request's body goes and
-//! where the response's comes from.
+//! State that a connection keeps of one stream: its request and the client, the target of the
+//! request's body, and the source of the response's body.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     pub(crate) live: LiveRef,
     pub(crate) client: Peer,
     pub(crate) started: Started,
-    /// What it takes while it is here.
+    /// Memory that it takes while it is here.
     pub(crate) held: RefCell<Held>,
 }
 
@@ -38,14 +38,14 @@ pub(crate) struct Lane {
     /// Waits for enough of the request's body.
     pub(crate) waiting: Option<(Box<Slow>, Reader)>,
     pub(crate) task: Option<Running>,
-    /// What was set apart for a passing body.
+    /// Bytes set apart for a passing body.
     pub(crate) window: u64,
     pub(crate) source: Source,
-    /// What follows it.
+    /// Trailers that follow the body.
     pub(crate) trailed: Option<Box<Trailed>>,
     /// The reply under way, its body apart.
     pub(crate) reply: Option<Box<Reply>>,
-    /// What it takes, where it is long.
+    /// Memory that a long reply takes.
     pub(crate) reply_held: Option<Held>,
     /// When it was ready, in microseconds of the log's clock.
     pub(crate) reply_us: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Lane {
     pub(crate) cut_off: bool,
     /// When the last of them was.
     pub(crate) moved_ms: u64,
-    /// How slowly the client takes the reply.
+    /// Bytes by which the client is behind the least rate in taking the reply.
     pub(crate) taking: Behind,
     /// When the reply began to be sent.
     pub(crate) begun_ms: u64,
@@ -129,11 +129,11 @@ pub(crate) struct Upload {
     /// Bytes wait to be taken, and the connection is woken when some are.
     pub(crate) waits: bool,
     pub(crate) moved_ms: u64,
-    /// How slowly it comes.
+    /// Bytes by which the body is behind the least rate.
     pub(crate) coming: Behind,
 }
 
-/// What has become of the bytes received.
+/// The state of the bytes received.
 pub(crate) enum Taken {
     /// So many more were taken, and these were the last so far.
     All(usize),

@@ -1,4 +1,4 @@
-//! What requests' tasks tell their connection, and how far they may run ahead of it.
+//! Messages from requests' tasks to their connection, and the bound on how far a task runs ahead.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use crate::core::CoreCtx;
 /// Bytes of a body that its task may have handed over and the client not taken, about.
 const AHEAD: usize = 4 * 1024;
 
-/// What a task has to say of its stream.
+/// A message from a task about its stream.
 pub(crate) enum Item {
     /// An interim response.
     Interim(Box<Response>),

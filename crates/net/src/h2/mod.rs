@@ -50,7 +50,7 @@ use crate::stream::Stream;
 use crate::wait;
 use crate::wire::Wire;
 
-/// What nginx logs for a client that left before its answer; never sent.
+/// The status that nginx logs for a client that left before its answer; never sent.
 const CLIENT_CLOSED: u16 = 499;
 /// Bytes that wait in the kernel at most, before those that are in flight.
 const UNSENT_BYTES: u32 = 128 * 1024;
@@ -70,15 +70,16 @@ pub(crate) struct H2 {
     held: Vec<u8>,
     /// Uploads of which something waits to be taken.
     uploads: Vec<StreamAt>,
-    /// What the sweep knows the connection to be doing.
+    /// The activity of the connection, as the sweep knows it.
     phase: Phase,
     /// When the last request was under way.
     worked_ms: u64,
-    /// How slowly the client opens the window of all streams.
+    /// Bytes by which the client is behind the least rate in opening the flow-control window of all
+    /// streams.
     taking: Behind,
     /// Bytes set apart for passing bodies.
     reserved: u64,
-    /// What is held for the client, and what of that waits in buffers.
+    /// Memory held for the client, and the part of it that waits in buffers.
     account: Arc<Account>,
     buffered: Buffered,
     served: u64,
@@ -88,7 +89,7 @@ pub(crate) struct H2 {
     over: bool,
 }
 
-/// How a connection ends.
+/// The manner in which a connection ends.
 enum End {
     /// The client may still be sending, and should read why.
     Linger,
@@ -96,8 +97,8 @@ enum End {
     Gone,
 }
 
-/// Whether a plain connection begins as HTTP/2 does (RFC 9113 3.4). What was read to find out is
-/// in `received`; a request of HTTP/1 differs in its first bytes.
+/// Returns true if a plain connection begins as HTTP/2 does (RFC 9113 3.4). The bytes read to find
+/// that out are in `received`; a request of HTTP/1 differs in its first bytes.
 pub(crate) async fn begins(
     wire: &mut Wire,
     received: &mut Vec<u8>,

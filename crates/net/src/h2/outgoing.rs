@@ -21,7 +21,7 @@ const SLICES: usize = 64;
 /// Pieces up to this size are copied behind the frames before them: sealing copies them anyway, and
 /// a plain write gains nothing from so little.
 const COPY_MAX: usize = 2 * 1024;
-/// What is collected before it is written: what TLS seals in one batch.
+/// Bytes that are collected before they are written: as many as TLS seals in one batch.
 pub(crate) const BATCH: usize = 64 * 1024;
 
 /// Bytes that are somewhere else.
@@ -31,7 +31,7 @@ enum Piece {
     Stored(Arc<Object>, Range<u64>),
 }
 
-/// What waits to be written.
+/// Bytes that wait to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     /// Frames, without the pieces.
@@ -69,7 +69,7 @@ impl Outgoing {
         self.bytes.is_empty() && self.pieces.is_empty()
     }
 
-    /// How much more is collected before it is written.
+    /// The number of bytes that can still be collected before a write.
     pub(crate) fn room(&self) -> usize {
         BATCH.saturating_sub(self.bytes.len() + self.apart)
     }

@@ -1,4 +1,4 @@
-//! How long a connection and its streams may take: idle, standing still, too slow, too long in all.
+//! Time limits of a connection and its streams: idle, standing still, too slow, too long in all.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::conn::may_stay;
 use crate::core::CoreCtx;
 use crate::guard::Phase;
 
-/// How often streams are looked at that may stand still.
+/// Milliseconds between two looks for streams that stand still.
 const TICK_MS: u64 = 1_000;
 
 impl H2 {

@@ -54,7 +54,7 @@ pub(super) fn varnish(text: &str) -> Result<Vec<Part>, String> {
     Ok(parts.0)
 }
 
-/// What stands behind a `%`, and what follows it; none for another `%`.
+/// Reads the item behind a `%`, and returns it with the text that follows; `None` for `%%`.
 fn specifier(text: &str) -> Result<(Option<Item>, &str), String> {
     if let Some(inner) = text.strip_prefix('{') {
         // A date's format may have braces of its own: `%{%{sec}}t` is none, but `%{sec}t` is.

@@ -33,7 +33,7 @@ const MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// How a moment is written.
+/// The form in which a moment is written.
 #[derive(Clone, Debug)]
 pub(super) enum DateFormat {
     /// Numbers of its own: since 1970 or of the second.

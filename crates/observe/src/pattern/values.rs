@@ -1,4 +1,4 @@
-//! What a record says of each thing that a format may tell.
+//! Values of a record for each item of a format.
 
 use std::borrow::Cow;
 
@@ -47,7 +47,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What `record` says of `item`.
+/// The value of `item` for `record`.
 pub(super) fn value<'a>(
     item: &Item,
     record: &Record<'a>,
@@ -110,7 +110,7 @@ pub(super) fn value<'a>(
     }
 }
 
-/// What is told of times; none where it is something else.
+/// The value of an item that is a time; `None` for any other item.
 fn moment<'a>(item: &Item, record: &Record<'a>, back: bool) -> Option<Value<'a>> {
     let p = &record.phases;
     let (sent, head) = (p.fetch.map(u64::from), p.head.map(u64::from));
@@ -145,7 +145,7 @@ fn time<'a>(us: Option<u64>, unit: Unit) -> Value<'a> {
     })
 }
 
-/// What is told of the request.
+/// The value of an item that describes the request.
 fn of_request<'a>(item: &Item, record: &Record<'a>, fields: &Fields, back: bool) -> Value<'a> {
     let target = record.target;
     let query_at = memchr::memchr(b'?', target);

@@ -10,14 +10,14 @@ use crate::record::Record;
 pub struct About {
     /// Its name.
     pub name: &'static str,
-    /// What it is compared with.
+    /// The type of its values.
     pub(super) kind: Kind,
     field: Field,
-    /// What it says.
+    /// Its meaning, in words.
     pub about: &'static str,
 }
 
-/// What values a field has.
+/// The type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -121,13 +121,13 @@ impl NamedField {
         own.map_or_else(|| Self::named(name), |about| Ok(Self(about.field)))
     }
 
-    /// What `record` says of it.
+    /// The value of this field in `record`.
     pub(crate) fn of<'a>(self, record: &Record<'a>) -> Seen<'a> {
         self.0.of(record)
     }
 }
 
-/// What a record says of a field.
+/// The value of a field in a record.
 pub(crate) enum Seen<'a> {
     Nothing,
     Text(&'a [u8]),
@@ -203,7 +203,7 @@ impl Field {
     }
 }
 
-/// How many letters must be changed to make one name of the other (Levenshtein).
+/// The number of letters to change, add or remove to make one name of the other (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b = b.as_bytes();
     if b.len() > 40 {

@@ -17,7 +17,7 @@ const DEPTH: usize = 64;
 /// Memory a pattern may take when it is compiled.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// What is wrong, and where.
+/// A mistake in a filter, and its place.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) span: Range<usize>,

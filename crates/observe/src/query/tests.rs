@@ -1,4 +1,4 @@
-//! What filters say of a record, and what is said of those that are none.
+//! Filters hold for the records they describe, and mistakes in them are explained.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn query(text: &str) -> Query {
     Query::parse(text, &fields()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a request for an API that failed is like.
+/// The record of a failed request for an API.
 fn bytes() -> Vec<u8> {
     let record = Record {
         status: 503,

@@ -19,7 +19,7 @@ pub enum From {
     Now,
 }
 
-/// What one look at the rings came to.
+/// The outcome of one look at the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polled {
     /// Records told.

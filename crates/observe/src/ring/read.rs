@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{BLOCK_MAX, BlockHead, Cursor, HEAD_BYTES, Head};
 use crate::record::Record;
 
-/// How often a cursor that is just being renewed is looked at again.
+/// The number of times that a cursor is read while it is just being renewed.
 const RETRIES: u32 = 100;
 /// Bytes read at once; several of the largest blocks.
 const CHUNK: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const _: () = assert!(CHUNK > 2 * BLOCK_MAX);
 pub(super) struct Reader {
     file: File,
     pub(super) head: Head,
-    /// What tells this file from the next of its name.
+    /// Device and inode, which tell this file from the next of its name.
     identity: (u64, u64),
     position: u64,
     /// Records that came before `position`; none before the first block.
@@ -69,7 +69,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the file of this name is another by now.
+    /// Returns true if `path` names another file by now.
     pub(super) fn is_replaced(&self, path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) != self.identity)
     }
@@ -163,7 +163,7 @@ impl Reader {
     }
 }
 
-/// Whether `bytes` are so many whole records.
+/// Returns true if `bytes` are exactly `count` whole records.
 fn is_sound(bytes: &[u8], count: u32) -> bool {
     let (mut rest, mut found) = (bytes, 0);
     while let Some((_, after)) = Record::read(rest) {

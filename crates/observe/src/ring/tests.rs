@@ -1,4 +1,4 @@
-//! What is written is read, once and in order, or counted as lost.
+//! Records that are written are read once and in order, or counted as lost.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::record::VALUES_MAX;
 
-/// How rings are made.
+/// The settings of new rings.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The folder; it is made when it is not there.

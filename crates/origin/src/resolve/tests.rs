@@ -19,7 +19,8 @@ fn the_hosts_file_answers_for_both_families_in_any_case() {
     assert_eq!(in_hosts(&hosts, "nowhere"), Vec::<IpAddr>::new());
 }
 
-/// What the name server below says: 10.0.0.n for 1 to 199, then this.
+/// The value for which the name server below answers NXDOMAIN; for n from 1 to 199 it says
+/// 10.0.0.n.
 const NXDOMAIN: u8 = 200;
 
 /// A name server that answers every A question with `10.0.0.<last>`, to be kept for a second.

@@ -1,4 +1,4 @@
-//! Which servers get requests.
+//! The choice of servers that get requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -156,7 +156,7 @@ async fn probes_decide_who_gets_requests() {
     assert_eq!(server.connections(), seen, "its tasks ended with it");
 }
 
-/// What the journal was told.
+/// Messages that the journal got.
 #[derive(Default)]
 struct Heard(Mutex<Vec<String>>);
 

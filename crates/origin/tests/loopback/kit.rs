@@ -127,7 +127,7 @@ impl Scripted {
         Self::new(move |_, conn| conn.answer_all(response)).await
     }
 
-    /// How many connections it has taken.
+    /// The number of connections it has taken.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::kit::*;
 
-/// What becomes of `response` when the server closes the connection after it.
+/// The outcome of `response` when the server closes the connection after it.
 async fn outcome(response: &'static str) -> Result<String, Error> {
     let server = Scripted::new(move |_, mut conn| async move {
         conn.head().await;

@@ -1,4 +1,4 @@
-//! What is tried again, where, and how often.
+//! Retries: their reasons, their targets, and their number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -46,7 +46,7 @@ const RULES: [(Rule, &str); 10] = [
     (Rule::Files, "files"),
 ];
 
-/// What to do with the requests of one route.
+/// The compiled settings of one route.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) origin: u32,
@@ -73,7 +73,7 @@ pub(super) struct Plan {
     pub(super) places: Places,
 }
 
-/// Who is let in.
+/// The clients that are let in.
 #[derive(Debug)]
 pub(super) struct Access {
     /// `None`: all but `deny`.
@@ -88,7 +88,7 @@ pub(super) struct Cookies {
     pub(super) strip_tracking: bool,
 }
 
-/// What happens to a query.
+/// The change to a query.
 #[derive(Debug)]
 pub(super) enum Query {
     Remove,
@@ -156,13 +156,13 @@ impl Declared {
 }
 
 impl Plan {
-    /// Whether `client` is not let in.
+    /// Returns true if `client` is not let in.
     pub(super) fn keeps_out(&self, client: Peer) -> bool {
         self.access.as_ref().is_some_and(|access| !access.admits(client))
     }
 
-    /// Whether the origin is not asked, or is never asked for what is stored: what an access rule
-    /// or `respond` keeps from it, and `cache = false` from others.
+    /// Returns true if the route protects something: an access rule or `respond` keeps requests
+    /// from the origin, and `cache = false` keeps responses from other clients.
     pub(super) fn is_guard(&self) -> bool {
         self.access.is_some() || self.answer.is_some() || !self.cache
     }
@@ -235,7 +235,7 @@ impl Access {
 }
 
 impl Cookies {
-    /// Whether a cookie of this name is removed.
+    /// Returns true if a cookie of this name is removed.
     pub(super) fn strips(&self, name: &[u8]) -> bool {
         (self.strip_tracking && message::cookie::is_tracking(name))
             || self.strip.iter().any(|pattern| pattern.matches(name))

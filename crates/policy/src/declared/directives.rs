@@ -1,4 +1,4 @@
-//! What a client's own Cache-Control makes of a stored response (RFC 9111 5.2.1), where a site
+//! Effects of a client's own Cache-Control on a stored response (RFC 9111 5.2.1), where a site
 //! honours it.
 //!
 //! `no-transform` asks for nothing that is ever done here; `only-if-cached` speaks of the way to
@@ -9,7 +9,7 @@ use message::cache_control::{CacheControl, Scope};
 
 use crate::points::{HitCtx, HitVerdict};
 
-/// Whether the stored response is what the request's directives ask for.
+/// Decides whether the stored response is what the request's directives ask for.
 pub(super) fn weigh(ctx: &HitCtx<'_>) -> HitVerdict {
     let headers = &ctx.request.headers;
     let mut lines = headers.values(HeaderId::CacheControl).peekable();

@@ -1,4 +1,4 @@
-//! Which Content-Type the suffix of a path stands for.
+//! Content types that the suffixes of paths stand for.
 //!
 //! A rule that keeps `*.css` for a year would keep an account page that an application also serves
 //! at `/account/x.css` (web cache deception). Where the type has to fit, it does not.
@@ -41,9 +41,9 @@ const TYPES: &[(&[&str], &[&str])] = &[
     ),
 ];
 
-/// Whether `content_type`, a field's value, is what the suffix of `path` stands for. Not for a path
-/// with a delimiter that an origin may cut it at: `;`, or an escape of `/`, `\\`, `;`, `?`, `#` or
-/// `%`.
+/// Returns true if `content_type`, a field's value, is one that the suffix of `path` stands for.
+/// Returns false for a path with a delimiter that an origin may cut it at: `;`, or an escape of
+/// `/`, `\\`, `;`, `?`, `#` or `%`.
 pub(super) fn fits(path: &[u8], content_type: &[u8]) -> bool {
     let Some(dot) = path.iter().rposition(|b| matches!(b, b'.' | b'/')) else { return false };
     if path[dot] == b'/' || has_delimiter(path) {

@@ -92,7 +92,7 @@ fn short(names: &[&str]) -> String {
     bare.collect::<Vec<_>>().join(", ")
 }
 
-/// What of `request` it is that `rule` speaks of.
+/// The part of `request` that `rule` speaks of, in words.
 fn found(bypass: &Bypass, rule: u32, request: &Request) -> Option<String> {
     if bypass.paths.iter().any(|(_, of)| *of == rule) {
         return Some(format!("the path is {}", shown(request.path())));
@@ -192,7 +192,7 @@ pub(super) fn cookies(plan: &Plan, request: &Request) -> Step {
     Step::new("cookies", why).at(place).fact("kept", kept).fact("removed", dropped)
 }
 
-/// Whether a request is somebody's own, once cookies are removed.
+/// The step that tells whether a request is somebody's own, once cookies are removed.
 pub(super) fn personal(plan: &Plan, request: &Request, personal: bool) -> Step {
     if !personal {
         let why = "no cookie is left that tells one visitor from another";
@@ -215,7 +215,7 @@ pub(super) fn personal(plan: &Plan, request: &Request, personal: bool) -> Step {
     Step::new("personal", why)
 }
 
-/// What is done to a query; `request` still has it as it came.
+/// The step that tells of the change to a query; `request` still has the query as it came.
 pub(super) fn query(plan: &Plan, query: &Query, request: &Request) -> Step {
     let mut after = request.clone();
     query.apply(&mut after);

@@ -1,4 +1,4 @@
-//! What to do with a request: the decisions of [`Policy::receive`](crate::Policy::receive).
+//! Decisions about a request: those of [`Policy::receive`](crate::Policy::receive).
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct Readings {
     other: Option<Vec<u8>>,
 }
 
-/// Which plan is for a request.
+/// The plan for a request.
 #[derive(Clone, Copy, Debug)]
 struct Routed {
     /// The number of the plan.
@@ -43,8 +43,9 @@ struct Routed {
 impl Declared {
     /// Decides, and tells `told` what was looked at.
     ///
-    /// What it calls is inlined by force: there are two of this, and functions that both call would
-    /// stand apart, which costs the one that nobody listens to a tenth.
+    /// Functions that `decide` calls are inlined by force. `decide` is compiled once for each of
+    /// two listeners; a function that both copies call would not be inlined, which costs the copy
+    /// that nobody listens to a tenth.
     pub(super) fn decide(
         &self,
         ctx: &mut ReceiveCtx<'_>,
@@ -137,9 +138,9 @@ impl Declared {
         client
     }
 
-    /// The number of the plan for `request`; `None` when its path has no normal form, or can be
-    /// read in two ways of which each leads to another route (path confusion: a rule for one would
-    /// be slipped past by the other).
+    /// The number of the plan for `request`. `None` if its path has no normal form, or has two
+    /// readings that lead to different routes (path confusion: a request could slip past a rule for
+    /// one route by way of the other).
     #[inline(always)]
     fn route(&self, request: &Request, readings: &mut Option<Readings>) -> Option<Routed> {
         let path = request.path();
@@ -241,15 +242,15 @@ impl Declared {
     }
 }
 
-/// Whether a certificate authority asks for its token: of base64url's bytes, so that no other path
-/// is meant by it, however it is read.
+/// Returns true if a certificate authority asks for its token. The token has only base64url's
+/// bytes, so that the path means nothing else, however it is read.
 fn is_challenge(path: &[u8]) -> bool {
     let is_of_token = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     path.strip_prefix(ACME_CHALLENGE).is_some_and(|token| token.iter().all(is_of_token))
 }
 
-/// Whether a request may change its connection's protocol; its Upgrade is then what it may ask for.
-/// One that may not is dealt with as if it had not asked (RFC 9110 7.8).
+/// Returns true if a request may change its connection's protocol, and leaves in its Upgrade what
+/// it may ask for. A request that may not is dealt with as if it had not asked (RFC 9110 7.8).
 fn take_upgrade(plan: &Plan, request: &mut Request) -> bool {
     let Some(protocols) = upgrade::admitted(request, &plan.upgrade) else { return false };
     request.headers.set(HeaderId::Upgrade, &protocols);
@@ -257,8 +258,8 @@ fn take_upgrade(plan: &Plan, request: &mut Request) -> bool {
     true
 }
 
-/// Whether a request goes past the cache for what it is, before anything in it is changed: what it
-/// says is for the origin alone.
+/// The rule by which a request goes past the cache for what it is, before anything in the request
+/// is changed: its contents are for the origin alone.
 #[inline(always)]
 fn pass_unread(plan: &Plan, request: &Request) -> Option<Rule> {
     if !matches!(request.method, Method::Get | Method::Head) {

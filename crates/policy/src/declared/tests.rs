@@ -73,7 +73,7 @@ fn field(name: &str) -> FieldName {
     FieldName::parse(name).expect("a name")
 }
 
-/// What became of a request.
+/// The outcome of a request.
 struct Asked {
     verdict: ReceiveVerdict,
     notes: Notes,
@@ -121,7 +121,7 @@ fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
     Asked { verdict, notes, request, rule }
 }
 
-/// What a request comes to, explained.
+/// The outcome of a request, explained.
 fn tell(policy: &Declared, client: Peer, mut request: Request) -> String {
     let mut notes = Notes::default();
     let mut ctx = ReceiveCtx { request: &mut request, client, now: NOW, notes: &mut notes };

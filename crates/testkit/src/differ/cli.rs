@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-/// How long an answer may take: varnishd has a C compiler to wait for.
+/// Time that an answer may take: varnishd has a C compiler to wait for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection whose client has shown that it knows the secret.

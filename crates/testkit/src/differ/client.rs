@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::scenario::Ask;
 use crate::reply::{self, End, Seen};
 
-/// How long an answer may take.
+/// Time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Where a server listens, and the `Host` of requests that name none.
@@ -21,7 +21,7 @@ pub(super) struct Target {
     pub(super) host: String,
 }
 
-/// A status line and the message; of one that is none, only what it is.
+/// An answer: its status line, and the message or what was there in its place.
 #[derive(Clone, Debug)]
 pub(super) struct Got {
     pub(super) line: String,

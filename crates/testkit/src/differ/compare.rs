@@ -1,4 +1,4 @@
-//! What of an answer counts, and where two records part.
+//! Comparison of records: the parts of an answer that count, and the place where two records part.
 //!
 //! Left out: the names servers give themselves (`Server`, `Via`, the last line of a synthetic
 //! page), transaction ids, `Date`, one second of `Age`, the `Connection: keep-alive` that says
@@ -22,9 +22,9 @@ const BARE: [&str; 2] = ["connection: close", "content-length: 0"];
 /// One thing that happened, as lines that are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
-    /// What it is, such as the request an answer belongs to.
+    /// Title of the event, such as the request an answer belongs to.
     pub head: String,
-    /// What counts of it.
+    /// Lines of the event that count.
     pub lines: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub struct Record {
     pub events: Vec<Event>,
     /// Expectations that did not come true.
     pub failed: Vec<String>,
-    /// Whether an origin was sent what is no request.
+    /// An origin was sent bytes that are no request.
     pub garbled: bool,
 }
 
@@ -152,7 +152,7 @@ fn shown(bytes: &[u8]) -> String {
     format!("{begin}... {} bytes, sum {sum:x}", bytes.len())
 }
 
-/// Whether two lines say the same, `Age` within a second.
+/// Tells whether two lines say the same, `Age` within a second.
 fn same(one: &str, other: &str) -> bool {
     let age = |line: &str| line.strip_prefix("age: ").and_then(|age| age.parse::<i64>().ok());
     match (age(one), age(other)) {

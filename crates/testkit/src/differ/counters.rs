@@ -1,4 +1,4 @@
-//! What a server has counted, under Varnish's names: in the form of `varnishstat -j`.
+//! Counters of a server, under Varnish's names: in the form of `varnishstat -j`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) fn read(text: &str) -> Result<Counters, String> {
     Ok(counters.iter().filter_map(|(name, one)| Some((name.clone(), value(one)?))).collect())
 }
 
-/// What the varnishd that works in `folder` has counted.
+/// Counters of the varnishd that works in `folder`.
 pub(super) fn of_varnish(folder: &Path) -> Result<Counters, String> {
     let stat = Command::new("varnishstat").arg("-n").arg(folder).arg("-j").output();
     let stat = stat.map_err(|error| format!("varnishstat: {error}"))?;

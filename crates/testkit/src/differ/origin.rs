@@ -130,12 +130,14 @@ impl Origin {
         *state = State { answers: answers.to_vec(), given, ..State::default() };
     }
 
-    /// Whether it gives an answer just now. Those that send back what comes are given.
+    /// Tells whether the origin is giving an answer. An answer that echoes counts as given when the
+    /// echo begins.
     pub(super) fn busy(&self) -> bool {
         self.state.lock().busy > 0
     }
 
-    /// What it was asked since then, or what bytes it could not read as a request.
+    /// Requests since the last [`reset`](Self::reset); an `Err` stands for bytes that are no
+    /// request.
     pub(super) fn seen(&self) -> Vec<Result<ParsedRequest, String>> {
         self.state.lock().seen.clone()
     }

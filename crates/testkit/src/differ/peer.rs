@@ -20,7 +20,7 @@ use super::counters::{self, Counters};
 use super::origin::Origin;
 use super::scenario::{Scenario, read};
 
-/// How often, every 20 ms, a start is looked at before it counts as failed.
+/// The number of times, every 20 ms, that a start is looked at before it counts as failed.
 const LOOKS: usize = 1500;
 
 const SECRET: &[u8] = b"a secret of the differ\n";
@@ -35,10 +35,10 @@ const PARAMS: [(&str, &str); 2] = [
 /// The names of the origins of a scenario.
 const ORIGINS: [&str; 4] = ["o1", "o2", "o3", "o4"];
 
-/// What is running before a scenario's program is.
+/// The program that runs before a scenario's program does.
 const BOOT: &str = "vcl 4.1;\nbackend default none;\n";
 
-/// Which program a peer is.
+/// The server program that a peer runs.
 #[derive(Clone, Debug)]
 pub struct Kind {
     /// Its name in reports.
@@ -73,9 +73,9 @@ pub struct Peer {
     pub(super) proxied: SocketAddr,
     pub(super) cli: Cli,
     pub(super) origins: Vec<Origin>,
-    /// What `${dead}` stands for.
+    /// The port that `${dead}` stands for.
     dead: Dead,
-    /// How often its child has crashed, as far as anybody has asked.
+    /// The number of times that the child has crashed, as far as anybody has asked.
     crashes: usize,
     /// The programs that run: all of a scenario, as loaded.
     loaded: BTreeMap<String, String>,
@@ -165,13 +165,13 @@ impl Peer {
         &self.kind.name
     }
 
-    /// What it has said so far.
+    /// Output of the peer so far.
     pub fn said(&self) -> String {
         fs::read_to_string(self.folder.join("said")).unwrap_or_default()
     }
 
-    /// Whether what serves has crashed since this was last asked. It is there again then: Varnish
-    /// starts a new child.
+    /// Tells whether the serving process has crashed since the last call. After a crash, the call
+    /// waits for the new child that Varnish starts.
     pub(super) fn has_crashed(&mut self) -> bool {
         let crashes = self.said().matches("Panic at").count();
         let is_new = crashes > std::mem::replace(&mut self.crashes, crashes);
@@ -188,7 +188,7 @@ impl Peer {
         Target { plain: self.plain, proxied: self.proxied, host: scenario.host() }
     }
 
-    /// What placeholders stand for.
+    /// Values that placeholders stand for.
     pub(super) fn values(&self) -> BTreeMap<String, String> {
         let ports = self.origins.iter().map(|o| (o.name().to_owned(), o.port().to_string()));
         let mut values: BTreeMap<String, String> = ports.collect();

@@ -10,7 +10,7 @@ use super::origin::Origin;
 use super::peer::Peer;
 use super::scenario::{Ask, Expect, Scenario, Step, read};
 
-/// How often, every 10 ms, an origin is looked at for requests that are to come.
+/// The number of times, every 10 ms, that an origin is looked at for requests that are to come.
 const LOOKS: usize = 1000;
 
 /// Runs `scenario` on `peer`.
@@ -55,7 +55,7 @@ struct Stage<'a> {
     clients: Clients,
     last: Option<(Ask, Got)>,
     record: Record,
-    /// Whether requests were sent at the same time: their order at the origins is chance then.
+    /// Requests were sent at the same time: their order at the origins is chance then.
     parallel: bool,
     /// The counters when it began, if they matter.
     counted: Counters,

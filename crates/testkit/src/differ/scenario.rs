@@ -31,7 +31,7 @@ pub struct Scenario {
     pub file: String,
     /// The line its name stands on.
     pub line: usize,
-    /// What it is called; unique in its file.
+    /// The scenario's name, unique in its file.
     pub name: String,
     /// The program's text, placeholders not yet filled in.
     pub vcl: String,
@@ -43,7 +43,7 @@ pub struct Scenario {
     pub files: BTreeMap<String, String>,
     /// Answers by origin.
     pub origins: BTreeMap<String, Vec<Answer>>,
-    /// What is done, with the line it stands on.
+    /// Steps, each with the line it stands on.
     pub steps: Vec<(usize, Step)>,
     /// Why the two are meant to differ.
     pub differs: Option<String>,
@@ -79,11 +79,11 @@ pub struct Answer {
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: String,
-    /// How it is given.
+    /// The manner in which the answer is given.
     pub manner: Manner,
 }
 
-/// How an origin gives an answer.
+/// The manner in which an origin gives an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
     /// `!delay 200ms`: before the head.
@@ -121,7 +121,7 @@ pub enum Step {
     Cli {
         /// The command.
         line: String,
-        /// Whether the text counts.
+        /// The text counts.
         text: bool,
     },
     /// `say TEXT`: a line over the connection of the last request, which must come back.
@@ -133,7 +133,7 @@ pub enum Step {
     Counts(Vec<(String, i64)>),
 }
 
-/// What a scenario pins down.
+/// An expectation that a scenario pins down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// `expect 200`.
@@ -163,9 +163,9 @@ pub struct Ask {
     pub target: String,
     /// HTTP/1.0.
     pub old: bool,
-    /// Whether the body goes in chunks.
+    /// The body goes in chunks.
     pub chunked: bool,
-    /// How long it waits before it is sent.
+    /// Milliseconds that the request waits before it is sent.
     pub after_ms: u64,
     /// The client's address as a proxy tells it.
     pub from: Option<String>,

@@ -17,12 +17,12 @@ use super::scenario::{self, Scenario};
 /// Times that a scenario which differed must not differ, alone, to count as flaky.
 const CHANCES: usize = 2;
 
-/// Which scenarios, and how.
+/// Scenarios to run, and the way to run them.
 #[derive(Clone, Debug)]
 pub struct Suite {
     /// The oracle, and who must do the same.
     pub peers: (Kind, Kind),
-    /// How many pairs of them work at a time.
+    /// The number of pairs of peers that work at a time.
     pub pairs: usize,
     /// Only scenarios whose file or name has this in it.
     pub only: String,
@@ -32,19 +32,19 @@ pub struct Suite {
     pub random: bool,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Scenarios that were run.
     pub run: usize,
-    /// What is to be told of those that failed.
+    /// Reports on the scenarios that failed.
     pub failed: Vec<String>,
     /// The same for scenarios that differed among others and did not, twice, when run alone.
     pub flaky: Vec<String>,
     /// The same for random ones that say nothing: the oracle failed, or there was no difference the
     /// second time.
     pub left_out: Vec<String>,
-    /// What the oracle did, for those who write scenarios.
+    /// Records of the oracle, for those who write scenarios.
     pub oracle: Vec<String>,
 }
 
@@ -145,11 +145,11 @@ fn again(
 
 /// One scenario on both.
 struct Played {
-    /// What is to be told of it: nothing when both do the same.
+    /// Report on the differences; empty when both do the same.
     told: String,
-    /// What the oracle did.
+    /// Record of the oracle.
     oracle: String,
-    /// Whether the oracle sent rubbish to an origin.
+    /// The oracle sent rubbish to an origin.
     garbled: bool,
 }
 

@@ -4,7 +4,7 @@
 use super::{Expected, FaultCase, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
-/// What must never reach any client.
+/// A response that must never reach any client.
 pub const POISON: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\
                           Cache-Control: max-age=300\r\n\r\npoison";
 

@@ -1,4 +1,5 @@
-//! What real clients send. A server that refuses one of these is strict at the web's expense.
+//! Requests that real clients send. A server that refuses one of these is strict at the web's
+//! expense.
 
 use super::{Table, chunked, get, post};
 

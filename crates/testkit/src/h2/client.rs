@@ -19,7 +19,7 @@ use crate::reply::End;
 #[cfg(test)]
 mod tests;
 
-/// What a client does unasked.
+/// Duties that a client does unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manners {
     /// Acknowledges SETTINGS and PING.
@@ -37,7 +37,7 @@ impl Manners {
     pub const NONE: Self = Self { acknowledges: false, refills: false };
 }
 
-/// What one look at the connection showed.
+/// The result of one look at the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A frame, judged and found right.
@@ -50,7 +50,7 @@ pub enum Step {
     Faulty(Fault),
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A whole answer; a reset may have come after it.
@@ -86,12 +86,12 @@ impl Outcome {
     }
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// Code of the last GOAWAY.
     pub code: Option<u32>,
-    /// How the connection below ended; [`End::Open`] when it did not, in time.
+    /// The end of the connection below; [`End::Open`] when it did not end in time.
     pub end: End,
 }
 
@@ -159,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self
     }
 
-    /// What has come so far.
+    /// The judge of everything that has come so far.
     pub fn judge(&self) -> &Judge {
         &self.judge
     }
@@ -329,7 +329,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// How the connection stands.
+    /// The end of the connection, as it stands.
     pub fn ending(&self) -> Ending {
         Ending { code: self.judge.goaways().last().map(|(_, code)| *code), end: self.end }
     }

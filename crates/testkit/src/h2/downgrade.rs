@@ -17,7 +17,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 
-/// What the origin must have been sent.
+/// The request that the origin must have been sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forwarded {
     /// Its method.
@@ -32,7 +32,7 @@ pub struct Forwarded {
     pub body: Vec<u8>,
 }
 
-/// What must come of a case.
+/// The result that a case must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// RFC 9113 8.1.1 calls it malformed: RST_STREAM with PROTOCOL_ERROR.
@@ -52,12 +52,12 @@ pub enum Expect {
 /// One DATA frame: its body, and its padding if it has any.
 pub type Piece = (Vec<u8>, Option<u8>);
 
-/// What a client sends on one stream.
+/// A case: everything that a client sends on one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Unique within the table.
     pub name: String,
-    /// What kind of trick it is.
+    /// The kind of trick.
     pub class: &'static str,
     /// Its head, pseudo-fields among the others.
     pub fields: FieldList,
@@ -65,9 +65,9 @@ pub struct Case {
     pub data: Vec<Piece>,
     /// Its trailers.
     pub trailers: Option<FieldList>,
-    /// Whether the last frame ends the stream.
+    /// The last frame ends the stream.
     pub ended: bool,
-    /// What must come of it.
+    /// The result that the case must have.
     pub expect: Expect,
 }
 
@@ -107,11 +107,11 @@ impl Case {
         bytes
     }
 
-    /// Whether the right thing has come of it: `outcome` at the client, and `sent` to the origin,
-    /// whole requests only.
+    /// Checks the result of the case: `outcome` at the client, and the whole requests `sent` to the
+    /// origin.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A text that says what is wrong.
     pub fn check(&self, outcome: &Outcome, sent: &[ParsedRequest]) -> Result<(), String> {
         let protocol_error = outcome.reset() == Some(error::PROTOCOL_ERROR);
         let status = match outcome {
@@ -141,7 +141,7 @@ impl Case {
         }
     }
 
-    /// What would be forwarded, if anything may be.
+    /// The request that would be forwarded, if any may be.
     pub fn forwarded(&self) -> Option<&Forwarded> {
         match &self.expect {
             Expect::Forwarded(forwarded) | Expect::RefusedOr(forwarded) => Some(forwarded),
@@ -232,7 +232,7 @@ impl Table {
     }
 }
 
-/// What most cases ask for.
+/// Target that most cases ask for.
 const TARGET: &str = "/";
 
 /// The usual request.
@@ -240,7 +240,7 @@ fn get() -> Request {
     Request::get(TARGET)
 }
 
-/// What becomes of a request that is translated without loss.
+/// A request as it is forwarded when it is translated without loss.
 fn forwarded(method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Forwarded {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
     Forwarded {
@@ -252,5 +252,5 @@ fn forwarded(method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -
     }
 }
 
-/// What a smuggler hopes to have read as a request of its own.
+/// A request that a smuggler hopes to have read as one of its own.
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n";

@@ -1,7 +1,7 @@
 //! Frames as bytes (RFC 9113 4.1 and 6), the wrong ones included: a length, a flag or a stream that
 //! no client should send is sent all the same.
 
-/// What a client's side of a connection begins with (RFC 9113 3.4).
+/// Bytes with which a client's side of a connection begins (RFC 9113 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes of a frame's head.
@@ -75,7 +75,7 @@ pub struct Frame {
     pub flags: u8,
     /// Its stream, 0 for the connection; the reserved bit is sent as it stands.
     pub stream: u32,
-    /// What follows the head.
+    /// Bytes that follow the head.
     pub payload: Vec<u8>,
 }
 
@@ -179,7 +179,7 @@ impl Frame {
         Some((Self::new(kind, flags, stream, payload), HEAD_BYTES + length))
     }
 
-    /// Whether `flag` is set.
+    /// Tells whether `flag` is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

@@ -1,9 +1,9 @@
-//! What a server may send, frame by frame (RFC 9113): the first thing it does otherwise is a
-//! [`Fault`]. With it comes the bookkeeping of what it did send.
+//! Rules for a server's frames (RFC 9113): the first breach of them is a [`Fault`]. The judge also
+//! keeps account of what the server did send.
 //!
-//! The judge reads both directions. What a client under test sends wrongly on purpose is none of
-//! its business; it only learns from there which streams are open and how much may be sent on them.
-//! It never touches a socket.
+//! The judge reads both directions. It does not judge the frames that a client under test sends
+//! wrongly on purpose; it only learns from them which streams are open and how much may be sent on
+//! them. It never touches a socket.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,7 +38,7 @@ pub struct Seen {
     pub length: usize,
 }
 
-/// What the client allows the server.
+/// Amounts that the client allows the server.
 #[derive(Debug, Default)]
 struct Allowed {
     window: i64,
@@ -71,7 +71,7 @@ pub struct Judge {
     unfinished: Option<Unfinished>,
     exchanges: BTreeMap<u32, Exchange>,
     pings: Vec<[u8; 8]>,
-    /// What the server granted: its windows towards this client.
+    /// Bytes left of the connection's window that the server granted to this client.
     sending: i64,
     theirs: BTreeMap<u16, u32>,
     goaways: Vec<(u32, u32)>,
@@ -115,12 +115,12 @@ impl Judge {
         &self.seen
     }
 
-    /// How many frames of `kind` came.
+    /// The number of frames of `kind` that came.
     pub fn count(&self, kind: u8) -> usize {
         self.seen.iter().filter(|seen| seen.kind == kind).count()
     }
 
-    /// What came on `stream`, if the client opened it.
+    /// The exchange on `stream`, if the client opened it.
     pub fn exchange(&self, stream: u32) -> Option<&Exchange> {
         self.exchanges.get(&stream)
     }
@@ -135,18 +135,18 @@ impl Judge {
         self.theirs.get(&id).copied()
     }
 
-    /// Whether the server has acknowledged all SETTINGS.
+    /// Tells whether the server has acknowledged all SETTINGS.
     pub fn settled(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Whether a PING with `data` is still without an answer.
+    /// Tells whether a PING with `data` is still without an answer.
     pub fn awaits_ping(&self, data: [u8; 8]) -> bool {
         self.pings.contains(&data)
     }
 
-    /// How many bytes of DATA the server takes on `stream` now; negative after it has taken back
-    /// more than was left.
+    /// The number of bytes of DATA that the server takes on `stream` now; negative after the server
+    /// has taken back more than was left.
     pub fn may_send(&self, stream: u32) -> i64 {
         let stream = self
             .exchanges
@@ -224,8 +224,8 @@ impl Judge {
     /// Judges a frame that the server sent.
     ///
     /// # Errors
-    /// What a client would have to end the connection or the stream for, and then some: this client
-    /// forgives nothing.
+    /// A fault for which a client would have to end the connection or the stream, and then some:
+    /// this client forgives nothing.
     pub fn received(&mut self, frame: &Frame) -> Result<(), Fault> {
         let Frame { kind: what, flags, stream, .. } = *frame;
         let length = frame.payload.len();
@@ -467,7 +467,10 @@ fn find(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Field lines with names as text; `None` for a name that is none.
+/// Returns field lines with names as text.
+///
+/// # Errors
+/// A name that is no UTF-8.
 fn named(fields: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Fields, Fault> {
     let text = |(name, value)| match String::from_utf8(name) {
         Ok(name) => Ok((name, value)),

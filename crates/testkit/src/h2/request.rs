@@ -6,7 +6,7 @@ use super::frames;
 /// A request's fields, pseudo-fields first as long as nobody says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What the block holds, in order.
+    /// Fields of the block, in order.
     pub fields: FieldList,
 }
 

@@ -1,4 +1,4 @@
-//! What can be checked of the helper without a Larder.
+//! Tests of the helper that need no Larder.
 
 use super::*;
 

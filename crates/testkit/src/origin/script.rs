@@ -1,4 +1,4 @@
-//! What a scripted origin does for one request or one connection.
+//! Scripts of an origin, each for one request or one connection.
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,16 +7,16 @@ pub enum Action {
     Send(Vec<u8>),
     /// Writes the bytes one at a time.
     Trickle {
-        /// What to write.
+        /// Bytes to write.
         bytes: Vec<u8>,
         /// Pause after each byte, in milliseconds.
         pause_ms: u64,
     },
     /// Writes the bytes again and again.
     Repeat {
-        /// What to write.
+        /// Bytes to write.
         bytes: Vec<u8>,
-        /// How often.
+        /// The number of times.
         times: usize,
     },
     /// Does nothing for so many milliseconds.

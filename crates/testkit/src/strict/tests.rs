@@ -1,4 +1,4 @@
-//! What the reference reader takes and what it refuses.
+//! Requests that the reference reader takes, and those that it refuses.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What subroutines return.
+//! Returns of subroutines.
 
 use super::Dice;
 use super::expr::Scope;
@@ -47,7 +47,7 @@ pub(crate) fn action(dice: &mut Dice, scope: Scope) -> String {
     format!("\t{choice}\n")
 }
 
-/// What a subroutine ends with: mostly the builtin's way.
+/// The end of a subroutine: mostly the builtin's way.
 pub(crate) fn ending(dice: &mut Dice, scope: Scope) -> String {
     if dice.one_in(4) { action(dice, scope) } else { String::new() }
 }

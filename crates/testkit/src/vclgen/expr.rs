@@ -49,7 +49,7 @@ impl Scope {
         }
     }
 
-    /// Whether `req` is there.
+    /// Tells whether `req` is there.
     pub(crate) fn is_client(self) -> bool {
         !matches!(self, Self::Fetch | Self::Response | Self::Error)
     }
@@ -174,7 +174,7 @@ pub(crate) fn string(dice: &mut Dice, scope: Scope, depth: usize) -> String {
     }
 }
 
-/// What a TIME is read from.
+/// A text that a TIME is read from.
 fn moment(dice: &mut Dice) -> &'static str {
     dice.pick(&["\"Mon, 02 Feb 2026 10:00:00 GMT\"", "\"2026-02-02T10:00:00\"", "\"77\"", "\"x\""])
 }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::{Dice, HEADERS, PATHS, VALUES};
 
-/// What an origin says at `path`: one answer, and before it a 304 where it has a validator.
+/// Answers of an origin at `path`: one answer, and before it a 304 where the answer has a
+/// validator.
 pub(crate) fn answer(dice: &mut Dice, path: &str) -> String {
     let status = match path {
         "/none" => "404 Not Found",

@@ -9,7 +9,7 @@ use crate::ast::{AclEntry, Name};
 use crate::sub::{Action, Sub};
 use crate::testing::{Bench, compile};
 
-/// What varnishd 7.1.1 says: for each list, the addresses it lets in.
+/// Lists, each with the addresses that it lets in according to varnishd 7.1.1.
 #[test]
 fn the_longest_mask_decides() {
     let addrs = [

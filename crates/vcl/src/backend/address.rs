@@ -11,7 +11,7 @@ const PORT: u16 = 80;
 /// (`app:8080`, `[::1]:8080`).
 ///
 /// # Errors
-/// What is wrong with them, in words.
+/// A message that says what is wrong with them.
 pub fn split<'a>(host: &'a str, port: &'a str) -> Result<(&'a str, u16), String> {
     if !port.is_empty() {
         return Ok((host, number(port)?));
@@ -53,8 +53,8 @@ fn number(port: &str) -> Result<u16, String> {
 /// of which may be missing. `resolve` gives the addresses of a name.
 ///
 /// # Errors
-/// What is wrong with host or port, or with what the name stands for: as in Varnish, that is at
-/// most one address of each family.
+/// A message that says what is wrong with host or port, or with the addresses of the name. As in
+/// Varnish, a name may have at most one address of each family.
 pub fn locate(
     host: &str,
     port: &str,

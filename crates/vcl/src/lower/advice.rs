@@ -1,11 +1,11 @@
-//! What replaces what VCL no longer has, and what is allowed but dangerous.
+//! Advice: replacements for what VCL no longer has, and warnings of what is allowed but dangerous.
 
 use crate::ast::{Argument, CallExpr, Expr, ExprKind};
 use crate::lower::Lowering;
 use crate::lower::places::Facts;
 use crate::sub::Sub;
 
-/// What is wrong with a statement of old, and what replaces it.
+/// The fault of a statement of older VCL, and its replacement.
 pub(super) fn old_statement(word: &str) -> Option<(&'static str, &'static str)> {
     Some(match word {
         "error" => ("`error` was VCL 3", "write `return (synth(404, \"reason\"));`"),
@@ -71,7 +71,7 @@ pub(super) fn old_name(name: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// What replaces a subroutine of old.
+/// The replacement of a subroutine of older VCL.
 pub(super) fn old_sub(name: &str) -> Option<&'static str> {
     Some(match name {
         "vcl_fetch" => {
@@ -85,7 +85,7 @@ pub(super) fn old_sub(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What VCL 4.1 has instead of a variable of 4.0.
+/// The replacement in VCL 4.1 of a variable of 4.0.
 pub(super) fn instead(name: &str) -> Option<&'static str> {
     Some(match name {
         "req.esi" => "write `resp.do_esi` in vcl_deliver",
@@ -95,7 +95,7 @@ pub(super) fn instead(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What to do instead of setting a variable that cannot be set.
+/// The alternative to setting a variable that cannot be set.
 pub(super) fn instead_of_setting(name: &str) -> Option<&'static str> {
     if name.starts_with("obj.") {
         return Some("a stored object does not change: set `beresp` in vcl_backend_response");
@@ -107,7 +107,7 @@ pub(super) fn instead_of_setting(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What replaces a verb of old.
+/// The replacement of a verb of older VCL.
 pub(super) fn old_verb(word: &str) -> Option<&'static str> {
     Some(match word {
         "error" => "write `return (synth(404, \"reason\"));`",
@@ -159,7 +159,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What the builtin VCL does for safety.
+/// Warnings about safety measures of the builtin VCL that are never reached.
 const SAFETY: &[(Sub, &str)] = &[
     (
         Sub::Recv,

@@ -74,7 +74,7 @@ impl Lowering<'_> {
         Some(returned(expr, function.returns, call.span))
     }
 
-    /// What of `std` whoever runs the program must know of.
+    /// Notes uses of `std` that the runner of the program must know of.
     fn std_uses(&mut self, name: &str, call: &CallExpr) {
         match name {
             "rollback" => self.parts.uses.rollback = true,

@@ -190,7 +190,7 @@ fn unquoted(text: &[u8], wanted: Type) -> Option<&str> {
     is_so.then_some(text)
 }
 
-/// What may help somebody who has written a `found` where a `wanted` belongs.
+/// Advice for an author who has written a `found` where a `wanted` belongs.
 fn advice(found: Type, wanted: Type) -> Option<&'static str> {
     Some(match (found, wanted) {
         (Type::Int | Type::Real, Type::Duration) => {

@@ -18,7 +18,7 @@ use crate::vmod::Class;
 /// Expressions within each other. More than anybody writes by hand; what runs them recurses.
 const DEPTH_MAX: u32 = 200;
 
-/// What `1m` is where BYTES are wanted.
+/// The value of `1m` where BYTES are wanted.
 const MEGABYTE: f64 = 1_048_576.0;
 
 impl Lowering<'_> {
@@ -152,7 +152,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// What a name of the program's own stands for as a value.
+    /// The value of a name that the program declares.
     fn symbol(&mut self, name: &Name, wanted: Type) -> Option<Option<Typed>> {
         let kind = self.symbols.get(&name.text)?.kind;
         let (expr, ty) = match kind {
@@ -259,7 +259,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether a module that is imported has the function `name`.
+    /// Returns true if `name` is a function: `regsub`, `regsuball`, or one of an imported module.
     fn is_function(&self, name: &str) -> bool {
         let Some((module, function)) = name.split_once('.') else {
             return matches!(name, "regsub" | "regsuball");

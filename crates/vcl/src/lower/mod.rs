@@ -36,7 +36,7 @@ use symbols::Symbols;
 /// A backend as declared; `backend x none;` has nothing to connect to.
 pub(crate) type Declared = (Box<str>, Option<BackendSpec>);
 
-/// What a program consists of.
+/// The parts of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     /// Subroutines by number.
@@ -57,7 +57,7 @@ pub(crate) struct Parts {
     pub(crate) regexes: Vec<Arc<Regex>>,
     /// Names of the objects by number.
     pub(crate) objects: Vec<Box<str>>,
-    /// What the program does.
+    /// Features that the program uses.
     pub(crate) uses: Uses,
     /// 40 or 41.
     pub(crate) version: u32,
@@ -111,11 +111,11 @@ struct Lowering<'a> {
     patterns: HashMap<Box<str>, Option<u32>>,
     /// The statements of each subroutine, as far as they have been lowered.
     bodies: Vec<Vec<Step>>,
-    /// What each subroutine does.
+    /// The facts about each subroutine.
     facts: Vec<Facts>,
     /// The subroutine that is being lowered.
     current: usize,
-    /// How deep the expression or block is that is being lowered.
+    /// The depth of the expression or block that is being lowered.
     depth: u32,
     /// The probe of backends that have none of their own.
     default_probe: Option<u32>,

@@ -10,13 +10,13 @@ use crate::value::Place;
 /// Blocks within each other, those of called subroutines among them. What runs them recurses.
 const DEEP_MAX: u32 = 200;
 
-/// What a subroutine does, as far as others must know.
+/// Facts about a subroutine that others must know.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) name: Box<str>,
     /// Where its first part begins.
     pub(super) span: Span,
-    /// What it does that is not allowed everywhere.
+    /// Its actions that are not allowed everywhere.
     needs: Vec<Need>,
     /// The subroutines it calls.
     calls: Vec<(u32, Span)>,
@@ -33,7 +33,7 @@ pub(super) struct Facts {
 /// Something that is allowed in some subroutines only.
 #[derive(Debug)]
 struct Need {
-    /// What: "`obj.hits` cannot be read".
+    /// The complaint: "`obj.hits` cannot be read".
     what: Box<str>,
     span: Span,
     allowed: Subs,
@@ -46,7 +46,7 @@ enum NeedKind {
     Use,
     /// It is warned of only: it fails when it runs, as Varnish has it for functions of VMODs.
     Lenient,
-    /// What is returned.
+    /// The verb of a `return`.
     Verb,
 }
 
@@ -214,7 +214,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// How deep subroutine `number` goes.
+    /// Returns the depth of blocks within each other in subroutine `number` and in those that it
+    /// calls.
     fn visit(&mut self, number: usize, facts: &[Facts]) -> u32 {
         if let State::Done(deep) = self.states[number] {
             return deep;
@@ -235,7 +236,7 @@ impl Walk {
     }
 }
 
-/// How far the walk through the calls has come with a subroutine.
+/// The state of a subroutine in the walk through the calls.
 #[derive(Clone, Copy)]
 enum State {
     New,

@@ -334,7 +334,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether nothing behind these steps is ever reached.
+/// Returns true if nothing behind these steps is ever reached.
 fn ends(steps: &[Step]) -> bool {
     steps.iter().any(|step| match &step.op {
         Op::Return(verdict) => !matches!(verdict, run::Verdict::Back),

@@ -10,7 +10,7 @@ use crate::source::Span;
 use crate::vmod::{Class, Module};
 use crate::vmods;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Acl(u32),
@@ -22,7 +22,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What it is, in a sentence.
+    /// The kind with its article, for a sentence.
     pub(super) fn a_word(self) -> &'static str {
         match self {
             Self::Acl(_) => "an ACL",
@@ -62,19 +62,19 @@ pub(super) struct Symbols {
     by_name: HashMap<Box<str>, Symbol>,
     /// The names in the order of the program.
     order: Vec<Box<str>>,
-    /// How many access lists there are.
+    /// The number of access lists.
     acls: u32,
-    /// How many backends there are.
+    /// The number of backends.
     backends: u32,
 }
 
 impl Symbols {
-    /// What `name` stands for, without using it.
+    /// The symbol `name`. It does not count as used.
     pub(super) fn get(&self, name: &str) -> Option<&Symbol> {
         self.by_name.get(&*folded(name))
     }
 
-    /// What `name` stands for; it is used now.
+    /// The meaning of `name`, which counts as used from now on.
     pub(super) fn take(&mut self, name: &str) -> Option<Kind> {
         let symbol = self.by_name.get_mut(&*folded(name))?;
         symbol.used = true;

@@ -1,4 +1,4 @@
-//! What is accepted and what is not, held against what Varnish said of the same.
+//! Programs that are accepted or refused, compared with Varnish's verdicts.
 
 use crate::report::MAX_ENTRIES;
 use crate::testing::compile;

@@ -7,7 +7,7 @@ use super::{Kind, MASKED, Params, Spec, UNLIMITED, Value};
 /// Widest line of a description.
 const WIDTH: usize = 62;
 
-/// What is shown of a parameter.
+/// A parameter as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Its name.
@@ -22,7 +22,7 @@ pub struct Row {
     pub max: Option<String>,
     /// Its unit; empty for none.
     pub units: String,
-    /// What it means.
+    /// Its meaning.
     pub about: String,
     /// Varnish's notes on it.
     pub flags: &'static [&'static str],
@@ -37,7 +37,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether it has its default.
+    /// Returns true if the parameter has its default.
     pub fn is_default(&self) -> bool {
         self.value == self.default
     }
@@ -140,7 +140,7 @@ impl Row {
 }
 
 impl Params {
-    /// What is shown of a parameter.
+    /// Returns a parameter as it is shown.
     pub fn row(&self, spec: &Spec) -> Row {
         let max = match spec.param {
             // It is bounded by the other one's value.

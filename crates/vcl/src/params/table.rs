@@ -10,7 +10,7 @@ pub struct Spec {
     pub param: Param,
     /// Its name.
     pub name: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
     /// Its value when nobody has set it, as written.
     pub default: &'static str,
@@ -23,7 +23,7 @@ pub struct Spec {
     /// Varnish's notes on it: `obj_sticky` (counts when an object is made), `delayed_effect`,
     /// `must_restart`, `must_reload`, `experimental`, `wizard`, `build_options`.
     pub flags: &'static [&'static str],
-    /// What it means here.
+    /// Its meaning here.
     pub about: &'static str,
 }
 

@@ -5,7 +5,7 @@ use crate::ast::{Ast, Item};
 use crate::lex::{self, Kind, Token};
 use crate::source::Span;
 
-/// What can stand at the top level.
+/// Words that begin a declaration at the top level.
 const DECLARATIONS: &[&str] = &["acl", "backend", "import", "include", "probe", "sub", "vcl"];
 
 impl Parser<'_> {

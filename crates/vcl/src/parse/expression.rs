@@ -106,7 +106,7 @@ impl Parser<'_> {
         Ok(Some((*op, token.span)))
     }
 
-    /// What stands between operators, and methods behind it.
+    /// An operand: an expression without operators, and methods behind it.
     fn operand(&mut self) -> Parsed<Expr> {
         self.nested(|parser| {
             let mut expr = parser.primary()?;

@@ -28,7 +28,7 @@ pub const MAX_DEPTH: u32 = 100;
 pub const MAX_OPERATORS: u32 = 1000;
 /// The builtin VCL: what each `vcl_*` does when the program's own has not returned.
 pub const BUILTIN: &str = include_str!("../builtin.vcl");
-/// What errors call the builtin VCL.
+/// The name of the builtin VCL in errors.
 pub const BUILTIN_NAME: &str = "<builtin>";
 
 /// Reads a program and what it includes. The sources come to be files 0 and up of `sources`.

@@ -5,10 +5,10 @@ use crate::ast::Name;
 use crate::lex::{self, Kind};
 use crate::source::Span;
 
-/// What header names belong to.
+/// Messages that header names belong to.
 const MESSAGES: &[&str] = &["req", "bereq", "beresp", "resp", "obj", "req_top"];
 
-/// What variables begin with.
+/// Words that variables begin with.
 const SCOPES: &[&str] = &[
     "bereq", "beresp", "client", "local", "now", "obj", "remote", "req", "req_top", "resp", "sess",
     "server", "storage",
@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether one of `words` is `word`, in whatever case: as in Varnish it does not count.
+/// Returns true if `word` is one of `words`. Its case does not count, as in Varnish.
 fn has(words: &[&str], word: &str) -> bool {
     words.iter().any(|other| other.eq_ignore_ascii_case(word))
 }

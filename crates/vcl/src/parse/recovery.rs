@@ -51,7 +51,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What other languages write here, and VCL otherwise.
+    /// Advice about a word or sign that is right in other languages but not in VCL.
     fn advice(&self) -> Option<&'static str> {
         let token = self.token();
         let next = self.peek(1);
@@ -89,7 +89,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Whether the word before this token is what a `set` sets.
+    /// Returns true if the word before this token is the target of a `set`.
     fn before_is_target(&self) -> bool {
         let mut at = self.at;
         while at > 0 {
@@ -121,7 +121,7 @@ impl Parser<'_> {
         Err(self.unexpected("`;`"))
     }
 
-    /// Whether `token` is the first of its line.
+    /// Returns true if `token` is the first of its line.
     pub(super) fn begins_line(&self, token: Token) -> bool {
         let text = &self.sources.file(token.span.file).text[..token.span.start as usize];
         let blank = |b: &&u8| matches!(b, b' ' | b'\t' | b'\r');
@@ -136,7 +136,8 @@ impl Parser<'_> {
         text[line..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count()
     }
 
-    /// Whether a declaration begins here: where a statement should stand, a `}` is missing.
+    /// Returns true if a declaration begins here. In the place of a statement, it shows that a `}`
+    /// is missing.
     pub(super) fn at_declaration(&self) -> bool {
         if self.token().kind != Kind::Word || self.peek(1).kind != Kind::Word {
             return false;

@@ -1,4 +1,4 @@
-//! What is read, and what is said about what is not.
+//! Programs that are read, and messages about those that are not.
 
 use super::*;
 use crate::ast::{BinaryOp, Expr, ExprKind, StatementKind};

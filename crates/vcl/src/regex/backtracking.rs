@@ -35,12 +35,12 @@ impl Backtracking {
         Ok(Self { regex, rooms: Box::default() })
     }
 
-    /// Whether it matches somewhere in `subject`.
+    /// Returns true if the pattern matches somewhere in `subject`.
     pub(super) fn is_match(&self, subject: &[u8]) -> Result<bool, Error> {
         self.find(&mut self.room(), subject, 0)
     }
 
-    /// Whether there is a match at or after byte `at`: it is in `room` then.
+    /// Returns true if there is a match at or after byte `at`. The match is then in `room`.
     pub(super) fn find(
         &self,
         room: &mut Room<'_>,
@@ -56,7 +56,7 @@ impl Backtracking {
     }
 }
 
-/// What PCRE2 says, without what its crate says before it.
+/// The words of PCRE2, without those that its crate puts before them.
 pub(super) fn words(error: &Error) -> String {
     let text = error.to_string();
     text.rsplit_once(": ").map_or(text.as_str(), |(_, words)| words).to_string()

@@ -3,7 +3,7 @@
 
 use regex_syntax::hir::{Hir, HirKind};
 
-/// What is to be known of a pattern of the subset.
+/// Facts about a pattern of the subset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     /// It has a `$`, which to PCRE2 also means the place before a newline at the end.
@@ -15,7 +15,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Whether `subject` is seen to have no match, without a search.
+    /// Returns true if it is clear without a search that `subject` has no match.
     pub(super) fn rule_out(&self, subject: &[u8]) -> bool {
         subject.len() < self.bytes_min
             || self.needs.is_some_and(|byte| memchr::memchr(byte, subject).is_none())
@@ -70,8 +70,8 @@ fn bytes_of_all(hir: &Hir) -> Vec<u8> {
     }
 }
 
-/// Whether no repetition is of what can match nothing: the engines end such loops in different
-/// ways.
+/// Returns true if no repetition repeats something that can match nothing. The engines end such
+/// loops in different ways.
 fn repeats_something(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Repetition(repetition) => {
@@ -84,7 +84,7 @@ fn repeats_something(hir: &Hir) -> bool {
     }
 }
 
-/// What stands before the place that is read.
+/// The kind of element before the place that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     /// Nothing that could be repeated.
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// What follows a quantifier; none where it repeats nothing, or is possessive.
+    /// Reads the end of a quantifier. `None` if the quantifier repeats nothing, or is possessive.
     fn quantifier(&mut self) -> Option<Before> {
         if self.before != Before::Item {
             return None;

@@ -33,7 +33,7 @@ fn sub(subject: &str, pattern: &str, replacement: &str, all: bool) -> String {
     out
 }
 
-/// What varnishd 7.1.1 answered.
+/// Answers of varnishd 7.1.1.
 #[test]
 fn regsub_replaces_as_varnish_does() {
     for (subject, pattern, replacement, expected) in [
@@ -54,7 +54,7 @@ fn regsub_replaces_as_varnish_does() {
     }
 }
 
-/// What varnishd 7.1.1 answered.
+/// Answers of varnishd 7.1.1.
 #[test]
 fn regsuball_replaces_as_varnish_does() {
     for (subject, pattern, replacement, expected) in [

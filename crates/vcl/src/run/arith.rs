@@ -14,7 +14,7 @@ pub(crate) struct Arith {
     pub(crate) right: Expr,
 }
 
-/// What is between them.
+/// The operator between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArithOp {
     /// `+`

@@ -26,7 +26,7 @@ pub(crate) struct Clean {
     bytes_min: usize,
 }
 
-/// What one of the statements replaces.
+/// The pattern of one of the statements, and its replacement.
 #[derive(Debug)]
 struct Pattern {
     regex: Arc<Regex>,
@@ -84,7 +84,8 @@ impl Clean {
         }
     }
 
-    /// What becomes of the header's value, if anything does; or where it failed, and why.
+    /// Returns the new value of the header, if its value changes. An error has the place of the
+    /// statement that failed, and the failure.
     fn cleaned(&self, ctx: &Ctx<'_>) -> Result<Option<Vec<u8>>, (At, Failure)> {
         let mut value = Cow::Borrowed(headers::get(ctx, &self.header).unwrap_or_default());
         // Most visitors bring no cookies.
@@ -118,7 +119,8 @@ mod tests {
     use crate::testing::Bench;
     use crate::value::{Header, Place};
 
-    /// What the header is after `statements`, of the lines it begins with; or why they failed.
+    /// Returns the lines of the header after `statements`. The header begins with `lines`. An error
+    /// says why the statements failed.
     fn cleaned(lines: &[&str], statements: &str) -> Result<Vec<String>, String> {
         let text = format!(
             "vcl 4.1; backend b {{ .host = \"127.0.0.1\"; }}

@@ -13,20 +13,20 @@ use crate::vmod::Construct;
 pub(crate) struct Routine {
     /// Its name.
     pub(crate) name: Box<str>,
-    /// What it does.
+    /// Its statements.
     pub(crate) body: Box<[Step]>,
 }
 
 /// A statement and where it stands.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// What it does.
+    /// Its operation.
     pub(crate) op: Op,
     /// Where it stands.
     pub(crate) at: At,
 }
 
-/// What a statement does.
+/// The operation of a statement.
 #[derive(Debug)]
 pub(crate) enum Op {
     /// Some statements one after the other.
@@ -81,11 +81,11 @@ pub(crate) struct New {
 pub(crate) struct Arm {
     /// The condition.
     pub(crate) condition: Cond,
-    /// What is done when it holds.
+    /// The statements that run if the condition holds.
     pub(crate) body: Box<[Step]>,
 }
 
-/// What a `return` says.
+/// The verdict of a `return`.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// `return;`: back to the caller.

@@ -15,7 +15,7 @@ pub(crate) enum Cond {
     /// A value that is true as `if` sees it: a `BOOL`, an `INT` other than 0, a `DURATION` of more
     /// than nothing, a backend that is one.
     Value(Expr),
-    /// Whether there is a string, be it empty.
+    /// There is a string, even an empty one.
     Is(Text),
     /// `!`
     Not(Box<Self>),
@@ -62,7 +62,7 @@ impl Order {
 }
 
 impl Cond {
-    /// Whether it holds.
+    /// Returns true if the condition holds.
     ///
     /// # Errors
     /// The program failed.

@@ -7,7 +7,7 @@ use crate::value::{Failure, Place, Value};
 use crate::vmod::Naming;
 use crate::{headers, vars};
 
-/// How it goes on after a statement.
+/// The continuation after a statement.
 enum Flow {
     /// With the next one.
     Next,
@@ -172,7 +172,8 @@ fn say((status, reason): &(Expr, Option<Text>), ctx: &mut Ctx<'_>) -> Result<Sai
     Ok(Said { status, reason })
 }
 
-/// Whether an answer can have this status: 100 to 65535, of which the last three digits are sent.
+/// Returns true if a response can have this status: 100 to 65535. Its last three digits are sent,
+/// and must make 100 or more.
 pub(crate) fn is_status(status: i64) -> bool {
     (100..=65535).contains(&status) && status % 1000 >= 100
 }

@@ -127,7 +127,7 @@ impl Expr {
     }
 }
 
-/// What a call has made: the task pays for it.
+/// Charges the task for a value that a call has made, and returns the value.
 fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, Failure> {
     ctx.task.workspace.charge_made(&value)?;
     Ok(value)

@@ -11,7 +11,7 @@ fn bench(text: &str) -> Bench {
     Bench::of(&format!("{head}{text}")).unwrap_or_else(|said| panic!("{said}"))
 }
 
-/// What `set req.http.R = expression;` makes of the header; none when there is none.
+/// The header that `set req.http.R = expression;` makes; `None` if there is no header.
 fn text_of(expression: &str) -> Option<String> {
     let mut bench = bench(&format!("sub vcl_recv {{ set req.http.R = {expression}; }}"));
     assert_ne!(action_name(&bench.run(Sub::Recv)), "fail", "{:?}", bench.world.log);
@@ -20,7 +20,7 @@ fn text_of(expression: &str) -> Option<String> {
     value.map(|value| String::from_utf8_lossy(value).into_owned())
 }
 
-/// Whether `condition` holds.
+/// Returns true if `condition` holds.
 fn holds(condition: &str) -> bool {
     let text = format!("sub vcl_recv {{ if ({condition}) {{ return (pass); }} return (pipe); }}");
     match bench(&text).run(Sub::Recv) {
@@ -64,7 +64,7 @@ fn strings_are_put_together() {
     assert_eq!(text_of("\"AbC\".lower() + req.http.x-req.upper()").as_deref(), Some("abcASKED"));
 }
 
-/// What Varnish 7.1.1 made of the same in a header.
+/// Strings that Varnish 7.1.1 made of the same values in a header.
 #[test]
 fn values_are_written_as_varnish_writes_them() {
     let cases = [

@@ -20,7 +20,7 @@ pub(crate) enum Text {
     Const(Bytes),
     /// The value of a header.
     Header(Header),
-    /// What lies in a message.
+    /// A string that lies in a message.
     Borrowed(Borrow),
     /// One behind the other.
     Join(Vec<Self>),
@@ -161,7 +161,8 @@ impl Text {
 }
 
 impl Regsub {
-    /// What comes of it, where its strings lie already; borrowed when there is nothing to replace.
+    /// The result, if subject and replacement can be read where they lie. It is borrowed when there
+    /// is nothing to replace.
     pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Result<Cow<'c, [u8]>, Failure>> {
         let (subject, replacement) = self.subject.peek(ctx).zip(self.replacement.peek(ctx))?;
         let (subject, replacement) = (subject.unwrap_or_default(), replacement.unwrap_or_default());

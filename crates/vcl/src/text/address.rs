@@ -22,7 +22,7 @@ pub(crate) fn constant(
     found.first().map(|addr| SocketAddr::new(*addr, port)).ok_or_else(nothing)
 }
 
-/// What a string names.
+/// Host and port that a string names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named<'t> {
     /// Address or host name.

@@ -179,7 +179,7 @@ fn moment(date: (i64, i64, i64), time: &str) -> Option<f64> {
     (is_date && is_time).then_some(secs as f64)
 }
 
-/// How a number is filled up to its width.
+/// The character that fills a number up to its width.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fill {
     Zero,
@@ -237,7 +237,7 @@ pub fn strftime(time: f64, format: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What `^` and `#` ask for.
+/// The case of letters that `^` and `#` ask for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
     Upper,
@@ -352,7 +352,7 @@ mod tests {
         String::from_utf8(out).expect("it is ASCII")
     }
 
-    /// What varnishd 7.1.1 answered.
+    /// Answers of varnishd 7.1.1.
     #[test]
     fn times_far_away_are_written_as_varnish_writes_them() {
         assert_eq!(http_date(-1.0), "Wed, 31 Dec 1969 23:59:59 GMT");

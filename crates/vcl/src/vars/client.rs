@@ -225,7 +225,7 @@ const PROTO: &str = "The protocol: `HTTP/1.1`, `HTTP/2.0`, ...";
 const TRANSPORT: &str = "What brought the request: `HTTP/1` or `H2`.";
 const URL: &str = "Path and query.";
 
-/// What `req.grace` and `req.ttl` are before they are set.
+/// The value of `req.grace` and `req.ttl` before they are set.
 const UNSET: f64 = -1.0;
 
 fn bound(value: &Value) -> Option<f64> {

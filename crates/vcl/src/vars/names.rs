@@ -45,11 +45,11 @@ pub fn header(name: &str) -> Option<HeaderVar<'_>> {
 pub struct StorageVar<'a> {
     /// The storage's name.
     pub storage: &'a str,
-    /// What is asked.
+    /// The fact.
     pub fact: StorageFact,
 }
 
-/// What can be asked of a storage.
+/// A fact that can be asked of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFact {
     /// `.free_space`

@@ -81,7 +81,7 @@ pub(super) const CONNECTION: &[Var] = &[
     .since_41(),
 ];
 
-/// What belongs to no message.
+/// Variables that belong to no message.
 pub(super) const SPECIAL: &[Var] = &[Var::read(
     "now",
     Type::Time,

@@ -7,7 +7,7 @@ use crate::sub::{Action, Sub};
 use crate::testing::{Bench, compile};
 use crate::value::{Header, Place};
 
-/// What `expression` is in `sub`, by a header that is set to it; none where it fails.
+/// The value of `expression` in `sub`, by a header that is set to it; `None` where that fails.
 fn eval(sub: Sub, message: &str, statements: &str, expression: &str) -> Option<String> {
     let text = format!(
         "vcl 4.1; backend default none; \
@@ -76,7 +76,7 @@ fn headers_and_storages_are_variables_too() {
     assert!(storage("storage.s0.nothing").is_none());
 }
 
-/// What varnishd 7.1.1 answered.
+/// Answers of varnishd 7.1.1.
 #[test]
 fn variables_read_as_in_varnish() {
     for (expression, expected) in [
@@ -111,7 +111,7 @@ fn variables_read_as_in_varnish() {
     }
 }
 
-/// What varnishd 7.1.1 did.
+/// Results of the same in varnishd 7.1.1.
 #[test]
 fn setting_has_varnishs_effects() {
     for (statements, expression, expected) in [
@@ -144,7 +144,7 @@ fn setting_has_varnishs_effects() {
     }
 }
 
-/// What varnishd 7.1.1 did.
+/// Results of the same in varnishd 7.1.1.
 #[test]
 fn the_times_of_a_response_have_varnishs_bounds() {
     for (statements, expression, expected) in [

@@ -124,8 +124,8 @@ fn chosen(choices: &[Bytes], header: &[u8]) -> Option<usize> {
     best.1
 }
 
-/// What an element names, and its quality in thousandths. Only the first parameter can be a
-/// quality, as Varnish's module has it.
+/// The name in an element, and its quality in thousandths. Only the first parameter can be a
+/// quality, as in Varnish's module.
 fn element_of(element: &[u8]) -> Option<(&[u8], u32)> {
     let mut parts = element.split(|b| *b == b';').map(<[u8]>::trim_ascii);
     let name = parts.next().filter(|name| is_word(name))?;

@@ -1,5 +1,5 @@
-//! What the tables of the modules are written with, and how functions read their arguments. The
-//! checker has seen to their types.
+//! Parts of the modules' tables, and access to the arguments of functions. The checker has seen to
+//! the types of the arguments.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

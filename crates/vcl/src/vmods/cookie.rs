@@ -1,6 +1,6 @@
 //! `cookie`: the cookies of a request, taken apart once and asked by name.
 //!
-//! What has been parsed stays for the task, one jar for each. A cookie's bytes are those of the
+//! Parsed cookies stay for the task, in one jar for each task. A cookie's bytes are those of the
 //! header it came in. Two behaviours of Varnish's module are kept on purpose, since policies are
 //! written against them: a name reaches up to the next `=` even over a `;`, and a cookie with an
 //! empty value is left out.
@@ -264,7 +264,7 @@ impl Jar {
     }
 }
 
-/// What C's `isspace` calls white space.
+/// Returns true for the white space of C's `isspace`.
 fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
 }

@@ -28,7 +28,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-/// What `digest.version` tells.
+/// The answer of `digest.version`.
 const VERSION: &str = "1.0.2";
 
 const ONE: &[Param] = &[must("", Type::String)];

@@ -74,10 +74,10 @@ fn director<D: Director + 'static>(object: &Arc<dyn Object>) -> Result<&Arc<D>, 
 /// itself ends it.
 const DEPTH_MAX: usize = 32;
 
-/// Whether `backend` can be a member of the director `owner`.
+/// Checks that `backend` can be a member of the director `owner`.
 ///
 /// # Errors
-/// Why not: it is none, or leads back to the owner.
+/// The backend is `none`, or leads back to the owner.
 fn check_member(owner: &dyn Director, backend: &Backend) -> Result<(), Failure> {
     let refuse = |why| Err(Failure::new(format!("{}: {why}", owner.name())));
     match backend {
@@ -90,7 +90,8 @@ fn check_member(owner: &dyn Director, backend: &Backend) -> Result<(), Failure> 
     }
 }
 
-/// Whether asking `from` may come to `to`, or to more than `depth` directors within each other.
+/// Returns true if asking `from` may lead to `to`, or to more than `depth` directors within each
+/// other.
 fn leads_to(from: &dyn Director, to: &dyn Director, depth: usize) -> bool {
     if std::ptr::addr_eq(from, to) || depth == 0 {
         return true;
@@ -101,8 +102,8 @@ fn leads_to(from: &dyn Director, to: &dyn Director, depth: usize) -> bool {
     })
 }
 
-/// Whether one of `members` is healthy, and when the health of those up to it changed last, as
-/// Varnish tells it.
+/// Tells whether one of `members` is healthy, and when the health of the members up to that one
+/// changed last, as Varnish tells it.
 fn health_of<'a>(members: impl IntoIterator<Item = &'a Backend>) -> (bool, f64) {
     let mut last = 0.0_f64;
     for member in members {

@@ -136,7 +136,7 @@ fn open(ctx: &Ctx<'_>, file: &[u8]) -> Result<Arc<Database>, String> {
     Ok(database)
 }
 
-/// Whether a file is a database; if so, a path is looked for in it.
+/// Returns true if a file is a database. If so, a path is looked for in it.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn look(file: Bytes, path: &str) -> bool {
     let Ok(reader) = Reader::from_source(file.clone()) else { return false };
@@ -189,7 +189,7 @@ impl Database {
     }
 }
 
-/// What stands under `path`.
+/// The node under `path`.
 fn at(found: &LookupResult<'_, Bytes>, path: &str) -> Result<Option<Node>, MaxMindDbError> {
     let mut elements = Vec::new();
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -209,7 +209,7 @@ fn at(found: &LookupResult<'_, Bytes>, path: &str) -> Result<Option<Node>, MaxMi
     found.decode_path(&elements)
 }
 
-/// What stands somewhere in a database.
+/// A node of a database.
 enum Node {
     Map,
     Array,

@@ -115,7 +115,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// Whether a field's value matches; an empty one never does.
+/// Returns true if a field's value matches. An empty value never does.
 fn matches(re: &Regex, value: &[u8]) -> Result<bool, Failure> {
     Ok(!value.is_empty() && re.is_match(value)?)
 }

@@ -47,7 +47,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// What a soft purge with these times is.
+/// The purge that a soft purge with these times comes to. It is a hard purge if no time is left.
 fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> Purging {
     if ttl <= 0.0 && grace == Some(0.0) && keep == Some(0.0) {
         Purging::Hard

@@ -29,7 +29,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-/// What parts the names in a list: a byte that no URL has.
+/// The separator of the names in a list: a byte that no URL has.
 const SEPARATOR: &str = "\u{1f}";
 
 const URL: Param = must("url", Type::String);
@@ -126,7 +126,7 @@ fn is_listed(list: &[u8], name: &[u8]) -> bool {
     list.split(|b| *b == SEPARATOR.as_bytes()[0]).any(|listed| listed == name)
 }
 
-/// Whether a pattern like those of file names matches all of `text`.
+/// Returns true if a pattern like those of file names matches all of `text`.
 fn is_glob(pattern: &[u8], text: &[u8]) -> bool {
     fnmatch(pattern, text, Options::default())
 }

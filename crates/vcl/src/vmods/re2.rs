@@ -52,7 +52,7 @@ const LONGEST: &str = "Of several alternatives the first that matches counts, as
                        default.";
 const NEWLINES: &str = "A newline in a pattern matches one.";
 
-/// What `re2.version` tells.
+/// The answer of `re2.version`.
 const VERSION: &str = "2.0.0";
 
 const UTF8: Param = truth("utf8", false);
@@ -269,13 +269,13 @@ impl Object for Regex {
 }
 
 impl Regex {
-    /// What it has matched last.
+    /// The last match of the object.
     fn last<'c>(&self, ctx: &'c mut Ctx<'_>) -> &'c Last {
         ctx.task.keep(NAME_OF_KEPT, self.number)
     }
 }
 
-/// What the function `match` has matched last.
+/// The last match of the function `match`.
 fn last<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut Last {
     ctx.task.keep(NAME_OF_FUNCTIONS, 0)
 }
@@ -289,7 +289,7 @@ struct Pattern {
     utf8: bool,
 }
 
-/// How a pattern is read and compiled.
+/// Options for reading and compiling a pattern.
 #[derive(Clone, Copy)]
 struct Reading {
     syntax: Syntax,
@@ -298,7 +298,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// What the options from argument `at` on say; `captures` if `never_capture` is one.
+    /// Reads the options from argument `at` on. With `captures`, `never_capture` is one of them.
     fn of(args: &[Value], at: usize, captures: bool) -> Self {
         let is = |number: usize| args.truth(at + number).unwrap_or(false);
         let behind = if captures { 8 } else { 7 };
@@ -364,7 +364,8 @@ impl Pattern {
         i64::try_from(self.regex.bytes()).unwrap_or(i64::MAX)
     }
 
-    /// Whether it matches in `subject`; `last` has then what matches where.
+    /// Returns true if the pattern matches in `subject`. The places of the match are then in
+    /// `last`.
     fn search(self: &Arc<Self>, last: &mut Last, subject: Option<&Bytes>) -> bool {
         let subject = subject.cloned().unwrap_or_default();
         let is_match = if self.never_captures {

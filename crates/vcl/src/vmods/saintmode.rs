@@ -95,7 +95,7 @@ const CLASS: Class = Class {
     ],
 };
 
-/// What a request is known by: the beginning of the SHA-256 of its key.
+/// The identity of a request: the beginning of the SHA-256 of its key.
 type Id = [u8; 16];
 
 /// An object of the class.
@@ -116,7 +116,7 @@ struct Watch {
     name: Box<str>,
     backend: Backend,
     threshold: usize,
-    /// What the backend is in trouble with, and until when, in seconds since 1970.
+    /// Requests that the backend is in trouble with, and until when, in seconds since 1970.
     troubles: Mutex<Vec<(Id, f64)>>,
 }
 
@@ -145,7 +145,7 @@ impl Watch {
         });
     }
 
-    /// Whether it may be asked for `id`, its backend being healthy.
+    /// Returns true if the backend may be asked for `id`, provided that the backend is healthy.
     fn is_trusted(&self, id: Option<Id>, now: f64) -> bool {
         self.threshold == 0
             || self.read(now, |troubles| {
@@ -181,7 +181,7 @@ impl Director for Watch {
     }
 }
 
-/// What the request is known by, once it has a key.
+/// The identity of the request, once the request has a key.
 fn id(ctx: &Ctx<'_>) -> Option<Id> {
     let of_fetch = ctx.bereq.as_ref().map(|bereq| bereq.key);
     let key = of_fetch.or_else(|| ctx.req.as_ref().and_then(|req| req.key))?;

@@ -27,7 +27,7 @@ fn x(bench: &Bench) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// What `X` is after `recv`.
+/// The value of the request's header `X` after `recv`.
 fn said(imports: &str, declarations: &str, recv: &str) -> String {
     x(&run(imports, declarations, recv))
 }

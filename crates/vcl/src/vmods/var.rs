@@ -183,9 +183,9 @@ fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 #[derive(Debug)]
 pub(crate) struct Globals {
     vars: Mutex<Table>,
-    /// How many there may be.
+    /// The most variables that there may be.
     most: AtomicU64,
-    /// How many bytes their names and values may have.
+    /// The most bytes that their names and values may have.
     most_bytes: AtomicU64,
 }
 

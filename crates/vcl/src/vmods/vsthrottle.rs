@@ -92,7 +92,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// What `run` makes of a bucket.
+/// The result of `run` on a bucket.
 fn with<T>(ctx: &Ctx<'_>, id: Id, rule: Rule, run: impl FnOnce(&mut Bucket) -> T) -> T {
     let (made, forgot) = ctx.world.shared().buckets.with(id, rule, ctx.now, run);
     if forgot {
@@ -101,10 +101,10 @@ fn with<T>(ctx: &Ctx<'_>, id: Id, rule: Rule, run: impl FnOnce(&mut Bucket) -> T
     made
 }
 
-/// What a bucket is found by: no client can choose two keys that share one.
+/// The identity of a bucket. No client can choose two keys that share one.
 type Id = [u8; 16];
 
-/// How a bucket behaves. Times in seconds.
+/// The rule of a bucket. Times in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     limit: i64,
@@ -181,7 +181,7 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Buckets {
     shards: Box<[Mutex<Shard>]>,
-    /// How many there may be, about.
+    /// The most buckets that there may be, about.
     most: AtomicUsize,
 }
 
@@ -221,7 +221,7 @@ impl Buckets {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// What `run` makes of a bucket, and whether others had to be forgotten for it.
+    /// The result of `run` on a bucket, and whether others had to be forgotten for it.
     fn with<T>(
         &self,
         id: Id,

@@ -207,7 +207,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// What `workspace_alloc` had taken at the last `workspace_snapshot`.
+/// The bytes that `workspace_alloc` had taken at the last `workspace_snapshot`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Snapshot(Option<u64>);
 
@@ -225,7 +225,7 @@ fn find<'c>(ctx: &'c Ctx<'_>, args: &[Value]) -> Result<&'c Workspace, Failure> 
     Err(Failure::new(format!("vtc: failed to find the {which} workspace")))
 }
 
-/// How many bytes are asked for: at least one.
+/// The number of bytes that are asked for; `None` if there is not at least one.
 fn wanted(workspace: &Workspace, size: Option<i64>) -> Option<u64> {
     let size = size.unwrap_or_default();
     let bytes = match u64::try_from(size) {

@@ -25,11 +25,11 @@ pub(crate) struct Suite {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) test: String,
-    /// What it printed.
+    /// Text that the test printed.
     pub(crate) output: String,
 }
 
-/// What a run of a suite showed.
+/// The result of a suite's run.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) passed: usize,
@@ -119,7 +119,7 @@ impl Outcome {
         outcome
     }
 
-    /// Whether a run of one test showed that it passes.
+    /// Tells whether a run of one test showed that it passes.
     pub(crate) fn passes(&self) -> bool {
         self.failures.is_empty() && self.broken.is_none() && self.passed == 1
     }

@@ -2,6 +2,7 @@
 
 use super::functions::{functions, test_lines};
 use super::mask::{Masked, mask};
+use super::words::questions;
 
 /// A file beyond this tells more than one story (STYLE.md).
 const FILE_LINES: usize = 800;
@@ -17,7 +18,7 @@ const LINE_CHARACTERS: usize = 100;
 const READS_CLOCKS: &[&str] =
     &["base", "origin", "net", "admin", "daemon", "tools", "larder", "testkit", "xtask"];
 
-/// What a file called `name` breaks, each with its line.
+/// Broken rules in a file called `name`, each with its line.
 pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     let masked = mask(source);
     let mut problems = Vec::new();
@@ -34,6 +35,7 @@ pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     problems.extend(long_lines(source, &masked));
     problems.extend(left_overs(&masked));
     problems.extend(clocks(name, &masked));
+    problems.extend(questions(source));
     problems
 }
 
@@ -77,7 +79,7 @@ fn long_functions(name: &str, masked: &Masked) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// Whether the file called `name` is compiled for tests only.
+/// Tells whether the file called `name` is compiled for tests only.
 fn is_test_file(name: &str) -> bool {
     name.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
@@ -144,7 +146,7 @@ fn left_overs(masked: &Masked) -> Vec<(usize, String)> {
     problems
 }
 
-/// Whether `word` stands in `text` and is not part of a longer one.
+/// Tells whether `word` stands in `text` and is not part of a longer word.
 fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word)

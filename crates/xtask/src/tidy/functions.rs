@@ -11,7 +11,7 @@ pub(crate) struct Function {
     pub(crate) line: usize,
     /// Lines from there to its closing brace, both counted.
     pub(crate) length: usize,
-    /// Whether only tests compile it.
+    /// Only tests compile it.
     pub(crate) test: bool,
 }
 

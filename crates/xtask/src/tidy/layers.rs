@@ -1,4 +1,5 @@
-//! Which crate may use which: the table of ARCHITECTURE.md, held against what Cargo reads.
+//! Dependencies that are allowed between crates: the table of ARCHITECTURE.md, held against what
+//! Cargo reads.
 
 use std::path::Path;
 use std::process::Command;
@@ -123,8 +124,8 @@ fn of_metadata(metadata: &Value) -> Vec<Problem> {
     problems
 }
 
-/// What an edge breaks, if anything. Tests may use tools and any library, and other crates of their
-/// layer, but no higher one.
+/// The rule that an edge breaks, if any. Tests may use tools, any library, and other crates of
+/// their layer, but no crate of a higher layer.
 fn broken(edge: &Edge<'_>) -> Option<String> {
     let Edge { from, to, dev } = edge;
     if TOOLS.contains(to) {

@@ -1,7 +1,7 @@
 //! A small lexer of Rust: tells code, comments and literals apart, so that rules about one are not
 //! tripped by the others.
 
-/// What a source consists of, each part with the other parts blanked and every line end kept.
+/// Parts of a source, each with the other parts blanked and every line end kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Masked {
     /// Code; literals keep their quotes.
@@ -126,7 +126,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Whether the quote at the start opens a character and not a lifetime.
+/// Tells whether the quote at the start opens a character and not a lifetime.
 fn is_char(text: &str) -> bool {
     let mut characters = text.chars().skip(1);
     match characters.next() {

@@ -1,4 +1,4 @@
-//! What is said about directories of files.
+//! Messages about directories of files.
 
 use insta::assert_snapshot;
 

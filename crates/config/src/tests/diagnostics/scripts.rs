@@ -1,4 +1,4 @@
-//! What is said about FastCGI origins.
+//! Messages about FastCGI origins.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! What is said about sites and routes.
+//! Messages about sites and routes.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! What is said of stored objects and backends.
+//! Steps of a forecast about stored objects and backends.
 
 use cache::Object;
 use message::Response;
@@ -26,8 +26,8 @@ pub(super) fn head_of(object: &Object) -> Response {
     head
 }
 
-/// How fresh `object` is, and where its times come from: from the head it is stored with, or else
-/// from the program.
+/// Tells how fresh `object` is, and where its times come from: from the head that it is stored
+/// with, or else from the program.
 pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> Step {
     let (live, now_ms) = (env.live, env.now.mono_ms);
     let (status, head) = (object.status().code(), head_of(object));
@@ -160,7 +160,7 @@ fn timeouts(live: &Live, state: &BereqState, leaf: Option<&Leaf>) -> String {
     format!("connect {connect} s, first byte {first} s, between bytes {between} s")
 }
 
-/// What of an answer would be stored.
+/// Tells which answers would be stored.
 pub(super) fn storing(live: &Live, private: bool) -> Step {
     if private {
         let why = "never: what goes past the cache is for this client alone";

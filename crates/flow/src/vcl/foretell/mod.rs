@@ -1,4 +1,4 @@
-//! What would come of a request in a site's program, without its happening: the steps of
+//! Forecast of a request in a site's program, without its happening: the steps of
 //! [`steps`](super::steps) on a stage that only looks on.
 //!
 //! The subroutines that run are the program's own, so what they return is what they would return.
@@ -34,7 +34,7 @@ use crate::live::{Shared, Site};
 use crate::reply::Forward;
 use rehearsal::Rehearsal;
 
-/// What would come of a request.
+/// The forecast of a request.
 pub(crate) struct Foretold {
     pub(crate) foreseen: Foreseen,
     pub(crate) summary: String,
@@ -45,13 +45,13 @@ pub(crate) struct Foretold {
     pub(crate) key: u64,
 }
 
-/// What it comes to, and that in words.
+/// An outcome, and the outcome in words.
 type End = (Foreseen, String);
 /// The surroundings of a rehearsal.
 type Scene<'a> = Env<'a, Rehearsal<'a>>;
 type Halt<'a> = HaltOn<Rehearsal<'a>>;
 
-/// What would come of `asked`, from `peer`, in the program of `site`.
+/// Foretells the outcome of `asked`, from `peer`, in the program of `site`.
 pub(crate) fn foretell(
     shared: &Shared,
     live: &LiveRef,

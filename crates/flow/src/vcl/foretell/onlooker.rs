@@ -20,11 +20,11 @@ use crate::vcl::world::Line;
 pub(super) struct Onlooker<'a> {
     shared: &'a Shared,
     live: &'a Live,
-    /// What VMODs keep: nothing yet, and nobody else's.
+    /// Memory of VMODs: nothing yet, and nobody else's.
     memory: vcl::vmod::Shared,
-    /// What was logged since it was last taken.
+    /// Lines logged since they were last taken.
     pub(super) log: RefCell<Vec<Line>>,
-    /// What would have been done.
+    /// Actions that the program would have caused.
     pub(super) would: RefCell<Vec<String>>,
 }
 

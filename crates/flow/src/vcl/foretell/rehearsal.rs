@@ -34,7 +34,7 @@ pub(super) struct Rehearsal<'a> {
     pub(super) steps: RefCell<Vec<Step>>,
     /// Somebody fetches what was looked up last.
     is_fetched: Cell<bool>,
-    /// What is stored under its key would be purged.
+    /// The responses stored under the request's key would be purged.
     pub(super) purges: Cell<bool>,
     /// Not even `vcl_synth` has made an answer.
     unanswered: Cell<bool>,
@@ -57,7 +57,7 @@ impl<'a> Rehearsal<'a> {
         self.steps.borrow_mut().push(step);
     }
 
-    /// What an answer comes to.
+    /// Returns the outcome that is the answer `reply`.
     pub(super) fn answered(&self, reply: &Reply) -> End {
         let (served, status) = (reply.served, reply.status);
         let summary = match served {
@@ -148,7 +148,7 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    /// What a lookup would find.
+    /// Returns the object that a lookup would find.
     fn found(&self, turn: &Turn, peek: &Peek) -> Option<Arc<Object>> {
         if turn.state.hash_always_miss {
             let why = "req.hash_always_miss is set: what is stored does not count";
@@ -282,7 +282,7 @@ impl Stage for Rehearsal<'_> {
     }
 }
 
-/// Whether `action` of `sub` settles what happens.
+/// Returns true if `action` of `sub` settles what happens.
 fn decides(sub: Sub, action: &Action) -> bool {
     match (sub, action) {
         (Sub::Synth, _) => false,
@@ -309,7 +309,7 @@ fn text(program: &Program, at: At) -> String {
     String::from_utf8_lossy(line.trim_ascii()).into_owned()
 }
 
-/// What a subroutine came to.
+/// Tells the outcome of a subroutine in words.
 fn in_words(action: &Action) -> String {
     let with = |said: &Said| {
         let reason = said.reason.as_ref().map(|reason| format!(", \"{}\"", shown(reason)));
@@ -326,7 +326,7 @@ fn in_words(action: &Action) -> String {
     }
 }
 
-/// What of a request is not as it was.
+/// Lists the parts of a request that are not as they were.
 fn changes(name: &str, before: &Request, after: &Request) -> Vec<String> {
     let mut found = Vec::new();
     if before.method.token() != after.method.token() {

@@ -34,9 +34,9 @@ use crate::vcl::link::{Settings, connect_all};
 use crate::vcl::{Line, Sight};
 use crate::way::Start;
 
-/// What the origin is asked, one text a request: its head and what came behind it.
+/// Requests that the origin got, one text a request: its head and the bytes behind it.
 type Asked = Arc<Mutex<Vec<String>>>;
-/// What the origin answers, first come first served; the last one stays.
+/// Answers of the origin, first come first served; the last one stays.
 type Answers = Arc<Mutex<VecDeque<String>>>;
 
 /// An origin that answers as it is told.
@@ -61,7 +61,7 @@ impl Backdrop {
         Self { port, asked, answers }
     }
 
-    /// What it has been asked since the last look.
+    /// Takes the requests that the origin got since the last look.
     pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock())
     }
@@ -131,7 +131,8 @@ pub(super) struct Seen {
     pub(super) close: bool,
     pub(super) ran: Vec<String>,
     pub(super) log: Vec<String>,
-    /// What a record has of all that, line by line; the builtin VCL's places without their lines.
+    /// The text that a record has about all that, line by line. Places in the builtin VCL have no
+    /// line numbers.
     pub(super) told: Vec<String>,
 }
 
@@ -241,7 +242,7 @@ impl Rig {
         self.local.block_on(&self.runtime, asking)
     }
 
-    /// What would come of a request.
+    /// Foretells the outcome of a request.
     pub(super) fn foretell(&self, text: &str) -> Explanation {
         let live = self.core.live();
         let peer = Peer::Host("127.0.0.9".parse().expect("an address"));

@@ -1,10 +1,10 @@
-//! What settings make of an origin's answer.
+//! Effects of settings on an origin's answer.
 
 use message::store::{self, Exchange, NotStored, StatusMatch};
 
 use super::*;
 
-/// What becomes of a 200 with `fields` to GET of `target`, and whether it still sets a cookie.
+/// The outcome of a 200 with `fields` to GET of `target`; true if it still sets a cookie.
 fn stored(
     policy: &Declared,
     target: &str,

@@ -10,7 +10,7 @@ type Lines<'a> = Vec<(usize, &'a str)>;
 /// Reads the scenarios of `text`, which is called `file`; `template` gives the text of a template.
 ///
 /// # Errors
-/// What is not understood, with its line.
+/// A message about what is not understood, with its line.
 pub fn scenarios(
     file: &str,
     text: &str,
@@ -324,7 +324,7 @@ pub(crate) fn filled(text: &str, values: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// Whether `text` has `name` as a word.
+/// Tells whether `text` has `name` as a word.
 fn names(text: &str, name: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
 }

@@ -1,4 +1,4 @@
-//! What the client sends of its own accord, and what it makes of a server's frames.
+//! Frames that the client sends of its own accord, and its treatment of a server's frames.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 

@@ -7,7 +7,7 @@ use crate::wire::{self, Fields};
 const OF_CONNECTION: [&str; 5] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
-/// What came on one stream.
+/// Everything that came on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
     /// Interim responses: status and fields.
@@ -40,7 +40,7 @@ impl Exchange {
         Self { head_only, ..Self::default() }
     }
 
-    /// The values of the fields called `name`, joined by `, `; `None` when there is none.
+    /// The values of the fields called `name`, joined by `, `; `None` without such a field.
     pub fn field(&self, name: &str) -> Option<String> {
         let values = wire::values(&self.fields, name);
         let shown: Vec<_> = values.iter().map(|value| String::from_utf8_lossy(value)).collect();

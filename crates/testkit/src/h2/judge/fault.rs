@@ -1,4 +1,4 @@
-//! What a server can do wrong.
+//! Faults of a server.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ pub enum Fault {
     Body,
     /// A body longer or shorter than its Content-Length (8.1.1).
     ContentLength {
-        /// What the field says.
+        /// The field's value.
         declared: String,
         /// Bytes that came.
         came: usize,
@@ -80,7 +80,7 @@ pub enum Fault {
     WindowIncrement,
     /// A setting with a value it cannot have (6.5.2).
     Setting {
-        /// Which.
+        /// The setting.
         id: u16,
         /// Its value.
         value: u32,

@@ -9,7 +9,7 @@ pub(super) struct Code {
     name: &'static str,
     /// The characters for 62 and 63.
     last: [u8; 2],
-    /// Whether `=` is read, as no bits.
+    /// Padding (`=`) is read, as no bits.
     has_padding: bool,
 }
 

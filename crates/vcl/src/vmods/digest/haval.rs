@@ -8,7 +8,7 @@ const START: [u32; 8] = [
         0xec4e6c89,
 ];
 
-/// What each step of a pass adds.
+/// Constants that the steps of each pass add.
 #[rustfmt::skip]
 const ADDED: [[u32; 32]; 3] = [
     [0; 32],
@@ -120,7 +120,8 @@ fn mix(pass: usize, x: &[u32; 8]) -> u32 {
 
 /// Adds to the first `words` of the state what the others hold, bit field by bit field.
 fn fold(state: &mut [u32; 8], words: usize) {
-    /// What is taken from D7, D6, ... for one word, and how far the sum is turned right.
+    /// Masks of the bits taken from D7, D6, ... for one word, and the bits by which the sum is
+    /// turned right.
     type Taken<'a> = (&'a [u32], u32);
     let rows: &[Taken<'_>] = match words {
         4 => &[

@@ -5,7 +5,7 @@ use super::boxes::BOXES;
 
 /// Words of a block: what is chained, and behind it the message.
 const WORDS: usize = 16;
-/// How far the words are turned after each round of a pass.
+/// Bits by which the words are turned after each round of a pass.
 const TURNS: [u32; 4] = [16, 8, 16, 24];
 
 /// The hash of `message`: of 128 bits where `N` is 4, of 256 where it is 8.

@@ -1,4 +1,4 @@
-//! What the functions make, against libmhash and varnishd.
+//! Results of the functions, compared with libmhash and varnishd.
 
 use sha2::{Digest, Sha256};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::sub::{Action, Sub};
 use crate::testing::Bench;
 
-/// What a function makes of its arguments; none for no string.
+/// The result of a function for its arguments; `None` for no string.
 fn call(name: &str, args: &[Option<&[u8]>]) -> Result<Option<Vec<u8>>, Failure> {
     let function = FUNCTIONS.iter().find(|function| function.name == name).expect("a function");
     let string = |arg: &Option<&[u8]>| Value::String(arg.map(bytes::Bytes::copy_from_slice));

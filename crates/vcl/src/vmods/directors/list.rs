@@ -11,7 +11,7 @@ use crate::vmods::directors::{check_member, health_of};
 /// Backends in the order in which they were added. May change while requests run.
 #[derive(Debug)]
 pub(super) struct List {
-    /// What an operator says of the director.
+    /// The operator's order about the director.
     pub(super) word: Word,
     members: RwLock<Vec<(Backend, f64)>>,
 }

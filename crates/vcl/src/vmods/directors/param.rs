@@ -1,4 +1,4 @@
-//! What a shard director goes by, and `shard_param`: sets of it that several directors share.
+//! Parameters of a shard director, and `shard_param`: sets of them that several directors share.
 //!
 //! A set has defaults of the program, made in `vcl_init`, and changes for one backend request,
 //! which are kept with its task.
@@ -18,9 +18,9 @@ use crate::vmod::{Class, Default, Kind, Method, Object, Param};
 use crate::vmods::args::{Args, may, owned, this};
 use crate::vmods::directors::ring;
 
-/// What a key is made from.
+/// Sources of a key.
 pub(super) const BY: &[&str] = &["HASH", "URL", "KEY", "BLOB"];
-/// Which backends are passed over.
+/// Settings for the backends that are passed over.
 pub(super) const HEALTHY: &[&str] = &["CHOSEN", "IGNORE", "ALL"];
 
 /// Parameters of a choice, each if it was given.
@@ -55,7 +55,7 @@ impl Params {
     /// `by`, `key`, `key_blob`, `alt`, `warmup`, `rampup`, `healthy`.
     ///
     /// # Errors
-    /// What does not go together, or lies outside its bounds.
+    /// Arguments do not go together, or one lies outside its bounds.
     pub(super) fn read(args: &[Value], at: [usize; 7]) -> Result<Self, String> {
         let [by, key, blob, alt, warmup, rampup, healthy] = at;
         let (number, bytes) = (args.int(key), args.blob(blob));
@@ -86,7 +86,7 @@ impl Params {
         Ok(Self { by, key, alt, warmup, rampup, healthy })
     }
 
-    /// Whether none was given.
+    /// Returns true if no parameter was given.
     pub(super) fn is_empty(self) -> bool {
         self.by.is_none()
             && self.alt.is_none()
@@ -164,7 +164,7 @@ pub(super) struct ParamSet {
     defaults: Mutex<Params>,
 }
 
-/// What a backend request has changed of a set.
+/// Changes that a backend request has made to a set.
 #[derive(std::default::Default)]
 struct Changed(Params);
 
@@ -178,7 +178,7 @@ impl Object for ParamSet {
 }
 
 impl ParamSet {
-    /// What is in force.
+    /// The parameters in force.
     pub(super) fn read(&self, ctx: &mut Ctx<'_>) -> Params {
         let defaults = *self.defaults.lock();
         ctx.task.keep::<Changed>("directors.shard_param", self.number).0.over(defaults)

@@ -21,16 +21,16 @@ pub(super) fn hash(parts: &[&[u8]]) -> u32 {
 pub(super) struct Member {
     /// The backend.
     pub(super) backend: Backend,
-    /// What is hashed for its points; its name when there is none.
+    /// Bytes that are hashed for its points. Without them, its name is hashed.
     pub(super) ident: Option<Bytes>,
     /// Its own time of ramping up, in seconds.
     pub(super) rampup: Option<f64>,
-    /// How many times as many points it has; at least 1.
+    /// The factor for the number of its points; at least 1.
     pub(super) weight: f64,
 }
 
 impl Member {
-    /// Whether `other` would have the same points.
+    /// Returns true if `other` would have the same points.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.backend.is(&other.backend) && self.ident == other.ident
     }

@@ -35,7 +35,7 @@ pub(super) struct Shard {
     word: Word,
 }
 
-/// What a director goes by unless a choice says something else.
+/// Parameters of a director, unless a choice says something else.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     warmup: f64,
@@ -68,7 +68,7 @@ impl Drop for Pending {
     }
 }
 
-/// What `backend(resolve=LAZY, ...)` has said for a backend request.
+/// Arguments that `backend(resolve=LAZY, ...)` has given for a backend request.
 #[derive(Default)]
 struct Lazy {
     params: Params,

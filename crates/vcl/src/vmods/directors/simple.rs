@@ -28,7 +28,7 @@ pub(super) struct RoundRobin {
 pub(super) struct Fallback {
     name: Box<str>,
     list: List,
-    /// Whether it stays with what it has come to.
+    /// The director stays with the member that it has come to.
     is_sticky: bool,
     at: Mutex<usize>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Hash {
     list: List,
 }
 
-/// What the four have in common.
+/// The parts that the four directors have in common.
 trait Listed: Director + Sized + 'static {
     fn list(&self) -> &List;
 

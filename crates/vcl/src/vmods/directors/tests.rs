@@ -97,7 +97,7 @@ impl Object1 {
         backend.resolve(&mut ctx).map(|leaf| leaf.name.to_string())
     }
 
-    /// What it comes to several times.
+    /// The backends that it resolves to, several times.
     fn run(&mut self, times: usize) -> Vec<String> {
         (0..times).map(|_| self.resolve().unwrap_or_else(|| "-".into())).collect()
     }

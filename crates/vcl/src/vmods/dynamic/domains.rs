@@ -16,7 +16,7 @@ use crate::sub::Side;
 #[derive(Debug)]
 pub(super) struct Domains {
     pub(super) name: Box<str>,
-    /// What all backends have in common, with the director's own port.
+    /// Attributes that all backends have in common, with the director's own port.
     spec: BackendSpec,
     /// For how long one is kept that nobody asks for, in seconds.
     usage_timeout: f64,
@@ -36,7 +36,7 @@ struct Domain {
 }
 
 impl Domain {
-    /// Whether it is known where it is; none while that is being looked up.
+    /// Tells whether the host's address is known. `None` while its name is being looked up.
     fn is_found(&self) -> Option<bool> {
         self.leaf.link()?.is_found()
     }
@@ -114,7 +114,8 @@ impl Domains {
     }
 }
 
-/// Whether one more host is looked up now. What a program names as it starts always is.
+/// Returns true if one more host is looked up now. A host that a program names as it starts always
+/// is.
 fn admitted(ctx: &Ctx<'_>) -> bool {
     if ctx.sub.side() == Side::Housekeeping
         || ctx.world.shared().newcomers.admit(ctx.session.client, ctx.now)

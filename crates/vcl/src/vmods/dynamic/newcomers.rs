@@ -1,5 +1,5 @@
-//! How many hosts directors take on in a second, in all and for one client: each means a question
-//! to a name server, and clients can make names up.
+//! Limits on the hosts that directors take on in a second, in all and for one client. Each host
+//! means a question to a name server, and clients can make names up.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-/// Who is counted as one client: an IPv4 address, an IPv6 /64, on loopback one connection.
+/// An address that counts as one client: an IPv4 address, an IPv6 /64, on loopback one connection.
 type Client = SocketAddr;
 
 /// Hosts that were taken on in this second.

@@ -1,7 +1,7 @@
 //! Patterns in RE2's syntax, written anew for our engine: what both read alike stays, what they
 //! read differently is spelled out, and what ours has not is refused.
 
-/// How a pattern is read.
+/// Options for reading a pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syntax {
     /// It is in UTF-8, and a character is one of Unicode's; or else a byte is one of Latin-1.
@@ -21,7 +21,7 @@ pub(super) struct Rewritten {
     pub text: String,
     /// Names of groups, with their numbers.
     pub names: Vec<(Box<str>, usize)>,
-    /// How many groups capture.
+    /// The number of groups that capture.
     pub groups: usize,
 }
 
@@ -31,7 +31,7 @@ const REPEAT_MAX: u32 = 1000;
 /// Writes `pattern` anew.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A message that says what is wrong with the pattern.
 pub(super) fn rewrite(pattern: &[u8], syntax: Syntax) -> Result<Rewritten, String> {
     let rest: Vec<char> = match syntax.utf8 {
         true => str::from_utf8(pattern).map_err(|_| "invalid UTF-8".to_owned())?.chars().collect(),
@@ -55,7 +55,7 @@ pub(super) fn rewrite(pattern: &[u8], syntax: Syntax) -> Result<Rewritten, Strin
     Ok(reader.out)
 }
 
-/// What stands before the place that is read.
+/// The kind of element before the place that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     /// Nothing that could be repeated.
@@ -181,8 +181,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What follows a `{`: a quantifier, and the most that it repeats; none where the brace is a
-    /// character.
+    /// Reads what follows a `{`: a quantifier, and the most that it repeats. `None` if the brace is
+    /// a character.
     fn counted(&mut self) -> Result<Option<(String, u32)>, String> {
         let Some(end) = self.rest.iter().position(|c| *c == '}') else { return Ok(None) };
         let text: String = self.rest[..end].iter().collect();
@@ -239,7 +239,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What follows `(?`: flags, for a group or for the rest of this one.
+    /// Reads what follows `(?`: flags, for a group or for the rest of this one.
     fn flags(&mut self) -> Result<(), String> {
         let (mut on, mut off) = (Vec::new(), Vec::new());
         // A minus must have a flag behind it, and there is one at most.
@@ -286,7 +286,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What follows a backslash, outside of classes.
+    /// Reads what follows a backslash, outside of classes.
     fn escaped(&mut self) -> Result<(), String> {
         match self.rest.first() {
             Some('A') => self.assertion("\\A"),
@@ -368,7 +368,7 @@ impl Reader<'_> {
         number
     }
 
-    /// What follows a `[`.
+    /// Reads what follows a `[`.
     fn class(&mut self) -> Result<(), String> {
         let mut text = String::from("[");
         if self.pass("^") {

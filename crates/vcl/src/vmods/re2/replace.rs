@@ -8,7 +8,7 @@ use crate::value::{Failure, Value};
 use crate::vmods::args::{Args, owned};
 use crate::workspace::Workspace;
 
-/// What becomes of a text.
+/// The kind of change to a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// Its first match is replaced.
@@ -90,7 +90,7 @@ impl Pattern {
         Ok(Some(out))
     }
 
-    /// How many bytes the first character has.
+    /// The number of bytes in the first character.
     fn character(&self, text: &[u8]) -> usize {
         let start = &text[..text.len().min(4)];
         let valid = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());

@@ -327,7 +327,7 @@ fn which(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<
     Ok(Value::Int(number as i64 + 1))
 }
 
-/// What `get` finds of the chosen member.
+/// The value that `get` finds for the chosen member.
 fn associated(
     ctx: &mut Ctx<'_>,
     object: &Arc<dyn Object>,

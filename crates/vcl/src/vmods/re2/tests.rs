@@ -1,4 +1,4 @@
-//! What libvmod-re2 does is tried beside it (`vmod_re2.scenario`); here is what no request shows.
+//! Behaviour that no request shows. The rest is compared with libvmod-re2 in `vmod_re2.scenario`.
 
 use super::*;
 use crate::testing::Bench;

@@ -6,7 +6,7 @@ use crate::ctx::{Ctx, Tag};
 use crate::value::{Failure, Place, Value};
 use crate::vmods::args::{Args, owned};
 
-/// What `std.ban` said last.
+/// The message of the last `std.ban`; empty if that was good.
 #[derive(Default)]
 struct BanError(String);
 

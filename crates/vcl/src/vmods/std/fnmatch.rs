@@ -1,6 +1,6 @@
 //! Shell patterns, as fnmatch(3) of the GNU library reads them in the C locale.
 
-/// How a pattern is read.
+/// Options for reading a pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Only a `/` matches a `/`.
@@ -11,9 +11,9 @@ pub struct Options {
     pub period: bool,
 }
 
-/// Whether `pattern` matches all of `subject`. Takes at most the product of their lengths: of all
-/// stars, only the last one that was met is ever tried anew, and with `pathname` one star in each
-/// part of a path.
+/// Returns true if `pattern` matches all of `subject`. Takes at most the product of their lengths:
+/// only the star that was met last is ever tried anew, and with `pathname` one star in each part of
+/// a path.
 pub fn fnmatch(pattern: &[u8], subject: &[u8], options: Options) -> bool {
     let (mut p, mut s) = (0, 0);
     // Where the last star stands, and up to where it has taken the subject.

@@ -11,7 +11,7 @@ use crate::ctx::Tag;
 use crate::sub::Sub;
 use crate::testing::Bench;
 
-/// What `expression` is in `vcl_synth`; none where it fails.
+/// The value of `expression` in `vcl_synth`; `None` where that fails.
 fn eval(expression: &str) -> Option<String> {
     eval_with(expression, |_| {})
 }

@@ -1,0 +1,52 @@
+//! The rule for the first words of doc comments (STYLE.md): a noun or a verb tells what a thing is
+//! or does, where a question leaves that to the reader.
+
+/// Words that begin a question.
+const QUESTIONS: [&str; 5] = ["What", "Whether", "Who", "Which", "How"];
+
+/// Finds doc comments that begin with a question's word.
+pub(super) fn questions(source: &str) -> Vec<(usize, String)> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for (line, number) in source.lines().zip(1..) {
+        let text = doc_text(line);
+        if let (false, Some(text)) = (inside, text)
+            && let Some(word) = first_word(text)
+            && QUESTIONS.contains(&word)
+        {
+            let what = format!("a doc comment begins with a noun or a verb, not with `{word}`");
+            found.push((number, what));
+        }
+        inside = text.is_some();
+    }
+    found
+}
+
+/// The text of a line that is a doc comment.
+fn doc_text(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))
+}
+
+fn first_word(text: &str) -> Option<&str> {
+    text.trim_start().split(|c: char| !c.is_alphanumeric()).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_at_the_beginning_of_a_doc_comment_is_found_and_nothing_else() {
+        let [doc, head] = ["///", "//!"];
+        for (source, lines) in [
+            (format!("{head} What it is.\n\n{doc} Whether it is.\nfn a() {{}}\n"), vec![1, 3]),
+            (format!("    {doc} How many.\n    {doc} Which, too.\n"), vec![1]),
+            (format!("{doc} Tells\n{doc} What it is, and whether.\n"), vec![]),
+            (format!("{doc} Whatever comes.\n// What is why.\n"), vec![]),
+        ] {
+            let found: Vec<usize> = questions(&source).into_iter().map(|(line, _)| line).collect();
+            assert_eq!(found, lines, "{source}");
+        }
+    }
+}
