@@ -6,7 +6,7 @@ use base::{Counter, Limit};
 use cache::{Begin, BeginOptions, Found, Lead, Object, Reader, Ticket};
 use vcl::sub::{Action, Sub};
 
-use super::call::{Acting, Began, Env, Loan, Seen, Stage};
+use super::call::{Acting, Began, Env, Seen, Stage};
 use super::counts::Count;
 use super::job;
 use super::told::Ran;
@@ -40,22 +40,14 @@ impl Stage for Acting<'_> {
 
     fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: Seen<'_>) -> Action {
         let Acting { core, counts } = &env.stage;
+        let (loan, body, lines) = turn.lend(env.asked);
         let world = Sight::new(
             (&core.shared, &***env.live),
             Some((counts, &core.counters)),
             env.now,
-            turn.body.as_ref(),
-            &turn.lines,
+            body,
+            lines,
         );
-        let loan = Loan {
-            instance: &turn.instance,
-            session: &mut turn.session,
-            task: &mut turn.task,
-            req: &mut turn.req,
-            state: &mut turn.state,
-            key: &mut turn.key,
-            asked: env.asked,
-        };
         let action = loan.run(sub, &world, env.time(), seen);
         let lines = turn.lines.get_mut().len();
         turn.ran.push(Ran::new(sub, action.verb(), turn.task.at, lines));

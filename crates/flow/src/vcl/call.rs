@@ -3,10 +3,12 @@
 //!
 //! `explain` takes the same steps as a request, so what it says cannot differ from what happens.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{KeyBuf, Limit, Now};
+use bytes::Bytes;
 use cache::{BeginOptions, Found, Object, Reader};
 use message::{Request, Response};
 use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
@@ -18,6 +20,7 @@ use vcl::workspace::Workspace;
 use super::counts::{Count, Counts};
 use super::line::Line as ClientLine;
 use super::turn::Turn;
+use super::world::Line;
 use crate::ask::{Front, LiveRef, sign};
 use crate::body::ReplyBody;
 use crate::core::Core;
@@ -44,7 +47,7 @@ pub(crate) trait Stage: Sized {
     fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: Seen<'_>) -> Action;
 
     /// Takes note that the request has its key.
-    fn has_key(&self, _: &Turn) {}
+    fn note_key(&self, _: &Turn) {}
 
     /// Looks up what is stored for the request.
     fn find(turn: &Turn, env: &Env<'_, Self>) -> Found;
@@ -78,7 +81,7 @@ pub(crate) trait Stage: Sized {
     fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
 
     /// Takes note that no subroutine could make an answer.
-    fn is_unanswered(&self) {}
+    fn note_unanswered(&self) {}
 }
 
 /// The store's answer to who fetches.
@@ -216,6 +219,24 @@ impl Turn {
     pub(crate) fn roll_back<S: Stage>(&mut self, env: &Env<'_, S>) {
         self.task.forget();
         self.req.clone_from(env.asked);
+    }
+
+    /// Lends what a subroutine works on; beside it the kept body and the log, for its world.
+    #[inline]
+    pub(crate) fn lend<'a>(
+        &'a mut self,
+        asked: &'a Request,
+    ) -> (Loan<'a>, Option<&'a Bytes>, &'a RefCell<Vec<Line>>) {
+        let loan = Loan {
+            instance: &self.instance,
+            session: &mut self.session,
+            task: &mut self.task,
+            req: &mut self.req,
+            state: &mut self.state,
+            key: &mut self.key,
+            asked,
+        };
+        (loan, self.body.as_ref(), &self.lines)
     }
 
     /// Runs `sub`.

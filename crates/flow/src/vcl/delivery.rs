@@ -330,7 +330,7 @@ pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<
 /// The answer when not even `vcl_synth` can make one. Varnish says 500, too, without a head.
 fn failed<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Reply {
     turn.close = true;
-    env.stage.is_unanswered();
+    env.stage.note_unanswered();
     let response = Response::new(Status::INTERNAL_SERVER_ERROR);
     let status = response.status;
     let mut reply = bare(status, Bytes::new().into(), Served::Synthetic);

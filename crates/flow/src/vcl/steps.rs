@@ -162,7 +162,7 @@ impl Turn {
         match self.run(env, Sub::Hash, Seen::default()) {
             Action::Lookup => {
                 self.key.finish(&env.stage.shared().seed);
-                env.stage.has_key(self);
+                env.stage.note_key(self);
                 Ok(())
             }
             action => Err(Self::common(action)),

@@ -22,7 +22,7 @@ use crate::explain::variants::variants;
 use crate::key::select_by;
 use crate::live::{Live, Shared};
 use crate::reply::{Reply, Served};
-use crate::vcl::call::{Began, Env, Loan, Seen, Stage};
+use crate::vcl::call::{Began, Env, Seen, Stage};
 use crate::vcl::counts::Count;
 use crate::vcl::found::{Age, age};
 use crate::vcl::turn::Turn;
@@ -188,15 +188,7 @@ impl Stage for Rehearsal<'_> {
         let before = turn.req.clone();
         let resp_before = seen.resp.as_ref().map(|(response, _)| response.headers.clone());
         let resp = seen.resp.as_mut().map(|(response, state)| (&mut **response, &mut **state));
-        let loan = Loan {
-            instance: &turn.instance,
-            session: &mut turn.session,
-            task: &mut turn.task,
-            req: &mut turn.req,
-            state: &mut turn.state,
-            key: &mut turn.key,
-            asked: env.asked,
-        };
+        let (loan, ..) = turn.lend(env.asked);
         let lent = Seen { obj: seen.obj, resp, bereq: seen.bereq };
         let action = loan.run(sub, &stage.world, env.time(), lent);
         stage.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
@@ -207,7 +199,7 @@ impl Stage for Rehearsal<'_> {
     }
 
     /// Tells of the parts of the key.
-    fn has_key(&self, turn: &Turn) {
+    fn note_key(&self, turn: &Turn) {
         let parts: Vec<String> =
             key_fields(turn.key.bytes()).skip(1).map(|part| format!("`{}`", shown(part))).collect();
         let why = match parts.is_empty() {
@@ -277,7 +269,7 @@ impl Stage for Rehearsal<'_> {
         }
     }
 
-    fn is_unanswered(&self) {
+    fn note_unanswered(&self) {
         self.unanswered.set(true);
     }
 }
