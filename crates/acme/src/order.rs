@@ -29,9 +29,9 @@ pub(crate) struct Obtained {
 }
 
 /// Withdraws the answer when the order is over, however it ends.
-struct Shown<'a>(&'a dyn Answers);
+struct Withdrawal<'a>(&'a dyn Answers);
 
-impl Drop for Shown<'_> {
+impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
         self.0.withdraw();
     }
@@ -64,7 +64,7 @@ async fn run(
     let mut order = account.new_order(&new).await?;
     let polling = RetryPolicy::new().timeout(Duration::from_millis(wanted.order_ms));
     if order.state().status == OrderStatus::Pending {
-        let shown = Shown(answers);
+        let shown = Withdrawal(answers);
         show(&mut order, wanted.name, wanted.challenge, answers).await?;
         if order.poll_ready(&polling).await? != OrderStatus::Ready {
             return Err(why_invalid(&mut order).await);

@@ -32,7 +32,7 @@ const ASK_MOST_MS: u64 = 24 * 3_600_000;
 
 /// Keeps certificates for whatever plan is there, until the sender of plans is gone.
 pub async fn run(mut plans: watch::Receiver<Option<Arc<Plan>>>, answers: Arc<dyn Answers>) {
-    let (mut keeper, mut seen): (Option<Keeper>, _) = (None, false);
+    let (mut keeper, mut seen): (Option<Renewals>, _) = (None, false);
     loop {
         // An order that was begun is finished first: a new plan waits until then.
         if !seen || plans.has_changed().unwrap_or(false) {
@@ -40,10 +40,10 @@ pub async fn run(mut plans: watch::Receiver<Option<Arc<Plan>>>, answers: Arc<dyn
             let plan = plans.borrow_and_update().clone();
             keeper = plan.map(|plan| match keeper.take() {
                 Some(keeper) => keeper.adopt(plan),
-                None => Keeper::new(plan),
+                None => Renewals::new(plan),
             });
         }
-        let step = keeper.as_ref().map_or(Step::Sleep(SLEEP_MAX_MS), Keeper::next);
+        let step = keeper.as_ref().map_or(Step::Sleep(SLEEP_MAX_MS), Renewals::next);
         match (step, &mut keeper) {
             (Step::Order(name), Some(keeper)) => keeper.order(&name, &*answers).await,
             (Step::Ask(name), Some(keeper)) => keeper.ask(&name, &*answers).await,
@@ -68,7 +68,7 @@ enum Step {
     Sleep(u64),
 }
 
-struct Keeper {
+struct Renewals {
     plan: Arc<Plan>,
     storage: Storage,
     client: Client,
@@ -106,7 +106,7 @@ impl Held {
     }
 }
 
-impl Keeper {
+impl Renewals {
     fn new(plan: Arc<Plan>) -> Self {
         let Authority { directory, storage, trust, .. } = &*plan.authority;
         let storage = Storage::new(storage, directory);
@@ -179,18 +179,18 @@ impl Keeper {
         let now_ms = System.now().mono_ms;
         let Some(state) = self.names.get_mut(name) else { return };
         let why = match result {
-            Ok(Done::Stored(pair)) => {
+            Ok(Outcome::Stored(pair)) => {
                 let not_after = pair.not_after();
                 *state = Name { challenge: state.challenge, ..Name::default() };
                 state.held = Some(Held::new(Arc::new(pair), now_ms));
                 return answers.note(Event::Obtained { name: name.to_owned(), not_after });
             }
-            Ok(Done::ByOthers(pair)) => {
+            Ok(Outcome::ByOthers(pair)) => {
                 let held = Held::new(pair, now_ms + random() % ASK_MS);
                 *state = Name { held: Some(held), ..Name::default() };
                 return;
             }
-            Ok(Done::Locked) => {
+            Ok(Outcome::Locked) => {
                 state.wait_until_ms = now_ms + LOCKED_MS;
                 return;
             }
@@ -206,15 +206,15 @@ impl Keeper {
         answers.note(Event::Failed { name: name.to_owned(), why, again_ms });
     }
 
-    async fn try_order(&mut self, name: &str, answers: &dyn Answers) -> Result<Done, Failure> {
+    async fn try_order(&mut self, name: &str, answers: &dyn Answers) -> Result<Outcome, Failure> {
         let stored = |error: io::Error| Failure::Storage(error.to_string());
         self.storage.prepare().map_err(stored)?;
-        let Some(lock) = self.storage.lock().map_err(stored)? else { return Ok(Done::Locked) };
-        let Some(state) = self.names.get(name) else { return Ok(Done::Locked) };
+        let Some(lock) = self.storage.lock().map_err(stored)? else { return Ok(Outcome::Locked) };
+        let Some(state) = self.names.get(name) else { return Ok(Outcome::Locked) };
         let held = state.held.as_ref();
         match self.storage.read_certificate(name).map_err(stored)? {
             Read::Whole(pair) if held.is_none_or(|held| held.pair.leaf() != pair.leaf()) => {
-                return Ok(Done::ByOthers(pair));
+                return Ok(Outcome::ByOthers(pair));
             }
             Read::Whole(_) | Read::Nothing => {}
             Read::Broken(why) => {
@@ -242,7 +242,7 @@ impl Keeper {
         let obtained = obtain(&account, wanted, answers).await?;
         self.storage.write_certificate(name, obtained.pem.as_bytes()).map_err(stored)?;
         drop(lock);
-        Ok(Done::Stored(obtained.pair))
+        Ok(Outcome::Stored(obtained.pair))
     }
 
     /// The account of an earlier run, or a new one. Call it with the lock.
@@ -335,7 +335,7 @@ impl Keeper {
 }
 
 /// The outcome of an order that has not failed.
-enum Done {
+enum Outcome {
     Stored(Pair),
     /// Another process has renewed it.
     ByOthers(Arc<Pair>),

@@ -118,7 +118,7 @@ pub async fn staple(
     mut wanted: watch::Receiver<Option<Stapling>>,
     note: impl Fn(StapleEvent) + Send,
 ) {
-    let mut keeper = Keeper::default();
+    let mut keeper = Staples::default();
     keeper.adopt(wanted.borrow_and_update().clone());
     loop {
         keeper.drop_ended();
@@ -148,7 +148,7 @@ struct Done {
 }
 
 #[derive(Default)]
-struct Keeper {
+struct Staples {
     wanted: Option<Stapling>,
     /// The state of each certificate, by its own bytes.
     certificates: BTreeMap<Vec<u8>, State>,
@@ -168,7 +168,7 @@ struct State {
     told: bool,
 }
 
-impl Keeper {
+impl Staples {
     fn adopt(&mut self, wanted: Option<Stapling>) {
         let pairs = wanted.iter().flat_map(|wanted| &wanted.pairs);
         let mut before = std::mem::take(&mut self.certificates);

@@ -20,7 +20,7 @@ pub enum Kind {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Spec {
+pub struct CounterSpec {
     /// The counter.
     pub counter: Counter,
     /// Its name in `larder stat` and, after `larder_`, in `/metrics`.
@@ -39,7 +39,7 @@ macro_rules! counters {
         pub enum Counter { $(#[doc = $about] $variant,)* }
 
         /// The table itself.
-        pub const TABLE: &[Spec] = &[$(Spec {
+        pub const TABLE: &[CounterSpec] = &[$(CounterSpec {
             counter: Counter::$variant,
             name: stringify!($name),
             kind: Kind::$kind,

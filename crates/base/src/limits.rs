@@ -20,7 +20,7 @@ pub enum Unit {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Spec {
+pub struct LimitSpec {
     /// The limit.
     pub limit: Limit,
     /// Its name in settings, counters and messages.
@@ -44,7 +44,7 @@ macro_rules! limits {
         pub struct Limits { $(#[doc = $about] pub $name: u64,)* }
 
         /// The table itself.
-        pub const TABLE: &[Spec] = &[$(Spec {
+        pub const TABLE: &[LimitSpec] = &[$(LimitSpec {
             limit: Limit::$variant,
             name: stringify!($name),
             unit: Unit::$unit,
@@ -207,12 +207,12 @@ impl Limit {
 
 impl Limits {
     /// The limit called `name`, if there is one.
-    pub fn by_name(name: &str) -> Option<&'static Spec> {
+    pub fn by_name(name: &str) -> Option<&'static LimitSpec> {
         TABLE.iter().find(|spec| spec.name == name)
     }
 }
 
-impl Spec {
+impl LimitSpec {
     /// Reads a setting written in this limit's unit.
     pub fn parse(&self, text: &str) -> Result<u64, units::Error> {
         match self.unit {

@@ -303,7 +303,7 @@ pub(crate) const LIMITS: Section = Section {
     about: "Every bound that holds, and what happens beyond it. How often each was reached is counted \
             in `limit_hits{limit=\"...\"}`.",
     keys: || {
-        let key = |spec: &limits::Spec| Key {
+        let key = |spec: &limits::LimitSpec| Key {
             name: spec.name,
             takes: match spec.unit {
                 limits::Unit::Ms => DURATION,

@@ -22,7 +22,7 @@ const DEPTH: u32 = 8;
 
 /// The user that is to run the daemon, as the command line says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RunAs {
     /// Whom the configuration names, or the usual user.
     #[default]
     Configured,
@@ -46,11 +46,11 @@ impl Account {
     ///
     /// # Errors
     /// A user or group that does not exist.
-    pub(crate) fn of(run: &Run, wanted: &Wanted) -> Result<Option<Self>, String> {
+    pub(crate) fn of(run: &Run, wanted: &RunAs) -> Result<Option<Self>, String> {
         let named = match wanted {
-            Wanted::Configured => run.user.as_deref(),
-            Wanted::Named(name) => Some(name.as_str()),
-            Wanted::Same => return Ok(None),
+            RunAs::Configured => run.user.as_deref(),
+            RunAs::Named(name) => Some(name.as_str()),
+            RunAs::Same => return Ok(None),
         };
         if !geteuid().is_root() {
             if let Some(name) = named.filter(|name| *name != "root") {

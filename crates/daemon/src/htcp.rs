@@ -19,7 +19,7 @@ use crate::ports::Bound;
 use crate::state::Daemon;
 
 /// State that the ports share.
-struct Port {
+struct HtcpPort {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
     allow: CidrSet,
@@ -30,7 +30,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: 
     let Some(config) = config else { return };
     let counters = daemon.shared.counters.register();
     let allow = config.allow.clone();
-    let port = Arc::new(Port { daemon: Arc::clone(daemon), counters, allow });
+    let port = Arc::new(HtcpPort { daemon: Arc::clone(daemon), counters, allow });
     for (address, socket) in ports {
         let socket = socket.and_then(|socket| UdpSocket::from_std(socket.into()));
         match socket.and_then(|socket| Ok((socket.local_addr()?, socket))) {
@@ -47,7 +47,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: 
     }
 }
 
-async fn serve(port: &Port, socket: &UdpSocket) {
+async fn serve(port: &HtcpPort, socket: &UdpSocket) {
     let mut buffer = vec![0; htcp::DATAGRAM_BYTES];
     loop {
         if take(port, socket, &mut buffer).await.is_err() {
@@ -58,7 +58,7 @@ async fn serve(port: &Port, socket: &UdpSocket) {
 }
 
 /// Takes one datagram, and answers it if that is wanted.
-async fn take(port: &Port, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<()> {
+async fn take(port: &HtcpPort, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<()> {
     let (len, peer) = socket.recv_from(buffer).await?;
     // What strangers send is not even taken apart.
     let clear = match port.allow.contains(peer.ip()) {
@@ -83,7 +83,7 @@ async fn take(port: &Port, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<
 
 /// Purges the stored responses of an absolute URL, and returns their number. The result is `None`
 /// if no site that is purged by HTCP has the URL, or if the journal refuses.
-async fn purge(port: &Port, url: &[u8], peer: SocketAddr) -> Option<u64> {
+async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     if class::skip_target(url, 0) != url.len() {
         return None;
     }

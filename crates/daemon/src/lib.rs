@@ -60,7 +60,7 @@ mod varnish_cli;
 mod varnishd;
 mod vcl;
 
-pub use account::Wanted;
+pub use account::RunAs;
 pub use given::Sockets;
 pub use keeper::{KeeperArgs, run as keep};
 pub use load::{load, render};

@@ -153,10 +153,10 @@ fn seconds(us: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-type Row = (&'static str, &'static str, &'static str, fn(&ServerStatus) -> u64);
+type FigureRow = (&'static str, &'static str, &'static str, fn(&ServerStatus) -> u64);
 
 fn by_server(page: &mut Page, servers: &[(String, ServerStatus)]) {
-    let rows: [Row; 5] = [
+    let rows: [FigureRow; 5] = [
         ("server_up", "gauge", "Whether an origin's server gets requests.", |s| s.healthy.into()),
         ("server_requests_total", "counter", "Requests an origin's server was given.", |s| {
             s.requests

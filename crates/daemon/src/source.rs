@@ -17,7 +17,7 @@ pub struct Source {
     /// The log ring's folder; it goes before what the configuration says.
     pub log_ring: Option<PathBuf>,
     /// As whom it is to run.
-    pub user: account::Wanted,
+    pub user: account::RunAs,
     /// The file with the process id.
     pub pid_file: Option<PathBuf>,
 }

@@ -34,7 +34,7 @@ const CHUNK: usize = 16 << 10;
 const STRANGERS_BYTES: usize = 4 << 10;
 
 /// State that connections share.
-struct Port {
+struct CliPort {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
     lobby: Arc<Lobby>,
@@ -47,7 +47,7 @@ struct Port {
 /// Listens where the configuration says; what cannot be had is told, and done without.
 pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, ports: Vec<Bound>) {
     let Some(config) = config else { return };
-    let port = Port::new(daemon);
+    let port = CliPort::new(daemon);
     if config.secret == config::CliSecret::Own {
         // Who is to connect finds it there when the port is.
         _ = port.own_secret();
@@ -72,7 +72,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
 pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
     /// From a connection's end to the next one.
     const PAUSE: Duration = Duration::from_secs(1);
-    let port = Port::new(daemon);
+    let port = CliPort::new(daemon);
     let address = address.to_owned();
     tokio::spawn(async move {
         loop {
@@ -133,7 +133,7 @@ pub(crate) async fn carry_out(daemon: &Arc<Daemon>, file: &std::path::Path) -> R
     }
 }
 
-async fn serve(port: &Arc<Port>, listener: &TcpListener) {
+async fn serve(port: &Arc<CliPort>, listener: &TcpListener) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // Out of descriptors, mostly.
@@ -158,7 +158,7 @@ async fn serve(port: &Arc<Port>, listener: &TcpListener) {
     }
 }
 
-impl Port {
+impl CliPort {
     fn new(daemon: &Arc<Daemon>) -> Arc<Self> {
         Arc::new(Self {
             daemon: Arc::clone(daemon),
@@ -199,7 +199,7 @@ impl Port {
 
 /// One connection.
 struct Session<'a> {
-    port: &'a Port,
+    port: &'a CliPort,
     peer: SocketAddr,
     place: Place,
     limits: Limits,
@@ -209,7 +209,7 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn new(port: &'a Port, peer: SocketAddr, place: Place) -> Self {
+    fn new(port: &'a CliPort, peer: SocketAddr, place: Place) -> Self {
         let limits = port.daemon.shared.live().limits.clone();
         Self { port, peer, place, limits, begun: Instant::now(), asked: None }
     }

@@ -31,7 +31,7 @@ pub struct BodyStep {
 /// Follows one body. Bytes are handed to it once: what it consumed it does not see again.
 #[derive(Clone, Debug)]
 pub struct BodyReader {
-    state: State,
+    state: BodyState,
     /// True if white space may stand between a chunk's size and its CRLF.
     padded_sizes: bool,
     extension_left: usize,
@@ -43,7 +43,7 @@ pub struct BodyReader {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BodyState {
     Length(u64),
     UntilClose,
     Size { size: u64, digits: u8 },
@@ -86,10 +86,10 @@ impl BodyReader {
     /// all.
     pub fn new(framing: Framing, trailer_limit: usize) -> Self {
         let state = match framing {
-            Framing::None | Framing::Length(0) => State::Done,
-            Framing::Length(length) => State::Length(length),
-            Framing::Chunked => State::Size { size: 0, digits: 0 },
-            Framing::UntilClose => State::UntilClose,
+            Framing::None | Framing::Length(0) => BodyState::Done,
+            Framing::Length(length) => BodyState::Length(length),
+            Framing::Chunked => BodyState::Size { size: 0, digits: 0 },
+            Framing::UntilClose => BodyState::UntilClose,
         };
         Self {
             state,
@@ -118,11 +118,11 @@ impl BodyReader {
         let mut at = 0;
         loop {
             match self.state {
-                State::Done => return Ok(BodyStep { consumed: at, data: at..at, done: true }),
-                State::Failed(error) => return Err(error),
-                State::Length(_) | State::UntilClose | State::Data(_) => {
+                BodyState::Done => return Ok(BodyStep { consumed: at, data: at..at, done: true }),
+                BodyState::Failed(error) => return Err(error),
+                BodyState::Length(_) | BodyState::UntilClose | BodyState::Data(_) => {
                     let end = self.take(at, buf.len());
-                    let done = self.state == State::Done;
+                    let done = self.state == BodyState::Done;
                     return Ok(BodyStep { consumed: end, data: at..end, done });
                 }
                 _ => {}
@@ -132,7 +132,7 @@ impl BodyReader {
             };
             match self.step(*b) {
                 Ok(state) => self.state = state,
-                Err(error) => self.state = State::Failed(error),
+                Err(error) => self.state = BodyState::Failed(error),
             }
             at += 1;
         }
@@ -141,59 +141,65 @@ impl BodyReader {
     /// Takes the data between `at` and `end`; where it ends.
     fn take(&mut self, at: usize, end: usize) -> usize {
         let (left, after) = match self.state {
-            State::Length(left) => (left, State::Done),
-            State::Data(left) => (left, State::DataCr),
+            BodyState::Length(left) => (left, BodyState::Done),
+            BodyState::Data(left) => (left, BodyState::DataCr),
             _ => return end,
         };
         let taken = usize::try_from(left).unwrap_or(usize::MAX).min(end - at);
         let left = left - taken as u64;
         self.state = match self.state {
             _ if left == 0 => after,
-            State::Length(_) => State::Length(left),
-            _ => State::Data(left),
+            BodyState::Length(_) => BodyState::Length(left),
+            _ => BodyState::Data(left),
         };
         at + taken
     }
 
     /// The state after `b`, a byte of the chunked coding itself.
-    fn step(&mut self, b: u8) -> Result<State, BodyError> {
+    fn step(&mut self, b: u8) -> Result<BodyState, BodyError> {
         match self.state {
-            State::Size { size, digits } => self.size(size, digits, b),
-            State::Padding { size } => match b {
-                b' ' | b'\t' => self.extension_byte(State::Padding { size }),
-                b'\r' => Ok(State::SizeLf { size }),
-                b';' => self.extension_byte(State::Extension { size, part: Extension::BeforeName }),
+            BodyState::Size { size, digits } => self.size(size, digits, b),
+            BodyState::Padding { size } => match b {
+                b' ' | b'\t' => self.extension_byte(BodyState::Padding { size }),
+                b'\r' => Ok(BodyState::SizeLf { size }),
+                b';' => {
+                    self.extension_byte(BodyState::Extension { size, part: Extension::BeforeName })
+                }
                 _ => Err(BodyError::ChunkSize),
             },
-            State::Extension { size, part } if b == b'\r' && part.may_end() => {
-                Ok(State::SizeLf { size })
+            BodyState::Extension { size, part } if b == b'\r' && part.may_end() => {
+                Ok(BodyState::SizeLf { size })
             }
-            State::Extension { size, part } => {
+            BodyState::Extension { size, part } => {
                 let part = part.step(b)?;
-                self.extension_byte(State::Extension { size, part })
+                self.extension_byte(BodyState::Extension { size, part })
             }
-            State::SizeLf { size } => match (b, size) {
-                (b'\n', 0) => Ok(State::Trailer(Trailer::LineStart)),
-                (b'\n', _) => Ok(State::Data(size)),
+            BodyState::SizeLf { size } => match (b, size) {
+                (b'\n', 0) => Ok(BodyState::Trailer(Trailer::LineStart)),
+                (b'\n', _) => Ok(BodyState::Data(size)),
                 _ => Err(BodyError::ChunkEnd),
             },
-            State::DataCr if b == b'\r' => Ok(State::DataLf),
-            State::DataLf if b == b'\n' => Ok(State::Size { size: 0, digits: 0 }),
-            State::DataCr | State::DataLf => Err(BodyError::ChunkEnd),
-            State::Trailer(part) => self.trailer(part, b),
+            BodyState::DataCr if b == b'\r' => Ok(BodyState::DataLf),
+            BodyState::DataLf if b == b'\n' => Ok(BodyState::Size { size: 0, digits: 0 }),
+            BodyState::DataCr | BodyState::DataLf => Err(BodyError::ChunkEnd),
+            BodyState::Trailer(part) => self.trailer(part, b),
             state => Ok(state),
         }
     }
 
-    fn size(&mut self, size: u64, digits: u8, b: u8) -> Result<State, BodyError> {
+    fn size(&mut self, size: u64, digits: u8, b: u8) -> Result<BodyState, BodyError> {
         match char::from(b).to_digit(16) {
             Some(digit) if digits < SIZE_DIGITS => {
-                Ok(State::Size { size: size << 4 | u64::from(digit), digits: digits + 1 })
+                Ok(BodyState::Size { size: size << 4 | u64::from(digit), digits: digits + 1 })
             }
             None if digits > 0 => match b {
-                b'\r' => Ok(State::SizeLf { size }),
-                b';' => self.extension_byte(State::Extension { size, part: Extension::BeforeName }),
-                b' ' | b'\t' if self.padded_sizes => self.extension_byte(State::Padding { size }),
+                b'\r' => Ok(BodyState::SizeLf { size }),
+                b';' => {
+                    self.extension_byte(BodyState::Extension { size, part: Extension::BeforeName })
+                }
+                b' ' | b'\t' if self.padded_sizes => {
+                    self.extension_byte(BodyState::Padding { size })
+                }
                 b'\n' => Err(BodyError::ChunkEnd),
                 _ => Err(BodyError::ChunkSize),
             },
@@ -201,18 +207,18 @@ impl BodyReader {
         }
     }
 
-    fn extension_byte(&mut self, next: State) -> Result<State, BodyError> {
+    fn extension_byte(&mut self, next: BodyState) -> Result<BodyState, BodyError> {
         self.extension_left =
             self.extension_left.checked_sub(1).ok_or(BodyError::ChunkExtensionBytes)?;
         Ok(next)
     }
 
-    fn trailer(&mut self, part: Trailer, b: u8) -> Result<State, BodyError> {
+    fn trailer(&mut self, part: Trailer, b: u8) -> Result<BodyState, BodyError> {
         let error = |error| Err(BodyError::Trailer(error));
         let next = match (part, b) {
             // The blank line is no part of the trailer section.
-            (Trailer::LineStart, b'\r') => return Ok(State::Trailer(Trailer::LastCr)),
-            (Trailer::LastCr, b'\n') => return Ok(State::Done),
+            (Trailer::LineStart, b'\r') => return Ok(BodyState::Trailer(Trailer::LastCr)),
+            (Trailer::LastCr, b'\n') => return Ok(BodyState::Done),
             (Trailer::LineStart, b' ' | b'\t') => return error(FieldError::ObsFold),
             (Trailer::LineStart, b':') => return error(FieldError::EmptyName),
             (Trailer::LineStart, b) if class::is(b, class::TOKEN) => {
@@ -252,7 +258,7 @@ impl BodyReader {
             (Trailer::LineCr | Trailer::LastCr, _) => return error(FieldError::BareCr),
         };
         self.trailer_left = self.trailer_left.checked_sub(1).ok_or(BodyError::TrailerBytes)?;
-        Ok(State::Trailer(next))
+        Ok(BodyState::Trailer(next))
     }
 
     /// The trailer fields that may pass, once; none before the body was read to its end.
@@ -267,22 +273,22 @@ impl BodyReader {
     /// received must then not pass for a whole body. After a failed read, the error of that read.
     pub fn at_eof(&self) -> Result<(), BodyError> {
         match self.state {
-            State::Done | State::UntilClose => Ok(()),
-            State::Failed(error) => Err(error),
+            BodyState::Done | BodyState::UntilClose => Ok(()),
+            BodyState::Failed(error) => Err(error),
             _ => Err(BodyError::Truncated),
         }
     }
 
     /// Returns true if the body was read to its end.
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == BodyState::Done
     }
 
     /// Bytes of data still to come, when the framing tells.
     pub fn remaining(&self) -> Option<u64> {
         match self.state {
-            State::Done => Some(0),
-            State::Length(left) => Some(left),
+            BodyState::Done => Some(0),
+            BodyState::Length(left) => Some(left),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ use crate::error::{FieldError, RequestError, ResponseError};
 const NAME_BYTES: usize = u16::MAX as usize;
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum LineState {
     #[default]
     LineStart,
     Name,
@@ -76,7 +76,7 @@ pub(crate) enum Event {
 /// Reads the field lines of one head.
 #[derive(Debug, Default)]
 pub(crate) struct FieldLines {
-    state: State,
+    state: LineState,
     /// Offset of the section in the buffer; spans count from here.
     base: usize,
     /// Next byte to read.
@@ -104,7 +104,7 @@ pub(crate) enum LineFeeds {
 impl FieldLines {
     /// Makes ready for a section that begins at `base`; keeps the memory.
     pub(crate) fn start(&mut self, base: usize) {
-        self.state = State::LineStart;
+        self.state = LineState::LineStart;
         self.base = base;
         self.pos = base;
         self.spans.clear();
@@ -125,7 +125,7 @@ impl FieldLines {
 
     /// Bytes read of the value of a line that has not ended, if it carries surrogate keys.
     pub(crate) fn open_tag_bytes(&self, buf: &[u8]) -> usize {
-        let open = matches!(self.state, State::Value | State::LineCr);
+        let open = matches!(self.state, LineState::Value | LineState::LineCr);
         let tagged = open && tags::is_tag_field(&buf[self.line_at..self.name_end]);
         if tagged { self.pos - self.line_at } else { 0 }
     }
@@ -169,19 +169,19 @@ impl FieldLines {
 
     /// Reads on to the end of the next field line.
     pub(crate) fn next(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Event, LineError> {
-        if let State::LineStart = self.state
+        if let LineState::LineStart = self.state
             && let Some(span) = self.whole_line(buf, limits)
         {
             return Ok(Event::Field(span));
         }
         loop {
             let event = match self.state {
-                State::LineStart => self.line_start(buf, limits)?,
-                State::Name => self.name(buf, limits)?,
-                State::BeforeValue => self.before_value(buf, limits),
-                State::Value => self.value(buf, limits)?,
-                State::LineCr => self.line_end(buf)?,
-                State::LastCr => match buf.get(self.pos) {
+                LineState::LineStart => self.line_start(buf, limits)?,
+                LineState::Name => self.name(buf, limits)?,
+                LineState::BeforeValue => self.before_value(buf, limits),
+                LineState::Value => self.value(buf, limits)?,
+                LineState::LineCr => self.line_end(buf)?,
+                LineState::LastCr => match buf.get(self.pos) {
                     None => Some(Event::Partial),
                     Some(b'\n') => {
                         self.pos += 1;
@@ -239,7 +239,7 @@ impl FieldLines {
             None => return Ok(Some(Event::Partial)),
             Some(b'\r') => {
                 self.pos += 1;
-                self.state = State::LastCr;
+                self.state = LineState::LastCr;
             }
             Some(b'\n') if self.line_feeds != LineFeeds::Refused => {
                 self.bare_line_feed()?;
@@ -255,7 +255,7 @@ impl FieldLines {
             }
             Some(_) => {
                 self.line_at = self.pos;
-                self.state = State::Name;
+                self.state = LineState::Name;
             }
         }
         Ok(None)
@@ -273,7 +273,7 @@ impl FieldLines {
             b':' => {
                 self.name_end = self.pos;
                 self.pos += 1;
-                self.state = State::BeforeValue;
+                self.state = LineState::BeforeValue;
                 Ok(None)
             }
             b' ' | b'\t' => Err(FieldError::SpaceBeforeColon.into()),
@@ -289,7 +289,7 @@ impl FieldLines {
         }
         buf.get(self.pos).map_or(Some(Event::Partial), |_| {
             self.value_at = self.pos;
-            self.state = State::Value;
+            self.state = LineState::Value;
             None
         })
     }
@@ -314,7 +314,7 @@ impl FieldLines {
             Some(b'\r') => {
                 self.value_len = trimmed(&buf[self.value_at..self.pos]);
                 self.pos += 1;
-                self.state = State::LineCr;
+                self.state = LineState::LineCr;
                 Ok(None)
             }
             Some(_) if self.pos >= stop => self.long_value(buf, limits),
@@ -338,7 +338,7 @@ impl FieldLines {
     /// Takes the line whose LF is next.
     fn field(&mut self, buf: &[u8]) -> Event {
         self.pos += 1;
-        self.state = State::LineStart;
+        self.state = LineState::LineStart;
         let span = Span {
             id: HeaderId::of(&buf[self.line_at..self.name_end]),
             name_at: (self.line_at - self.base) as u32,

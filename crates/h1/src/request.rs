@@ -17,7 +17,7 @@ const METHOD_BYTES: usize = 32;
 const VERSION_BYTES: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum RequestStage {
     /// Before the request line; empty lines may stand here (RFC 9112 2.2).
     #[default]
     Start,
@@ -36,7 +36,7 @@ enum Stage {
 /// [`RequestReader::reset`] makes it usable again.
 #[derive(Debug, Default)]
 pub struct RequestReader {
-    stage: Stage,
+    stage: RequestStage,
     /// Next byte of the request line to read.
     pos: usize,
     /// Where the method, and after it the target, begins.
@@ -70,7 +70,7 @@ impl RequestReader {
 
     /// Forgets the head begun and keeps the memory.
     pub fn reset(&mut self) {
-        self.stage = Stage::Start;
+        self.stage = RequestStage::Start;
         self.pos = 0;
         self.part_at = 0;
         self.target_end = 0;
@@ -86,7 +86,7 @@ impl RequestReader {
     /// Returns true if a byte of a head has been seen. A CRLF before the request line does not
     /// count: old clients send one after a body and then stay idle.
     pub fn started(&self) -> bool {
-        !matches!(self.stage, Stage::Start | Stage::StartCr)
+        !matches!(self.stage, RequestStage::Start | RequestStage::StartCr)
     }
 
     /// Reads on. `buf` starts at the first byte of this request and holds at each call the same
@@ -109,7 +109,9 @@ impl RequestReader {
         // Spans are 32 bits wide.
         let most = limits.head_bytes.min(u32::MAX as usize);
         let window = &buf[..buf.len().min(most)];
-        if self.stage != Stage::Fields && !self.request_line(window, limits, scheme, request)? {
+        if self.stage != RequestStage::Fields
+            && !self.request_line(window, limits, scheme, request)?
+        {
             return self.partial(window, most);
         }
         loop {
@@ -138,14 +140,14 @@ impl RequestReader {
         scheme: Scheme,
         request: &mut Request,
     ) -> Result<bool, RequestError> {
-        while self.stage != Stage::Fields {
+        while self.stage != RequestStage::Fields {
             let more = match self.stage {
-                Stage::Start | Stage::StartCr => self.start(buf)?,
-                Stage::Method => self.method(buf, request)?,
-                Stage::Target => self.target(buf, limits)?,
-                Stage::Version => self.version(buf)?,
-                Stage::VersionCr => self.line_end(buf, scheme, request)?,
-                Stage::Fields => true,
+                RequestStage::Start | RequestStage::StartCr => self.start(buf)?,
+                RequestStage::Method => self.method(buf, request)?,
+                RequestStage::Target => self.target(buf, limits)?,
+                RequestStage::Version => self.version(buf)?,
+                RequestStage::VersionCr => self.line_end(buf, scheme, request)?,
+                RequestStage::Fields => true,
             };
             if !more {
                 return Ok(false);
@@ -157,19 +159,19 @@ impl RequestReader {
     fn start(&mut self, buf: &[u8]) -> Result<bool, RequestError> {
         let Some(b) = buf.get(self.pos) else { return Ok(false) };
         match (self.stage, b) {
-            (Stage::StartCr, b'\n') => {
+            (RequestStage::StartCr, b'\n') => {
                 self.pos += 1;
-                self.stage = Stage::Start;
+                self.stage = RequestStage::Start;
             }
-            (Stage::StartCr, _) => return Err(FieldError::BareCr.into()),
+            (RequestStage::StartCr, _) => return Err(FieldError::BareCr.into()),
             (_, b'\r') => {
                 self.pos += 1;
-                self.stage = Stage::StartCr;
+                self.stage = RequestStage::StartCr;
             }
             (_, b'\n') => return Err(FieldError::BareLf.into()),
             (_, b) if class::is(*b, class::TOKEN) => {
                 self.part_at = self.pos;
-                self.stage = Stage::Method;
+                self.stage = RequestStage::Method;
             }
             _ => return Err(RequestError::RequestLine),
         }
@@ -185,7 +187,7 @@ impl RequestReader {
                 request.method = Method::from_token(&buf[self.part_at..self.pos]);
                 self.pos += 1;
                 self.part_at = self.pos;
-                self.stage = Stage::Target;
+                self.stage = RequestStage::Target;
                 Ok(true)
             }
             Some(_) if self.pos >= stop => Err(RequestError::MethodTooLong),
@@ -213,7 +215,7 @@ impl RequestReader {
                 }
                 self.target_end = self.pos;
                 self.pos += 1;
-                self.stage = Stage::Version;
+                self.stage = RequestStage::Version;
                 Ok(true)
             }
             Some(_) if self.pos >= stop => Err(Limit::TargetBytes.into()),
@@ -240,7 +242,7 @@ impl RequestReader {
             }
         }
         self.pos += 1;
-        self.stage = Stage::VersionCr;
+        self.stage = RequestStage::VersionCr;
         Ok(true)
     }
 
@@ -271,7 +273,7 @@ impl RequestReader {
         request.scheme = scheme;
         self.absolute = target::read(&buf[self.part_at..self.target_end], scheme, request)?;
         self.lines.start(self.pos + 1);
-        self.stage = Stage::Fields;
+        self.stage = RequestStage::Fields;
         Ok(true)
     }
 

@@ -13,7 +13,7 @@ use crate::{HeadLimits, Progress, class};
 const STATUS_BYTES: usize = 12;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ResponseStage {
     /// Version and status code.
     #[default]
     Status,
@@ -43,7 +43,7 @@ pub struct ResponseHead {
 /// each. A 101 comes out the same way, and a caller that asked for no upgrade must refuse it.
 #[derive(Debug, Default)]
 pub struct ResponseReader {
-    stage: Stage,
+    stage: ResponseStage,
     /// Next byte of the status line to read.
     pos: usize,
     line: StatusLine,
@@ -79,7 +79,7 @@ impl ResponseReader {
     }
 
     fn next_head(&mut self) {
-        self.stage = Stage::Status;
+        self.stage = ResponseStage::Status;
         self.pos = 0;
         self.line = StatusLine::default();
         self.facts = Facts::default();
@@ -131,7 +131,7 @@ impl ResponseReader {
 
     /// Reads on; whether the blank line was reached.
     fn advance(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<bool, ResponseError> {
-        while self.stage != Stage::Fields {
+        while self.stage != ResponseStage::Fields {
             if !self.status_line(buf, limits)? {
                 return Ok(false);
             }
@@ -158,7 +158,7 @@ impl ResponseReader {
     /// Reads the next part of the status line; whether it is complete.
     fn status_line(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<bool, ResponseError> {
         match self.stage {
-            Stage::Status => {
+            ResponseStage::Status => {
                 while self.pos < STATUS_BYTES {
                     let Some(b) = buf.get(self.pos) else { return Ok(false) };
                     self.status_byte(*b)?;
@@ -174,9 +174,9 @@ impl ResponseReader {
                     Some(_) => return Err(ResponseError::StatusLine),
                 }
                 self.line.reason_at = self.pos;
-                self.stage = Stage::Reason;
+                self.stage = ResponseStage::Reason;
             }
-            Stage::Reason => {
+            ResponseStage::Reason => {
                 let stop = limits.field_bytes;
                 self.pos = class::skip_value(&buf[..buf.len().min(stop)], self.pos);
                 match buf.get(self.pos) {
@@ -187,24 +187,24 @@ impl ResponseReader {
                         self.lines.bare_line_feed()?;
                         self.line.reason_end = self.pos;
                         // The LF is read next.
-                        self.stage = Stage::ReasonCr;
+                        self.stage = ResponseStage::ReasonCr;
                         return Ok(true);
                     }
                     Some(_) => return Err(FieldError::Control.into()),
                 }
                 self.line.reason_end = self.pos;
                 self.pos += 1;
-                self.stage = Stage::ReasonCr;
+                self.stage = ResponseStage::ReasonCr;
             }
-            Stage::ReasonCr => {
+            ResponseStage::ReasonCr => {
                 match buf.get(self.pos) {
                     None => return Ok(false),
                     Some(b'\n') => self.lines.start(self.pos + 1),
                     Some(_) => return Err(FieldError::BareCr.into()),
                 }
-                self.stage = Stage::Fields;
+                self.stage = ResponseStage::Fields;
             }
-            Stage::Fields => {}
+            ResponseStage::Fields => {}
         }
         Ok(true)
     }

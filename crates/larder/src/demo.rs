@@ -16,7 +16,7 @@ use base::{Counter, Limits};
 use clap::Args;
 use config::{CliOptions, Config};
 use daemon::{
-    Daemon, KeeperArgs, Settings, Sockets, Source, Wanted, helper_runtime, listeners, usual_folder,
+    Daemon, KeeperArgs, RunAs, Settings, Sockets, Source, helper_runtime, listeners, usual_folder,
 };
 use flow::Shared;
 use h1::encode::{self, BodyFraming, ConnectionHeader};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let socket = left.folder.join("admin.sock");
     let (settings, admin_socket) = (Settings::Flags(options), socket.clone());
     let log_ring = Some(left.ring.clone());
-    let (user, pid_file) = (Wanted::Same, None);
+    let (user, pid_file) = (RunAs::Same, None);
     let source = Source { settings, admin_socket, log_ring, user, pid_file };
     let mut config = source.config()?;
     demo_settings(&mut config);

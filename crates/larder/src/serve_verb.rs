@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use config::CliOptions;
-use daemon::{Program, Settings, Source, Wanted};
+use daemon::{Program, RunAs, Settings, Source};
 use tools::{AdminArgs, default_socket};
 use vcl::params::Params;
 use vcl::params::TABLE;
@@ -152,7 +152,7 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
     let (mut admin_socket, log_ring) = (args.admin.admin_socket, args.log_ring);
     let pid_file = args.varnishd.pid_file.clone();
     let user = match (args.user, args.varnishd.user()?) {
-        (Some(name), _) => Wanted::Named(name),
+        (Some(name), _) => RunAs::Named(name),
         (None, jail) => jail,
     };
     let settings = match (args.config, args.origin) {

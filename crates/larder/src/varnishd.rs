@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use daemon::{Flags, Program, Storage, Wanted, own_secret};
+use daemon::{Flags, Program, RunAs, Storage, own_secret};
 use vcl::params::Params;
 
 /// varnishd's flags (varnishd(1)).
@@ -142,11 +142,11 @@ impl VarnishdArgs {
     ///
     /// # Errors
     /// A jail that there is not.
-    pub(crate) fn user(&self) -> Result<Wanted, String> {
-        let Some(jail) = &self.jail else { return Ok(Wanted::Configured) };
+    pub(crate) fn user(&self) -> Result<RunAs, String> {
+        let Some(jail) = &self.jail else { return Ok(RunAs::Configured) };
         let mut words = jail.split(',');
         match words.next().unwrap_or_default() {
-            "none" => return Ok(Wanted::Same),
+            "none" => return Ok(RunAs::Same),
             "unix" | "linux" => {}
             other => return Err(format!("larder: -j {jail}: there is no jail `{other}` here")),
         }
@@ -160,7 +160,7 @@ impl VarnishdArgs {
                 _ => return Err(format!("larder: -j {jail}: `{word}` is unknown")),
             }
         }
-        Ok(Wanted::Named(user.to_owned()))
+        Ok(RunAs::Named(user.to_owned()))
     }
 
     /// Says what has no effect.
@@ -380,11 +380,11 @@ mod tests {
         let user = |jail: &str| {
             VarnishdArgs { jail: Some(jail.to_owned()), ..VarnishdArgs::default() }.user()
         };
-        let named = |name: &str| Ok(Wanted::Named(name.to_owned()));
+        let named = |name: &str| Ok(RunAs::Named(name.to_owned()));
         assert_eq!(user("unix,user=varnish,ccgroup=varnish"), named("varnish"));
         assert_eq!([user("unix"), user("linux")], [named("vcache"), named("vcache")]);
-        assert_eq!(user("none"), Ok(Wanted::Same));
-        assert_eq!(VarnishdArgs::default().user(), Ok(Wanted::Configured));
+        assert_eq!(user("none"), Ok(RunAs::Same));
+        assert_eq!(VarnishdArgs::default().user(), Ok(RunAs::Configured));
         for wrong in ["solaris", "unix,colour=red"] {
             assert!(user(wrong).is_err_and(|why| why.contains(wrong)), "{wrong}");
         }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use testkit::client::{Pieces, Raw, request};
-use testkit::framing_cases::{Case, Expect, cases};
+use testkit::framing_cases::{FramingCase, Treatment, cases};
 use testkit::larder::Daemon;
 use testkit::origin::{Script, Scripted};
 use testkit::reply::{End, Seen};
@@ -66,12 +66,12 @@ origin = "strict"
         for case in &all {
             let before = self.smuggled();
             let problem = match case.expect {
-                Expect::Reject => self.rejected(case, pieces).await,
-                Expect::Accept { requests } => self.accepted(case, requests, pieces).await,
+                Treatment::Reject => self.rejected(case, pieces).await,
+                Treatment::Accept { requests } => self.accepted(case, requests, pieces).await,
             };
             let allowed = match case.expect {
-                Expect::Reject => 0,
-                Expect::Accept { requests } => requests,
+                Treatment::Reject => 0,
+                Treatment::Accept { requests } => requests,
             };
             let smuggled = self.smuggled() - before > allowed;
             let problem = problem.or_else(|| smuggled.then(|| "smuggled a request".to_owned()));
@@ -87,7 +87,7 @@ origin = "strict"
 
     /// The case's first answer is an error, or none; the connection ends and nothing else is
     /// answered.
-    async fn rejected(&self, case: &Case, pieces: Pieces) -> Option<String> {
+    async fn rejected(&self, case: &FramingCase, pieces: Pieces) -> Option<String> {
         let mut client = connect(&self.hasty).await;
         // Larder may refuse and close before it has read everything.
         let _ = client.send(&case.bytes, pieces).await;
@@ -105,7 +105,12 @@ origin = "strict"
     }
 
     /// So many whole answers come, and no more.
-    async fn accepted(&self, case: &Case, requests: usize, pieces: Pieces) -> Option<String> {
+    async fn accepted(
+        &self,
+        case: &FramingCase,
+        requests: usize,
+        pieces: Pieces,
+    ) -> Option<String> {
         let mut client = connect(&self.patient).await;
         let sent = client.send(&case.bytes, pieces).await;
         let mut methods = methods(&case.bytes);

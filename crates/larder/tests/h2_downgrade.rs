@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::{Setup, Stage};
 use testkit::client::Pieces;
 use testkit::h2::downgrade::{Case, cases};
-use testkit::h2::{Client, Fault, Outcome};
+use testkit::h2::{Client, Fate, ProtocolFault};
 use testkit::origin::Script;
 use testkit::strict::{self, ParsedRequest, Violation};
 use testkit::wire;
@@ -66,7 +66,7 @@ impl Bench {
         let outcome = self.client.outcome(stream).await;
         let forwarded = self.forwarded()?;
         let from_store = self.cached && case.forwarded().is_some() && forwarded.is_empty();
-        if from_store && matches!(&outcome, Outcome::Answered(answer) if answer.status == 200) {
+        if from_store && matches!(&outcome, Fate::Answered(answer) if answer.status == 200) {
             return Ok(());
         }
         case.check(&outcome, &forwarded)
@@ -77,7 +77,7 @@ impl Bench {
         self.stage.origin.forget();
         let path = format!("/next/{number}");
         match self.client.get(&path).await {
-            Outcome::Answered(answer) if answer.status == 200 => {
+            Fate::Answered(answer) if answer.status == 200 => {
                 let line = format!("\nGET {path}\n");
                 let own = answer.text().contains(&line) && !answer.text().contains("evil");
                 own.then_some(()).ok_or_else(|| format!("next got {}", answer.text()))?;
@@ -144,7 +144,7 @@ async fn a_scheme_cannot_be_claimed() {
         bench.stage.origin.forget();
         let request = testkit::h2::Request::get("/page").set(":scheme", scheme);
         let outcome = bench.client.fetch(&request).await;
-        let faulty = matches!(outcome, Outcome::Faulty(Fault::Idle { .. }) | Outcome::Over(_));
+        let faulty = matches!(outcome, Fate::Faulty(ProtocolFault::Idle { .. }) | Fate::Over(_));
         assert!(!faulty, "{scheme}: {outcome:?}");
         for request in bench.forwarded().expect("HTTP") {
             assert_eq!(request.values("x-forwarded-proto"), [b"http"], "{scheme}");

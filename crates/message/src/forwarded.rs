@@ -18,9 +18,10 @@ pub struct Element<'a> {
 
 /// The line is not well-formed, or says something twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedElement;
 
-/// The elements of one field line, the first proxy's first. After [`Malformed`] nothing follows.
+/// The elements of one field line, the first proxy's first. After [`MalformedElement`] nothing
+/// follows.
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     rest: &'a [u8],
@@ -32,7 +33,7 @@ pub fn elements(line: &[u8]) -> Elements<'_> {
 }
 
 impl<'a> Iterator for Elements<'a> {
-    type Item = Result<Element<'a>, Malformed>;
+    type Item = Result<Element<'a>, MalformedElement>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -47,7 +48,7 @@ impl<'a> Iterator for Elements<'a> {
         if element.is_none() {
             self.rest = b"";
         }
-        Some(element.ok_or(Malformed))
+        Some(element.ok_or(MalformedElement))
     }
 }
 
@@ -148,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    fn clients(line: &str) -> Vec<Result<Option<String>, Malformed>> {
+    fn clients(line: &str) -> Vec<Result<Option<String>, MalformedElement>> {
         let client = |e: Element<'_>| e.client.map(|ip| ip.to_string());
         elements(line.as_bytes()).map(|e| e.map(client)).collect()
     }
@@ -198,10 +199,10 @@ mod tests {
             "=192.0.2.1",
             "192.0.2.1",
         ] {
-            assert_eq!(clients(line), [Err(Malformed)], "{line}");
+            assert_eq!(clients(line), [Err(MalformedElement)], "{line}");
         }
         let begun = clients("for=192.0.2.1, for=\"192.0.2.2, for=192.0.2.3");
-        assert_eq!(begun, [Ok(Some("192.0.2.1".to_owned())), Err(Malformed)]);
+        assert_eq!(begun, [Ok(Some("192.0.2.1".to_owned())), Err(MalformedElement)]);
     }
 
     #[test]

@@ -8,15 +8,15 @@ use crate::header::is_token_byte;
 
 /// The field is not a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedDictionary;
 
-impl std::fmt::Display for Malformed {
+impl std::fmt::Display for MalformedDictionary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("not a structured field dictionary")
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for MalformedDictionary {}
 
 /// A bare item (RFC 9651 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +95,12 @@ pub struct Member<'a> {
 /// twice, and then its last value counts. Returns how many members there were.
 ///
 /// # Errors
-/// [`Malformed`] when any line is not a list of members: what `visit` has learned by then is to be
-/// thrown away.
+/// [`MalformedDictionary`] when any line is not a list of members: what `visit` has learned by then
+/// is to be thrown away.
 pub fn parse_dictionary<'a>(
     lines: impl IntoIterator<Item = &'a [u8]>,
     mut visit: impl FnMut(Member<'a>),
-) -> Result<usize, Malformed> {
+) -> Result<usize, MalformedDictionary> {
     let (mut members, mut blank, mut count) = (0, false, 0);
     for line in lines {
         let mut rest = line;
@@ -116,17 +116,17 @@ pub fn parse_dictionary<'a>(
             expect(&mut rest, b',')?;
             skip(&mut rest, b" \t");
             if rest.is_empty() {
-                return Err(Malformed);
+                return Err(MalformedDictionary);
             }
         }
         blank |= before == members;
         count += 1;
     }
     // Lines are joined by commas, and then a blank one leaves a comma too many.
-    if blank && count > 1 { Err(Malformed) } else { Ok(members) }
+    if blank && count > 1 { Err(MalformedDictionary) } else { Ok(members) }
 }
 
-fn member<'a>(rest: &mut &'a [u8]) -> Result<Member<'a>, Malformed> {
+fn member<'a>(rest: &mut &'a [u8]) -> Result<Member<'a>, MalformedDictionary> {
     let key = key(rest)?;
     let value = if rest.first() == Some(&b'=') {
         *rest = &rest[1..];
@@ -141,7 +141,7 @@ fn member<'a>(rest: &mut &'a [u8]) -> Result<Member<'a>, Malformed> {
     Ok(Member { key, value, parameters: parameters(rest)? })
 }
 
-fn inner_list<'a>(rest: &mut &'a [u8]) -> Result<InnerList<'a>, Malformed> {
+fn inner_list<'a>(rest: &mut &'a [u8]) -> Result<InnerList<'a>, MalformedDictionary> {
     expect(rest, b'(')?;
     let start = *rest;
     loop {
@@ -154,12 +154,12 @@ fn inner_list<'a>(rest: &mut &'a [u8]) -> Result<InnerList<'a>, Malformed> {
         bare_item(rest)?;
         parameters(rest)?;
         if !matches!(rest.first(), Some(b' ' | b')')) {
-            return Err(Malformed);
+            return Err(MalformedDictionary);
         }
     }
 }
 
-fn parameters<'a>(rest: &mut &'a [u8]) -> Result<Parameters<'a>, Malformed> {
+fn parameters<'a>(rest: &mut &'a [u8]) -> Result<Parameters<'a>, MalformedDictionary> {
     let start = *rest;
     while rest.first() == Some(&b';') {
         parameter(rest)?;
@@ -167,7 +167,7 @@ fn parameters<'a>(rest: &mut &'a [u8]) -> Result<Parameters<'a>, Malformed> {
     Ok(Parameters(&start[..start.len() - rest.len()]))
 }
 
-fn parameter<'a>(rest: &mut &'a [u8]) -> Result<(&'a [u8], BareItem<'a>), Malformed> {
+fn parameter<'a>(rest: &mut &'a [u8]) -> Result<(&'a [u8], BareItem<'a>), MalformedDictionary> {
     expect(rest, b';')?;
     skip(rest, b" ");
     let key = key(rest)?;
@@ -178,14 +178,14 @@ fn parameter<'a>(rest: &mut &'a [u8]) -> Result<(&'a [u8], BareItem<'a>), Malfor
     Ok((key, bare_item(rest)?))
 }
 
-fn key<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
+fn key<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], MalformedDictionary> {
     if !matches!(rest.first(), Some(b'a'..=b'z' | b'*')) {
-        return Err(Malformed);
+        return Err(MalformedDictionary);
     }
     Ok(take_while(rest, |b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'*')))
 }
 
-fn bare_item<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+fn bare_item<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, MalformedDictionary> {
     match rest.first() {
         Some(b'-' | b'0'..=b'9') => number(rest),
         Some(b'"') => {
@@ -203,7 +203,7 @@ fn bare_item<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
             let value = match rest.get(1) {
                 Some(b'0') => false,
                 Some(b'1') => true,
-                _ => return Err(Malformed),
+                _ => return Err(MalformedDictionary),
             };
             *rest = &rest[2..];
             Ok(BareItem::Boolean(value))
@@ -212,7 +212,7 @@ fn bare_item<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
             *rest = &rest[1..];
             match number(rest)? {
                 BareItem::Integer(secs) => Ok(BareItem::Date(secs)),
-                _ => Err(Malformed),
+                _ => Err(MalformedDictionary),
             }
         }
         Some(b'%') => {
@@ -220,12 +220,12 @@ fn bare_item<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
             expect(rest, b'"')?;
             display(rest)
         }
-        _ => Err(Malformed),
+        _ => Err(MalformedDictionary),
     }
 }
 
 /// An integer of up to 15 digits or a decimal of up to 12 and 3 (RFC 9651 4.2.4).
-fn number<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+fn number<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, MalformedDictionary> {
     let negative = rest.first() == Some(&b'-');
     if negative {
         *rest = &rest[1..];
@@ -233,7 +233,7 @@ fn number<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
     let sign = if negative { -1 } else { 1 };
     let whole = take_while(rest, |b| b.is_ascii_digit());
     if whole.is_empty() || whole.len() > 15 {
-        return Err(Malformed);
+        return Err(MalformedDictionary);
     }
     let value = |digits: &[u8]| digits.iter().fold(0, |sum: i64, b| sum * 10 + i64::from(b - b'0'));
     if rest.first() != Some(&b'.') {
@@ -242,34 +242,34 @@ fn number<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
     *rest = &rest[1..];
     let fraction = take_while(rest, |b| b.is_ascii_digit());
     if whole.len() > 12 || fraction.is_empty() || fraction.len() > 3 {
-        return Err(Malformed);
+        return Err(MalformedDictionary);
     }
     let thousandths = value(fraction) * [100, 10, 1][fraction.len() - 1];
     Ok(BareItem::Decimal(sign * (value(whole) * 1000 + thousandths)))
 }
 
-fn string<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+fn string<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, MalformedDictionary> {
     let start = *rest;
     loop {
         match take(rest)? {
             b'"' => return Ok(BareItem::String(&start[..start.len() - rest.len() - 1])),
             b'\\' if matches!(take(rest)?, b'"' | b'\\') => {}
-            b'\\' | 0..=0x1f | 0x7f.. => return Err(Malformed),
+            b'\\' | 0..=0x1f | 0x7f.. => return Err(MalformedDictionary),
             _ => {}
         }
     }
 }
 
-fn bytes<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+fn bytes<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, MalformedDictionary> {
     let text = take_while(rest, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
     expect(rest, b':')?;
     let data = text.iter().position(|b| *b == b'=').unwrap_or(text.len());
     let padded_right = text.len() - data <= 2 && text[data..].iter().all(|b| *b == b'=');
     // Padding may be left out, but four characters make three bytes: one alone makes none.
-    if padded_right && data % 4 != 1 { Ok(BareItem::Bytes(text)) } else { Err(Malformed) }
+    if padded_right && data % 4 != 1 { Ok(BareItem::Bytes(text)) } else { Err(MalformedDictionary) }
 }
 
-fn display<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
+fn display<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, MalformedDictionary> {
     let start = *rest;
     loop {
         match take(rest)? {
@@ -277,16 +277,16 @@ fn display<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, Malformed> {
             b'%' => {
                 for _ in 0..2 {
                     if !matches!(take(rest)?, b'0'..=b'9' | b'a'..=b'f') {
-                        return Err(Malformed);
+                        return Err(MalformedDictionary);
                     }
                 }
             }
-            0..=0x1f | 0x7f.. => return Err(Malformed),
+            0..=0x1f | 0x7f.. => return Err(MalformedDictionary),
             _ => {}
         }
     }
     let text = &start[..start.len() - rest.len() - 1];
-    if is_utf8_when_decoded(text) { Ok(BareItem::Display(text)) } else { Err(Malformed) }
+    if is_utf8_when_decoded(text) { Ok(BareItem::Display(text)) } else { Err(MalformedDictionary) }
 }
 
 fn is_utf8_when_decoded(text: &[u8]) -> bool {
@@ -308,14 +308,14 @@ fn is_utf8_when_decoded(text: &[u8]) -> bool {
     std::str::from_utf8(&decoded).is_ok()
 }
 
-fn take(rest: &mut &[u8]) -> Result<u8, Malformed> {
-    let (byte, after) = rest.split_first().ok_or(Malformed)?;
+fn take(rest: &mut &[u8]) -> Result<u8, MalformedDictionary> {
+    let (byte, after) = rest.split_first().ok_or(MalformedDictionary)?;
     *rest = after;
     Ok(*byte)
 }
 
-fn expect(rest: &mut &[u8], byte: u8) -> Result<(), Malformed> {
-    if take(rest)? == byte { Ok(()) } else { Err(Malformed) }
+fn expect(rest: &mut &[u8], byte: u8) -> Result<(), MalformedDictionary> {
+    if take(rest)? == byte { Ok(()) } else { Err(MalformedDictionary) }
 }
 
 fn take_while<'a>(rest: &mut &'a [u8], accept: impl Fn(u8) -> bool) -> &'a [u8] {
@@ -333,16 +333,16 @@ fn skip(rest: &mut &[u8], bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    fn parse<'a>(lines: &[&'a str]) -> Result<Vec<Member<'a>>, Malformed> {
+    fn parse<'a>(lines: &[&'a str]) -> Result<Vec<Member<'a>>, MalformedDictionary> {
         let mut members = Vec::new();
         parse_dictionary(lines.iter().map(|l| l.as_bytes()), |m| members.push(m))?;
         Ok(members)
     }
 
-    fn item<'a>(text: &'a str) -> Result<BareItem<'a>, Malformed> {
+    fn item<'a>(text: &'a str) -> Result<BareItem<'a>, MalformedDictionary> {
         let mut rest = text.as_bytes();
         let item = bare_item(&mut rest)?;
-        if rest.is_empty() { Ok(item) } else { Err(Malformed) }
+        if rest.is_empty() { Ok(item) } else { Err(MalformedDictionary) }
     }
 
     #[test]
@@ -389,7 +389,7 @@ mod tests {
             "'a'",
             "&",
         ] {
-            assert_eq!(item(text), Err(Malformed), "{text}");
+            assert_eq!(item(text), Err(MalformedDictionary), "{text}");
         }
     }
 
@@ -429,7 +429,7 @@ mod tests {
             &["", "a"],
             &["\ta"],
         ] {
-            assert_eq!(parse(lines), Err(Malformed), "{lines:?}");
+            assert_eq!(parse(lines), Err(MalformedDictionary), "{lines:?}");
         }
     }
 }

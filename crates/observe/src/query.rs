@@ -27,7 +27,7 @@ use regex::bytes::Regex;
 use crate::format::Fields;
 use crate::record::Record;
 
-use field::Field;
+use field::QueryField;
 pub use field::{ABOUT, About};
 pub(crate) use field::{NamedField, Seen};
 
@@ -64,9 +64,9 @@ enum Node {
     And(Vec<Self>),
     Or(Vec<Self>),
     Not(Box<Self>),
-    Says(Field),
-    Text(Field, TextTest),
-    Number(Field, Op, i128),
+    Says(QueryField),
+    Text(QueryField, TextTest),
+    Number(QueryField, Op, i128),
     Client(bool, IpNet),
 }
 
@@ -104,7 +104,7 @@ impl Query {
 
     /// Returns true if the filter itself tests the kind or the parent of transactions.
     pub fn names_kind(&self) -> bool {
-        self.0.names(Field::Kind) || self.0.names(Field::Parent)
+        self.0.names(QueryField::Kind) || self.0.names(QueryField::Parent)
     }
 
     /// Returns true if `record` passes the filter.
@@ -114,12 +114,12 @@ impl Query {
 }
 
 impl Node {
-    fn names(&self, wanted: Field) -> bool {
+    fn names(&self, wanted: QueryField) -> bool {
         match self {
             Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(|node| node.names(wanted)),
             Self::Not(node) => node.names(wanted),
             Self::Says(field) | Self::Text(field, _) | Self::Number(field, ..) => *field == wanted,
-            Self::Client(..) => wanted == Field::Client,
+            Self::Client(..) => wanted == QueryField::Client,
         }
     }
 
@@ -140,9 +140,11 @@ impl Node {
                     _ => b"",
                 };
                 match test {
-                    test if *field == Field::Vcl => test.holds_for_lines(text),
+                    test if *field == QueryField::Vcl => test.holds_for_lines(text),
                     // Words for how it was served are the only ones whose case says nothing.
-                    TextTest::Is(wanted, word) if matches!(field, Field::Served | Field::Kind) => {
+                    TextTest::Is(wanted, word)
+                        if matches!(field, QueryField::Served | QueryField::Kind) =>
+                    {
                         text.eq_ignore_ascii_case(word) == *wanted
                     }
                     TextTest::Is(wanted, word) => (text == word) == *wanted,

@@ -18,7 +18,7 @@ use crate::depot::{Depot, Lane, Shelf};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::origin::Origin;
-use crate::scripts::{Found, Lookups};
+use crate::scripts::{Found, ScriptPaths};
 use crate::server::Server;
 use crate::stream::{Look, Stream};
 use crate::talk::{Reading, Talk};
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) interim_responses: usize,
     pub(crate) spool_bytes: u64,
     script_lookups: usize,
-    lookups: Lookups,
+    lookups: ScriptPaths,
     stderr_bytes: usize,
     journal: Option<Arc<dyn Journal>>,
     buffer_bytes: usize,
@@ -138,7 +138,7 @@ impl Core {
             interim_responses: size(limits.interim_responses),
             spool_bytes: limits.spool_bytes,
             script_lookups: size(limits.script_lookups),
-            lookups: Lookups::default(),
+            lookups: ScriptPaths::default(),
             stderr_bytes: size(limits.stderr_bytes),
             journal,
             // A head is parsed where it was read, so the largest one must fit.

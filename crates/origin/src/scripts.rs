@@ -35,18 +35,18 @@ pub(crate) struct Found {
 
 /// One core's memory of what it found, by origin.
 #[derive(Debug, Default)]
-pub(crate) struct Lookups {
-    origins: RefCell<HashMap<usize, Known>>,
+pub(crate) struct ScriptPaths {
+    origins: RefCell<HashMap<usize, KnownPath>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownPath {
     /// Keeps the address that is its key from being used again.
     _origin: Arc<Origin>,
     paths: HashMap<Vec<u8>, (Rc<Found>, u64)>,
 }
 
-impl Lookups {
+impl ScriptPaths {
     /// Finds the meaning of `request`'s path. At most `most` paths are remembered.
     pub(crate) async fn find(
         &self,
@@ -84,7 +84,7 @@ impl Lookups {
         let mut origins = self.origins.borrow_mut();
         let known = origins
             .entry(key)
-            .or_insert_with(|| Known { _origin: Arc::clone(origin), paths: HashMap::new() });
+            .or_insert_with(|| KnownPath { _origin: Arc::clone(origin), paths: HashMap::new() });
         if known.paths.len() >= most {
             counters.limit(Limit::ScriptLookups);
             known.paths.clear();

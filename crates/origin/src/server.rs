@@ -29,7 +29,7 @@ pub(crate) const ADDRESSES: usize = 64;
 
 /// The addresses of a server's name.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Addresses {
     addresses: Vec<SocketAddr>,
     /// They are tried as they stand, every time.
     in_order: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     failed: AtomicU64,
 }
 
-impl Answer {
+impl Addresses {
     /// Addresses to connect to: in turn from `start`, those that failed lately last; or in order.
     fn order(&self, start: usize) -> impl Iterator<Item = (usize, SocketAddr)> {
         let (start, failed) = match self.in_order {
@@ -94,7 +94,7 @@ pub(crate) struct Server {
     reserved: Arc<Reserved>,
     /// The operator's order, as [`Order`].
     order: AtomicU8,
-    answer: ArcSwapOption<Answer>,
+    answer: ArcSwapOption<Addresses>,
     answered: Notify,
     /// The latest lookup of its name failed.
     unresolvable: AtomicBool,
@@ -168,7 +168,7 @@ impl Server {
             }
             Address::Fixed { addresses, .. } => {
                 let addresses = addresses.iter().copied().take(ADDRESSES).collect();
-                let answer = Answer { addresses, in_order: true, failed: AtomicU64::new(0) };
+                let answer = Addresses { addresses, in_order: true, failed: AtomicU64::new(0) };
                 server.answer.store(Some(Arc::new(answer)));
             }
             Address::Unix(_) => {}
@@ -191,11 +191,11 @@ impl Server {
         addresses.dedup();
         addresses.truncate(ADDRESSES);
         self.unresolvable.store(addresses.is_empty(), Ordering::Relaxed);
-        let same = |answer: &Arc<Answer>| answer.addresses == addresses;
+        let same = |answer: &Arc<Addresses>| answer.addresses == addresses;
         if addresses.is_empty() || self.answer.load().as_ref().is_some_and(same) {
             return;
         }
-        self.answer.store(Some(Arc::new(Answer {
+        self.answer.store(Some(Arc::new(Addresses {
             addresses,
             in_order: false,
             failed: AtomicU64::new(0),
@@ -297,7 +297,7 @@ impl Server {
 
     /// The addresses; waits for the first answer of all, so that requests just after start do not
     /// fail.
-    async fn first_answer(&self, deadline: Deadline) -> Result<Arc<Answer>, Error> {
+    async fn first_answer(&self, deadline: Deadline) -> Result<Arc<Addresses>, Error> {
         loop {
             let answered = self.answered.notified();
             if let Some(answer) = self.answer.load_full() {
@@ -541,12 +541,12 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn answer(ports: &[u16]) -> Answer {
+    fn answer(ports: &[u16]) -> Addresses {
         let addresses = ports.iter().map(|port| SocketAddr::from(([127, 0, 0, 1], *port)));
-        Answer { addresses: addresses.collect(), in_order: false, failed: AtomicU64::new(0) }
+        Addresses { addresses: addresses.collect(), in_order: false, failed: AtomicU64::new(0) }
     }
 
-    fn ports(answer: &Answer, start: usize) -> Vec<u16> {
+    fn ports(answer: &Addresses, start: usize) -> Vec<u16> {
         answer.order(start).map(|(_, address)| address.port()).collect()
     }
 
@@ -571,7 +571,7 @@ mod tests {
 
     #[test]
     fn addresses_fixed_in_order_stay_in_it() {
-        let answer = Answer { in_order: true, ..answer(&[2, 1]) };
+        let answer = Addresses { in_order: true, ..answer(&[2, 1]) };
         answer.note(0, false);
         assert_eq!(ports(&answer, 1), [2, 1]);
     }

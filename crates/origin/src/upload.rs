@@ -53,7 +53,7 @@ pub enum RequestBody<'a> {
 /// kept.
 pub(crate) struct Upload<'a> {
     source: RequestBody<'a>,
-    coding: Coding,
+    coding: UploadCoding,
     /// Bytes that Content-Length says are still to come from the source.
     left: u64,
     piece: Bytes,
@@ -66,7 +66,7 @@ pub(crate) struct Upload<'a> {
 
 /// The bytes that stand around a body's pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coding {
+enum UploadCoding {
     /// Nothing: the length was told.
     Plain,
     /// Chunk lines.
@@ -78,12 +78,12 @@ enum Coding {
 impl<'a> Upload<'a> {
     pub(crate) fn new(request: &Request, source: RequestBody<'a>, protocol: Protocol) -> Self {
         let (coding, left) = match (request.framing, protocol) {
-            (Framing::Chunked, Protocol::Http) => (Coding::Chunked, 0),
-            (Framing::Length(length), Protocol::FastCgi) => (Coding::Records, length),
-            (Framing::Length(length), Protocol::Http) => (Coding::Plain, length),
-            _ => (Coding::Plain, 0),
+            (Framing::Chunked, Protocol::Http) => (UploadCoding::Chunked, 0),
+            (Framing::Length(length), Protocol::FastCgi) => (UploadCoding::Records, length),
+            (Framing::Length(length), Protocol::Http) => (UploadCoding::Plain, length),
+            _ => (UploadCoding::Plain, 0),
         };
-        let has_body = coding == Coding::Chunked || left > 0;
+        let has_body = coding == UploadCoding::Chunked || left > 0;
         Self {
             source,
             coding,
@@ -116,7 +116,7 @@ impl<'a> Upload<'a> {
                 }
             };
             match next {
-                Some(piece) if self.coding == Coding::Chunked => self.piece = piece,
+                Some(piece) if self.coding == UploadCoding::Chunked => self.piece = piece,
                 Some(piece) => {
                     self.left = self
                         .left
@@ -125,7 +125,7 @@ impl<'a> Upload<'a> {
                     self.ended = self.left == 0;
                     self.piece = piece;
                 }
-                None if self.coding == Coding::Chunked => {
+                None if self.coding == UploadCoding::Chunked => {
                     self.ended = true;
                     if let RequestBody::Stream(source) = &mut self.source {
                         self.trailers = source.take_trailers();
@@ -170,7 +170,7 @@ impl Writer {
 
     /// Returns true if the server has taken the whole request.
     pub(crate) fn is_done(&self, out: &[u8], upload: &Upload<'_>) -> bool {
-        let closes = upload.has_body && upload.coding != Coding::Plain;
+        let closes = upload.has_body && upload.coding != UploadCoding::Plain;
         let all_taken = upload.ended && upload.piece.is_empty();
         self.is_drained(out) && all_taken && (self.closed || !closes)
     }
@@ -221,22 +221,22 @@ impl Writer {
         }
         let len = upload.piece.len();
         match upload.coding {
-            Coding::Plain => self.part = len,
+            UploadCoding::Plain => self.part = len,
             _ if !upload.has_body => {}
-            Coding::Chunked if len == 0 => {
+            UploadCoding::Chunked if len == 0 => {
                 h1::encode::last_chunk(out, upload.trailers.as_ref());
                 self.closed = true;
             }
-            Coding::Chunked => {
+            UploadCoding::Chunked => {
                 h1::encode::chunk_start(out, len);
                 self.part = len;
                 self.tail = h1::encode::CHUNK_END;
             }
-            Coding::Records if len == 0 => {
+            UploadCoding::Records if len == 0 => {
                 out.extend_from_slice(fastcgi::encode::STDIN_END);
                 self.closed = true;
             }
-            Coding::Records => {
+            UploadCoding::Records => {
                 self.part = len.min(fastcgi::encode::STDIN_BYTES);
                 fastcgi::encode::stdin_start(out, self.part);
             }

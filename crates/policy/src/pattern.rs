@@ -47,11 +47,11 @@ impl std::error::Error for PatternError {}
 #[derive(Clone, Debug)]
 pub struct PathPattern {
     text: String,
-    matcher: Matcher,
+    matcher: Search,
 }
 
 #[derive(Clone, Debug)]
-enum Matcher {
+enum Search {
     Exact,
     /// So many bytes of the text.
     Prefix(usize),
@@ -67,8 +67,8 @@ impl PathPattern {
     /// When it does not begin as one, or its regular expression is refused.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let matcher = match text.as_bytes() {
-            [b'~', b'*', ..] => Matcher::Regex(regex(text[2..].trim(), true)?),
-            [b'~', ..] => Matcher::Regex(regex(text[1..].trim(), false)?),
+            [b'~', b'*', ..] => Search::Regex(regex(text[2..].trim(), true)?),
+            [b'~', ..] => Search::Regex(regex(text[1..].trim(), false)?),
             [b'/' | b'*', ..] => plain(text)?,
             _ => return Err(PatternError::Start),
         };
@@ -79,10 +79,10 @@ impl PathPattern {
     pub fn matches(&self, path: &[u8]) -> bool {
         let text = self.text.as_bytes();
         match &self.matcher {
-            Matcher::Exact => path == text,
-            Matcher::Prefix(len) => path.starts_with(&text[..*len]),
-            Matcher::Suffix => path.ends_with(&text[1..]),
-            Matcher::Regex(regex) => regex.is_match(path),
+            Search::Exact => path == text,
+            Search::Prefix(len) => path.starts_with(&text[..*len]),
+            Search::Suffix => path.ends_with(&text[1..]),
+            Search::Regex(regex) => regex.is_match(path),
         }
     }
 
@@ -91,8 +91,8 @@ impl PathPattern {
     pub fn covers(&self, other: &Self) -> bool {
         let begins = |prefix: &[u8]| other.literal_start().starts_with(prefix);
         match &self.matcher {
-            Matcher::Prefix(len) => begins(&self.text.as_bytes()[..*len]),
-            _ if matches!(other.matcher, Matcher::Exact) => self.matches(other.text.as_bytes()),
+            Search::Prefix(len) => begins(&self.text.as_bytes()[..*len]),
+            _ if matches!(other.matcher, Search::Exact) => self.matches(other.text.as_bytes()),
             _ => self.text == other.text,
         }
     }
@@ -101,21 +101,21 @@ impl PathPattern {
     fn literal_start(&self) -> &[u8] {
         let text = self.text.as_bytes();
         match &self.matcher {
-            Matcher::Exact => text,
-            Matcher::Prefix(len) => &text[..*len],
-            Matcher::Regex(_) if text[0] == b'/' => {
+            Search::Exact => text,
+            Search::Prefix(len) => &text[..*len],
+            Search::Regex(_) if text[0] == b'/' => {
                 let wild = text.iter().position(|b| matches!(b, b'*' | b'?'));
                 &text[..wild.unwrap_or(text.len())]
             }
-            Matcher::Suffix | Matcher::Regex(_) => b"",
+            Search::Suffix | Search::Regex(_) => b"",
         }
     }
 
     /// The prefix, if the pattern asks for nothing else: the `/static/` of `/static/*`.
     pub fn prefix(&self) -> Option<&str> {
         match self.matcher {
-            Matcher::Prefix(len) => self.text.get(..len),
-            Matcher::Exact | Matcher::Suffix | Matcher::Regex(_) => None,
+            Search::Prefix(len) => self.text.get(..len),
+            Search::Exact | Search::Suffix | Search::Regex(_) => None,
         }
     }
 
@@ -131,22 +131,22 @@ impl fmt::Display for PathPattern {
     }
 }
 
-fn plain(text: &str) -> Result<Matcher, PatternError> {
+fn plain(text: &str) -> Result<Search, PatternError> {
     let wild = |s: &str| s.contains(['*', '?']);
     if !wild(text) {
-        return Ok(Matcher::Exact);
+        return Ok(Search::Exact);
     }
     if let Some(prefix) = text.strip_suffix("**").or_else(|| text.strip_suffix('*'))
         && !wild(prefix)
     {
-        return Ok(Matcher::Prefix(prefix.len()));
+        return Ok(Search::Prefix(prefix.len()));
     }
     if let Some(suffix) = text.strip_prefix('*')
         && !wild(suffix)
     {
-        return Ok(Matcher::Suffix);
+        return Ok(Search::Suffix);
     }
-    regex(&glob(text), false).map(Matcher::Regex)
+    regex(&glob(text), false).map(Search::Regex)
 }
 
 /// The expression that matches what the glob does: the regex engine is linear, a matcher of our own

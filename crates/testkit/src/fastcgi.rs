@@ -115,7 +115,7 @@ pub fn record(kind: u8, id: u16, content: &[u8], padding: u8) -> Vec<u8> {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct AppState {
     by_script: HashMap<String, Program>,
     otherwise: Program,
     asked: Vec<Asked>,
@@ -126,7 +126,7 @@ struct State {
 /// A running application on a loopback port; it stops when dropped.
 #[derive(Debug)]
 pub struct Application {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<AppState>>,
     loopback: Loopback,
 }
 
@@ -137,11 +137,11 @@ impl Application {
     /// Those of binding.
     pub async fn start() -> io::Result<Self> {
         let otherwise = Program::answer("Content-Type: text/plain\r\n\r\n");
-        let state = Arc::new(Mutex::new(State { otherwise, ..State::default() }));
+        let state = Arc::new(Mutex::new(AppState { otherwise, ..AppState::default() }));
         let shared = Arc::clone(&state);
         let loopback = Loopback::start(move |stream, number| {
             shared.lock().connections += 1;
-            let connection = Connection { stream, number, state: Arc::clone(&shared), at: 0 };
+            let connection = AppConnection { stream, number, state: Arc::clone(&shared), at: 0 };
             // A peer that goes away is no failure of the application.
             tokio::spawn(async move { connection.run().await });
         });
@@ -187,28 +187,28 @@ impl Application {
     }
 }
 
-struct Connection {
+struct AppConnection {
     stream: TcpStream,
     number: usize,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<AppState>>,
     /// Index of the request under way.
     at: usize,
 }
 
 /// The further use of the connection.
 #[derive(PartialEq, Eq)]
-enum Next {
+enum AppNext {
     Continue,
     Stop,
 }
 
-impl Connection {
+impl AppConnection {
     async fn run(mut self) -> io::Result<()> {
         self.stream.set_nodelay(true)?;
         loop {
             let program = self.request().await?;
             for act in &program.acts {
-                if self.perform(act, program.bytewise).await? == Next::Stop {
+                if self.perform(act, program.bytewise).await? == AppNext::Stop {
                     return Ok(());
                 }
             }
@@ -262,7 +262,7 @@ impl Connection {
         }
     }
 
-    async fn perform(&mut self, act: &Act, bytewise: bool) -> io::Result<Next> {
+    async fn perform(&mut self, act: &Act, bytewise: bool) -> io::Result<AppNext> {
         match act {
             Act::Stdout(bytes) => self.send(&record(STDOUT, 1, bytes, 0), bytewise).await?,
             Act::Stderr(bytes) => self.send(&record(STDERR, 1, bytes, 3), bytewise).await?,
@@ -282,23 +282,23 @@ impl Connection {
             },
             Act::Repeat(act, times) => {
                 for _ in 0..*times {
-                    if Box::pin(self.perform(act, bytewise)).await? == Next::Stop {
-                        return Ok(Next::Stop);
+                    if Box::pin(self.perform(act, bytewise)).await? == AppNext::Stop {
+                        return Ok(AppNext::Stop);
                     }
                 }
             }
             Act::DelayMs(ms) => sleep(Duration::from_millis(*ms)).await,
-            Act::Close => return Ok(Next::Stop),
+            Act::Close => return Ok(AppNext::Stop),
             Act::Reset => {
                 self.stream.set_zero_linger()?;
-                return Ok(Next::Stop);
+                return Ok(AppNext::Stop);
             }
             Act::Hang => {
                 while self.record().await.is_ok() {}
-                return Ok(Next::Stop);
+                return Ok(AppNext::Stop);
             }
         }
-        Ok(Next::Continue)
+        Ok(AppNext::Continue)
     }
 
     async fn send(&mut self, bytes: &[u8], bytewise: bool) -> io::Result<()> {

@@ -11,7 +11,7 @@ mod lines;
 
 /// The treatment of a case by a strict server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum Treatment {
     /// The first request is refused: a 4xx or 5xx answer (or none, when the head had been accepted
     /// and its body goes wrong), and the connection closes. No later byte is read as a request.
     Reject,
@@ -24,7 +24,7 @@ pub enum Expect {
 
 /// A case: everything that a client sends on one connection.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct FramingCase {
     /// Unique within the table.
     pub name: String,
     /// The kind of trick.
@@ -32,12 +32,12 @@ pub struct Case {
     /// All bytes of the connection.
     pub bytes: Vec<u8>,
     /// The treatment that the case must get.
-    pub expect: Expect,
+    pub expect: Treatment,
 }
 
 /// The whole table.
-pub fn cases() -> Vec<Case> {
-    let mut table = Table { cases: Vec::new() };
+pub fn cases() -> Vec<FramingCase> {
+    let mut table = FramingTable { cases: Vec::new() };
     lines::add(&mut table);
     fields::add(&mut table);
     bodies::add(&mut table);
@@ -45,13 +45,13 @@ pub fn cases() -> Vec<Case> {
     table.cases
 }
 
-struct Table {
-    cases: Vec<Case>,
+struct FramingTable {
+    cases: Vec<FramingCase>,
 }
 
-impl Table {
+impl FramingTable {
     fn reject(&mut self, class: &'static str, name: &str, bytes: impl Into<Vec<u8>>) {
-        self.push(class, name, bytes.into(), Expect::Reject);
+        self.push(class, name, bytes.into(), Treatment::Reject);
     }
 
     fn accept(
@@ -61,11 +61,11 @@ impl Table {
         requests: usize,
         bytes: impl Into<Vec<u8>>,
     ) {
-        self.push(class, name, bytes.into(), Expect::Accept { requests });
+        self.push(class, name, bytes.into(), Treatment::Accept { requests });
     }
 
-    fn push(&mut self, class: &'static str, name: &str, bytes: Vec<u8>, expect: Expect) {
-        self.cases.push(Case { name: format!("{class}/{name}"), class, bytes, expect });
+    fn push(&mut self, class: &'static str, name: &str, bytes: Vec<u8>, expect: Treatment) {
+        self.cases.push(FramingCase { name: format!("{class}/{name}"), class, bytes, expect });
     }
 }
 

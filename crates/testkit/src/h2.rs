@@ -12,8 +12,8 @@ pub mod frames;
 mod judge;
 mod request;
 
-pub use client::{Client, Ending, Manners, Outcome, Step};
+pub use client::{Client, Farewell, Fate, Manners, Progress};
 pub use fields::{Block, FieldList};
 pub use frames::{Frame, PREFACE, error, flag, kind, setting};
-pub use judge::{Exchange, Fault, Judge, Seen};
+pub use judge::{Exchange, Judge, ProtocolFault, SeenFrame};
 pub use request::Request;

@@ -63,7 +63,8 @@ impl Scripted {
         let loopback = Loopback::start(move |stream, index| {
             shared.lock().recorded.push(Recorded::default());
             let state = Arc::clone(&shared);
-            let connection = Connection { stream, index, state, unread: Vec::new(), last: None };
+            let connection =
+                OriginConnection { stream, index, state, unread: Vec::new(), last: None };
             tokio::spawn(async move {
                 // A peer that goes away in the middle of a script is no failure of the origin.
                 let _ = connection.run().await;
@@ -118,7 +119,7 @@ impl Scripted {
     }
 }
 
-struct Connection {
+struct OriginConnection {
     stream: TcpStream,
     index: usize,
     state: Arc<Mutex<State>>,
@@ -135,7 +136,7 @@ enum Next {
     Stop,
 }
 
-impl Connection {
+impl OriginConnection {
     async fn run(mut self) -> io::Result<()> {
         self.stream.set_nodelay(true)?;
         let greeting = self.state.lock().on_accept.remove(&self.index);

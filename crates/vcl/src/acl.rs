@@ -19,8 +19,8 @@ use crate::text::address;
 pub struct Acl {
     name: Box<str>,
     entries: Vec<Entry>,
-    v4: Table,
-    v6: Table,
+    v4: Boundaries,
+    v6: Boundaries,
     log: bool,
 }
 
@@ -56,7 +56,7 @@ struct Network {
 
 /// Places where the deciding entry changes, in order: from that address on, up to the next place,
 /// it is this one.
-type Table = Vec<(u128, Option<usize>)>;
+type Boundaries = Vec<(u128, Option<usize>)>;
 
 /// The flags of a list.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl Acl {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn build(
-        acl: &ast::Acl,
+        acl: &ast::AclDeclaration,
         resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
     ) -> Result<(Self, Vec<Fault>), Vec<Fault>> {
         let mut building = Building::default();
@@ -155,7 +155,7 @@ impl Building {
         self.faults.last_mut().expect("it was just put there")
     }
 
-    fn flags(&mut self, acl: &ast::Acl) -> Flags {
+    fn flags(&mut self, acl: &ast::AclDeclaration) -> Flags {
         let mut flags = Flags { log: false, pedantic: true };
         for (on, flag) in &acl.flags {
             match &*flag.text {
@@ -241,7 +241,7 @@ impl Building {
     }
 
     /// The table of one family. Two entries of the same network must not contradict each other.
-    fn table(&mut self, is_v6: bool, acl: &ast::Acl) -> Table {
+    fn table(&mut self, is_v6: bool, acl: &ast::AclDeclaration) -> Boundaries {
         let mut networks = std::mem::take(if is_v6 { &mut self.v6 } else { &mut self.v4 });
         networks.sort_unstable();
         for pair in networks.windows(2) {
@@ -259,11 +259,11 @@ impl Building {
 
 /// The places where the deciding network changes. `networks` are sorted, and two of them are apart
 /// from each other or one lies in the other.
-fn changes(networks: &[Network], width: u32) -> Table {
-    let mut table: Table = Vec::new();
+fn changes(networks: &[Network], width: u32) -> Boundaries {
+    let mut table: Boundaries = Vec::new();
     // Those that are open at the place that is come to, each within the one before it.
     let mut open: Vec<(u128, usize)> = Vec::new();
-    let close = |open: &mut Vec<(u128, usize)>, table: &mut Table| {
+    let close = |open: &mut Vec<(u128, usize)>, table: &mut Boundaries| {
         let Some((last, _)) = open.pop() else { return };
         let outer = open.last();
         // Where the outer one ends at the same place, it is closed next.

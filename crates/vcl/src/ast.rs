@@ -37,7 +37,7 @@ pub enum Item {
         from: Option<(Box<str>, Span)>,
     },
     /// `acl name { ... }`
-    Acl(Acl),
+    Acl(AclDeclaration),
     /// `backend name { ... }`, `backend name none;`; `default` is the first unless one is so named.
     Backend {
         /// Its name.
@@ -63,7 +63,7 @@ pub enum Item {
 
 /// An access list.
 #[derive(Clone, Debug)]
-pub struct Acl {
+pub struct AclDeclaration {
     /// Its name.
     pub name: Name,
     /// `+log`, `-table`, `+pedantic`, `+fold`: whether set, and which.

@@ -433,7 +433,7 @@ pub struct RespState {
 }
 
 /// Data that a VMOD keeps, by module and object.
-type Kept = ((&'static str, u32), Box<dyn Any>);
+type ModuleData = ((&'static str, u32), Box<dyn Any>);
 
 /// State kept for the time of one task: from request to response on the client's side, from request
 /// to body on the backend's.
@@ -451,7 +451,7 @@ pub struct Task {
     /// Memory for strings that are being put together, kept from one to the next.
     buffers: Vec<Vec<u8>>,
     /// Data that VMODs keep, by module and object.
-    kept: Vec<Kept>,
+    kept: Vec<ModuleData>,
 }
 
 impl Task {
@@ -486,7 +486,7 @@ impl Task {
     /// The data that `module` keeps under `number` (of an object, or 0), made on first use.
     pub fn keep<T: Any + Default>(&mut self, module: &'static str, number: u32) -> &mut T {
         let key = (module, number);
-        let is_it = |(k, kept): &Kept| *k == key && kept.is::<T>();
+        let is_it = |(k, kept): &ModuleData| *k == key && kept.is::<T>();
         let at = self.kept.iter().position(is_it).unwrap_or_else(|| {
             self.kept.push((key, Box::new(T::default())));
             self.kept.len() - 1

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::headers;
-use crate::lex::{self, Kind};
+use crate::lex::{self, TokenKind};
 use crate::parse;
 use crate::program::{Input, Instance, Program, Rules};
 use crate::report::Report;
@@ -25,9 +25,9 @@ pub fn lexer(data: &[u8]) {
         last = end;
         let bytes = &data[start as usize..end as usize];
         match token.kind {
-            Kind::Str => assert!(lex::string(bytes).len() + 2 <= bytes.len()),
-            Kind::Blob => assert!(lex::decode(&bytes[1..bytes.len() - 1]).is_some()),
-            Kind::Bad => assert!(report.has_errors()),
+            TokenKind::Str => assert!(lex::string(bytes).len() + 2 <= bytes.len()),
+            TokenKind::Blob => assert!(lex::decode(&bytes[1..bytes.len() - 1]).is_some()),
+            TokenKind::Bad => assert!(report.has_errors()),
             _ => {}
         }
     }

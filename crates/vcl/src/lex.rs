@@ -1,6 +1,6 @@
 //! Tokens: the words, numbers, strings and signs of one source file, as Varnish 7.1 cuts them.
 //!
-//! A fault is reported here at once and leaves a [`Kind::Bad`] token in its place, so that the
+//! A fault is reported here at once and leaves a [`TokenKind::Bad`] token in its place, so that the
 //! parser says nothing more about it. Must never fail: any bytes have tokens.
 
 use crate::report::Report;
@@ -13,7 +13,7 @@ pub const MAX_TOKEN: usize = 1 << 20;
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// A word: a letter, then letters, digits, `_` and `-`.
     Word,
     /// Digits.
@@ -36,7 +36,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Where.
     pub span: Span,
 }
@@ -48,8 +48,8 @@ const SIGNS: &[&str] = &[
     "}", "(", ")", "*", "+", "-", "/", "%", ">", "<", "=", ";", "!", "&", ".", "|", "~", ",",
 ];
 
-/// The tokens of file number `file`. Ends with no [`Kind::End`]: included files are put together
-/// first.
+/// The tokens of file number `file`. Ends with no [`TokenKind::End`]: included files are put
+/// together first.
 pub fn tokens(file: u32, source: &SourceFile, report: &mut Report) -> Vec<Token> {
     let mut lexer = Lexer {
         text: &source.text,
@@ -104,12 +104,12 @@ impl<'a> Lexer<'a> {
     }
 
     /// A token of `length` bytes from here.
-    fn push(&mut self, kind: Kind, length: usize) {
+    fn push(&mut self, kind: TokenKind, length: usize) {
         let span = self.span(self.at, self.at + length);
         let kind = if length > MAX_TOKEN {
             let message = format!("a word or string of more than {} KiB", MAX_TOKEN >> 10);
             self.report.error(self.span(self.at, self.at + 1), message);
-            Kind::Bad
+            TokenKind::Bad
         } else {
             kind
         };
@@ -124,14 +124,14 @@ impl<'a> Lexer<'a> {
         if !help.is_empty() {
             entry.help(help);
         }
-        self.tokens.push(Token { kind: Kind::Bad, span });
+        self.tokens.push(Token { kind: TokenKind::Bad, span });
         self.at += length;
     }
 
     /// Leaves `length` bytes out that belong to what has been complained of.
     fn bad_again(&mut self, length: usize) {
         let span = self.span(self.at, self.at + length);
-        self.tokens.push(Token { kind: Kind::Bad, span });
+        self.tokens.push(Token { kind: TokenKind::Bad, span });
         self.at += length;
     }
 
@@ -160,11 +160,11 @@ impl<'a> Lexer<'a> {
             b'a'..=b'z' | b'A'..=b'Z' => {
                 let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
                 let length = rest.iter().take_while(|b| word(b)).count();
-                self.push(Kind::Word, length);
+                self.push(TokenKind::Word, length);
             }
             b'0'..=b'9' => self.number(),
             _ => match SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes())) {
-                Some(sign) => self.push(Kind::Sign(sign), sign.len()),
+                Some(sign) => self.push(TokenKind::Sign(sign), sign.len()),
                 None => self.stray(),
             },
         }
@@ -214,7 +214,7 @@ impl<'a> Lexer<'a> {
         let length = inside.iter().take_while(|b| base64(b)).count();
         match inside.get(length) {
             Some(b':') if decode(&inside[..length]).is_some() => {
-                self.push(Kind::Blob, length + 2);
+                self.push(TokenKind::Blob, length + 2);
             }
             Some(b':') => {
                 let help = "a BLOB has four characters of base64 for each three bytes, `=` only \
@@ -241,9 +241,9 @@ impl<'a> Lexer<'a> {
         let inside = &self.rest()[open..];
         let (found, nul) = (find(inside, close), inside.iter().position(|b| *b == 0));
         match (found, nul) {
-            (Some(end), None) => self.push(Kind::Str, open + end + close.len()),
+            (Some(end), None) => self.push(TokenKind::Str, open + end + close.len()),
             (Some(end), Some(nul)) if end < nul => {
-                self.push(Kind::Str, open + end + close.len());
+                self.push(TokenKind::Str, open + end + close.len());
             }
             (Some(end), Some(_)) => {
                 let length = open + end + close.len();
@@ -261,7 +261,7 @@ impl<'a> Lexer<'a> {
         let inside = &self.rest()[1..];
         let length = inside.iter().take_while(|b| !matches!(b, b'"' | b'\n' | b'\r' | 0)).count();
         match inside.get(length) {
-            Some(b'"') => self.push(Kind::Str, length + 2),
+            Some(b'"') => self.push(TokenKind::Str, length + 2),
             Some(0) => self.bad(length + 2, length + 2, "a NUL byte in a string", ""),
             _ if std::mem::take(&mut self.odd_quote) => self.bad_again(length + 1),
             end => {
@@ -282,10 +282,10 @@ impl<'a> Lexer<'a> {
         let digits = |bytes: &[u8]| bytes.iter().take_while(|b| b.is_ascii_digit()).count();
         let whole = digits(self.rest());
         if self.rest().get(whole) != Some(&b'.') {
-            return self.push(Kind::Int, whole);
+            return self.push(TokenKind::Int, whole);
         }
         let fraction = digits(&self.rest()[whole + 1..]);
-        self.push(Kind::Real, whole + 1 + fraction);
+        self.push(TokenKind::Real, whole + 1 + fraction);
     }
 
     /// Bytes that begin nothing, a row of them as one fault.

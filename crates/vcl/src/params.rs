@@ -12,7 +12,7 @@ pub use table::{DEBUG, EXPERIMENTAL, FEATURES, MASKED, Param, Spec, TABLE, TAGS}
 
 /// The kind of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// It does not exist on this system.
     Absent,
     /// A number with a fraction.
@@ -40,7 +40,7 @@ const UNLIMITED: f64 = u32::MAX as f64;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-enum Value {
+enum ParamValue {
     /// Of a number, of a switch, of seconds.
     Number(f64),
     Text(Box<str>),
@@ -88,12 +88,12 @@ impl std::error::Error for Error {}
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// In the order of the table.
-    values: Vec<Value>,
+    values: Vec<ParamValue>,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        let mut params = Self { values: vec![Value::Number(0.0); TABLE.len()] };
+        let mut params = Self { values: vec![ParamValue::Number(0.0); TABLE.len()] };
         for spec in TABLE {
             params.values[spec.param as usize] = initial(spec);
         }
@@ -102,14 +102,18 @@ impl Default for Params {
 }
 
 /// A parameter's default. The table's tests see to it that each can be read.
-fn initial(spec: &Spec) -> Value {
+fn initial(spec: &Spec) -> ParamValue {
     match spec.kind {
-        Kind::Absent | Kind::Text | Kind::Pool => Value::Text(spec.default.into()),
-        Kind::Mask(words) => {
-            Value::Bits(MASKED.iter().fold(0, |bits, word| bits | bit(words, word)))
+        ValueKind::Absent | ValueKind::Text | ValueKind::Pool => {
+            ParamValue::Text(spec.default.into())
         }
-        Kind::Flags(words) => Value::Bits(switched(words, spec.default, 0).unwrap_or_default()),
-        kind => Value::Number(number(kind, spec.default).unwrap_or_default()),
+        ValueKind::Mask(words) => {
+            ParamValue::Bits(MASKED.iter().fold(0, |bits, word| bits | bit(words, word)))
+        }
+        ValueKind::Flags(words) => {
+            ParamValue::Bits(switched(words, spec.default, 0).unwrap_or_default())
+        }
+        kind => ParamValue::Number(number(kind, spec.default).unwrap_or_default()),
     }
 }
 
@@ -127,7 +131,7 @@ impl Params {
     /// Why the value stays as it was.
     pub fn set(&mut self, name: &str, text: &str) -> Result<&'static Spec, Error> {
         let spec = Spec::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
-        if spec.kind == Kind::Absent {
+        if spec.kind == ValueKind::Absent {
             return Err(Error::Absent(spec.name));
         }
         let value = self.read(spec, text).map_err(|why| Error::Value {
@@ -149,11 +153,11 @@ impl Params {
         Ok(spec)
     }
 
-    fn read(&self, spec: &Spec, text: &str) -> Result<Value, String> {
+    fn read(&self, spec: &Spec, text: &str) -> Result<ParamValue, String> {
         match spec.kind {
-            Kind::Absent | Kind::Text => Ok(Value::Text(text.into())),
-            Kind::Pool => pool(text).map(|()| Value::Text(text.into())),
-            Kind::Flags(words) => {
+            ValueKind::Absent | ValueKind::Text => Ok(ParamValue::Text(text.into())),
+            ValueKind::Pool => pool(text).map(|()| ParamValue::Text(text.into())),
+            ValueKind::Flags(words) => {
                 if text == "default" {
                     return Ok(initial(spec));
                 }
@@ -161,14 +165,16 @@ impl Params {
                 let bits = self.bits(spec.param);
                 switched(words, text, bits)
                     .map_err(|word| format!("Unknown {what} bit ({word})"))
-                    .map(Value::Bits)
+                    .map(ParamValue::Bits)
             }
-            Kind::Mask(_) if text == "default" => Ok(initial(spec)),
-            Kind::Mask(words) => masked(words, text, self.bits(spec.param)).map(Value::Bits),
+            ValueKind::Mask(_) if text == "default" => Ok(initial(spec)),
+            ValueKind::Mask(words) => {
+                masked(words, text, self.bits(spec.param)).map(ParamValue::Bits)
+            }
             kind => {
                 let value = number(kind, text)?;
                 self.hold(spec, value)?;
-                Ok(Value::Number(value))
+                Ok(ParamValue::Number(value))
             }
         }
     }
@@ -176,8 +182,8 @@ impl Params {
     /// Holds a number to its bounds.
     fn hold(&self, spec: &Spec, value: f64) -> Result<(), String> {
         let (least, most) = match spec.kind {
-            Kind::Seconds => ("greater or equal to", "less than or equal to"),
-            Kind::Real => ("greater or equal to", "less than or equal to"),
+            ValueKind::Seconds => ("greater or equal to", "less than or equal to"),
+            ValueKind::Real => ("greater or equal to", "less than or equal to"),
             _ => ("at least", "no more than"),
         };
         let of = |text: &str| number(spec.kind, text).unwrap_or_default();
@@ -201,8 +207,8 @@ impl Params {
     /// The value of a number, a switch (0 or 1) or a time in seconds; 0 for what is none of them.
     pub fn value(&self, param: Param) -> f64 {
         match self.values[param as usize] {
-            Value::Number(number) => number,
-            Value::Text(_) | Value::Bits(_) => 0.0,
+            ParamValue::Number(number) => number,
+            ParamValue::Text(_) | ParamValue::Bits(_) => 0.0,
         }
     }
 
@@ -224,8 +230,8 @@ impl Params {
     /// The text of a parameter that is one; empty for others.
     pub fn text(&self, param: Param) -> &str {
         match &self.values[param as usize] {
-            Value::Text(text) => text,
-            Value::Number(_) | Value::Bits(_) => "",
+            ParamValue::Text(text) => text,
+            ParamValue::Number(_) | ParamValue::Bits(_) => "",
         }
     }
 
@@ -238,8 +244,8 @@ impl Params {
     pub fn by_name(&self, name: &str) -> Option<f64> {
         let spec = Spec::find(name)?;
         match self.values[spec.param as usize] {
-            Value::Number(number) => Some(number),
-            Value::Text(_) | Value::Bits(_) => None,
+            ParamValue::Number(number) => Some(number),
+            ParamValue::Text(_) | ParamValue::Bits(_) => None,
         }
     }
 
@@ -250,8 +256,8 @@ impl Params {
 
     fn bits(&self, param: Param) -> u128 {
         match self.values[param as usize] {
-            Value::Bits(bits) => bits,
-            Value::Number(_) | Value::Text(_) => 0,
+            ParamValue::Bits(bits) => bits,
+            ParamValue::Number(_) | ParamValue::Text(_) => 0,
         }
     }
 }
@@ -303,17 +309,17 @@ fn masked(words: &[&str], text: &str, mut bits: u128) -> Result<u128, String> {
 
 /// Reads a number of a kind. A time may end in `s`; other units, which varnishd takes for nothing,
 /// are refused: `1m` would be a second.
-fn number(kind: Kind, text: &str) -> Result<f64, String> {
+fn number(kind: ValueKind, text: &str) -> Result<f64, String> {
     let text = text.trim();
     match kind {
-        Kind::Switch => match text {
+        ValueKind::Switch => match text {
             "on" | "yes" | "true" | "enable" => Ok(1.0),
             "off" | "no" | "false" | "disable" => Ok(0.0),
             _ => Err("use \"on\" or \"off\"".to_owned()),
         },
-        Kind::Bytes => bytes(text),
-        Kind::Number if text == "unlimited" || text == "-1" => Ok(UNLIMITED),
-        Kind::Number => match text.parse::<u32>() {
+        ValueKind::Bytes => bytes(text),
+        ValueKind::Number if text == "unlimited" || text == "-1" => Ok(UNLIMITED),
+        ValueKind::Number => match text.parse::<u32>() {
             Ok(number) => Ok(f64::from(number)),
             Err(_) => Err(format!("Not a number ({text})")),
         },
@@ -359,9 +365,9 @@ fn pool(text: &str) -> Result<(), String> {
         return Err("Three fields required: min_pool, max_pool and max_age".to_owned());
     };
     for field in [least, most] {
-        number(Kind::Number, field)?;
+        number(ValueKind::Number, field)?;
     }
-    number(Kind::Seconds, age).map(|_| ())
+    number(ValueKind::Seconds, age).map(|_| ())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::sub::{Side, Sub, Subs};
 use crate::types::Type;
 use crate::value::Place;
 use crate::vars::{self, StorageFact, Var};
-use crate::vmod::{Class, Default, Function, Kind, Method, Module, Param};
+use crate::vmod::{ArgumentType, Class, Default, Function, Method, Module, Parameter};
 use crate::vmods;
 
 /// The page about variables, in Markdown.
@@ -138,7 +138,14 @@ fn describe(out: &mut String, module: &Module) {
     }
 }
 
-fn call(out: &mut String, name: &str, about: &str, returns: Type, params: &[Param], from: Subs) {
+fn call(
+    out: &mut String,
+    name: &str,
+    about: &str,
+    returns: Type,
+    params: &[Parameter],
+    from: Subs,
+) {
     let _ = write!(out, "- **`{returns} {name}({})`**: {about}", parameters(params));
     if from != Subs::ALL {
         let _ = write!(out, " In {} only.", places(from));
@@ -146,15 +153,17 @@ fn call(out: &mut String, name: &str, about: &str, returns: Type, params: &[Para
     out.push('\n');
 }
 
-fn parameters(params: &[Param]) -> String {
+fn parameters(params: &[Parameter]) -> String {
     params.iter().map(parameter).collect::<Vec<_>>().join(", ")
 }
 
-fn parameter(param: &Param) -> String {
+fn parameter(param: &Parameter) -> String {
     let kind = match param.kind {
-        Kind::Of(kind) => kind.name().to_string(),
-        Kind::Refused(kind, _) => return format!("[{} {}: refused]", kind.name(), param.name),
-        Kind::Enum(words) => format!("ENUM {{{}}}", words.join(", ")),
+        ArgumentType::Of(kind) => kind.name().to_string(),
+        ArgumentType::Refused(kind, _) => {
+            return format!("[{} {}: refused]", kind.name(), param.name);
+        }
+        ArgumentType::Enum(words) => format!("ENUM {{{}}}", words.join(", ")),
     };
     let name = param.name;
     match param.default {

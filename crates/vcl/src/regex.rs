@@ -16,6 +16,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use backtracking::{Backtracking, Room, words};
+pub(crate) use common::Before;
 use linear::{Captures, Options, Regex as Linear, Span};
 
 use crate::value::Failure;
@@ -65,7 +66,7 @@ impl fmt::Display for PatternError {
 pub struct Regex {
     pattern: Box<str>,
     limits: Limits,
-    linear: Option<(Linear, common::Facts)>,
+    linear: Option<(Linear, common::PatternFacts)>,
     /// PCRE2's, made when it is needed.
     pcre2: OnceLock<Backtracking>,
     /// The same, but no match is empty: for `regsuball`.

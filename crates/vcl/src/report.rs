@@ -24,7 +24,7 @@ pub enum Severity {
 
 /// One thing to say.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct Finding {
     severity: Severity,
     message: String,
     span: Option<Span>,
@@ -34,7 +34,7 @@ pub struct Entry {
     helps: Vec<String>,
 }
 
-impl Entry {
+impl Finding {
     /// Says something at the place itself.
     pub fn here(&mut self, text: impl Into<String>) -> &mut Self {
         self.here = Some(text.into());
@@ -80,31 +80,31 @@ impl Entry {
 /// All that is to be said about a program.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    entries: Vec<Entry>,
+    entries: Vec<Finding>,
     errors: usize,
     dropped: usize,
     /// Where entries go that are too many.
-    spare: Option<Box<Entry>>,
+    spare: Option<Box<Finding>>,
 }
 
 impl Report {
     /// A fault at `span`.
-    pub fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Entry {
+    pub fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Error, Some(span), message.into())
     }
 
     /// A fault of the program that is at no place in it: something is missing.
-    pub fn error_nowhere(&mut self, message: impl Into<String>) -> &mut Entry {
+    pub fn error_nowhere(&mut self, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Error, None, message.into())
     }
 
     /// Something at `span` that is allowed and hardly meant.
-    pub fn warning(&mut self, span: Span, message: impl Into<String>) -> &mut Entry {
+    pub fn warning(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Warning, Some(span), message.into())
     }
 
     /// The last thing that was said, to say more about it.
-    pub fn last(&mut self) -> Option<&mut Entry> {
+    pub fn last(&mut self) -> Option<&mut Finding> {
         self.spare.as_deref_mut().or_else(|| self.entries.last_mut())
     }
 
@@ -123,8 +123,8 @@ impl Report {
         self.entries.is_empty()
     }
 
-    fn add(&mut self, severity: Severity, span: Option<Span>, message: String) -> &mut Entry {
-        let entry = Entry {
+    fn add(&mut self, severity: Severity, span: Option<Span>, message: String) -> &mut Finding {
+        let entry = Finding {
             severity,
             message,
             span,
@@ -145,7 +145,7 @@ impl Report {
     /// Everything, for people: faults and warnings in the order of the sources, an empty line
     /// between two of them. Without colours, and the same each time.
     pub fn render(&self, sources: &Sources) -> String {
-        let mut order: Vec<&Entry> = self.entries.iter().collect();
+        let mut order: Vec<&Finding> = self.entries.iter().collect();
         order.sort_by_key(|e| e.span.map_or((u32::MAX, 0), |s| (s.file, s.start)));
         let mut texts: Vec<String> = order.iter().map(|e| e.render(sources)).collect();
         if self.dropped > 0 {
@@ -155,7 +155,7 @@ impl Report {
     }
 }
 
-impl Entry {
+impl Finding {
     fn render(&self, sources: &Sources) -> String {
         let excerpts = self.excerpts(sources);
         let level = match self.severity {

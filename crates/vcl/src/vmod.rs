@@ -50,7 +50,7 @@ pub struct Function {
     /// The type of its result.
     pub returns: Type,
     /// Its parameters.
-    pub params: &'static [Param],
+    pub params: &'static [Parameter],
     /// Where it may be called.
     pub from: Subs,
     /// The function.
@@ -154,18 +154,18 @@ pub trait Object: Any + Send + Sync {
 
 /// A parameter.
 #[derive(Debug)]
-pub struct Param {
+pub struct Parameter {
     /// Its name.
     pub name: &'static str,
     /// Its type.
-    pub kind: Kind,
+    pub kind: ArgumentType,
     /// Its value when it is not given. A parameter without a default must be given.
     pub default: Option<Default>,
 }
 
 /// The type of a parameter.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ArgumentType {
     /// A value of this type.
     Of(Type),
     /// One of these words.
@@ -198,7 +198,7 @@ pub struct Class {
     /// Its purpose.
     pub about: &'static str,
     /// Parameters of `new`.
-    pub params: &'static [Param],
+    pub params: &'static [Parameter],
     /// Makes one.
     pub construct: Construct,
     /// Its methods.
@@ -215,7 +215,7 @@ pub struct Method {
     /// The type of its result.
     pub returns: Type,
     /// Its parameters.
-    pub params: &'static [Param],
+    pub params: &'static [Parameter],
     /// Where it may be called.
     pub from: Subs,
     /// The method.

@@ -23,7 +23,7 @@ pub(super) fn limits(r: &mut Reader, top: &Table<'_>) -> Limits {
     limits
 }
 
-fn limit(r: &mut Reader, spec: &limits::Spec, item: &Item<'_>) -> Option<u64> {
+fn limit(r: &mut Reader, spec: &limits::LimitSpec, item: &Item<'_>) -> Option<u64> {
     let (least, most) = range(spec);
     let value = match spec.unit {
         Unit::Ms => r.duration(item)?,
@@ -39,7 +39,7 @@ fn limit(r: &mut Reader, spec: &limits::Spec, item: &Item<'_>) -> Option<u64> {
 }
 
 /// Least and largest value that works.
-pub(super) fn range(spec: &limits::Spec) -> (u64, u64) {
+pub(super) fn range(spec: &limits::LimitSpec) -> (u64, u64) {
     match spec.limit {
         // A header block's offsets have 32 bits and the length of a name 16: these leave room.
         Limit::HeaderBytes => (KIB, 16 * MIB),

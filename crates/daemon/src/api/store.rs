@@ -57,7 +57,7 @@ impl OneOrMore {
 /// The body of a purge request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Wanted {
+struct PurgeBody {
     #[serde(deserialize_with = "said")]
     url: Option<OneOrMore>,
     #[serde(deserialize_with = "said")]
@@ -78,7 +78,7 @@ enum Meant {
     Many(What),
 }
 
-impl Wanted {
+impl PurgeBody {
     fn meant(self) -> Result<Meant, Refused> {
         let bad = |why: &str| Err((StatusCode::BAD_REQUEST, why.to_owned()));
         let tags = self.tags.map(OneOrMore::into_vec);
@@ -188,7 +188,7 @@ pub(crate) fn of_url(url: &str) -> Result<Request, Refused> {
 impl Daemon {
     /// Invalidates what the body says.
     pub(super) async fn purge(&self, asked: Asked) -> Result<Answer, Refused> {
-        let wanted: Wanted = super::body(asked.body)?;
+        let wanted: PurgeBody = super::body(asked.body)?;
         let soft = wanted.soft;
         let now = System.now();
         let outcome = match wanted.meant()? {
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_purge_says_one_thing() {
         let meant = |body: Value| {
-            let wanted: Wanted = serde_json::from_value(body).expect("the shape");
+            let wanted: PurgeBody = serde_json::from_value(body).expect("the shape");
             wanted.meant().map(|_| ()).map_err(|(status, _)| status.as_u16())
         };
         for good in [
@@ -382,7 +382,7 @@ mod tests {
             assert_eq!(meant(bad.clone()), Err(status), "{bad}");
         }
         for body in [json!({ "urls": "http://a/" }), json!({ "ban": null, "all": true })] {
-            assert!(serde_json::from_value::<Wanted>(body.clone()).is_err(), "{body}");
+            assert!(serde_json::from_value::<PurgeBody>(body.clone()).is_err(), "{body}");
         }
     }
 }

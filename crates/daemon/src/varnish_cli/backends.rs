@@ -16,7 +16,7 @@ use crate::like::is_like;
 use crate::state::Daemon;
 
 /// One that is listed.
-struct Row {
+struct BackendRow {
     /// The VCL it is of, or what is in the place of one.
     vcl: String,
     name: String,
@@ -94,7 +94,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
     if rows.is_empty() {
         return Reply::new(Status::Argument, "No Backends matches");
     }
-    for Row { vcl, name, whose, .. } in &rows {
+    for BackendRow { vcl, name, whose, .. } in &rows {
         match whose {
             // One that a reload has just taken away needs no health.
             Whose::Server { origin, server } => {
@@ -124,7 +124,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
 
 /// Those that `pattern` means. Without a dot it is for the program in force alone, and what the
 /// configuration declares.
-fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<Row> {
+fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<BackendRow> {
     let mut rows = declared(daemon);
     let active = daemon.vcls.active().map(|(name, _)| name);
     for (vcl, instance) in daemon.vcls.loaded() {
@@ -132,8 +132,9 @@ fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<Row> {
         rows.extend(own);
     }
     // A server's name has dots of its own, the VCL's has none: what is before the first is whose.
-    let is_current = |row: &Row| row.vcl == NAME || Some(&row.vcl) == active.as_ref();
-    let is_whole = |row: &Row| is_like(pattern, format!("{}.{}", row.vcl, row.name).as_bytes());
+    let is_current = |row: &BackendRow| row.vcl == NAME || Some(&row.vcl) == active.as_ref();
+    let is_whole =
+        |row: &BackendRow| is_like(pattern, format!("{}.{}", row.vcl, row.name).as_bytes());
     rows.retain(|row| match pattern {
         b"" => is_current(row),
         _ if pattern.contains(&b'.') && is_whole(row) => true,
@@ -143,7 +144,7 @@ fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<Row> {
 }
 
 /// The servers of origins.
-fn declared(daemon: &Daemon) -> Vec<Row> {
+fn declared(daemon: &Daemon) -> Vec<BackendRow> {
     let config = daemon.with_config(Clone::clone);
     let probe = |origin: &str| {
         let own = config.origins.iter().find(|own| &*own.name == origin)?;
@@ -152,7 +153,7 @@ fn declared(daemon: &Daemon) -> Vec<Row> {
     let of = |(origin, server): (String, ServerStatus)| {
         let probe = probe(&origin);
         let window = probe.as_ref().map(|probe| probe.window);
-        Row {
+        BackendRow {
             vcl: NAME.to_owned(),
             name: format!("{origin}({})", server.name),
             kind: "backend",
@@ -171,7 +172,7 @@ fn declared(daemon: &Daemon) -> Vec<Row> {
 }
 
 /// A backend of a program; none of what is none.
-fn row(vcl: &str, backend: Backend) -> Option<Row> {
+fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
     let (name, vcl) = (backend.name().to_owned(), vcl.to_owned());
     match &backend {
         Backend::None => None,
@@ -182,7 +183,7 @@ fn row(vcl: &str, backend: Backend) -> Option<Row> {
             let good = members.iter().filter(|member| member.health().0).count() as u32;
             let hidden = listing == Listing::Hidden;
             let said = director.word().and_then(|word| word.said());
-            Some(Row {
+            Some(BackendRow {
                 vcl,
                 name,
                 kind: director.kind(),
@@ -204,12 +205,12 @@ fn row(vcl: &str, backend: Backend) -> Option<Row> {
     }
 }
 
-fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> Row {
+fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> BackendRow {
     let connected = Connected::of(leaf);
     let status = connected.and_then(Connected::status);
     let probe = connected.and_then(|connected| connected.origin.config().probe.as_ref());
     let probes = status.as_ref().map_or(0, |status| status.probes.count_ones());
-    Row {
+    BackendRow {
         vcl,
         name,
         kind: "backend",
@@ -248,7 +249,7 @@ fn cells<const N: usize>(cells: [&str; N]) -> Line {
     Line::Cells(cells.map(str::to_owned).into())
 }
 
-fn as_text(rows: &[Row], details: bool) -> String {
+fn as_text(rows: &[BackendRow], details: bool) -> String {
     let mut lines = vec![cells(["Backend name", "Admin", "Probe", "Health", "Last change"])];
     for row in rows {
         let mut changed = [0; date::DATE_LEN];
@@ -388,8 +389,8 @@ fn total(listing: &Listing, members: &[Backend]) -> f64 {
     if sum > 0.0 { sum } else { 1.0 }
 }
 
-fn as_json(rows: &[Row], details: bool) -> String {
-    let one = |row: &Row| {
+fn as_json(rows: &[BackendRow], details: bool) -> String {
+    let one = |row: &BackendRow| {
         let mut fields = vec![
             format!("\"type\": \"{}\"", row.kind),
             format!("\"admin_health\": \"{}\"", row.admin),
@@ -479,8 +480,8 @@ mod tests {
 
     use super::*;
 
-    fn row(name: &str, admin: &'static str, good: (u32, u32), details: Details) -> Row {
-        Row {
+    fn row(name: &str, admin: &'static str, good: (u32, u32), details: Details) -> BackendRow {
+        BackendRow {
             vcl: "boot".to_owned(),
             name: name.to_owned(),
             kind: "backend",
@@ -497,7 +498,7 @@ mod tests {
         Backend::Leaf(Leaf::new(name, BackendSpec::default()))
     }
 
-    fn director(name: &str, listing: Listing, members: &[&str]) -> Row {
+    fn director(name: &str, listing: Listing, members: &[&str]) -> BackendRow {
         let members: Vec<_> = members.iter().copied().map(member).collect();
         let all = members.len() as u32;
         row(name, "probe", (all, all), Details::Director { listing, members })

@@ -83,7 +83,7 @@ fn own(config: &Config) -> Vec<Row> {
     all
 }
 
-fn limit(spec: &limits::Spec, config: &Config) -> Row {
+fn limit(spec: &limits::LimitSpec, config: &Config) -> Row {
     let value = config.limits.value(spec.limit);
     let units = match spec.unit {
         Unit::Bytes => "bytes",

@@ -362,7 +362,7 @@ impl Registry {
 
 /// The lists of programs.
 impl Registry {
-    fn rows(&self, busy: &dyn Fn(&Loaded) -> usize) -> Vec<Row<'_>> {
+    fn rows(&self, busy: &dyn Fn(&Loaded) -> usize) -> Vec<ProgramRow<'_>> {
         let row = |entry: &'_ Entry| -> Option<(State, bool, usize)> {
             let loaded = match &entry.kind {
                 Kind::Program(loaded) => loaded,
@@ -372,7 +372,7 @@ impl Registry {
         };
         let make = |entry| {
             let (state, warm, busy) = row(entry)?;
-            Some(Row {
+            Some(ProgramRow {
                 name: &entry.name,
                 active: self.active.as_ref() == Some(&entry.name),
                 state: match entry.kind {
@@ -398,11 +398,12 @@ impl Registry {
     /// The answer to `vcl.list`; `busy` says how many requests run in a program.
     pub(crate) fn list(&self, busy: &dyn Fn(&Loaded) -> usize) -> String {
         let rows = self.rows(busy);
-        let width = |of: fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or_default();
+        let width =
+            |of: fn(&ProgramRow<'_>) -> usize| rows.iter().map(of).max().unwrap_or_default();
         let (status, state) = (width(|r| r.status().len()), width(|r| r.state.len()));
         let (name, last) = (width(|r| r.name.len()), rows.iter().any(|r| r.target.is_some()));
-        let line = |row: &Row<'_>| {
-            let Row { name: own, state: word, busy, .. } = row;
+        let line = |row: &ProgramRow<'_>| {
+            let ProgramRow { name: own, state: word, busy, .. } = row;
             let temperature = row.temperature();
             let mut text = format!(
                 "{:1$}{word:2$}{temperature}{busy:>10}    ",
@@ -423,7 +424,7 @@ impl Registry {
 
     /// The same as JSON.
     pub(crate) fn list_json(&self, busy: &dyn Fn(&Loaded) -> usize) -> String {
-        let rows: Vec<_> = self.rows(busy).iter().map(Row::json).collect();
+        let rows: Vec<_> = self.rows(busy).iter().map(ProgramRow::json).collect();
         format!("\n{}", rows.join(",\n"))
     }
 
@@ -477,7 +478,7 @@ impl Registry {
 }
 
 /// One row of `vcl.list`.
-struct Row<'a> {
+struct ProgramRow<'a> {
     name: &'a str,
     active: bool,
     state: &'static str,
@@ -491,7 +492,7 @@ struct Row<'a> {
     users: usize,
 }
 
-impl Row<'_> {
+impl ProgramRow<'_> {
     fn status(&self) -> &'static str {
         if self.active { "active" } else { "available" }
     }

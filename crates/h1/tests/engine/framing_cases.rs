@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use testkit::framing_cases::{Case, Expect, cases};
+use testkit::framing_cases::{FramingCase, Treatment, cases};
 
 use crate::support::{Cuts, Ended, read_requests};
 
@@ -22,10 +22,10 @@ fn every_case_comes_out_the_same_however_it_is_cut() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn fits(case: &Case, ended: &Ended, seen: usize) -> bool {
+fn fits(case: &FramingCase, ended: &Ended, seen: usize) -> bool {
     match case.expect {
-        Expect::Accept { requests } => *ended == Ended::Clean && seen == requests,
-        Expect::Reject => {
+        Treatment::Accept { requests } => *ended == Ended::Clean && seen == requests,
+        Treatment::Reject => {
             matches!(ended, Ended::Head(error) if (400..=505).contains(&error.status().code()))
                 && seen == 0
                 || matches!(ended, Ended::Body(_)) && seen == 1

@@ -1,6 +1,6 @@
 //! Bodies both ways: large ones, slow ones, ones that break off.
 
-use testkit::h2::{Frame, Judge, Manners, Outcome, Request, error, kind, setting};
+use testkit::h2::{Fate, Frame, Judge, Manners, Request, error, kind, setting};
 use testkit::origin::Script;
 
 use crate::ends::{Next, Scene};
@@ -76,11 +76,11 @@ async fn a_body_that_breaks_off_is_reset_and_not_ended() {
     let mut client = client(&stage.daemon).await;
     for path in ["/sized", "/chunked", "/sized"] {
         match client.get(path).await {
-            Outcome::Reset(code, exchange) => {
+            Fate::Reset(code, exchange) => {
                 assert!("half".starts_with(&exchange.text()), "{path}: {exchange:?}");
                 assert_eq!(code, error::INTERNAL_ERROR, "{path}");
             }
-            Outcome::Answered(answer) if answer.status == 502 => {}
+            Fate::Answered(answer) if answer.status == 502 => {}
             other => panic!("{path}: {other:?}"),
         }
     }

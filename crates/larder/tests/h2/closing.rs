@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::h2::{Ending, Frame, Manners, Outcome, Request, error, kind, setting};
+use testkit::h2::{Farewell, Fate, Frame, Manners, Request, error, kind, setting};
 use testkit::larder::{Daemon, binary};
 use testkit::origin::Script;
 use testkit::reply::End;
@@ -14,7 +14,7 @@ use crate::support::{Stage, pattern, pause};
 
 const LISTEN: &str = "127.0.0.1:0 h2c";
 const LARGE: usize = 4 << 20;
-const IN_ORDER: Ending = Ending { code: Some(error::NO_ERROR), end: End::Closed };
+const IN_ORDER: Farewell = Farewell { code: Some(error::NO_ERROR), end: End::Closed };
 
 fn terminate(daemon: &Daemon) {
     let pid = Pid::from_raw(daemon.pid() as i32).expect("a process id");
@@ -133,7 +133,7 @@ async fn a_client_that_overhears_the_warning_is_left_all_the_same() {
     let mut client = greeted(&stage.daemon, Manners::NONE, &[]).await;
     for n in 0..500 {
         let Ok(stream) = client.ask(&Request::get("/page"), true).await else { break };
-        let Outcome::Answered(_) = client.outcome(stream).await else { break };
+        let Fate::Answered(_) = client.outcome(stream).await else { break };
         assert!(n < 499, "it goes on for ever");
         pause(10).await;
     }

@@ -1,6 +1,6 @@
 //! Clients that take or send almost nothing: their streams end, whatever they keep moving.
 
-use testkit::h2::{Ending, Frame, Manners, Outcome, Request, error, setting};
+use testkit::h2::{Farewell, Fate, Frame, Manners, Request, error, setting};
 use testkit::origin::Script;
 use testkit::reply::End;
 
@@ -122,13 +122,13 @@ async fn a_ping_does_not_keep_an_idle_connection() {
     let stage = limited("idle_timeout = \"1s\"").await;
     stage.origin.on("/page", Script::cacheable("page"));
     let mut client = client(&stage.daemon).await;
-    assert!(matches!(client.get("/page").await, Outcome::Answered(_)));
+    assert!(matches!(client.get("/page").await, Fate::Answered(_)));
     let begun = std::time::Instant::now();
     while client.ping().await {
         assert!(begun.elapsed() < PATIENCE, "the connection is kept");
         pause(DROP_MS).await;
     }
-    let in_order = Ending { code: Some(error::NO_ERROR), end: client.ending().end };
+    let in_order = Farewell { code: Some(error::NO_ERROR), end: client.ending().end };
     assert_eq!(client.ending(), in_order);
     stage.daemon.limit_counted("idle_timeout", 1).await;
 }

@@ -1,6 +1,6 @@
 //! Many requests on one connection.
 
-use testkit::h2::{Frame, Outcome, Request, error, kind, setting};
+use testkit::h2::{Fate, Frame, Request, error, kind, setting};
 use testkit::origin::Script;
 
 use crate::ends::{Next, Scene};
@@ -268,7 +268,7 @@ async fn a_wrong_request_disturbs_none_of_its_neighbours() {
     }
     for (n, stream) in streams.into_iter().enumerate() {
         match client.outcome(stream).await {
-            Outcome::Answered(answer) => assert_eq!((n % 2, answer.text().as_str()), (0, "slow")),
+            Fate::Answered(answer) => assert_eq!((n % 2, answer.text().as_str()), (0, "slow")),
             other => assert_eq!((n % 2, other.reset()), (1, Some(error::PROTOCOL_ERROR))),
         }
     }

@@ -1,7 +1,7 @@
 //! Trailers through every pair of protocols: those that pass, those that never do, those of bodies
 //! that are not whole.
 
-use testkit::h2::{Block, Exchange, Frame, Outcome, Request};
+use testkit::h2::{Block, Exchange, Fate, Frame, Request};
 use testkit::larder::Daemon;
 use tokio::net::TcpStream;
 
@@ -317,7 +317,7 @@ async fn a_response_whose_trailers_are_malformed_too_large_or_cut_is_never_whole
         origin.send(&tail).await;
         drop(origin);
         let outcome = client.outcome(stream).await;
-        assert!(matches!(&outcome, Outcome::Reset(..)), "{tail:?}: {outcome:?}");
+        assert!(matches!(&outcome, Fate::Reset(..)), "{tail:?}: {outcome:?}");
     }
 }
 
@@ -363,8 +363,8 @@ async fn malformed_trailers_of_an_http2_request_end_its_stream() {
         let block = Block::new().literal(&name, value);
         client.send_frame(&Frame::headers(stream, block.bytes(), true)).await.expect("sent");
         let outcome = client.outcome(stream).await;
-        let refused = matches!(&outcome, Outcome::Reset(..))
-            || matches!(&outcome, Outcome::Answered(answer) if answer.status == 400);
+        let refused = matches!(&outcome, Fate::Reset(..))
+            || matches!(&outcome, Fate::Answered(answer) if answer.status == 400);
         assert!(refused, "{name}: {outcome:?}");
     }
 }

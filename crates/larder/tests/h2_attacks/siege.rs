@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use testkit::h2::{Client, Ending, Frame, PREFACE, error, kind};
+use testkit::h2::{Client, Farewell, Frame, PREFACE, error, kind};
 use testkit::origin::Script;
 use testkit::reply::End;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -208,7 +208,7 @@ fn clean_client(addr: SocketAddr, done: &AtomicBool) -> Clean {
 }
 
 /// One attacking connection, to its end. Nothing is read before all is sent, or no more is taken.
-async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) -> Ending {
+async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) -> Farewell {
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
     let greeting = [PREFACE, &Frame::settings(settings).bytes()].concat();
     let sending = async {
@@ -220,7 +220,7 @@ async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) 
     };
     // Errors of writing are what an attacker must expect; the end tells the rest.
     _ = timeout(PATIENCE, sending).await;
-    let mut ending = Ending { code: None, end: End::Open };
+    let mut ending = Farewell { code: None, end: End::Open };
     let mut received = Vec::new();
     let reading = async {
         while ending.end == End::Open {
@@ -246,7 +246,7 @@ async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) 
 
 /// The connection has ended, with one of `codes`. Who does not read while sending may lose the
 /// GOAWAY to the reset that answers what came after it.
-fn is_right(ended: &Ending, codes: &[u32]) -> bool {
+fn is_right(ended: &Farewell, codes: &[u32]) -> bool {
     match ended.code {
         _ if ended.end == End::Open => false,
         Some(code) => codes.contains(&code),

@@ -11,15 +11,15 @@ pub struct About {
     /// Its name.
     pub name: &'static str,
     /// The type of its values.
-    pub(super) kind: Kind,
-    field: Field,
+    pub(super) kind: ValueType,
+    field: QueryField,
     /// Its meaning, in words.
     pub about: &'static str,
 }
 
 /// The type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueType {
     Text,
     Count,
     Bytes,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum QueryField {
     Method,
     Url,
     Host,
@@ -68,8 +68,8 @@ macro_rules! fields {
         /// Every field, but for `req.http.NAME`.
         pub const ABOUT: &[About] = &[$(About {
             name: $name,
-            kind: Kind::$kind,
-            field: Field::$field,
+            kind: ValueType::$kind,
+            field: QueryField::$field,
             about: $about,
         },)*];
     };
@@ -107,12 +107,12 @@ fields! {
 
 /// A field that stands alone, not in a filter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NamedField(Field);
+pub(crate) struct NamedField(QueryField);
 
 impl NamedField {
     /// The field called `name`; otherwise what is wrong with that.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
-        Field::named(name, &Fields::default()).map(|(field, _)| Self(field))
+        QueryField::named(name, &Fields::default()).map(|(field, _)| Self(field))
     }
 
     /// The field whose name is `name` with dots in the places of underscores.
@@ -135,9 +135,9 @@ pub(crate) enum Seen<'a> {
     Client(Option<IpAddr>),
 }
 
-impl Field {
+impl QueryField {
     /// The field called `name`, and its values; otherwise what is wrong with the name.
-    pub(super) fn named(name: &str, fields: &Fields) -> Result<(Self, Kind), String> {
+    pub(super) fn named(name: &str, fields: &Fields) -> Result<(Self, ValueType), String> {
         let lower = name.to_ascii_lowercase();
         if let Some(header) = lower.strip_prefix("req.http.") {
             let at = fields.position(header).ok_or_else(|| {
@@ -147,7 +147,7 @@ impl Field {
                      names more"
                 )
             })?;
-            return Ok((Self::Value(at), Kind::Text));
+            return Ok((Self::Value(at), ValueType::Text));
         }
         if let Some(about) = ABOUT.iter().find(|about| about.name == lower) {
             return Ok((about.field, about.kind));

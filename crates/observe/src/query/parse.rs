@@ -6,7 +6,7 @@ use std::ops::Range;
 use ipnet::IpNet;
 use regex::bytes::RegexBuilder;
 
-use super::field::{Field, Kind};
+use super::field::{QueryField, ValueType};
 use super::lex::{Token, tokens};
 use super::{Node, Op, TextTest};
 use crate::format::Fields;
@@ -97,7 +97,7 @@ impl Parser<'_> {
                 }
                 wrong("this parenthesis is not closed".to_owned())
             }
-            Token::Word(name) => match Field::named(&name, self.fields) {
+            Token::Word(name) => match QueryField::named(&name, self.fields) {
                 Ok((field, kind)) => self.comparison(field, kind),
                 Err(message) => wrong(message),
             },
@@ -108,7 +108,7 @@ impl Parser<'_> {
         }
     }
 
-    fn comparison(&mut self, field: Field, kind: Kind) -> Result<Node, Wrong> {
+    fn comparison(&mut self, field: QueryField, kind: ValueType) -> Result<Node, Wrong> {
         let Some((Token::Op(op), span)) = self.tokens.get(self.at).cloned() else {
             return Ok(Node::Says(field));
         };
@@ -123,19 +123,19 @@ impl Parser<'_> {
         let ordered = !patterns && !matches!(op, Op::Equal | Op::NotEqual);
         let equal = op == Op::Equal || op == Op::Matches;
         let node = match kind {
-            Kind::Text if ordered => {
+            ValueType::Text if ordered => {
                 let message = "texts are compared by ==, !=, ~ and !~".to_owned();
                 return Err(Wrong { span, message });
             }
-            Kind::Text if patterns => {
+            ValueType::Text if patterns => {
                 pattern(&value).map(|regex| Node::Text(field, TextTest::Matches(equal, regex)))
             }
-            Kind::Text => Ok(Node::Text(field, TextTest::Is(equal, value.into_bytes()))),
-            Kind::Client if ordered => {
+            ValueType::Text => Ok(Node::Text(field, TextTest::Is(equal, value.into_bytes()))),
+            ValueType::Client if ordered => {
                 let message = "addresses are compared by == and !=".to_owned();
                 return Err(Wrong { span, message });
             }
-            Kind::Client => network(&value).map(|net| Node::Client(equal, net)),
+            ValueType::Client => network(&value).map(|net| Node::Client(equal, net)),
             _ if patterns => {
                 let message = "numbers are compared by ==, !=, <, <=, > and >=".to_owned();
                 return Err(Wrong { span, message });
@@ -173,13 +173,13 @@ fn network(text: &str) -> Result<IpNet, String> {
 }
 
 /// A number in the field's unit.
-fn number(text: &str, kind: Kind) -> Result<i128, String> {
+fn number(text: &str, kind: ValueType) -> Result<i128, String> {
     let units: &[(&str, i128)] = match kind {
-        Kind::Time => {
+        ValueType::Time => {
             &[("us", 1), ("ms", 1000), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)]
         }
-        Kind::Seconds => &[("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)],
-        Kind::Bytes => &[
+        ValueType::Seconds => &[("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)],
+        ValueType::Bytes => &[
             ("KiB", 1 << 10),
             ("MiB", 1 << 20),
             ("GiB", 1 << 30),
@@ -195,9 +195,9 @@ fn number(text: &str, kind: Kind) -> Result<i128, String> {
     let (digits, unit) = text.split_at(digits.unwrap_or(text.len()));
     let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
         return Err(match kind {
-            Kind::Time => "a time belongs here, with its unit: 500us, 250ms, 1.5s",
-            Kind::Seconds => "a time belongs here, with its unit: 30s, 10m, 1h, 7d",
-            Kind::Bytes => "a size belongs here: 500, 64KiB, 1MB",
+            ValueType::Time => "a time belongs here, with its unit: 500us, 250ms, 1.5s",
+            ValueType::Seconds => "a time belongs here, with its unit: 30s, 10m, 1h, 7d",
+            ValueType::Bytes => "a size belongs here: 500, 64KiB, 1MB",
             _ => "a number belongs here",
         }
         .to_owned());

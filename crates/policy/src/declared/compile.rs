@@ -65,7 +65,7 @@ pub(super) struct Plan {
     pub(super) match_type: bool,
     /// `None`: the query stays as it is.
     pub(super) query: Option<Query>,
-    pub(super) bypass: Bypass,
+    pub(super) bypass: BypassRules,
     pub(super) upgrade: Vec<Protocol>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
@@ -97,7 +97,7 @@ pub(super) enum Query {
 
 /// Reasons to go past the cache, by what they look at, each with the number of its rule.
 #[derive(Debug, Default)]
-pub(super) struct Bypass {
+pub(super) struct BypassRules {
     pub(super) paths: Vec<(PathPattern, u32)>,
     pub(super) cookies: Vec<(NamePattern, u32)>,
     pub(super) headers: Vec<(FieldName, Option<Vec<u8>>, u32)>,
@@ -190,7 +190,7 @@ impl Plan {
             drop_set_cookie: settings.drop_set_cookie,
             match_type: settings.match_type,
             query: Query::new(&settings.query, safe),
-            bypass: Bypass::new(settings.bypass, rule_names),
+            bypass: BypassRules::new(settings.bypass, rule_names),
             upgrade: settings.upgrade,
             request_headers: settings.request_headers,
             response_headers: settings.response_headers,
@@ -270,7 +270,7 @@ impl Query {
     }
 }
 
-impl Bypass {
+impl BypassRules {
     fn new(reasons: Vec<rules::Bypass>, rule_names: &mut Vec<String>) -> Self {
         let mut bypass = Self::default();
         for reason in reasons {
@@ -288,7 +288,7 @@ impl Bypass {
     }
 }
 
-impl Bypass {
+impl BypassRules {
     /// The numbers of its rules, in the order in which they are looked at.
     pub(super) fn numbers(&self) -> Vec<u32> {
         let paths = self.paths.iter().map(|(_, rule)| *rule);

@@ -3,7 +3,7 @@
 use message::{HeaderId, Method, Request, cookie, query as params};
 
 use super::Declared;
-use super::compile::{Access, Bypass, Plan, Query, Rule};
+use super::compile::{Access, BypassRules, Plan, Query, Rule};
 use crate::answer::Answer;
 use crate::forged::Seen;
 use crate::forwarded::ClientField;
@@ -93,7 +93,7 @@ fn short(names: &[&str]) -> String {
 }
 
 /// The part of `request` that `rule` speaks of, in words.
-fn found(bypass: &Bypass, rule: u32, request: &Request) -> Option<String> {
+fn found(bypass: &BypassRules, rule: u32, request: &Request) -> Option<String> {
     if bypass.paths.iter().any(|(_, of)| *of == rule) {
         return Some(format!("the path is {}", shown(request.path())));
     }

@@ -279,7 +279,7 @@ impl Matcher {
     }
 }
 
-impl super::compile::Bypass {
+impl super::compile::BypassRules {
     /// The rule by which `request`, in canonical form, goes past the cache.
     #[inline(always)]
     fn reason(&self, request: &Request, readings: Option<&Readings>) -> Option<u32> {

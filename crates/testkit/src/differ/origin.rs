@@ -22,7 +22,7 @@ use super::scenario::{Answer, Manner};
 use crate::strict::{self, ParsedRequest};
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     answers: Vec<Answer>,
     given: Vec<bool>,
     counts: HashMap<String, usize>,
@@ -82,7 +82,7 @@ impl Write for Stream {
 pub(super) struct Origin {
     addr: SocketAddr,
     name: &'static str,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ScriptState>>,
 }
 
 impl Origin {
@@ -94,7 +94,7 @@ impl Origin {
         let local = UnixListener::bind(&path)?;
         // Varnish's worker is another user.
         fs::set_permissions(&path, Permissions::from_mode(0o666))?;
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(ScriptState::default()));
         let (shared, other) = (Arc::clone(&state), Arc::clone(&state));
         thread::spawn(move || {
             for stream in listener.incoming().filter_map(Result::ok) {
@@ -127,7 +127,7 @@ impl Origin {
             _ = stream.end();
         }
         let given = vec![false; answers.len()];
-        *state = State { answers: answers.to_vec(), given, ..State::default() };
+        *state = ScriptState { answers: answers.to_vec(), given, ..ScriptState::default() };
     }
 
     /// Tells whether the origin is giving an answer. An answer that echoes counts as given when the
@@ -144,7 +144,7 @@ impl Origin {
 }
 
 /// Serves a connection beside the others.
-fn accept(stream: Stream, name: &'static str, state: &Arc<Mutex<State>>) {
+fn accept(stream: Stream, name: &'static str, state: &Arc<Mutex<ScriptState>>) {
     if let Ok(own) = stream.try_clone() {
         state.lock().open.push(own);
     }
@@ -154,7 +154,7 @@ fn accept(stream: Stream, name: &'static str, state: &Arc<Mutex<State>>) {
 }
 
 /// One connection's requests, one after the other.
-fn serve(mut stream: Stream, name: &str, state: &Mutex<State>) -> io::Result<()> {
+fn serve(mut stream: Stream, name: &str, state: &Mutex<ScriptState>) -> io::Result<()> {
     let mut unread = Vec::new();
     loop {
         let request = match strict::read_first(&unread) {
@@ -200,7 +200,7 @@ fn serve(mut stream: Stream, name: &str, state: &Mutex<State>) -> io::Result<()>
     }
 }
 
-impl State {
+impl ScriptState {
     fn answer(&mut self, name: &str, request: &ParsedRequest) -> Answer {
         let count = self.counts.entry(request.target.clone()).or_default();
         *count += 1;

@@ -1,16 +1,16 @@
 //! Requests that real clients send. A server that refuses one of these is strict at the web's
 //! expense.
 
-use super::{Table, chunked, get, post};
+use super::{FramingTable, chunked, get, post};
 
-pub(super) fn add(table: &mut Table) {
+pub(super) fn add(table: &mut FramingTable) {
     clients(table);
     forms(table);
     values(table);
     pipelines(table);
 }
 
-fn clients(table: &mut Table) {
+fn clients(table: &mut FramingTable) {
     for (name, bytes) in CLIENTS {
         table.accept("control-client", name, 1, *bytes);
     }
@@ -147,7 +147,7 @@ const CLIENTS: &[(&str, &[u8])] = &[
     ("HTTP/1.0 POST", b"POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi"),
 ];
 
-fn forms(table: &mut Table) {
+fn forms(table: &mut FramingTable) {
     for (name, bytes) in [
         ("lower-case method and name", &b"get / HTTP/1.1\r\nhost: example.com\r\n\r\n"[..]),
         ("later minor version", b"GET / HTTP/1.2\r\nHost: example.com\r\n\r\n"),
@@ -190,7 +190,7 @@ fn forms(table: &mut Table) {
     }
 }
 
-fn values(table: &mut Table) {
+fn values(table: &mut FramingTable) {
     for (name, fields) in [
         ("empty value", &b"A:\r\nB: \r\n"[..]),
         ("tabs and spaces around", b"A: \t b \t \r\n"),
@@ -207,7 +207,7 @@ fn values(table: &mut Table) {
     }
 }
 
-fn pipelines(table: &mut Table) {
+fn pipelines(table: &mut FramingTable) {
     let hello = post(b"Content-Length: 5\r\n", b"hello");
     let chunks = chunked(b"5\r\nhello\r\n6;a=b\r\n world\r\n0\r\nA: b\r\n\r\n");
     table.accept("pipeline", "three GETs", 3, get(b"").repeat(3));

@@ -1,15 +1,15 @@
 //! Chunked bodies: sizes, extensions, line ends, trailers.
 
-use super::{SMUGGLED, Table, chunked};
+use super::{FramingTable, SMUGGLED, chunked};
 
-pub(super) fn add(table: &mut Table) {
+pub(super) fn add(table: &mut FramingTable) {
     chunk_size(table);
     chunk_ext(table);
     chunk_term(table);
     trailer(table);
 }
 
-fn chunk_size(table: &mut Table) {
+fn chunk_size(table: &mut FramingTable) {
     for (name, size) in [
         ("empty", &b""[..]),
         ("plus sign", b"+5"),
@@ -51,7 +51,7 @@ fn chunk_size(table: &mut Table) {
     table.accept("chunk-size", "digits of both cases", 2, chunked(&both_cases));
 }
 
-fn chunk_ext(table: &mut Table) {
+fn chunk_ext(table: &mut FramingTable) {
     for (name, ext) in [
         ("nothing after the semicolon", &b";"[..]),
         ("two semicolons", b";;a"),
@@ -101,7 +101,7 @@ fn chunk_ext(table: &mut Table) {
     }
 }
 
-fn chunk_term(table: &mut Table) {
+fn chunk_term(table: &mut FramingTable) {
     for (name, body) in [
         ("LF after the size", &b"5\nhello\r\n0\r\n\r\n"[..]),
         ("LF after the data", b"5\r\nhello\n0\r\n\r\n"),
@@ -128,7 +128,7 @@ fn chunk_term(table: &mut Table) {
     }
 }
 
-fn trailer(table: &mut Table) {
+fn trailer(table: &mut FramingTable) {
     for (name, lines) in [
         ("Content-Length", &b"Content-Length: 5\r\n"[..]),
         ("Transfer-Encoding", b"Transfer-Encoding: chunked\r\n"),

@@ -1,8 +1,8 @@
 //! Transfer-Encoding, Content-Length, Expect, Upgrade and Connection, alone and against each other.
 
-use super::{SMUGGLED, Table, get, post};
+use super::{FramingTable, SMUGGLED, get, post};
 
-pub(super) fn add(table: &mut Table) {
+pub(super) fn add(table: &mut FramingTable) {
     te_values(table);
     te_lines(table);
     te_version(table);
@@ -15,7 +15,7 @@ pub(super) fn add(table: &mut Table) {
 }
 
 /// Values of Transfer-Encoding that are not exactly one `chunked`.
-fn te_values(table: &mut Table) {
+fn te_values(table: &mut FramingTable) {
     for (name, value) in [
         ("unknown coding", &b"xchunked"[..]),
         ("longer word", b"chunkedd"),
@@ -70,7 +70,7 @@ fn te_values(table: &mut Table) {
 }
 
 /// Lines that some reader takes for a Transfer-Encoding and another does not.
-fn te_lines(table: &mut Table) {
+fn te_lines(table: &mut FramingTable) {
     for (name, lines) in [
         ("space before the colon", &b"Transfer-Encoding : chunked\r\n"[..]),
         ("tab before the colon", b"Transfer-Encoding\t: chunked\r\n"),
@@ -114,7 +114,7 @@ fn te_lines(table: &mut Table) {
     }
 }
 
-fn te_version(table: &mut Table) {
+fn te_version(table: &mut FramingTable) {
     for (name, fields) in [
         ("HTTP/1.0", &b""[..]),
         ("HTTP/1.0 kept alive", b"Connection: keep-alive\r\n"),
@@ -126,7 +126,7 @@ fn te_version(table: &mut Table) {
     }
 }
 
-fn cl_syntax(table: &mut Table) {
+fn cl_syntax(table: &mut FramingTable) {
     for (name, value) in [
         ("empty", &b""[..]),
         ("white space only", b"  "),
@@ -184,7 +184,7 @@ fn cl_syntax(table: &mut Table) {
     }
 }
 
-fn cl_dup(table: &mut Table) {
+fn cl_dup(table: &mut FramingTable) {
     for (name, fields) in [
         ("equal", &b"Content-Length: 5\r\nContent-Length: 5\r\n"[..]),
         ("different", b"Content-Length: 5\r\nContent-Length: 6\r\n"),
@@ -203,7 +203,7 @@ fn cl_dup(table: &mut Table) {
 }
 
 /// Length and coding together, and bodies where none is expected.
-fn together(table: &mut Table) {
+fn together(table: &mut FramingTable) {
     const CL: &[u8] = b"Content-Length: 6\r\n";
     const TE: &[u8] = b"Transfer-Encoding: chunked\r\n";
     let prefix = b"0\r\n\r\nG";
@@ -270,32 +270,32 @@ fn together(table: &mut Table) {
     }
 }
 
-fn expect(table: &mut Table) {
+fn expect(table: &mut FramingTable) {
     for (name, fields) in [
-        ("unknown", &b"Expect: tea\r\nContent-Length: 5\r\n"[..]),
-        ("empty", b"Expect:\r\nContent-Length: 5\r\n"),
-        ("word before", b"Expect: y 100-continue\r\nContent-Length: 5\r\n"),
-        ("word after", b"Expect: 100-continue y\r\nContent-Length: 5\r\n"),
-        ("parameter", b"Expect: 100-continue; a=b\r\nContent-Length: 5\r\n"),
-        ("list", b"Expect: 100-continue, 100-continue\r\nContent-Length: 5\r\n"),
+        ("unknown", &b"Treatment: tea\r\nContent-Length: 5\r\n"[..]),
+        ("empty", b"Treatment:\r\nContent-Length: 5\r\n"),
+        ("word before", b"Treatment: y 100-continue\r\nContent-Length: 5\r\n"),
+        ("word after", b"Treatment: 100-continue y\r\nContent-Length: 5\r\n"),
+        ("parameter", b"Treatment: 100-continue; a=b\r\nContent-Length: 5\r\n"),
+        ("list", b"Treatment: 100-continue, 100-continue\r\nContent-Length: 5\r\n"),
         (
             "unknown beside a known one",
-            b"Expect: 100-continue\r\nExpect: tea\r\nContent-Length: 5\r\n",
+            b"Treatment: 100-continue\r\nExpect: tea\r\nContent-Length: 5\r\n",
         ),
-        ("200-ok", b"Expect: 200-ok\r\nContent-Length: 5\r\n"),
-        ("vertical tab", b"Expect: \x0b100-continue\r\nContent-Length: 5\r\n"),
-        ("unknown without a body", b"Expect: tea\r\n"),
+        ("200-ok", b"Treatment: 200-ok\r\nContent-Length: 5\r\n"),
+        ("vertical tab", b"Treatment: \x0b100-continue\r\nContent-Length: 5\r\n"),
+        ("unknown without a body", b"Treatment: tea\r\n"),
     ] {
         table.reject("expect", name, post(fields, b"hello"));
     }
-    let usual = post(b"Expect: 100-Continue\r\nContent-Length: 5\r\n", b"hello");
+    let usual = post(b"Treatment: 100-Continue\r\nContent-Length: 5\r\n", b"hello");
     table.accept("expect", "continue", 2, [&usual, SMUGGLED].concat());
-    let idle = get(b"Expect: 100-continue\r\n");
+    let idle = get(b"Treatment: 100-continue\r\n");
     table.accept("expect", "continue without a body", 2, [&idle, SMUGGLED].concat());
 }
 
 /// Upgrades are offers: the request is an ordinary one and its framing stands.
-fn upgrade(table: &mut Table) {
+fn upgrade(table: &mut FramingTable) {
     for (name, fields) in [
         ("websocket", &b"Connection: Upgrade\r\nUpgrade: websocket\r\n"[..]),
         (
@@ -325,7 +325,7 @@ fn upgrade(table: &mut Table) {
     }
 }
 
-fn hop_by_hop(table: &mut Table) {
+fn hop_by_hop(table: &mut FramingTable) {
     for (name, fields) in [
         ("names Content-Length", &b"Connection: Content-Length\r\nContent-Length: 5\r\n"[..]),
         (

@@ -1,8 +1,8 @@
 //! Start lines, hosts, line ends, control bytes, names, limits.
 
-use super::{SMUGGLED, Table, get};
+use super::{FramingTable, SMUGGLED, get};
 
-pub(super) fn add(table: &mut Table) {
+pub(super) fn add(table: &mut FramingTable) {
     request_line(table);
     host(table);
     bare_lf_cr(table);
@@ -12,7 +12,7 @@ pub(super) fn add(table: &mut Table) {
     limits(table);
 }
 
-fn request_line(table: &mut Table) {
+fn request_line(table: &mut FramingTable) {
     for (name, line) in [
         ("two spaces before the target", &b"GET  / HTTP/1.1"[..]),
         ("two spaces before the version", b"GET /  HTTP/1.1"),
@@ -82,7 +82,7 @@ fn request_line(table: &mut Table) {
     table.reject("request-line", "a field for a request line", &b"Host: example.com\r\n\r\n"[..]);
 }
 
-fn host(table: &mut Table) {
+fn host(table: &mut FramingTable) {
     for (name, fields) in [
         ("missing", &b""[..]),
         ("empty", b"Host:\r\n"),
@@ -138,7 +138,7 @@ fn host(table: &mut Table) {
     }
 }
 
-fn bare_lf_cr(table: &mut Table) {
+fn bare_lf_cr(table: &mut FramingTable) {
     for (name, bytes) in [
         ("LF ends the request line", &b"GET / HTTP/1.1\nHost: example.com\r\n\r\n"[..]),
         ("LF ends a field", b"GET / HTTP/1.1\r\nHost: example.com\nA: b\r\n\r\n"),
@@ -168,7 +168,7 @@ fn bare_lf_cr(table: &mut Table) {
     }
 }
 
-fn control(table: &mut Table) {
+fn control(table: &mut FramingTable) {
     for b in (0..0x20).chain([0x7f]).filter(|b| !matches!(b, b'\t' | b'\n' | b'\r')) {
         let fields = [b"X: a".as_slice(), &[b], b"b\r\n"].concat();
         table.reject("control", &format!("{b:#04x} in a value"), get(&fields));
@@ -180,7 +180,7 @@ fn control(table: &mut Table) {
     table.reject("control", "NUL for the blank line", get(b"X: a\r\n\0"));
 }
 
-fn header_name(table: &mut Table) {
+fn header_name(table: &mut FramingTable) {
     for (name, fields) in [
         ("empty", &b": b\r\n"[..]),
         ("empty before a framing field", b": b\r\nContent-Length: 5\r\n"),
@@ -210,7 +210,7 @@ fn header_name(table: &mut Table) {
     }
 }
 
-fn obs_fold(table: &mut Table) {
+fn obs_fold(table: &mut FramingTable) {
     for (name, fields) in [
         ("space", &b"A: b\r\n c\r\n"[..]),
         ("tab", b"A: b\r\n\tc\r\n"),
@@ -219,7 +219,7 @@ fn obs_fold(table: &mut Table) {
         ("only white space before the end", b"A: b\r\n\t\r\n"),
         ("a framing field in it", b"A: b\r\n Content-Length: 5\r\n"),
         ("after Content-Length", b"Content-Length: 1\r\n 0\r\n"),
-        ("after Expect", b"Expect: 100-\r\n continue\r\n"),
+        ("after Treatment", b"Treatment: 100-\r\n continue\r\n"),
         ("three lines", b"A: b\r\n c\r\n d\r\n"),
     ] {
         table.reject("obs-fold", name, get(fields));
@@ -234,7 +234,7 @@ fn obs_fold(table: &mut Table) {
 }
 
 /// At and beyond the default limits.
-fn limits(table: &mut Table) {
+fn limits(table: &mut FramingTable) {
     const KIB: usize = 1024;
     let target = |len: usize| {
         let target = [b"/".as_slice(), &vec![b'a'; len - 1]].concat();

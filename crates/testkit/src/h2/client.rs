@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::frames::{Frame, PREFACE, error, flag, kind};
-use super::{Exchange, Fault, Judge, Request};
+use super::{Exchange, Judge, ProtocolFault, Request};
 use crate::client::Pieces;
 use crate::reply::End;
 
@@ -39,7 +39,7 @@ impl Manners {
 
 /// The result of one look at the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Progress {
     /// A frame, judged and found right.
     Frame(Frame),
     /// The connection is over.
@@ -47,25 +47,25 @@ pub enum Step {
     /// Nothing came in time.
     Silent,
     /// The server did what it may not; nothing is read from here on.
-    Faulty(Fault),
+    Faulty(ProtocolFault),
 }
 
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Fate {
     /// A whole answer; a reset may have come after it.
     Answered(Exchange),
     /// The server reset the stream before its answer was whole.
     Reset(u32, Exchange),
     /// The connection ended first: how, and the code of the last GOAWAY, if there was one.
-    Over(Ending),
+    Over(Farewell),
     /// Nothing more came in time.
     Silent(Exchange),
     /// The server did what it may not.
-    Faulty(Fault),
+    Faulty(ProtocolFault),
 }
 
-impl Outcome {
+impl Fate {
     /// The whole answer.
     ///
     /// # Panics
@@ -88,7 +88,7 @@ impl Outcome {
 
 /// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ending {
+pub struct Farewell {
     /// Code of the last GOAWAY.
     pub code: Option<u32>,
     /// The end of the connection below; [`End::Open`] when it did not end in time.
@@ -100,7 +100,7 @@ pub struct Client<S> {
     stream: S,
     received: Vec<u8>,
     judge: Judge,
-    fault: Option<Fault>,
+    fault: Option<ProtocolFault>,
     end: End,
     manners: Manners,
     patience: Duration,
@@ -244,8 +244,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 }
             } else {
                 match self.step().await {
-                    Step::Frame(_) => {}
-                    Step::Silent => return Err(io::ErrorKind::TimedOut.into()),
+                    Progress::Frame(_) => {}
+                    Progress::Silent => return Err(io::ErrorKind::TimedOut.into()),
                     _ => return Err(io::ErrorKind::ConnectionAborted.into()),
                 }
             }
@@ -256,13 +256,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// GET of `path`.
-    pub async fn get(&mut self, path: &str) -> Outcome {
+    pub async fn get(&mut self, path: &str) -> Fate {
         let request = Request::get(path).set(":scheme", self.scheme);
         self.fetch(&request).await
     }
 
     /// Sends a request without body and awaits what becomes of it.
-    pub async fn fetch(&mut self, request: &Request) -> Outcome {
+    pub async fn fetch(&mut self, request: &Request) -> Fate {
         let stream = self.new_stream();
         // What could not be sent shows in the outcome.
         _ = self.send(&request.bytes(stream, true)).await;
@@ -270,26 +270,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Awaits what becomes of the request on `stream`.
-    pub async fn outcome(&mut self, stream: u32) -> Outcome {
+    pub async fn outcome(&mut self, stream: u32) -> Fate {
         loop {
             if let Some(fault) = &self.fault {
-                return Outcome::Faulty(fault.clone());
+                return Fate::Faulty(fault.clone());
             }
             let exchange = self.judge.exchange(stream).filter(|exchange| exchange.over());
             match exchange.map(|exchange| (exchange, exchange.whole, exchange.reset)) {
-                Some((exchange, true, _)) => return Outcome::Answered(exchange.clone()),
+                Some((exchange, true, _)) => return Fate::Answered(exchange.clone()),
                 Some((exchange, _, code)) => {
-                    return Outcome::Reset(code.unwrap_or(error::NO_ERROR), exchange.clone());
+                    return Fate::Reset(code.unwrap_or(error::NO_ERROR), exchange.clone());
                 }
                 None => {}
             }
             match self.step().await {
-                Step::Frame(_) => {}
-                Step::Faulty(fault) => return Outcome::Faulty(fault),
-                Step::Over(_) => return Outcome::Over(self.ending()),
-                Step::Silent => {
+                Progress::Frame(_) => {}
+                Progress::Faulty(fault) => return Fate::Faulty(fault),
+                Progress::Over(_) => return Fate::Over(self.ending()),
+                Progress::Silent => {
                     let exchange = self.judge.exchange(stream).cloned();
-                    return Outcome::Silent(exchange.unwrap_or_default());
+                    return Fate::Silent(exchange.unwrap_or_default());
                 }
             }
         }
@@ -301,7 +301,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             if holds(&self.judge) {
                 return true;
             }
-            if !matches!(self.step().await, Step::Frame(_)) {
+            if !matches!(self.step().await, Progress::Frame(_)) {
                 return false;
             }
         }
@@ -319,19 +319,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     ///
     /// # Errors
     /// The server's fault, if it made one.
-    pub async fn rest(&mut self) -> Result<Ending, Fault> {
+    pub async fn rest(&mut self) -> Result<Farewell, ProtocolFault> {
         loop {
             match self.step().await {
-                Step::Frame(_) => {}
-                Step::Faulty(fault) => return Err(fault),
-                Step::Over(_) | Step::Silent => return Ok(self.ending()),
+                Progress::Frame(_) => {}
+                Progress::Faulty(fault) => return Err(fault),
+                Progress::Over(_) | Progress::Silent => return Ok(self.ending()),
             }
         }
     }
 
     /// The end of the connection, as it stands.
-    pub fn ending(&self) -> Ending {
-        Ending { code: self.judge.goaways().last().map(|(_, code)| *code), end: self.end }
+    pub fn ending(&self) -> Farewell {
+        Farewell { code: self.judge.goaways().last().map(|(_, code)| *code), end: self.end }
     }
 
     /// Ends the sending side and keeps reading.
@@ -343,9 +343,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Reads one frame, and does what manners ask for it.
-    pub async fn step(&mut self) -> Step {
+    pub async fn step(&mut self) -> Progress {
         if let Some(fault) = &self.fault {
-            return Step::Faulty(fault.clone());
+            return Progress::Faulty(fault.clone());
         }
         let frame = loop {
             if let Some((frame, used)) = Frame::read(&self.received) {
@@ -353,11 +353,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 break frame;
             }
             if self.end != End::Open {
-                return Step::Over(self.end);
+                return Progress::Over(self.end);
             }
             let reading = self.stream.read_buf(&mut self.received);
             match timeout(self.patience, reading).await {
-                Err(_) => return Step::Silent,
+                Err(_) => return Progress::Silent,
                 Ok(Ok(0)) => self.end = End::Closed,
                 Ok(Ok(_)) => {}
                 Ok(Err(_)) => self.end = End::Reset,
@@ -365,11 +365,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         };
         if let Err(fault) = self.judge.received(&frame) {
             self.fault = Some(fault.clone());
-            return Step::Faulty(fault);
+            return Progress::Faulty(fault);
         }
         // A server that is gone already shows with the next look.
         _ = self.be_polite(&frame).await;
-        Step::Frame(frame)
+        Progress::Frame(frame)
     }
 
     async fn be_polite(&mut self, frame: &Frame) -> io::Result<()> {

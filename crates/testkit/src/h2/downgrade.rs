@@ -4,7 +4,7 @@
 //! The classes are those of the literature on HTTP/2 downgrades. What is malformed by RFC 9113 is
 //! refused on its stream; the connection and the requests after it never notice.
 
-use super::{Block, FieldList, Frame, Outcome, Request, error, frames};
+use super::{Block, Fate, FieldList, Frame, Request, error, frames};
 use crate::reply::End;
 use crate::strict::ParsedRequest;
 use crate::wire::Fields;
@@ -34,7 +34,7 @@ pub struct Forwarded {
 
 /// The result that a case must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum Verdict {
     /// RFC 9113 8.1.1 calls it malformed: RST_STREAM with PROTOCOL_ERROR.
     Reset,
     /// HTTP itself forbids it, as over HTTP/1: the same, or a 400.
@@ -68,7 +68,7 @@ pub struct Case {
     /// The last frame ends the stream.
     pub ended: bool,
     /// The result that the case must have.
-    pub expect: Expect,
+    pub expect: Verdict,
 }
 
 /// Fields of a forwarded request that are not the client's: a proxy writes them anew.
@@ -112,10 +112,10 @@ impl Case {
     ///
     /// # Errors
     /// A text that says what is wrong.
-    pub fn check(&self, outcome: &Outcome, sent: &[ParsedRequest]) -> Result<(), String> {
+    pub fn check(&self, outcome: &Fate, sent: &[ParsedRequest]) -> Result<(), String> {
         let protocol_error = outcome.reset() == Some(error::PROTOCOL_ERROR);
         let status = match outcome {
-            Outcome::Answered(exchange) => exchange.status,
+            Fate::Answered(exchange) => exchange.status,
             _ => 0,
         };
         let any_reset = outcome.reset().is_some();
@@ -125,12 +125,12 @@ impl Case {
             (false, None) => Err(format!("it came to {}", brief(outcome))),
         };
         match &self.expect {
-            Expect::Reset => kept_back(protocol_error),
-            Expect::Refused => kept_back(protocol_error || status == 400),
-            Expect::Denied => kept_back(any_reset || status >= 400),
-            Expect::Status(wanted) => kept_back(status == *wanted),
-            Expect::RefusedOr(_) if sent.is_empty() => kept_back(protocol_error || status == 400),
-            Expect::Forwarded(wanted) | Expect::RefusedOr(wanted) => match sent {
+            Verdict::Reset => kept_back(protocol_error),
+            Verdict::Refused => kept_back(protocol_error || status == 400),
+            Verdict::Denied => kept_back(any_reset || status >= 400),
+            Verdict::Status(wanted) => kept_back(status == *wanted),
+            Verdict::RefusedOr(_) if sent.is_empty() => kept_back(protocol_error || status == 400),
+            Verdict::Forwarded(wanted) | Verdict::RefusedOr(wanted) => match sent {
                 [one] if status == 200 => wanted.check(one),
                 [_] => Err(format!("forwarded, but it came to {}", brief(outcome))),
                 _ => {
@@ -144,7 +144,7 @@ impl Case {
     /// The request that would be forwarded, if any may be.
     pub fn forwarded(&self) -> Option<&Forwarded> {
         match &self.expect {
-            Expect::Forwarded(forwarded) | Expect::RefusedOr(forwarded) => Some(forwarded),
+            Verdict::Forwarded(forwarded) | Verdict::RefusedOr(forwarded) => Some(forwarded),
             _ => None,
         }
     }
@@ -175,14 +175,14 @@ fn show(request: &ParsedRequest) -> String {
 }
 
 /// An outcome in a few words.
-fn brief(outcome: &Outcome) -> String {
+fn brief(outcome: &Fate) -> String {
     match outcome {
-        Outcome::Answered(exchange) => format!("status {}", exchange.status),
-        Outcome::Reset(code, exchange) => format!("reset {code} (status {})", exchange.status),
-        Outcome::Over(ending) if ending.end == End::Open => "an open end".to_owned(),
-        Outcome::Over(ending) => format!("the connection's end: {ending:?}"),
-        Outcome::Silent(exchange) => format!("silence (status {})", exchange.status),
-        Outcome::Faulty(fault) => format!("a fault of the server: {fault}"),
+        Fate::Answered(exchange) => format!("status {}", exchange.status),
+        Fate::Reset(code, exchange) => format!("reset {code} (status {})", exchange.status),
+        Fate::Over(ending) if ending.end == End::Open => "an open end".to_owned(),
+        Fate::Over(ending) => format!("the connection's end: {ending:?}"),
+        Fate::Silent(exchange) => format!("silence (status {})", exchange.status),
+        Fate::Faulty(fault) => format!("a fault of the server: {fault}"),
     }
 }
 
@@ -204,7 +204,7 @@ struct Table {
 
 impl Table {
     /// A request without body.
-    fn head(&mut self, class: &'static str, name: &str, request: Request, expect: Expect) {
+    fn head(&mut self, class: &'static str, name: &str, request: Request, expect: Verdict) {
         self.push(class, name, request, &[], expect);
     }
 
@@ -215,7 +215,7 @@ impl Table {
         name: &str,
         request: Request,
         data: &[&[u8]],
-        expect: Expect,
+        expect: Verdict,
     ) -> &mut Case {
         let name = format!("{class}/{name}");
         let data = data.iter().map(|body| (body.to_vec(), None)).collect();
@@ -225,7 +225,7 @@ impl Table {
     }
 
     /// A POST with four bytes of body and these trailers.
-    fn trailers(&mut self, name: &str, trailers: &[(&[u8], &[u8])], expect: Expect) -> &mut Case {
+    fn trailers(&mut self, name: &str, trailers: &[(&[u8], &[u8])], expect: Verdict) -> &mut Case {
         let case = self.push("trailers", name, Request::post(TARGET), &[b"body"], expect);
         case.trailers = Some(Request::of(trailers).fields);
         case

@@ -1,5 +1,5 @@
-//! Rules for a server's frames (RFC 9113): the first breach of them is a [`Fault`]. The judge also
-//! keeps account of what the server did send.
+//! Rules for a server's frames (RFC 9113): the first breach of them is a [`ProtocolFault`]. The
+//! judge also keeps account of what the server did send.
 //!
 //! The judge reads both directions. It does not judge the frames that a client under test sends
 //! wrongly on purpose; it only learns from them which streams are open and how much may be sent on
@@ -18,7 +18,7 @@ mod fault;
 mod tests;
 
 pub use answers::Exchange;
-pub use fault::Fault;
+pub use fault::ProtocolFault;
 
 /// The window that everything starts with (RFC 9113 6.9.2).
 const WINDOW: i64 = 65_535;
@@ -27,7 +27,7 @@ const TABLE_BYTES: u32 = 4_096;
 
 /// A frame that came, in the order of coming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenFrame {
     /// Its type.
     pub kind: u8,
     /// Its flags.
@@ -75,7 +75,7 @@ pub struct Judge {
     sending: i64,
     theirs: BTreeMap<u16, u32>,
     goaways: Vec<(u32, u32)>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenFrame>,
 }
 
 impl Default for Judge {
@@ -111,7 +111,7 @@ impl Judge {
     }
 
     /// Every frame that came.
-    pub fn seen(&self) -> &[Seen] {
+    pub fn seen(&self) -> &[SeenFrame] {
         &self.seen
     }
 
@@ -226,19 +226,19 @@ impl Judge {
     /// # Errors
     /// A fault for which a client would have to end the connection or the stream, and then some:
     /// this client forgives nothing.
-    pub fn received(&mut self, frame: &Frame) -> Result<(), Fault> {
+    pub fn received(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
         let Frame { kind: what, flags, stream, .. } = *frame;
         let length = frame.payload.len();
         if self.seen.is_empty() && (what != kind::SETTINGS || frame.has(flag::ACK)) {
-            return Err(Fault::FirstFrame(what));
+            return Err(ProtocolFault::FirstFrame(what));
         }
-        self.seen.push(Seen { kind: what, flags, stream, length });
+        self.seen.push(SeenFrame { kind: what, flags, stream, length });
         if length > self.frame_bytes() {
-            return Err(Fault::FrameBytes(length));
+            return Err(ProtocolFault::FrameBytes(length));
         }
         let within = self.unfinished.as_ref().map(|unfinished| unfinished.stream);
         if within.is_some_and(|own| what != kind::CONTINUATION || own != stream) {
-            return Err(Fault::Interrupted(what));
+            return Err(ProtocolFault::Interrupted(what));
         }
         let of_connection = matches!(what, kind::SETTINGS | kind::PING | kind::GOAWAY);
         let of_stream = matches!(
@@ -246,7 +246,7 @@ impl Judge {
             kind::DATA | kind::HEADERS | kind::RST_STREAM | kind::CONTINUATION | kind::PRIORITY
         );
         if (of_connection && stream != 0) || (of_stream && stream == 0) {
-            return Err(Fault::Stream { kind: what, stream });
+            return Err(ProtocolFault::Stream { kind: what, stream });
         }
         match what {
             kind::DATA => self.data(frame),
@@ -256,7 +256,7 @@ impl Judge {
             kind::PING => self.ping(frame),
             kind::GOAWAY => self.goaway(frame),
             kind::WINDOW_UPDATE => self.window_update(frame),
-            kind::PUSH_PROMISE => Err(Fault::Push),
+            kind::PUSH_PROMISE => Err(ProtocolFault::Push),
             _ => Ok(()),
         }
     }
@@ -286,7 +286,7 @@ impl Judge {
         }
     }
 
-    fn data(&mut self, frame: &Frame) -> Result<(), Fault> {
+    fn data(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
         let body = unpadded(frame)?;
         let (stream, length) = (frame.stream, frame.payload.len() as i64);
         let (allowance, initial) = (self.allowance(), self.allowed.window);
@@ -294,26 +294,29 @@ impl Judge {
         self.window -= length;
         exchange.window -= length;
         if length > 0 && self.window < 0 {
-            return Err(Fault::ConnectionWindow(-self.window));
+            return Err(ProtocolFault::ConnectionWindow(-self.window));
         }
         let left = exchange.window + initial + allowance;
         if length > 0 && left < 0 {
-            return Err(Fault::StreamWindow { stream, by: -left });
+            return Err(ProtocolFault::StreamWindow { stream, by: -left });
         }
         exchange.data(body, frame.has(flag::END_STREAM))
     }
 
-    fn headers(&mut self, frame: &Frame) -> Result<(), Fault> {
+    fn headers(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
         let mut unfinished = match self.unfinished.take() {
             Some(mut unfinished) => {
                 unfinished.block.extend_from_slice(&frame.payload);
                 unfinished
             }
-            None if frame.kind == kind::CONTINUATION => return Err(Fault::LoneContinuation),
+            None if frame.kind == kind::CONTINUATION => {
+                return Err(ProtocolFault::LoneContinuation);
+            }
             None => {
                 let block = unpadded(frame)?;
                 let skipped = if frame.has(flag::PRIORITY) { 5 } else { 0 };
-                let block = block.get(skipped..).ok_or(Fault::Length { kind: kind::HEADERS })?;
+                let block =
+                    block.get(skipped..).ok_or(ProtocolFault::Length { kind: kind::HEADERS })?;
                 let (block, end) = (block.to_vec(), frame.has(flag::END_STREAM));
                 Unfinished { stream: frame.stream, block, end }
             }
@@ -324,28 +327,29 @@ impl Judge {
         }
         let block = std::mem::take(&mut unfinished.block);
         if std::mem::take(&mut self.shrunk) && block.first().is_none_or(|b| b & 0xe0 != 0x20) {
-            return Err(Fault::TableSize);
+            return Err(ProtocolFault::TableSize);
         }
         let fields = self.decoder.decode(&block);
-        let fields = fields.map_err(|error| Fault::Compression(error.to_string()))?;
+        let fields = fields.map_err(|error| ProtocolFault::Compression(error.to_string()))?;
         let exchange = open(&mut self.exchanges, frame)?;
         exchange.block(fields, block.len(), unfinished.end)
     }
 
-    fn reset(&mut self, frame: &Frame) -> Result<(), Fault> {
+    fn reset(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
         let code = exactly(frame, 4)?.number(0).unwrap_or_default();
         let (what, stream) = (frame.kind, frame.stream);
-        let exchange = self.exchanges.get_mut(&stream).ok_or(Fault::Idle { kind: what, stream })?;
+        let exchange =
+            self.exchanges.get_mut(&stream).ok_or(ProtocolFault::Idle { kind: what, stream })?;
         match exchange.reset.replace(code) {
-            Some(_) => Err(Fault::AfterEnd { kind: what, stream }),
+            Some(_) => Err(ProtocolFault::AfterEnd { kind: what, stream }),
             None => Ok(()),
         }
     }
 
-    fn settings(&mut self, frame: &Frame) -> Result<(), Fault> {
+    fn settings(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
         if frame.has(flag::ACK) {
             exactly(frame, 0)?;
-            let settings = self.pending.pop_front().ok_or(Fault::UnaskedAck)?;
+            let settings = self.pending.pop_front().ok_or(ProtocolFault::UnaskedAck)?;
             self.in_force(&settings);
             self.promised = Allowed::default();
             let pending = std::mem::take(&mut self.pending);
@@ -354,7 +358,7 @@ impl Judge {
             return Ok(());
         }
         if !frame.payload.len().is_multiple_of(6) {
-            return Err(Fault::Length { kind: kind::SETTINGS });
+            return Err(ProtocolFault::Length { kind: kind::SETTINGS });
         }
         for (id, value) in pairs(frame) {
             let wrong = match id {
@@ -365,7 +369,7 @@ impl Judge {
                 _ => false,
             };
             if wrong {
-                return Err(Fault::Setting { id, value });
+                return Err(ProtocolFault::Setting { id, value });
             }
             self.theirs.insert(id, value);
         }
@@ -387,29 +391,31 @@ impl Judge {
         }
     }
 
-    fn ping(&mut self, frame: &Frame) -> Result<(), Fault> {
+    fn ping(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
         exactly(frame, 8)?;
         if !frame.has(flag::ACK) {
             return Ok(());
         }
         let place = self.pings.iter().position(|data| data[..] == frame.payload);
-        self.pings.remove(place.ok_or(Fault::UnaskedAck)?);
+        self.pings.remove(place.ok_or(ProtocolFault::UnaskedAck)?);
         Ok(())
     }
 
-    fn goaway(&mut self, frame: &Frame) -> Result<(), Fault> {
-        let (last, code) =
-            frame.number(0).zip(frame.number(4)).ok_or(Fault::Length { kind: kind::GOAWAY })?;
+    fn goaway(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
+        let (last, code) = frame
+            .number(0)
+            .zip(frame.number(4))
+            .ok_or(ProtocolFault::Length { kind: kind::GOAWAY })?;
         let raised = self.goaways.last().is_some_and(|(before, _)| last > *before);
         self.goaways.push((last, code));
-        if raised { Err(Fault::RaisedLastStream(last)) } else { Ok(()) }
+        if raised { Err(ProtocolFault::RaisedLastStream(last)) } else { Ok(()) }
     }
 
-    fn window_update(&mut self, frame: &Frame) -> Result<(), Fault> {
+    fn window_update(&mut self, frame: &Frame) -> Result<(), ProtocolFault> {
         let increment = exactly(frame, 4)?.number(0).unwrap_or_default() & 0x7fff_ffff;
         let (what, stream) = (frame.kind, frame.stream);
         if increment == 0 {
-            return Err(Fault::WindowIncrement);
+            return Err(ProtocolFault::WindowIncrement);
         }
         let window = if stream == 0 {
             self.sending += i64::from(increment);
@@ -417,11 +423,11 @@ impl Judge {
         } else {
             let initial = i64::from(self.their_window());
             let exchange = self.exchanges.get_mut(&stream);
-            let exchange = exchange.ok_or(Fault::Idle { kind: what, stream })?;
+            let exchange = exchange.ok_or(ProtocolFault::Idle { kind: what, stream })?;
             exchange.sending += i64::from(increment);
             exchange.sending + initial
         };
-        if window > 0x7fff_ffff { Err(Fault::WindowIncrement) } else { Ok(()) }
+        if window > 0x7fff_ffff { Err(ProtocolFault::WindowIncrement) } else { Ok(()) }
     }
 }
 
@@ -429,29 +435,29 @@ impl Judge {
 fn open<'a>(
     exchanges: &'a mut BTreeMap<u32, Exchange>,
     frame: &Frame,
-) -> Result<&'a mut Exchange, Fault> {
+) -> Result<&'a mut Exchange, ProtocolFault> {
     let (what, stream) = (frame.kind, frame.stream);
-    let exchange = exchanges.get_mut(&stream).ok_or(Fault::Idle { kind: what, stream })?;
+    let exchange = exchanges.get_mut(&stream).ok_or(ProtocolFault::Idle { kind: what, stream })?;
     if exchange.whole || exchange.reset.is_some() {
-        return Err(Fault::AfterEnd { kind: what, stream });
+        return Err(ProtocolFault::AfterEnd { kind: what, stream });
     }
     Ok(exchange)
 }
 
 /// The payload without its padding (RFC 9113 6.1).
-fn unpadded(frame: &Frame) -> Result<&[u8], Fault> {
+fn unpadded(frame: &Frame) -> Result<&[u8], ProtocolFault> {
     if !frame.has(flag::PADDED) {
         return Ok(&frame.payload);
     }
     let padded = frame.payload.split_first().and_then(|(padding, rest)| {
         rest.len().checked_sub(usize::from(*padding)).map(|end| &rest[..end])
     });
-    padded.ok_or(Fault::Padding)
+    padded.ok_or(ProtocolFault::Padding)
 }
 
-fn exactly(frame: &Frame, length: usize) -> Result<&Frame, Fault> {
+fn exactly(frame: &Frame, length: usize) -> Result<&Frame, ProtocolFault> {
     let right = frame.payload.len() == length;
-    if right { Ok(frame) } else { Err(Fault::Length { kind: frame.kind }) }
+    if right { Ok(frame) } else { Err(ProtocolFault::Length { kind: frame.kind }) }
 }
 
 /// Identifiers and values of SETTINGS.
@@ -471,10 +477,10 @@ fn find(bytes: &[u8], part: &[u8]) -> bool {
 ///
 /// # Errors
 /// A name that is no UTF-8.
-fn named(fields: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Fields, Fault> {
+fn named(fields: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Fields, ProtocolFault> {
     let text = |(name, value)| match String::from_utf8(name) {
         Ok(name) => Ok((name, value)),
-        Err(error) => Err(Fault::FieldName(error.to_string())),
+        Err(error) => Err(ProtocolFault::FieldName(error.to_string())),
     };
     fields.into_iter().map(text).collect()
 }

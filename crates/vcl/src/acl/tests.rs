@@ -134,7 +134,7 @@ proptest! {
         let width: u32 = if is_v6 { 128 } else { 32 };
         let nothing = Span::default();
         let name = |text: &str| Name { text: text.into(), span: nothing };
-        let acl = ast::Acl {
+        let acl = ast::AclDeclaration {
             name: name("x"),
             flags: vec![(false, name("pedantic"))],
             entries: entries.iter().map(|(addr, bits, negated)| AclEntry {

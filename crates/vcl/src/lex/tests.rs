@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn lex(text: &[u8]) -> (Vec<(Kind, String)>, usize) {
+fn lex(text: &[u8]) -> (Vec<(TokenKind, String)>, usize) {
     let file = SourceFile { name: "a.vcl".into(), text: text.into(), included_at: None };
     let mut report = Report::default();
     let tokens = tokens(0, &file, &mut report);
@@ -13,7 +13,7 @@ fn lex(text: &[u8]) -> (Vec<(Kind, String)>, usize) {
     (shown.collect(), report.errors())
 }
 
-fn kinds(text: &str) -> Vec<Kind> {
+fn kinds(text: &str) -> Vec<TokenKind> {
     let (tokens, errors) = lex(text.as_bytes());
     assert_eq!(errors, 0, "{text}");
     tokens.into_iter().map(|(kind, _)| kind).collect()
@@ -21,7 +21,7 @@ fn kinds(text: &str) -> Vec<Kind> {
 
 #[test]
 fn comments_are_left_out() {
-    assert_eq!(kinds("a # b\n// c\r\n/* d\n // ** */ e"), [Kind::Word, Kind::Word]);
+    assert_eq!(kinds("a # b\n// c\r\n/* d\n // ** */ e"), [TokenKind::Word, TokenKind::Word]);
     assert_eq!(kinds("# C{ 'x'"), []);
     for text in ["/* a", "/* /* */", "/* a /* b */ */"] {
         assert!(lex(text.as_bytes()).1 > 0, "{text}");
@@ -30,20 +30,20 @@ fn comments_are_left_out() {
 
 #[test]
 fn words_take_digits_and_dashes_but_begin_with_a_letter() {
-    assert_eq!(kinds("a-b_c9"), [Kind::Word]);
-    assert_eq!(kinds("a -b"), [Kind::Word, Kind::Sign("-"), Kind::Word]);
-    assert_eq!(kinds("1a"), [Kind::Int, Kind::Word]);
+    assert_eq!(kinds("a-b_c9"), [TokenKind::Word]);
+    assert_eq!(kinds("a -b"), [TokenKind::Word, TokenKind::Sign("-"), TokenKind::Word]);
+    assert_eq!(kinds("1a"), [TokenKind::Int, TokenKind::Word]);
     assert_eq!(lex(b"_a").1, 1);
 }
 
 #[test]
 fn strings_end_where_varnish_ends_them() {
     for text in ["\"a\\\"", "{\"a\"b\"}", "{\"\n\"}", "\"\"\"a\"\"b\"\"\"", "\"\"", "\"\t\x01\""] {
-        assert_eq!(kinds(text), [Kind::Str], "{text}");
+        assert_eq!(kinds(text), [TokenKind::Str], "{text}");
     }
     for text in ["\"a\n", "\"a", "{\"a", "\"\"\"\"", "{\"a\0b\"}", "\"a\rb\"", "\"a\0\""] {
         let (tokens, errors) = lex(text.as_bytes());
-        assert!(errors > 0 && tokens[0].0 == Kind::Bad, "{text}");
+        assert!(errors > 0 && tokens[0].0 == TokenKind::Bad, "{text}");
     }
     assert_eq!(string(b"\"\""), b"");
     assert_eq!(string(b"\"\"\"\"\"\""), b"");
@@ -56,7 +56,7 @@ fn longer_signs_come_first() {
         kinds(text)
             .into_iter()
             .map(|k| match k {
-                Kind::Sign(sign) => sign,
+                TokenKind::Sign(sign) => sign,
                 other => panic!("{other:?}"),
             })
             .collect::<Vec<_>>()
@@ -68,7 +68,7 @@ fn longer_signs_come_first() {
 #[test]
 fn blobs_are_canonical_base64() {
     for text in [":AAAA:", "::", ":AA==:", ":AAA=:", ":+/09:"] {
-        assert_eq!(kinds(text), [Kind::Blob], "{text}");
+        assert_eq!(kinds(text), [TokenKind::Blob], "{text}");
     }
     for text in [":AAA:", ": AAAA :", ":A=A=:", ":AA", ":A===:", ":=", ":"] {
         assert!(lex(text.as_bytes()).1 > 0, "{text}");
@@ -80,10 +80,10 @@ fn blobs_are_canonical_base64() {
 fn inline_c_is_one_fault_with_advice() {
     let (tokens, errors) = lex(b"C{ int x = '\\''; \"}C a");
     assert_eq!(errors, 1);
-    assert_eq!(tokens.iter().map(|t| t.0).collect::<Vec<_>>(), [Kind::Bad, Kind::Word]);
+    assert_eq!(tokens.iter().map(|t| t.0).collect::<Vec<_>>(), [TokenKind::Bad, TokenKind::Word]);
     assert_eq!(lex(b"C{ int").1, 1);
-    assert_eq!(kinds("C {"), [Kind::Word, Kind::Sign("{")]);
-    assert_eq!(kinds("abC{"), [Kind::Word, Kind::Sign("{")]);
+    assert_eq!(kinds("C {"), [TokenKind::Word, TokenKind::Sign("{")]);
+    assert_eq!(kinds("abC{"), [TokenKind::Word, TokenKind::Sign("{")]);
     assert!(replacement(b"#include <syslog.h>").contains("std.syslog"));
     assert!(replacement(b"vrt_sethdr(sp, 0)").contains("regsub"));
 }

@@ -2,7 +2,7 @@
 
 use crate::ast::{Argument, CallExpr, Expr, ExprKind};
 use crate::lower::Lowering;
-use crate::lower::places::Facts;
+use crate::lower::places::SubFacts;
 use crate::sub::Sub;
 
 /// The fault of a statement of older VCL, and its replacement.
@@ -125,7 +125,7 @@ impl Lowering<'_> {
         let mut warnings = Vec::new();
         for (sub, what) in SAFETY {
             let Some(number) = self.symbols.sub(sub.name()) else { continue };
-            let facts: &Facts = &self.facts[number as usize];
+            let facts: &SubFacts = &self.facts[number as usize];
             if let Some(span) = facts.ends {
                 warnings.push((span, format!("{} always returns by itself", sub.name()), *what));
             }

@@ -4,12 +4,12 @@
 use crate::ast::{self, Argument, CallExpr, ExprKind, Name};
 use crate::lower::Lowering;
 use crate::lower::convert::Typed;
-use crate::lower::symbols::Kind;
-use crate::run::{Expr, Invoke, MethodInvoke, Text};
+use crate::lower::symbols::SymbolKind;
+use crate::run::{Invoke, MethodInvoke, Term, Text};
 use crate::source::Span;
 use crate::types::Type;
 use crate::value::Value;
-use crate::vmod::{self, Param};
+use crate::vmod::{self, Parameter};
 
 impl Lowering<'_> {
     /// A call whose value is used.
@@ -30,8 +30,8 @@ impl Lowering<'_> {
             return None;
         };
         match self.symbols.get(head).map(|symbol| symbol.kind) {
-            Some(Kind::Module(module)) => self.function(module, last, call),
-            Some(Kind::Object(number, class)) => self.method(number, class, last, call),
+            Some(SymbolKind::Module(module)) => self.function(module, last, call),
+            Some(SymbolKind::Object(number, class)) => self.method(number, class, last, call),
             _ => self.method_of_type(head, last, call),
         }
     }
@@ -70,7 +70,7 @@ impl Lowering<'_> {
         }
         let arguments = self.arguments(function.params, &call.arguments, call)?;
         let invoke = Invoke { call: function.call, from: function.from, arguments };
-        let expr = Expr::Call(Box::new(invoke));
+        let expr = Term::Call(Box::new(invoke));
         Some(returned(expr, function.returns, call.span))
     }
 
@@ -120,7 +120,7 @@ impl Lowering<'_> {
         let arguments = self.arguments(method.params, &call.arguments, call)?;
         let invoke =
             MethodInvoke { call: method.call, from: method.from, object: number, arguments };
-        Some(returned(Expr::Method(Box::new(invoke)), method.returns, call.span))
+        Some(returned(Term::Method(Box::new(invoke)), method.returns, call.span))
     }
 
     /// `value.lower()` and the like, where `head` is a name.
@@ -152,7 +152,7 @@ impl Lowering<'_> {
                 Typed::text(text, call.span)
             }
             (Type::Backend, "resolve") => {
-                Typed::new(Expr::Resolve(Box::new(object.expr)), Type::Backend, call.span)
+                Typed::new(Term::Resolve(Box::new(object.expr)), Type::Backend, call.span)
             }
             (ty, _) => {
                 self.report
@@ -190,7 +190,7 @@ impl Lowering<'_> {
         let in_std = crate::vmods::find("std")
             .is_some_and(|std| std.functions.iter().any(|function| function.name == text));
         let mut names: Vec<&str> = vec!["regsub", "regsuball", "hash_data", "ban", "synthetic"];
-        names.extend(self.symbols.names(|kind| matches!(kind, Kind::Module(_))));
+        names.extend(self.symbols.names(|kind| matches!(kind, SymbolKind::Module(_))));
         let entry = self.report.error(call.name.span, format!("there is no function `{text}`"));
         if is_vmod && !known {
             entry.help(format!("write `import {module};` above"));
@@ -204,11 +204,11 @@ impl Lowering<'_> {
     /// The arguments of a call, one for each parameter.
     pub(super) fn arguments(
         &mut self,
-        params: &'static [Param],
+        params: &'static [Parameter],
         given: &[Argument],
         call: &CallExpr,
-    ) -> Option<Box<[Expr]>> {
-        let mut values: Vec<Option<Option<Expr>>> = params.iter().map(|_| None).collect();
+    ) -> Option<Box<[Term]>> {
+        let mut values: Vec<Option<Option<Term>>> = params.iter().map(|_| None).collect();
         let mut named = false;
         let mut right = true;
         for (at, argument) in given.iter().enumerate() {
@@ -252,13 +252,13 @@ impl Lowering<'_> {
                 None => all.push(self.default_argument(param, call)),
             }
         }
-        let all: Option<Vec<Expr>> = all.into_iter().collect();
+        let all: Option<Vec<Term>> = all.into_iter().collect();
         all.filter(|_| right).map(Vec::into)
     }
 
-    fn argument(&mut self, param: &'static Param, e: &ast::Expr) -> Option<Expr> {
+    fn argument(&mut self, param: &'static Parameter, e: &ast::Expr) -> Option<Term> {
         match param.kind {
-            vmod::Kind::Enum(words) => {
+            vmod::ArgumentType::Enum(words) => {
                 let ExprKind::Name(name) = &e.kind else {
                     self.report.error(e.span, "a word is wanted here").expected(words.join(", "));
                     return None;
@@ -270,25 +270,25 @@ impl Lowering<'_> {
                         .did_you_mean(&name.text, words.iter().copied());
                     return None;
                 };
-                Some(Expr::Const(Value::Enum(word)))
+                Some(Term::Const(Value::Enum(word)))
             }
-            vmod::Kind::Refused(ty, why) => {
+            vmod::ArgumentType::Refused(ty, why) => {
                 let is_false = matches!(&e.kind, ExprKind::Name(name) if &*name.text == "false");
                 if ty == Type::Bool && is_false {
-                    return Some(Expr::Const(Value::Bool(false)));
+                    return Some(Term::Const(Value::Bool(false)));
                 }
                 let what = format!("`{}` is not supported here", param.name);
                 self.report.error(e.span, what).note(why);
                 None
             }
-            vmod::Kind::Of(Type::Regex) => {
-                self.pattern(e).map(|number| Expr::Const(Value::Regex(number)))
+            vmod::ArgumentType::Of(Type::Regex) => {
+                self.pattern(e).map(|number| Term::Const(Value::Regex(number)))
             }
-            vmod::Kind::Of(ty) => self.value(e, ty),
+            vmod::ArgumentType::Of(ty) => self.value(e, ty),
         }
     }
 
-    fn default_argument(&mut self, param: &'static Param, call: &CallExpr) -> Option<Expr> {
+    fn default_argument(&mut self, param: &'static Parameter, call: &CallExpr) -> Option<Term> {
         let value = match (param.default, param.kind) {
             (None, _) => {
                 let message = match param.name {
@@ -304,7 +304,7 @@ impl Lowering<'_> {
             (Some(vmod::Default::Str(text)), _) => Value::String(Some(text.into())),
             (Some(vmod::Default::Bool(known)), _) => Value::Bool(known),
             (Some(vmod::Default::Word(word)), _) => Value::Enum(word),
-            (Some(vmod::Default::Number(n)), vmod::Kind::Of(ty)) => match ty {
+            (Some(vmod::Default::Number(n)), vmod::ArgumentType::Of(ty)) => match ty {
                 Type::Int => Value::Int(n as i64),
                 Type::Bytes => Value::Bytes(n as i64),
                 Type::Duration => Value::Duration(n),
@@ -314,12 +314,12 @@ impl Lowering<'_> {
             (Some(vmod::Default::Number(n)), _) => Value::Real(n),
         };
         Some(match value {
-            Value::String(Some(bytes)) => Expr::Text(Box::new(Text::Const(bytes))),
-            value => Expr::Const(value),
+            Value::String(Some(bytes)) => Term::Text(Box::new(Text::Const(bytes))),
+            value => Term::Const(value),
         })
     }
 
-    fn too_many(&mut self, params: &[Param], given: &[Argument], call: &CallExpr) {
+    fn too_many(&mut self, params: &[Parameter], given: &[Argument], call: &CallExpr) {
         let most = params.len();
         let what = match most {
             0 => "takes no arguments".to_string(),
@@ -331,7 +331,7 @@ impl Lowering<'_> {
             .here("one too many");
     }
 
-    fn no_parameter(&mut self, name: &Name, params: &[Param]) {
+    fn no_parameter(&mut self, name: &Name, params: &[Parameter]) {
         let names: Vec<&str> = params.iter().map(|param| param.name).collect();
         let entry = self
             .report
@@ -354,7 +354,7 @@ impl Lowering<'_> {
         self.need(init, name.span, || "objects cannot be made".to_string());
         let found = class.text.split_once('.').and_then(|(module, last)| {
             match self.symbols.get(module)?.kind {
-                Kind::Module(module) => Some((module, last)),
+                SymbolKind::Module(module) => Some((module, last)),
                 _ => None,
             }
         });
@@ -385,7 +385,7 @@ impl Lowering<'_> {
             return None;
         };
         let number = self.parts.objects.len() as u32;
-        let is_new = self.declare_one(name, Kind::Object(number, class_found));
+        let is_new = self.declare_one(name, SymbolKind::Object(number, class_found));
         if is_new {
             self.parts.objects.push(name.text.clone());
         }
@@ -409,17 +409,17 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// Methods of types.
 const METHODS: &[&str] = &["lower", "upper", "resolve"];
 
-fn returned(expr: Expr, ty: Type, span: Span) -> Typed {
+fn returned(expr: Term, ty: Type, span: Span) -> Typed {
     match ty {
         Type::String => Typed::text(Text::Shown(Box::new(expr)), span),
         ty => Typed::new(expr, ty, span),
     }
 }
 
-fn kind_name(kind: vmod::Kind) -> String {
+fn kind_name(kind: vmod::ArgumentType) -> String {
     match kind {
-        vmod::Kind::Of(ty) | vmod::Kind::Refused(ty, _) => format!("of type {ty}"),
-        vmod::Kind::Enum(words) => format!("one of {}", words.join(", ")),
+        vmod::ArgumentType::Of(ty) | vmod::ArgumentType::Refused(ty, _) => format!("of type {ty}"),
+        vmod::ArgumentType::Enum(words) => format!("one of {}", words.join(", ")),
     }
 }
 

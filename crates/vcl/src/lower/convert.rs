@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::lower::Lowering;
-use crate::run::{Cond, Expr, Text};
+use crate::run::{Cond, Term, Text};
 use crate::source::Span;
 use crate::text::address;
 use crate::types::Type;
@@ -12,7 +12,7 @@ use crate::value::Value;
 /// An expression with its type.
 #[derive(Debug)]
 pub(super) struct Typed {
-    pub(super) expr: Expr,
+    pub(super) expr: Term,
     pub(super) ty: Type,
     pub(super) span: Span,
     /// It is a number as written: a whole one will do where a real one is wanted.
@@ -20,26 +20,26 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    pub(super) fn new(expr: Expr, ty: Type, span: Span) -> Self {
+    pub(super) fn new(expr: Term, ty: Type, span: Span) -> Self {
         Self { expr, ty, span, literal: false }
     }
 
     pub(super) fn text(text: Text, span: Span) -> Self {
-        Self::new(Expr::Text(Box::new(text)), Type::String, span)
+        Self::new(Term::Text(Box::new(text)), Type::String, span)
     }
 
     pub(super) fn cond(cond: Cond, span: Span) -> Self {
-        Self::new(Expr::Cond(Box::new(cond)), Type::Bool, span)
+        Self::new(Term::Cond(Box::new(cond)), Type::Bool, span)
     }
 
     pub(super) fn literal(value: Value, ty: Type, span: Span) -> Self {
-        Self { literal: true, ..Self::new(Expr::Const(value), ty, span) }
+        Self { literal: true, ..Self::new(Term::Const(value), ty, span) }
     }
 
     /// Its string, if it is a constant one.
     pub(super) fn const_str(&self) -> Option<&Bytes> {
         match &self.expr {
-            Expr::Text(text) => match &**text {
+            Term::Text(text) => match &**text {
                 Text::Const(bytes) => Some(bytes),
                 _ => None,
             },
@@ -50,7 +50,7 @@ impl Typed {
     /// Its value, if it is a constant one and not a string.
     pub(super) fn const_value(&self) -> Option<&Value> {
         match &self.expr {
-            Expr::Const(value) => Some(value),
+            Term::Const(value) => Some(value),
             _ => None,
         }
     }
@@ -58,16 +58,16 @@ impl Typed {
 
 impl Lowering<'_> {
     /// `typed` as a `wanted`; reports when it cannot be that.
-    pub(super) fn convert(&mut self, typed: Typed, wanted: Type) -> Option<Expr> {
+    pub(super) fn convert(&mut self, typed: Typed, wanted: Type) -> Option<Term> {
         if typed.ty == wanted {
             return Some(typed.expr);
         }
         match wanted {
-            Type::String => return self.text_of(typed).map(|text| Expr::Text(Box::new(text))),
-            Type::Bool => return self.condition_of(typed).map(|cond| Expr::Cond(Box::new(cond))),
+            Type::String => return self.text_of(typed).map(|text| Term::Text(Box::new(text))),
+            Type::Bool => return self.condition_of(typed).map(|cond| Term::Cond(Box::new(cond))),
             Type::Real if typed.literal => {
                 if let Some(Value::Int(n)) = typed.const_value() {
-                    return Some(Expr::Const(Value::Real(*n as f64)));
+                    return Some(Term::Const(Value::Real(*n as f64)));
                 }
             }
             Type::Ip => {
@@ -76,7 +76,7 @@ impl Lowering<'_> {
                 }
             }
             Type::Body if matches!(typed.ty, Type::Blob) => return Some(typed.expr),
-            Type::Body => return self.text_of(typed).map(|text| Expr::Text(Box::new(text))),
+            Type::Body => return self.text_of(typed).map(|text| Term::Text(Box::new(text))),
             _ => {}
         }
         self.mismatch(&typed, wanted);
@@ -86,8 +86,8 @@ impl Lowering<'_> {
     /// `typed` as a string. Whatever has a text becomes it, as in Varnish.
     pub(super) fn text_of(&mut self, typed: Typed) -> Option<Text> {
         match (typed.ty, typed.expr) {
-            (Type::String, Expr::Text(text)) => Some(*text),
-            (Type::Acl, Expr::Const(Value::Acl(number))) => {
+            (Type::String, Term::Text(text)) => Some(*text),
+            (Type::Acl, Term::Const(Value::Acl(number))) => {
                 Some(Text::Const(self.name_of_acl(number)))
             }
             (
@@ -104,12 +104,12 @@ impl Lowering<'_> {
                 self.mismatch(&typed, Type::String);
                 None
             }
-            (_, Expr::Const(value)) if shows_as_it_is(&value) => {
+            (_, Term::Const(value)) if shows_as_it_is(&value) => {
                 let mut out = Vec::new();
                 // A number that cannot be written fails when it comes to that, as in Varnish.
                 Some(match crate::text::append_plain(&value, &mut out) {
                     Ok(()) => Text::Const(out.into()),
-                    Err(_) => Text::Shown(Box::new(Expr::Const(value))),
+                    Err(_) => Text::Shown(Box::new(Term::Const(value))),
                 })
             }
             (_, expr) => Some(Text::Shown(Box::new(expr))),
@@ -120,8 +120,8 @@ impl Lowering<'_> {
     pub(super) fn condition_of(&mut self, typed: Typed) -> Option<Cond> {
         match typed.ty {
             Type::Bool => Some(match typed.expr {
-                Expr::Cond(cond) => *cond,
-                Expr::Const(Value::Bool(known)) => Cond::Const(known),
+                Term::Cond(cond) => *cond,
+                Term::Const(Value::Bool(known)) => Cond::Const(known),
                 other => Cond::Value(other),
             }),
             Type::String => self.text_of(typed).map(|text| match text {
@@ -155,10 +155,10 @@ impl Lowering<'_> {
     }
 
     /// A constant address.
-    fn address(&mut self, text: &[u8], span: Span) -> Option<Expr> {
+    fn address(&mut self, text: &[u8], span: Span) -> Option<Term> {
         let host = String::from_utf8_lossy(text);
         match address::constant(&host, |name| self.input.loader.resolve(name)) {
-            Ok(address) => Some(Expr::Const(Value::Ip(Some(address)))),
+            Ok(address) => Some(Term::Const(Value::Ip(Some(address)))),
             Err(reason) => {
                 self.report.error(span, format!("`{host}` has no address: {reason}"));
                 None

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use crate::ast::{self, ExprKind, Name};
 use crate::lower::Lowering;
 use crate::lower::convert::{Typed, article};
-use crate::lower::symbols::Kind;
-use crate::run::{Cond, Expr, Regsub, Text};
+use crate::lower::symbols::SymbolKind;
+use crate::run::{Cond, Regsub, Term, Text};
 use crate::source::Span;
 use crate::types::Type;
 use crate::value::{Header, Value};
@@ -69,7 +69,7 @@ impl Lowering<'_> {
             ExprKind::Name(name) => self.name(name, wanted)?,
             ExprKind::Blob(bytes) => {
                 let value = Value::Blob(Some(Bytes::copy_from_slice(bytes)));
-                Typed::new(Expr::Const(value), Type::Blob, span)
+                Typed::new(Term::Const(value), Type::Blob, span)
             }
             ExprKind::Call(call) => self.call_expr(call)?,
             ExprKind::Method { object, call } => self.method_call(object, call)?,
@@ -80,7 +80,7 @@ impl Lowering<'_> {
     }
 
     /// The expression `e` as a `wanted`.
-    pub(super) fn value(&mut self, e: &ast::Expr, wanted: Type) -> Option<Expr> {
+    pub(super) fn value(&mut self, e: &ast::Expr, wanted: Type) -> Option<Term> {
         let typed = self.expr(e, wanted)?;
         self.convert(typed, wanted)
     }
@@ -105,10 +105,10 @@ impl Lowering<'_> {
     fn name(&mut self, name: &Name, wanted: Type) -> Option<Typed> {
         let span = name.span;
         match &*name.text.to_ascii_lowercase() {
-            "true" => return Some(Typed::new(Expr::Const(Value::Bool(true)), Type::Bool, span)),
-            "false" => return Some(Typed::new(Expr::Const(Value::Bool(false)), Type::Bool, span)),
+            "true" => return Some(Typed::new(Term::Const(Value::Bool(true)), Type::Bool, span)),
+            "false" => return Some(Typed::new(Term::Const(Value::Bool(false)), Type::Bool, span)),
             "default" if wanted == Type::Backend => {
-                return Some(Typed::new(Expr::DefaultBackend, Type::Backend, span));
+                return Some(Typed::new(Term::DefaultBackend, Type::Backend, span));
             }
             "default" => {
                 self.report
@@ -131,7 +131,7 @@ impl Lowering<'_> {
             self.need(var.read, span, || format!("`{}` cannot be read", name.text));
             let header = self.header(var.place, var.name, span)?;
             return Some(match wanted {
-                Type::Header => Typed::new(Expr::Const(Value::Header(header)), Type::Header, span),
+                Type::Header => Typed::new(Term::Const(Value::Header(header)), Type::Header, span),
                 _ => Typed::text(Text::Header(header), span),
             });
         }
@@ -146,9 +146,9 @@ impl Lowering<'_> {
         Some(match var.borrow {
             Some(borrow) => Typed::text(Text::Borrowed(borrow), span),
             None if var.kind == Type::String => {
-                Typed::text(Text::Shown(Box::new(Expr::Var(var.get))), span)
+                Typed::text(Text::Shown(Box::new(Term::Var(var.get))), span)
             }
-            None => Typed::new(Expr::Var(var.get), var.kind, span),
+            None => Typed::new(Term::Var(var.get), var.kind, span),
         })
     }
 
@@ -156,34 +156,34 @@ impl Lowering<'_> {
     fn symbol(&mut self, name: &Name, wanted: Type) -> Option<Option<Typed>> {
         let kind = self.symbols.get(&name.text)?.kind;
         let (expr, ty) = match kind {
-            Kind::Acl(number) => (Expr::Const(Value::Acl(number)), Type::Acl),
+            SymbolKind::Acl(number) => (Term::Const(Value::Acl(number)), Type::Acl),
             // As Varnish has it: only where a string is wanted is it its name.
-            Kind::Probe(_) if wanted == Type::String => {
+            SymbolKind::Probe(_) if wanted == Type::String => {
                 self.symbols.take(&name.text);
                 let text = Text::Const(name.text.to_string().into());
                 return Some(Some(Typed::text(text, name.span)));
             }
-            Kind::Probe(number) => (Expr::Const(Value::Probe(number)), Type::Probe),
-            Kind::Backend(number) => (Expr::Backend(number), Type::Backend),
-            Kind::Sub(number) if wanted == Type::Sub => {
+            SymbolKind::Probe(number) => (Term::Const(Value::Probe(number)), Type::Probe),
+            SymbolKind::Backend(number) => (Term::Backend(number), Type::Backend),
+            SymbolKind::Sub(number) if wanted == Type::Sub => {
                 self.symbols.take(&name.text);
                 self.calls(number, name.span);
-                (Expr::Const(Value::Sub(number)), Type::Sub)
+                (Term::Const(Value::Sub(number)), Type::Sub)
             }
-            Kind::Sub(_) => {
+            SymbolKind::Sub(_) => {
                 self.report
                     .error(name.span, format!("`{}` is a subroutine, not a value", name.text))
                     .help(format!("`call {};` calls it", name.text));
                 return Some(None);
             }
-            Kind::Module(_) | Kind::Object(..) => {
+            SymbolKind::Module(_) | SymbolKind::Object(..) => {
                 let word = kind.a_word();
                 let entry = self
                     .report
                     .error(name.span, format!("`{}` is {word}, not a value", name.text))
                     .expected(format!("a function: `{}.name(...)`", name.text));
                 let picks = |class: &Class| class.methods.iter().any(|m| m.name == "backend");
-                if matches!(kind, Kind::Object(_, class) if picks(class)) {
+                if matches!(kind, SymbolKind::Object(_, class) if picks(class)) {
                     entry.help(format!("`{}.backend()` is the backend it picks", name.text));
                 }
                 return Some(None);
@@ -243,10 +243,10 @@ impl Lowering<'_> {
             _ => format!("`{text}` is not known"),
         };
         let candidates: Vec<&str> = match wanted {
-            Type::Backend => self.symbols.names(|k| matches!(k, Kind::Backend(_))).collect(),
-            Type::Acl => self.symbols.names(|k| matches!(k, Kind::Acl(_))).collect(),
-            Type::Probe => self.symbols.names(|k| matches!(k, Kind::Probe(_))).collect(),
-            Type::Sub => self.symbols.names(|k| matches!(k, Kind::Sub(_))).collect(),
+            Type::Backend => self.symbols.names(|k| matches!(k, SymbolKind::Backend(_))).collect(),
+            Type::Acl => self.symbols.names(|k| matches!(k, SymbolKind::Acl(_))).collect(),
+            Type::Probe => self.symbols.names(|k| matches!(k, SymbolKind::Probe(_))).collect(),
+            Type::Sub => self.symbols.names(|k| matches!(k, SymbolKind::Sub(_))).collect(),
             _ => self.symbols.names(|_| true).chain(near).collect(),
         };
         let entry = self.report.error(name.span, what);
@@ -265,7 +265,7 @@ impl Lowering<'_> {
             return matches!(name, "regsub" | "regsuball");
         };
         match self.symbols.get(module).map(|symbol| symbol.kind) {
-            Some(Kind::Module(module)) => module.functions.iter().any(|f| f.name == function),
+            Some(SymbolKind::Module(module)) => module.functions.iter().any(|f| f.name == function),
             _ => false,
         }
     }
@@ -288,13 +288,13 @@ impl Lowering<'_> {
     fn storage(&mut self, name: &str, span: Span) -> Option<Typed> {
         let name = self.storage_called(name, span)?;
         let value = Value::Stevedore(Some(name));
-        Some(Typed::new(Expr::Const(value), Type::Stevedore, span))
+        Some(Typed::new(Term::Const(value), Type::Stevedore, span))
     }
 
     fn storage_fact(&mut self, var: &StorageVar<'_>, span: Span) -> Option<Typed> {
         let storage = self.storage_called(var.storage, span)?;
         self.need(StorageVar::READ, span, || format!("`storage.{}` cannot be read", var.storage));
-        let expr = Expr::Storage(var.fact, storage);
+        let expr = Term::Storage(var.fact, storage);
         Some(Typed::new(expr, var.fact.kind(), span))
     }
 
@@ -365,10 +365,10 @@ impl Lowering<'_> {
     }
 
     pub(super) fn name_of_acl(&self, number: u32) -> Bytes {
-        self.name_of(|kind| matches!(kind, Kind::Acl(other) if other == number))
+        self.name_of(|kind| matches!(kind, SymbolKind::Acl(other) if other == number))
     }
 
-    fn name_of(&self, is: impl Fn(Kind) -> bool) -> Bytes {
+    fn name_of(&self, is: impl Fn(SymbolKind) -> bool) -> Bytes {
         let mut names = self.symbols.names(is);
         names.next().map_or_else(Bytes::new, |name| name.to_string().into())
     }

@@ -4,7 +4,7 @@ use crate::acl::Acl;
 use crate::ast::{self, Expr, ExprKind, Field, FieldValue, Name};
 use crate::backend::{self, BackendSpec, ProbeSpec};
 use crate::lower::Lowering;
-use crate::lower::symbols::Kind;
+use crate::lower::symbols::SymbolKind;
 use crate::source::Span;
 
 /// The attributes of a backend, for advice.
@@ -38,7 +38,7 @@ const PROBE: &[&str] = &[
 const WINDOW_MAX: u32 = 64;
 
 impl Lowering<'_> {
-    pub(super) fn acl(&mut self, acl: &ast::Acl) {
+    pub(super) fn acl(&mut self, acl: &ast::AclDeclaration) {
         let loader = self.input.loader;
         match Acl::build(acl, &|host| loader.resolve(host)) {
             Ok((acl, warnings)) => {
@@ -69,7 +69,7 @@ impl Lowering<'_> {
         if &*name.text == "default" {
             self.default_probe = Some(number);
         } else {
-            self.declare_one(name, Kind::Probe(number));
+            self.declare_one(name, SymbolKind::Probe(number));
         }
     }
 
@@ -182,10 +182,14 @@ impl Lowering<'_> {
                     return self.default_probe.map(|n| self.parts.probes[n as usize].clone());
                 }
                 match self.symbols.take(&name.text) {
-                    Some(Kind::Probe(number)) => Some(self.parts.probes[number as usize].clone()),
+                    Some(SymbolKind::Probe(number)) => {
+                        Some(self.parts.probes[number as usize].clone())
+                    }
                     _ => {
-                        let names: Vec<&str> =
-                            self.symbols.names(|kind| matches!(kind, Kind::Probe(_))).collect();
+                        let names: Vec<&str> = self
+                            .symbols
+                            .names(|kind| matches!(kind, SymbolKind::Probe(_)))
+                            .collect();
                         self.report
                             .error(name.span, format!("there is no probe `{}`", name.text))
                             .did_you_mean(&name.text, names)

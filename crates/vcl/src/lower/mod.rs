@@ -30,7 +30,7 @@ use crate::report::Report;
 use crate::run::{Routine, Step};
 use crate::source::Span;
 use crate::sub::Sub;
-use places::Facts;
+use places::SubFacts;
 use symbols::Symbols;
 
 /// A backend as declared; `backend x none;` has nothing to connect to.
@@ -112,7 +112,7 @@ struct Lowering<'a> {
     /// The statements of each subroutine, as far as they have been lowered.
     bodies: Vec<Vec<Step>>,
     /// The facts about each subroutine.
-    facts: Vec<Facts>,
+    facts: Vec<SubFacts>,
     /// The subroutine that is being lowered.
     current: usize,
     /// The depth of the expression or block that is being lowered.

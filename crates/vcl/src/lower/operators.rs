@@ -8,7 +8,7 @@ use crate::ast::{self, BinaryOp, ExprKind};
 use crate::lower::Lowering;
 use crate::lower::convert::Typed;
 use crate::lower::expr::negated;
-use crate::run::{Arith, ArithOp, Cond, Expr, Order, Text, calculate};
+use crate::run::{Arith, ArithOp, Cond, Order, Term, Text, calculate};
 use crate::source::Span;
 use crate::types::Type;
 use crate::value::Value;
@@ -136,7 +136,7 @@ impl Lowering<'_> {
     }
 
     /// Both operands of a comparison, which must have one type.
-    fn alike(&mut self, left: Typed, right: Typed, span: Span) -> Option<(Expr, Expr)> {
+    fn alike(&mut self, left: Typed, right: Typed, span: Span) -> Option<(Term, Term)> {
         let wanted = left.ty;
         let becomes = wanted == right.ty
             || (wanted == Type::Real && right.ty == Type::Int && right.literal)
@@ -228,7 +228,7 @@ impl Lowering<'_> {
             }
         };
         let (ty, literal) = (typed.ty, typed.literal);
-        let expr = self.folded(ArithOp::Subtract, Expr::Const(zero), typed.expr, span)?;
+        let expr = self.folded(ArithOp::Subtract, Term::Const(zero), typed.expr, span)?;
         Some(Typed { literal, ..Typed::new(expr, ty, span) })
     }
 
@@ -293,13 +293,13 @@ impl Lowering<'_> {
     }
 
     /// The operation, or its value when both operands are constants.
-    fn folded(&mut self, op: ArithOp, left: Expr, right: Expr, span: Span) -> Option<Expr> {
-        if let (Expr::Const(a), Expr::Const(b)) = (&left, &right) {
+    fn folded(&mut self, op: ArithOp, left: Term, right: Term, span: Span) -> Option<Term> {
+        if let (Term::Const(a), Term::Const(b)) = (&left, &right) {
             return match calculate(op, a, b) {
-                Ok(value) => Some(Expr::Const(value)),
+                Ok(value) => Some(Term::Const(value)),
                 // As in Varnish: what is no whole number fails when it runs.
                 Err(_) if !matches!((a, b), (Value::Int(_), Value::Int(_))) => {
-                    Some(Expr::Arith(Box::new(Arith { op, left, right })))
+                    Some(Term::Arith(Box::new(Arith { op, left, right })))
                 }
                 Err(failure) => {
                     self.report.error(span, failure.into_reason());
@@ -307,7 +307,7 @@ impl Lowering<'_> {
                 }
             };
         }
-        Some(Expr::Arith(Box::new(Arith { op, left, right })))
+        Some(Term::Arith(Box::new(Arith { op, left, right })))
     }
 }
 

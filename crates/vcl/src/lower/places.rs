@@ -12,7 +12,7 @@ const DEEP_MAX: u32 = 200;
 
 /// Facts about a subroutine that others must know.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct SubFacts {
     pub(super) name: Box<str>,
     /// Where its first part begins.
     pub(super) span: Span,
@@ -50,7 +50,7 @@ enum NeedKind {
     Verb,
 }
 
-impl Facts {
+impl SubFacts {
     pub(super) fn of(name: &str, span: Span) -> Self {
         Self {
             name: name.into(),
@@ -216,7 +216,7 @@ struct Walk {
 impl Walk {
     /// Returns the depth of blocks within each other in subroutine `number` and in those that it
     /// calls.
-    fn visit(&mut self, number: usize, facts: &[Facts]) -> u32 {
+    fn visit(&mut self, number: usize, facts: &[SubFacts]) -> u32 {
         if let State::Done(deep) = self.states[number] {
             return deep;
         }

@@ -3,7 +3,7 @@
 use crate::ast::{Block, CallExpr, Expr, Name, SetOp, Statement, StatementKind};
 use crate::lower::Lowering;
 use crate::lower::operators::joined;
-use crate::lower::symbols::Kind;
+use crate::lower::symbols::SymbolKind;
 use crate::run::{self, Arith, ArithOp, Arm, Clean, Op, Step, Text};
 use crate::source::{At, Span};
 use crate::sub::{Sub, Subs};
@@ -33,7 +33,7 @@ impl Lowering<'_> {
     /// `sub name { ... }`: adds to what that subroutine does.
     pub(super) fn sub(&mut self, name: &Name, body: &Block) {
         let Some(symbol) = self.symbols.get(&name.text) else { return };
-        let Kind::Sub(number) = symbol.kind else { return };
+        let SymbolKind::Sub(number) = symbol.kind else { return };
         if symbol.span != name.span && !name.text.starts_with("vcl_") {
             // Declared twice, which is reported.
             return;
@@ -178,11 +178,11 @@ impl Lowering<'_> {
             return self.value(value, var.kind).map(|value| Op::Set(set, value));
         }
         self.need(var.read, span, || format!("`{}` cannot be read", var.name));
-        let current = run::Expr::Var(var.get);
+        let current = run::Term::Var(var.get);
         if var.kind == Type::String {
             let text = self.string(value)?;
             let text = joined(Text::Shown(Box::new(current)), text);
-            return Some(Op::Set(set, run::Expr::Text(Box::new(text))));
+            return Some(Op::Set(set, run::Term::Text(Box::new(text))));
         }
         let arith = match op {
             SetOp::Assign | SetOp::Add => ArithOp::Add,
@@ -198,7 +198,7 @@ impl Lowering<'_> {
         };
         let right = self.value(value, wanted)?;
         let arith = Arith { op: arith, left: current, right };
-        Some(Op::Set(set, run::Expr::Arith(Box::new(arith))))
+        Some(Op::Set(set, run::Term::Arith(Box::new(arith))))
     }
 
     fn unset(&mut self, target: &Name) -> Option<Op> {
@@ -225,7 +225,7 @@ impl Lowering<'_> {
     fn call(&mut self, name: &Name) -> Option<Op> {
         let kind = self.symbols.get(&name.text).map(|symbol| symbol.kind);
         match kind {
-            Some(Kind::Sub(number)) => {
+            Some(SymbolKind::Sub(number)) => {
                 self.symbols.take(&name.text);
                 self.calls(number, name.span);
                 Some(Op::Call(number))
@@ -238,7 +238,7 @@ impl Lowering<'_> {
             }
             None => {
                 let names: Vec<&str> =
-                    self.symbols.names(|kind| matches!(kind, Kind::Sub(_))).collect();
+                    self.symbols.names(|kind| matches!(kind, SymbolKind::Sub(_))).collect();
                 self.report
                     .error(name.span, format!("there is no subroutine `{}`", name.text))
                     .did_you_mean(&name.text, names);
@@ -301,7 +301,7 @@ impl Lowering<'_> {
             Text::Join(parts) => Text::Join(parts.into_iter().map(or_null).collect()),
             one => or_null(one),
         };
-        Some(Op::Synthetic(run::Expr::Text(Box::new(text))))
+        Some(Op::Synthetic(run::Term::Text(Box::new(text))))
     }
 
     fn unknown_statement(&mut self, name: &Name) {
@@ -328,7 +328,7 @@ impl Lowering<'_> {
         let is_symbol = self.symbols.get(&name.text).map(|symbol| symbol.kind);
         let entry = self.report.error(name.span, format!("`{}` is no statement", name.text));
         match is_symbol {
-            Some(Kind::Sub(_)) => entry.help(format!("write `call {};`", name.text)),
+            Some(SymbolKind::Sub(_)) => entry.help(format!("write `call {};`", name.text)),
             _ => entry.did_you_mean(&name.text, WORDS.iter().copied()),
         };
     }

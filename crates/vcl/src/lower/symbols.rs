@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 use crate::ast::{Item, Name};
 use crate::lower::Lowering;
-use crate::lower::places::Facts;
+use crate::lower::places::SubFacts;
 use crate::source::Span;
 use crate::vmod::{Class, Module};
 use crate::vmods;
 
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum SymbolKind {
     Acl(u32),
     Backend(u32),
     Probe(u32),
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Object(u32, &'static Class),
 }
 
-impl Kind {
+impl SymbolKind {
     /// The kind with its article, for a sentence.
     pub(super) fn a_word(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Kind {
 /// A name.
 #[derive(Debug)]
 pub(super) struct Symbol {
-    pub(super) kind: Kind,
+    pub(super) kind: SymbolKind,
     pub(super) span: Span,
     pub(super) used: bool,
 }
@@ -75,7 +75,7 @@ impl Symbols {
     }
 
     /// The meaning of `name`, which counts as used from now on.
-    pub(super) fn take(&mut self, name: &str) -> Option<Kind> {
+    pub(super) fn take(&mut self, name: &str) -> Option<SymbolKind> {
         let symbol = self.by_name.get_mut(&*folded(name))?;
         symbol.used = true;
         Some(symbol.kind)
@@ -84,13 +84,13 @@ impl Symbols {
     /// The number of a subroutine.
     pub(super) fn sub(&self, name: &str) -> Option<u32> {
         match self.get(name)?.kind {
-            Kind::Sub(number) => Some(number),
+            SymbolKind::Sub(number) => Some(number),
             _ => None,
         }
     }
 
     /// The names that stand for what `is` says.
-    pub(super) fn names(&self, is: impl Fn(Kind) -> bool) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self, is: impl Fn(SymbolKind) -> bool) -> impl Iterator<Item = &str> {
         self.order
             .iter()
             .filter(move |name| is(self.by_name[&*folded(name)].kind))
@@ -102,10 +102,10 @@ impl Symbols {
         self.order.iter().map(|name| (&**name, &self.by_name[&*folded(name)]))
     }
 
-    fn put(&mut self, name: &str, kind: Kind, span: Span) {
+    fn put(&mut self, name: &str, kind: SymbolKind, span: Span) {
         match kind {
-            Kind::Acl(_) => self.acls += 1,
-            Kind::Backend(_) => self.backends += 1,
+            SymbolKind::Acl(_) => self.acls += 1,
+            SymbolKind::Backend(_) => self.backends += 1,
             _ => {}
         }
         self.order.push(name.into());
@@ -121,11 +121,11 @@ impl Lowering<'_> {
                 Item::Import { .. } | Item::Probe { .. } => {}
                 Item::Acl(acl) => {
                     let number = self.symbols.acls;
-                    self.declare_one(&acl.name, Kind::Acl(number));
+                    self.declare_one(&acl.name, SymbolKind::Acl(number));
                 }
                 Item::Backend { name, .. } => {
                     let number = self.symbols.backends;
-                    self.declare_one(name, Kind::Backend(number));
+                    self.declare_one(name, SymbolKind::Backend(number));
                 }
                 Item::Sub { name, .. } => self.declare_sub(name),
             }
@@ -133,8 +133,9 @@ impl Lowering<'_> {
     }
 
     /// Declares a name that must be new. An object's is declared by its `new`.
-    pub(super) fn declare_one(&mut self, name: &Name, kind: Kind) -> bool {
-        let reserved = folded(&name.text).starts_with("vcl_") && !matches!(kind, Kind::Sub(_));
+    pub(super) fn declare_one(&mut self, name: &Name, kind: SymbolKind) -> bool {
+        let reserved =
+            folded(&name.text).starts_with("vcl_") && !matches!(kind, SymbolKind::Sub(_));
         let reason = not_allowed(&name.text)
             .or_else(|| reserved.then_some("names that begin with `vcl_` are reserved"))
             .or_else(|| misplaced_default(&name.text, kind));
@@ -170,10 +171,10 @@ impl Lowering<'_> {
         let name = alias.unwrap_or(module);
         // The same import twice is allowed, as in Varnish.
         let again = self.symbols.get(&name.text).is_some_and(
-            |first| matches!(first.kind, Kind::Module(module) if module.name == found.name),
+            |first| matches!(first.kind, SymbolKind::Module(module) if module.name == found.name),
         );
         if !again {
-            self.declare_one(name, Kind::Module(found));
+            self.declare_one(name, SymbolKind::Module(found));
         }
     }
 
@@ -194,8 +195,8 @@ impl Lowering<'_> {
             };
         }
         let number = self.facts.len() as u32;
-        if self.declare_one(name, Kind::Sub(number)) {
-            self.facts.push(Facts::of(&name.text, name.span));
+        if self.declare_one(name, SymbolKind::Sub(number)) {
+            self.facts.push(SubFacts::of(&name.text, name.span));
             self.bodies.push(Vec::new());
         }
     }
@@ -204,9 +205,9 @@ impl Lowering<'_> {
     pub(super) fn unused(&mut self) {
         for (name, symbol) in self.symbols.all() {
             let counts = match symbol.kind {
-                Kind::Acl(_) | Kind::Probe(_) | Kind::Backend(_) => true,
-                Kind::Sub(_) => !name.starts_with("vcl_"),
-                Kind::Module(_) | Kind::Object(..) => false,
+                SymbolKind::Acl(_) | SymbolKind::Probe(_) | SymbolKind::Backend(_) => true,
+                SymbolKind::Sub(_) => !name.starts_with("vcl_"),
+                SymbolKind::Module(_) | SymbolKind::Object(..) => false,
             };
             if counts && !symbol.used {
                 let word = symbol.kind.word();
@@ -232,8 +233,8 @@ fn folded(name: &str) -> Cow<'_, str> {
 }
 
 /// Only backends (and probes, which have a way of their own) can be called `default`.
-fn misplaced_default(name: &str, kind: Kind) -> Option<&'static str> {
-    let misplaced = name != "default" || !matches!(kind, Kind::Backend(_));
+fn misplaced_default(name: &str, kind: SymbolKind) -> Option<&'static str> {
+    let misplaced = name != "default" || !matches!(kind, SymbolKind::Backend(_));
     let misplaced = misplaced && folded(name) == "default";
     misplaced.then_some("`default` is the name of a backend or a probe")
 }

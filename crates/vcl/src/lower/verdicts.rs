@@ -2,7 +2,7 @@
 
 use crate::ast;
 use crate::lower::Lowering;
-use crate::run::{Expr, Op, Text, Verdict};
+use crate::run::{Op, Term, Text, Verdict};
 use crate::source::Span;
 use crate::sub::{Action, Said, Sub, Subs, Verb};
 use crate::types::Type;
@@ -87,7 +87,7 @@ impl Lowering<'_> {
             None => None,
         };
         let status_value = status_value?;
-        if let Expr::Const(Value::Int(n)) = &status_value {
+        if let Term::Const(Value::Int(n)) = &status_value {
             if !crate::run::is_status(*n) {
                 self.report
                     .warning(status.span, format!("no answer can have the status {n}"))

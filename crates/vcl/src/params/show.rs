@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Kind, MASKED, Params, Spec, UNLIMITED, Value};
+use super::{MASKED, ParamValue, Params, Spec, UNLIMITED, ValueKind};
 
 /// Widest line of a description.
 const WIDTH: usize = 62;
@@ -67,7 +67,7 @@ impl Row {
         if self.absent {
             text.push_str("        Not available\n");
         } else {
-            _ = writeln!(text, "        Value is: {}", self.state());
+            _ = writeln!(text, "        ParamValue is: {}", self.state());
             let default = Some(&self.default).filter(|_| !self.is_default());
             let rest = [
                 ("Default", default),
@@ -160,7 +160,7 @@ impl Params {
             about: spec.about.to_owned(),
             flags: spec.flags,
             number: json_value(spec.kind, value),
-            absent: spec.kind == Kind::Absent,
+            absent: spec.kind == ValueKind::Absent,
             bare: false,
             protected: false,
         }
@@ -168,17 +168,19 @@ impl Params {
 }
 
 /// A value as it is written.
-fn spell(kind: Kind, value: &Value) -> String {
+fn spell(kind: ValueKind, value: &ParamValue) -> String {
     match (kind, value) {
-        (_, Value::Text(text)) => text.to_string(),
-        (Kind::Switch, Value::Number(on)) => (if *on != 0.0 { "on" } else { "off" }).to_owned(),
-        (Kind::Seconds, Value::Number(seconds)) => format!("{seconds:.3}"),
-        (Kind::Bytes, Value::Number(bytes)) => size(*bytes as u64),
-        (Kind::Number, Value::Number(UNLIMITED)) => "unlimited".to_owned(),
-        (_, Value::Number(number)) => number.to_string(),
-        (Kind::Mask(words), Value::Bits(bits)) => listed(words, *bits, '-', "all"),
-        (Kind::Flags(words), Value::Bits(bits)) => listed(words, *bits, '+', "none"),
-        (_, Value::Bits(bits)) => listed(MASKED, *bits, '-', "none"),
+        (_, ParamValue::Text(text)) => text.to_string(),
+        (ValueKind::Switch, ParamValue::Number(on)) => {
+            (if *on != 0.0 { "on" } else { "off" }).to_owned()
+        }
+        (ValueKind::Seconds, ParamValue::Number(seconds)) => format!("{seconds:.3}"),
+        (ValueKind::Bytes, ParamValue::Number(bytes)) => size(*bytes as u64),
+        (ValueKind::Number, ParamValue::Number(UNLIMITED)) => "unlimited".to_owned(),
+        (_, ParamValue::Number(number)) => number.to_string(),
+        (ValueKind::Mask(words), ParamValue::Bits(bits)) => listed(words, *bits, '-', "all"),
+        (ValueKind::Flags(words), ParamValue::Bits(bits)) => listed(words, *bits, '+', "none"),
+        (_, ParamValue::Bits(bits)) => listed(MASKED, *bits, '-', "none"),
     }
 }
 
@@ -211,11 +213,11 @@ fn size(bytes: u64) -> String {
 }
 
 /// A value as JSON; none for a string.
-fn json_value(kind: Kind, value: &Value) -> Option<String> {
+fn json_value(kind: ValueKind, value: &ParamValue) -> Option<String> {
     match (kind, value) {
-        (Kind::Switch, Value::Number(on)) => Some((*on != 0.0).to_string()),
-        (Kind::Seconds, Value::Number(seconds)) => Some(format!("{seconds:.3}")),
-        (_, Value::Number(number)) => Some(number.to_string()),
-        (_, Value::Text(_) | Value::Bits(_)) => None,
+        (ValueKind::Switch, ParamValue::Number(on)) => Some((*on != 0.0).to_string()),
+        (ValueKind::Seconds, ParamValue::Number(seconds)) => Some(format!("{seconds:.3}")),
+        (_, ParamValue::Number(number)) => Some(number.to_string()),
+        (_, ParamValue::Text(_) | ParamValue::Bits(_)) => None,
     }
 }

@@ -1,7 +1,9 @@
 //! The table of Varnish 7.1's parameters: names, units, defaults and bounds as there, and what each
 //! means here. It is the only place where they are listed.
 
-use super::Kind::{self, Absent, Bytes, Flags, Mask, Number, Pool, Real, Seconds, Switch, Text};
+use super::ValueKind::{
+    self, Absent, Bytes, Flags, Mask, Number, Pool, Real, Seconds, Switch, Text,
+};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +13,7 @@ pub struct Spec {
     /// Its name.
     pub name: &'static str,
     /// The kind of its values.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Its value when nobody has set it, as written.
     pub default: &'static str,
     /// The smallest value, as written.

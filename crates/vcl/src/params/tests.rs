@@ -8,7 +8,7 @@ fn every_default_is_a_value_and_within_its_bounds() {
         assert_eq!(spec.param as usize, at, "{}", spec.name);
         assert!(spec.about.ends_with('.'), "{}", spec.name);
         let mut params = Params::default();
-        if spec.kind == Kind::Absent {
+        if spec.kind == ValueKind::Absent {
             assert_eq!(params.set(spec.name, "1").err(), Some(Error::Absent(spec.name)));
             continue;
         }
@@ -126,13 +126,13 @@ fn rows_are_shown_as_varnishd_shows_them() {
     let long = row.long();
     assert!(
         long.starts_with(
-            "default_ttl\n        Value is: 120.000 [seconds] (default)\n        Minimum is: 0.000\n\n"
+            "default_ttl\n        ParamValue is: 120.000 [seconds] (default)\n        Minimum is: 0.000\n\n"
         ),
         "{long}"
     );
     params.set("default_ttl", "1").expect("a time");
     let row = params.row(Spec::find("default_ttl").expect("there"));
-    assert!(row.long().contains("Value is: 1.000 [seconds]\n        Default is: 120.000\n"));
+    assert!(row.long().contains("ParamValue is: 1.000 [seconds]\n        Default is: 120.000\n"));
     let json = row.json();
     assert!(
         json.starts_with(

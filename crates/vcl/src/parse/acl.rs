@@ -1,8 +1,8 @@
 //! `acl name +flags { entries }`
 
 use super::{Failed, Parsed, Parser};
-use crate::ast::{Acl, AclEntry, Item, Name};
-use crate::lex::Kind;
+use crate::ast::{AclDeclaration, AclEntry, Item, Name};
+use crate::lex::TokenKind;
 use crate::source::Span;
 
 impl Parser<'_> {
@@ -11,13 +11,13 @@ impl Parser<'_> {
     pub(super) fn acl(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
         let name = self.own_name("an access list")?;
-        let mut acl = Acl { name, flags: Vec::new(), entries: Vec::new() };
+        let mut acl = AclDeclaration { name, flags: Vec::new(), entries: Vec::new() };
         let read = self.acl_inside(&mut acl);
         items.push(Item::Acl(acl));
         read
     }
 
-    fn acl_inside(&mut self, acl: &mut Acl) -> Parsed<()> {
+    fn acl_inside(&mut self, acl: &mut AclDeclaration) -> Parsed<()> {
         while self.at_sign("+") || self.at_sign("-") {
             acl.flags.push(self.acl_flag()?);
         }
@@ -38,11 +38,14 @@ impl Parser<'_> {
     fn acl_flag(&mut self) -> Parsed<(bool, Name)> {
         let sign = self.bump();
         let word = self.token();
-        if word.kind != Kind::Word || word.span.start != sign.span.end {
+        if word.kind != TokenKind::Word || word.span.start != sign.span.end {
             return Err(self.unexpected("a flag right behind its sign, as `+log`"));
         }
         self.bump();
-        Ok((sign.kind == Kind::Sign("+"), Name { text: self.text(word).into(), span: word.span }))
+        Ok((
+            sign.kind == TokenKind::Sign("+"),
+            Name { text: self.text(word).into(), span: word.span },
+        ))
     }
 
     fn acl_entry(&mut self) -> Parsed<AclEntry> {
@@ -78,7 +81,7 @@ impl Parser<'_> {
 
     fn acl_host(&mut self) -> Parsed<(Box<str>, Span)> {
         let token = self.token();
-        if token.kind == Kind::Str {
+        if token.kind == TokenKind::Str {
             let (bytes, span) = self.string("an address")?;
             let Ok(text) = std::str::from_utf8(&bytes) else {
                 self.report.error(span, "no address and no host name");
@@ -86,7 +89,7 @@ impl Parser<'_> {
             };
             return Ok((text.into(), span));
         }
-        if matches!(token.kind, Kind::Int | Kind::Real | Kind::Word) {
+        if matches!(token.kind, TokenKind::Int | TokenKind::Real | TokenKind::Word) {
             if let Some(entry) = self.fault("addresses stand in quotes") {
                 entry.expected("an address in quotes").help("`\"192.0.2.0\"/24;`");
             }
@@ -112,7 +115,7 @@ impl Parser<'_> {
 
     fn acl_mask(&mut self) -> Parsed<(u32, Span)> {
         let token = self.token();
-        if token.kind != Kind::Int {
+        if token.kind != TokenKind::Int {
             let failed = self.unexpected("the mask as a number of bits");
             if let Some(entry) = self.last_fault() {
                 entry.help("`\"10.0.0.0\"/8;`: no quotes, and no mask with dots");

@@ -2,7 +2,7 @@
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{Expr, ExprKind, Field, FieldValue, Item, Name};
-use crate::lex::{self, Kind};
+use crate::lex::{self, TokenKind};
 use crate::source::Span;
 
 impl Parser<'_> {
@@ -47,7 +47,7 @@ impl Parser<'_> {
     }
 
     fn field(&mut self) -> Parsed<Field> {
-        if self.token().kind == Kind::Word {
+        if self.token().kind == TokenKind::Word {
             let help = format!("`.{} = ...;`", self.text(self.token()));
             if let Some(entry) = self.fault("an attribute begins with a dot") {
                 entry.help(help);
@@ -62,7 +62,7 @@ impl Parser<'_> {
         }
         self.expect(".")?;
         let word = self.token();
-        if word.kind != Kind::Word {
+        if word.kind != TokenKind::Word {
             return Err(self.unexpected("the name of an attribute"));
         }
         self.bump();
@@ -83,7 +83,7 @@ impl Parser<'_> {
     /// One string or several, each a line of a request.
     fn strings(&mut self) -> Parsed<FieldValue> {
         let mut strings = vec![self.string("a line of the request")?];
-        while self.token().kind == Kind::Str {
+        while self.token().kind == TokenKind::Str {
             strings.push(self.string("a line of the request")?);
         }
         Ok(FieldValue::Strings(strings))
@@ -94,15 +94,15 @@ impl Parser<'_> {
         let token = self.token();
         let span = token.span;
         let kind = match token.kind {
-            Kind::Int | Kind::Real => return self.number(),
-            Kind::Str => ExprKind::String(lex::string(self.bytes(span)).into()),
-            Kind::Blob => return self.literal_blob(),
-            Kind::Word => {
+            TokenKind::Int | TokenKind::Real => return self.number(),
+            TokenKind::Str => ExprKind::String(lex::string(self.bytes(span)).into()),
+            TokenKind::Blob => return self.literal_blob(),
+            TokenKind::Word => {
                 let name = self.name()?;
                 let span = name.span;
                 return Ok(Expr { kind: ExprKind::Name(name), span });
             }
-            Kind::Sign("-") => {
+            TokenKind::Sign("-") => {
                 self.fault("no attribute of a backend or probe is negative");
                 return Err(Failed);
             }
@@ -114,9 +114,9 @@ impl Parser<'_> {
 
     fn field_end(&mut self) -> Parsed<()> {
         let calculates =
-            matches!(self.token().kind, Kind::Sign("+" | "-" | "*" | "/" | "%" | "(" | "."));
-        if calculates || self.token().kind == Kind::Str {
-            let numbers = matches!(self.before().kind, Kind::Int | Kind::Real);
+            matches!(self.token().kind, TokenKind::Sign("+" | "-" | "*" | "/" | "%" | "(" | "."));
+        if calculates || self.token().kind == TokenKind::Str {
+            let numbers = matches!(self.before().kind, TokenKind::Int | TokenKind::Real);
             if let Some(entry) = self.fault("attributes take one constant, and no calculations") {
                 entry.expected("`;`");
                 if numbers {

@@ -2,7 +2,7 @@
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{Ast, Item};
-use crate::lex::{self, Kind, Token};
+use crate::lex::{self, Token, TokenKind};
 use crate::source::Span;
 
 /// Words that begin a declaration at the top level.
@@ -51,9 +51,9 @@ impl Parser<'_> {
         let word = self.bump();
         let number = self.token();
         let version = match (number.kind, self.text(number)) {
-            (Kind::Real, "4.0") => 40,
-            (Kind::Real, "4.1") => 41,
-            (Kind::Real, other) => {
+            (TokenKind::Real, "4.0") => 40,
+            (TokenKind::Real, "4.1") => 41,
+            (TokenKind::Real, other) => {
                 self.report
                     .error(number.span, format!("VCL {other} is not known"))
                     .expected("4.0 or 4.1")
@@ -82,7 +82,7 @@ impl Parser<'_> {
 
     fn declaration(&mut self, version: u32, items: &mut Vec<Item>) -> Parsed<()> {
         let token = self.token();
-        if token.kind != Kind::Word {
+        if token.kind != TokenKind::Word {
             return self.no_declaration(token);
         }
         match self.text(token) {
@@ -100,8 +100,8 @@ impl Parser<'_> {
     fn no_declaration(&mut self, token: Token) -> Parsed<()> {
         let after_brace = self.text(self.before()) == "}";
         match token.kind {
-            Kind::Bad => {}
-            Kind::Sign(";") => {
+            TokenKind::Bad => {}
+            TokenKind::Sign(";") => {
                 if let Some(entry) = self.fault("a `;` with nothing before it") {
                     entry.help(match after_brace {
                         true => "no `;` follows a `}`",
@@ -109,7 +109,7 @@ impl Parser<'_> {
                     });
                 }
             }
-            Kind::Sign("}") => {
+            TokenKind::Sign("}") => {
                 let odd = self.odd_close.take();
                 if let Some(entry) = self.fault("this `}` closes nothing") {
                     if let Some((open, close)) = odd {
@@ -153,7 +153,7 @@ impl Parser<'_> {
 
     fn import(&mut self) -> Parsed<Item> {
         self.bump();
-        if self.token().kind == Kind::Str {
+        if self.token().kind == TokenKind::Str {
             let name = String::from_utf8_lossy(lex::string(self.bytes(self.token().span)));
             let help = format!("`import {name};`");
             if let Some(entry) = self.fault("a module's name stands without quotes") {
@@ -209,7 +209,7 @@ impl Parser<'_> {
 
     /// A string's content.
     pub(super) fn string(&mut self, expected: &str) -> Parsed<(Box<[u8]>, Span)> {
-        if self.token().kind != Kind::Str {
+        if self.token().kind != TokenKind::Str {
             return Err(self.unexpected(&format!("{expected} in quotes")));
         }
         let token = self.bump();

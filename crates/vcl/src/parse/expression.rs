@@ -2,13 +2,13 @@
 
 use super::{Failed, MAX_OPERATORS, Parsed, Parser};
 use crate::ast::{Argument, BinaryOp, CallExpr, Expr, ExprKind, Name};
-use crate::lex::{self, Kind};
+use crate::lex::{self, TokenKind};
 use crate::source::Span;
 
 /// Operators by sign.
-type Table = &'static [(&'static str, BinaryOp)];
+type Operators = &'static [(&'static str, BinaryOp)];
 
-const COMPARISONS: Table = &[
+const COMPARISONS: Operators = &[
     ("==", BinaryOp::Equal),
     ("!=", BinaryOp::NotEqual),
     ("<", BinaryOp::Less),
@@ -18,8 +18,8 @@ const COMPARISONS: Table = &[
     ("~", BinaryOp::Match),
     ("!~", BinaryOp::NoMatch),
 ];
-const SUMS: Table = &[("+", BinaryOp::Add), ("-", BinaryOp::Subtract)];
-const PRODUCTS: Table =
+const SUMS: Operators = &[("+", BinaryOp::Add), ("-", BinaryOp::Subtract)];
+const PRODUCTS: Operators =
     &[("*", BinaryOp::Multiply), ("/", BinaryOp::Divide), ("%", BinaryOp::Modulo)];
 
 impl Parser<'_> {
@@ -88,9 +88,9 @@ impl Parser<'_> {
     }
 
     /// One of the operators of `table`, if one stands here.
-    fn operator(&mut self, table: Table) -> Parsed<Option<(BinaryOp, Span)>> {
+    fn operator(&mut self, table: Operators) -> Parsed<Option<(BinaryOp, Span)>> {
         let token = self.token();
-        let Kind::Sign(sign) = token.kind else { return Ok(None) };
+        let TokenKind::Sign(sign) = token.kind else { return Ok(None) };
         let Some((_, op)) = table.iter().find(|(name, _)| *name == sign) else {
             return Ok(None);
         };
@@ -121,21 +121,21 @@ impl Parser<'_> {
         let token = self.token();
         let span = token.span;
         match token.kind {
-            Kind::Str => {
+            TokenKind::Str => {
                 self.bump();
                 let text = lex::string(self.bytes(span)).into();
                 Ok(Expr { kind: ExprKind::String(text), span })
             }
-            Kind::Int | Kind::Real => self.number(),
-            Kind::Blob => self.literal_blob(),
-            Kind::Word => self.named(),
-            Kind::Sign("-") => {
+            TokenKind::Int | TokenKind::Real => self.number(),
+            TokenKind::Blob => self.literal_blob(),
+            TokenKind::Word => self.named(),
+            TokenKind::Sign("-") => {
                 self.bump();
                 let inner = self.operand()?;
                 let span = span.to(inner.span);
                 Ok(Expr { kind: ExprKind::Negative(Box::new(inner)), span })
             }
-            Kind::Sign("(") => {
+            TokenKind::Sign("(") => {
                 self.bump();
                 let inner = self.any()?;
                 let close = self.close()?;
@@ -172,15 +172,15 @@ impl Parser<'_> {
     fn method(&mut self, object: Expr) -> Parsed<Expr> {
         self.bump();
         let word = self.token();
-        if word.kind != Kind::Word {
+        if word.kind != TokenKind::Word {
             let failed = self.unexpected("the name of a method");
-            let numbers = matches!(object.kind, ExprKind::Real(_)) && word.kind == Kind::Int;
+            let numbers = matches!(object.kind, ExprKind::Real(_)) && word.kind == TokenKind::Int;
             if let Some(entry) = self.last_fault() {
                 match (numbers, word.kind) {
                     (true, _) => {
                         entry.help("addresses stand in quotes: `std.ip(\"192.0.2.1\", ...)`")
                     }
-                    (_, Kind::Str) => entry.help("`+` joins strings"),
+                    (_, TokenKind::Str) => entry.help("`+` joins strings"),
                     _ => entry,
                 };
             }
@@ -224,7 +224,8 @@ impl Parser<'_> {
     }
 
     fn argument(&mut self) -> Parsed<Argument> {
-        let named = self.token().kind == Kind::Word && self.peek(1).kind == Kind::Sign("=");
+        let named =
+            self.token().kind == TokenKind::Word && self.peek(1).kind == TokenKind::Sign("=");
         let name = match named {
             true => {
                 let word = self.bump();
@@ -245,16 +246,16 @@ impl Parser<'_> {
     /// Complains of a second value where an operator should be.
     pub(super) fn behind_value(&mut self) -> Parsed<()> {
         let (token, before) = (self.token(), self.before());
-        let value = |kind| matches!(kind, Kind::Str | Kind::Word | Kind::Sign(")"));
+        let value = |kind| matches!(kind, TokenKind::Str | TokenKind::Word | TokenKind::Sign(")"));
         let joined = match token.kind {
-            Kind::Str => true,
-            Kind::Word => !self.begins_line(token) && before.kind == Kind::Str,
+            TokenKind::Str => true,
+            TokenKind::Word => !self.begins_line(token) && before.kind == TokenKind::Str,
             _ => false,
         };
         if !joined || !value(before.kind) {
             return Ok(());
         }
-        let word = token.kind == Kind::Word && matches!(self.text(token), "and" | "or");
+        let word = token.kind == TokenKind::Word && matches!(self.text(token), "and" | "or");
         if word {
             return Err(self.unexpected("an operator"));
         }

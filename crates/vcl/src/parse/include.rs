@@ -1,7 +1,7 @@
 //! `include`: the tokens of other files in place of it, wherever it stands, even within a
 //! subroutine or a statement, as Varnish has it.
 
-use crate::lex::{self, Kind, Token};
+use crate::lex::{self, Token, TokenKind};
 use crate::program::Input;
 use crate::report::Report;
 use crate::source::{SourceFile, Sources, Span};
@@ -52,7 +52,7 @@ impl Splicer<'_, '_> {
         while let [token, after @ ..] = rest {
             rest = after;
             let span = token.span;
-            let is_include = token.kind == Kind::Word
+            let is_include = token.kind == TokenKind::Word
                 && &source.text[span.start as usize..span.end as usize] == b"include";
             if is_include {
                 rest = self.include(&source, span, after);
@@ -67,8 +67,8 @@ impl Splicer<'_, '_> {
     fn include<'t>(&mut self, source: &SourceFile, word: Span, after: &'t [Token]) -> &'t [Token] {
         let (glob, after) = match after {
             [plus, flag, rest @ ..]
-                if plus.kind == Kind::Sign("+")
-                    && flag.kind == Kind::Word
+                if plus.kind == TokenKind::Sign("+")
+                    && flag.kind == TokenKind::Word
                     && plus.span.end == flag.span.start =>
             {
                 let text = &source.text[flag.span.start as usize..flag.span.end as usize];
@@ -81,20 +81,21 @@ impl Splicer<'_, '_> {
             }
             _ => (false, after),
         };
-        let Some((name, rest)) = after.split_first().filter(|(t, _)| t.kind == Kind::Str) else {
-            let found = after.first().filter(|token| token.kind != Kind::Bad);
+        let Some((name, rest)) = after.split_first().filter(|(t, _)| t.kind == TokenKind::Str)
+        else {
+            let found = after.first().filter(|token| token.kind != TokenKind::Bad);
             let span = found.map_or(word, |token| token.span);
             if found.is_some() || after.is_empty() {
                 let entry = self.report.error(span, "`include` without a file name");
                 entry.expected("a string").help("`include \"file.vcl\";`");
             }
-            let end = after.iter().position(|token| token.kind == Kind::Sign(";"));
+            let end = after.iter().position(|token| token.kind == TokenKind::Sign(";"));
             return &after[end.map_or(0, |end| end + 1)..];
         };
         let bytes = &source.text[name.span.start as usize..name.span.end as usize];
         let text = String::from_utf8_lossy(lex::string(bytes)).into_owned();
         let rest = match rest {
-            [semicolon, rest @ ..] if semicolon.kind == Kind::Sign(";") => rest,
+            [semicolon, rest @ ..] if semicolon.kind == TokenKind::Sign(";") => rest,
             _ => {
                 let end = Span { start: name.span.end, ..name.span };
                 self.report.error(end, "`include` without its `;`").expected("`;`");

@@ -15,7 +15,7 @@ mod recovery;
 mod statement;
 
 use crate::ast::{Ast, Item};
-use crate::lex::{self, Kind, Token};
+use crate::lex::{self, Token, TokenKind};
 use crate::program::Input;
 use crate::report::Report;
 use crate::source::{SourceFile, Sources, Span};
@@ -44,7 +44,7 @@ pub fn parse(input: &Input<'_>, sources: &mut Sources, report: &mut Report) -> O
     let mut tokens = include::splice(input, file, sources, report);
     // Sources are limited to far less than 4 GiB.
     let end = input.text.len().min(lex::MAX_FILE) as u32;
-    tokens.push(Token { kind: Kind::End, span: Span { file, start: end, end } });
+    tokens.push(Token { kind: TokenKind::End, span: Span { file, start: end, end } });
     if tokens.len() == 1 && report.has_errors() {
         return None;
     }
@@ -62,7 +62,7 @@ pub fn parse_builtin(sources: &mut Sources) -> Vec<Item> {
     let file = sources.add(builtin);
     let mut tokens = lex::tokens(file, sources.file(file), &mut report);
     let end = BUILTIN.len() as u32;
-    tokens.push(Token { kind: Kind::End, span: Span { file, start: end, end } });
+    tokens.push(Token { kind: TokenKind::End, span: Span { file, start: end, end } });
     Parser::new(tokens, sources, &mut report).program().items
 }
 
@@ -131,15 +131,15 @@ impl<'a> Parser<'a> {
     }
 
     fn at_end(&self) -> bool {
-        self.token().kind == Kind::End
+        self.token().kind == TokenKind::End
     }
 
     fn at_sign(&self, sign: &str) -> bool {
-        matches!(self.token().kind, Kind::Sign(s) if s == sign)
+        matches!(self.token().kind, TokenKind::Sign(s) if s == sign)
     }
 
     fn at_word(&self, word: &str) -> bool {
-        self.token().kind == Kind::Word && self.text(self.token()) == word
+        self.token().kind == TokenKind::Word && self.text(self.token()) == word
     }
 
     fn take(&mut self, sign: &str) -> Option<Token> {

@@ -2,7 +2,7 @@
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::Name;
-use crate::lex::{self, Kind};
+use crate::lex::{self, TokenKind};
 use crate::source::Span;
 
 /// Messages that header names belong to.
@@ -18,7 +18,7 @@ const SCOPES: &[&str] = &[
 const FUNCTIONS: &[&str] = &["ban", "hash_data", "regsub", "regsuball", "synthetic"];
 
 /// The parts of a name as they are read.
-struct Parts<'a> {
+struct NameParts<'a> {
     words: Vec<&'a str>,
     /// The part that stands in quotes.
     quoted: Option<usize>,
@@ -28,11 +28,11 @@ struct Parts<'a> {
 impl<'a> Parser<'a> {
     /// A name with dots or without: a variable, a function, a method.
     pub(super) fn name(&mut self) -> Parsed<Name> {
-        if self.token().kind == Kind::Str {
+        if self.token().kind == TokenKind::Str {
             return Err(self.quoted_name());
         }
         let first = self.word("a name")?;
-        let mut parts = Parts { words: vec![&first.1], quoted: None, span: first.0 };
+        let mut parts = NameParts { words: vec![&first.1], quoted: None, span: first.0 };
         while self.at_sign(".") {
             self.part(&mut parts)?;
         }
@@ -53,8 +53,8 @@ impl<'a> Parser<'a> {
     /// The name of an own thing; that it has no dots is for the checker to say.
     pub(super) fn own_name(&mut self, of: &str) -> Parsed<Name> {
         match self.token().kind {
-            Kind::Word => self.name(),
-            Kind::Str => Err(self.quoted_name()),
+            TokenKind::Word => self.name(),
+            TokenKind::Str => Err(self.quoted_name()),
             _ => Err(self.unexpected(&format!("the name of {of}"))),
         }
     }
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
     }
 
     fn word(&mut self, expected: &str) -> Parsed<(Span, &'a str)> {
-        if self.token().kind != Kind::Word {
+        if self.token().kind != TokenKind::Word {
             return Err(self.unexpected(expected));
         }
         let token = self.bump();
@@ -79,12 +79,12 @@ impl<'a> Parser<'a> {
     }
 
     /// A dot and what follows it.
-    fn part(&mut self, parts: &mut Parts<'a>) -> Parsed<()> {
+    fn part(&mut self, parts: &mut NameParts<'a>) -> Parsed<()> {
         let header = parts.words.len() == 2 && parts.words[1].eq_ignore_ascii_case("http");
         let next = self.peek(1);
         match next.kind {
-            Kind::Word => parts.words.push(self.text(next)),
-            Kind::Str if header => {
+            TokenKind::Word => parts.words.push(self.text(next)),
+            TokenKind::Str if header => {
                 let bytes = lex::string(self.bytes(next.span));
                 if !is_field_name(bytes) {
                     self.bump();
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
                 parts.quoted = Some(2);
                 parts.words.push(std::str::from_utf8(bytes).unwrap_or_default());
             }
-            Kind::Str => {
+            TokenKind::Str => {
                 self.bump();
                 let text = lex::string(self.bytes(next.span));
                 let help = match is_field_name(text) {
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `req.http.a.b` without quotes is not the header `a.b`.
-    fn check_header(&mut self, parts: &Parts<'_>) -> Parsed<()> {
+    fn check_header(&mut self, parts: &NameParts<'_>) -> Parsed<()> {
         let words = &parts.words;
         let called = self.at_sign("(");
         let allowed = match called {

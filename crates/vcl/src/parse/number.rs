@@ -2,7 +2,7 @@
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{Expr, ExprKind};
-use crate::lex::{self, Kind, Token};
+use crate::lex::{self, Token, TokenKind};
 
 /// Digits of an integer: RFC 8941, section 3.3.1.
 const INT_DIGITS: usize = 15;
@@ -47,9 +47,9 @@ impl Parser<'_> {
         let text = self.text(token);
         let value = self.value(token, text);
         let unit = self.token();
-        if unit.kind != Kind::Word || is_operator(self.text(unit)) {
+        if unit.kind != TokenKind::Word || is_operator(self.text(unit)) {
             let kind = match token.kind {
-                Kind::Int => ExprKind::Int(value as i64),
+                TokenKind::Int => ExprKind::Int(value as i64),
                 _ => ExprKind::Real(value),
             };
             return Ok(Expr { kind, span: token.span });
@@ -83,13 +83,13 @@ impl Parser<'_> {
     fn value(&mut self, token: Token, text: &str) -> f64 {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let message = match token.kind {
-            Kind::Int if whole.len() > INT_DIGITS => {
+            TokenKind::Int if whole.len() > INT_DIGITS => {
                 format!("a whole number of more than {INT_DIGITS} digits")
             }
-            Kind::Real if whole.len() > REAL_DIGITS.0 => {
+            TokenKind::Real if whole.len() > REAL_DIGITS.0 => {
                 format!("a number of more than {} digits before its dot", REAL_DIGITS.0)
             }
-            Kind::Real if fraction.len() > REAL_DIGITS.1 => {
+            TokenKind::Real if fraction.len() > REAL_DIGITS.1 => {
                 format!("a number of more than {} digits behind its dot", REAL_DIGITS.1)
             }
             // An integer of 15 digits is exact in 53 bits.

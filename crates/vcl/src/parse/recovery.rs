@@ -1,8 +1,8 @@
 //! Faults, and where to go on after one.
 
 use super::{Failed, Parsed, Parser};
-use crate::lex::{Kind, Token};
-use crate::report::Entry;
+use crate::lex::{Token, TokenKind};
+use crate::report::Finding;
 use crate::source::Span;
 
 /// Words that begin a statement.
@@ -10,17 +10,17 @@ const STATEMENTS: &[&str] = &["set", "unset", "call", "return", "if", "new"];
 
 impl Parser<'_> {
     /// A fault at this token; none when it or the one before has been complained about.
-    pub(super) fn fault(&mut self, message: &str) -> Option<&mut Entry> {
+    pub(super) fn fault(&mut self, message: &str) -> Option<&mut Finding> {
         let token = self.token();
-        if token.kind == Kind::Bad || self.before().kind == Kind::Bad {
+        if token.kind == TokenKind::Bad || self.before().kind == TokenKind::Bad {
             return None;
         }
         Some(self.report.error(token.span, message))
     }
 
     /// The fault that [`Self::unexpected`] has just reported.
-    pub(super) fn last_fault(&mut self) -> Option<&mut Entry> {
-        if self.token().kind == Kind::Bad || self.before().kind == Kind::Bad {
+    pub(super) fn last_fault(&mut self) -> Option<&mut Finding> {
+        if self.token().kind == TokenKind::Bad || self.before().kind == TokenKind::Bad {
             return None;
         }
         self.report.last()
@@ -43,9 +43,9 @@ impl Parser<'_> {
     pub(super) fn shown(&self, token: Token) -> String {
         let text = String::from_utf8_lossy(self.bytes(token.span));
         match token.kind {
-            Kind::End => "the end of the file".to_owned(),
-            Kind::Str if text.len() > 30 || text.contains('\n') => "a string".to_owned(),
-            Kind::Str => format!("the string {text}"),
+            TokenKind::End => "the end of the file".to_owned(),
+            TokenKind::Str if text.len() > 30 || text.contains('\n') => "a string".to_owned(),
+            TokenKind::Str => format!("the string {text}"),
             _ if text.len() > 60 => "a long word".to_owned(),
             _ => format!("`{text}`"),
         }
@@ -57,28 +57,30 @@ impl Parser<'_> {
         let next = self.peek(1);
         let adjacent = token.span.end == next.span.start;
         Some(match (token.kind, next.kind) {
-            (Kind::Sign("="), Kind::Sign("~")) if adjacent => "`~` matches a pattern",
-            (Kind::Sign("="), Kind::Sign(">")) if adjacent => "`>=` is \"at least\"",
-            (Kind::Sign(">"), _) if self.text(self.before()) == "<" => "`!=` is \"not equal\"",
-            (Kind::Sign("="), _) if matches!(self.text(self.before()), "==" | "!=") => {
+            (TokenKind::Sign("="), TokenKind::Sign("~")) if adjacent => "`~` matches a pattern",
+            (TokenKind::Sign("="), TokenKind::Sign(">")) if adjacent => "`>=` is \"at least\"",
+            (TokenKind::Sign(">"), _) if self.text(self.before()) == "<" => "`!=` is \"not equal\"",
+            (TokenKind::Sign("="), _) if matches!(self.text(self.before()), "==" | "!=") => {
                 "two signs are enough: `==`, `!=`"
             }
-            (Kind::Sign("="), _) => "`==` compares",
-            (Kind::Sign("=="), _) if self.before_is_target() => "`=` sets",
-            (Kind::Sign("&"), _) => "`&&` is \"and\"",
-            (Kind::Sign("|"), _) => "`||` is \"or\"",
-            (Kind::Sign("==" | "!=" | "<" | ">" | "<=" | ">=" | "~" | "!~"), _) => {
+            (TokenKind::Sign("="), _) => "`==` compares",
+            (TokenKind::Sign("=="), _) if self.before_is_target() => "`=` sets",
+            (TokenKind::Sign("&"), _) => "`&&` is \"and\"",
+            (TokenKind::Sign("|"), _) => "`||` is \"or\"",
+            (TokenKind::Sign("==" | "!=" | "<" | ">" | "<=" | ">=" | "~" | "!~"), _) => {
                 "a comparison has two sides; put parentheses around the first one"
             }
-            (Kind::Sign("!"), _) if self.text(self.before()) == "!" => "one `!` is enough",
-            (Kind::Sign("%"), Kind::Sign("=")) if adjacent => {
+            (TokenKind::Sign("!"), _) if self.text(self.before()) == "!" => "one `!` is enough",
+            (TokenKind::Sign("%"), TokenKind::Sign("=")) if adjacent => {
                 "there are `=`, `+=`, `-=`, `*=` and `/=`"
             }
-            (Kind::Sign("!"), _) => "`!` stands before a whole comparison; `(!x)` goes elsewhere",
-            (Kind::Sign("++"), _) => "`+= 1` adds one; `+` joins strings",
-            (Kind::Sign("--"), _) => "`-= 1` takes one away; `- -1` needs a space",
-            (Kind::Word, _) if self.text(self.before()) == "not" => "`!` is \"not\"",
-            (Kind::Word, _) => match self.text(token) {
+            (TokenKind::Sign("!"), _) => {
+                "`!` stands before a whole comparison; `(!x)` goes elsewhere"
+            }
+            (TokenKind::Sign("++"), _) => "`+= 1` adds one; `+` joins strings",
+            (TokenKind::Sign("--"), _) => "`-= 1` takes one away; `- -1` needs a space",
+            (TokenKind::Word, _) if self.text(self.before()) == "not" => "`!` is \"not\"",
+            (TokenKind::Word, _) => match self.text(token) {
                 "and" | "AND" => "`&&` is \"and\"",
                 "or" | "OR" => "`||` is \"or\"",
                 "not" | "NOT" => "`!` is \"not\"",
@@ -95,8 +97,8 @@ impl Parser<'_> {
         while at > 0 {
             at -= 1;
             match self.tokens[at].kind {
-                Kind::Word if self.text(self.tokens[at]) == "set" => return true,
-                Kind::Word | Kind::Sign(".") => {}
+                TokenKind::Word if self.text(self.tokens[at]) == "set" => return true,
+                TokenKind::Word | TokenKind::Sign(".") => {}
                 _ => return false,
             }
         }
@@ -109,11 +111,11 @@ impl Parser<'_> {
             return Ok(());
         }
         let (token, before) = (self.token(), self.before());
-        if token.kind == Kind::Bad || before.kind == Kind::Bad {
+        if token.kind == TokenKind::Bad || before.kind == TokenKind::Bad {
             return Err(Failed);
         }
-        let ends = matches!(token.kind, Kind::End | Kind::Sign("}"));
-        if (token.kind == Kind::Word && self.begins_line(token)) || ends {
+        let ends = matches!(token.kind, TokenKind::End | TokenKind::Sign("}"));
+        if (token.kind == TokenKind::Word && self.begins_line(token)) || ends {
             let end = Span { start: before.span.end, ..before.span };
             self.report.error(end, "a `;` is missing").expected("`;`");
             return Ok(());
@@ -139,13 +141,13 @@ impl Parser<'_> {
     /// Returns true if a declaration begins here. In the place of a statement, it shows that a `}`
     /// is missing.
     pub(super) fn at_declaration(&self) -> bool {
-        if self.token().kind != Kind::Word || self.peek(1).kind != Kind::Word {
+        if self.token().kind != TokenKind::Word || self.peek(1).kind != TokenKind::Word {
             return false;
         }
         let body = match (self.text(self.token()), self.peek(2).kind) {
-            ("sub" | "probe" | "backend" | "acl", Kind::Sign("{")) => true,
-            ("acl", Kind::Sign("+" | "-")) => true,
-            ("backend", Kind::Word) => matches!(self.text(self.peek(2)), "none" | "None"),
+            ("sub" | "probe" | "backend" | "acl", TokenKind::Sign("{")) => true,
+            ("acl", TokenKind::Sign("+" | "-")) => true,
+            ("backend", TokenKind::Word) => matches!(self.text(self.peek(2)), "none" | "None"),
             _ => false,
         };
         body && self.begins_line(self.token())
@@ -162,21 +164,21 @@ impl Parser<'_> {
         while !self.at_end() {
             let token = self.token();
             match token.kind {
-                Kind::Sign(";") if depth == 0 => {
+                TokenKind::Sign(";") if depth == 0 => {
                     self.bump();
                     return;
                 }
-                Kind::Sign("{") => depth += 1,
-                Kind::Sign("}") if depth == 0 => return,
-                Kind::Sign("}") => {
+                TokenKind::Sign("{") => depth += 1,
+                TokenKind::Sign("}") if depth == 0 => return,
+                TokenKind::Sign("}") => {
                     depth -= 1;
-                    if depth == 0 && self.peek(1).kind != Kind::Sign(";") {
+                    if depth == 0 && self.peek(1).kind != TokenKind::Sign(";") {
                         self.bump();
                         return;
                     }
                 }
-                Kind::Word if self.at_declaration() => return,
-                Kind::Word
+                TokenKind::Word if self.at_declaration() => return,
+                TokenKind::Word
                     if depth == 0
                         && STATEMENTS.contains(&self.text(token))
                         && self.begins_line(token) =>
@@ -198,10 +200,10 @@ impl Parser<'_> {
                 return;
             }
             match self.bump().kind {
-                Kind::Sign(";") if depth == 0 => return,
-                Kind::Sign("{") => depth += 1,
-                Kind::Sign("}") if depth <= 1 => return,
-                Kind::Sign("}") => depth -= 1,
+                TokenKind::Sign(";") if depth == 0 => return,
+                TokenKind::Sign("{") => depth += 1,
+                TokenKind::Sign("}") if depth <= 1 => return,
+                TokenKind::Sign("}") => depth -= 1,
                 _ => {}
             }
         }
@@ -211,8 +213,8 @@ impl Parser<'_> {
     pub(super) fn leave_condition(&mut self) -> bool {
         while !self.at_end() && !self.at_declaration() {
             match self.token().kind {
-                Kind::Sign("{") => return true,
-                Kind::Sign(";" | "}") => return false,
+                TokenKind::Sign("{") => return true,
+                TokenKind::Sign(";" | "}") => return false,
                 _ => self.bump(),
             };
         }

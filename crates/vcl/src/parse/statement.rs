@@ -2,7 +2,7 @@
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{Block, Expr, ExprKind, Name, Return, SetOp, Statement, StatementKind};
-use crate::lex::{Kind, Token};
+use crate::lex::{Token, TokenKind};
 
 /// The operators of a `set`.
 const SETTERS: &[(&str, SetOp)] = &[
@@ -62,8 +62,10 @@ impl Parser<'_> {
     fn statement(&mut self) -> Parsed<Option<StatementKind>> {
         let token = self.token();
         match token.kind {
-            Kind::Sign("{") => return self.block().map(|block| Some(StatementKind::Block(block))),
-            Kind::Sign(";") => {
+            TokenKind::Sign("{") => {
+                return self.block().map(|block| Some(StatementKind::Block(block)));
+            }
+            TokenKind::Sign(";") => {
                 let after_brace = self.text(self.before()) == "}";
                 if let Some(entry) = self.fault("a `;` with nothing before it") {
                     entry.help(match after_brace {
@@ -74,11 +76,11 @@ impl Parser<'_> {
                 self.bump();
                 return Ok(None);
             }
-            Kind::Bad => {
+            TokenKind::Bad => {
                 self.bump();
                 return Ok(None);
             }
-            Kind::Word => {}
+            TokenKind::Word => {}
             _ => return Err(self.unexpected("a statement or `}`")),
         }
         // As in Varnish the case of a statement's word does not count, that of `else` does.
@@ -96,7 +98,7 @@ impl Parser<'_> {
             "return" => self.returning()?,
             "new" => self.new_object()?,
             "import" | "vcl" | "sub" | "acl" | "backend" | "probe"
-                if self.peek(1).kind == Kind::Word =>
+                if self.peek(1).kind == TokenKind::Word =>
             {
                 return Err(self.misplaced());
             }
@@ -119,7 +121,7 @@ impl Parser<'_> {
         self.bump();
         let mut arms = vec![self.arm()?];
         let mut otherwise = None;
-        while !self.unclosed && self.token().kind == Kind::Word {
+        while !self.unclosed && self.token().kind == TokenKind::Word {
             match self.text(self.token()) {
                 "elsif" | "elseif" | "elif" => {
                     self.bump();
@@ -196,7 +198,7 @@ impl Parser<'_> {
     fn set(&mut self) -> Parsed<StatementKind> {
         self.bump();
         let target = self.name()?;
-        let Kind::Sign(sign) = self.token().kind else {
+        let TokenKind::Sign(sign) = self.token().kind else {
             return Err(self.unexpected("`=`"));
         };
         let Some((_, op)) = SETTERS.iter().find(|(name, _)| *name == sign) else {
@@ -226,7 +228,7 @@ impl Parser<'_> {
         if self.at_sign(";") {
             return Ok(StatementKind::Return(None));
         }
-        if self.token().kind == Kind::Word && !self.begins_line(self.token()) {
+        if self.token().kind == TokenKind::Word && !self.begins_line(self.token()) {
             let help = format!("`return ({});`", self.text(self.token()));
             if let Some(entry) = self.fault("what is returned stands in parentheses") {
                 entry.help(help);
@@ -237,7 +239,7 @@ impl Parser<'_> {
             return Err(self.unexpected("`(`"));
         }
         self.bump();
-        if self.token().kind != Kind::Word {
+        if self.token().kind != TokenKind::Word {
             let failed = self.unexpected("what is to be done next");
             if let Some(entry) = self.last_fault() {
                 entry.help("`return (pass);`; a plain `return;` goes back to the caller");

@@ -5,7 +5,7 @@ use regex_syntax::hir::{Hir, HirKind};
 
 /// Facts about a pattern of the subset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct PatternFacts {
     /// It has a `$`, which to PCRE2 also means the place before a newline at the end.
     pub has_dollar: bool,
     /// The fewest bytes that it matches.
@@ -14,7 +14,7 @@ pub(super) struct Facts {
     pub needs: Option<u8>,
 }
 
-impl Facts {
+impl PatternFacts {
     /// Returns true if it is clear without a search that `subject` has no match.
     pub(super) fn rule_out(&self, subject: &[u8]) -> bool {
         subject.len() < self.bytes_min
@@ -23,16 +23,16 @@ impl Facts {
 }
 
 /// The facts about `pattern`, if both engines read it in the same way.
-pub(super) fn facts(pattern: &str) -> Option<Facts> {
+pub(super) fn facts(pattern: &str) -> Option<PatternFacts> {
     if !pattern.is_ascii() || pattern.contains('\0') {
         return None;
     }
     let rest = pattern.as_bytes();
-    let mut reader = Reader { rest, before: Before::Nothing, has_dollar: false };
+    let mut reader = PatternReader { rest, before: Before::Nothing, has_dollar: false };
     reader.read()?;
     let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
     let hir = parser.parse(pattern).ok()?;
-    repeats_something(&hir).then(|| Facts {
+    repeats_something(&hir).then(|| PatternFacts {
         has_dollar: reader.has_dollar,
         bytes_min: hir.properties().minimum_len().unwrap_or(0),
         needs: needs(&hir),
@@ -86,22 +86,22 @@ fn repeats_something(hir: &Hir) -> bool {
 
 /// The kind of element before the place that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
+pub(crate) enum Before {
     /// Nothing that could be repeated.
     Nothing,
-    /// A character, a class or a group.
+    /// A character, a class, a group or an assertion.
     Item,
     /// A quantifier.
     Quantifier,
 }
 
-struct Reader<'p> {
+struct PatternReader<'p> {
     rest: &'p [u8],
     before: Before,
     has_dollar: bool,
 }
 
-impl Reader<'_> {
+impl PatternReader<'_> {
     fn next(&mut self) -> Option<u8> {
         let (byte, rest) = self.rest.split_first()?;
         self.rest = rest;

@@ -21,14 +21,14 @@ use crate::value::{Failure, Header};
 #[derive(Debug)]
 pub(crate) struct Clean {
     header: Header,
-    patterns: Vec<Pattern>,
+    patterns: Vec<Cleaning>,
     /// The fewest bytes in which one of the patterns finds something.
     bytes_min: usize,
 }
 
 /// The pattern of one of the statements, and its replacement.
 #[derive(Debug)]
-struct Pattern {
+struct Cleaning {
     regex: Arc<Regex>,
     replacement: Bytes,
     all: bool,
@@ -50,7 +50,7 @@ impl Clean {
         }
         let (regex, replacement) = (Arc::clone(&regsub.regex), replacement.clone());
         let bytes_min = regex.bytes_min();
-        let patterns = vec![Pattern { regex, replacement, all: regsub.all, at }];
+        let patterns = vec![Cleaning { regex, replacement, all: regsub.all, at }];
         Some(Self { header: header.clone(), patterns, bytes_min })
     }
 
@@ -92,7 +92,7 @@ impl Clean {
         if value.len() < self.bytes_min {
             return Ok(None);
         }
-        for Pattern { regex, replacement, all, at } in &self.patterns {
+        for Cleaning { regex, replacement, all, at } in &self.patterns {
             let replaced = match regex.replace(&value, replacement, *all, &ctx.task.workspace) {
                 Ok(Cow::Borrowed(_)) => continue,
                 Ok(Cow::Owned(replaced)) => replaced,

@@ -1,7 +1,7 @@
 //! Statements in their compiled form. They are kept small, and what is seldom run lies elsewhere:
 //! between two requests, a core forgets most of what it has read.
 
-use crate::run::{Clean, Cond, Expr, Text};
+use crate::run::{Clean, Cond, Term, Text};
 use crate::source::At;
 use crate::sub::Action;
 use crate::value::{Header, Place};
@@ -40,13 +40,13 @@ pub(crate) enum Op {
     /// `unset x.http.y`
     UnsetHeader(Header),
     /// `set variable = ...`
-    Set(Set, Expr),
+    Set(Set, Term),
     /// `set resp.body = ...`
-    SetBody(Set, Expr),
+    SetBody(Set, Term),
     /// `set resp.body += ...`
-    AddToBody(Place, Expr),
+    AddToBody(Place, Term),
     /// `synthetic(...)`: the same for the answer that the subroutine makes.
-    Synthetic(Expr),
+    Synthetic(Term),
     /// `unset variable`
     Unset(Remove),
     /// `call sub`
@@ -56,7 +56,7 @@ pub(crate) enum Op {
     /// `new object = ...`
     New(Box<New>),
     /// A function called for its effect.
-    Do(Expr),
+    Do(Term),
     /// `hash_data(...)`
     HashData(Text),
     /// `ban(...)`
@@ -73,7 +73,7 @@ pub(crate) struct New {
     /// Makes it.
     pub(crate) construct: Construct,
     /// The arguments, one for each parameter.
-    pub(crate) arguments: Box<[Expr]>,
+    pub(crate) arguments: Box<[Term]>,
 }
 
 /// `if (condition) { body }`
@@ -93,11 +93,11 @@ pub(crate) enum Verdict {
     /// An action whose arguments are constants.
     Fixed(Action),
     /// `synth(status, reason)`
-    Synth(Box<(Expr, Option<Text>)>),
+    Synth(Box<(Term, Option<Text>)>),
     /// `error(status, reason)`
-    Error(Box<(Expr, Option<Text>)>),
+    Error(Box<(Term, Option<Text>)>),
     /// `pass(duration)`
-    Pass(Expr),
+    Pass(Term),
     /// `fail(reason)`
     Fail(Text),
 }

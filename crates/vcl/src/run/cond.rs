@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ctx::Ctx;
 use crate::regex::Regex;
-use crate::run::{Expr, Text};
+use crate::run::{Term, Text};
 use crate::value::{Failure, Value};
 
 /// An expression whose value is true or false.
@@ -14,7 +14,7 @@ pub(crate) enum Cond {
     Const(bool),
     /// A value that is true as `if` sees it: a `BOOL`, an `INT` other than 0, a `DURATION` of more
     /// than nothing, a backend that is one.
-    Value(Expr),
+    Value(Term),
     /// There is a string, even an empty one.
     Is(Text),
     /// `!`
@@ -30,11 +30,11 @@ pub(crate) enum Cond {
     /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
     TextOrder(Order, Box<(Text, Text)>),
     /// `==` of whatever else.
-    Equal(Box<(Expr, Expr)>),
+    Equal(Box<(Term, Term)>),
     /// Numbers in order.
-    Order(Order, Box<(Expr, Expr)>),
+    Order(Order, Box<(Term, Term)>),
     /// `~` with an ACL.
-    Acl(Expr, u32),
+    Acl(Term, u32),
 }
 
 /// The comparisons of what has an order.

@@ -1,7 +1,7 @@
 //! Statements while they run.
 
 use crate::ctx::{Ctx, Tag};
-use crate::run::{Arm, Expr, New, Op, Step, Text, Verdict};
+use crate::run::{Arm, New, Op, Step, Term, Text, Verdict};
 use crate::sub::{Action, Said, Sub};
 use crate::value::{Failure, Place, Value};
 use crate::vmod::Naming;
@@ -120,7 +120,7 @@ fn call(number: u32, ctx: &mut Ctx<'_>) -> Result<Flow, Failure> {
 }
 
 fn make(new: &New, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
-    let arguments = Expr::eval_all(&new.arguments, ctx)?;
+    let arguments = Term::eval_all(&new.arguments, ctx)?;
     let naming = Naming { name: &new.name, number: new.number };
     let object = (new.construct)(ctx, &naming, &arguments)?;
     ctx.instance.put(new.number, object)
@@ -153,7 +153,7 @@ impl Verdict {
     }
 }
 
-fn say((status, reason): &(Expr, Option<Text>), ctx: &mut Ctx<'_>) -> Result<Said, Failure> {
+fn say((status, reason): &(Term, Option<Text>), ctx: &mut Ctx<'_>) -> Result<Said, Failure> {
     let status = match status.eval(ctx)? {
         Value::Int(status) => status,
         _ => 0,

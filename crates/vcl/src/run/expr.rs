@@ -13,7 +13,7 @@ use crate::vmod::{Call, MethodCall};
 
 /// An expression.
 #[derive(Debug)]
-pub(crate) enum Expr {
+pub(crate) enum Term {
     /// Always the same.
     Const(Value),
     /// A variable.
@@ -46,7 +46,7 @@ pub(crate) struct Invoke {
     /// Where it works.
     pub(crate) from: Subs,
     /// One for each parameter.
-    pub(crate) arguments: Box<[Expr]>,
+    pub(crate) arguments: Box<[Term]>,
 }
 
 /// A call of a method.
@@ -59,13 +59,13 @@ pub(crate) struct MethodInvoke {
     /// The object, by number.
     pub(crate) object: u32,
     /// One for each parameter.
-    pub(crate) arguments: Box<[Expr]>,
+    pub(crate) arguments: Box<[Term]>,
 }
 
 /// Arguments, most of which need no memory of their own.
 type Values = SmallVec<[Value; 4]>;
 
-impl Expr {
+impl Term {
     /// Its value.
     ///
     /// # Errors

@@ -19,5 +19,5 @@ pub(crate) use clean::Clean;
 pub(crate) use code::{Arm, New, Op, Routine, Step, Verdict};
 pub(crate) use cond::{Cond, Order};
 pub(crate) use exec::{is_status, run};
-pub(crate) use expr::{Expr, Invoke, MethodInvoke};
+pub(crate) use expr::{Invoke, MethodInvoke, Term};
 pub(crate) use text::{Regsub, Text};

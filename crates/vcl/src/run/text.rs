@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::ctx::Ctx;
 use crate::regex::Regex;
-use crate::run::Expr;
+use crate::run::Term;
 use crate::value::{Failure, Header, Value};
 use crate::vars::Borrow;
 use crate::{headers, text};
@@ -31,7 +31,7 @@ pub(crate) enum Text {
     /// `.upper()`
     Upper(Box<Self>),
     /// Any other value, as a string.
-    Shown(Box<Expr>),
+    Shown(Box<Term>),
     /// The string, or `(null)` when it is none.
     OrNull(Box<Self>),
 }

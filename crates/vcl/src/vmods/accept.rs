@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Module, Object, Param};
+use crate::vmod::{Class, Method, Module, Object, Parameter};
 use crate::vmods::args::{Args, must, this};
 
 /// The module.
@@ -23,7 +23,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const ONE: &[Param] = &[must("string", Type::String)];
+const ONE: &[Parameter] = &[must("string", Type::String)];
 
 const CLASS: Class = Class {
     name: "rule",
@@ -31,7 +31,7 @@ const CLASS: Class = Class {
     params: ONE,
     construct: |_, _, args| {
         let fallback = Bytes::copy_from_slice(args.bytes(0));
-        Ok(Arc::new(Rule { fallback, choices: RwLock::default() }))
+        Ok(Arc::new(Offer { fallback, choices: RwLock::default() }))
     },
     methods: &[
         Method {
@@ -41,7 +41,7 @@ const CLASS: Class = Class {
             params: ONE,
             from: Subs::ALL,
             call: |_, object, args| {
-                this::<Rule>(object)?.add(args.bytes(0))?;
+                this::<Offer>(object)?.add(args.bytes(0))?;
                 Ok(Value::Void)
             },
         },
@@ -52,7 +52,7 @@ const CLASS: Class = Class {
             params: ONE,
             from: Subs::ALL,
             call: |_, object, args| {
-                this::<Rule>(object)?.remove(args.bytes(0));
+                this::<Offer>(object)?.remove(args.bytes(0));
                 Ok(Value::Void)
             },
         },
@@ -65,7 +65,7 @@ const CLASS: Class = Class {
             params: ONE,
             from: Subs::ALL,
             call: |_, object, args| {
-                Ok(Value::String(Some(this::<Rule>(object)?.filter(args.bytes(0)))))
+                Ok(Value::String(Some(this::<Offer>(object)?.filter(args.bytes(0)))))
             },
         },
     ],
@@ -75,18 +75,18 @@ const CLASS: Class = Class {
 const CHOICES_MAX: usize = 1000;
 
 #[derive(Debug)]
-struct Rule {
+struct Offer {
     fallback: Bytes,
     choices: RwLock<Vec<Bytes>>,
 }
 
-impl Object for Rule {
+impl Object for Offer {
     fn as_any(&self) -> &dyn Any {
         self
     }
 }
 
-impl Rule {
+impl Offer {
     fn add(&self, choice: &[u8]) -> Result<(), Failure> {
         let mut choices = self.choices.write();
         if choices.iter().any(|known| known.eq_ignore_ascii_case(choice)) {
@@ -169,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    fn rule(fallback: &str, choices: &[&str]) -> Rule {
-        let rule = Rule {
+    fn rule(fallback: &str, choices: &[&str]) -> Offer {
+        let rule = Offer {
             fallback: Bytes::copy_from_slice(fallback.as_bytes()),
             choices: RwLock::default(),
         };

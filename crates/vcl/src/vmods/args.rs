@@ -9,31 +9,31 @@ use bytes::Bytes;
 use crate::backend::Backend;
 use crate::types::Type;
 use crate::value::{Failure, Header, Place, Value};
-use crate::vmod::{Default, Kind, Object, Param};
+use crate::vmod::{ArgumentType, Default, Object, Parameter};
 
 /// A parameter that must be given.
-pub(crate) const fn must(name: &'static str, kind: Type) -> Param {
-    Param { name, kind: Kind::Of(kind), default: None }
+pub(crate) const fn must(name: &'static str, kind: Type) -> Parameter {
+    Parameter { name, kind: ArgumentType::Of(kind), default: None }
 }
 
 /// A parameter that may be left out; the function sees that.
-pub(crate) const fn may(name: &'static str, kind: Type) -> Param {
-    Param { name, kind: Kind::Of(kind), default: Some(Default::Absent) }
+pub(crate) const fn may(name: &'static str, kind: Type) -> Parameter {
+    Parameter { name, kind: ArgumentType::Of(kind), default: Some(Default::Absent) }
 }
 
 /// A number that may be left out.
-pub(crate) const fn number(name: &'static str, kind: Type, default: f64) -> Param {
-    Param { name, kind: Kind::Of(kind), default: Some(Default::Number(default)) }
+pub(crate) const fn number(name: &'static str, kind: Type, default: f64) -> Parameter {
+    Parameter { name, kind: ArgumentType::Of(kind), default: Some(Default::Number(default)) }
 }
 
 /// A string that may be left out.
-pub(crate) const fn text(name: &'static str, default: &'static str) -> Param {
-    Param { name, kind: Kind::Of(Type::String), default: Some(Default::Str(default)) }
+pub(crate) const fn text(name: &'static str, default: &'static str) -> Parameter {
+    Parameter { name, kind: ArgumentType::Of(Type::String), default: Some(Default::Str(default)) }
 }
 
 /// A truth that may be left out.
-pub(crate) const fn truth(name: &'static str, default: bool) -> Param {
-    Param { name, kind: Kind::Of(Type::Bool), default: Some(Default::Bool(default)) }
+pub(crate) const fn truth(name: &'static str, default: bool) -> Parameter {
+    Parameter { name, kind: ArgumentType::Of(Type::Bool), default: Some(Default::Bool(default)) }
 }
 
 /// One of these words, which may be left out.
@@ -41,13 +41,13 @@ pub(crate) const fn word(
     name: &'static str,
     words: &'static [&'static str],
     default: &'static str,
-) -> Param {
-    Param { name, kind: Kind::Enum(words), default: Some(Default::Word(default)) }
+) -> Parameter {
+    Parameter { name, kind: ArgumentType::Enum(words), default: Some(Default::Word(default)) }
 }
 
 /// One that Varnish's function takes and ours does not, for this reason.
-pub(crate) const fn refused(name: &'static str, kind: Type, why: &'static str) -> Param {
-    Param { name, kind: Kind::Refused(kind, why), default: Some(Default::Absent) }
+pub(crate) const fn refused(name: &'static str, kind: Type, why: &'static str) -> Parameter {
+    Parameter { name, kind: ArgumentType::Refused(kind, why), default: Some(Default::Absent) }
 }
 
 /// Reading the arguments of a call by number.

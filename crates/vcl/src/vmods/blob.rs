@@ -11,7 +11,7 @@ use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Class, Default, Function, Kind, Method, Module, Object, Param};
+use crate::vmod::{ArgumentType, Class, Default, Function, Method, Module, Object, Parameter};
 use crate::vmods::args::{Args, must, number, owned, this, word};
 
 /// The module.
@@ -31,11 +31,11 @@ const CODES: &[&str] =
     &["IDENTITY", "BASE64", "BASE64URL", "BASE64URLNOPAD", "BASE64CF", "HEX", "URL"];
 const CASES: &[&str] = &["LOWER", "UPPER", "DEFAULT"];
 
-const DECODING: Param = word("decoding", CODES, "IDENTITY");
-const ENCODING: Param = word("encoding", CODES, "IDENTITY");
-const CASE: Param = word("case", CASES, "DEFAULT");
-const LENGTH: Param = number("length", Type::Int, 0.0);
-const ENCODED: Param = must("encoded", Type::String);
+const DECODING: Parameter = word("decoding", CODES, "IDENTITY");
+const ENCODING: Parameter = word("encoding", CODES, "IDENTITY");
+const CASE: Parameter = word("case", CASES, "DEFAULT");
+const LENGTH: Parameter = number("length", Type::Int, 0.0);
+const ENCODED: Parameter = must("encoded", Type::String);
 
 const FUNCTIONS: &[Function] = &[
     Function {
@@ -100,9 +100,9 @@ const FUNCTIONS: &[Function] = &[
         params: &[
             must("", Type::Blob),
             must("length", Type::Bytes),
-            Param {
+            Parameter {
                 name: "offset",
-                kind: Kind::Of(Type::Bytes),
+                kind: ArgumentType::Of(Type::Bytes),
                 default: Some(Default::Number(0.0)),
             },
         ],
@@ -111,7 +111,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-const TWO: &[Param] = &[must("", Type::Blob), must("", Type::Blob)];
+const TWO: &[Parameter] = &[must("", Type::Blob), must("", Type::Blob)];
 
 const CLASS: Class = Class {
     name: "blob",

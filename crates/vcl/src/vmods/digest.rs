@@ -14,7 +14,7 @@ mod tests;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Call, Function, Module, Param};
+use crate::vmod::{Call, Function, Module, Parameter};
 use crate::vmods::args::{Args, must, owned};
 use base64::Code;
 
@@ -31,13 +31,13 @@ pub static MODULE: Module = Module {
 /// The answer of `digest.version`.
 const VERSION: &str = "1.0.2";
 
-const ONE: &[Param] = &[must("", Type::String)];
-const KEYED: &[Param] = &[must("key", Type::String), must("message", Type::String)];
+const ONE: &[Parameter] = &[must("", Type::String)];
+const KEYED: &[Parameter] = &[must("key", Type::String), must("message", Type::String)];
 
 const fn function(
     name: &'static str,
     about: &'static str,
-    params: &'static [Param],
+    params: &'static [Parameter],
     call: Call,
 ) -> Function {
     Function { name, about, returns: Type::String, params, from: Subs::ALL, call }

@@ -52,9 +52,9 @@ const FUNCTIONS: &[Function] = &[Function {
 }];
 
 /// A director as an object of the program.
-struct Handle<D>(Arc<D>);
+struct DirectorObject<D>(Arc<D>);
 
-impl<D: Director + 'static> Object for Handle<D> {
+impl<D: Director + 'static> Object for DirectorObject<D> {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -66,7 +66,7 @@ impl<D: Director + 'static> Object for Handle<D> {
 
 /// The director that `object` is.
 fn director<D: Director + 'static>(object: &Arc<dyn Object>) -> Result<&Arc<D>, Failure> {
-    let handle = object.as_any().downcast_ref::<Handle<D>>();
+    let handle = object.as_any().downcast_ref::<DirectorObject<D>>();
     handle.map(|handle| &handle.0).ok_or_else(|| Failure::new("a director of another class"))
 }
 

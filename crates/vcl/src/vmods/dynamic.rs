@@ -89,9 +89,9 @@ const CLASS: Class = Class {
 };
 
 /// An object of the class.
-struct Handle(Arc<Domains>);
+struct DomainsObject(Arc<Domains>);
 
-impl Object for Handle {
+impl Object for DomainsObject {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -182,11 +182,11 @@ fn construct(
         ..BackendSpec::default()
     };
     let usage_timeout = args.real(8).unwrap_or(7200.0);
-    Ok(Arc::new(Handle(Arc::new(Domains::new(naming.name, spec, usage_timeout)))))
+    Ok(Arc::new(DomainsObject(Arc::new(Domains::new(naming.name, spec, usage_timeout)))))
 }
 
 fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
-    let domains = &this::<Handle>(object)?.0;
+    let domains = &this::<DomainsObject>(object)?.0;
     let (host, port) = (args.bytes(0), args.bytes(1));
     if ctx.sub.side() == Side::Housekeeping && host.is_empty() {
         // As a member of another director: it goes by the request then.

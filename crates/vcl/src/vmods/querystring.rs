@@ -15,7 +15,7 @@ use crate::regex::{Limits, Regex};
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Class, Function, Method, MethodCall, Module, Object, Param};
+use crate::vmod::{Class, Function, Method, MethodCall, Module, Object, Parameter};
 use crate::vmods::args::{Args, must, owned, this, truth, word};
 use crate::vmods::std::fnmatch::{Options, fnmatch};
 
@@ -32,15 +32,15 @@ pub static MODULE: Module = Module {
 /// The separator of the names in a list: a byte that no URL has.
 const SEPARATOR: &str = "\u{1f}";
 
-const URL: Param = must("url", Type::String);
-const BY_NAMES: &[Param] = &[URL, must("params", Type::String)];
-const BY_REGEX: &[Param] = &[URL, must("regex", Type::Regex)];
-const BY_GLOB: &[Param] = &[URL, must("glob", Type::String)];
+const URL: Parameter = must("url", Type::String);
+const BY_NAMES: &[Parameter] = &[URL, must("params", Type::String)];
+const BY_REGEX: &[Parameter] = &[URL, must("regex", Type::Regex)];
+const BY_GLOB: &[Parameter] = &[URL, must("glob", Type::String)];
 
 const fn function(
     name: &'static str,
     about: &'static str,
-    params: &'static [Param],
+    params: &'static [Parameter],
     call: crate::vmod::Call,
 ) -> Function {
     Function { name, about, returns: Type::String, params, from: Subs::ALL, call }
@@ -61,7 +61,7 @@ const FUNCTIONS: &[Function] = &[
         &[URL, truth("uniq", false)],
         |_, args| {
             let Some(url) = args.string(0) else { return Ok(Value::String(None)) };
-            let order = Order { is_sorted: true, is_unique: args.truth(1).unwrap_or(false) };
+            let order = Sorting { is_sorted: true, is_unique: args.truth(1).unwrap_or(false) };
             Ok(Value::String(Some(rewrite(url, order, |_| Ok(true))?)))
         },
     ),
@@ -133,13 +133,13 @@ fn is_glob(pattern: &[u8], text: &[u8]) -> bool {
 
 /// In what order parameters are written.
 #[derive(Clone, Copy, Debug)]
-struct Order {
+struct Sorting {
     is_sorted: bool,
     /// Each of several equal ones once; in order, or behind each other.
     is_unique: bool,
 }
 
-const AS_THEY_STAND: Order = Order { is_sorted: false, is_unique: false };
+const AS_THEY_STAND: Sorting = Sorting { is_sorted: false, is_unique: false };
 
 /// The URL of the first argument with the parameters that `keep` says.
 fn kept(
@@ -155,7 +155,7 @@ fn kept(
 /// `url` with the parameters that `keep` says, in this order.
 fn rewrite(
     url: &Bytes,
-    order: Order,
+    order: Sorting,
     mut keep: impl FnMut(&[u8]) -> Result<bool, Failure>,
 ) -> Result<Bytes, Failure> {
     let Some(mark) = memchr::memchr(b'?', url) else { return Ok(url.clone()) };
@@ -179,7 +179,7 @@ fn rewrite(
     Ok(written.into())
 }
 
-const ADD: &[Param] = &[must("", Type::String)];
+const ADD: &[Parameter] = &[must("", Type::String)];
 
 const fn adding(name: &'static str, about: &'static str, call: MethodCall) -> Method {
     Method { name, about, returns: Type::Void, params: ADD, from: Subs::HOUSEKEEPING, call }
@@ -196,7 +196,7 @@ const CLASS: Class = Class {
         word("match", &["name", "param"], "name"),
     ],
     construct: |_, _, args| {
-        let order = Order {
+        let order = Sorting {
             is_sorted: args.truth(0).unwrap_or(false),
             is_unique: args.truth(1).unwrap_or(false),
         };
@@ -205,13 +205,13 @@ const CLASS: Class = Class {
     },
     methods: &[
         adding("add_string", "Adds a string that must be the same.", |_, object, args| {
-            this::<Filter>(object)?.add(Rule::Text(Bytes::copy_from_slice(args.bytes(0))))
+            this::<Filter>(object)?.add(FilterRule::Text(Bytes::copy_from_slice(args.bytes(0))))
         }),
         adding(
             "add_glob",
             "Adds a pattern with `*`, `?` and `[...]`, which must match all of it.",
             |_, object, args| {
-                this::<Filter>(object)?.add(Rule::Glob(Bytes::copy_from_slice(args.bytes(0))))
+                this::<Filter>(object)?.add(FilterRule::Glob(Bytes::copy_from_slice(args.bytes(0))))
             },
         ),
         adding(
@@ -222,7 +222,7 @@ const CLASS: Class = Class {
                 let regex = Regex::new(&pattern, Limits::default()).map_err(|error| {
                     Failure::new(format!("querystring: {pattern}: {}", error.message))
                 })?;
-                this::<Filter>(object)?.add(Rule::Regex(regex))
+                this::<Filter>(object)?.add(FilterRule::Regex(regex))
             },
         ),
         Method {
@@ -244,7 +244,7 @@ const CLASS: Class = Class {
 const RULES_MAX: usize = 1000;
 
 #[derive(Debug)]
-enum Rule {
+enum FilterRule {
     Text(Bytes),
     Glob(Bytes),
     Regex(Regex),
@@ -252,9 +252,9 @@ enum Rule {
 
 #[derive(Debug)]
 struct Filter {
-    order: Order,
+    order: Sorting,
     by_name: bool,
-    rules: RwLock<Vec<Rule>>,
+    rules: RwLock<Vec<FilterRule>>,
 }
 
 impl Object for Filter {
@@ -264,7 +264,7 @@ impl Object for Filter {
 }
 
 impl Filter {
-    fn add(&self, rule: Rule) -> Result<Value, Failure> {
+    fn add(&self, rule: FilterRule) -> Result<Value, Failure> {
         let mut rules = self.rules.write();
         if rules.len() >= RULES_MAX {
             let why = format!("querystring: a filter has at most {RULES_MAX} rules");
@@ -280,9 +280,9 @@ impl Filter {
             let subject = if self.by_name { query::name(param) } else { param };
             for rule in rules.iter() {
                 let is_match = match rule {
-                    Rule::Text(text) => text == subject,
-                    Rule::Glob(pattern) => is_glob(pattern, subject),
-                    Rule::Regex(regex) => regex.is_match(subject)?,
+                    FilterRule::Text(text) => text == subject,
+                    FilterRule::Glob(pattern) => is_glob(pattern, subject),
+                    FilterRule::Regex(regex) => regex.is_match(subject)?,
                 };
                 if is_match {
                     return Ok(keeps);

@@ -20,7 +20,7 @@ use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Call, Class, Function, Method, MethodCall, Module, Object, Param, Refused};
+use crate::vmod::{Call, Class, Function, Method, MethodCall, Module, Object, Parameter, Refused};
 use crate::vmods::args::{Args, must, number, owned, refused, text, this, truth};
 use pattern::Syntax;
 use replace::How;
@@ -55,18 +55,18 @@ const NEWLINES: &str = "A newline in a pattern matches one.";
 /// The answer of `re2.version`.
 const VERSION: &str = "2.0.0";
 
-const UTF8: Param = truth("utf8", false);
-const POSIX_SYNTAX: Param = refused("posix_syntax", Type::Bool, SYNTAX);
-const LONGEST_MATCH: Param = refused("longest_match", Type::Bool, LONGEST);
-const MAX_MEM: Param = number("max_mem", Type::Int, 8_388_608.0);
-const LITERAL: Param = truth("literal", false);
-const NEVER_NL: Param = refused("never_nl", Type::Bool, NEWLINES);
-const DOT_NL: Param = truth("dot_nl", false);
-const NEVER_CAPTURE: Param = truth("never_capture", false);
-const CASE_SENSITIVE: Param = truth("case_sensitive", true);
-const PERL_CLASSES: Param = truth("perl_classes", false);
-const WORD_BOUNDARY: Param = truth("word_boundary", false);
-const ONE_LINE: Param = truth("one_line", false);
+const UTF8: Parameter = truth("utf8", false);
+const POSIX_SYNTAX: Parameter = refused("posix_syntax", Type::Bool, SYNTAX);
+const LONGEST_MATCH: Parameter = refused("longest_match", Type::Bool, LONGEST);
+const MAX_MEM: Parameter = number("max_mem", Type::Int, 8_388_608.0);
+const LITERAL: Parameter = truth("literal", false);
+const NEVER_NL: Parameter = refused("never_nl", Type::Bool, NEWLINES);
+const DOT_NL: Parameter = truth("dot_nl", false);
+const NEVER_CAPTURE: Parameter = truth("never_capture", false);
+const CASE_SENSITIVE: Parameter = truth("case_sensitive", true);
+const PERL_CLASSES: Parameter = truth("perl_classes", false);
+const WORD_BOUNDARY: Parameter = truth("word_boundary", false);
+const ONE_LINE: Parameter = truth("one_line", false);
 
 /// Parameters, with the options of a pattern behind them.
 macro_rules! with_options {
@@ -79,11 +79,11 @@ macro_rules! with_options {
     };
 }
 
-const PATTERN: Param = must("pattern", Type::String);
-const TEXT: Param = must("text", Type::String);
-const REWRITE: Param = must("rewrite", Type::String);
-const REF: Param = must("ref", Type::Int);
-const NAME: Param = must("name", Type::String);
+const PATTERN: Parameter = must("pattern", Type::String);
+const TEXT: Parameter = must("text", Type::String);
+const REWRITE: Parameter = must("rewrite", Type::String);
+const REF: Parameter = must("ref", Type::Int);
+const NAME: Parameter = must("name", Type::String);
 
 const SUB: &str = "The text with its first match replaced. In `rewrite`, `\\0` to `\\9` stand for \
                    the match and its groups, and `\\\\` for a backslash. `fallback` if nothing \
@@ -105,7 +105,7 @@ const fn function(
     name: &'static str,
     about: &'static str,
     returns: Type,
-    params: &'static [Param],
+    params: &'static [Parameter],
     call: Call,
 ) -> Function {
     Function { name, about, returns, params, from: Subs::ALL, call }
@@ -115,7 +115,7 @@ const fn method(
     name: &'static str,
     about: &'static str,
     returns: Type,
-    params: &'static [Param],
+    params: &'static [Parameter],
     call: MethodCall,
 ) -> Method {
     Method { name, about, returns, params, from: Subs::ALL, call }
@@ -196,7 +196,7 @@ const REGEX: Class = Class {
         let pattern = compiled(args, 1).map_err(|why| {
             Failure::new(format!("re2.regex {}: {}", naming.name, why.into_reason()))
         })?;
-        Ok(Arc::new(Regex { pattern, number: naming.number }))
+        Ok(Arc::new(PatternObject { pattern, number: naming.number }))
     },
     methods: &[
         method(
@@ -205,7 +205,7 @@ const REGEX: Class = Class {
             Type::Bool,
             &[must("", Type::String)],
             |ctx, object, args| {
-                let Regex { pattern, number } = this::<Regex>(object)?;
+                let PatternObject { pattern, number } = this::<PatternObject>(object)?;
                 Ok(Value::Bool(
                     pattern.search(ctx.task.keep(NAME_OF_KEPT, *number), args.string(0)),
                 ))
@@ -216,38 +216,42 @@ const REGEX: Class = Class {
             BACKREF,
             Type::String,
             &[REF, text("fallback", "**BACKREF METHOD FAILED**")],
-            |ctx, object, args| this::<Regex>(object)?.last(ctx).group(args),
+            |ctx, object, args| this::<PatternObject>(object)?.last(ctx).group(args),
         ),
         method(
             "namedref",
             NAMEDREF,
             Type::String,
             &[NAME, text("fallback", "**NAMEDREF METHOD FAILED**")],
-            |ctx, object, args| this::<Regex>(object)?.last(ctx).named(args),
+            |ctx, object, args| this::<PatternObject>(object)?.last(ctx).named(args),
         ),
         method(
             "sub",
             SUB,
             Type::String,
             &[TEXT, REWRITE, text("fallback", "**SUB METHOD FAILED**")],
-            |ctx, object, args| this::<Regex>(object)?.pattern.replace(ctx, args, How::First),
+            |ctx, object, args| {
+                this::<PatternObject>(object)?.pattern.replace(ctx, args, How::First)
+            },
         ),
         method(
             "suball",
             SUBALL,
             Type::String,
             &[TEXT, REWRITE, text("fallback", "**SUBALL METHOD FAILED**")],
-            |ctx, object, args| this::<Regex>(object)?.pattern.replace(ctx, args, How::All),
+            |ctx, object, args| this::<PatternObject>(object)?.pattern.replace(ctx, args, How::All),
         ),
         method(
             "extract",
             EXTRACT,
             Type::String,
             &[TEXT, REWRITE, text("fallback", "**EXTRACT METHOD FAILED**")],
-            |ctx, object, args| this::<Regex>(object)?.pattern.replace(ctx, args, How::Extract),
+            |ctx, object, args| {
+                this::<PatternObject>(object)?.pattern.replace(ctx, args, How::Extract)
+            },
         ),
         method("cost", COST, Type::Int, &[], |_, object, _| {
-            Ok(Value::Int(this::<Regex>(object)?.pattern.cost()))
+            Ok(Value::Int(this::<PatternObject>(object)?.pattern.cost()))
         }),
     ],
 };
@@ -257,18 +261,18 @@ const NAME_OF_KEPT: &str = "re2";
 const NAME_OF_FUNCTIONS: &str = "re2.match";
 
 /// An object of the class.
-struct Regex {
+struct PatternObject {
     pattern: Arc<Pattern>,
     number: u32,
 }
 
-impl Object for Regex {
+impl Object for PatternObject {
     fn as_any(&self) -> &dyn Any {
         self
     }
 }
 
-impl Regex {
+impl PatternObject {
     /// The last match of the object.
     fn last<'c>(&self, ctx: &'c mut Ctx<'_>) -> &'c Last {
         ctx.task.keep(NAME_OF_KEPT, self.number)

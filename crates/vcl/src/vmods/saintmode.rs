@@ -96,7 +96,7 @@ const CLASS: Class = Class {
 };
 
 /// The identity of a request: the beginning of the SHA-256 of its key.
-type Id = [u8; 16];
+type RequestId = [u8; 16];
 
 /// An object of the class.
 struct Saint(Arc<Watch>);
@@ -117,7 +117,7 @@ struct Watch {
     backend: Backend,
     threshold: usize,
     /// Requests that the backend is in trouble with, and until when, in seconds since 1970.
-    troubles: Mutex<Vec<(Id, f64)>>,
+    troubles: Mutex<Vec<(RequestId, f64)>>,
 }
 
 /// The longest list, whatever the threshold.
@@ -125,7 +125,7 @@ const TROUBLES_MAX: usize = 10_000;
 
 impl Watch {
     /// Looks at those on the list that are in force.
-    fn read<T>(&self, now: f64, look: impl FnOnce(&mut Vec<(Id, f64)>) -> T) -> T {
+    fn read<T>(&self, now: f64, look: impl FnOnce(&mut Vec<(RequestId, f64)>) -> T) -> T {
         let mut troubles = self.troubles.lock();
         troubles.retain(|(_, until)| *until > now);
         look(&mut troubles)
@@ -135,7 +135,7 @@ impl Watch {
         self.read(now, |troubles| troubles.len())
     }
 
-    fn add(&self, id: Id, now: f64, seconds: f64) {
+    fn add(&self, id: RequestId, now: f64, seconds: f64) {
         // Beyond the threshold it is sick for all, however long the list.
         let most = self.threshold.min(TROUBLES_MAX);
         self.read(now, |troubles| {
@@ -146,7 +146,7 @@ impl Watch {
     }
 
     /// Returns true if the backend may be asked for `id`, provided that the backend is healthy.
-    fn is_trusted(&self, id: Option<Id>, now: f64) -> bool {
+    fn is_trusted(&self, id: Option<RequestId>, now: f64) -> bool {
         self.threshold == 0
             || self.read(now, |troubles| {
                 troubles.len() < self.threshold.min(TROUBLES_MAX)
@@ -182,7 +182,7 @@ impl Director for Watch {
 }
 
 /// The identity of the request, once the request has a key.
-fn id(ctx: &Ctx<'_>) -> Option<Id> {
+fn id(ctx: &Ctx<'_>) -> Option<RequestId> {
     let of_fetch = ctx.bereq.as_ref().map(|bereq| bereq.key);
     let key = of_fetch.or_else(|| ctx.req.as_ref().and_then(|req| req.key))?;
     vars::digest(key).first_chunk().copied()

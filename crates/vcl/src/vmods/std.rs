@@ -13,7 +13,7 @@ pub use query::sorted as query_sorted;
 
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
-use crate::vmod::{Function, Module, Param};
+use crate::vmod::{Function, Module, Parameter};
 use crate::vmods::args::{may, must, text, truth};
 
 /// The module.
@@ -30,7 +30,7 @@ const fn function(
     name: &'static str,
     about: &'static str,
     returns: Type,
-    params: &'static [Param],
+    params: &'static [Parameter],
     call: crate::vmod::Call,
 ) -> Function {
     Function { name, about, returns, params, from: Subs::ALL, call }

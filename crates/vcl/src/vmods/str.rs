@@ -6,7 +6,7 @@ use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Function, Module, Param};
+use crate::vmod::{Function, Module, Parameter};
 use crate::vmods::args::{Args, must, number, owned, text};
 
 /// The module.
@@ -18,7 +18,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const TWO: &[Param] = &[must("s1", Type::String), must("s2", Type::String)];
+const TWO: &[Parameter] = &[must("s1", Type::String), must("s2", Type::String)];
 
 const FUNCTIONS: &[Function] = &[
     Function {

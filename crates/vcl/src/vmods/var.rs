@@ -17,7 +17,7 @@ use crate::ctx::{Ctx, Tag};
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Function, Module, Param};
+use crate::vmod::{Function, Module, Parameter};
 use crate::vmods::args::{Args, must};
 
 /// The module.
@@ -31,9 +31,9 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const KEY: &[Param] = &[must("key", Type::String)];
+const KEY: &[Parameter] = &[must("key", Type::String)];
 
-const fn setter(name: &'static str, params: &'static [Param]) -> Function {
+const fn setter(name: &'static str, params: &'static [Parameter]) -> Function {
     Function {
         name,
         about: "Sets the request's variable of this name. It has one type at a time.",
@@ -55,7 +55,7 @@ const fn getter(name: &'static str, returns: Type, call: crate::vmod::Call) -> F
     }
 }
 
-const STRING: &[Param] = &[must("key", Type::String), must("value", Type::String)];
+const STRING: &[Parameter] = &[must("key", Type::String), must("value", Type::String)];
 
 const FUNCTIONS: &[Function] = &[
     setter("set", STRING),
@@ -79,29 +79,29 @@ const FUNCTIONS: &[Function] = &[
     },
     setter("set_int", &[must("key", Type::String), must("value", Type::Int)]),
     getter("get_int", Type::Int, |ctx, args| {
-        let found = if let Some(Kept::Int(n)) = get(ctx, args) { *n } else { 0 };
+        let found = if let Some(Variable::Int(n)) = get(ctx, args) { *n } else { 0 };
         Ok(Value::Int(found))
     }),
     setter("set_string", STRING),
     getter("get_string", Type::String, string),
     setter("set_real", &[must("key", Type::String), must("value", Type::Real)]),
     getter("get_real", Type::Real, |ctx, args| {
-        let found = if let Some(Kept::Real(n)) = get(ctx, args) { *n } else { 0.0 };
+        let found = if let Some(Variable::Real(n)) = get(ctx, args) { *n } else { 0.0 };
         Ok(Value::Real(found))
     }),
     setter("set_duration", &[must("key", Type::String), must("value", Type::Duration)]),
     getter("get_duration", Type::Duration, |ctx, args| {
-        let found = if let Some(Kept::Duration(n)) = get(ctx, args) { *n } else { 0.0 };
+        let found = if let Some(Variable::Duration(n)) = get(ctx, args) { *n } else { 0.0 };
         Ok(Value::Duration(found))
     }),
     setter("set_ip", &[must("key", Type::String), must("value", Type::Ip)]),
     getter("get_ip", Type::Ip, |ctx, args| {
-        let found = if let Some(Kept::Ip(ip)) = get(ctx, args) { *ip } else { None };
+        let found = if let Some(Variable::Ip(ip)) = get(ctx, args) { *ip } else { None };
         Ok(Value::Ip(found))
     }),
     setter("set_backend", &[must("key", Type::String), must("value", Type::Backend)]),
     getter("get_backend", Type::Backend, |ctx, args| {
-        let found = if let Some(Kept::Backend(backend)) = get(ctx, args) {
+        let found = if let Some(Variable::Backend(backend)) = get(ctx, args) {
             backend.clone()
         } else {
             Backend::None
@@ -123,10 +123,10 @@ const FUNCTIONS: &[Function] = &[
 
 /// The variables of a task. Few: they are searched one by one.
 #[derive(Debug, Default)]
-struct Vars(Vec<(Bytes, Kept)>);
+struct Vars(Vec<(Bytes, Variable)>);
 
 #[derive(Debug)]
-enum Kept {
+enum Variable {
     String(Option<Bytes>),
     Int(i64),
     Real(f64),
@@ -139,13 +139,13 @@ fn vars<'a>(ctx: &'a mut Ctx<'_>) -> &'a mut Vars {
     ctx.task.keep("var", 0)
 }
 
-fn get<'a>(ctx: &'a mut Ctx<'_>, args: &[Value]) -> Option<&'a Kept> {
+fn get<'a>(ctx: &'a mut Ctx<'_>, args: &[Value]) -> Option<&'a Variable> {
     let key = args.string(0)?;
     vars(ctx).0.iter().find(|(name, _)| name == key).map(|(_, kept)| kept)
 }
 
 fn string(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
-    let found = if let Some(Kept::String(text)) = get(ctx, args) { text.clone() } else { None };
+    let found = if let Some(Variable::String(text)) = get(ctx, args) { text.clone() } else { None };
     Ok(Value::String(found))
 }
 
@@ -153,12 +153,12 @@ fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     let (Some(key), Some(value)) = (args.string(0), args.get(1)) else { return Ok(Value::Void) };
     let kept = match value {
         // As in Varnish, a string that is none is kept as an empty one.
-        Value::String(text) => Kept::String(Some(text.clone().unwrap_or_default())),
-        Value::Int(n) => Kept::Int(*n),
-        Value::Real(n) => Kept::Real(*n),
-        Value::Duration(n) => Kept::Duration(*n),
-        Value::Ip(ip) => Kept::Ip(*ip),
-        Value::Backend(backend) => Kept::Backend(backend.clone()),
+        Value::String(text) => Variable::String(Some(text.clone().unwrap_or_default())),
+        Value::Int(n) => Variable::Int(*n),
+        Value::Real(n) => Variable::Real(*n),
+        Value::Duration(n) => Variable::Duration(*n),
+        Value::Ip(ip) => Variable::Ip(*ip),
+        Value::Backend(backend) => Variable::Backend(backend.clone()),
         _ => return Err(Failure::new("var: a value of a type that it does not keep")),
     };
     let vars = &mut vars(ctx).0;
@@ -182,7 +182,7 @@ fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 /// The variables of `global_set`.
 #[derive(Debug)]
 pub(crate) struct Globals {
-    vars: Mutex<Table>,
+    vars: Mutex<Variables>,
     /// The most variables that there may be.
     most: AtomicU64,
     /// The most bytes that their names and values may have.
@@ -190,7 +190,7 @@ pub(crate) struct Globals {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct Variables {
     by_name: HashMap<Box<[u8]>, Bytes>,
     /// Bytes of names and values.
     bytes: u64,
@@ -216,7 +216,7 @@ impl Globals {
     /// Sets or removes one, or says which limit has no room for it.
     fn set(&self, key: &Bytes, value: Option<&Bytes>) -> Result<(), Limit> {
         let mut vars = self.vars.lock();
-        let Table { by_name, bytes } = &mut *vars;
+        let Variables { by_name, bytes } = &mut *vars;
         let size = |value: &Bytes| (key.len() + value.len()) as u64;
         let old = by_name.get(&key[..]).map(size);
         let others = *bytes - old.unwrap_or(0);

@@ -14,7 +14,7 @@ use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::Value;
-use crate::vmod::{Function, Module, Param};
+use crate::vmod::{Function, Module, Parameter};
 use crate::vmods::args::{Args, must, number};
 
 /// The module.
@@ -27,7 +27,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const PARAMS: &[Param] = &[
+const PARAMS: &[Parameter] = &[
     must("key", Type::String),
     must("limit", Type::Int),
     must("period", Type::Duration),
@@ -93,7 +93,7 @@ const FUNCTIONS: &[Function] = &[
 ];
 
 /// The result of `run` on a bucket.
-fn with<T>(ctx: &Ctx<'_>, id: Id, rule: Rule, run: impl FnOnce(&mut Bucket) -> T) -> T {
+fn with<T>(ctx: &Ctx<'_>, id: BucketId, rule: Rate, run: impl FnOnce(&mut Bucket) -> T) -> T {
     let (made, forgot) = ctx.world.shared().buckets.with(id, rule, ctx.now, run);
     if forgot {
         ctx.world.limit(Limit::ThrottleBuckets);
@@ -102,20 +102,20 @@ fn with<T>(ctx: &Ctx<'_>, id: Id, rule: Rule, run: impl FnOnce(&mut Bucket) -> T
 }
 
 /// The identity of a bucket. No client can choose two keys that share one.
-type Id = [u8; 16];
+type BucketId = [u8; 16];
 
 /// The rule of a bucket. Times in seconds.
 #[derive(Clone, Copy, Debug)]
-struct Rule {
+struct Rate {
     limit: i64,
     period: f64,
     block: f64,
 }
 
 /// The bucket that a call is about; none without a key.
-fn bucket(args: &[Value]) -> Option<(Id, Rule)> {
+fn bucket(args: &[Value]) -> Option<(BucketId, Rate)> {
     let key = args.string(0)?;
-    let rule = Rule {
+    let rule = Rate {
         limit: args.int(1)?.max(0),
         period: args.real(2)?,
         block: args.real(3).unwrap_or(0.0),
@@ -139,12 +139,12 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn full(rule: Rule, now: f64) -> Self {
+    fn full(rule: Rate, now: f64) -> Self {
         Self { tokens: rule.limit, used: now, blocked_until: 0.0 }
     }
 
     /// The tokens there are, those included that have come since the last one was taken.
-    fn tokens(&self, rule: Rule, now: f64) -> i64 {
+    fn tokens(&self, rule: Rate, now: f64) -> i64 {
         let since = (now - self.used).max(0.0);
         // A period of nothing fills at once; conversions saturate.
         let come =
@@ -153,7 +153,7 @@ impl Bucket {
     }
 
     /// Takes one; whether that is denied.
-    fn take(&mut self, rule: Rule, now: f64) -> bool {
+    fn take(&mut self, rule: Rate, now: f64) -> bool {
         if now < self.blocked_until {
             return true;
         }
@@ -169,7 +169,7 @@ impl Bucket {
         true
     }
 
-    fn put_back(&mut self, rule: Rule) {
+    fn put_back(&mut self, rule: Rate) {
         self.tokens = self.tokens.saturating_add(1).min(rule.limit);
     }
 }
@@ -180,7 +180,7 @@ const SHARDS: usize = 64;
 /// All buckets.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Mutex<Generations>]>,
     /// The most buckets that there may be, about.
     most: AtomicUsize,
 }
@@ -188,14 +188,19 @@ pub(crate) struct Buckets {
 /// Some of the buckets, in two generations: when the young one is full it becomes the old one, and
 /// those that nobody has asked for since are forgotten.
 #[derive(Debug, Default)]
-struct Shard {
-    young: HashMap<Id, Bucket>,
-    old: HashMap<Id, Bucket>,
+struct Generations {
+    young: HashMap<BucketId, Bucket>,
+    old: HashMap<BucketId, Bucket>,
 }
 
-impl Shard {
+impl Generations {
     /// A bucket, and whether others had to be forgotten for it. A generation holds at most `most`.
-    fn get(&mut self, id: Id, most: usize, make: impl FnOnce() -> Bucket) -> (&mut Bucket, bool) {
+    fn get(
+        &mut self,
+        id: BucketId,
+        most: usize,
+        make: impl FnOnce() -> Bucket,
+    ) -> (&mut Bucket, bool) {
         let mut forgot = false;
         if !self.young.contains_key(&id) {
             let bucket = self.old.remove(&id).unwrap_or_else(make);
@@ -224,8 +229,8 @@ impl Buckets {
     /// The result of `run` on a bucket, and whether others had to be forgotten for it.
     fn with<T>(
         &self,
-        id: Id,
-        rule: Rule,
+        id: BucketId,
+        rule: Rate,
         now: f64,
         run: impl FnOnce(&mut Bucket) -> T,
     ) -> (T, bool) {
@@ -240,7 +245,7 @@ impl Buckets {
 mod tests {
     use super::*;
 
-    const RULE: Rule = Rule { limit: 4, period: 4.0, block: 0.0 };
+    const RULE: Rate = Rate { limit: 4, period: 4.0, block: 0.0 };
 
     #[test]
     fn tokens_come_back_one_by_one() {
@@ -276,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_block_denies_for_its_time() {
-        let rule = Rule { limit: 1, period: 1.0, block: 30.0 };
+        let rule = Rate { limit: 1, period: 1.0, block: 30.0 };
         let mut bucket = Bucket::full(rule, 0.0);
         assert!(!bucket.take(rule, 0.0));
         assert!(bucket.take(rule, 0.5));
@@ -298,7 +303,7 @@ mod tests {
     fn odd_rules_are_taken() {
         for limit in [0, 1, i64::MAX] {
             for period in [0.0, -1.0, f64::MIN_POSITIVE, f64::MAX, f64::NAN] {
-                let rule = Rule { limit, period, block: 0.0 };
+                let rule = Rate { limit, period, block: 0.0 };
                 let mut bucket = Bucket::full(rule, 0.0);
                 assert_eq!(bucket.take(rule, 1.0), limit == 0);
             }

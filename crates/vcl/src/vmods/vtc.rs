@@ -14,7 +14,7 @@ use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Default, Function, Kind, Module, Param, Refused};
+use crate::vmod::{ArgumentType, Default, Function, Module, Parameter, Refused};
 use crate::vmods::args::{Args, must};
 use crate::workspace::Workspace;
 
@@ -48,12 +48,12 @@ pub static MODULE: Module = Module {
     ],
 };
 
-const WHICH: Param = Param {
+const WHICH: Parameter = Parameter {
     name: "workspace",
-    kind: Kind::Enum(&["client", "backend", "session", "thread"]),
+    kind: ArgumentType::Enum(&["client", "backend", "session", "thread"]),
     default: None,
 };
-const SIZED: &[Param] = &[WHICH, must("size", Type::Int)];
+const SIZED: &[Parameter] = &[WHICH, must("size", Type::Int)];
 
 const FUNCTIONS: &[Function] = &[
     Function {
@@ -193,12 +193,12 @@ const FUNCTIONS: &[Function] = &[
                 with the host name that the client asked for.",
         returns: Type::Blob,
         params: &[
-            Param { name: "version", kind: Kind::Enum(&["v1", "v2"]), default: None },
+            Parameter { name: "version", kind: ArgumentType::Enum(&["v1", "v2"]), default: None },
             must("client", Type::Ip),
             must("server", Type::Ip),
-            Param {
+            Parameter {
                 name: "authority",
-                kind: Kind::Of(Type::String),
+                kind: ArgumentType::Of(Type::String),
                 default: Some(Default::Absent),
             },
         ],

@@ -6,7 +6,7 @@ use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Function, Module, Param};
+use crate::vmod::{Function, Module, Parameter};
 use crate::vmods::args::{Args, must};
 
 /// The module.
@@ -19,7 +19,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const PARAMS: &[Param] = &[must("keys", Type::String)];
+const PARAMS: &[Parameter] = &[must("keys", Type::String)];
 
 const FUNCTIONS: &[Function] = &[
     Function {

@@ -87,14 +87,14 @@ fn take(
 }
 
 /// A line in the first column, and the indented ones after it without their indentation.
-struct Block<'a> {
+struct TextBlock<'a> {
     number: usize,
     first: &'a str,
     rest: Vec<&'a str>,
 }
 
-fn blocks<'a>(lines: &Lines<'a>) -> Vec<Block<'a>> {
-    let mut all: Vec<Block<'a>> = Vec::new();
+fn blocks<'a>(lines: &Lines<'a>) -> Vec<TextBlock<'a>> {
+    let mut all: Vec<TextBlock<'a>> = Vec::new();
     for (number, line) in lines.iter().copied().filter(|(_, line)| !line.starts_with('#')) {
         let inner = line.starts_with(' ') || line.is_empty();
         match all.last_mut() {
@@ -102,7 +102,7 @@ fn blocks<'a>(lines: &Lines<'a>) -> Vec<Block<'a>> {
                 block.rest.push(line.strip_prefix("    ").unwrap_or_else(|| line.trim()));
             }
             _ if line.trim().is_empty() => {}
-            _ => all.push(Block { number, first: line.trim_end(), rest: Vec::new() }),
+            _ => all.push(TextBlock { number, first: line.trim_end(), rest: Vec::new() }),
         }
     }
     for block in &mut all {
@@ -144,7 +144,7 @@ fn ms(text: &str) -> Option<u64> {
     }
 }
 
-fn answer(block: &Block<'_>) -> Result<Answer, String> {
+fn answer(block: &TextBlock<'_>) -> Result<Answer, String> {
     let fault = |what: &str| format!("{}: {what}", block.number);
     let (method, target) = match block.first.split_once(' ') {
         Some((method, target)) => (Some(method.to_owned()), target),

@@ -68,7 +68,7 @@ async fn a_client_without_manners_sends_nothing_unasked() {
     client.send(PREFACE).await.expect("sent");
     taken(&mut far).await;
     serve(&mut far, &[Frame::settings(&[]), Frame::ping([0; 8])]).await;
-    assert_eq!(client.rest().await, Ok(Ending { code: None, end: End::Open }));
+    assert_eq!(client.rest().await, Ok(Farewell { code: None, end: End::Open }));
     assert_eq!(taken(&mut far).await, b"");
 }
 
@@ -87,24 +87,24 @@ async fn outcomes_are_told_apart() {
             far.shutdown().await.expect("closed");
         }
         match client.get("/").await {
-            Outcome::Reset(code, exchange) => {
+            Fate::Reset(code, exchange) => {
                 assert_eq!((code, exchange.status), (error::CANCEL, 200));
                 assert_eq!(frames, reset);
             }
-            Outcome::Over(Ending { code, end }) => {
+            Fate::Over(Farewell { code, end }) => {
                 assert_eq!((code, end), (Some(error::ENHANCE_YOUR_CALM), End::Closed));
                 assert_eq!(frames, gone);
             }
-            Outcome::Faulty(fault) => {
-                assert_eq!(fault, Fault::Idle { kind: kind::HEADERS, stream: 3 });
+            Fate::Faulty(fault) => {
+                assert_eq!(fault, ProtocolFault::Idle { kind: kind::HEADERS, stream: 3 });
                 assert_eq!(frames, faulty);
-                assert_eq!(client.step().await, Step::Faulty(fault), "for good");
+                assert_eq!(client.step().await, Progress::Faulty(fault), "for good");
             }
-            Outcome::Silent(exchange) => {
+            Fate::Silent(exchange) => {
                 assert_eq!((exchange.text().as_str(), exchange.whole), ("half", false));
                 assert_eq!(frames, silent);
             }
-            Outcome::Answered(exchange) => panic!("{exchange:?}"),
+            Fate::Answered(exchange) => panic!("{exchange:?}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lengths, codings, fields about the connection and trailers: what HTTP/1 frames messages by and
 //! HTTP/2 does not (RFC 9113 8.1.1 and 8.2.2).
 
-use super::{Expect, Request, SMUGGLED, TARGET, Table, forwarded, get};
+use super::{Request, SMUGGLED, TARGET, Table, Verdict, forwarded, get};
 
 pub(super) fn add(table: &mut Table) {
     lengths(table);
@@ -31,13 +31,13 @@ fn lengths(table: &mut Table) {
         ("a request behind the body", "5", &[b"12345", SMUGGLED]),
         ("a request as the body of none", "0", &[SMUGGLED]),
     ] {
-        table.push(class, name, post(length), data, Expect::Reset);
+        table.push(class, name, post(length), data, Verdict::Reset);
     }
     let get = get().field("content-length", "5");
-    table.head(class, "of a GET without body", get, Expect::Reset);
-    let late = table.push(class, "too few before trailers", post("6"), five, Expect::Reset);
+    table.head(class, "of a GET without body", get, Verdict::Reset);
+    let late = table.push(class, "too few before trailers", post("6"), five, Verdict::Reset);
     late.trailers = Some(Request::of(&[(b"x-sum", b"1")]).fields);
-    let whole = |body: &[u8]| Expect::Forwarded(forwarded("POST", TARGET, &[], body));
+    let whole = |body: &[u8]| Verdict::Forwarded(forwarded("POST", TARGET, &[], body));
     table.push(class, "right", post("5"), five, whole(b"12345"));
     table.push(
         class,
@@ -91,17 +91,17 @@ fn length_values(table: &mut Table) {
         "100000000000000000000000000000000000005",
     ] {
         let name = format!("value {value:?}");
-        table.push("content-length", &name, post(value), &[b"12345"], Expect::Refused);
+        table.push("content-length", &name, post(value), &[b"12345"], Verdict::Refused);
     }
     for (name, second) in [("twice", "5"), ("two of them", "0"), ("a second is larger", "50")] {
         let request = post("5").field("content-length", second);
-        table.push("content-length", name, request, &[b"12345"], Expect::Refused);
+        table.push("content-length", name, request, &[b"12345"], Verdict::Refused);
     }
 }
 
 /// Padding is no body (RFC 9113 6.1).
 fn padded(table: &mut Table) {
-    let whole = Expect::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
+    let whole = Verdict::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
     let mut add = |name, length, pieces: &[(&[u8], Option<u8>)], expect| {
         let case = table.push("padding", name, post(length), &[], expect);
         case.data = pieces.iter().map(|(body, padding)| (body.to_vec(), *padding)).collect();
@@ -109,8 +109,8 @@ fn padded(table: &mut Table) {
     add("is not counted", "5", &[(b"12345", Some(200))], whole.clone());
     add("of nothing", "5", &[(b"12345", Some(0))], whole.clone());
     add("alone in a frame", "5", &[(b"123", Some(3)), (b"", Some(9)), (b"45", None)], whole);
-    add("does not fill a length", "10", &[(b"12345", Some(5))], Expect::Reset);
-    add("with its length byte neither", "11", &[(b"12345", Some(5))], Expect::Reset);
+    add("does not fill a length", "10", &[(b"12345", Some(5))], Verdict::Reset);
+    add("with its length byte neither", "11", &[(b"12345", Some(5))], Verdict::Reset);
 }
 
 fn connection_fields(table: &mut Table) {
@@ -134,15 +134,15 @@ fn connection_fields(table: &mut Table) {
         ("te", "chunked"),
     ] {
         let name = format!("{field} {value:?}");
-        table.head("connection fields", &name, get().field(field, value), Expect::Reset);
+        table.head("connection fields", &name, get().field(field, value), Verdict::Reset);
     }
     let coded = post("5").field("transfer-encoding", "chunked");
     let body: &[&[u8]] = &[b"0\r\n\r\n", SMUGGLED];
-    table.push("connection fields", "coding against length", coded, body, Expect::Reset);
+    table.push("connection fields", "coding against length", coded, body, Verdict::Reset);
     let coded = Request::post(TARGET).field("transfer-encoding", "chunked");
-    table.push("connection fields", "coding and chunks", coded, body, Expect::Reset);
+    table.push("connection fields", "coding and chunks", coded, body, Verdict::Reset);
     let te = get().field("te", "trailers");
-    let expect = Expect::Forwarded(forwarded("GET", TARGET, &[], b""));
+    let expect = Verdict::Forwarded(forwarded("GET", TARGET, &[], b""));
     table.head("connection fields", "te \"trailers\" may stand", te, expect);
 }
 
@@ -156,13 +156,13 @@ fn lookalikes(table: &mut Table) {
     ] {
         let request = post("5").field(name, value);
         let expect = match name.contains('_') && !name.ends_with('_') {
-            true => Expect::Refused,
-            false => Expect::RefusedOr(forwarded("POST", TARGET, &[(name, value)], b"12345")),
+            true => Verdict::Refused,
+            false => Verdict::RefusedOr(forwarded("POST", TARGET, &[(name, value)], b"12345")),
         };
         table.push("lookalikes", name, request, &[b"12345"], expect);
     }
     let forged = get().field("x_real_ip", "203.0.113.1").field("x-original-url", "/smuggled");
-    let expect = Expect::Forwarded(forwarded("GET", TARGET, &[], b""));
+    let expect = Verdict::Forwarded(forwarded("GET", TARGET, &[], b""));
     table.head("lookalikes", "what proxies say is dropped", forged, expect);
 }
 
@@ -170,10 +170,10 @@ fn expectations(table: &mut Table) {
     for value in ["200-ok", "100-continue, x", ""] {
         let request = post("5").field("expect", value);
         let name = format!("expect {value:?}");
-        table.push("expect", &name, request, &[b"12345"], Expect::Status(417));
+        table.push("expect", &name, request, &[b"12345"], Verdict::Status(417));
     }
     let request = post("5").field("expect", "100-continue");
-    let expect = Expect::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
+    let expect = Verdict::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
     table.push("expect", "a body that comes anyhow", request, &[b"12345"], expect);
 }
 
@@ -190,7 +190,7 @@ fn trailers(table: &mut Table) {
         ("NUL", b"x-sum", b"\0"),
         ("a blank before the value", b"x-sum", b" 1"),
     ] {
-        table.trailers(name, &[(field, value)], Expect::Reset);
+        table.trailers(name, &[(field, value)], Verdict::Reset);
     }
     let whole = || forwarded("POST", TARGET, &[], b"body");
     // RFC 9110 6.5.1: to be refused or ignored, never to be believed.
@@ -200,9 +200,9 @@ fn trailers(table: &mut Table) {
         ("Authorization", b"authorization", b"Basic eA=="),
         ("Cookie", b"cookie", b"a=evil"),
     ] {
-        table.trailers(name, &[(field, value)], Expect::RefusedOr(whole()));
+        table.trailers(name, &[(field, value)], Verdict::RefusedOr(whole()));
     }
-    table.trailers("an ordinary one", &[(b"x-sum", b"1")], Expect::Forwarded(whole()));
-    table.trailers("none in the block", &[], Expect::Forwarded(whole()));
-    table.trailers("not the end", &[(b"x-sum", b"1")], Expect::Reset).ended = false;
+    table.trailers("an ordinary one", &[(b"x-sum", b"1")], Verdict::Forwarded(whole()));
+    table.trailers("none in the block", &[], Verdict::Forwarded(whole()));
+    table.trailers("not the end", &[(b"x-sum", b"1")], Verdict::Reset).ended = false;
 }

@@ -1,6 +1,6 @@
 //! Bytes that mean something in HTTP/1 text, wherever a field may hide them (RFC 9113 8.2.1).
 
-use super::{Expect, Request, SMUGGLED, TARGET, Table, get};
+use super::{Request, SMUGGLED, TARGET, Table, Verdict, get};
 
 pub(super) fn add(table: &mut Table) {
     values(table);
@@ -20,7 +20,7 @@ const FORBIDDEN: [(&str, &[u8]); 5] = [
 
 fn values(table: &mut Table) {
     for (name, value) in FORBIDDEN {
-        table.head("value", name, get().field("x-a", value), Expect::Reset);
+        table.head("value", name, get().field("x-a", value), Verdict::Reset);
     }
     for (name, value) in [
         ("CR at the end", &b"a\r"[..]),
@@ -35,21 +35,21 @@ fn values(table: &mut Table) {
         ("tab after", b"a\t"),
         ("space alone", b" "),
     ] {
-        table.head("value", name, get().field("x-a", value), Expect::Reset);
+        table.head("value", name, get().field("x-a", value), Verdict::Reset);
     }
     for byte in [0x01, 0x08, 0x0b, 0x0c, 0x1b, 0x1f, 0x7f] {
         let value = [b'a', byte, b'b'];
         let name = format!("byte {byte:#04x}");
-        table.head("value", &name, get().field("x-a", value), Expect::Refused);
+        table.head("value", &name, get().field("x-a", value), Verdict::Refused);
     }
     for (name, field) in [("in a cookie", "cookie"), ("in a user agent", "user-agent")] {
         let request = get().field(field, "a=b\r\nx-evil: 1");
-        table.head("value", name, request, Expect::Reset);
+        table.head("value", name, request, Verdict::Reset);
     }
     let request = get().field("host", "larder.test\r\nx-evil: 1");
-    table.head("value", "in Host", request, Expect::Reset);
+    table.head("value", "in Host", request, Verdict::Reset);
     let request = Request::post(TARGET).field("content-length", "0\r\n\r\n");
-    table.head("value", "in Content-Length", request, Expect::Reset);
+    table.head("value", "in Content-Length", request, Verdict::Reset);
 }
 
 fn names(table: &mut Table) {
@@ -76,14 +76,14 @@ fn names(table: &mut Table) {
         ("Transfer-Encoding in capitals", b"Transfer-Encoding"),
         ("Host in capitals", b"Host"),
     ] {
-        table.head("name", what, get().field(name, "0"), Expect::Reset);
+        table.head("name", what, get().field(name, "0"), Verdict::Reset);
     }
     for byte in b"\"(),/;<=>?@[\\]{}" {
         let name = [b'x', *byte, b'y'];
         let what = format!("byte {}", byte.escape_ascii());
-        table.head("name", &what, get().field(name, "1"), Expect::Refused);
+        table.head("name", &what, get().field(name, "1"), Verdict::Refused);
     }
-    table.head("name", "empty", get().field("", "1"), Expect::Refused);
+    table.head("name", "empty", get().field("", "1"), Verdict::Refused);
 }
 
 /// The same bytes in every pseudo-field.
@@ -95,14 +95,14 @@ fn pseudo_fields(table: &mut Table) {
             [("CR", &b"\r"[..]), ("LF", b"\n"), ("CRLF", b"\r\n"), ("NUL", b"\0"), ("tab", b"\t")]
         {
             let value = [before.as_bytes(), bytes, b"x"].concat();
-            let expect = if bytes == b"\t" { Expect::Refused } else { Expect::Reset };
+            let expect = if bytes == b"\t" { Verdict::Refused } else { Verdict::Reset };
             let name = format!("{what} in {field}");
             table.head("pseudo-field bytes", &name, get().set(field, value), expect);
         }
         for (what, byte) in [("space", b' '), ("control byte", 1), ("DEL", 0x7f), ("high", 0xe9)] {
             let value = [before.as_bytes(), &[byte], b"x"].concat();
             let name = format!("{what} in {field}");
-            table.head("pseudo-field bytes", &name, get().set(field, value), Expect::Refused);
+            table.head("pseudo-field bytes", &name, get().set(field, value), Verdict::Refused);
         }
     }
 }
@@ -119,7 +119,7 @@ fn requests_within(table: &mut Table) {
         ("in a value", get().field("x-a", behind(b"1"))),
         ("in a name", get().field(behind(b"x-a: 1"), "1")),
     ] {
-        table.head("request within", name, request, Expect::Reset);
+        table.head("request within", name, request, Verdict::Reset);
     }
     for (name, request) in [
         ("path and version", get().set(":path", "/ HTTP/1.1")),
@@ -127,6 +127,6 @@ fn requests_within(table: &mut Table) {
         ("method and target", get().set(":method", "GET /smuggled HTTP/1.1")),
         ("method and absolute target", get().set(":method", "GET http://evil.test/")),
     ] {
-        table.head("request within", name, request, Expect::Refused);
+        table.head("request within", name, request, Verdict::Refused);
     }
 }

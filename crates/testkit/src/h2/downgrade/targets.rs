@@ -1,7 +1,7 @@
 //! Paths and hosts: what is no path in HTTP/1's request line, and two names for one host (RFC 9113
 //! 8.3.1).
 
-use super::{Expect, Forwarded, Request, Table, forwarded, get};
+use super::{Forwarded, Request, Table, Verdict, forwarded, get};
 
 pub(super) fn add(table: &mut Table) {
     paths(table);
@@ -34,12 +34,12 @@ fn paths(table: &mut Table) {
         ("an encoded NUL", b"/a%00b"),
         ("an encoded line end", b"/a%0d%0aX-Evil:%201"),
     ] {
-        table.head("path", name, get().set(":path", path), Expect::Refused);
+        table.head("path", name, get().set(":path", path), Verdict::Refused);
     }
     let long = get().set(":path", format!("/{}", "a".repeat(9_000)));
-    table.head("path", "nine thousand letters", long, Expect::Status(414));
+    table.head("path", "nine thousand letters", long, Verdict::Status(414));
     let asterisk = get().set(":method", "OPTIONS").set(":path", "*");
-    let expect = Expect::Forwarded(forwarded("OPTIONS", "*", &[], b""));
+    let expect = Verdict::Forwarded(forwarded("OPTIONS", "*", &[], b""));
     table.head("path", "asterisk of OPTIONS", asterisk, expect);
 }
 
@@ -60,11 +60,11 @@ fn kept_paths(table: &mut Table) {
         "/a;b=c",
         "/HTTP/1.1",
     ] {
-        let expect = Expect::Forwarded(forwarded("GET", path, &[], b""));
+        let expect = Verdict::Forwarded(forwarded("GET", path, &[], b""));
         table.head("path kept", path, get().set(":path", path), expect);
     }
     for (path, spelt) in [("/é?é", "/%C3%A9?%C3%A9"), ("/a%2fb%7e?%2f", "/a%2Fb~?%2f")] {
-        let expect = Expect::Forwarded(forwarded("GET", spelt, &[], b""));
+        let expect = Verdict::Forwarded(forwarded("GET", spelt, &[], b""));
         table.head("path spelt", path, get().set(":path", path), expect);
     }
 }
@@ -98,7 +98,7 @@ fn authorities(table: &mut Table) {
         "larder\"test",
     ] {
         let request = get().set(":authority", authority);
-        table.head("authority", authority, request, Expect::Refused);
+        table.head("authority", authority, request, Verdict::Refused);
     }
     for (authority, host) in [
         ("LARDER.Test", "larder.test"),
@@ -107,7 +107,7 @@ fn authorities(table: &mut Table) {
         ("larder.test:8080", "larder.test:8080"),
         ("[0:0::1]:8080", "[::1]:8080"),
     ] {
-        let expect = Expect::Forwarded(to(host));
+        let expect = Verdict::Forwarded(to(host));
         table.head("authority", authority, get().set(":authority", authority), expect);
     }
 }
@@ -123,23 +123,23 @@ fn hosts(table: &mut Table) {
         ("empty", ""),
         ("a path behind it", "larder.test/smuggled"),
     ] {
-        table.head("host", name, get().field("host", host), Expect::Refused);
+        table.head("host", name, get().field("host", host), Verdict::Refused);
     }
     let twice = get().field("host", "larder.test").field("host", "larder.test");
-    table.head("host", "twice beside the authority", twice, Expect::Refused);
+    table.head("host", "twice beside the authority", twice, Verdict::Refused);
     let same = get().field("host", "larder.test");
-    table.head("host", "the same", same, Expect::Forwarded(to("larder.test")));
+    table.head("host", "the same", same, Verdict::Forwarded(to("larder.test")));
     for host in ["LARDER.TEST", "larder.test:80"] {
-        let expect = Expect::RefusedOr(to("larder.test"));
+        let expect = Verdict::RefusedOr(to("larder.test"));
         table.head("host", &format!("the same as {host}"), get().field("host", host), expect);
     }
     let alone = |host: &str| get().without(":authority").field("host", host);
-    table.head("host", "alone", alone("larder.test"), Expect::Forwarded(to("larder.test")));
+    table.head("host", "alone", alone("larder.test"), Verdict::Forwarded(to("larder.test")));
     for host in ["", "user@larder.test", "larder.test, evil.test", "larder.test/a"] {
-        table.head("host", &format!("alone as {host:?}"), alone(host), Expect::Refused);
+        table.head("host", &format!("alone as {host:?}"), alone(host), Verdict::Refused);
     }
     let twice: Request = alone("larder.test").field("host", "evil.test");
-    table.head("host", "alone and twice", twice, Expect::Refused);
+    table.head("host", "alone and twice", twice, Verdict::Refused);
 }
 
 fn to(host: &str) -> Forwarded {

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::super::{Ending, Exchange, Fault, kind};
+use super::super::{Exchange, Farewell, ProtocolFault, kind};
 use super::*;
 use crate::strict::read_requests;
 
-fn answered(status: u16) -> Outcome {
+fn answered(status: u16) -> Fate {
     let status = status.to_string();
     let mut judge = super::super::Judge::new();
     judge.sent(frames::PREFACE);
@@ -14,18 +14,18 @@ fn answered(status: u16) -> Outcome {
     judge.received(&Frame::settings(&[])).expect("a greeting");
     let head = Block::new().literal(":status", status);
     judge.received(&Frame::headers(1, head, true)).expect("an answer");
-    Outcome::Answered(judge.exchange(1).cloned().expect("stream 1"))
+    Fate::Answered(judge.exchange(1).cloned().expect("stream 1"))
 }
 
-fn reset(code: u32) -> Outcome {
-    Outcome::Reset(code, Exchange::default())
+fn reset(code: u32) -> Fate {
+    Fate::Reset(code, Exchange::default())
 }
 
 fn sent(text: &str) -> Vec<ParsedRequest> {
     read_requests(text.as_bytes()).expect("requests")
 }
 
-fn case(expect: Expect) -> Case {
+fn case(expect: Verdict) -> Case {
     let mut table = Table { cases: Vec::new() };
     table.head("test", "case", get(), expect);
     table.cases.remove(0)
@@ -44,7 +44,7 @@ fn the_table_has_names_of_its_own_and_every_kind_of_end() {
 #[test]
 fn frames_are_those_of_the_case() {
     let mut table = Table { cases: Vec::new() };
-    table.trailers("x", &[(b"a", b"b")], Expect::Reset).data[0].1 = Some(1);
+    table.trailers("x", &[(b"a", b"b")], Verdict::Reset).data[0].1 = Some(1);
     let post = Request::post(TARGET).block();
     let wanted = [
         Frame::headers(7, post, false),
@@ -60,25 +60,25 @@ fn frames_are_those_of_the_case() {
 
 #[test]
 fn refusals_are_told_apart() {
-    let over = Outcome::Over(Ending { code: None, end: End::Closed });
-    let faulty = Outcome::Faulty(Fault::FirstFrame(kind::PING));
+    let over = Fate::Over(Farewell { code: None, end: End::Closed });
+    let faulty = Fate::Faulty(ProtocolFault::FirstFrame(kind::PING));
     for (expect, right, wrong) in [
         (
-            Expect::Reset,
+            Verdict::Reset,
             vec![reset(error::PROTOCOL_ERROR)],
             vec![reset(error::CANCEL), answered(400), over.clone(), faulty.clone()],
         ),
         (
-            Expect::Refused,
+            Verdict::Refused,
             vec![reset(error::PROTOCOL_ERROR), answered(400)],
             vec![reset(error::CANCEL), answered(200), over.clone()],
         ),
         (
-            Expect::Denied,
+            Verdict::Denied,
             vec![reset(error::REFUSED_STREAM), answered(501)],
             vec![answered(200), over.clone(), faulty],
         ),
-        (Expect::Status(417), vec![answered(417)], vec![answered(400), reset(1), over]),
+        (Verdict::Status(417), vec![answered(417)], vec![answered(400), reset(1), over]),
     ] {
         let case = case(expect);
         for outcome in right {
@@ -95,7 +95,7 @@ fn refusals_are_told_apart() {
 #[test]
 fn what_is_forwarded_is_exactly_the_request() {
     let fields = [("x-a", "1")];
-    let case = case(Expect::Forwarded(forwarded("POST", "/p", &fields, b"body")));
+    let case = case(Verdict::Forwarded(forwarded("POST", "/p", &fields, b"body")));
     let head = "POST /p HTTP/1.1\r\nHost: larder.test\r\n";
     let right = format!("{head}X-A: 1\r\nVia: 2 x\r\nContent-Length: 4\r\n\r\nbody");
     assert_eq!(case.check(&answered(200), &sent(&right)), Ok(()));

@@ -1,6 +1,6 @@
 //! One stream's answer, judged block by block (RFC 9113 8).
 
-use super::{Fault, named};
+use super::{ProtocolFault, named};
 use crate::wire::{self, Fields};
 
 /// Fields that HTTP/2 has no use for (RFC 9113 8.2.2).
@@ -57,9 +57,9 @@ impl Exchange {
         self.whole || self.reset.is_some()
     }
 
-    pub(super) fn data(&mut self, body: &[u8], end: bool) -> Result<(), Fault> {
+    pub(super) fn data(&mut self, body: &[u8], end: bool) -> Result<(), ProtocolFault> {
         if self.status == 0 || (self.bodiless() && !body.is_empty()) {
-            return Err(Fault::Body);
+            return Err(ProtocolFault::Body);
         }
         self.body.extend_from_slice(body);
         self.data.push(body.len());
@@ -71,19 +71,19 @@ impl Exchange {
         fields: Vec<(Vec<u8>, Vec<u8>)>,
         bytes: usize,
         end: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ProtocolFault> {
         self.blocks.push(bytes);
         let fields = named(fields)?;
         if self.status != 0 {
             // Trailers, which come last.
             check(&fields)?;
             self.trailers = fields;
-            return if end { self.end() } else { Err(Fault::Order) };
+            return if end { self.end() } else { Err(ProtocolFault::Order) };
         }
         let (status, fields) = head(fields)?;
         if status < 200 {
             self.interim.push((status, fields));
-            return if end { Err(Fault::Order) } else { Ok(()) };
+            return if end { Err(ProtocolFault::Order) } else { Ok(()) };
         }
         self.status = status;
         self.fields = fields;
@@ -94,14 +94,14 @@ impl Exchange {
         self.head_only || matches!(self.status, 204 | 304)
     }
 
-    fn end(&mut self) -> Result<(), Fault> {
+    fn end(&mut self) -> Result<(), ProtocolFault> {
         self.whole = true;
         let declared = self.field("content-length");
         match declared {
             Some(declared) if !self.bodiless() => {
                 let came = self.body.len();
                 let right = declared.parse() == Ok(came);
-                if right { Ok(()) } else { Err(Fault::ContentLength { declared, came }) }
+                if right { Ok(()) } else { Err(ProtocolFault::ContentLength { declared, came }) }
             }
             _ => Ok(()),
         }
@@ -109,8 +109,8 @@ impl Exchange {
 }
 
 /// `:status`, and the fields after it.
-fn head(mut fields: Fields) -> Result<(u16, Fields), Fault> {
-    let missing = || Fault::PseudoField(":status".to_owned());
+fn head(mut fields: Fields) -> Result<(u16, Fields), ProtocolFault> {
+    let missing = || ProtocolFault::PseudoField(":status".to_owned());
     let (name, value) = (!fields.is_empty()).then(|| fields.remove(0)).ok_or_else(missing)?;
     if name != ":status" {
         return Err(missing());
@@ -124,28 +124,28 @@ fn head(mut fields: Fields) -> Result<(u16, Fields), Fault> {
         _ => 101,
     };
     if status == 101 {
-        return Err(Fault::Status(String::from_utf8_lossy(&value).into_owned()));
+        return Err(ProtocolFault::Status(String::from_utf8_lossy(&value).into_owned()));
     }
     Ok((status, fields))
 }
 
 /// Names and values of ordinary fields.
-fn check(fields: &Fields) -> Result<(), Fault> {
+fn check(fields: &Fields) -> Result<(), ProtocolFault> {
     for (name, value) in fields {
         if name.starts_with(':') {
-            return Err(Fault::PseudoField(name.clone()));
+            return Err(ProtocolFault::PseudoField(name.clone()));
         }
         let token = wire::token(name.as_bytes()).is_some();
         if !token || name.bytes().any(|b| b.is_ascii_uppercase()) {
-            return Err(Fault::FieldName(name.clone()));
+            return Err(ProtocolFault::FieldName(name.clone()));
         }
         if OF_CONNECTION.contains(&name.as_str()) {
-            return Err(Fault::ConnectionField(name.clone()));
+            return Err(ProtocolFault::ConnectionField(name.clone()));
         }
         let blank = |b: Option<&u8>| b.is_some_and(|b| matches!(b, b' ' | b'\t'));
         let forbidden = value.iter().any(|b| matches!(b, 0 | b'\r' | b'\n'));
         if forbidden || blank(value.first()) || blank(value.last()) {
-            return Err(Fault::FieldValue(name.clone()));
+            return Err(ProtocolFault::FieldValue(name.clone()));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The first thing that a server did and may not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ProtocolFault {
     /// The first frame is no SETTINGS (RFC 9113 3.4).
     FirstFrame(u8),
     /// A frame longer than the client allows (4.2).
@@ -93,7 +93,7 @@ pub enum Fault {
     Push,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ProtocolFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
     }

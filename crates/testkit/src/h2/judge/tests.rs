@@ -45,54 +45,63 @@ fn an_answer_is_read_with_its_interim_one_and_its_trailers() {
 
 #[test]
 fn what_is_wrong_with_an_answer_is_named() {
-    let name = |name: &str| Fault::FieldName(name.to_owned());
+    let name = |name: &str| ProtocolFault::FieldName(name.to_owned());
     for (frames, fault) in [
         (vec![answer(&[("Upper", "1")], true)], name("Upper")),
         (vec![answer(&[("sp ace", "1")], true)], name("sp ace")),
-        (vec![answer(&[("a", "b\r\nc")], true)], Fault::FieldValue("a".into())),
-        (vec![answer(&[("a", " b")], true)], Fault::FieldValue("a".into())),
+        (vec![answer(&[("a", "b\r\nc")], true)], ProtocolFault::FieldValue("a".into())),
+        (vec![answer(&[("a", " b")], true)], ProtocolFault::FieldValue("a".into())),
         (
             vec![answer(&[("connection", "close")], true)],
-            Fault::ConnectionField("connection".into()),
+            ProtocolFault::ConnectionField("connection".into()),
         ),
-        (vec![answer(&[(":status", "200")], true)], Fault::PseudoField(":status".into())),
+        (vec![answer(&[(":status", "200")], true)], ProtocolFault::PseudoField(":status".into())),
         (
             vec![Frame::headers(1, Block::new().literal("a", "b"), true)],
-            Fault::PseudoField(":status".into()),
+            ProtocolFault::PseudoField(":status".into()),
         ),
         (
             vec![Frame::headers(1, Block::new().literal(":status", "101"), false)],
-            Fault::Status("101".into()),
+            ProtocolFault::Status("101".into()),
         ),
-        (vec![Frame::data(1, b"x", false)], Fault::Body),
-        (vec![answer(&[], false), answer(&[], false)], Fault::PseudoField(":status".into())),
+        (vec![Frame::data(1, b"x", false)], ProtocolFault::Body),
+        (
+            vec![answer(&[], false), answer(&[], false)],
+            ProtocolFault::PseudoField(":status".into()),
+        ),
         (
             vec![answer(&[("content-length", "2")], false), Frame::data(1, b"x", true)],
-            Fault::ContentLength { declared: "2".into(), came: 1 },
+            ProtocolFault::ContentLength { declared: "2".into(), came: 1 },
         ),
         (
             vec![answer(&[], true), Frame::data(1, b"", true)],
-            Fault::AfterEnd { kind: kind::DATA, stream: 1 },
+            ProtocolFault::AfterEnd { kind: kind::DATA, stream: 1 },
         ),
-        (vec![Frame::headers(3, [], true)], Fault::Idle { kind: kind::HEADERS, stream: 3 }),
+        (vec![Frame::headers(3, [], true)], ProtocolFault::Idle { kind: kind::HEADERS, stream: 3 }),
         (
             vec![Frame::open_headers(1, [], true), Frame::ping([0; 8])],
-            Fault::Interrupted(kind::PING),
+            ProtocolFault::Interrupted(kind::PING),
         ),
-        (vec![Frame::continuation(1, [], true)], Fault::LoneContinuation),
-        (vec![Frame::new(kind::DATA, 0, 0, [])], Fault::Stream { kind: kind::DATA, stream: 0 }),
-        (vec![Frame::new(kind::PING, 0, 0, [1])], Fault::Length { kind: kind::PING }),
-        (vec![Frame::new(kind::PING, flag::ACK, 0, [1; 8])], Fault::UnaskedAck),
-        (vec![Frame::settings_ack()], Fault::UnaskedAck),
-        (vec![Frame::new(kind::DATA, flag::PADDED, 1, [4, 0])], Fault::Padding),
-        (vec![Frame::window_update(0, 0)], Fault::WindowIncrement),
+        (vec![Frame::continuation(1, [], true)], ProtocolFault::LoneContinuation),
+        (
+            vec![Frame::new(kind::DATA, 0, 0, [])],
+            ProtocolFault::Stream { kind: kind::DATA, stream: 0 },
+        ),
+        (vec![Frame::new(kind::PING, 0, 0, [1])], ProtocolFault::Length { kind: kind::PING }),
+        (vec![Frame::new(kind::PING, flag::ACK, 0, [1; 8])], ProtocolFault::UnaskedAck),
+        (vec![Frame::settings_ack()], ProtocolFault::UnaskedAck),
+        (vec![Frame::new(kind::DATA, flag::PADDED, 1, [4, 0])], ProtocolFault::Padding),
+        (vec![Frame::window_update(0, 0)], ProtocolFault::WindowIncrement),
         (
             vec![Frame::settings(&[(setting::MAX_FRAME_SIZE, 1)])],
-            Fault::Setting { id: setting::MAX_FRAME_SIZE, value: 1 },
+            ProtocolFault::Setting { id: setting::MAX_FRAME_SIZE, value: 1 },
         ),
-        (vec![Frame::goaway(1, 0, b""), Frame::goaway(3, 0, b"")], Fault::RaisedLastStream(3)),
-        (vec![Frame::new(kind::PUSH_PROMISE, 4, 1, [])], Fault::Push),
-        (vec![Frame::new(0xbe, 0, 0, vec![0; 16_385])], Fault::FrameBytes(16_385)),
+        (
+            vec![Frame::goaway(1, 0, b""), Frame::goaway(3, 0, b"")],
+            ProtocolFault::RaisedLastStream(3),
+        ),
+        (vec![Frame::new(kind::PUSH_PROMISE, 4, 1, [])], ProtocolFault::Push),
+        (vec![Frame::new(0xbe, 0, 0, vec![0; 16_385])], ProtocolFault::FrameBytes(16_385)),
     ] {
         let mut judge = asked();
         let verdicts: Vec<_> = frames.iter().map(|frame| judge.received(frame)).collect();
@@ -101,10 +110,10 @@ fn what_is_wrong_with_an_answer_is_named() {
         assert_eq!(last, &Err(fault));
     }
     let mut judge = Judge::new();
-    assert_eq!(judge.received(&Frame::ping([0; 8])), Err(Fault::FirstFrame(kind::PING)));
+    assert_eq!(judge.received(&Frame::ping([0; 8])), Err(ProtocolFault::FirstFrame(kind::PING)));
     assert!(matches!(
         asked().received(&Frame::headers(1, Block::new().indexed(99), true)),
-        Err(Fault::Compression(_))
+        Err(ProtocolFault::Compression(_))
     ));
 }
 
@@ -119,7 +128,7 @@ fn windows_are_kept_to_the_byte() {
     judge.received(&Frame::data(1, b"", false)).expect("nothing fits a negative window");
     judge.sent(&Frame::window_update(1, 6).bytes());
     judge.received(&Frame::data(1, b"x", false)).expect("one byte is left");
-    let over = Fault::StreamWindow { stream: 1, by: 1 };
+    let over = ProtocolFault::StreamWindow { stream: 1, by: 1 };
     assert_eq!(judge.received(&Frame::data(1, b"x", false)), Err(over));
 }
 
@@ -133,7 +142,7 @@ fn a_larger_window_may_be_used_before_its_acknowledgement() {
         judge.received(&Frame::data(1, &[0; 10_000], false)).expect("within the window");
     }
     judge.received(&Frame::settings_ack()).expect("asked for");
-    let over = Fault::StreamWindow { stream: 1, by: 1 };
+    let over = ProtocolFault::StreamWindow { stream: 1, by: 1 };
     assert_eq!(judge.received(&Frame::data(1, b"x", false)), Err(over));
 }
 
@@ -146,7 +155,7 @@ fn the_connection_has_a_window_too() {
         judge.received(&Frame::data(1, &vec![0; size], false)).expect("within the window");
     }
     let verdict = judge.received(&Frame::data(1, b"x", false));
-    assert_eq!(verdict, Err(Fault::ConnectionWindow(1)));
+    assert_eq!(verdict, Err(ProtocolFault::ConnectionWindow(1)));
 }
 
 #[test]
@@ -154,7 +163,7 @@ fn a_smaller_table_is_acknowledged_in_the_next_block() {
     let mut judge = asked();
     judge.sent(&Frame::settings(&[(setting::HEADER_TABLE_SIZE, 0)]).bytes());
     judge.received(&Frame::settings_ack()).expect("asked for");
-    assert_eq!(judge.received(&answer(&[], true)), Err(Fault::TableSize));
+    assert_eq!(judge.received(&answer(&[], true)), Err(ProtocolFault::TableSize));
     let mut judge = asked();
     judge.sent(&Frame::settings(&[(setting::HEADER_TABLE_SIZE, 0)]).bytes());
     judge.received(&Frame::settings_ack()).expect("asked for");
@@ -173,7 +182,7 @@ fn answers_to_head_have_a_length_and_no_body() {
     };
     assert_eq!(head(&[]), Ok(()));
     assert_eq!(head(&[Frame::data(3, b"", true)]), Ok(()));
-    assert_eq!(head(&[Frame::data(3, b"x", false)]), Err(Fault::Body));
+    assert_eq!(head(&[Frame::data(3, b"x", false)]), Err(ProtocolFault::Body));
 }
 
 #[test]
@@ -195,7 +204,7 @@ fn what_the_server_takes_is_known_however_the_bytes_are_cut() {
     judge.received(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, 1 << 20)])).expect("settings");
     assert_eq!(judge.may_send(1), 65_525, "the connection's window");
     let largest = Frame::window_update(0, 0x7fff_ffff);
-    assert_eq!(judge.received(&largest), Err(Fault::WindowIncrement));
+    assert_eq!(judge.received(&largest), Err(ProtocolFault::WindowIncrement));
 }
 
 #[test]
@@ -207,6 +216,6 @@ fn a_reset_may_follow_a_whole_answer_and_ends_all_others() {
     assert_eq!((exchange.whole, exchange.reset), (true, Some(error::NO_ERROR)));
     let mut judge = asked();
     judge.received(&Frame::reset(1, error::CANCEL)).expect("a reset");
-    let after = Fault::AfterEnd { kind: kind::HEADERS, stream: 1 };
+    let after = ProtocolFault::AfterEnd { kind: kind::HEADERS, stream: 1 };
     assert_eq!(judge.received(&answer(&[], true)), Err(after));
 }

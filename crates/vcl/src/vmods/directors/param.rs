@@ -14,7 +14,7 @@ use crate::sub::{Side, Sub, Subs};
 use crate::types::Type;
 use crate::value::{Failure, Value};
 use crate::vars;
-use crate::vmod::{Class, Default, Kind, Method, Object, Param};
+use crate::vmod::{ArgumentType, Class, Default, Method, Object, Parameter};
 use crate::vmods::args::{Args, may, owned, this};
 use crate::vmods::directors::ring;
 
@@ -25,7 +25,7 @@ pub(super) const HEALTHY: &[&str] = &["CHOSEN", "IGNORE", "ALL"];
 
 /// Parameters of a choice, each if it was given.
 #[derive(Clone, Copy, Debug, std::default::Default)]
-pub(super) struct Params {
+pub(super) struct ChoiceParams {
     by: Option<&'static str>,
     /// Of `by=KEY` and `by=BLOB`.
     key: Option<u32>,
@@ -35,7 +35,7 @@ pub(super) struct Params {
     healthy: Option<&'static str>,
 }
 
-impl Params {
+impl ChoiceParams {
     /// Those that were given, else those of `defaults`.
     pub(super) fn over(self, defaults: Self) -> Self {
         // A key belongs to what says where it is from.
@@ -146,8 +146,8 @@ fn first_bytes(blob: &[u8]) -> Result<u32, String> {
 }
 
 /// An optional word.
-pub(super) const fn may_word(name: &'static str, words: &'static [&'static str]) -> Param {
-    Param { name, kind: Kind::Enum(words), default: Some(Default::Absent) }
+pub(super) const fn may_word(name: &'static str, words: &'static [&'static str]) -> Parameter {
+    Parameter { name, kind: ArgumentType::Enum(words), default: Some(Default::Absent) }
 }
 
 /// Where parameters of one backend request can be given.
@@ -161,12 +161,12 @@ pub(super) struct ParamSet {
     name: Box<str>,
     number: u32,
     /// The program's.
-    defaults: Mutex<Params>,
+    defaults: Mutex<ChoiceParams>,
 }
 
 /// Changes that a backend request has made to a set.
 #[derive(std::default::Default)]
-struct Changed(Params);
+struct Changed(ChoiceParams);
 
 /// With what blobs begin that stand for a set.
 const MARK: &[u8] = b"larder shard_param ";
@@ -179,7 +179,7 @@ impl Object for ParamSet {
 
 impl ParamSet {
     /// The parameters in force.
-    pub(super) fn read(&self, ctx: &mut Ctx<'_>) -> Params {
+    pub(super) fn read(&self, ctx: &mut Ctx<'_>) -> ChoiceParams {
         let defaults = *self.defaults.lock();
         ctx.task.keep::<Changed>("directors.shard_param", self.number).0.over(defaults)
     }
@@ -189,7 +189,7 @@ impl ParamSet {
         &self,
         ctx: &mut Ctx<'_>,
         what: &str,
-        change: impl FnOnce(&mut Params),
+        change: impl FnOnce(&mut ChoiceParams),
     ) -> Result<Value, Failure> {
         if has_backend_request(ctx.sub) {
             change(&mut ctx.task.keep::<Changed>("directors.shard_param", self.number).0);
@@ -217,7 +217,7 @@ impl ParamSet {
 }
 
 /// The set of this number: with the request's changes, or the program's own.
-pub(super) fn set_of(ctx: &mut Ctx<'_>, number: u32, changed: bool) -> Option<Params> {
+pub(super) fn set_of(ctx: &mut Ctx<'_>, number: u32, changed: bool) -> Option<ChoiceParams> {
     let object = ctx.instance.object(number)?;
     let set = object.as_any().downcast_ref::<ParamSet>()?;
     Some(if changed { set.read(ctx) } else { *set.defaults.lock() })
@@ -253,7 +253,7 @@ pub(super) const CLASS: Class = Class {
             params: &[],
             from: Subs::ALL,
             call: |ctx, object, _| {
-                this::<ParamSet>(object)?.change(ctx, ".clear()", |p| *p = Params::default())
+                this::<ParamSet>(object)?.change(ctx, ".clear()", |p| *p = ChoiceParams::default())
             },
         },
         Method {
@@ -273,7 +273,7 @@ pub(super) const CLASS: Class = Class {
             from: Subs::ALL,
             call: |ctx, object, args| {
                 let set = this::<ParamSet>(object)?;
-                let given = Params::read(args, [0, 1, 2, 3, 4, 5, 6]).map_err(|why| {
+                let given = ChoiceParams::read(args, [0, 1, 2, 3, 4, 5, 6]).map_err(|why| {
                     Failure::new(format!("vmod_directors: shard_param {}: {why}", set.name))
                 })?;
                 set.change(ctx, ".set()", |params| *params = given)

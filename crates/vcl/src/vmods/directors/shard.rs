@@ -17,10 +17,10 @@ use crate::value::{Failure, Value};
 use crate::vmod::{Class, Method, Object};
 use crate::vmods::args::{Args, may, must, number};
 use crate::vmods::directors::param::{
-    BY, HEALTHY, ParamSet, Params, has_backend_request, may_word, set_of,
+    BY, ChoiceParams, HEALTHY, ParamSet, has_backend_request, may_word, set_of,
 };
 use crate::vmods::directors::ring::{self, Member, Ring};
-use crate::vmods::directors::{Handle, check_member, director, health_of};
+use crate::vmods::directors::{DirectorObject, check_member, director, health_of};
 
 /// Points for each backend, unless something else is said.
 const REPLICAS: u32 = 67;
@@ -31,13 +31,13 @@ pub(super) struct Shard {
     name: Box<str>,
     number: u32,
     ring: RwLock<Arc<Ring>>,
-    rules: Mutex<Rules>,
+    rules: Mutex<ShardRules>,
     word: Word,
 }
 
 /// Parameters of a director, unless a choice says something else.
 #[derive(Clone, Copy, Debug)]
-struct Rules {
+struct ShardRules {
     warmup: f64,
     /// Seconds.
     rampup: f64,
@@ -71,7 +71,7 @@ impl Drop for Pending {
 /// Arguments that `backend(resolve=LAZY, ...)` has given for a backend request.
 #[derive(Default)]
 struct Lazy {
-    params: Params,
+    params: ChoiceParams,
     set: Option<u32>,
 }
 
@@ -104,7 +104,7 @@ impl Director for Shard {
     }
 
     fn listing(&self, now: f64) -> Listing {
-        let Rules { warmup, rampup, .. } = self.rules();
+        let ShardRules { warmup, rampup, .. } = self.rules();
         let row = |member: &Member| {
             let (is_healthy, changed) = member.backend.health();
             let (time, since) = (member.rampup.unwrap_or(rampup), now - changed);
@@ -131,13 +131,13 @@ impl Shard {
         Arc::clone(&self.ring.read())
     }
 
-    fn rules(&self) -> Rules {
+    fn rules(&self) -> ShardRules {
         *self.rules.lock()
     }
 
     /// The parameters of the set `given`, or else of the associated one. A request's changes count
     /// for the latter only, as in Varnish, whose manual has it otherwise.
-    fn defaults(&self, ctx: &mut Ctx<'_>, given: Option<u32>) -> Params {
+    fn defaults(&self, ctx: &mut Ctx<'_>, given: Option<u32>) -> ChoiceParams {
         let set = given.or_else(|| self.rules().param);
         set.and_then(|number| set_of(ctx, number, given.is_none())).unwrap_or_default()
     }
@@ -164,7 +164,7 @@ impl Shard {
     }
 
     /// The backend for these parameters, of those of the ring.
-    fn choose(&self, ctx: &Ctx<'_>, params: Params) -> Option<Backend> {
+    fn choose(&self, ctx: &Ctx<'_>, params: ChoiceParams) -> Option<Backend> {
         let ring = self.ring();
         if ring.members.is_empty() {
             self.say(ctx, Tag::Error, "no backends");
@@ -199,8 +199,8 @@ impl Shard {
 /// One choice among the backends of a ring.
 struct Choice<'a> {
     ring: &'a Ring,
-    rules: Rules,
-    params: Params,
+    rules: ShardRules,
+    params: ChoiceParams,
     alt: usize,
     now: f64,
 }
@@ -372,7 +372,7 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
     let shard = director::<Shard>(object)?;
     let starts = ctx.sub.side() == Side::Housekeeping;
     let is_lazy = args.word(8).map_or(starts, |word| word == "LAZY");
-    let params = Params::read(args, [0, 1, 2, 3, 4, 5, 6])
+    let params = ChoiceParams::read(args, [0, 1, 2, 3, 4, 5, 6])
         .map_err(|why| shard.failure(&format!("shard.backend() {why}")))?;
     let set = set_argument(shard, args, 7)?;
     if !is_lazy {
@@ -396,7 +396,7 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
     Ok(Value::Backend(Backend::Director(shard.clone())))
 }
 
-fn rule(object: &Arc<dyn Object>, change: impl FnOnce(&mut Rules)) -> Result<Value, Failure> {
+fn rule(object: &Arc<dyn Object>, change: impl FnOnce(&mut ShardRules)) -> Result<Value, Failure> {
     let shard = director::<Shard>(object)?;
     change(&mut shard.rules.lock());
     Ok(Value::Void)
@@ -409,11 +409,11 @@ pub(super) const CLASS: Class = Class {
             that has the same backends; when one fails, only its keys lead elsewhere.",
     params: &[],
     construct: |ctx, naming, _| {
-        Ok(Arc::new(Handle(Arc::new(Shard {
+        Ok(Arc::new(DirectorObject(Arc::new(Shard {
             name: naming.name.into(),
             number: naming.number,
             ring: RwLock::default(),
-            rules: Mutex::new(Rules { warmup: 0.0, rampup: 0.0, param: None }),
+            rules: Mutex::new(ShardRules { warmup: 0.0, rampup: 0.0, param: None }),
             word: Word::since(ctx.now),
         }))))
     },

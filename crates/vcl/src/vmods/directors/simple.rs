@@ -10,10 +10,10 @@ use crate::ctx::Ctx;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Naming, Object, Param};
+use crate::vmod::{Class, Method, Naming, Object, Parameter};
 use crate::vmods::args::{Args, must, number, truth};
 use crate::vmods::directors::list::List;
-use crate::vmods::directors::{Handle, director, ring};
+use crate::vmods::directors::{DirectorObject, director, ring};
 
 /// Shuffles through its backends.
 #[derive(Debug)]
@@ -209,9 +209,9 @@ fn itself<D: Listed>(
     Ok(Value::Backend(Backend::Director(director::<D>(object)?.clone())))
 }
 
-const ONE: &[Param] = &[must("", Type::Backend)];
+const ONE: &[Parameter] = &[must("", Type::Backend)];
 
-const fn adding<D: Listed>(about: &'static str, params: &'static [Param]) -> Method {
+const fn adding<D: Listed>(about: &'static str, params: &'static [Parameter]) -> Method {
     Method {
         name: "add_backend",
         about,
@@ -250,7 +250,7 @@ pub(super) const ROUND_ROBIN: Class = Class {
     about: "One backend after the other, those that are healthy.",
     params: &[],
     construct: |ctx, naming: &Naming<'_>, _| {
-        Ok(Arc::new(Handle(Arc::new(RoundRobin {
+        Ok(Arc::new(DirectorObject(Arc::new(RoundRobin {
             name: naming.name.into(),
             list: List::new(ctx.now),
             next: AtomicUsize::new(0),
@@ -270,7 +270,7 @@ pub(super) const FALLBACK: Class = Class {
             with the backend it has come to while that is healthy, and then goes on from there.",
     params: &[truth("sticky", false)],
     construct: |ctx, naming: &Naming<'_>, args| {
-        Ok(Arc::new(Handle(Arc::new(Fallback {
+        Ok(Arc::new(DirectorObject(Arc::new(Fallback {
             name: naming.name.into(),
             list: List::new(ctx.now),
             is_sticky: args.truth(0).unwrap_or(false),
@@ -290,7 +290,7 @@ pub(super) const RANDOM: Class = Class {
     about: "A healthy backend by chance, each as often as its weight says.",
     params: &[],
     construct: |ctx, naming: &Naming<'_>, _| {
-        Ok(Arc::new(Handle(Arc::new(Random {
+        Ok(Arc::new(DirectorObject(Arc::new(Random {
             name: naming.name.into(),
             list: List::new(ctx.now),
         }))))
@@ -312,7 +312,10 @@ pub(super) const HASH: Class = Class {
             backends are healthy.",
     params: &[],
     construct: |ctx, naming: &Naming<'_>, _| {
-        Ok(Arc::new(Handle(Arc::new(Hash { name: naming.name.into(), list: List::new(ctx.now) }))))
+        Ok(Arc::new(DirectorObject(Arc::new(Hash {
+            name: naming.name.into(),
+            list: List::new(ctx.now),
+        }))))
     },
     methods: &[
         adding::<Hash>(

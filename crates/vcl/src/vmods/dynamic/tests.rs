@@ -19,7 +19,9 @@ fn made_with(bench: &mut Bench, at: usize, value: Value) -> Result<Arc<dyn Objec
         .params
         .iter()
         .map(|param| match (param.default, param.kind) {
-            (Some(Default::Number(n)), crate::vmod::Kind::Of(Type::Int)) => Value::Int(n as i64),
+            (Some(Default::Number(n)), crate::vmod::ArgumentType::Of(Type::Int)) => {
+                Value::Int(n as i64)
+            }
             (Some(Default::Number(n)), _) => Value::Duration(n),
             (Some(Default::Word(word)), _) => Value::Enum(word),
             (Some(Default::Str(text)), _) => Value::String(Some(text.into())),
@@ -221,7 +223,7 @@ fn what_a_program_names_as_it_starts_is_always_taken() {
     let mut bench = Bench::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
     limited(&bench, 10, 0);
-    let domains = &this::<Handle>(&object).expect("it is one").0;
+    let domains = &this::<DomainsObject>(&object).expect("it is one").0;
     assert!(domains.leaf("app", "", &bench.ctx(Sub::Init)).is_some());
     assert!(domains.leaf("other", "", &bench.ctx(Sub::Recv)).is_none());
 }

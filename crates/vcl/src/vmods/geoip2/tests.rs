@@ -2,49 +2,49 @@
 
 use std::process::Command;
 
-use super::writer::{Item, database};
+use super::writer::{Datum, database};
 use super::*;
 use crate::sub::Sub;
 use crate::testing::{Bench, Memory, NOW, compile};
 
 fn file() -> Vec<u8> {
-    let city = Item::Map(vec![
+    let city = Datum::Map(vec![
         (
             "country",
-            Item::Map(vec![
-                ("iso_code", Item::Text("SE")),
+            Datum::Map(vec![
+                ("iso_code", Datum::Text("SE")),
                 (
                     "names",
-                    Item::Map(vec![("en", Item::Text("Sweden")), ("fr", Item::Text("Suède"))]),
+                    Datum::Map(vec![("en", Datum::Text("Sweden")), ("fr", Datum::Text("Suède"))]),
                 ),
-                ("is_in_european_union", Item::Bool(true)),
+                ("is_in_european_union", Datum::Bool(true)),
             ]),
         ),
         (
             "location",
-            Item::Map(vec![
-                ("latitude", Item::Double(58.4167)),
-                ("accuracy_radius", Item::U16(76)),
+            Datum::Map(vec![
+                ("latitude", Datum::Double(58.4167)),
+                ("accuracy_radius", Datum::U16(76)),
             ]),
         ),
         (
             "subdivisions",
-            Item::Array(vec![
-                Item::Map(vec![("iso_code", Item::Text("E"))]),
-                Item::Map(vec![("iso_code", Item::Text("F"))]),
+            Datum::Array(vec![
+                Datum::Map(vec![("iso_code", Datum::Text("E"))]),
+                Datum::Map(vec![("iso_code", Datum::Text("F"))]),
             ]),
         ),
-        ("geoname_id", Item::U32(2_661_886)),
-        ("large", Item::U64(u64::MAX)),
-        ("larger", Item::U128(u128::MAX)),
-        ("less", Item::I32(-5)),
-        ("half", Item::Float(0.5)),
-        ("raw", Item::Bytes(b"\x00\xff")),
-        ("no", Item::Bool(false)),
-        ("0", Item::Text("named zero")),
-        ("zero", Item::U32(0)),
+        ("geoname_id", Datum::U32(2_661_886)),
+        ("large", Datum::U64(u64::MAX)),
+        ("larger", Datum::U128(u128::MAX)),
+        ("less", Datum::I32(-5)),
+        ("half", Datum::Float(0.5)),
+        ("raw", Datum::Bytes(b"\x00\xff")),
+        ("no", Datum::Bool(false)),
+        ("0", Datum::Text("named zero")),
+        ("zero", Datum::U32(0)),
     ]);
-    let other = Item::Map(vec![("country", Item::Map(vec![("iso_code", Item::Text("DE"))]))]);
+    let other = Datum::Map(vec![("country", Datum::Map(vec![("iso_code", Datum::Text("DE"))]))]);
     database(&[
         ("192.0.2.0".parse().expect("an address"), 24, city),
         ("2001:db8::".parse().expect("an address"), 32, other),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 /// A value of a database.
 #[derive(Clone, Debug)]
-pub(super) enum Item {
+pub(super) enum Datum {
     Text(&'static str),
     Double(f64),
     Float(f32),
@@ -20,7 +20,7 @@ pub(super) enum Item {
     Array(Vec<Self>),
 }
 
-impl Item {
+impl Datum {
     fn write(&self, out: &mut Vec<u8>) {
         // Numbers without their leading zeros.
         let number = |out: &mut Vec<u8>, kind, bytes: &[u8]| {
@@ -80,10 +80,10 @@ fn control(out: &mut Vec<u8>, kind: u8, size: usize) {
 }
 
 /// A database with these networks, by their address and the bits of it that count (of 32 or 128).
-pub(super) fn database(networks: &[(IpAddr, u32, Item)]) -> Vec<u8> {
+pub(super) fn database(networks: &[(IpAddr, u32, Datum)]) -> Vec<u8> {
     let mut data = Vec::new();
     // Where both sides of each node lead: another node, or where the data is.
-    let mut nodes: Vec<[Option<Side>; 2]> = vec![[None; 2]];
+    let mut nodes: Vec<[Option<Branch>; 2]> = vec![[None; 2]];
     for (ip, length, item) in networks {
         let (bits, length) = match ip {
             IpAddr::V4(ip) => (u128::from(u32::from(*ip)), length + 96),
@@ -93,15 +93,15 @@ pub(super) fn database(networks: &[(IpAddr, u32, Item)]) -> Vec<u8> {
         for depth in 0..length {
             let side = (bits >> (127 - depth) & 1) as usize;
             if depth + 1 == length {
-                nodes[node][side] = Some(Side::Data(data.len()));
+                nodes[node][side] = Some(Branch::Data(data.len()));
                 break;
             }
             node = match nodes[node][side] {
-                Some(Side::Node(next)) => next,
+                Some(Branch::Node(next)) => next,
                 _ => {
                     nodes.push([None; 2]);
                     let next = nodes.len() - 1;
-                    nodes[node][side] = Some(Side::Node(next));
+                    nodes[node][side] = Some(Branch::Node(next));
                     next
                 }
             };
@@ -113,31 +113,31 @@ pub(super) fn database(networks: &[(IpAddr, u32, Item)]) -> Vec<u8> {
     for side in nodes.iter().flatten() {
         let record = match side {
             None => count,
-            Some(Side::Node(node)) => *node,
-            Some(Side::Data(at)) => count + 16 + at,
+            Some(Branch::Node(node)) => *node,
+            Some(Branch::Data(at)) => count + 16 + at,
         };
         file.extend_from_slice(&(record as u32).to_be_bytes()[1..]);
     }
     file.extend_from_slice(&[0; 16]);
     file.extend_from_slice(&data);
     file.extend_from_slice(b"\xab\xcd\xefMaxMind.com");
-    Item::Map(vec![
-        ("node_count", Item::U32(count as u32)),
-        ("record_size", Item::U16(24)),
-        ("ip_version", Item::U16(6)),
-        ("database_type", Item::Text("Test")),
-        ("languages", Item::Array(vec![Item::Text("en")])),
-        ("binary_format_major_version", Item::U16(2)),
-        ("binary_format_minor_version", Item::U16(0)),
-        ("build_epoch", Item::U64(1_700_000_000)),
-        ("description", Item::Map(vec![("en", Item::Text("for tests"))])),
+    Datum::Map(vec![
+        ("node_count", Datum::U32(count as u32)),
+        ("record_size", Datum::U16(24)),
+        ("ip_version", Datum::U16(6)),
+        ("database_type", Datum::Text("Test")),
+        ("languages", Datum::Array(vec![Datum::Text("en")])),
+        ("binary_format_major_version", Datum::U16(2)),
+        ("binary_format_minor_version", Datum::U16(0)),
+        ("build_epoch", Datum::U64(1_700_000_000)),
+        ("description", Datum::Map(vec![("en", Datum::Text("for tests"))])),
     ])
     .write(&mut file);
     file
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Side {
+enum Branch {
     Node(usize),
     Data(usize),
 }

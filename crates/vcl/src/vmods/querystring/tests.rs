@@ -115,7 +115,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_taken(url in prop::collection::vec(any::<u8>(), 0..60)) {
-        let order = Order { is_sorted: true, is_unique: true };
+        let order = Sorting { is_sorted: true, is_unique: true };
         let url = Bytes::from(url);
         let once = rewrite(&url, order, |_| Ok(true)).expect("nothing fails");
         let twice = rewrite(&once, order, |_| Ok(true)).expect("nothing fails");

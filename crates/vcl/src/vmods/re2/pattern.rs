@@ -1,6 +1,8 @@
 //! Patterns in RE2's syntax, written anew for our engine: what both read alike stays, what they
 //! read differently is spelled out, and what ours has not is refused.
 
+use crate::regex::Before;
+
 /// Options for reading a pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syntax {
@@ -53,17 +55,6 @@ pub(super) fn rewrite(pattern: &[u8], syntax: Syntax) -> Result<Rewritten, Strin
         return Err("characters beyond ASCII in either case are supported in UTF-8 only".to_owned());
     }
     Ok(reader.out)
-}
-
-/// The kind of element before the place that is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
-    /// Nothing that could be repeated.
-    Nothing,
-    /// A character, a class, a group or an assertion.
-    Item,
-    /// A quantifier.
-    Quantifier,
 }
 
 struct Reader<'p> {

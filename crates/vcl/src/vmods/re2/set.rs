@@ -16,12 +16,12 @@ use crate::headers;
 use crate::sub::Sub;
 use crate::types::Type;
 use crate::value::{Failure, Value};
-use crate::vmod::{Class, Method, Object, Param};
+use crate::vmod::{Class, Method, Object, Parameter};
 use crate::vmods::args::{Args, may, must, number, owned, refused, text, this, truth, word};
 
-const N: Param = number("n", Type::Int, 0.0);
-const SELECT: Param = word("select", &["FIRST", "LAST", "UNIQUE"], "UNIQUE");
-const SELECTED: &[Param] = &[N, SELECT];
+const N: Parameter = number("n", Type::Int, 0.0);
+const SELECT: Parameter = word("select", &["FIRST", "LAST", "UNIQUE"], "UNIQUE");
+const SELECTED: &[Parameter] = &[N, SELECT];
 const SUBROUTINES: &str = "Which subroutine may be called where is known before a program runs; \
                            what a set associates is not.";
 
@@ -49,7 +49,7 @@ pub(super) const CLASS: Class = Class {
         ONE_LINE,
     ],
     construct: |_, naming, args| {
-        Ok(Arc::new(Set {
+        Ok(Arc::new(PatternSet {
             name: naming.name.into(),
             number: naming.number,
             reading: Reading::of(args, 1, false),
@@ -77,7 +77,7 @@ const METHODS: &[Method] = &[
             refused("sub", Type::Sub, SUBROUTINES),
         ],
         from: Sub::Init.only(),
-        call: |_, object, args| this::<Set>(object)?.add(args),
+        call: |_, object, args| this::<PatternSet>(object)?.add(args),
     },
     Method {
         name: "compile",
@@ -86,7 +86,7 @@ const METHODS: &[Method] = &[
         params: &[],
         from: Sub::Init.only(),
         call: |_, object, _| {
-            let set = this::<Set>(object)?;
+            let set = this::<PatternSet>(object)?;
             if set.ready.get().is_some() {
                 return Err(set.failure("is compiled twice"));
             }
@@ -99,7 +99,7 @@ const METHODS: &[Method] = &[
         Type::Bool,
         &[must("", Type::String)],
         |ctx, object, args| {
-            let set = this::<Set>(object)?;
+            let set = this::<PatternSet>(object)?;
             let found = set.ready()?.engine.matches(args.bytes(0));
             let is_match = !found.is_empty();
             *ctx.task.keep(NAME_OF_KEPT, set.number) = Found(Some(found));
@@ -114,7 +114,7 @@ const METHODS: &[Method] = &[
         matched,
     ),
     method("nmatches", "How many patterns have matched.", Type::Int, &[], |ctx, object, _| {
-        let found = this::<Set>(object)?.found(ctx)?;
+        let found = this::<PatternSet>(object)?.found(ctx)?;
         Ok(Value::Int(found.len() as i64))
     }),
     method("which", "The number of the pattern that has matched.", Type::Int, &[SELECT], which),
@@ -184,23 +184,23 @@ const METHODS: &[Method] = &[
 ];
 
 /// An object of the class.
-struct Set {
+struct PatternSet {
     name: Box<str>,
     number: u32,
     reading: Reading,
     anchor: &'static str,
     /// Those that have been added, until all are compiled.
-    members: Mutex<Vec<Member>>,
+    members: Mutex<Vec<SetPattern>>,
     ready: OnceLock<Ready>,
 }
 
 struct Ready {
     engine: linear::Set,
-    members: Vec<Member>,
+    members: Vec<SetPattern>,
 }
 
 /// A pattern, and what is associated with it.
-struct Member {
+struct SetPattern {
     /// As our engine reads it, with its anchors.
     text: String,
     regex: Option<Pattern>,
@@ -209,7 +209,7 @@ struct Member {
     integer: Option<i64>,
 }
 
-impl Member {
+impl SetPattern {
     fn has(&self, which: &str) -> bool {
         match which {
             "REGEX" => self.regex.is_some(),
@@ -225,7 +225,7 @@ impl Member {
 #[derive(Default)]
 struct Found(Option<Vec<usize>>);
 
-impl Object for Set {
+impl Object for PatternSet {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -246,7 +246,7 @@ impl Object for Set {
     }
 }
 
-impl Set {
+impl PatternSet {
     fn failure(&self, why: &str) -> Failure {
         Failure::new(format!("re2.set {}: {why}", self.name))
     }
@@ -268,7 +268,7 @@ impl Set {
         let text = super::pattern::rewrite(pattern, reading.syntax).map_err(fault)?.text;
         // Each by itself, so that what is wrong is said of the right one.
         let alone = Pattern::new(pattern, reading).map_err(fault)?;
-        self.members.lock().push(Member {
+        self.members.lock().push(SetPattern {
             text: match self.anchor {
                 "start" => format!("\\A(?:{text})"),
                 "both" => format!("\\A(?:{text})\\z"),
@@ -304,7 +304,7 @@ impl Set {
     }
 
     /// The member that the arguments `n` and `select`, from `at` on, choose.
-    fn member(&self, ctx: &mut Ctx<'_>, args: &[Value], at: usize) -> Result<&Member, Failure> {
+    fn member(&self, ctx: &mut Ctx<'_>, args: &[Value], at: usize) -> Result<&SetPattern, Failure> {
         let number = match args.int(at) {
             Some(n @ 1..) => usize::try_from(n - 1).unwrap_or(usize::MAX),
             _ => self.selected(ctx, args.word(at + 1))?,
@@ -315,7 +315,7 @@ impl Set {
 }
 
 fn matched(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
-    let set = this::<Set>(object)?;
+    let set = this::<PatternSet>(object)?;
     let number = args.int(0).and_then(|n| usize::try_from(n).ok()?.checked_sub(1));
     let number = number.filter(|n| set.ready.get().is_some_and(|all| *n < all.members.len()));
     let number = number.ok_or_else(|| set.failure("has no pattern of this number"))?;
@@ -323,7 +323,7 @@ fn matched(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
 }
 
 fn which(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
-    let number = this::<Set>(object)?.selected(ctx, args.word(0))?;
+    let number = this::<PatternSet>(object)?.selected(ctx, args.word(0))?;
     Ok(Value::Int(number as i64 + 1))
 }
 
@@ -333,9 +333,9 @@ fn associated(
     object: &Arc<dyn Object>,
     args: &[Value],
     at: usize,
-    get: impl FnOnce(&Member) -> Option<Value>,
+    get: impl FnOnce(&SetPattern) -> Option<Value>,
 ) -> Result<Value, Failure> {
-    let set = this::<Set>(object)?;
+    let set = this::<PatternSet>(object)?;
     let found = get(set.member(ctx, args, at)?);
     found.ok_or_else(|| set.failure("nothing of this kind was associated with the pattern"))
 }
@@ -346,7 +346,7 @@ fn replaced(
     args: &[Value],
     how: How,
 ) -> Result<Value, Failure> {
-    let set = this::<Set>(object)?;
+    let set = this::<PatternSet>(object)?;
     match &set.member(ctx, args, 3)?.regex {
         Some(regex) => regex.replace(ctx, args, how),
         None => Err(set.failure("this pattern was not saved")),
@@ -354,7 +354,7 @@ fn replaced(
 }
 
 fn filter(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
-    let engine = &this::<Set>(object)?.ready()?.engine;
+    let engine = &this::<PatternSet>(object)?.ready()?.engine;
     let stays = args.truth(1).unwrap_or(true);
     let block = args.place(0).and_then(|place| headers::block_mut(ctx, place));
     let block = block.ok_or_else(|| Failure::new("re2: this message cannot be changed here"))?;

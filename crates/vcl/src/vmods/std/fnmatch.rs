@@ -25,12 +25,12 @@ pub fn fnmatch(pattern: &[u8], subject: &[u8], options: Options) -> bool {
             continue;
         }
         match step(pattern, p, subject, s, options) {
-            Step::End => return true,
-            Step::Next(after) => {
+            Element::End => return true,
+            Element::Next(after) => {
                 p = after;
                 s += 1;
             }
-            Step::Differs => {
+            Element::Differs => {
                 let Some((at, taken)) = star else { return false };
                 // The star takes one more, if it may.
                 match subject.get(taken) {
@@ -45,7 +45,7 @@ pub fn fnmatch(pattern: &[u8], subject: &[u8], options: Options) -> bool {
     }
 }
 
-enum Step {
+enum Element {
     /// Both have come to their end.
     End,
     /// One byte of the subject matches; the pattern goes on there.
@@ -53,24 +53,24 @@ enum Step {
     Differs,
 }
 
-fn step(pattern: &[u8], p: usize, subject: &[u8], s: usize, options: Options) -> Step {
+fn step(pattern: &[u8], p: usize, subject: &[u8], s: usize, options: Options) -> Element {
     let Some(byte) = subject.get(s).copied() else {
-        return if p == pattern.len() { Step::End } else { Step::Differs };
+        return if p == pattern.len() { Element::End } else { Element::Differs };
     };
     let shuts = byte == b'/' && options.pathname || is_leading_period(subject, s, options);
-    let literal = |at: usize, is: u8| if is == byte { Step::Next(at) } else { Step::Differs };
+    let literal = |at: usize, is: u8| if is == byte { Element::Next(at) } else { Element::Differs };
     match pattern.get(p).copied() {
-        None | Some(b'*') => Step::Differs,
-        Some(b'?') if shuts => Step::Differs,
-        Some(b'?') => Step::Next(p + 1),
+        None | Some(b'*') => Element::Differs,
+        Some(b'?') if shuts => Element::Differs,
+        Some(b'?') => Element::Next(p + 1),
         Some(b'[') => match bracket(&pattern[p + 1..], byte, options) {
             None => literal(p + 1, b'['),
-            Some((len, true)) if !shuts => Step::Next(p + 1 + len),
-            Some(_) => Step::Differs,
+            Some((len, true)) if !shuts => Element::Next(p + 1 + len),
+            Some(_) => Element::Differs,
         },
         Some(b'\\') if !options.noescape => match pattern.get(p + 1) {
             Some(escaped) => literal(p + 2, *escaped),
-            None => Step::Differs,
+            None => Element::Differs,
         },
         Some(other) => literal(p + 1, other),
     }
