@@ -75,12 +75,12 @@ pub(crate) struct Busy {
     pub(crate) began: u32,
     /// A soft purge since it began: what it brings is stale from then on.
     soft_until: AtomicI64,
-    state: Mutex<State>,
+    state: Mutex<WaiterList>,
     _charge: Option<Charge>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WaiterList {
     outcome: Option<Waited>,
     waiting: Slots<Option<Waker>>,
 }
@@ -101,7 +101,7 @@ impl Busy {
             shared,
             began,
             soft_until: AtomicI64::new(i64::MAX),
-            state: Mutex::new(State::default()),
+            state: Mutex::new(WaiterList::default()),
             _charge: charge,
         }
     }

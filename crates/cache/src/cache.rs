@@ -12,7 +12,7 @@ use crate::ledger::{Charge, Ledger, Stats, count};
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
 use crate::record::Retime;
-use crate::shard::{Cursor, Dead, Effort, Place, Shard, Visit};
+use crate::shard::{Dead, Effort, Place, Position, Shard, Visit};
 use crate::slot::{Marker, More, Slot, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::variant::Select;
@@ -413,7 +413,7 @@ impl<L: Lower> Cache<L> {
     pub fn clear(&self) -> usize {
         let mut all = 0;
         for at in 0..self.shards() {
-            let mut cursor = Cursor::default();
+            let mut cursor = Position::default();
             let mut more = true;
             while more {
                 let mut gone = Vec::new();

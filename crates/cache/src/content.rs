@@ -16,7 +16,7 @@ use crate::sync::Mutex;
 
 /// Where the content of a response is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum State<'a> {
+pub(crate) enum Location<'a> {
     /// All of it is in memory.
     Whole(Whole<'a>),
     /// It is coming, or broke off.
@@ -25,7 +25,7 @@ pub(crate) enum State<'a> {
     Elsewhere(&'a Arc<dyn Elsewhere>),
 }
 
-impl<'a> State<'a> {
+impl<'a> Location<'a> {
     pub(crate) fn whole(self) -> Option<Whole<'a>> {
         if let Self::Whole(whole) = self { Some(whole) } else { None }
     }
@@ -46,7 +46,7 @@ pub type ReadAt = Pin<Box<dyn Future<Output = Result<Bytes, Aborted>> + Send + S
 /// Keeps a body, its own or another keeper's: a stored response.
 pub(crate) trait Keeper: fmt::Debug + Send + Sync {
     /// Where the body is.
-    fn state(&self) -> State<'_>;
+    fn state(&self) -> Location<'_>;
     /// The body's length: as declared while it comes, as counted when it is complete.
     fn length(&self) -> Option<u64>;
     /// The [`Fill`] of a body that is still coming.
@@ -99,13 +99,13 @@ impl Complete {
     }
 
     #[inline]
-    fn state(&self) -> State<'_> {
+    fn state(&self) -> Location<'_> {
         match self {
-            Self::One(bytes) => State::Whole(Whole::One(bytes)),
+            Self::One(bytes) => Location::Whole(Whole::One(bytes)),
             Self::Other(other) => match &**other {
-                Other::Many { pieces, .. } => State::Whole(Whole::Many(pieces)),
+                Other::Many { pieces, .. } => Location::Whole(Whole::Many(pieces)),
                 Other::Shared(keeper) => keeper.state(),
-                Other::Elsewhere(body) => State::Elsewhere(body),
+                Other::Elsewhere(body) => Location::Elsewhere(body),
             },
         }
     }
@@ -145,8 +145,8 @@ impl Content {
     }
 
     #[inline]
-    pub(crate) fn state(&self) -> State<'_> {
-        self.complete.get().map_or(State::Filling, Complete::state)
+    pub(crate) fn state(&self) -> Location<'_> {
+        self.complete.get().map_or(Location::Filling, Complete::state)
     }
 
     /// Whoever keeps the body, if that is another.
@@ -166,9 +166,9 @@ impl Content {
             return keeper.length();
         }
         let counted = || match self.state() {
-            State::Whole(whole) => Some(whole.len()),
-            State::Elsewhere(body) => Some(body.length()),
-            State::Filling => None,
+            Location::Whole(whole) => Some(whole.len()),
+            Location::Elsewhere(body) => Some(body.length()),
+            Location::Filling => None,
         };
         let declared = || self.fill.lock().as_ref().map(|fill| fill.declared);
         // A fill that is gone was completed between the two looks.

@@ -209,11 +209,11 @@ pub(crate) struct Fill {
     pub(crate) declared: Option<u64>,
     /// The charge for this state itself; `None` for a window.
     _charge: Option<Charge>,
-    state: Mutex<State>,
+    state: Mutex<Progress>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Progress {
     chunks: VecDeque<Bytes>,
     /// Number of `chunks[0]`, and the offset of its first byte.
     first: u64,
@@ -241,7 +241,7 @@ impl Fill {
         passage: Option<Passage>,
         charge: Option<Charge>,
     ) -> Self {
-        let state = State {
+        let state = Progress {
             chunks: VecDeque::new(),
             first: 0,
             base: 0,
@@ -513,7 +513,7 @@ fn set_waker(place: &mut Option<Waker>, cx: &Context<'_>) {
     }
 }
 
-impl State {
+impl Progress {
     fn freeze_tail(&mut self) {
         let tail = std::mem::take(&mut self.tail);
         if !tail.data.is_empty() {

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::content::{Complete, Content, Keeper, State};
+use crate::content::{Complete, Content, Keeper, Location};
 use crate::fill::Fill;
 use crate::pieces::Whole;
 use crate::reader::Reader;
@@ -64,7 +64,7 @@ impl Object {
 
     /// Returns true if the body is still coming, or has broken off.
     pub fn is_filling(&self) -> bool {
-        matches!(self.content.state(), State::Filling)
+        matches!(self.content.state(), Location::Filling)
     }
 
     /// A reader at the body's beginning, wherever the body is.
@@ -133,7 +133,7 @@ impl Deref for Object {
 }
 
 impl Keeper for Object {
-    fn state(&self) -> State<'_> {
+    fn state(&self) -> Location<'_> {
         self.content.state()
     }
 

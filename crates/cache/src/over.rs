@@ -6,7 +6,7 @@ use crate::cache::Cache;
 use crate::ledger::count;
 use crate::lower::Lower;
 use crate::object::Object;
-use crate::shard::{Cursor, Dead};
+use crate::shard::{Dead, Position};
 
 /// Places of the index looked at under one lock: some microseconds.
 const BATCH: usize = 128;
@@ -15,7 +15,7 @@ const BATCH: usize = 128;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
     shard: usize,
-    cursor: Cursor,
+    cursor: Position,
 }
 
 impl<L: Lower> Cache<L> {
@@ -42,7 +42,7 @@ impl<L: Lower> Cache<L> {
             if left == 0 {
                 return;
             }
-            *walk = Walk { shard: (walk.shard + 1) % self.shards(), cursor: Cursor::default() };
+            *walk = Walk { shard: (walk.shard + 1) % self.shards(), cursor: Position::default() };
         }
     }
 

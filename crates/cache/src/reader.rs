@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use base::Account;
 use bytes::Bytes;
 
-use crate::content::{Elsewhere, Keeper, ReadAt, State};
+use crate::content::{Elsewhere, Keeper, Location, ReadAt};
 use crate::fill::{Aborted, COPY_BYTES, Cursor, Fill, Step, Trailed, WINDOW_CHUNK_BYTES};
 use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::pieces::Whole;
@@ -54,7 +54,7 @@ struct Borrowed(Arc<dyn Keeper>);
 impl AsRef<[u8]> for Borrowed {
     fn as_ref(&self) -> &[u8] {
         match self.0.state() {
-            State::Whole(Whole::One(bytes)) => bytes,
+            Location::Whole(Whole::One(bytes)) => bytes,
             _ => &[],
         }
     }
@@ -106,9 +106,9 @@ impl Reader {
     pub fn is_spent(&self) -> bool {
         let at = self.cursor.at;
         match self.object.as_ref().map(|object| object.state()) {
-            Some(State::Whole(whole)) => at >= whole.len(),
-            Some(State::Elsewhere(body)) => at >= body.length(),
-            Some(State::Filling) | None => self.fill().is_some_and(|fill| fill.is_spent()),
+            Some(Location::Whole(whole)) => at >= whole.len(),
+            Some(Location::Elsewhere(body)) => at >= body.length(),
+            Some(Location::Filling) | None => self.fill().is_some_and(|fill| fill.is_spent()),
         }
     }
 
@@ -124,15 +124,15 @@ impl Reader {
         loop {
             if let Some(object) = &self.object {
                 match object.state() {
-                    State::Whole(whole) => {
+                    Location::Whole(whole) => {
                         let next = next_of(&mut self.cursor, whole, object);
                         self.leave();
                         return Poll::Ready(Ok(next));
                     }
-                    State::Elsewhere(body) => {
+                    Location::Elsewhere(body) => {
                         return poll_elsewhere(&mut self.cursor, &mut self.link, body, cx);
                     }
-                    State::Filling => {}
+                    Location::Filling => {}
                 }
             }
             let Link::Fill(fill, place) = &self.link else {

@@ -14,7 +14,7 @@ mod work;
 
 pub(crate) use cold::Leaving;
 pub(crate) use evict::{Effort, Visit};
-pub(crate) use table::Cursor;
+pub(crate) use table::Position;
 pub(crate) use work::Work;
 
 use std::sync::Arc;
@@ -402,7 +402,7 @@ impl<L: Lower> Shard<L> {
     pub(crate) fn untested(
         &self,
         target: u32,
-        cursor: &mut Cursor,
+        cursor: &mut Position,
         places: usize,
         found: &mut Vec<(u32, Arc<Object>)>,
     ) -> bool {
@@ -413,7 +413,7 @@ impl<L: Lower> Shard<L> {
     /// these were the last.
     pub(crate) fn collect(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Position,
         places: usize,
         found: &mut Vec<(u32, Arc<Object>)>,
         is_meant: &dyn Fn(&Slot<L::Place>, &Object) -> bool,
@@ -449,7 +449,7 @@ impl<L: Lower> Shard<L> {
     /// the keys; what is to be dropped is put into `gone`. False when these were the last.
     pub(crate) fn clear(
         &mut self,
-        cursor: &mut Cursor,
+        cursor: &mut Position,
         places: usize,
         gone: &mut Vec<Slot<L::Place>>,
     ) -> bool {

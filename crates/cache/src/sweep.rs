@@ -8,7 +8,7 @@ use crate::cache::Cache;
 use crate::ledger::count;
 use crate::lower::Lower;
 use crate::object::Object;
-use crate::shard::{Cursor, Dead, Place};
+use crate::shard::{Dead, Place, Position};
 
 /// Places of the index looked at under one lock: some microseconds.
 const BATCH: usize = 128;
@@ -112,7 +112,7 @@ impl<L: Lower> Cache<L> {
     pub fn sweep_first(&self, mut places: usize) -> bool {
         let target = self.bans.newest();
         for at in 0..self.shards() {
-            let mut cursor = Cursor::default();
+            let mut cursor = Position::default();
             while self.sweep_batch(at, target, &mut cursor) {
                 let Some(left) = places.checked_sub(BATCH) else { return false };
                 places = left;
@@ -144,7 +144,7 @@ impl<L: Lower> Cache<L> {
     pub fn walk(&self, each: &mut dyn FnMut(&Object) -> bool) {
         let mut found = Vec::new();
         for at in 0..self.shards() {
-            let mut cursor = Cursor::default();
+            let mut cursor = Position::default();
             let mut more = true;
             while more {
                 more = self.shared_shard(at).untested(u32::MAX, &mut cursor, BATCH, &mut found);
@@ -156,14 +156,14 @@ impl<L: Lower> Cache<L> {
     }
 
     fn sweep_shard(&self, at: usize, target: u32, pause: &mut dyn FnMut()) {
-        let mut cursor = Cursor::default();
+        let mut cursor = Position::default();
         while self.sweep_batch(at, target, &mut cursor) {
             pause();
         }
     }
 
     /// Tests the next places of a shard; whether there are more.
-    fn sweep_batch(&self, at: usize, target: u32, cursor: &mut Cursor) -> bool {
+    fn sweep_batch(&self, at: usize, target: u32, cursor: &mut Position) -> bool {
         let mut found = Vec::new();
         let more = self.shared_shard(at).untested(target, cursor, BATCH, &mut found);
         count(&self.ledger().ban_sweeps, found.len() as u64);

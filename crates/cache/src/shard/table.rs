@@ -27,7 +27,7 @@ fn room_of(buckets: usize) -> usize {
 
 /// The position of a walk over a shard.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct Position {
     /// The layout whose table it is in.
     layout: u32,
     bucket: usize,
@@ -182,13 +182,13 @@ impl<P> Table<P> {
     // the next one, and the old one is gone through first.
 
     /// The next places for a walk, at most so many, and whether they are the old table's.
-    fn next_places(&self, cursor: &mut Cursor, places: usize) -> (std::ops::Range<usize>, bool) {
+    fn next_places(&self, cursor: &mut Position, places: usize) -> (std::ops::Range<usize>, bool) {
         let older = self.layout.wrapping_sub(1);
         if cursor.layout != self.layout && cursor.layout != older {
-            *cursor = Cursor { layout: older, bucket: 0 };
+            *cursor = Position { layout: older, bucket: 0 };
         }
         if cursor.layout == older && self.old.is_empty() {
-            *cursor = Cursor { layout: self.layout, bucket: 0 };
+            *cursor = Position { layout: self.layout, bucket: 0 };
         }
         let is_old = cursor.layout == older;
         let buckets = if is_old { self.old.num_buckets() } else { self.current.num_buckets() };
@@ -196,13 +196,13 @@ impl<P> Table<P> {
     }
 
     /// Moves a walk on behind these places; whether there are more.
-    fn pass(&self, cursor: &mut Cursor, end: usize, is_old: bool) -> bool {
+    fn pass(&self, cursor: &mut Position, end: usize, is_old: bool) -> bool {
         cursor.bucket = end;
         if !is_old {
             return end < self.current.num_buckets();
         }
         if end >= self.old.num_buckets() {
-            *cursor = Cursor { layout: self.layout, bucket: 0 };
+            *cursor = Position { layout: self.layout, bucket: 0 };
         }
         true
     }
@@ -210,7 +210,7 @@ impl<P> Table<P> {
     /// Shows the next `places` to `each`. False when these were the last.
     pub(super) fn walk<'t>(
         &'t self,
-        cursor: &mut Cursor,
+        cursor: &mut Position,
         places: usize,
         each: impl FnMut(&'t Slot<P>),
     ) -> bool {
@@ -224,7 +224,7 @@ impl<P> Table<P> {
     /// Takes out what is in the next `places`. False when these were the last.
     pub(super) fn drain(
         &mut self,
-        cursor: &mut Cursor,
+        cursor: &mut Position,
         places: usize,
         mut each: impl FnMut(Slot<P>),
     ) -> bool {
