@@ -17,4 +17,4 @@ pub use clock::Now;
 pub use counters::{Counter, Counters};
 pub use hash::{HashSeed, KeyBuf, key_fields};
 pub use limits::{Limit, Limits};
-pub use memory::{Account, Held, Memory};
+pub use memory::{Account, ClientId, Held, Memory};

@@ -9,9 +9,16 @@
 //!
 //! The account only counts and says no. The store decides which responses leave to make room.
 
+mod cushion;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+pub use cushion::ClientId;
+use cushion::Cushion;
 
 /// The part of an unused share that one account may take: one in so many. The part shrinks with the
 /// square of what is left: of a share, `n` greedy accounts leave one part in `1 + n / PARTS`, in
@@ -27,7 +34,7 @@ const FLOOR: u64 = 32 * 1024;
 /// Accounts take and give back in multiples of this, so that small pieces cost no shared counter.
 const GRAIN: u64 = 4 * 1024;
 /// Of the clients' share, one part of so many is kept for accounts that hold no more than the
-/// floor, and at most so many bytes: room for five hundred of them.
+/// floor, and at most so many bytes: room for five hundred of them. One client gets half of it.
 const CUSHION_PARTS: u64 = 8;
 const CUSHION_MAX: u64 = 16 << 20;
 
@@ -42,7 +49,7 @@ pub struct Memory {
     held: AtomicU64,
     held_max: AtomicU64,
     /// Of those held, the bytes that accounts hold which hold little, for want of other room.
-    cushion: AtomicU64,
+    cushion: Cushion,
     /// The last account that asked found no room, and nothing could make any.
     is_tight: AtomicBool,
     room: OnceLock<Room>,
@@ -67,7 +74,7 @@ impl Memory {
             budget: AtomicU64::new(bytes),
             held: AtomicU64::new(0),
             held_max: AtomicU64::new(held_max),
-            cushion: AtomicU64::new(0),
+            cushion: Cushion::default(),
             is_tight: AtomicBool::new(false),
             room: OnceLock::new(),
         })
@@ -140,24 +147,8 @@ impl Memory {
         debug_assert!(before >= bytes, "more given back than was reserved");
     }
 
-    /// Reserves `bytes` for the account that holds `mine` already, in what way it can.
-    fn hold(&self, mine: u64, bytes: u64, parts: u64) -> Option<Taken> {
-        if self.hold_of_share(mine, bytes, parts) {
-            return Some(Taken::Share);
-        }
-        let most = self.cushion_max();
-        let more = |held: u64| held.checked_add(bytes).filter(|next| *next <= most);
-        let is_little = mine.saturating_add(bytes) <= FLOOR;
-        if !is_little
-            || self.cushion.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err()
-        {
-            return None;
-        }
-        self.hold_anyway(bytes);
-        Some(Taken::Cushion)
-    }
-
-    fn hold_of_share(&self, mine: u64, bytes: u64, parts: u64) -> bool {
+    /// Reserves `bytes` of the clients' share for the account that holds `mine` already.
+    fn hold(&self, mine: u64, bytes: u64, parts: u64) -> bool {
         let most = self.held_max();
         let more = |held: u64| {
             let next = held.checked_add(bytes).filter(|next| *next <= most)?;
@@ -175,6 +166,15 @@ impl Memory {
             self.held.fetch_sub(bytes, Ordering::Relaxed);
         }
         has_room
+    }
+
+    /// Reserves `bytes` of the cushion for an account of `client`.
+    fn lend(&self, client: ClientId, bytes: u64) -> bool {
+        let is_there = self.cushion.take(client, bytes, self.cushion_max());
+        if is_there {
+            self.hold_anyway(bytes);
+        }
+        is_there
     }
 
     /// Counts `bytes` that are there already.
@@ -196,13 +196,11 @@ fn fair(most: u64, held: u64, parts: u64) -> u64 {
     u64::try_from(fair).unwrap_or(u64::MAX)
 }
 
-/// From what an account's bytes were taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
-    /// The clients' share.
-    Share,
-    /// The bytes kept for those that hold little.
-    Cushion,
+/// Bytes of the cushion that an account has, and the client that they count for.
+#[derive(Debug, Default)]
+struct Loan {
+    client: ClientId,
+    bytes: u64,
 }
 
 /// The account of the bytes held for one client's connection. It is used from one thread, but held
@@ -220,8 +218,11 @@ pub struct Account {
     used: AtomicU64,
     /// Bytes reserved for that.
     taken: AtomicU64,
-    /// Of these, the bytes of the cushion.
-    cushion: AtomicU64,
+    /// The client that it holds bytes for now.
+    client: AtomicU64,
+    /// Of the reserved bytes, those of the cushion; most accounts never have any.
+    loan: Mutex<Loan>,
+    has_loan: AtomicBool,
 }
 
 /// Why an account does not get more.
@@ -260,8 +261,16 @@ impl Account {
             requests: AtomicU64::new(0),
             used: AtomicU64::new(0),
             taken: AtomicU64::new(0),
-            cushion: AtomicU64::new(0),
+            client: AtomicU64::new(0),
+            loan: Mutex::default(),
+            has_loan: AtomicBool::new(false),
         })
+    }
+
+    /// Names the client that the bytes are held for from now on. Until then it is nobody in
+    /// particular, and all such accounts count as one client's.
+    pub fn serve(&self, client: ClientId) {
+        self.client.store(client.number(), Ordering::Relaxed);
     }
 
     /// Holds `bytes`.
@@ -331,17 +340,33 @@ impl Account {
         } else if missing == 0 {
             return Ok(());
         } else {
-            self.memory.hold(taken, missing, parts).ok_or(Full::Share)
+            self.reserve(taken, missing, parts)
         };
-        match from {
-            Ok(Taken::Share) => {}
-            Ok(Taken::Cushion) => _ = self.cushion.fetch_add(missing, Ordering::Relaxed),
-            Err(full) => {
-                self.used.fetch_sub(bytes, Ordering::Relaxed);
-                return Err(full);
-            }
+        if let Err(full) = from {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(full);
         }
         self.taken.fetch_add(missing, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Reserves `bytes` more: of the share, or else of the cushion, if all that it holds is little.
+    fn reserve(&self, taken: u64, bytes: u64, parts: u64) -> Result<(), Full> {
+        if self.memory.hold(taken, bytes, parts) {
+            return Ok(());
+        }
+        if taken.saturating_add(bytes) > FLOOR {
+            return Err(Full::Share);
+        }
+        let mut loan = self.loan.lock();
+        if loan.bytes == 0 {
+            loan.client = ClientId::from_number(self.client.load(Ordering::Relaxed));
+        }
+        if !self.memory.lend(loan.client, bytes) {
+            return Err(Full::Share);
+        }
+        loan.bytes += bytes;
+        self.has_loan.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -360,17 +385,14 @@ impl Account {
         }
     }
 
+    /// Gives reserved bytes back, those of the cushion first.
     fn let_go(&self, bytes: u64) {
-        let cushion = self.cushion.load(Ordering::Relaxed);
-        let back = cushion.min(bytes);
-        let update = self.cushion.compare_exchange(
-            cushion,
-            cushion - back,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
-        if update.is_ok() {
-            self.memory.cushion.fetch_sub(back, Ordering::Relaxed);
+        if self.has_loan.load(Ordering::Relaxed) {
+            let mut loan = self.loan.lock();
+            let back = loan.bytes.min(bytes);
+            loan.bytes -= back;
+            self.has_loan.store(loan.bytes > 0, Ordering::Relaxed);
+            self.memory.cushion.give(loan.client, back);
         }
         self.memory.let_go(bytes);
     }
@@ -378,8 +400,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.memory.cushion.fetch_sub(self.cushion.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.memory.let_go(self.taken.load(Ordering::Relaxed));
+        self.let_go(self.taken.load(Ordering::Relaxed));
     }
 }
 
@@ -527,10 +548,15 @@ mod tests {
         let held = account.hold(FLOOR).expect("kept back for that");
         assert_eq!(account.hold(GRAIN).err(), Some(Full::Share), "nobody makes room");
         assert_eq!(account.left(), 0);
-        let others: Vec<_> = (0..31)
-            .map(|_| Account::open(&memory, u64::MAX).hold(FLOOR).expect("room for 32 of them"))
-            .collect();
-        assert!(Account::open(&memory, u64::MAX).hold(FLOOR).is_err());
+        let client = |n: u64| {
+            let account = Account::open(&memory, u64::MAX);
+            account.serve(ClientId::from_number(n));
+            account.hold(FLOOR)
+        };
+        let mut others: Vec<_> = std::iter::from_fn(|| client(0).ok()).collect();
+        assert_eq!(others.len(), 15, "a client has half of it, 16 times the floor");
+        others.extend(std::iter::from_fn(|| client(1).ok()));
+        assert_eq!(others.len(), 15 + 8, "the next has half of the rest");
         drop(others);
         let weak = Arc::downgrade(&memory);
         memory.make_room_by(move |bytes| {

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use base::memory::Full;
-use base::{Account, Held, Limit, Limits};
+use base::{Account, ClientId, Held, Limit, Limits};
 use cache::Passage;
 use flow::reply::Head;
-use flow::{Part, Reply, pages};
+use flow::{Part, Peer, Reply, pages};
 use message::{Request, Status};
 
 use crate::core::{CoreCtx, READ_BYTES};
@@ -33,9 +33,14 @@ pub(crate) const SMALLEST_WINDOW: u64 = 4 * 1024;
 /// Bytes that a tunnel takes besides its request's head and the bytes on their way.
 const TUNNEL_BYTES: u64 = 4 * 1024;
 
-/// The account of a new connection, which may hold at most `most` bytes.
-pub(crate) fn open(core: &CoreCtx, most: u64) -> Arc<Account> {
-    Account::open(core.flow.shared.cache.memory(), most)
+/// The account of what a client's connection holds.
+pub(crate) fn open(core: &CoreCtx) -> Arc<Account> {
+    Account::open(core.flow.shared.cache.memory(), u64::MAX)
+}
+
+/// Names the client that a connection's account holds bytes for from now on.
+pub(crate) fn serve(account: &Account, client: Peer) {
+    account.serve(client.address().map(ClientId::from).unwrap_or_default());
 }
 
 /// The same for one with up to so many requests at once: however few bytes it may hold, there is
@@ -93,11 +98,11 @@ impl Buffered {
     /// As [`Buffered::set`].
     pub(crate) fn set_begun(&mut self, bytes: u64, core: &CoreCtx) -> Result<(), Full> {
         let is_more = bytes > self.0.as_ref().map_or(SMALLEST_WINDOW, Held::bytes);
-        let account = is_more.then(|| open(core, u64::MAX));
+        let account = is_more.then(|| open(core));
         if account.as_ref().is_some_and(|account| bytes > account.left()) {
             return Err(Full::Share);
         }
-        self.set(bytes, || account.unwrap_or_else(|| open(core, u64::MAX)))
+        self.set(bytes, || account.unwrap_or_else(|| open(core)))
     }
 
     /// The same for what is there already, whether there is room or not.

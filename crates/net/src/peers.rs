@@ -1,24 +1,25 @@
 //! The number of connections of each client: one IPv4 address, or one IPv6 /64, counts as one.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base::ClientId;
 use parking_lot::Mutex;
 
 /// Connections of all cores.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     all: AtomicU64,
-    by_client: Mutex<HashMap<IpAddr, u32>>,
+    by_client: Mutex<HashMap<ClientId, u32>>,
 }
 
 /// One connection's entry; dropping it takes it off.
 #[derive(Debug)]
 pub(crate) struct Entry {
     peers: Arc<Peers>,
-    client: Option<IpAddr>,
+    client: Option<ClientId>,
 }
 
 /// Why a connection is refused.
@@ -45,7 +46,7 @@ impl Entry {
     /// Counts the connection as one of `ip`, unless that has too many already. Call it once.
     pub(crate) fn claim(&mut self, ip: IpAddr, max_per_ip: u64) -> Result<(), Refused> {
         if max_per_ip > 0 && !ip.to_canonical().is_loopback() {
-            let client = client_of(ip);
+            let client = ClientId::from(ip);
             let mut by_client = self.peers.by_client.lock();
             let count = by_client.entry(client).or_insert(0);
             if u64::from(*count) >= max_per_ip {
@@ -71,16 +72,6 @@ impl Drop for Entry {
                 }
             }
         }
-    }
-}
-
-fn client_of(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(v6) => {
-            let prefix = u128::from(v6) & !u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from(prefix))
-        }
-        v4 => v4,
     }
 }
 

@@ -138,7 +138,7 @@ fn hold_unsent(
 ) -> bool {
     segments.fit();
     let bytes = segments.kept() + stream.unsent();
-    let held = buffered.set(bytes as u64, || account::open(core, u64::MAX));
+    let held = buffered.set(bytes as u64, || account::open(core));
     if held.is_err() {
         core.flow.counters.limit(Limit::ClientMemory);
     }
@@ -152,7 +152,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Waiting) -> Then
     let held = std::mem::take(&mut conn.held);
     let ends = conn.ends.pair(&conn.stream);
     let stream = &RefCell::new(&mut conn.stream);
-    let (account, waits, answer) = hold_memory(core, &mut request, answer);
+    let (account, waits, answer) = hold_memory(core, client, &mut request, answer);
     let mut upload = Upload::new(request.framing, held, &live, &account, core.flow.now().mono_ms);
     let (is_lost, answer) = hold_ahead(core, &mut upload, answer);
     if let Some(mut before) = before
@@ -226,10 +226,12 @@ async fn say_continue(guard: &Guard, core: &CoreCtx, stream: &Both<'_>) -> io::R
 /// there is none.
 fn hold_memory(
     core: &CoreCtx,
+    client: Peer,
     request: &mut Request,
     answer: Answer,
 ) -> (Arc<Account>, Option<Held>, Answer) {
-    let account = account::open(core, u64::MAX);
+    let account = account::open(core);
+    account::serve(&account, client);
     if matches!(answer, Answer::Reply(_)) {
         return (account, None, answer);
     }

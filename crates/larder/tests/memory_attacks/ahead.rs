@@ -40,6 +40,19 @@ async fn requests_sent_ahead_take_what_is_allowed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn requests_that_wait_leave_other_clients_room_for_theirs() {
+    let fortress = Fortress::start().await;
+    let bytes = fortress.eager(100, || get("/never/answered"));
+    let mut open = Vec::new();
+    for _ in 0..CONNECTIONS / 4 {
+        open.push(fortress.deaf(&bytes).await);
+    }
+    fortress.reached("client_memory").await;
+    fortress.stands("hundreds of connections wait").await;
+    fortress.recovers_from(open).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn heads_without_end_take_what_is_allowed() {
     let fortress = Fortress::start().await;
     let mut bytes = request("GET", "/stored", ATTACKS);

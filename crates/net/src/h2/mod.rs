@@ -354,6 +354,7 @@ impl H2 {
             }
             slow @ Start::Slow(_) => slow,
         };
+        account::serve(&self.account, client);
         let held = match &start {
             Start::Reply(_) => account::hold_answered(&self.account, request),
             Start::Slow(_) => account::hold_waiting(&self.account, request),
