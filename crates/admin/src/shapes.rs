@@ -242,6 +242,14 @@ fn purge() -> Value {
             },
             "all": { "const": true, "description": "Everything." },
             "soft": flag("They become stale, and may answer while one fetch refreshes them."),
+            "wait_ms": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 60_000,
+                "default": 5_000,
+                "description": "Milliseconds that the answer may wait until all is counted. The \
+                                purge itself does not wait.",
+            },
         },
         "oneOf": ways.iter().map(way).collect::<Vec<_>>(),
     })

@@ -110,6 +110,17 @@ async fn purge_hits_what_is_meant_and_says_how_many() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_purge_that_waits_for_no_count_has_taken_effect() {
+    let stage = Stage::new().await;
+    store(&stage).await;
+    let ask = Ask::post("/api/v1/purge", &json!({ "tags": "post-1", "wait_ms": 0 }));
+    let reply = ask.send_locally(&stage.daemon).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert!(json(&reply)["pending"].is_boolean());
+    assert_eq!(gone(&stage).await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_soft_purge_leaves_what_is_stale() {
     let stage = Stage::new().await;
     store(&stage).await;

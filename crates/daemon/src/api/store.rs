@@ -18,8 +18,10 @@ use serde_json::{Value, json};
 use super::said;
 use crate::state::Daemon;
 
-/// Milliseconds that an answer waits until it is known what was hit.
+/// Milliseconds that an answer waits until it is known what was hit, unless the request says more
+/// or less, and the most that it may say.
 const COUNT_MS: u64 = 5_000;
+const COUNT_MS_MAX: u64 = 60_000;
 /// Objects of an answer that does not say how many it wants.
 const OBJECTS: usize = 100;
 /// URLs of one request.
@@ -70,6 +72,8 @@ struct PurgeBody {
     ban: Option<String>,
     all: bool,
     soft: bool,
+    #[serde(deserialize_with = "said")]
+    wait_ms: Option<u64>,
 }
 
 /// The objects that a purge selects.
@@ -79,6 +83,14 @@ enum Meant {
 }
 
 impl PurgeBody {
+    /// Milliseconds that the answer may wait for its count.
+    fn wait_ms(&self) -> Result<u64, Refused> {
+        match self.wait_ms.unwrap_or(COUNT_MS) {
+            ms @ 0..=COUNT_MS_MAX => Ok(ms),
+            _ => Err(unprocessable(format!("`wait_ms` is at most {COUNT_MS_MAX}"))),
+        }
+    }
+
     fn meant(self) -> Result<Meant, Refused> {
         let bad = |why: &str| Err((StatusCode::BAD_REQUEST, why.to_owned()));
         let tags = self.tags.map(OneOrMore::into_vec);
@@ -189,11 +201,11 @@ impl Daemon {
     /// Invalidates what the body says.
     pub(super) async fn purge(&self, asked: Asked) -> Result<Answer, Refused> {
         let wanted: PurgeBody = super::body(asked.body)?;
-        let soft = wanted.soft;
+        let (soft, wait_ms) = (wanted.soft, wanted.wait_ms()?);
         let now = System.now();
         let outcome = match wanted.meant()? {
             Meant::Many(what) => {
-                self.shared.purge(what, soft, now, COUNT_MS).await.map_err(refused)?
+                self.shared.purge(what, soft, now, wait_ms).await.map_err(refused)?
             }
             Meant::Urls(urls) => {
                 let live = self.shared.live();
@@ -208,7 +220,7 @@ impl Daemon {
                     let page = Page { live: &live, site, request, client, now };
                     self.shared.invalidation_of(&page, &request.target, soft)
                 });
-                let done = self.shared.invalidate(Some(&live), batch, now, COUNT_MS);
+                let done = self.shared.invalidate(Some(&live), batch, now, wait_ms);
                 done.await.map_err(refused)?
             }
         };
@@ -351,7 +363,11 @@ mod tests {
     fn a_purge_says_one_thing() {
         let meant = |body: Value| {
             let wanted: PurgeBody = serde_json::from_value(body).expect("the shape");
-            wanted.meant().map(|_| ()).map_err(|(status, _)| status.as_u16())
+            wanted
+                .wait_ms()
+                .and_then(|_| wanted.meant())
+                .map(|_| ())
+                .map_err(|(status, _)| status.as_u16())
         };
         for good in [
             json!({ "url": "http://a/" }),
@@ -363,6 +379,7 @@ mod tests {
             json!({ "tags": ["a", "b"], "host": "a.example" }),
             json!({ "ban": "obj.status == 404" }),
             json!({ "all": true }),
+            json!({ "all": true, "wait_ms": 0 }),
         ] {
             assert_eq!(meant(good.clone()), Ok(()), "{good}");
         }
@@ -378,6 +395,7 @@ mod tests {
             (json!({ "ban": "obj.http.xkey ~ a" }), 422),
             (json!({ "host": "a b" }), 422),
             (json!({ "prefix": "a" }), 422),
+            (json!({ "all": true, "wait_ms": 60_001 }), 422),
         ] {
             assert_eq!(meant(bad.clone()), Err(status), "{bad}");
         }
