@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::clock::System;
 use base::{Limit, Limits, Now};
 use bytes::Bytes;
 use h1::{BodyReader, HeadLimits, Progress, ResponseReader, encode};
@@ -52,7 +51,7 @@ impl Client {
     /// For how many milliseconds the authority wants to be spared, as of its last refusal (429 or
     /// 503 with Retry-After).
     pub(crate) fn spared_ms(&self) -> u64 {
-        self.spared_until_ms.load(Ordering::Relaxed).saturating_sub(System.now().mono_ms)
+        self.spared_until_ms.load(Ordering::Relaxed).saturating_sub(rt::now().mono_ms)
     }
 
     /// Notes for how long it wants to be spared.
@@ -100,7 +99,7 @@ impl Client {
         let share = Duration::from_millis(exchange_ms / ADDRESS_SHARE);
         let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
         for address in addresses {
-            last = match tokio::time::timeout(share, TcpStream::connect(address)).await {
+            last = match rt::time::timeout(share, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => io::Error::new(error.kind(), format!("{address}: {error}")),
                 Err(_) => io::Error::new(io::ErrorKind::TimedOut, format!("{address}: no answer")),
@@ -118,10 +117,10 @@ impl HttpClient for Client {
         let client = self.clone();
         Box::pin(async move {
             let bound = Duration::from_millis(client.bounds.exchange_ms);
-            let answer = tokio::time::timeout(bound, client.ask(request)).await;
+            let answer = rt::time::timeout(bound, client.ask(request)).await;
             let late = |_| Reached(Limit::AcmeTimeout).into();
             let answer = answer.map_err(late).flatten().map_err(other)?;
-            client.note_refusal(&answer.head, System.now());
+            client.note_refusal(&answer.head, rt::now());
             answer.into_response()
         })
     }
@@ -291,10 +290,10 @@ mod tests {
         let copy = client.clone();
         let mut head = Response::new(Status::OK);
         head.headers.push(HeaderId::RetryAfter, b"600");
-        client.note_refusal(&head, System.now());
+        client.note_refusal(&head, rt::now());
         assert_eq!(client.spared_ms(), 0);
         head.status = Status::new(429).expect("a status");
-        client.note_refusal(&head, System.now());
+        client.note_refusal(&head, rt::now());
         assert!((500_000..=600_000).contains(&copy.spared_ms()));
     }
 

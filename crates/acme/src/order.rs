@@ -45,7 +45,7 @@ pub(crate) async fn obtain(
 ) -> Result<Obtained, Failure> {
     let bound = Duration::from_millis(wanted.order_ms);
     // The library's own bound leaves out the time of exchanges.
-    match tokio::time::timeout(bound, run(account, wanted, answers)).await {
+    match rt::time::timeout(bound, run(account, wanted, answers)).await {
         Ok(result) => result,
         Err(_) => Err(Failure::Limit(Limit::AcmeOrderTimeout)),
     }

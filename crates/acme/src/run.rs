@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::HashSeed;
-use base::clock::System;
 use instant_acme::{
     Account, AccountCredentials, CertificateIdentifier, ExternalAccountKey, NewAccount,
 };
@@ -49,7 +48,7 @@ pub async fn run(mut plans: watch::Receiver<Option<Arc<Plan>>>, answers: Arc<dyn
             (Step::Ask(name), Some(keeper)) => keeper.ask(&name, &*answers).await,
             (Step::Order(_) | Step::Ask(_), None) => {}
             (Step::Sleep(ms), _) => tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(ms)) => {}
+                () = rt::time::sleep(Duration::from_millis(ms)) => {}
                 changed = plans.changed() => match changed {
                     Ok(()) => seen = false,
                     Err(_) => return,
@@ -139,7 +138,7 @@ impl Renewals {
 
     /// Finds out what is stored.
     fn look(&mut self) {
-        let now_ms = System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         for name in &self.plan.names {
             let held = match self.storage.read_certificate(name) {
                 // Not all that a restart finds is asked about at once.
@@ -152,7 +151,7 @@ impl Renewals {
     }
 
     fn next(&self) -> Step {
-        let now = System.now();
+        let now = rt::now();
         let mut sleep_ms = SLEEP_MAX_MS;
         for (name, state) in &self.names {
             let wait_ms = state.wait_until_ms.saturating_sub(now.mono_ms);
@@ -176,7 +175,7 @@ impl Renewals {
     /// Orders a certificate for `name`, and notes what became of it.
     async fn order(&mut self, name: &str, answers: &dyn Answers) {
         let result = self.try_order(name, answers).await;
-        let now_ms = System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         let Some(state) = self.names.get_mut(name) else { return };
         let why = match result {
             Ok(Outcome::Stored(pair)) => {
@@ -291,7 +290,7 @@ impl Renewals {
         let pair = self.names.get(name).and_then(|state| state.held.as_ref());
         let Some(pair) = pair.map(|held| Arc::clone(&held.pair)) else { return };
         let asked = self.suggestion(&pair, answers).await;
-        let now_ms = System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         let Some(held) = self.names.get_mut(name).and_then(|state| state.held.as_mut()) else {
             return;
         };

@@ -10,7 +10,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::clock::System;
 use base::{HashSeed, Limit};
 use h1::encode;
 use message::{Framing, HeaderId, Method, Request, Scheme, Status};
@@ -135,7 +134,7 @@ pub async fn staple(
                     Err(_) => keeper.restart(),
                 }
             }
-            () = tokio::time::sleep(Duration::from_millis(sleep)) => {}
+            () = rt::time::sleep(Duration::from_millis(sleep)) => {}
         }
     }
 }
@@ -186,7 +185,7 @@ impl Staples {
 
     /// Takes back what has ended.
     fn drop_ended(&self) {
-        let now_secs = System.now().unix_secs();
+        let now_secs = rt::now().unix_secs();
         for pair in self.wanted.iter().flat_map(|wanted| &wanted.pairs) {
             if pair.stapled_until().is_some_and(|until| until <= now_secs) {
                 pair.staple(None);
@@ -197,7 +196,7 @@ impl Staples {
     /// Has responders asked about what is due; for how long nothing is.
     fn begin(&mut self, note: &impl Fn(StapleEvent)) -> u64 {
         let Some(Stapling { pairs, bounds }) = self.wanted.clone() else { return SLEEP_MAX_MS };
-        let (now_ms, now_secs) = (System.now().mono_ms, System.now().unix_secs());
+        let (now_ms, now_secs) = (rt::now().mono_ms, rt::now().unix_secs());
         let mut sleep = SLEEP_MAX_MS;
         for pair in pairs {
             if let Some(until_secs) = pair.stapled_until() {
@@ -227,14 +226,14 @@ impl Staples {
 
     fn restart(&mut self) {
         let retry_ms = self.wanted.as_ref().map_or(0, |wanted| wanted.bounds.retry_ms);
-        let next_ms = System.now().mono_ms.saturating_add(retry_ms);
+        let next_ms = rt::now().mono_ms.saturating_add(retry_ms);
         for state in self.certificates.values_mut().filter(|state| state.running) {
             (state.running, state.next_ms) = (false, next_ms);
         }
     }
 
     fn take(&mut self, done: Done, note: &impl Fn(StapleEvent)) {
-        let now = System.now();
+        let now = rt::now();
         let Done { leaf, by, came } = done;
         let Some(of) = self.pairs(&leaf).next().map(|pair| pair.name().to_owned()) else { return };
         let retry_ms = self.wanted.as_ref().map_or(0, |wanted| wanted.bounds.retry_ms);
@@ -282,9 +281,9 @@ fn spread(ms: u64) -> u64 {
 /// Asks a responder, within the bounds.
 async fn inquire(inquiry: &Inquiry, url: &str, bounds: StapleBounds) -> io::Result<Staple> {
     let bound = Duration::from_millis(bounds.exchange_ms);
-    let asked = tokio::time::timeout(bound, ask(inquiry, url, bounds)).await;
+    let asked = rt::time::timeout(bound, ask(inquiry, url, bounds)).await;
     let answer = asked.map_err(|_| io::Error::from(Reached(Limit::OcspTimeout))).flatten()?;
-    let judged = inquiry.judge(&answer, System.now().unix_secs());
+    let judged = inquiry.judge(&answer, rt::now().unix_secs());
     judged.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why.to_string()))
 }
 

@@ -8,7 +8,6 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use base::clock;
 use data_encoding::HEXLOWER;
 use message::date::HttpDate;
 use serde_json::{Map, Value, json};
@@ -63,7 +62,7 @@ impl Audit {
         eprintln!("larder: admin: {}", line(&change));
         let Some(path) = self.file.clone() else { return };
         // Disks take their time.
-        let written = tokio::task::spawn_blocking(move || {
+        let written = rt::blocking(move || {
             append(&path, &change)
                 .map_err(|error| format!("log of changes {}: {error}", path.display()))
         });
@@ -122,7 +121,7 @@ fn append(path: &Path, change: &Change) -> io::Result<()> {
     let mut file = open(path)?;
     // Until it is closed.
     file.lock()?;
-    let now = clock::System.now();
+    let now = rt::now();
     let (before, is_torn) = last_hash(&mut file)?;
     let mut entry = Map::new();
     for (name, value) in [

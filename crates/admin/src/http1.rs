@@ -10,8 +10,8 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
+use rt::time::timeout;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use crate::api::{Answer, Api, Asked, Caller, Peer, Role};
 use crate::audit::{Audit, Change};
@@ -122,7 +122,7 @@ impl<A: Api> Desk<A> {
         }
         // A client that leaves meanwhile changes nothing in that it is done and written down.
         let desk = Arc::clone(self);
-        let changed = tokio::spawn(async move {
+        let changed = rt::spawn(async move {
             let wanted = shortened(&asked.body);
             let answer = desk.api.answer(route.operation, asked).await;
             desk.note(route, caller, answer.status, wanted, excerpt(&answer)).await;

@@ -121,10 +121,10 @@ impl Listeners {
         let names = Names::new(hosts.into_iter().chain(own.collect::<Vec<_>>()));
         let desk = Arc::new(Desk { api, names, tokens: self.tokens, audit, open_metrics });
         if let Some(listener) = self.socket {
-            tokio::spawn(serve_socket(Arc::clone(&desk), listener, Lobby::new()));
+            rt::spawn(serve_socket(Arc::clone(&desk), listener, Lobby::new()));
         }
         for (listener, _) in self.addresses {
-            tokio::spawn(serve_address(Arc::clone(&desk), listener, Lobby::new()));
+            rt::spawn(serve_address(Arc::clone(&desk), listener, Lobby::new()));
         }
     }
 }
@@ -173,7 +173,7 @@ async fn serve_socket<A: Api>(desk: Arc<Desk<A>>, listener: UnixListener, lobby:
                 let peer = Peer::Local { uid: peer.uid(), pid: peer.pid() };
                 admit(&desk, &lobby, stream, peer);
             }
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(_) => rt::time::sleep(PAUSE).await,
         }
     }
 }
@@ -184,7 +184,7 @@ async fn serve_address<A: Api>(desk: Arc<Desk<A>>, listener: TcpListener, lobby:
             Ok((stream, from)) => {
                 admit(&desk, &lobby, stream, Peer::Address(from.ip().to_canonical()));
             }
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(_) => rt::time::sleep(PAUSE).await,
         }
     }
 }
@@ -208,7 +208,7 @@ fn admit<A: Api>(
         return;
     }
     let desk = Arc::clone(desk);
-    tokio::spawn(async move {
+    rt::spawn(async move {
         let place = Arc::new(place);
         let limits = desk.api.limits();
         let patience = Duration::from_millis(limits.admin_timeout);

@@ -129,7 +129,7 @@ mod tests {
         let (_four, _leave, is_full) = lobby.enter(2);
         assert!(!is_full, "one of the strangers is none any more");
         drop(three);
-        let stays = tokio::time::timeout(std::time::Duration::from_millis(1), stays.asked());
+        let stays = rt::time::timeout(std::time::Duration::from_millis(1), stays.asked());
         assert!(stays.await.is_err());
     }
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rt::time::{Instant, Sleep, sleep};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
 
 /// A stream whose writes fail when they make no progress for a while.
 pub(crate) struct Patient<S> {

@@ -218,7 +218,7 @@ pub struct Account {
     used: AtomicU64,
     /// Bytes reserved for that.
     taken: AtomicU64,
-    /// The client that it holds bytes for now.
+    /// The client that it holds bytes for.
     client: AtomicU64,
     /// Of the reserved bytes, those of the cushion; most accounts never have any.
     loan: Mutex<Loan>,

@@ -77,7 +77,7 @@ pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, caller: Caller) -> Answer 
         "tls": now.tls.is_some(),
     });
     let (events, sent) = mpsc::channel(UNDER_WAY);
-    tokio::spawn(send(viewer, event("hello", &hello), events));
+    rt::spawn(send(viewer, event("hello", &hello), events));
     Answer { status: StatusCode::OK, content_type: "text/event-stream", body: Body::Stream(sent) }
 }
 

@@ -12,7 +12,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use admin::Answer;
-use base::clock;
 use flow::Shared;
 use flow::explain::{Explanation, Question, explain, not_stored};
 use http::StatusCode;
@@ -51,7 +50,7 @@ pub(crate) async fn answer(daemon: &Daemon, body: &Value) -> Answer {
     let shared = Arc::clone(&daemon.shared);
     let folder = daemon.ring.as_ref().map(|ring| ring.folder().to_owned());
     // It reads a ring of megabytes, and perhaps looks for files.
-    let told = tokio::task::spawn_blocking(move || tell(&shared, folder.as_deref(), &asked));
+    let told = rt::blocking(move || tell(&shared, folder.as_deref(), &asked));
     match told.await {
         Ok(Ok(told)) => Answer::json(&told),
         Ok(Err(why)) => Answer::refusal(StatusCode::BAD_REQUEST, &why),
@@ -106,7 +105,7 @@ fn tell(shared: &Shared, ring: Option<&Path>, asked: &Asked) -> Result<Value, St
     let question = Question { url, method, fields };
     let request = question.request(&live.head_limits).map_err(|error| error.to_string())?;
     let target = request.target.clone();
-    let now = clock::System.now();
+    let now = rt::now();
     let told = explain(shared, &live, request, Peer::Host(*client), now);
     let targets = [&target[..], &told.request.target];
     let (past, note) = match ring {

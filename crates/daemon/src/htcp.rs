@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::clock::System;
 use base::{Counter, Counters};
 use flow::purge::{Page, htcp};
 use flow::{CidrSet, Peer};
@@ -37,7 +36,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: 
             Ok((bound, socket)) => {
                 eprintln!("larder: HTCP listening on {bound}");
                 let (port, socket) = (Arc::clone(&port), Arc::new(socket));
-                tokio::spawn(async move {
+                rt::spawn(async move {
                     let serve = || serve(&port, &socket);
                     net::keep(serve, || port.counters.inc(Counter::Panics)).await;
                 });
@@ -52,7 +51,7 @@ async fn serve(port: &HtcpPort, socket: &UdpSocket) {
     loop {
         if take(port, socket, &mut buffer).await.is_err() {
             // What is received and sent tells of earlier errors too.
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            rt::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }
@@ -93,7 +92,7 @@ async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let is_absolute = target::read(url, scheme, &mut request).ok()?;
     let live = port.daemon.shared.live();
     let site = live.sites.find(&request.host).filter(|site| is_absolute && site.by_htcp)?;
-    let (client, now) = (Peer::Host(peer.ip()), System.now());
+    let (client, now) = (Peer::Host(peer.ip()), rt::now());
     let page = Page { live: &live, site, request: &request, client, now };
     match port.daemon.shared.purge_url(&page, &request.target, false).await {
         Ok(outcome) => Some(outcome.objects),

@@ -15,8 +15,8 @@ use base::counters::{Counters, Registry};
 use base::limits::Limit;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use rt::time::{MissedTickBehavior, interval, sleep};
 use tokio::sync::{Notify, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::state::Daemon;
 use figures::{History, Reading};
@@ -154,7 +154,7 @@ async fn aside<T: Send + 'static>(
     work: impl FnOnce(&mut RingView) -> T + Send + 'static,
 ) -> Option<(RingView, T)> {
     let mut view = view?;
-    let done = tokio::task::spawn_blocking(move || {
+    let done = rt::blocking(move || {
         let result = work(&mut view);
         (view, result)
     });

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::HashSeed;
-use base::clock::System;
 use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place};
 use policy::HostTable;
 use tls::{AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, Upstream};
@@ -441,7 +440,7 @@ fn unstapled(files: &PairFiles, pair: &Pair, stapling: bool) -> Option<Diagnosti
 }
 
 fn now_secs() -> u64 {
-    System.now().unix_secs()
+    rt::now().unix_secs()
 }
 
 fn stamps_of_pair(files: &PairFiles) -> Vec<Stamp> {

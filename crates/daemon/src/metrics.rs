@@ -50,7 +50,7 @@ fn figures(daemon: &Daemon) -> Vec<(&'static str, counters::Kind, &'static str, 
 /// Every certificate that is there: its site (empty for all), its file or its host, and the seconds
 /// until it expires, fewer than none when it has.
 fn certificates(daemon: &Daemon) -> Vec<(String, String, i64)> {
-    let now = base::clock::System.now().unix_secs();
+    let now = rt::now().unix_secs();
     let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
     let all = daemon.certificates().into_iter();
     all.filter_map(|((site, name), end)| Some((site, name, left(end?)))).collect()

@@ -96,7 +96,7 @@ impl Watchdog {
 
     /// Watches for ever.
     pub(crate) async fn run(mut self, notify: &Notify) {
-        let mut tick = tokio::time::interval(self.every.max(Duration::from_millis(1)));
+        let mut tick = rt::time::interval(self.every.max(Duration::from_millis(1)));
         loop {
             tick.tick().await;
             if self.all_beat(Instant::now()) {

@@ -71,14 +71,14 @@ struct Found {
 
 impl Exporter {
     async fn run(mut self, mut follower: Follower) {
-        let mut look = tokio::time::interval(LOOK);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut look = rt::time::interval(LOOK);
+        look.set_missed_tick_behavior(rt::time::MissedTickBehavior::Delay);
         loop {
             look.tick().await;
             let live = self.daemon.shared.live();
             let Some(tracing) = live.tracing.clone() else { continue };
             let most = live.limits.trace_spans as usize;
-            let read = tokio::task::spawn_blocking(move || {
+            let read = rt::blocking(move || {
                 let found = found(&mut follower, &tracing, most);
                 (follower, found)
             });
@@ -101,7 +101,7 @@ impl Exporter {
         }
         let count = found.spans.len() as u64;
         let wait = Duration::from_millis(self.daemon.shared.live().limits.trace_timeout);
-        let sent = tokio::time::timeout(wait, self.post(body(found.spans))).await;
+        let sent = rt::time::timeout(wait, self.post(body(found.spans))).await;
         let result = sent.unwrap_or_else(|_| {
             self.counters.limit(Limit::TraceTimeout);
             Err(io::ErrorKind::TimedOut.into())
@@ -136,7 +136,7 @@ impl Exporter {
         // The first line is all that matters; the rest is waited for so that nobody is cut off.
         while line.len() < 12 && stream.read_buf(&mut line).await? > 0 {}
         let (mut rest, mut nowhere) = (stream.take(REST), tokio::io::sink());
-        _ = tokio::time::timeout(LOOK, tokio::io::copy(&mut rest, &mut nowhere)).await;
+        _ = rt::time::timeout(LOOK, tokio::io::copy(&mut rest, &mut nowhere)).await;
         match line.get(..10).map(|begin| &begin[9..]) {
             Some(b"2") if line.starts_with(b"HTTP/1.") => Ok(()),
             _ => {

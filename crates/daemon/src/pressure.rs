@@ -76,7 +76,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
     let (mut look, mut asked) = (LOOK, Instant::now());
     let mut base = u64::MAX;
     loop {
-        tokio::time::sleep(look).await;
+        rt::time::sleep(look).await;
         let Some(private) = private_bytes() else { return };
         let Memory { size, budget: most, share } = daemon.memory();
         let budget = cache.memory().budget();

@@ -28,7 +28,7 @@ pub(crate) fn start(config: &config::LogRing, folder: PathBuf, cores: usize) -> 
         names: config.headers.clone(),
         pid: std::process::id(),
         uid: geteuid().as_raw(),
-        started_unix_ms: base::clock::System.now().unix_ms,
+        started_unix_ms: rt::now().unix_ms,
     };
     match Ring::create(&options) {
         Ok(ring) => Some(Arc::new(ring)),

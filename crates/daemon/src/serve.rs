@@ -95,7 +95,7 @@ pub fn run(source: Source) -> Result<(), String> {
 
 /// Says when a core has stood still.
 async fn tell_of_turns(pulse: net::Pulse) {
-    let mut look = tokio::time::interval(TURNS);
+    let mut look = rt::time::interval(TURNS);
     loop {
         look.tick().await;
         if let Some((core, ms)) = pulse.take_longest() {
@@ -170,7 +170,7 @@ impl Daemon {
     }
 
     async fn until_told(&self, signals: Signals) {
-        let mut look = tokio::time::interval(LOOK);
+        let mut look = rt::time::interval(LOOK);
         let Signals { mut terminate, mut interrupt, mut hangup, mut reopen } = signals;
         loop {
             tokio::select! {

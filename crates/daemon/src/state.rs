@@ -420,5 +420,5 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let counters = shared.counters.register();
-    tokio::spawn(async move { net::keep(begin, || counters.inc(Counter::Panics)).await })
+    rt::spawn(async move { net::keep(begin, || counters.inc(Counter::Panics)).await })
 }

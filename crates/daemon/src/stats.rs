@@ -1,7 +1,6 @@
 //! The daemon's figures under Varnish's public names, as `varnishstat` prints them. What has no
 //! counterpart here is not among them, rather than zero for ever.
 
-use base::clock::System;
 use base::{Counter, Limit};
 use flow::vcl::counts;
 use flow::vcl::link::Connected;
@@ -47,7 +46,7 @@ pub(crate) fn json(daemon: &Daemon) -> String {
         let one = json!({ "description": about, "flag": flag, "format": format, "value": value });
         map.insert(name, one);
     }
-    let time = stamp(System.now().unix_secs());
+    let time = stamp(rt::now().unix_secs());
     let all = json!({ "version": 1, "timestamp": time, "counters": map });
     format!("{all:#}\n")
 }

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use admin::lobby::{Lobby, Place};
 use base::{Counter, Counters, Limit, Limits};
+use rt::time::timeout;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
 use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
 
 use crate::guard::Guard;
@@ -58,7 +58,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
             Ok((bound, listener)) => {
                 eprintln!("larder: Varnish CLI listening on {bound}");
                 let port = Arc::clone(&port);
-                tokio::spawn(async move {
+                rt::spawn(async move {
                     let serve = || serve(&port, &listener);
                     net::keep(serve, || port.counters.inc(Counter::Panics)).await;
                 });
@@ -74,7 +74,7 @@ pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
     const PAUSE: Duration = Duration::from_secs(1);
     let port = CliPort::new(daemon);
     let address = address.to_owned();
-    tokio::spawn(async move {
+    rt::spawn(async move {
         loop {
             if let Ok(stream) = TcpStream::connect(&address).await
                 && let (Ok(peer), Some(guard)) = (stream.peer_addr(), port.daemon.reverse_guard())
@@ -87,7 +87,7 @@ pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
                     () = leave.asked() => {}
                 }
             }
-            tokio::time::sleep(PAUSE).await;
+            rt::time::sleep(PAUSE).await;
         }
     });
 }
@@ -137,7 +137,7 @@ async fn serve(port: &Arc<CliPort>, listener: &TcpListener) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // Out of descriptors, mostly.
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            rt::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let (place, leave, is_full) =
@@ -146,7 +146,7 @@ async fn serve(port: &Arc<CliPort>, listener: &TcpListener) {
             port.counters.limit(Limit::VarnishCliConnections);
         }
         let port = Arc::clone(port);
-        tokio::spawn(async move {
+        rt::spawn(async move {
             let Some(guard) = port.guard_of(&stream) else { return };
             let mut session = Session::new(&port, peer, place);
             tokio::select! {
@@ -343,7 +343,7 @@ impl Session<'_> {
         }
         self.port.counters.limit(Limit::VarnishCliWrongAnswer);
         let _one = self.port.wrong.lock().await;
-        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        rt::time::sleep(Duration::from_millis(wait_ms)).await;
     }
 }
 

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use base::clock::System;
 use base::{Counters, KeyBuf, Now};
 use cache::{Begin, BeginOptions, Found, Object};
 use files::Table;
@@ -40,7 +39,6 @@ pub struct Core {
     pub(crate) files: RefCell<Table>,
     /// This core's records and what goes with them.
     pub log: CoreLog,
-    clock: System,
 }
 
 impl Core {
@@ -59,7 +57,6 @@ impl Core {
         Rc::new(Self {
             pool: RefCell::new(pool(&shared, &counters, &live)),
             log,
-            clock: System,
             live: RefCell::new(Rc::new(live)),
             version: Cell::new(version),
             key: RefCell::new(KeyBuf::new()),
@@ -105,12 +102,12 @@ impl Core {
 
     /// Both clocks.
     pub fn now(&self) -> Now {
-        self.clock.now()
+        rt::now()
     }
 
     /// Microseconds of the monotonic clock, for measuring.
     pub fn micros(&self) -> u64 {
-        self.clock.micros()
+        rt::micros()
     }
 
     /// Chores of once a second.

@@ -250,7 +250,7 @@ pub(crate) fn start<J: Judge>(fetch: Fetch, judge: J) -> oneshot::Receiver<News<
     // Boxed, it moves from step to step as a pointer.
     let job = Box::new(Job { fetch, judge, tell: Some(tell) });
     // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
-    tokio::task::spawn_local(Box::pin(job.run()));
+    rt::spawn_local(Box::pin(job.run()));
     told
 }
 

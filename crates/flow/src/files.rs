@@ -99,7 +99,7 @@ pub(crate) async fn look_on_at(
         return look;
     }
     let (place, wanted) = (Arc::clone(root), path.to_vec());
-    let looked = tokio::task::spawn_blocking(move || {
+    let looked = rt::blocking(move || {
         // At full depth it does not say that it would have to wait.
         place.look(&wanted, Depth::Full).unwrap_or(Look::Missing)
     });

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::tally::{Outcome, Tally};
-use base::{Counter, Counters, Limit, Now, clock};
+use base::{Counter, Counters, Limit, Now};
 use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId, Request};
 use observe::Wanted;
@@ -192,7 +192,7 @@ impl CoreLog {
     /// Microseconds of the monotonic clock; with nobody to tell them, as coarse as `now`.
     pub fn micros(&self, now: Now) -> u64 {
         match &self.sinks {
-            Some(_) => clock::System.micros(),
+            Some(_) => rt::micros(),
             None => now.mono_ms * 1000,
         }
     }
@@ -209,8 +209,8 @@ impl CoreLog {
         // look at the clock.
         let end_us = match (told.reply_us, &self.sinks) {
             (None, _) => told.started.policy_us,
-            (Some(_), Some(_)) => clock::System.micros(),
-            (Some(_), None) => clock::System.now().mono_ms * 1000,
+            (Some(_), Some(_)) => rt::micros(),
+            (Some(_), None) => rt::now().mono_ms * 1000,
         };
         self.count(reply, told, end_us);
         if let Some(core) = &self.sinks {
@@ -229,7 +229,7 @@ impl CoreLog {
     /// Notes a background fetch that is over. It counts as no request.
     fn fetched(&self, fetch: &Background) {
         if let Some(core) = &self.sinks {
-            let (id, end_us) = (core.number(), clock::System.micros());
+            let (id, end_us) = (core.number(), rt::micros());
             let at = core.add(|names, batch| record::fetched(fetch, (id, end_us), names, batch));
             if self.is_asked() {
                 let most = fetch.core.live().limits.log_heads;
@@ -310,7 +310,7 @@ impl CoreLog {
         let Some(core) = &self.sinks else { return std::future::pending().await };
         loop {
             core.begun.notified().await;
-            tokio::time::sleep(COLLECT).await;
+            rt::time::sleep(COLLECT).await;
             core.flush();
         }
     }

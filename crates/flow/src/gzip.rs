@@ -63,7 +63,7 @@ impl Test {
             let unfolded = self.decoder.get_mut();
             if unfolded.0 > TURN_BYTES {
                 unfolded.0 = 0;
-                tokio::task::yield_now().await;
+                rt::yield_now().await;
             }
         }
         let came = self.untested.len() as u64;
@@ -92,7 +92,7 @@ pub(crate) fn unfolded_length(folded: Whole<'_>) -> Option<u64> {
 /// gzip, or not all of it, breaks off.
 pub(crate) fn unfold(coded: Reader, window: impl Into<Passage>) -> Reader {
     let (writer, reader) = Body::window(window);
-    tokio::task::spawn_local(pump(coded, writer));
+    rt::spawn_local(pump(coded, writer));
     reader
 }
 

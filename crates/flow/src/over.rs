@@ -35,12 +35,12 @@ pub(crate) fn look_on(rounds: &Arc<Mutex<Rounds>>, cache: &Arc<Cache>, now_ms: u
     }
     rounds.began_ms = now_ms;
     let cache = Arc::clone(cache);
-    tokio::task::spawn_blocking(move || {
+    rt::blocking(move || {
         let mut pieces = 0_u32;
         let mut pause = || {
             pieces += 1;
             if pieces.is_multiple_of(PIECES) {
-                std::thread::sleep(PAUSE);
+                rt::pause(PAUSE);
             }
         };
         let is_over = |object: &Object| is_over(object, now_ms);

@@ -24,7 +24,7 @@ pub(crate) async fn for_fetch(
         trace.wait_us.set(trace.wait_us.get().or_else(|| Some(core.micros())));
     }
     let Some(patience) = patience else { return Some(ticket.await) };
-    let waited = tokio::time::timeout(patience, ticket).await.ok();
+    let waited = rt::time::timeout(patience, ticket).await.ok();
     if waited.is_none() {
         core.counters.limit(Limit::WaitTimeout);
         if let Some(trace) = trace {

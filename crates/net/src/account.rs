@@ -39,7 +39,7 @@ pub(crate) fn open(core: &CoreCtx) -> Arc<Account> {
 }
 
 /// Names the client that a connection's account holds bytes for from now on.
-pub(crate) fn serve(account: &Account, client: Peer) {
+fn serve(account: &Account, client: Peer) {
     account.serve(client.address().map(ClientId::from).unwrap_or_default());
 }
 
@@ -52,12 +52,22 @@ pub(crate) fn open_for(core: &CoreCtx, most: u64, requests: u64) -> Arc<Account>
 }
 
 /// Holds what a request takes that waits for its answer.
-pub(crate) fn hold_waiting(account: &Arc<Account>, request: &Request) -> Result<Held, Full> {
+pub(crate) fn hold_waiting(
+    account: &Arc<Account>,
+    client: Peer,
+    request: &Request,
+) -> Result<Held, Full> {
+    serve(account, client);
     account.hold_request(WAITING_BYTES + WINDOW_BYTES + HEADS * request.memory() as u64)
 }
 
 /// Holds what a request takes whose answer is there and must wait for its client.
-pub(crate) fn hold_answered(account: &Arc<Account>, request: &Request) -> Result<Held, Full> {
+pub(crate) fn hold_answered(
+    account: &Arc<Account>,
+    client: Peer,
+    request: &Request,
+) -> Result<Held, Full> {
+    serve(account, client);
     account.hold_request(REPLY_BYTES + request.memory() as u64)
 }
 

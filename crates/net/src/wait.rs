@@ -231,12 +231,11 @@ fn hold_memory(
     answer: Answer,
 ) -> (Arc<Account>, Option<Held>, Answer) {
     let account = account::open(core);
-    account::serve(&account, client);
     if matches!(answer, Answer::Reply(_)) {
         return (account, None, answer);
     }
     request.fit();
-    match account::hold_waiting(&account, request) {
+    match account::hold_waiting(&account, client, request) {
         Ok(held) => (account, Some(held), answer),
         Err(_) => (account, None, Answer::Reply(account::no_memory(core))),
     }

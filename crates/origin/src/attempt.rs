@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use fastcgi::Protocol;
 use h1::Progress;
 use message::{Framing, Request, Response, Status, upgrade};
-use tokio::time::Instant;
+use rt::time::Instant;
 
 use crate::config::Timeouts;
 use crate::deadline::Deadline;

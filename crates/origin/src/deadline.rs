@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use rt::time::{Instant, Sleep, sleep_until};
 
 use crate::error::Step;
 

@@ -8,11 +8,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::clock;
 use bytes::Bytes;
 use h1::BodyReader;
 use message::{Framing, Response, Trailers};
-use tokio::time::Instant;
+use rt::time::Instant;
 
 use crate::attempt::Answer;
 use crate::deadline::Deadline;
@@ -348,7 +347,7 @@ impl Open {
     fn finish(self) {
         // Bytes beyond the response belong to no request of ours (T5, response splitting).
         if self.reusable && self.work.unread().is_empty() {
-            let now_ms = clock::System.now().mono_ms;
+            let now_ms = rt::now().mono_ms;
             self.work.core().checkin(self.permit.server(), self.link, now_ms);
         }
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use base::Limit;
 use parking_lot::Mutex;
+use rt::time::Instant;
 use tokio::runtime::Handle;
-use tokio::time::Instant;
 
 use crate::resolve::{self, TIMEOUT};
 
@@ -75,7 +75,7 @@ impl Names {
         let known = Arc::clone(&self.known);
         self.runtime.spawn(async move {
             let looking = resolve::once(&host);
-            let found = tokio::time::timeout(TIMEOUT, looking).await.ok().and_then(Result::ok);
+            let found = rt::time::timeout(TIMEOUT, looking).await.ok().and_then(Result::ok);
             let mut known = known.lock();
             let Some(entry) = known.get_mut(&host) else { return };
             let ttl = match found {
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(names.get("a..b", 10), Ok(Vec::new()));
         assert_eq!(names.known.lock().len(), 1);
         while names.known.lock()["a..b"].asked {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            rt::time::sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(names.get("a..b", 10), Ok(Vec::new()));
         assert!(!names.known.lock()["a..b"].asked, "it was just looked up");

@@ -4,8 +4,6 @@ use message::Request;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base::clock;
-
 use crate::balance::Balancer;
 use crate::budget::RetryBudget;
 use crate::config::{OriginConfig, Protocol};
@@ -58,7 +56,7 @@ impl Origin {
     /// Returns true if a server is there that is neither sick by its probes nor ejected for failed
     /// requests. Varnish: `std.healthy()`.
     pub fn is_healthy(&self) -> bool {
-        let now_ms = clock::System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         self.servers.iter().any(|server| server.is_healthy(now_ms))
     }
 
@@ -81,7 +79,7 @@ impl Origin {
 
     /// One row per server, as the admin page shows them.
     pub fn servers(&self) -> Vec<ServerStatus> {
-        let now_ms = clock::System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         self.servers.iter().map(|server| ServerStatus::of(server, now_ms)).collect()
     }
 
@@ -118,7 +116,7 @@ impl Origin {
 
     /// Returns true if a server that is not in `tried` gets requests.
     pub(crate) fn has_other(&self, tried: &[usize]) -> bool {
-        let now_ms = clock::System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         let mut servers = self.servers.iter().enumerate();
         servers.any(|(at, server)| !tried.contains(&at) && server.is_healthy(now_ms))
     }

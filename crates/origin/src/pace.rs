@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use rt::time::Instant;
 
 /// A pace that many lookups keep together. Two are equal when they allow as much.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Pace {
 
     /// Waits until the lookup that asks may begin.
     pub(crate) async fn turn(&self) {
-        tokio::time::sleep_until(self.slot(Instant::now())).await;
+        rt::time::sleep_until(self.slot(Instant::now())).await;
     }
 
     /// When the lookup that asks `now` may begin.

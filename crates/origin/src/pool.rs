@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use base::{Counter, Counters, Limit, Limits, clock};
+use base::{Counter, Counters, Limit, Limits};
 use h1::{HeadLimits, ResponseReader};
 use message::Request;
 
@@ -186,7 +186,7 @@ impl Core {
         scripts: &ScriptsConfig,
         request: &Request,
     ) -> Rc<Found> {
-        let (now_ms, most) = (clock::System.now().mono_ms, self.script_lookups);
+        let (now_ms, most) = (rt::now().mono_ms, self.script_lookups);
         self.lookups.find(origin, scripts, request, now_ms, most, &self.counters).await
     }
 

@@ -9,12 +9,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::clock;
 use base::units::DurationMs;
 use fastcgi::params::{self, Environment, Script};
 use h1::{HeadLimits, Progress, ResponseError, ResponseReader};
 use message::{Method, Request, Response, Status};
-use tokio::time::{Instant, MissedTickBehavior};
+use rt::time::{Instant, MissedTickBehavior};
 
 use crate::config::{Address, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
@@ -45,7 +44,7 @@ pub(crate) async fn probe_for_ever(
 ) {
     let Some(window) = &server.probes else { return };
     let interval = Duration::from_millis(probe.interval_ms.max(INTERVAL_MIN_MS));
-    let mut ticks = tokio::time::interval(interval);
+    let mut ticks = rt::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -59,7 +58,7 @@ pub(crate) async fn probe_for_ever(
         if window.note(seen, probe.window, probe.threshold) {
             server.note_change();
             if was_sick {
-                server.recovered(clock::System.now().mono_ms);
+                server.recovered(rt::now().mono_ms);
             }
             let why = outcome.as_ref().err().map(ToString::to_string);
             if let Some(journal) = &journal {
@@ -192,7 +191,7 @@ async fn probe_once(
             Protocol::FastCgi => read_script_status(&mut link.stream, server).await,
         }
     };
-    let status = tokio::time::timeout_at(deadline.at, asking)
+    let status = rt::time::timeout_at(deadline.at, asking)
         .await
         .map_err(|_| ProbeError::Timeout { after_ms: probe.timeout_ms })??;
     if status.code() == probe.expected_status { Ok(()) } else { Err(ProbeError::Status(status)) }

@@ -12,7 +12,7 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, ResolverBuilder, TokioResolver};
-use tokio::time::Instant;
+use rt::time::Instant;
 
 use crate::config::Lookups;
 use crate::pace::Pace;
@@ -48,7 +48,7 @@ pub(crate) async fn resolve_for_ever(
     let mut resolver = None;
     loop {
         let looking = lookup(&host, port, &mut resolver, &make);
-        let lookup = tokio::time::timeout(TIMEOUT, looking).await;
+        let lookup = rt::time::timeout(TIMEOUT, looking).await;
         let pause = match lookup.unwrap_or_else(|_| Err("timed out".to_owned())) {
             Ok((ips, ttl)) if !ips.is_empty() => {
                 server.set_addresses(ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect());
@@ -65,7 +65,7 @@ pub(crate) async fn resolve_for_ever(
                 times.retry()
             }
         };
-        tokio::time::sleep(pause).await;
+        rt::time::sleep(pause).await;
         if let Some(pace) = &pace {
             pace.turn().await;
         }

@@ -72,7 +72,7 @@ impl ScriptPaths {
             return Rc::clone(found);
         }
         let (scripts, path) = (scripts.clone(), path.to_vec());
-        let looked = tokio::task::spawn_blocking(move || {
+        let looked = rt::blocking(move || {
             let found = look(&scripts, &path);
             (path, found)
         });

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, Limit, clock};
+use base::{Counter, Limit};
 use message::{Framing, Request, Response};
-use tokio::time::Instant;
+use rt::time::Instant;
 
 use crate::attempt::{Answer, Call, Failure, Reach};
 use crate::config::{Opening, Protocol, ProxyHeader, Timeouts};
@@ -196,7 +196,7 @@ struct Sender<'a, 'b> {
 impl Sender<'_, '_> {
     async fn send(mut self, hash: u64) -> Result<Exchange, Error> {
         loop {
-            let now_ms = clock::System.now().mono_ms;
+            let now_ms = rt::now().mono_ms;
             let at = self
                 .origin
                 .pick(hash, &self.tried, now_ms)
@@ -212,7 +212,7 @@ impl Sender<'_, '_> {
                 }
                 Err(failure) => failure,
             };
-            self.origin.shared()[at].failed(&failure.error, clock::System.now().mono_ms);
+            self.origin.shared()[at].failed(&failure.error, rt::now().mono_ms);
             self.tried.push(at);
             if !self.may_retry(&failure) {
                 return Err(failure.error);
@@ -229,7 +229,7 @@ impl Sender<'_, '_> {
         let (holder, counters) = (self.holder, &self.core.counters);
         let permit = server.permit(origin.config(), holder, self.total, counters).await;
         let permit = permit.inspect_err(unconnected)?;
-        let now_ms = clock::System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         let mut kept = self.core.checkout(server, now_ms, self.look());
         loop {
             let reused = kept.is_some();
@@ -244,7 +244,7 @@ impl Sender<'_, '_> {
             self.tries += 1;
             match self.attempt(server, link, reused).await {
                 Ok(answer) => {
-                    server.answered(answer.response.status, clock::System.now().mono_ms);
+                    server.answered(answer.response.status, rt::now().mono_ms);
                     let of = Origins {
                         server: at,
                         reused,
@@ -276,10 +276,10 @@ impl Sender<'_, '_> {
         let connect_ms = self.timeouts.connect_ms;
         let deadline = Deadline::new(Step::Connect, Instant::now(), connect_ms).or(self.total);
         let hold = self.timeouts.hold;
-        server.held(hold, clock::System.now().mono_ms)?;
+        server.held(hold, rt::now().mono_ms)?;
         let (stream, peer) = server.connect(deadline).await.inspect_err(|error| {
             server.tally.unconnected(error);
-            server.note_unconnected(error, clock::System.now().mono_ms);
+            server.note_unconnected(error, rt::now().mono_ms);
         })?;
         self.core.counters.inc(Counter::OriginConnects);
         Ok(Link { stream, peer })

@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
-use base::clock::System;
 use base::{Counters, Limit};
 use message::Status;
 use parking_lot::Mutex;
+use rt::time::{Instant, timeout_at};
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Address, EjectConfig, Hold, Opening, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
@@ -132,7 +131,7 @@ impl Server {
                 Some(_) => 0,
             },
             idle_timeout_ms: origin.idle_timeout_ms,
-            changed_ms: AtomicU64::new(System.now().unix_ms),
+            changed_ms: AtomicU64::new(rt::now().unix_ms),
             eject: origin.eject,
             slow_start_ms: origin.slow_start_ms,
             recovered_ms: AtomicU64::new(0),
@@ -331,7 +330,7 @@ impl Server {
 
     /// Notes that it has just fallen sick, or become healthy.
     pub(crate) fn note_change(&self) {
-        self.changed_ms.store(System.now().unix_ms, Ordering::Relaxed);
+        self.changed_ms.store(rt::now().unix_ms, Ordering::Relaxed);
     }
 
     /// When that was last, in milliseconds since 1970.

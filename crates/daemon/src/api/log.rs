@@ -1,7 +1,7 @@
 //! Requests of the log ring's readers to the daemon.
 
 use admin::{Answer, Asked, Role};
-use base::{Limit, clock};
+use base::Limit;
 use http::StatusCode;
 use observe::format::Fields;
 use observe::{Query, Want};
@@ -59,7 +59,7 @@ impl Daemon {
             ),
         };
         let want = Want { names: names.unwrap_or_default(), query, text, secrets };
-        let now_ms = clock::System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         if !self.shared.want(want, (now_ms, now_ms + LEASE_S * 1000)) {
             self.admin_counts.lock().limit(Limit::LogReaders);
             let why = "as many readers ask for header fields as may (limit: log_readers)";

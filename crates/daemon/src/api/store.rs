@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use admin::{Answer, Asked};
 use ban::Expression;
-use base::clock::System;
 use base::{Counter, Limits};
 use flow::invalidate::{NotDone, What};
 use flow::purge::Page;
@@ -202,7 +201,7 @@ impl Daemon {
     pub(super) async fn purge(&self, asked: Asked) -> Result<Answer, Refused> {
         let wanted: PurgeBody = super::body(asked.body)?;
         let (soft, wait_ms) = (wanted.soft, wanted.wait_ms()?);
-        let now = System.now();
+        let now = rt::now();
         let outcome = match wanted.meant()? {
             Meant::Many(what) => {
                 self.shared.purge(what, soft, now, wait_ms).await.map_err(refused)?
@@ -263,7 +262,7 @@ impl Daemon {
             None => None,
         };
         let most = get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(OBJECTS);
-        let listing = self.shared.listing(what, site, System.now().mono_ms, most).await;
+        let listing = self.shared.listing(what, site, rt::now().mono_ms, most).await;
         let objects: Vec<Value> = listing
             .seen
             .iter()
@@ -289,7 +288,7 @@ impl Daemon {
 
     /// The bans in force.
     pub(super) fn bans(&self) -> Answer {
-        let now_ms = System.now().mono_ms;
+        let now_ms = rt::now().mono_ms;
         let bans: Vec<Value> = self
             .shared
             .cache

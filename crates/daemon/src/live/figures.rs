@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use base::clock::System;
 use base::counters::Counter;
 use base::limits;
 use base::tally::{Outcome, SiteSums};
@@ -65,8 +64,8 @@ impl Reading {
         let store = cache.stats();
         let sum = |counters: &[Counter]| counters.iter().map(|c| registry.sum(*c)).sum();
         Self {
-            unix_ms: System.now().unix_ms,
-            us: System.micros(),
+            unix_ms: rt::now().unix_ms,
+            us: rt::micros(),
             uptime_s: daemon.uptime().as_secs(),
             counted: COUNTED.iter().map(|(_, counters)| sum(counters)).collect(),
             evictions: store.evictions,

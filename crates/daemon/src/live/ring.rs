@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use base::clock::System;
 use observe::Flags;
 use observe::format::Fields;
 use observe::histogram::{DECADES, Histogram, Pair, quantiles};
@@ -45,7 +44,7 @@ impl RingView {
         Some(Self {
             fields: Fields::new(follower.names()),
             follower,
-            opened_us: System.micros(),
+            opened_us: rt::micros(),
             times: Pair::default(),
             urls: Tally::new(By::Url, Some(PERIOD_S)),
             clients: Tally::new(By::Client, Some(PERIOD_S)),
@@ -188,7 +187,7 @@ mod tests {
         let early = Record { status: 503, error: b"connect", ..record(b"/x", Served::Pass, 5, 0) };
         write(&mut writer, &[early]);
         let mut view = RingView::open(&folder).expect("opened");
-        let now = System.micros();
+        let now = rt::micros();
         let hit = record(b"/hit", Served::Hit, 50, now);
         write(&mut writer, &[hit, hit, record(b"/miss", Served::Miss, 20_000, now)]);
         assert!(view.look());

@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 
 use ban::Expression;
-use base::clock::System;
 use base::{Counter, Counters};
 use flow::invalidate::What;
 use varnishcli::{Call, Reply, Status, Verb, json_begin, json_string};
@@ -53,10 +52,10 @@ async fn carry_out(daemon: &Daemon, counters: &Counters, peer: SocketAddr, call:
         // Sessions see to it.
         Verb::Auth => Reply::new(Status::Close, ""),
         Verb::Banner => banner(),
-        Verb::Help if call.json => varnishcli::help_json(call, System.now().unix_ms),
+        Verb::Help if call.json => varnishcli::help_json(call, rt::now().unix_ms),
         Verb::Help => varnishcli::help(call),
         Verb::Ping if call.json => json(call, 2, " \"PONG\"\n"),
-        Verb::Ping => Reply::ok(format!("PONG {} 1.0", System.now().unix_secs())),
+        Verb::Ping => Reply::ok(format!("PONG {} 1.0", rt::now().unix_secs())),
         Verb::Quit => Reply::new(Status::Close, "Closing CLI connection"),
         Verb::Status if call.json => json(call, 2, " \"running\""),
         Verb::Status => Reply::ok(RUNNING),
@@ -137,7 +136,7 @@ const RUNNING: &str = "Child in state running";
 
 /// `elements` behind what every array begins with.
 pub(super) fn json(call: &Call, version: u32, elements: &str) -> Reply {
-    let begin = json_begin(version, &call.words, System.now().unix_ms);
+    let begin = json_begin(version, &call.words, rt::now().unix_ms);
     Reply::ok(format!("{begin}{elements}\n]\n"))
 }
 
@@ -191,7 +190,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
         Ok(what) => what,
         Err(why) => return refused(why),
     };
-    let outcome = match daemon.shared.purge(what, false, System.now(), COUNT_MS).await {
+    let outcome = match daemon.shared.purge(what, false, rt::now(), COUNT_MS).await {
         Ok(outcome) => outcome,
         Err(why) => return Reply::new(Status::Cannot, why.to_string()),
     };
@@ -206,7 +205,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
 /// The bans kept, the newest first. Where Varnish has how many objects refer to one, this is how
 /// many it has hit.
 fn ban_list(daemon: &Daemon, call: &Call) -> Reply {
-    let now = System.now();
+    let now = rt::now();
     let bans = daemon.shared.cache.bans();
     let mut rows = Vec::with_capacity(bans.len());
     for listed in bans.iter().rev() {

@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base::clock::System;
 use flow::vcl::link::Connected;
 use message::date;
 use origin::{Order, ProbeHistory, Probed, ServerStatus};
@@ -112,7 +111,7 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
                     Order::Drain | Order::Down => Some(false),
                 };
                 if let Some(word) = director.word() {
-                    word.say(said, System.now().unix_ms as f64 / 1000.0);
+                    word.say(said, rt::now().unix_ms as f64 / 1000.0);
                 }
             }
             Whose::Backend(Backend::None) => {}
@@ -179,7 +178,7 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
         Backend::Leaf(leaf) => Some(of_leaf(vcl, name, leaf)),
         Backend::Director(director) => {
             let (members, listing) =
-                (director.members(), director.listing(System.now().unix_ms as f64 / 1000.0));
+                (director.members(), director.listing(rt::now().unix_ms as f64 / 1000.0));
             let good = members.iter().filter(|member| member.health().0).count() as u32;
             let hidden = listing == Listing::Hidden;
             let said = director.word().and_then(|word| word.said());

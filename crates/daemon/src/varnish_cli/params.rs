@@ -1,7 +1,6 @@
 //! `param.show`: Varnish's parameters where programs in VCL decide, and limits and the settings of
 //! the whole daemon, by their names in larder.toml.
 
-use base::clock::System;
 use base::limits::{self, Unit};
 use config::{CacheStatus, Config, MemorySize, Programs};
 use policy::Profile;
@@ -148,7 +147,7 @@ pub(super) fn show_one(daemon: &Daemon, call: &Call, name: &str) -> Reply {
 }
 
 fn as_json(call: &Call, params: &[Row]) -> Reply {
-    let begin = json_begin(2, &call.words, System.now().unix_ms);
+    let begin = json_begin(2, &call.words, rt::now().unix_ms);
     let rows: Vec<_> = params.iter().map(Row::json).collect();
     Reply::ok(format!("{begin}\n{}\n]\n", rows.join(",\n")))
 }

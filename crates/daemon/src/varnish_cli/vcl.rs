@@ -1,6 +1,5 @@
 //! Answers to `vcl.*`, `param.set` and the other commands about programs.
 
-use base::clock::System;
 use varnishcli::{Call, Reply, Spec, Status, Verb, json_begin};
 
 use crate::state::Daemon;
@@ -50,7 +49,7 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
         (Verb::VclShow, rest) => vcls.show(one(rest)?, false),
         (Verb::VclDeps, _) => Ok(Reply::ok(vcls.deps(call))),
         (Verb::VclList, _) if call.json => {
-            let begin = json_begin(2, &call.words, System.now().unix_ms);
+            let begin = json_begin(2, &call.words, rt::now().unix_ms);
             Ok(Reply::ok(format!("{begin}{}\n]\n", vcls.list(true))))
         }
         (Verb::VclList, _) => Ok(Reply::ok(vcls.list(false))),

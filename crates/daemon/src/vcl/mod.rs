@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use base::clock::System;
 use flow::Shared;
 use flow::vcl::Sight;
 use flow::vcl::link::{self, Settings};
@@ -149,7 +148,7 @@ impl Vcls {
         }));
         let text = Code::Text("<none>", b"vcl 4.1; backend none_loaded none;");
         let (program, _) = compile(text, &self.params(), &[], &[])?;
-        let (live, log, now) = (shared.live(), RefCell::default(), System.now());
+        let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
         let world = Sight::without_request(shared, &live, now, &log);
         let nothing = program.start(&world, seconds(now))?;
         let reserved = Arc::clone(reserved);
@@ -326,7 +325,7 @@ impl Vcls {
         };
         let (place, shared) = self.place().ok_or_else(|| failed("the daemon ends"))?;
         let (live, log) = (shared.live(), RefCell::default());
-        let now = System.now();
+        let now = rt::now();
         let world = Sight::without_request(&shared, &live, now, &log);
         let started = program.start(&world, seconds(now));
         tell(name, &log.borrow());
@@ -426,7 +425,7 @@ impl Vcls {
 
     /// The answer to `vcl.deps`.
     pub(crate) fn deps(&self, call: &Call) -> String {
-        self.registry.lock().deps(call, System.now().unix_ms)
+        self.registry.lock().deps(call, rt::now().unix_ms)
     }
 
     /// The source of a program, or of that in force: of its file, or of `all` that belong to it.
@@ -533,7 +532,7 @@ impl Vcls {
     /// Runs a program's `vcl_fini`.
     fn stop(&self, instance: &Arc<Instance>) {
         let Some((_, shared)) = self.place() else { return };
-        let (live, log, now) = (shared.live(), RefCell::default(), System.now());
+        let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
         let world = Sight::without_request(&shared, &live, now, &log);
         instance.stop(&world, seconds(now));
         tell(instance.program().name(), &log.borrow());
@@ -562,7 +561,7 @@ impl Vcls {
     /// `name` the first time; then one with the time in it, as Debian's `varnishreload` makes.
     fn free_name(&self, name: &str, made: &[Made]) -> String {
         let registry = self.registry.lock();
-        let secs = System.now().unix_secs();
+        let secs = rt::now().unix_secs();
         let numbered = (1_u64..).map(|n| match n {
             1 => format!("reload_{secs}"),
             n => format!("reload_{secs}_{n}"),

@@ -100,7 +100,7 @@ impl Shared {
             // Another thread's: it may wait for the journal, and where there are many bans it
             // completes the oldest first.
             let shared = Arc::clone(self);
-            let entering = tokio::task::spawn_blocking(move || {
+            let entering = rt::blocking(move || {
                 if plans.iter().any(Plan::is_long) {
                     shared.cache.complete_bans(now.mono_ms);
                 }
@@ -115,7 +115,7 @@ impl Shared {
         };
         let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
         let sweep = self.sweep(newest, now.mono_ms);
-        let swept = tokio::time::timeout(Duration::from_millis(wait_ms), sweep).await;
+        let swept = rt::time::timeout(Duration::from_millis(wait_ms), sweep).await;
         Ok(entered.outcome(swept.is_err()))
     }
 

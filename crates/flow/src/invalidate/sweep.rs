@@ -18,13 +18,13 @@ impl Shared {
     pub(crate) async fn sweep(self: &Arc<Self>, until: u32, now_ms: u64) {
         let turn = Arc::clone(&self.sweeping).lock_owned().await;
         let cache = Arc::clone(&self.cache);
-        let swept = tokio::task::spawn_blocking(move || {
+        let swept = rt::blocking(move || {
             let _turn = turn;
             let mut pieces = 0;
             cache.sweep(until, now_ms, &mut || {
                 pieces += 1;
                 if pieces % PIECES == 0 {
-                    std::thread::sleep(PAUSE);
+                    rt::pause(PAUSE);
                 }
             });
         });
@@ -49,7 +49,7 @@ impl Core {
     pub(crate) fn sweep_bans(&self, now_ms: u64) {
         let shared = Arc::clone(&self.shared);
         if shared.cache.has_bans() && shared.sweeping.try_lock().is_ok() {
-            tokio::task::spawn_local(async move { shared.sweep(u32::MAX, now_ms).await });
+            rt::spawn_local(async move { shared.sweep(u32::MAX, now_ms).await });
         }
     }
 }

@@ -80,7 +80,7 @@ impl Shared {
     pub(crate) async fn list(self: &Arc<Self>, live: &Arc<Live>, site: &Site) -> Vec<String> {
         let scope = Scope::of(live, [site.number]);
         let cache = Arc::clone(&self.cache);
-        let listed = tokio::task::spawn_blocking(move || {
+        let listed = rt::blocking(move || {
             let mut names = Vec::new();
             cache.walk(&mut |object| {
                 let under = Under::of(object);

@@ -94,13 +94,13 @@ impl Shared {
         let cache = Arc::clone(&self.cache);
         // One at a time, also of those whose asker has left.
         let turn = Arc::clone(&self.listing).lock_owned().await;
-        let listed = tokio::task::spawn_blocking(move || {
+        let listed = rt::blocking(move || {
             let _turn = turn;
             let (mut listing, mut looked_at) = (Listing::default(), 0);
             cache.walk(&mut |object| {
                 looked_at += 1;
                 if looked_at % PIECE == 0 {
-                    std::thread::sleep(PAUSE);
+                    rt::pause(PAUSE);
                 }
                 if !has_any(object, tags.as_ref()) || !meant.matches(object) {
                     return true;

@@ -424,7 +424,7 @@ mod tests {
         };
         while !leaf.is_healthy() {
             answer().await;
-            tokio::task::yield_now().await;
+            rt::yield_now().await;
         }
         cool(&backends);
         let work = &Connected::of(&leaf).expect("connected").work;

@@ -123,7 +123,7 @@ fn answer(turn: &mut Turn, env: &Env<'_>, mut exchange: Box<Exchange>, fetch: &F
         let length = declared_length(exchange.framing);
         let (writer, reader) = Window::window(fetch.passage.clone());
         exchange.lift_total();
-        tokio::task::spawn_local(carry(*exchange, writer, None, None, None));
+        rt::spawn_local(carry(*exchange, writer, None, None, None));
         ReplyBody::Stream { reader, length }
     };
     turn.signed(env, Reply::owned(response, body, served))

@@ -354,10 +354,9 @@ impl H2 {
             }
             slow @ Start::Slow(_) => slow,
         };
-        account::serve(&self.account, client);
         let held = match &start {
-            Start::Reply(_) => account::hold_answered(&self.account, request),
-            Start::Slow(_) => account::hold_waiting(&self.account, request),
+            Start::Reply(_) => account::hold_answered(&self.account, client, request),
+            Start::Slow(_) => account::hold_waiting(&self.account, client, request),
         };
         let held = match held {
             Ok(held) => held,

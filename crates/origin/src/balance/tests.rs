@@ -5,7 +5,7 @@ use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, Protocol, S
 use crate::deadline::Deadline;
 use crate::error::{Error, Step};
 use crate::health::Order;
-use tokio::time::Instant;
+use rt::time::Instant;
 
 fn servers(weights: &[u32], change: impl FnOnce(&mut OriginConfig)) -> Vec<Arc<Server>> {
     let server = |(n, weight): (usize, &u32)| ServerConfig {

@@ -27,7 +27,7 @@ const NXDOMAIN: u8 = 200;
 async fn name_server(last: Arc<AtomicU8>) -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
     let port = socket.local_addr().expect("an address").port();
-    tokio::spawn(async move {
+    rt::spawn(async move {
         let mut query = [0; 1500];
         while let Ok((_, peer)) = socket.recv_from(&mut query).await {
             let reply = reply(&query, last.load(Ordering::SeqCst));
@@ -62,10 +62,10 @@ fn server(url: &str) -> Arc<Server> {
 async fn eventually(mut what: impl FnMut() -> bool) {
     let waiting = async {
         while !what() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            rt::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it happens");
+    rt::time::timeout(Duration::from_secs(60), waiting).await.expect("it happens");
 }
 
 #[tokio::test]
@@ -82,8 +82,7 @@ async fn a_change_of_address_is_followed_and_a_failure_keeps_the_last_good_one()
         build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
     };
     let host = "app.example".to_owned();
-    let task =
-        tokio::spawn(resolve_for_ever(Arc::clone(&server), host, 8080, Again::default(), make));
+    let task = rt::spawn(resolve_for_ever(Arc::clone(&server), host, 8080, Again::default(), make));
     let at = |last: u8| vec![SocketAddr::from(([10, 0, 0, last], 8080))];
     eventually(|| server.addresses() == at(1)).await;
     assert_eq!(server.last_error(), None);

@@ -13,10 +13,24 @@ const FUNCTION_LINES: usize = 70;
 /// As in `rustfmt.toml`, which leaves comments and literals alone.
 const LINE_CHARACTERS: usize = 100;
 
-/// Crates that may read a clock: `base` does it for all, `origin`, `net` and `admin` keep deadlines
-/// of sockets, and the rest are programs and tools of their own.
+/// Crates that may read a clock: `base` and `rt` do it for all, `origin`, `net` and `admin` keep
+/// deadlines of sockets, and the rest are programs and tools of their own.
 const READS_CLOCKS: &[&str] =
-    &["base", "origin", "net", "admin", "daemon", "tools", "larder", "testkit", "xtask"];
+    &["base", "rt", "origin", "net", "admin", "daemon", "tools", "larder", "testkit", "xtask"];
+
+/// Crates that ask `rt` for the time, timers, tasks and blocking work, so that a simulation can run
+/// them.
+const ASKS_RT: &[&str] = &["cache", "origin", "flow", "acme", "admin", "daemon"];
+/// The same, past `rt`.
+const PAST_RT: &[&str] = &[
+    "tokio::time",
+    "tokio::spawn(",
+    "task::spawn",
+    "task::yield_now",
+    "thread::sleep(",
+    "System.now(",
+    "System.micros(",
+];
 
 /// Broken rules in a file called `name`, each with its line.
 pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
@@ -39,24 +53,32 @@ pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
     problems
 }
 
-/// Readings of a clock where time should come in as a value (`base::Now`).
+/// Readings of a clock where time should come in as a value (`base::Now`), and calls of what `rt`
+/// is there for.
 fn clocks(name: &str, masked: &Masked) -> Vec<(usize, String)> {
     let owner = name.split('/').nth(1).unwrap_or_default();
-    if READS_CLOCKS.contains(&owner) || is_test_file(name) {
+    let mut rules: Vec<(&[&str], &str)> = Vec::new();
+    if !READS_CLOCKS.contains(&owner) {
+        let what = "reads a clock; take `base::Now` as a value";
+        rules.push((&["Instant::now(", "SystemTime::now("], what));
+    }
+    if ASKS_RT.contains(&owner) {
+        rules.push((PAST_RT, "goes past `rt`, so that no simulation can run it"));
+    }
+    if rules.is_empty() || is_test_file(name) {
         return Vec::new();
     }
     let tests = test_lines(&masked.code);
-    masked
-        .code
-        .lines()
-        .zip(1..)
-        .filter(|(code, line)| {
-            let reads =
-                ["Instant::now(", "SystemTime::now("].iter().any(|call| code.contains(call));
-            reads && !tests.iter().any(|region| region.contains(line))
-        })
-        .map(|(_, line)| (line, "reads a clock; take `base::Now` as a value".to_owned()))
-        .collect()
+    let mut found = Vec::new();
+    for (code, line) in masked.code.lines().zip(1..) {
+        for (calls, what) in &rules {
+            let is_one = calls.iter().any(|call| code.contains(call));
+            if is_one && !tests.iter().any(|region| region.contains(&line)) {
+                found.push((line, (*what).to_owned()));
+            }
+        }
+    }
+    found
 }
 
 fn has_head_comment(source: &str) -> bool {
@@ -223,6 +245,17 @@ mod tests {
         let in_test = format!("{HEAD}#[cfg(test)]\nmod tests {{\n{reads}}}\n");
         assert_eq!(problems(&in_test), [""; 0]);
         assert_eq!(check("crates/base/src/clock.rs", &format!("{HEAD}{reads}")), []);
+    }
+
+    #[test]
+    fn what_a_simulation_runs_asks_rt() {
+        for call in PAST_RT {
+            let open = if call.ends_with('(') { "" } else { "(" };
+            let past = format!("{HEAD}fn a() {{\n    let _ = {call}{open});\n}}\n");
+            assert_eq!(check("crates/flow/src/a.rs", &past).len(), 1, "{call}");
+            assert_eq!(check("crates/larder/src/a.rs", &past), [], "{call}");
+            assert_eq!(check("crates/flow/src/tests/a.rs", &past), [], "{call}");
+        }
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl Rig {
             let seen = self.answer(text).await;
             // What goes on behind the answer comes to its end.
             for _ in 0..50 {
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                rt::time::sleep(std::time::Duration::from_millis(1)).await;
             }
             seen
         };
@@ -353,7 +353,7 @@ fn start(text: &str, shared: &Arc<Shared>, params: &Params) -> Arc<Instance> {
     let input = Input { name: "test.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
     let (live, log) = (shared.live(), RefCell::default());
-    let now = base::clock::System.now();
+    let now = rt::now();
     let world = Sight::without_request(shared, &live, now, &log);
     let instance = compiled
         .program

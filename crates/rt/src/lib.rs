@@ -1,0 +1,92 @@
+//! The runtime as everything above the pure crates sees it: the clock, timers, tasks and work that
+//! blocks.
+//!
+//! In the daemon each of these is tokio's, or the operating system's. With the feature
+//! `simulation`, a test runs the same code in virtual time, in an order that a seed decides.
+
+use std::future::Future;
+use std::time::Duration;
+
+use base::Now;
+use base::clock::System;
+use tokio::task::JoinHandle;
+
+#[cfg(feature = "simulation")]
+pub mod simulation;
+pub mod time;
+
+pub use tokio::task::yield_now;
+
+/// Reads both clocks, at tick resolution.
+#[inline]
+pub fn now() -> Now {
+    #[cfg(feature = "simulation")]
+    if let Some(now) = simulation::now() {
+        return now;
+    }
+    System.now()
+}
+
+/// Microseconds of the monotonic clock, for measuring. The same on every core.
+#[inline]
+pub fn micros() -> u64 {
+    #[cfg(feature = "simulation")]
+    if let Some(micros) = simulation::micros() {
+        return micros;
+    }
+    System.micros()
+}
+
+/// Begins a task on this thread.
+///
+/// # Panics
+/// Outside a `LocalSet` or a runtime of one thread.
+#[inline]
+#[track_caller]
+pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    #[cfg(feature = "simulation")]
+    if simulation::is_on() {
+        return tokio::task::spawn_local(simulation::unsteady(future));
+    }
+    tokio::task::spawn_local(future)
+}
+
+/// Begins a task on any thread of the runtime.
+///
+/// # Panics
+/// Outside a runtime.
+#[inline]
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    tokio::spawn(future)
+}
+
+/// Does work that blocks on a thread of its own. The runtime bounds the number of such threads.
+///
+/// # Panics
+/// Outside a runtime.
+#[track_caller]
+pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    #[cfg(feature = "simulation")]
+    if simulation::is_on() {
+        return tokio::task::spawn_local(simulation::unsteady(async { work() }));
+    }
+    tokio::task::spawn_blocking(work)
+}
+
+/// Has work that blocks leave the processor to others for a while.
+pub fn pause(duration: Duration) {
+    #[cfg(feature = "simulation")]
+    if simulation::is_on() {
+        return;
+    }
+    std::thread::sleep(duration);
+}

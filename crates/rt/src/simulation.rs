@@ -1,0 +1,104 @@
+//! Virtual time on one thread, in an order that a seed decides: the same seed, the same run.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use base::Now;
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+/// Both clocks when a simulation begins: 2026-01-01, on a machine that has run for a day.
+const START: Now = Now { mono_ms: 86_400_000, unix_ms: 1_767_225_600_000 };
+/// One poll of a task in so many is put off.
+const PUT_OFF: u64 = 4;
+
+#[derive(Clone, Copy)]
+struct Running {
+    began: Instant,
+    state: u64,
+}
+
+thread_local! {
+    static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
+}
+
+/// Ends the simulation of this thread, however the run ends.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        RUNNING.set(None);
+    }
+}
+
+/// Runs `future` and all tasks that it begins to the future's end.
+///
+/// # Errors
+/// The runtime cannot be made.
+pub fn run<F: Future>(seed: u64, future: F) -> io::Result<F::Output> {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let local = LocalSet::new();
+    let _end = End;
+    Ok(local.block_on(&runtime, async {
+        RUNNING.set(Some(Running { began: Instant::now(), state: seed }));
+        future.await
+    }))
+}
+
+/// Returns true if this thread runs a simulation.
+pub fn is_on() -> bool {
+    RUNNING.get().is_some()
+}
+
+/// A number below `below` (0 if that is 0), as the seed has it.
+///
+/// # Panics
+/// Outside a simulation, where nothing may depend on it.
+pub fn random(below: u64) -> u64 {
+    let Some(mut running) = RUNNING.get() else { panic!("no simulation runs on this thread") };
+    // SplitMix64 (Steele, Lea and Flood, 2014).
+    running.state = running.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    RUNNING.set(Some(running));
+    let mut mixed = running.state;
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    mixed.checked_rem(below).unwrap_or(0)
+}
+
+pub(crate) fn now() -> Option<Now> {
+    let ms = micros_since()? / 1000;
+    Some(Now { mono_ms: START.mono_ms + ms, unix_ms: START.unix_ms + ms })
+}
+
+pub(crate) fn micros() -> Option<u64> {
+    micros_since().map(|micros| START.mono_ms * 1000 + micros)
+}
+
+fn micros_since() -> Option<u64> {
+    let running = RUNNING.get()?;
+    Some(u64::try_from(running.began.elapsed().as_micros()).unwrap_or(u64::MAX))
+}
+
+/// A task whose polls are put off now and then, so that others run before it.
+pub(crate) struct Unsteady<T>(Pin<Box<dyn Future<Output = T>>>);
+
+pub(crate) fn unsteady<T>(future: impl Future<Output = T> + 'static) -> Unsteady<T> {
+    Unsteady(Box::pin(future))
+}
+
+impl<T> Future for Unsteady<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        if is_on() && random(PUT_OFF) == 0 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.0.as_mut().poll(cx)
+    }
+}
