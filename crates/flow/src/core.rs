@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::{Counters, KeyBuf, Now};
-use cache::{Begin, BeginOptions, Found, Object};
+use cache::{Begin, BeginOptions, Found};
 use files::Table;
 use message::Request;
 use origin::CorePool;
@@ -157,14 +157,7 @@ impl Core {
     }
 
     /// Asks the store who fetches this key now.
-    pub(crate) fn begin(
-        &self,
-        ask: &Ask<'_>,
-        key: &KeyBuf,
-        coalesce: bool,
-        rejected: Option<&Arc<Object>>,
-    ) -> Begin {
-        let options = BeginOptions { coalesce, rejected };
+    pub(crate) fn begin(&self, ask: &Ask<'_>, key: &KeyBuf, options: BeginOptions<'_>) -> Begin {
         let mut select = select_by(&ask.request.headers);
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
     }

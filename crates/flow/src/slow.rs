@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
-use cache::{Begin, Lead, Object, Reader, Ticket, Waited};
+use cache::{BeginOptions, Object, Reader, Ticket, Waited};
 use message::Request;
 use policy::ReceiveVerdict;
 
@@ -20,7 +20,7 @@ use crate::pages::{self, Problem};
 use crate::purge::{Answers, Order, Share};
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::Trace;
-use crate::wait;
+use crate::wait::{self, Part, Role, Verdict};
 use crate::way::{Slow, Start, Way};
 
 /// The number of fetches of others that a request waits for before it fetches for itself, if none
@@ -83,13 +83,11 @@ impl Slow {
             Way::Upgrade => {
                 fetch_own(core, ask, ByPolicy::upgrade(core, ask), Forward::Bypass, body).await
             }
-            Way::Alone { key, reason } => {
-                ask.note(|trace| trace.key.set(key.hash()));
-                alone(core, ask, &key, None, reason).await
-            }
+            Way::Alone { key, reason } => take_part(core, *ask, &key, None, (reason, false)).await,
             Way::Fetch { key, old } => {
-                ask.note(|trace| trace.key.set(key.hash()));
-                shared(core, *ask, &key, old).await
+                let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
+                let coalesce = !goes_alone(request, ask.live);
+                take_part(core, *ask, &key, old, (reason, coalesce)).await
             }
         }
     }
@@ -127,147 +125,116 @@ async fn look_beside(core: &Rc<Core>, ask: &Ask<'_>, verdict: ReceiveVerdict) ->
     core.go_on(ask, verdict)
 }
 
-/// Takes part in the one fetch of this key: by doing it, or by waiting for who does.
-async fn shared(
+/// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`; `old` may be
+/// confirmed, or stand in for the answer.
+async fn take_part(
     core: &Rc<Core>,
     mut ask: Ask<'_>,
     key: &KeyBuf,
     mut old: Option<Arc<Object>>,
+    (reason, coalesce): (Forward, bool),
 ) -> Reply {
-    let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
-    if goes_alone(ask.request, ask.live) {
-        return alone(core, &ask, key, old, reason).await;
-    }
-    for _ in 0..WAITS_MAX {
-        match core.begin(&ask, key, true, old.as_ref()) {
-            Begin::Lead(lead) => return lead_fetch(core, &ask, key, lead, old, reason).await,
-            Begin::Alone(lead) => {
-                return alone_with(core, &ask, key, lead, old, Forward::HitForMiss).await;
+    ask.note(|trace| trace.key.set(key.hash()));
+    // Alone it looks at everything that is stored.
+    let mut part = Part::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
+    loop {
+        let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
+        let role = part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
+            (Judgement::Deliver(served), true) => {
+                take(&ask, object, served).map_or(Verdict::Alone, |r| Verdict::End(End::Reply(r)))
             }
-            Begin::Object(object) => match judge(&ask, &object) {
-                Judgement::Deliver(served) => match take(&ask, &object, served) {
-                    Some(reply) => return reply,
-                    None => break,
-                },
-                Judgement::Pass => {
-                    return fetch_own(
-                        core,
-                        &ask,
-                        ByPolicy::pass(core, &ask),
-                        Forward::Bypass,
-                        None,
-                    )
-                    .await;
-                }
-                Judgement::Private => break,
-                Judgement::Fetch => old = Some(object),
-            },
-            Begin::Wait(ticket) => match wait_for(core, &ask, ticket, old.as_ref()).await {
-                Some(Waited::Ready(object)) => {
-                    ask.now = core.now();
-                    // A ban may have come since that fetch began, and before this request.
-                    if core.shared.cache.may_use(&object)
-                        && object.matches(&mut select_by(&ask.request.headers))
-                        && matches!(judge(&ask, &object), Judgement::Deliver(_))
-                    {
-                        let stored = object.is_live();
-                        let served = Served::Fetched { reason, stored, collapsed: true };
-                        match take(&ask, &object, served) {
-                            Some(reply) => return reply,
-                            None => break,
-                        }
-                    }
-                }
-                Some(Waited::Refused) => break,
-                ended => {
-                    if ended.is_none() {
-                        // Until that fetch ends, others need not find out by waiting.
-                        core.note_fetch(key.hash(), Some(true));
-                    }
-                    return match old.filter(|old| stands_in(core, old)) {
-                        Some(object) => declared::stored(&ask, &object, Served::StaleOnError),
-                        None => pages::problem(ask.request, Problem::SharedFetchFailed),
-                    };
-                }
-            },
-            Begin::Full => {
+            (Judgement::Pass, true) => Verdict::End(End::Pass),
+            (Judgement::Private, true) => Verdict::Alone,
+            (Judgement::Fetch, true) => {
+                old = Some(Arc::clone(object));
+                Verdict::Replace
+            }
+            (Judgement::Deliver(_), false) => {
+                Verdict::End(take(&ask, object, Served::Hit).map_or(End::Beside, End::Reply))
+            }
+            (_, false) => Verdict::End(End::Beside),
+        });
+        let (pair, reason) = match role {
+            Role::End(End::Reply(reply)) => return reply,
+            Role::Full => {
                 core.counters.limit(Limit::Waiters);
                 return pages::problem(ask.request, Problem::TooManyWaiters);
             }
-        }
+            Role::Wait(ticket) => {
+                match waited(core, &mut ask, key, ticket, (old.as_ref(), reason)).await {
+                    Verdict::End(reply) => return reply,
+                    Verdict::Alone => part.go_alone(),
+                    Verdict::Replace => {}
+                }
+                continue;
+            }
+            Role::Lead(lead) => (ByPolicy::store(core, &ask, key, lead, old), reason),
+            Role::Alone(lead) => {
+                let reason = if part.coalesces() { Forward::HitForMiss } else { reason };
+                (ByPolicy::alone(core, &ask, key, lead, old), reason)
+            }
+            Role::End(End::Pass) => (ByPolicy::pass(core, &ask), Forward::Bypass),
+            Role::End(End::Beside) => (ByPolicy::beside(core, &ask, old), reason),
+        };
+        return fetch_own(core, &ask, pair, reason, None).await;
     }
-    alone(core, &ask, key, old, reason).await
 }
 
-/// Returns true if `old` may answer for an origin that does not.
-fn stands_in(core: &Core, old: &Object) -> bool {
-    freshness(old).may_serve_unreachable(core.now().mono_ms)
+/// The end of a request that has met a stored object instead of a fetch.
+#[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
+enum End {
+    Reply(Reply),
+    /// Past the store.
+    Pass,
+    /// The same, since the object is for others, and stays.
+    Beside,
 }
 
 /// Waits for another request's fetch: no longer than the limit says where `old` may answer instead,
 /// or else as long as it takes.
-async fn wait_for(
-    core: &Core,
-    ask: &Ask<'_>,
+async fn waited(
+    core: &Rc<Core>,
+    ask: &mut Ask<'_>,
+    key: &KeyBuf,
     ticket: Ticket,
-    old: Option<&Arc<Object>>,
-) -> Option<Waited> {
+    (old, reason): (Option<&Arc<Object>>, Forward),
+) -> Verdict<Reply> {
+    let stands_in = |old: &&Arc<Object>| freshness(old).may_serve_unreachable(core.now().mono_ms);
     let limit = Duration::from_millis(ask.live.limits.wait_timeout);
-    let patience = old.filter(|old| stands_in(core, old)).map(|_| limit);
-    wait::for_fetch(core, ask.trace.map(|trace| &**trace), ticket, patience).await
+    let patience = old.filter(stands_in).map(|_| limit);
+    let trace = ask.trace.map(|trace| &**trace);
+    match wait::for_fetch(core, trace, ticket, patience).await {
+        Some(Waited::Ready(object)) => {
+            ask.now = core.now();
+            // A ban may have come since that fetch began, and before this request.
+            let is_for_it = core.shared.cache.may_use(&object)
+                && object.matches(&mut select_by(&ask.request.headers))
+                && matches!(judge(ask, &object), Judgement::Deliver(_));
+            if !is_for_it {
+                return Verdict::Replace;
+            }
+            let served = Served::Fetched { reason, stored: object.is_live(), collapsed: true };
+            take(ask, &object, served).map_or(Verdict::Alone, Verdict::End)
+        }
+        Some(Waited::Refused) => Verdict::Alone,
+        ended => {
+            if ended.is_none() {
+                // Until that fetch ends, others need not find out by waiting.
+                core.note_fetch(key.hash(), Some(true));
+            }
+            Verdict::End(match old.filter(stands_in) {
+                Some(object) => declared::stored(ask, object, Served::StaleOnError),
+                None => pages::problem(ask.request, Problem::SharedFetchFailed),
+            })
+        }
+    }
 }
 
-/// The reply from a stored response; none when its body is one that passes through to others, and
+/// The reply from a stored response; `None` when its body is one that passes through to others, and
 /// began before this request came.
 fn take(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
     let reply = declared::stored(ask, object, served);
     (!reply.is_behind()).then_some(reply)
-}
-
-/// Fetches for this request; `old` may stand in for the answer.
-async fn alone(
-    core: &Rc<Core>,
-    ask: &Ask<'_>,
-    key: &KeyBuf,
-    old: Option<Arc<Object>>,
-    reason: Forward,
-) -> Reply {
-    let begun = core.begin(ask, key, false, None);
-    if let Begin::Object(object) = &begun
-        && matches!(judge(ask, object), Judgement::Deliver(_))
-        && let Some(reply) = take(ask, object, Served::Hit)
-    {
-        return reply;
-    }
-    match begun {
-        Begin::Alone(lead) | Begin::Lead(lead) => {
-            alone_with(core, ask, key, lead, old, reason).await
-        }
-        // What is stored is not for this request, and stays.
-        _ => fetch_own(core, ask, ByPolicy::beside(core, ask, old), reason, None).await,
-    }
-}
-
-async fn alone_with(
-    core: &Rc<Core>,
-    ask: &Ask<'_>,
-    key: &KeyBuf,
-    lead: Lead,
-    old: Option<Arc<Object>>,
-    reason: Forward,
-) -> Reply {
-    fetch_own(core, ask, ByPolicy::alone(core, ask, key, lead, old), reason, None).await
-}
-
-async fn lead_fetch(
-    core: &Rc<Core>,
-    ask: &Ask<'_>,
-    key: &KeyBuf,
-    lead: Lead,
-    old: Option<Arc<Object>>,
-    reason: Forward,
-) -> Reply {
-    fetch_own(core, ask, ByPolicy::store(core, ask, key, lead, old), reason, None).await
 }
 
 /// Starts a fetch and makes the reply of what comes.

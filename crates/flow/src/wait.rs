@@ -1,16 +1,126 @@
-//! Waiting for another request's fetch, which both policies do alike.
+//! A request's part in the fetch of its key, under both policies: it leads the fetch, waits for the
+//! request that leads it, or fetches alone.
 //!
-//! A fetch ends by the time limits of its origin, and tells those that wait however it ends. So
-//! they wait as long as it may take: whoever gave up earlier could only ask the same origin once
-//! more.
+//! A fetch ends by the time limits of its origin, and tells its waiters however it ends. So they
+//! wait as long as it may take: whoever gave up earlier could only ask the same origin once more.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limit;
-use cache::{Ticket, Waited};
+use cache::{Begin, BeginOptions, Lead, Object, Ticket, Waited};
 
 use crate::core::Core;
 use crate::trace::Trace;
+
+/// The store's answer to who fetches a key.
+pub(crate) enum Began<L = Lead, T = Ticket> {
+    /// This request does, and others wait for it.
+    Lead(L),
+    /// This request does, and nobody waits for it.
+    Alone(L),
+    /// Nobody needs to: it is there.
+    Object(Arc<Object>),
+    /// Another request does.
+    Wait(T),
+    /// Too many wait already.
+    Full,
+}
+
+impl From<Begin> for Began {
+    fn from(begin: Begin) -> Self {
+        match begin {
+            Begin::Lead(lead) => Self::Lead(lead),
+            Begin::Alone(lead) => Self::Alone(lead),
+            Begin::Object(object) => Self::Object(object),
+            Begin::Wait(ticket) => Self::Wait(ticket),
+            Begin::Full => Self::Full,
+        }
+    }
+}
+
+/// A policy's verdict on an object that the store has all the same.
+pub(crate) enum Verdict<E> {
+    /// The request needs no part in a fetch.
+    End(E),
+    /// The fetch replaces it.
+    Replace,
+    /// It is not for this request, which fetches alone.
+    Alone,
+}
+
+/// A request's role in a fetch.
+pub(crate) enum Role<E, L = Lead, T = Ticket> {
+    Lead(L),
+    Alone(L),
+    Wait(T),
+    Full,
+    /// None, as the policy has said.
+    End(E),
+}
+
+/// A request that takes part in the fetches of its key until one gives what it can use.
+pub(crate) struct Part {
+    coalesces: bool,
+    /// An object that the request cannot use.
+    rejected: Option<Arc<Object>>,
+    /// Times that the request may still wait or find another object.
+    rounds: u32,
+}
+
+impl Part {
+    /// A request that waits for fetches of others up to `rounds` times if it `coalesces`, and
+    /// cannot use `rejected`.
+    pub(crate) fn new(coalesces: bool, rejected: Option<Arc<Object>>, rounds: u32) -> Self {
+        Self { coalesces: coalesces && rounds > 0, rejected, rounds }
+    }
+
+    /// Returns true if the request still waits for others.
+    pub(crate) fn coalesces(&self) -> bool {
+        self.coalesces
+    }
+
+    /// Fetches without waiting from here on.
+    pub(crate) fn go_alone(&mut self) {
+        (self.coalesces, self.rejected) = (false, None);
+    }
+
+    /// Asks the store by `begin` until the request has its role. `judge` gives the verdict on an
+    /// object, knowing from the flag whether the request still waits for others.
+    pub(crate) fn take<E, L, T>(
+        &mut self,
+        begin: impl Fn(BeginOptions<'_>) -> Began<L, T>,
+        mut judge: impl FnMut(&Arc<Object>, bool) -> Verdict<E>,
+    ) -> Role<E, L, T> {
+        loop {
+            let (coalesce, rejected) = (self.coalesces, self.rejected.as_ref());
+            match begin(BeginOptions { coalesce, rejected }) {
+                Began::Lead(lead) => return Role::Lead(lead),
+                Began::Alone(lead) => return Role::Alone(lead),
+                Began::Full => return Role::Full,
+                Began::Wait(ticket) => {
+                    self.end_round();
+                    return Role::Wait(ticket);
+                }
+                Began::Object(object) => match judge(&object, coalesce) {
+                    Verdict::End(end) => return Role::End(end),
+                    Verdict::Alone => self.go_alone(),
+                    Verdict::Replace => {
+                        self.rejected = Some(object);
+                        self.end_round();
+                    }
+                },
+            }
+        }
+    }
+
+    fn end_round(&mut self) {
+        self.rounds = self.rounds.saturating_sub(1);
+        if self.coalesces && self.rounds == 0 {
+            self.go_alone();
+        }
+    }
+}
 
 /// Waits for another request's fetch; with a `patience` at most that long, and the result is `None`
 /// when that is over.

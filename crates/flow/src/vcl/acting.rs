@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use base::{Counter, Limit};
-use cache::{Begin, BeginOptions, Found, Lead, Object, Reader, Ticket};
+use cache::{BeginOptions, Found, Lead, Object, Reader, Ticket};
 use vcl::sub::{Action, Sub};
 
-use super::call::{Acting, Began, Env, Seen, Stage};
+use super::call::{Acting, Env, Seen, Stage};
 use super::counts::Count;
 use super::job;
 use super::told::Ran;
@@ -17,6 +17,7 @@ use crate::gzip;
 use crate::invalidate::{Haste, Sites, Target};
 use crate::key::select_by;
 use crate::live::Shared;
+use crate::wait::Began;
 
 impl Stage for Acting<'_> {
     type Lead = Lead;
@@ -65,15 +66,10 @@ impl Stage for Acting<'_> {
         }
     }
 
-    fn begin(turn: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> Began<Lead, Ticket> {
+    fn begin(turn: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> Began {
         let cache = &env.stage.core.shared.cache;
         let mut select = select_by(&turn.req.headers);
-        match cache.begin(&turn.key, &mut select, options, env.now.mono_ms) {
-            Begin::Lead(lead) | Begin::Alone(lead) => Began::Lead(lead),
-            Begin::Object(object) => Began::Object(object),
-            Begin::Wait(ticket) => Began::Wait(ticket),
-            Begin::Full => Began::Full,
-        }
+        cache.begin(&turn.key, &mut select, options, env.now.mono_ms).into()
     }
 
     fn refuse(lead: Lead) {

@@ -26,6 +26,7 @@ use crate::body::ReplyBody;
 use crate::core::Core;
 use crate::live::{Shared, Site};
 use crate::reply::Reply;
+use crate::wait::Began;
 
 /// The surroundings of a request's steps.
 pub(crate) trait Stage: Sized {
@@ -82,18 +83,6 @@ pub(crate) trait Stage: Sized {
 
     /// Takes note that no subroutine could make an answer.
     fn note_unanswered(&self) {}
-}
-
-/// The store's answer to who fetches.
-pub(crate) enum Began<L, T> {
-    /// This request does.
-    Lead(L),
-    /// Nobody needs to: it is there.
-    Object(Arc<Object>),
-    /// Another request does.
-    Wait(T),
-    /// Too many wait already.
-    Full,
 }
 
 /// A core at work.

@@ -3,20 +3,21 @@
 
 use std::sync::Arc;
 
-use cache::{BeginOptions, Found, Object};
+use cache::{Found, Object};
 use message::{HeaderBlock, HeaderId};
 use vcl::ctx::{ReqState, Session, Tag};
 use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
 
-use super::call::{Began, Env, Seen, Stage};
+use super::call::{Env, Seen, Stage};
 use super::counts::Count;
 use super::delivery;
 use super::found::{self, Age};
 use super::heads::{self, follow_host};
 use super::step::{Halt, HaltOn, Missing, Source, Step, StepOn, said};
 use super::turn::Turn;
+use crate::wait::{Part, Role, Verdict};
 
 /// The number of times that a request waits for others before it fetches for itself.
 const WAITS_MAX: u32 = 10;
@@ -203,8 +204,7 @@ impl Turn {
 
     /// Asks the store who fetches.
     fn begin<S: Stage>(&mut self, env: &Env<'_, S>, stale: Option<Arc<Object>>) -> StepOn<S> {
-        let coalesce =
-            !self.state.hash_always_miss && !self.state.hash_ignore_busy && self.waits < WAITS_MAX;
+        let coalesce = !self.state.hash_always_miss && !self.state.hash_ignore_busy;
         self.take_on(env, stale.as_ref(), coalesce)
     }
 
@@ -216,30 +216,30 @@ impl Turn {
     ) -> StepOn<S> {
         // A request of the very fetch would wait for itself.
         let coalesce = coalesce && !heads::is_awaited_by(env, self.key.hash());
-        let mut rejected = stale.cloned();
-        loop {
-            let options = BeginOptions { coalesce, rejected: rejected.as_ref() };
-            match S::begin(self, env, options) {
-                Began::Lead(lead) => {
-                    env.count(Count::CacheMiss);
-                    return Step::Miss(Missing { lead, stale: stale.cloned() });
-                }
-                // It came meanwhile, unless this request wants nothing that is stored.
-                Began::Object(object) if !coalesce => rejected = Some(object),
-                Began::Object(_) => {
-                    self.waits += 1;
-                    return Step::Lookup;
-                }
-                Began::Wait(ticket) => {
-                    self.waits += 1;
-                    env.count(Count::BusySleep);
-                    return Step::Wait(ticket);
-                }
-                Began::Full => {
-                    env.stage.limit(base::Limit::Waiters);
-                    self.note_error("Too many requests wait for this page (limit: waiters)");
-                    return Step::Synth(said(503, ""));
-                }
+        let mut part = Part::new(coalesce, stale.cloned(), WAITS_MAX.saturating_sub(self.waits));
+        let role = part.take(
+            |options| S::begin(self, env, options),
+            // It came meanwhile, unless this request wants nothing that is stored.
+            |_, coalesces| if coalesces { Verdict::End(Step::Lookup) } else { Verdict::Replace },
+        );
+        match role {
+            Role::Lead(lead) | Role::Alone(lead) => {
+                env.count(Count::CacheMiss);
+                Step::Miss(Missing { lead, stale: stale.cloned() })
+            }
+            Role::End(step) => {
+                self.waits += 1;
+                step
+            }
+            Role::Wait(ticket) => {
+                self.waits += 1;
+                env.count(Count::BusySleep);
+                Step::Wait(ticket)
+            }
+            Role::Full => {
+                env.stage.limit(base::Limit::Waiters);
+                self.note_error("Too many requests wait for this page (limit: waiters)");
+                Step::Synth(said(503, ""))
             }
         }
     }

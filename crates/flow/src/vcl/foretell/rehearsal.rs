@@ -22,10 +22,11 @@ use crate::explain::variants::variants;
 use crate::key::select_by;
 use crate::live::{Live, Shared};
 use crate::reply::{Reply, Served};
-use crate::vcl::call::{Began, Env, Seen, Stage};
+use crate::vcl::call::{Env, Seen, Stage};
 use crate::vcl::counts::Count;
 use crate::vcl::found::{Age, age};
 use crate::vcl::turn::Turn;
+use crate::wait::Began;
 
 /// The stage of a rehearsal.
 pub(super) struct Rehearsal<'a> {
