@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, Counters};
-use flow::purge::{Page, htcp};
+use flow::purge::Page;
 use flow::{CidrSet, Peer};
 use message::{Request, Scheme, class, target};
+use purge::htcp;
 use tokio::net::UdpSocket;
 
 use crate::ports::Bound;

@@ -1,7 +1,6 @@
-//! The entry points for fuzzing; nothing else calls them but tests.
+//! The entry point for fuzzing; nothing else calls it but tests.
 
 use crate::invalidate::Invalidation;
-use crate::purge::htcp::{Clear, Error};
 
 /// Any bytes are an invalidation or are refused; one that was read is written so that it is read
 /// again as the same.
@@ -13,15 +12,5 @@ pub fn invalidation(data: &[u8]) {
             assert_eq!(again.encode(), written);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
-    }
-}
-
-/// Any bytes are read or refused; what is read lies within them, and its answer is no request.
-pub fn htcp_datagram(data: &[u8]) {
-    if let Ok(clear) = Clear::read(data) {
-        assert!(clear.method.len() + clear.url.len() < data.len());
-        for was_there in [true, false] {
-            assert_eq!(Clear::read(&clear.answer(was_there)), Err(Error::Other));
-        }
     }
 }

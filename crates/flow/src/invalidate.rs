@@ -16,7 +16,9 @@ mod plan;
 mod record;
 mod stored;
 mod sweep;
-mod what;
+
+pub use purge::What;
+pub(crate) use purge::of_host;
 
 pub use data::{Id, Invalidation, NewTimes, Sites, Target, Url};
 pub use door::Outcome;
@@ -24,8 +26,6 @@ pub(crate) use door::{Door, Haste};
 pub use journal::{Journal, NotDone};
 pub use record::Unreadable;
 pub(crate) use stored::{Meant, Scope, Under};
-pub use what::What;
-pub(crate) use what::of_host;
 
 #[cfg(test)]
 #[path = "invalidate/tests.rs"]

@@ -5,8 +5,8 @@ use base::{KeyBuf, Now};
 use policy::Peer;
 use serde::{Deserialize, Serialize};
 
+use super::What;
 use super::record::{Unreadable, Wire};
-use super::what::What;
 
 /// An invalidation. Its serialised form, and what [`Invalidation::encode`] writes, are stable.
 #[derive(Clone, Debug, Serialize, Deserialize)]

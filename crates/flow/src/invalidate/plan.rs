@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::data::{Invalidation, NewTimes, Sites, Target, Url};
 use super::journal::NotDone;
 use super::stored::{Matcher, Meant, Scope};
-use super::what::{What, of_host};
+use super::{What, of_host};
 use crate::key::make_key;
 use crate::live::{Live, Shared, Site};
 use crate::tags;

@@ -8,8 +8,8 @@ use ban::Expression;
 use policy::Peer;
 use serde::{Deserialize, Serialize};
 
+use super::What;
 use super::data::{Id, Invalidation, NewTimes, Sites, Target, Url};
-use super::what::What;
 
 /// The version that is written: postcard's wire format 1 of [`Wire`].
 const VERSION: u8 = 1;

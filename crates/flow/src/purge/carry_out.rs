@@ -6,7 +6,7 @@ use base::Now;
 use message::Request;
 use policy::Peer;
 
-use super::reach::Share;
+use super::Share;
 use crate::ask::Ask;
 use crate::core::Core;
 use crate::invalidate::{Invalidation, NotDone, Outcome, Scope, Sites, Target, Under, Url, What};

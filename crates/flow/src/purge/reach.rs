@@ -6,21 +6,10 @@ use std::sync::Arc;
 
 use message::{Method, Request};
 use policy::Asker;
+use purge::{Asked, Order, Refusal, Said, Share, is_purge_method, read};
 
-use super::{Asked, Order, Refusal, Said, is_purge_method, read};
 use crate::client::Client;
-use crate::invalidate::What;
 use crate::live::{Live, Site};
-
-/// Some sites' part of a purge.
-#[derive(Debug)]
-pub(crate) struct Share {
-    /// Selects the responses of these sites.
-    pub(crate) what: What,
-    pub(crate) soft: bool,
-    /// Their numbers in [`Live::listed`].
-    pub(crate) sites: Vec<u32>,
-}
 
 /// A purge that was read, and the site in whose name it is answered.
 pub(crate) type Found<'l> = (&'l Arc<Site>, Result<Asked, Refusal>);
@@ -96,7 +85,7 @@ fn of_many<'l>(
             Some(Ok(_)) => Refusal::Host,
             Some(Err(refusal)) => refusal,
         };
-        if refused.is_none_or(|(_, before)| before.telling() < refusal.telling()) {
+        if refused.is_none_or(|(_, before)| before.rank() < refusal.rank()) {
             refused = Some((site, refusal));
         }
     }
@@ -104,17 +93,4 @@ fn of_many<'l>(
     let Some((site, answers)) = first else { return refused };
     let shares = shares.into_iter().map(|(_, share)| share).collect();
     Some((site, Ok(Asked::Store(Order::Shared(shares), answers))))
-}
-
-impl Refusal {
-    /// Ranks a refusal by how much it helps the client, where several sites refuse.
-    fn telling(self) -> u8 {
-        match self {
-            Self::Method | Self::Foreign(_) => 0,
-            Self::Access => 1,
-            Self::Missing(_) => 2,
-            Self::Host => 3,
-            Self::Pattern | Self::TagPattern => 4,
-        }
-    }
 }

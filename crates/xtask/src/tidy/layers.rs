@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("vcl", 3),
     ("observe", 2),
     ("cache", 3),
+    ("purge", 3),
     ("origin", 3),
     ("flow", 4),
     ("net", 5),

@@ -7,11 +7,10 @@ use ban::{Expression, Field, Term};
 use message::cache_control::{CacheControl, Scope};
 use message::{HeaderId, Method, Request, tags};
 
-use super::reach::Share;
 use policy::{Dialect, Dialects};
 
-use super::{Answers, Asked, Refusal, is_purge_method};
-use crate::invalidate::{What, of_host};
+use crate::what::{What, of_host};
+use crate::{Answers, Asked, Refusal, is_purge_method};
 
 /// By what a request shows that it may be a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +27,34 @@ pub(crate) enum Calls {
     Refresh,
 }
 
+/// Some sites' part of a purge.
+#[derive(Debug)]
+pub struct Share {
+    /// Selects the responses of these sites.
+    pub what: What,
+    /// They become stale only.
+    pub soft: bool,
+    /// The numbers of the sites.
+    pub sites: Vec<u32>,
+}
+
 /// The order that a purge request gives.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub enum Order {
     /// Every variant of one target of the request's host.
-    Url { target: Vec<u8>, soft: bool },
+    Url {
+        /// The target.
+        target: Vec<u8>,
+        /// They become stale only.
+        soft: bool,
+    },
     /// Those responses of the site that `what` selects.
-    Many { what: What, soft: bool },
+    Many {
+        /// Selects them.
+        what: What,
+        /// They become stale only.
+        soft: bool,
+    },
     /// The same of several sites, each by what it reads.
     Shared(Vec<Share>),
     /// Say what is stored.

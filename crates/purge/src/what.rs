@@ -23,7 +23,8 @@ pub enum What {
 }
 
 impl What {
-    pub(crate) fn terms(terms: Vec<Term>) -> Self {
+    /// Selects by conditions that must all hold.
+    pub fn terms(terms: Vec<Term>) -> Self {
         Self::Ban { expression: Expression::all(terms), tags: None }
     }
 
@@ -98,7 +99,7 @@ impl What {
     }
 
     /// The text of lists of bans.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let tags = |tags: &[Vec<u8>]| {
             let texts = tags.iter().map(|tag| String::from_utf8_lossy(tag));
             format!("tags {}", texts.collect::<Vec<_>>().join(" "))
@@ -117,7 +118,7 @@ impl What {
 
 /// The condition that a response is of `host`, on any port: plugins seldom know the one that
 /// readers use. `None` for a host that would make an expression too large.
-pub(crate) fn of_host(host: &[u8]) -> Option<Term> {
+pub fn of_host(host: &[u8]) -> Option<Term> {
     let host = linear::escape(&String::from_utf8_lossy(host));
     let regex = ban::regex(&format!("^{host}(:[0-9]+)?$")).ok()?;
     Some(Term::matches(Field::Host, false, regex))

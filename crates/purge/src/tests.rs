@@ -4,9 +4,8 @@ use message::HeaderBlock;
 use policy::acl::{CidrSet, Net, parse_net};
 use policy::{Dialect, Dialects, Peer};
 
-use super::dialects::virtual_host;
 use super::*;
-use crate::invalidate::What;
+use crate::dialects::virtual_host;
 
 fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Request {
     let mut headers = HeaderBlock::new();
