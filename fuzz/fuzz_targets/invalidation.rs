@@ -1,4 +1,4 @@
-//! `flow::fuzz::invalidation`: what it checks is said there.
+//! `purge::fuzz::invalidation`: what it checks is said there.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| flow::fuzz::invalidation(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| purge::fuzz::invalidation(data));

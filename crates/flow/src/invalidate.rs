@@ -8,23 +8,17 @@
 //!
 //! Nothing else calls the cache's invalidating functions.
 
-mod applied;
-mod data;
 mod door;
-mod journal;
 mod plan;
-mod record;
 mod stored;
 mod sweep;
 
-pub use purge::What;
-pub(crate) use purge::of_host;
+pub use purge::{
+    Id, Invalidation, Journal, NewTimes, NotDone, Sites, Target, Unreadable, Url, What,
+};
 
-pub use data::{Id, Invalidation, NewTimes, Sites, Target, Url};
 pub use door::Outcome;
 pub(crate) use door::{Door, Haste};
-pub use journal::{Journal, NotDone};
-pub use record::Unreadable;
 pub(crate) use stored::{Meant, Scope, Under};
 
 #[cfg(test)]

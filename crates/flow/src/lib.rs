@@ -20,8 +20,6 @@ mod fetch;
 mod files;
 pub mod finish;
 mod forward;
-#[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzz;
 mod gzip;
 mod interims;
 pub mod invalidate;

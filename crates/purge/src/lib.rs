@@ -1,13 +1,18 @@
-//! Purges as applications, their plugins and other caches say them: requests in the dialects of
-//! a site, and datagrams of HTCP. What they mean is data: an [`Order`].
+//! Purges: requests in the dialects of a site and datagrams of HTCP, as applications, their plugins
+//! and other caches send them, and their meaning as data: an [`Order`], and in the end
+//! [`Invalidation`]s, which can be written, sent and applied once.
 //!
 //! Pure: nothing here reaches the store. A client is looked at before its request is read as a
 //! purge, so that whoever may not learns nothing.
 
+mod applied;
 mod dialects;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod htcp;
+mod invalidation;
+mod journal;
+mod record;
 mod what;
 
 use std::borrow::Cow;
@@ -15,8 +20,12 @@ use std::borrow::Cow;
 use message::{HeaderId, Method, Request};
 use policy::{Asker, Dialect, Purge};
 
+pub use crate::applied::Applied;
 use crate::dialects::Reading;
 pub use crate::dialects::{Order, Share};
+pub use crate::invalidation::{Id, Invalidation, NewTimes, Sites, Target, Url};
+pub use crate::journal::{Journal, NotDone};
+pub use crate::record::Unreadable;
 pub use crate::what::{What, of_host};
 
 /// Conventions for the answer to a purge request.

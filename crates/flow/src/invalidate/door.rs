@@ -8,10 +8,10 @@ use base::{Counter, Counters, HashSeed, Now};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::applied::Applied;
-use super::data::{Id, Invalidation, Sites, Target};
-use super::journal::{Journal, NotDone};
+use purge::Applied;
+
 use super::plan::{Bans, Plan, Planner};
+use super::{Id, Invalidation, Journal, NotDone, Sites, Target};
 use crate::live::{Live, Shared};
 
 /// State of the door.

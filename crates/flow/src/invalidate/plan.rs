@@ -3,17 +3,14 @@
 
 use std::sync::Arc;
 
-use ban::{Field, Term};
 use base::{KeyBuf, Now};
 use cache::{Ban, Cache, NewBan, Retime, Tags, Which};
 use message::{Request, Scheme, target};
 use policy::{Notes, ReceiveCtx};
 use smallvec::SmallVec;
 
-use super::data::{Invalidation, NewTimes, Sites, Target, Url};
-use super::journal::NotDone;
 use super::stored::{Matcher, Meant, Scope};
-use super::{What, of_host};
+use super::{Invalidation, NewTimes, NotDone, Sites, Target, Url, What};
 use crate::key::make_key;
 use crate::live::{Live, Shared, Site};
 use crate::tags;
@@ -48,7 +45,7 @@ impl Planner<'_> {
             Target::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.shared.seed)),
             Target::Retime(key, new) => {
                 keys.push(KeyBuf::of_bytes(key, &self.shared.seed));
-                times = Some(new.since(made_ms));
+                times = Some(retime(*new, made_ms));
             }
             Target::Many(what) => bans.push(self.new_ban(&invalidation, what, made_ms)?),
             Target::Url(url) => {
@@ -77,7 +74,7 @@ impl Planner<'_> {
         for scheme in [Scheme::Http, Scheme::Https] {
             // Whoever purges seldom comes the way readers do.
             for port in [Some(None), url.port.map(Some)].into_iter().flatten() {
-                let (request, notes) = url.as_read(site, scheme, port, self.now);
+                let (request, notes) = as_read(url, site, scheme, port, self.now);
                 if site.policy.splits_key(&notes) {
                     split.push(request.target);
                     continue;
@@ -154,45 +151,35 @@ impl Plan {
 /// Bans that an invalidation made.
 pub(super) type Bans = SmallVec<[Arc<Ban>; 1]>;
 
-impl NewTimes {
-    fn since(self, made_ms: u64) -> Retime {
-        let made_ms = i64::try_from(made_ms).unwrap_or(i64::MAX);
-        Retime {
-            fresh_until_ms: self.ttl_ms.map(|ttl_ms| made_ms.saturating_add(ttl_ms)),
-            grace_ms: self.grace_ms,
-            stale_if_error_ms: self.keep_ms,
-        }
+/// The new times of responses by an invalidation made at `made_ms`.
+fn retime(times: NewTimes, made_ms: u64) -> Retime {
+    let made_ms = i64::try_from(made_ms).unwrap_or(i64::MAX);
+    Retime {
+        fresh_until_ms: times.ttl_ms.map(|ttl_ms| made_ms.saturating_add(ttl_ms)),
+        grace_ms: times.grace_ms,
+        stale_if_error_ms: times.keep_ms,
     }
 }
 
-impl Url {
-    /// The responses of one target of the host. Without a condition on the host they are those of
-    /// every host of the site.
-    fn described(&self, target: &[u8]) -> What {
-        let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(target));
-        What::terms(of_host(&self.host).into_iter().chain([url]).collect())
+/// The request of a reader for the URL, as the site's rules leave it.
+fn as_read(
+    url: &Url,
+    site: &Site,
+    scheme: Scheme,
+    port: Option<u16>,
+    now: Now,
+) -> (Request, Notes) {
+    let (host, target) = (url.host.clone(), url.target.clone());
+    let mut request = Request { scheme, host, port, target, ..Request::new() };
+    if site.vcl.is_none() {
+        target::canonical(&mut request);
     }
-
-    /// The request of a reader for the URL, as the site's rules leave it.
-    fn as_read(
-        &self,
-        site: &Site,
-        scheme: Scheme,
-        port: Option<u16>,
-        now: Now,
-    ) -> (Request, Notes) {
-        let (host, target) = (self.host.clone(), self.target.clone());
-        let mut request = Request { scheme, host, port, target, ..Request::new() };
-        if site.vcl.is_none() {
-            target::canonical(&mut request);
-        }
-        let mut notes = Notes::default();
-        let client = self.client;
-        let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };
-        // What would become of the request does not matter: its form does.
-        _ = site.policy.receive(&mut ctx);
-        (request, notes)
-    }
+    let mut notes = Notes::default();
+    let client = url.client;
+    let mut ctx = ReceiveCtx { request: &mut request, client, now, notes: &mut notes };
+    // What would become of the request does not matter: its form does.
+    _ = site.policy.receive(&mut ctx);
+    (request, notes)
 }
 
 /// The site that makes the keys of a URL.

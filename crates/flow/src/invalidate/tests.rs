@@ -229,8 +229,8 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        crate::fuzz::invalidation(&bytes);
-        crate::fuzz::invalidation(&[&[1], &bytes[..]].concat());
+        purge::fuzz::invalidation(&bytes);
+        purge::fuzz::invalidation(&[&[1], &bytes[..]].concat());
     }
 }
 

@@ -1,12 +1,13 @@
 //! Invalidations as values: what they select and do, without a closure, a clock or a number of this
 //! process, so that a file, a log or another node can hold them.
 
+use ban::{Field, Term};
 use base::{KeyBuf, Now};
 use policy::Peer;
 use serde::{Deserialize, Serialize};
 
-use super::What;
-use super::record::{Unreadable, Wire};
+use crate::record::{Unreadable, Wire};
+use crate::what::{What, of_host};
 
 /// An invalidation. Its serialised form, and what [`Invalidation::encode`] writes, are stable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,6 +85,15 @@ pub struct Url {
     pub client: Peer,
 }
 
+impl Url {
+    /// The responses of one target of the host. Without a condition on the host they are those of
+    /// every host of the site.
+    pub fn described(&self, target: &[u8]) -> What {
+        let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(target));
+        What::terms(of_host(&self.host).into_iter().chain([url]).collect())
+    }
+}
+
 /// New times of stored responses, in milliseconds; an absent one stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewTimes {
@@ -111,7 +121,7 @@ impl Invalidation {
     }
 
     /// When it was made, by the monotonic clock: zero if that did not run yet.
-    pub(super) fn made_ms(&self, now: Now) -> u64 {
+    pub fn made_ms(&self, now: Now) -> u64 {
         let made_ms = now.mono_at(i64::try_from(self.at_unix_ms).unwrap_or(i64::MAX));
         u64::try_from(made_ms).unwrap_or(0).min(now.mono_ms)
     }

@@ -1,7 +1,7 @@
 //! Identities of the invalidations that were applied, so that one which comes back, from a journal
 //! or by a second way through a cluster, does nothing.
 
-use super::data::Id;
+use crate::invalidation::Id;
 
 /// Processes whose invalidations are remembered; beyond it the longest silent is forgotten.
 const NODES_MAX: usize = 256;
@@ -12,7 +12,7 @@ const RUNS_MAX: usize = 1_024;
 
 /// The identities, as runs of sequences by process; the process heard of last stands last.
 #[derive(Debug, Default)]
-pub(super) struct Applied(Vec<Node>);
+pub struct Applied(Vec<Node>);
 
 #[derive(Debug)]
 struct Node {
@@ -22,7 +22,8 @@ struct Node {
 }
 
 impl Applied {
-    pub(super) fn has(&self, id: Id) -> bool {
+    /// Returns true if the invalidation of this identity was applied.
+    pub fn has(&self, id: Id) -> bool {
         let node = self.0.iter().rev().find(|node| node.node == id.node);
         node.is_some_and(|node| {
             let at = node.after(id.sequence);
@@ -31,7 +32,7 @@ impl Applied {
     }
 
     /// Notes an identity; false if it was there.
-    pub(super) fn insert(&mut self, id: Id) -> bool {
+    pub fn insert(&mut self, id: Id) -> bool {
         match self.0.iter().rposition(|node| node.node == id.node) {
             Some(at) => self.0[at..].rotate_left(1),
             None => {

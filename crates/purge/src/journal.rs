@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::data::Invalidation;
-use super::record::Unreadable;
+use crate::invalidation::Invalidation;
+use crate::record::Unreadable;
 
 /// A record of invalidations that is written before they take effect: a file for the next start, or
 /// a log that other nodes read.

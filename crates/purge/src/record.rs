@@ -8,15 +8,15 @@ use ban::Expression;
 use policy::Peer;
 use serde::{Deserialize, Serialize};
 
-use super::What;
-use super::data::{Id, Invalidation, NewTimes, Sites, Target, Url};
+use crate::invalidation::{Id, Invalidation, NewTimes, Sites, Target, Url};
+use crate::what::What;
 
 /// The version that is written: postcard's wire format 1 of [`Wire`].
 const VERSION: u8 = 1;
 
 /// An invalidation as it is written. The order of fields and variants is part of the format.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     node: u64,
     sequence: u64,
     at_unix_ms: u64,
@@ -76,12 +76,12 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 impl Wire {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         postcard::to_extend(self, vec![VERSION])
             .expect("every length is known beforehand, and a Vec takes any number of bytes")
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
         match bytes.split_first() {
             None => Err(Unreadable::Empty),
             Some((&VERSION, rest)) => {
