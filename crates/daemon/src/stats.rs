@@ -2,10 +2,10 @@
 //! counterpart here is not among them, rather than zero for ever.
 
 use base::{Counter, Limit};
-use flow::vcl::counts;
 use flow::vcl::link::Connected;
 use serde_json::{Map, Value, json};
 use vcl::backend::Backend;
+use vcl::counts;
 use vcl::text::calendar;
 
 use crate::state::Daemon;

@@ -11,6 +11,7 @@ use files::Table;
 use message::Request;
 use origin::CorePool;
 use policy::Notes;
+use vcl::counts::Counts;
 
 use crate::ask::{Ask, LiveRef};
 use crate::failing::Failing;
@@ -19,7 +20,6 @@ use crate::invalidate::{Haste, Invalidation, NotDone, Outcome, Sites, Target};
 use crate::key::{self, select_by};
 use crate::live::{Live, Shared, Site};
 use crate::over;
-use crate::vcl::counts::Counts;
 use crate::vcl::turn::Turn;
 
 /// One core's state. Not shared between threads.

@@ -32,7 +32,7 @@ use crate::interims::Interims;
 use crate::lengths::declared_length;
 use crate::trace::Trace;
 use crate::trailers::Gate;
-use crate::vcl::told;
+use vcl::told;
 
 /// One fetch and all it needs, independent of the client's connection.
 pub(crate) struct Fetch {

@@ -26,7 +26,7 @@ pub struct About {
     /// The failure, if there was one. It is boxed, since replies are moved about and most go well.
     pub trouble: Option<Box<Trouble>>,
     /// The actions of a program. They are boxed, so that the replies of other sites are no larger.
-    pub told: Option<Box<crate::vcl::told::Told>>,
+    pub told: Option<Box<vcl::told::Told>>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
 }

@@ -11,6 +11,7 @@
 pub mod acl;
 pub mod ast;
 pub mod backend;
+pub mod counts;
 pub mod ctx;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
@@ -23,12 +24,14 @@ pub mod program;
 pub mod reference;
 pub mod regex;
 pub mod report;
+pub mod rules;
 mod run;
 pub mod source;
 pub mod sub;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod testing;
 pub mod text;
+pub mod told;
 pub mod types;
 pub mod value;
 pub mod vars;

@@ -14,6 +14,7 @@ use message::vary::Vary;
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Version};
 use origin::{Caller, Exchange, Protocol, Tunnel};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, Synthetic};
+use vcl::told::Told;
 
 use crate::accel::{self, Named, Said};
 use crate::ask::{Ask as Asker, Front};
@@ -33,7 +34,6 @@ use crate::surrogate;
 use crate::tags;
 use crate::trace::Trace;
 use crate::trailers::{self, Gate};
-use crate::vcl::told::Told;
 use crate::why::Why;
 
 /// An answer in place of an origin's response.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use base::Now;
 use message::Request;
+use vcl::told::Told;
 
 use crate::core::Core;
 use crate::live::Site;
 use crate::trace::Trace;
-use crate::vcl::told::Told;
 
 /// A fetch that no client waits for. Tells of itself when it is over, however that comes about.
 pub(crate) struct Background {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use message::{HeaderBlock, Request, Scheme, Version};
 use observe::record::{Kind, Phases};
 use observe::{Flags, Record};
+use vcl::told;
 
 use super::{Background, Batch, Name, Told};
 use crate::live::Site;
 use crate::reply::{Forward, Reply, Served};
 use crate::trace::{About, Trace};
-use crate::vcl::told;
 
 /// Adds the record of client's transaction number `id`, which ended at `end_us`, to the batch.
 pub(super) fn answered(

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use base::{Counter, Limit};
 use cache::{BeginOptions, Found, Lead, Object, Reader, Ticket};
+use vcl::counts::Count;
 use vcl::sub::{Action, Sub};
+use vcl::told::Ran;
 
 use super::call::{Acting, Env, Seen, Stage};
-use super::counts::Count;
 use super::job;
-use super::told::Ran;
 use super::turn::Turn;
 use super::world::Sight;
 use crate::body::ReplyBody;

@@ -11,16 +11,16 @@ use base::{KeyBuf, Limit, Now};
 use bytes::Bytes;
 use cache::{BeginOptions, Found, Object, Reader};
 use message::{Request, Response};
+use vcl::counts::{Count, Counts};
 use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
 use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::sub::{Action, Said, Sub};
+use vcl::told::Line;
 use vcl::workspace::Workspace;
 
-use super::counts::{Count, Counts};
 use super::line::Line as ClientLine;
 use super::turn::Turn;
-use super::world::Line;
 use crate::ask::{Front, LiveRef, sign};
 use crate::body::ReplyBody;
 use crate::core::Core;

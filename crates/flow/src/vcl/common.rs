@@ -7,10 +7,11 @@ use arc_swap::ArcSwapOption;
 use base::counters::Registry;
 use base::{Counters, Limit};
 use parking_lot::Mutex;
+use vcl::counts;
 
 use super::outside::Outside;
+use super::random;
 use super::xids::Xids;
-use super::{counts, random};
 
 /// State that all programs of the daemon share.
 #[derive(Default)]

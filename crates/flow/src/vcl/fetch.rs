@@ -11,20 +11,21 @@ use message::date::HttpDate;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 use vcl::backend::Leaf;
+use vcl::counts::{Count, Counts};
 use vcl::ctx::{Bereq, BereqState, Beresp, BerespState, Ctx, Session, Task};
 use vcl::params::Param;
 use vcl::program::Instance;
+use vcl::rules::heads::{self, OneHop};
+use vcl::rules::lifetime::{self, Lifetime};
 use vcl::sub::{Action, Said, Sub};
+use vcl::told::{Line, Ran, Switched, Told, number};
 
 use super::call::seconds;
-use super::counts::{Count, Counts};
 use super::found::may_confirm;
-use super::heads::{self, OneHop};
-use super::lifetime::{self, Lifetime};
 use super::link::Connected;
+use super::loops;
 use super::status::{is_interim, sent_status, usual_reason};
-use super::told::{Ran, Switched, Told, number};
-use super::world::{Line, Sight};
+use super::world::Sight;
 use super::xids::Sent;
 use super::{send, storages};
 use crate::carry::Carried;
@@ -103,7 +104,7 @@ impl Judge for ByProgram {
         let shared = &fetch.core.shared;
         self.sent = None;
         if self.state.retries > 0 {
-            heads::leave_own_numbers(&mut fetch.request.headers, &shared.vcl.xids);
+            loops::leave_own_numbers(&mut fetch.request.headers, &shared.vcl.xids);
         }
         let led = fetch.lead.as_ref().map(|_| fetch.key_hash);
         self.sent = Some(Sent::new(&shared.vcl.xids, self.state.xid, led));

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use cache::{Lead, Object};
 use message::{Framing, Method, Request};
 use origin::Caller;
+use vcl::counts::Count;
 use vcl::ctx::{BereqState, Task};
 use vcl::params::Param;
+use vcl::rules::heads::{self, Purpose, has_body};
 use vcl::workspace::Workspace;
 
 use super::call::{Env, Stage};
-use super::counts::Count;
 use super::fetch::ByProgram;
 use super::found::may_confirm;
-use super::heads::{self, Purpose, has_body};
 use super::note;
 use super::step::Missing;
 use super::turn::Turn;

@@ -12,13 +12,13 @@ use cache::Body as Window;
 use message::{HeaderId, Method, Request, Upgrade};
 use origin::Exchange;
 use vcl::backend::Leaf;
+use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState};
+use vcl::rules::heads::{self, Fate, OneHop, Purpose, has_body};
 use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen, Stage};
-use super::counts::Count;
 use super::fetch::ByProgram;
-use super::heads::{self, Fate, OneHop, Purpose, has_body};
 use super::job;
 use super::send;
 use super::step::{Step, said};

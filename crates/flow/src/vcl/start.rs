@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use base::Now;
 use message::Request;
+use vcl::counts::Count;
 use vcl::program::Instance;
+use vcl::rules::heads::has_body;
 
 use super::call::{Acting, Env};
-use super::counts::Count;
-use super::heads::has_body;
 use super::line::Line;
 use super::step::{Halt, Step};
 use super::turn::Turn;

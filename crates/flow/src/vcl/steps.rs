@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use cache::{Found, Object};
-use message::{HeaderBlock, HeaderId};
+use message::HeaderId;
+use vcl::counts::Count;
 use vcl::ctx::{ReqState, Session, Tag};
 use vcl::params::Param;
 use vcl::program::Instance;
+use vcl::rules::heads;
 use vcl::sub::{Action, Said, Sub};
 
 use super::call::{Env, Seen, Stage};
-use super::counts::Count;
 use super::delivery;
 use super::found::{self, Age};
-use super::heads::{self, follow_host};
+use super::loops;
 use super::step::{Halt, HaltOn, Missing, Source, Step, StepOn, said};
 use super::turn::Turn;
 use crate::wait::{Part, Role, Verdict};
@@ -103,7 +104,7 @@ impl Turn {
         (self.is_hit, self.state.is_hitmiss, self.state.is_hitpass) = (false, false, false);
         if self.state.restarts == 0 {
             self.prepare(env);
-            if heads::loops(env) {
+            if loops::loops(env) {
                 self.note_error("The request has passed this proxy too often");
                 return Step::Synth(said(508, ""));
             }
@@ -128,7 +129,7 @@ impl Turn {
         }
         // Before anything is made of it: key, route and backend request follow Host.
         if self.req.headers.value(HeaderId::Host) != env.asked.headers.value(HeaderId::Host) {
-            follow_host(&mut self.req);
+            heads::follow_host(&mut self.req);
         }
         if let Err(step) = self.hash(env) {
             return step;
@@ -145,14 +146,14 @@ impl Turn {
     fn prepare<S: Stage>(&mut self, env: &Env<'_, S>) {
         self.req.clone_from(env.asked);
         begin_program(&mut self.state, &mut self.session, &self.instance);
-        arrive(&mut self.req.headers, self.address.as_bytes());
+        heads::arrive(&mut self.req.headers, self.address.as_bytes());
     }
 
     /// Reduces the codings that the client takes to gzip or nothing: the store tells variants apart
     /// by nothing else.
     fn wash_codings<S: Stage>(&mut self, env: &Env<'_, S>) {
         if env.live.params.is_on(Param::HttpGzipSupport) {
-            wash_codings(&mut self.req.headers);
+            heads::wash_codings(&mut self.req.headers);
         }
     }
 
@@ -215,7 +216,7 @@ impl Turn {
         coalesce: bool,
     ) -> StepOn<S> {
         // A request of the very fetch would wait for itself.
-        let coalesce = coalesce && !heads::is_awaited_by(env, self.key.hash());
+        let coalesce = coalesce && !loops::is_awaited_by(env, self.key.hash());
         let mut part = Part::new(coalesce, stale.cloned(), WAITS_MAX.saturating_sub(self.waits));
         let role = part.take(
             |options| S::begin(self, env, options),
@@ -304,30 +305,4 @@ pub(super) fn begin_program(state: &mut ReqState, session: &mut Session, instanc
     (state.hash_always_miss, state.hash_ignore_busy) = (false, false);
     (state.hash_ignore_vary, state.no_esi) = (false, false);
     session.identity = None;
-}
-
-/// Makes fields that came from `address` what a program first sees.
-pub(super) fn arrive(headers: &mut HeaderBlock, address: &[u8]) {
-    headers.remove(HeaderId::Expect);
-    heads::collect(headers, HeaderId::CacheControl);
-    heads::collect(headers, HeaderId::XForwardedFor);
-    match headers.value(HeaderId::XForwardedFor) {
-        Some(before) => {
-            let value = [before, b", ", address].concat();
-            headers.set(HeaderId::XForwardedFor, &value);
-        }
-        None => headers.push(HeaderId::XForwardedFor, address),
-    }
-}
-
-/// Leaves of the codings that are taken only whether gzip is one.
-pub(super) fn wash_codings(headers: &mut HeaderBlock) {
-    if !headers.contains(HeaderId::AcceptEncoding) {
-        return;
-    }
-    if heads::takes_gzip(headers) {
-        headers.set(HeaderId::AcceptEncoding, b"gzip");
-    } else {
-        headers.remove(HeaderId::AcceptEncoding);
-    }
 }

@@ -6,14 +6,14 @@ use cache::{Flags, NewObject, Object, Tags};
 use message::store::NotStored;
 use message::vary::Vary;
 use message::{HeaderId, Method, Version};
+use vcl::counts::Count;
 use vcl::ctx::BerespState;
 use vcl::params::Param;
+use vcl::rules::dates;
+use vcl::rules::heads;
+use vcl::rules::lifetime::Lifetime;
 
-use super::counts::Count;
-use super::dates;
 use super::fetch::{Answer, ByProgram, Passed};
-use super::heads;
-use super::lifetime::Lifetime;
 use super::status::sent_status;
 use super::{note, storages};
 use crate::carry::Selected;

@@ -10,11 +10,10 @@ use smallvec::SmallVec;
 use vcl::ctx::{ReqState, Session, Task};
 use vcl::program::Instance;
 use vcl::sub::Said;
+use vcl::told::{Line, RAN, Ran, Switched, Told, number};
 use vcl::workspace::Workspace;
 
 use super::line::Line as ClientLine;
-use super::told::{RAN, Ran, Switched, Told, number};
-use super::world::Line;
 
 /// A request on its way.
 pub(crate) struct Turn {

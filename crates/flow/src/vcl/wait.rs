@@ -6,9 +6,9 @@ use base::Counter;
 use bytes::BytesMut;
 use cache::Reader;
 use tokio::sync::oneshot;
+use vcl::counts::Count;
 
 use super::call::Env;
-use super::counts::Count;
 use super::fetch::{ByProgram, Failed};
 use super::job::job;
 use super::step::{Halt, Source, Step, said};

@@ -8,15 +8,13 @@ use std::sync::Arc;
 use ban::Expression;
 use base::{Counters, Limit, Now};
 use bytes::Bytes;
+use vcl::counts::{Count, Counts};
 use vcl::ctx::{Purging, Tag, World};
+use vcl::told::Line;
 
-use super::counts::{Count, Counts};
 use super::outside::Outside;
 use crate::invalidate::{Haste, NewTimes, Outcome, Sites, Target, What};
 use crate::live::{Live, Shared};
-
-/// A line that a program has logged.
-pub type Line = (Tag, Box<[u8]>);
 
 /// Most lines kept of one task.
 const LINES_MAX: usize = 256;

@@ -8,11 +8,11 @@ use vcl::ctx::BereqState;
 use vcl::params::Param;
 use vcl::parse::BUILTIN_NAME;
 use vcl::program::Program;
+use vcl::rules::lifetime;
 
 use super::Scene;
 use crate::explain::words::duration;
 use crate::live::Live;
-use crate::vcl::lifetime;
 use crate::vcl::turn::Turn;
 
 /// Lines of a program that are told as those which may have set something.

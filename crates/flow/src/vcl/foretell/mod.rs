@@ -17,12 +17,12 @@ use message::Request;
 use policy::{Peer, Step as Told};
 use vcl::ctx::{ReqState, Task};
 use vcl::program::Instance;
+use vcl::rules::heads::Purpose;
 use vcl::sub::Action;
 use vcl::workspace::Workspace;
 
 use super::call::{Env, seconds};
 use super::found::may_confirm;
-use super::heads::Purpose;
 use super::job;
 use super::line::Line;
 use super::pipe;

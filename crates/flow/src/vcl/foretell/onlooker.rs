@@ -11,10 +11,10 @@ use base::Limit;
 use bytes::Bytes;
 use policy::told::shown;
 use vcl::ctx::{Purging, Tag, World};
+use vcl::told::Line;
 
 use crate::live::{Live, Shared};
 use crate::vcl::outside::Outside;
-use crate::vcl::world::Line;
 
 /// The world of a rehearsal.
 pub(super) struct Onlooker<'a> {

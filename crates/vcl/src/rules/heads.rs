@@ -2,15 +2,11 @@
 //! backend request, and from a backend's response to what is stored, as Varnish has them.
 
 use message::authority::parse_authority;
-use message::{Framing, HeaderBlock, HeaderId, Request, Response, Status, Upgrade};
-
-use super::call::{Env, Stage};
-use super::xids::Xids;
-use crate::forward::{self, HOPS_MAX};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, Upgrade};
 
 /// The purpose of a request to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// For this request alone.
     Pass,
     /// For the store.
@@ -45,11 +41,12 @@ const OF_ONE_CLIENT: [HeaderId; 10] = [
 
 /// The use of a backend's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// It is the answer to a request that was passed.
     Passed,
     /// It was fetched for the store, and is for one request only.
     Uncacheable,
+    /// It is stored.
     Stored,
 }
 
@@ -59,11 +56,11 @@ const OF_A_PROXY: [HeaderId; 2] = [HeaderId::ProxyAuthenticate, HeaderId::ProxyA
 /// The lines, names and values, that a message's Connection says are for one hop. As in Varnish
 /// these are the lines that came: what a program puts in their place goes on.
 #[derive(Debug, Default)]
-pub(crate) struct OneHop(Vec<(Vec<u8>, Vec<u8>)>);
+pub struct OneHop(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl OneHop {
     /// Those of a message as it came.
-    pub(crate) fn of(headers: &HeaderBlock) -> Self {
+    pub fn of(headers: &HeaderBlock) -> Self {
         if !headers.contains(HeaderId::Connection) {
             return Self::default();
         }
@@ -84,7 +81,7 @@ impl OneHop {
 
 /// Makes `bereq` of the client's request, which came as `asked`; the number of the transaction is
 /// not in it yet.
-pub(crate) fn bereq(bereq: &mut Request, asked: &Request, purpose: Purpose, gzip: bool) {
+pub fn bereq(bereq: &mut Request, asked: &Request, purpose: Purpose, gzip: bool) {
     let one_hop = OneHop::of(&asked.headers);
     bereq.headers.retain(|field| {
         let kept = match purpose {
@@ -113,7 +110,7 @@ pub(crate) fn bereq(bereq: &mut Request, asked: &Request, purpose: Purpose, gzip
 
 /// Takes out of a backend's response what is not kept with it, and not passed on; `one_hop` is of
 /// the response as it came.
-pub(crate) fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, fate: Fate) {
+pub fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, fate: Fate) {
     headers.retain(|field| {
         let dropped = HOP_BY_HOP.contains(&field.id)
             || matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
@@ -126,7 +123,7 @@ pub(crate) fn beresp(headers: &mut HeaderBlock, one_hop: &OneHop, fate: Fate) {
 
 /// Brings the fields of a backend's response into line with its body's coding; whether that is
 /// gzip, which all clients get as they can take it. A part (206) is handed on as it is.
-pub(crate) fn settle_coding(response: &mut Response, has_body: bool) -> bool {
+pub fn settle_coding(response: &mut Response, has_body: bool) -> bool {
     let headers = &mut response.headers;
     if !has_body {
         headers.remove(HeaderId::ContentEncoding);
@@ -151,44 +148,8 @@ fn names_accept_encoding(headers: &HeaderBlock) -> bool {
     names.into_iter().any(|name| name.trim_ascii().eq_ignore_ascii_case(b"accept-encoding"))
 }
 
-/// Returns true if the request has been through here too often, as its Via says, or its X-Varnish:
-/// each transaction that waits for the answer to the request has left its number there.
-pub(crate) fn loops<S: Stage>(env: &Env<'_, S>) -> bool {
-    let xids = &env.stage.shared().vcl.xids;
-    let passes = HOPS_MAX - 1;
-    // The numbers are looked up, behind a lock, only where there are enough of them.
-    forward::loops(env.asked, env.live)
-        || (env.asked.headers.values(HeaderId::XVarnish).nth(passes).is_some()
-            && numbers(&env.asked.headers)
-                .filter(|number| xids.is_sent(*number))
-                .nth(passes)
-                .is_some())
-}
-
-/// Returns true if a fetch for the object with this key waits for the answer to the request. A
-/// number of another Varnish in front may be the same by chance; its key is hardly ever the same.
-pub(crate) fn is_awaited_by<S: Stage>(env: &Env<'_, S>, key_hash: u64) -> bool {
-    let xids = &env.stage.shared().vcl.xids;
-    numbers(&env.asked.headers).any(|number| xids.leads(number, key_hash))
-}
-
-/// Leaves of X-Varnish what tells a loop, when a request is sent anew: Varnish leaves nothing.
-pub(crate) fn leave_own_numbers(headers: &mut HeaderBlock, xids: &Xids) {
-    let own: Vec<u64> = numbers(headers).filter(|number| xids.is_sent(*number)).collect();
-    headers.remove(HeaderId::XVarnish);
-    for number in own {
-        headers.push(HeaderId::XVarnish, number.to_string().as_bytes());
-    }
-}
-
-/// The transactions that the request has been part of.
-fn numbers(headers: &HeaderBlock) -> impl Iterator<Item = u64> {
-    let number = |value: &[u8]| std::str::from_utf8(value).ok()?.parse().ok();
-    headers.values(HeaderId::XVarnish).filter_map(number)
-}
-
 /// Makes one line of several of the same name.
-pub(crate) fn collect(headers: &mut HeaderBlock, id: HeaderId) {
+pub fn collect(headers: &mut HeaderBlock, id: HeaderId) {
     if !headers.contains(id) || headers.values(id).nth(1).is_none() {
         return;
     }
@@ -198,7 +159,7 @@ pub(crate) fn collect(headers: &mut HeaderBlock, id: HeaderId) {
 
 /// Makes a 304's head that of the stored response it confirms: its own fields, and of the stored
 /// ones those it does not have.
-pub(crate) fn merge(confirmation: &mut HeaderBlock, stored: &HeaderBlock) {
+pub fn merge(confirmation: &mut HeaderBlock, stored: &HeaderBlock) {
     for id in [HeaderId::ContentEncoding, HeaderId::ContentLength] {
         confirmation.remove(id);
     }
@@ -211,7 +172,7 @@ pub(crate) fn merge(confirmation: &mut HeaderBlock, stored: &HeaderBlock) {
 }
 
 /// Returns true if the client takes gzip (`RFC2616_Req_Gzip`): it names gzip with a weight above 0.
-pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
+pub fn takes_gzip(headers: &HeaderBlock) -> bool {
     let members = headers.values(HeaderId::AcceptEncoding).flat_map(|v| v.split(|b| *b == b','));
     members.into_iter().any(|member| {
         let mut parts = member.split(|b| *b == b';').map(<[u8]>::trim_ascii);
@@ -227,7 +188,7 @@ pub(crate) fn takes_gzip(headers: &HeaderBlock) -> bool {
 
 /// Brings host and port into line with Host, which a program may have changed. One that is no host
 /// is none: the backend's own is sent then.
-pub(crate) fn follow_host(request: &mut Request) {
+pub fn follow_host(request: &mut Request) {
     let mut host = std::mem::take(&mut request.host);
     let raw = request.headers.value(HeaderId::Host).unwrap_or_default();
     match parse_authority(raw, request.scheme, &mut host) {
@@ -241,8 +202,72 @@ pub(crate) fn follow_host(request: &mut Request) {
 }
 
 /// Returns true if the request has a body.
-pub(crate) fn has_body(request: &Request) -> bool {
+pub fn has_body(request: &Request) -> bool {
     !matches!(request.framing, Framing::None | Framing::Length(0))
+}
+
+/// Makes fields that came from `address` what a program first sees.
+pub fn arrive(headers: &mut HeaderBlock, address: &[u8]) {
+    headers.remove(HeaderId::Expect);
+    collect(headers, HeaderId::CacheControl);
+    collect(headers, HeaderId::XForwardedFor);
+    match headers.value(HeaderId::XForwardedFor) {
+        Some(before) => {
+            let value = [before, b", ", address].concat();
+            headers.set(HeaderId::XForwardedFor, &value);
+        }
+        None => headers.push(HeaderId::XForwardedFor, address),
+    }
+}
+
+/// Leaves of the codings that are taken only whether gzip is one.
+pub fn wash_codings(headers: &mut HeaderBlock) {
+    if !headers.contains(HeaderId::AcceptEncoding) {
+        return;
+    }
+    if takes_gzip(headers) {
+        headers.set(HeaderId::AcceptEncoding, b"gzip");
+    } else {
+        headers.remove(HeaderId::AcceptEncoding);
+    }
+}
+
+/// Has Host sent as the program has left it: letter case and port are not made canonical.
+pub fn spell_host(bereq: &mut Request) {
+    if !bereq.host.is_empty()
+        && let Some(spelled) = bereq.headers.value(HeaderId::Host)
+    {
+        bereq.host.clear();
+        bereq.host.extend_from_slice(spelled.trim_ascii());
+        bereq.port = None;
+    }
+}
+
+/// Returns true if a request can ask for `target` (RFC 9112 3.2): a path, an absolute URI, or `*`
+/// for OPTIONS.
+pub fn is_target(target: &[u8], method: &Method) -> bool {
+    target.starts_with(b"/")
+        || [&b"http://"[..], b"https://"].iter().any(|scheme| target.starts_with(scheme))
+        || (target == b"*" && *method == Method::Options)
+}
+
+/// Writes what could split the request line (a program may set any `bereq.url`) in percent-coding;
+/// nothing at all becomes `/`.
+pub fn make_visible(target: &mut Vec<u8>) {
+    if target.is_empty() {
+        target.push(b'/');
+    }
+    if target.iter().all(u8::is_ascii_graphic) {
+        return;
+    }
+    let mut visible = Vec::with_capacity(target.len() + 16);
+    for byte in target.iter() {
+        match byte.is_ascii_graphic() {
+            true => visible.push(*byte),
+            false => visible.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+    *target = visible;
 }
 
 #[cfg(test)]
@@ -356,6 +381,21 @@ mod tests {
         ] {
             let request = request(&[("Accept-Encoding", value)]);
             assert_eq!(takes_gzip(&request.headers), takes, "{value}");
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_target_can_split_the_request_line() {
+        for (target, sent) in [
+            (&b"/a b"[..], &b"/a%20b"[..]),
+            (b"/a\r\nX: y", b"/a%0D%0AX:%20y"),
+            (b"/\xff", b"/%FF"),
+            (b"", b"/"),
+            (b"/plain?x=%20", b"/plain?x=%20"),
+        ] {
+            let mut target = target.to_vec();
+            make_visible(&mut target);
+            assert_eq!(target, sent);
         }
     }
 }

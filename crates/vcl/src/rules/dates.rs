@@ -4,17 +4,18 @@ use std::borrow::Cow;
 
 use message::date::parse_http_date;
 use message::{HeaderId, Request};
-use vcl::params::Params;
-use vcl::text::calendar;
+
+use crate::params::Params;
+use crate::text::calendar;
 
 /// The word of `feature`.
-pub(crate) const POSTEL: &str = "http_date_postel";
+pub const POSTEL: &str = "http_date_postel";
 
 /// Fields of requests that make conditions by a date.
 const CONDITIONS: [HeaderId; 2] = [HeaderId::IfModifiedSince, HeaderId::IfRange];
 
 /// A date in seconds since 1970, read at `now_s`.
-pub(super) fn read(value: &[u8], now_s: u64, params: &Params) -> Option<u64> {
+pub fn read(value: &[u8], now_s: u64, params: &Params) -> Option<u64> {
     parse_http_date(value, now_s).or_else(|| {
         let secs = params.has_feature(POSTEL).then(|| calendar::read(value, true))??;
         Some(secs.max(0.0) as u64)
@@ -22,7 +23,7 @@ pub(super) fn read(value: &[u8], now_s: u64, params: &Params) -> Option<u64> {
 }
 
 /// `req` with the dates of its conditions as HTTP writes them.
-pub(super) fn conditions<'r>(req: &'r Request, now_s: u64, params: &Params) -> Cow<'r, Request> {
+pub fn conditions<'r>(req: &'r Request, now_s: u64, params: &Params) -> Cow<'r, Request> {
     let mut req = Cow::Borrowed(req);
     for id in CONDITIONS {
         let Some(value) = req.headers.value(id) else { continue };

@@ -1,25 +1,26 @@
 //! Times for which an answer is good, by the rules of Varnish's `cache_rfc2616.c` as they are
 //! observed from outside: they differ from RFC 9111 where Varnish does, as programs count on that.
 
-use message::{HeaderBlock, HeaderId};
-use vcl::params::{Param, Params};
-use vcl::text::calendar;
-
 use super::dates::POSTEL;
+use crate::params::{Param, Params};
+use crate::text::calendar;
+use message::{HeaderBlock, HeaderId};
 
 /// The times of an answer, in seconds, as `vcl_backend_response` first sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Lifetime {
+pub struct Lifetime {
     /// From now.
-    pub(crate) ttl: f64,
-    pub(crate) grace: f64,
-    pub(crate) keep: f64,
+    pub ttl: f64,
+    /// After it, in which it may answer while it is fetched anew.
+    pub grace: f64,
+    /// After that, in which it may be confirmed.
+    pub keep: f64,
     /// The age with which the answer came.
-    pub(crate) age: f64,
+    pub age: f64,
 }
 
 /// The times of an answer of `status` that came at `now` (seconds since 1970).
-pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> Lifetime {
+pub fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> Lifetime {
     let age = age(headers);
     let mut lifetime = Lifetime {
         ttl: 0.0,
@@ -47,12 +48,12 @@ pub(crate) fn of(status: u16, headers: &HeaderBlock, now: f64, params: &Params) 
 }
 
 /// Returns the age with which an answer came.
-pub(crate) fn age(headers: &HeaderBlock) -> f64 {
+pub fn age(headers: &HeaderBlock) -> f64 {
     headers.value(HeaderId::Age).map_or(0.0, seconds)
 }
 
 /// Names the field or parameter that the time of an answer of `status` is from, in words.
-pub(crate) fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> String {
+pub fn source(status: u16, headers: &HeaderBlock, now: f64, params: &Params) -> String {
     let default = match status {
         200 | 203 | 204 | 300 | 301 | 304 | 404 | 410 | 414 => "parameter `default_ttl`",
         302 | 307 => "a status without a lifetime of its own",

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use base::Limit;
 use smallvec::SmallVec;
-use vcl::ctx::Tag;
-use vcl::program::{Instance, Program};
-use vcl::source::At;
-use vcl::sub::{Sub, Verb};
 
-use super::world::Line;
+use crate::ctx::Tag;
+use crate::program::{Instance, Program};
+use crate::source::At;
+use crate::sub::{Sub, Verb};
+
+/// A line that a program has logged.
+pub type Line = (Tag, Box<[u8]>);
 
 /// A subroutine that has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,18 +30,18 @@ pub struct Ran {
 
 impl Ran {
     /// `sub` has returned `verb` at `at`, with so many `lines` in the log.
-    pub(crate) fn new(sub: Sub, verb: Verb, at: Option<At>, lines: usize) -> Self {
+    pub fn new(sub: Sub, verb: Verb, at: Option<At>, lines: usize) -> Self {
         Self { sub, verb, lines: u16::try_from(lines).unwrap_or(u16::MAX), at }
     }
 
     /// The same where `before` lines stand before its own.
-    pub(crate) fn after(self, before: usize) -> Self {
+    pub fn after(self, before: usize) -> Self {
         Self::new(self.sub, self.verb, self.at, usize::from(self.lines) + before)
     }
 }
 
 /// Subroutines that most requests run at most: those of a hit.
-pub(crate) const RAN: usize = 4;
+pub const RAN: usize = 4;
 
 /// The actions of a program for one request.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ pub struct Told {
 }
 
 /// A transaction's number as records have it.
-pub(super) fn number(xid: u64) -> u32 {
+pub fn number(xid: u64) -> u32 {
     u32::try_from(xid).unwrap_or(u32::MAX)
 }
 

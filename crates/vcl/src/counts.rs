@@ -1,4 +1,4 @@
-//! Counters under Varnish's names, for what only a VCL's steps know. Each core writes its own
+//! Counters under Varnish's names, of what only a program's requests do. Each core writes its own
 //! block; readers add the blocks up.
 
 use std::fmt;
